@@ -996,31 +996,13 @@ fn lines_of_code(text: &str) -> usize {
 
 /// A file has one subject and at most so many lines of code.
 const MOST_LINES: usize = 500;
-/// Those that are longer: word lists and tables, and what is still to be divided. None grows, and none joins them.
-const LONG_FILES: [(&str, usize); 23] = [
-    ("crates/agent/src/agent.rs", 656),
-    ("crates/cli/src/chat.rs", 882),
-    ("crates/connect/src/clients.rs", 746),
-    ("crates/contexts/src/file.rs", 544),
-    ("crates/engine/src/generate.rs", 558),
-    ("crates/engine/src/llama/context.rs", 636),
-    ("crates/engine/src/llama/model.rs", 533),
-    ("crates/engine/src/llama/sampler.rs", 503),
-    ("crates/engine/src/main.rs", 539),
-    ("crates/engine/src/request/held.rs", 934),
-    ("crates/engine/src/request/options.rs", 558),
-    ("crates/engine/src/serve/answer.rs", 531),
-    ("crates/engine/src/serve.rs", 517),
+/// A longer one says at its top, in a line that begins so, why it is whole.
+const WHOLE: &str = "\n//! One file: ";
+/// Those that are still to be divided. None grows, and none joins them.
+const LONG_FILES: [(&str, usize); 3] = [
     ("crates/gateway/src/admin/vector_stores.rs", 701),
     ("crates/jobs/src/turns/run.rs", 598),
     ("crates/gateway/src/testing.rs", 676),
-    ("crates/host/src/models.rs", 507),
-    ("crates/library/src/lib.rs", 511),
-    ("crates/paging/src/pager.rs", 592),
-    ("crates/routing/src/words.rs", 842),
-    ("crates/supervisor/src/owner/tier.rs", 555),
-    ("crates/supervisor/src/owner.rs", 585),
-    ("crates/supervisor/src/process.rs", 523),
 ];
 
 #[test]
@@ -1043,7 +1025,10 @@ fn files_are_short_and_long_ones_do_not_grow() {
                     "{path} has {lines} lines and had {most}: divide it"
                 );
             }
-            None => assert!(lines <= MOST_LINES, "{path} has {lines} lines: divide it"),
+            None => assert!(
+                lines <= MOST_LINES || text.contains(WHOLE),
+                "{path} has {lines} lines: divide it, or say why it is one"
+            ),
         }
     }
     assert!(

@@ -11,7 +11,7 @@ const ROOT = 'src';
 const MODELS = '../src-tauri/crates/library/src/catalog.json';
 
 /** The apps that can be connected, whose notes it shows. */
-const CLIENTS = '../src-tauri/crates/connect/src/clients.rs';
+const CLIENTS = '../src-tauri/crates/connect/src/clients';
 
 /** One text of the source. */
 export interface Text {
@@ -41,12 +41,11 @@ export async function readSource(): Promise<{ texts: Map<string, Text>; fragment
         text.values = placeholders.map(([n, value]) => `{${n}}: ${value.replace(/\s+/g, ' ')}`);
     }
   }
-  for (const [path, found] of [
-    [MODELS, textsOfModels(readFileSync(MODELS, 'utf8'))],
-    [CLIENTS, notesOfClients(readFileSync(CLIENTS, 'utf8'))],
-  ] as const) {
+  const clients = readdirSync(CLIENTS).sort();
+  for (const path of [MODELS, `${CLIENTS}.rs`, ...clients.map((name) => `${CLIENTS}/${name}`)]) {
+    const source = readFileSync(path, 'utf8');
     const files = [path.replace('../', '')];
-    for (const text of found)
+    for (const text of path === MODELS ? textsOfModels(source) : notesOfClients(source))
       if (!texts.has(text)) texts.set(text, { forms: [text], context: undefined, files, values: [] });
   }
   return { texts, fragments: parts };
@@ -57,11 +56,12 @@ function textsOfModels(json: string): string[] {
   return models.flatMap(({ about, languages }) => (languages === null ? [about] : [about, languages]));
 }
 
-/** A note with a value in it, such as `{key}`, is shown in English. */
+/** A note with a value in it, such as `{key}`, is shown in English. One that several clients share is a constant. */
 function notesOfClients(rust: string): string[] {
+  const shared = [...rust.matchAll(/\bconst \w+: &str = "([^"\\]+)";/g)].map(([, text]) => text ?? '');
   const lists = [...rust.matchAll(/\bnotes: &\[((?:"[^"]*"|[^"\]])*)\]/g)].map(([, list]) => list ?? '');
   const notes = [...lists.join().matchAll(/"([^"\\]+)"/g)].map(([, text]) => text ?? '');
-  return notes.filter((text) => !text.includes('{'));
+  return [...shared, ...notes].filter((text) => !text.includes('{'));
 }
 
 export function keyOf({ msgid, msgid_plural, msgctxt }: PO['items'][number]): string {

@@ -6,6 +6,7 @@
 //! open file stays readable.
 
 mod compact;
+mod draft;
 mod file;
 mod half;
 mod key;
@@ -14,7 +15,8 @@ mod packed;
 mod sealed;
 mod swapped;
 
-pub use file::{Draft, State, back, is_whole, state};
+pub use draft::Draft;
+pub use file::{State, back, is_whole, state};
 pub use half::{from_float, to_float};
 pub use key::{Difference, Key, fingerprint, hash};
 pub use layout::{Kind, Rows, layout};
@@ -180,7 +182,7 @@ impl Contexts {
     /// [`Code::BadRequest`] for a name that cannot be, [`Code::Storage`] if the folder cannot be written.
     pub fn draft(&self, name: &str) -> Result<Draft, Error> {
         check_name(name)?;
-        file::private(&self.0)
+        draft::private(&self.0)
             .and_then(|()| Draft::new(&self.0, name, self.path(name), true))
             .map_err(|error| storage("cannot write to", &self.0, &error))
     }
@@ -190,10 +192,10 @@ impl Contexts {
     /// # Errors
     /// [`Code::Storage`] if the folder cannot be written, or has no room for so many bytes.
     pub fn temporary(&self, bytes: u64) -> Result<TempPath, Error> {
-        let path = file::private(&self.0)
-            .and_then(|()| file::draft_in(&self.0))
+        let path = draft::private(&self.0)
+            .and_then(|()| draft::draft_in(&self.0))
             .map_err(|error| storage("cannot write to", &self.0, &error))?;
-        file::check_room(&path, bytes)?;
+        draft::check_room(&path, bytes)?;
         Ok(path)
     }
 
@@ -216,7 +218,7 @@ impl Contexts {
         let dest = self.path(name);
         fs::File::open(&file)
             .and_then(|written| written.sync_all())
-            .and_then(|()| file::place(file, &dest, true, true))
+            .and_then(|()| draft::place(file, &dest, true, true))
             .map_err(|error| storage("cannot write", &dest, &error))?;
         Ok(saved)
     }
@@ -269,7 +271,7 @@ impl Contexts {
     /// Removes unfinished drafts. No draft may be in use.
     pub fn sweep(&self) {
         for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
-            if file::is_draft(&entry.file_name()) {
+            if draft::is_draft(&entry.file_name()) {
                 let _gone = fs::remove_file(entry.path());
             }
         }

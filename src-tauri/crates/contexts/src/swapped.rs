@@ -3,7 +3,7 @@
 //! They are saved contexts in a separate folder, which the host creates and removes: without it, nothing is kept. Losing one
 //! only costs a prefill, so writes are not synced, and doubtful files are removed.
 
-use crate::{Contexts, Draft, Saved, file, hash, storage};
+use crate::{Contexts, Draft, Saved, draft, file, hash, storage};
 use std::{
     fs, io,
     os::unix::fs::PermissionsExt,
@@ -56,7 +56,7 @@ impl Swapped {
     /// [`tierbar_core::Code::Storage`] if it cannot be made.
     pub fn open(&self) -> Result<(), Error> {
         let folder = self.contexts.folder();
-        file::private(folder)
+        draft::private(folder)
             .and_then(|()| fs::set_permissions(folder, fs::Permissions::from_mode(0o700)))
             .map_err(|error| storage("cannot make", folder, &error))?;
         self.tidy();
@@ -117,7 +117,7 @@ impl Swapped {
         let (mut kept, mut drafts) = (Vec::new(), 0);
         for entry in entries(self.contexts.folder()) {
             let age = now.duration_since(entry.used).unwrap_or_default();
-            let is_draft = entry.path.file_name().is_some_and(file::is_draft);
+            let is_draft = entry.path.file_name().is_some_and(draft::is_draft);
             if is_draft {
                 // Its worker is still writing it, or was killed.
                 if age > FORGOTTEN_DRAFT {

@@ -7,6 +7,7 @@
 //! - A model that cannot go back (sliding window, recurrent state) continues from checkpoints of its state.
 
 mod embedding;
+mod evaluation;
 mod job;
 mod media;
 mod shares;
@@ -29,9 +30,9 @@ use crate::{
     trims::Trims,
 };
 use serde::Serialize;
-use shares::{Pace, shares};
-use slots::{Outputs, Slots};
-use speculation::{Effort, Gain};
+use shares::Pace;
+use slots::Slots;
+use speculation::Gain;
 use std::{
     collections::VecDeque,
     sync::{
@@ -59,8 +60,6 @@ pub(crate) struct Generations {
     drafting_rests: AtomicBool,
 }
 
-/// The interval of checkpoints during prefill, in tokens, for models that cannot go back in their state.
-const MARK_EVERY: usize = 2048;
 /// A generation starts only if this many tokens fit beside the running ones.
 const HEADROOM: usize = 64;
 
@@ -143,24 +142,6 @@ struct Batching<'a> {
     /// Whether the last step was a medium's.
     was_media: bool,
     generations: &'a Generations,
-}
-
-/// What a step evaluates for one of `running`.
-struct Share {
-    at: usize,
-    tokens: usize,
-    /// The row of its logits for the next token, if all of its tokens are evaluated.
-    row: Option<usize>,
-    /// The row of its first token, if each of them has logits, as the tokens of a prompt do whose probabilities are asked for.
-    scored: Option<usize>,
-    /// Whether the slot gets a checkpoint after it.
-    mark: bool,
-    /// Whether all of its tokens are evaluated after it.
-    last: bool,
-    /// Drafted tokens evaluated after them, each with a row of its own.
-    draft: Vec<Token>,
-    /// The effort of drafting them.
-    effort: Effort,
 }
 
 impl<'a> Batching<'a> {
@@ -338,171 +319,6 @@ impl<'a> Batching<'a> {
         self.model.is_interruptible() && (self.running.len() < 2 || !self.model.is_recurrent())
     }
 
-    /// Fills the batch for the next evaluation.
-    fn fill(&mut self) -> Vec<Share> {
-        self.batch.clear();
-        let room = self.slots.batch();
-        let wants: Vec<_> = self
-            .running
-            .iter()
-            .map(|one| one.task.tokens_due(self.slots.held(one.slot)))
-            .collect();
-        let streams = self.running.iter().any(|one| !one.task.is_reading());
-        let prefill = if streams || !self.is_interruptible() {
-            self.pace.chunk(room)
-        } else {
-            room
-        };
-        let embeds = self.is_embedding(&wants);
-        self.slots.set_embeddings(embeds);
-        let mut filled = Vec::new();
-        // Each generation may have one row of logits, and those whose prompts are scored share the rest.
-        let mut rows = self.slots.outputs().saturating_sub(self.running.len());
-        for (at, share) in shares(&wants, room, prefill).into_iter().enumerate() {
-            let running = &self.running[at];
-            let share = if running.task.embeds() && wants[at] > 1 {
-                // The last token is evaluated separately.
-                share.min(wants[at] - 1)
-            } else {
-                share
-            };
-            let share = if embeds && wants[at] > 1 { 0 } else { share };
-            let scores = running.task.scores();
-            let share = if scores { share.min(1 + rows) } else { share };
-            let held = self.slots.held(running.slot);
-            let mark = self.next_mark(running);
-            let tokens = mark.map_or(share, |mark| share.min(mark - held));
-            if tokens == 0 {
-                continue;
-            }
-            let last = held + tokens == running.task.tokens.len();
-            let pending = &self.pending(running)[..tokens];
-            let answers = last && running.task.answers();
-            let outputs = match (scores, answers) {
-                (true, _) => Outputs::All,
-                (false, true) => Outputs::Last,
-                (false, false) => Outputs::None,
-            };
-            let row = self
-                .slots
-                .push(&mut self.batch, running.slot, pending, outputs);
-            if scores {
-                rows = rows.saturating_sub(tokens - 1);
-            }
-            let mark = !last && mark == Some(held + tokens);
-            filled.push(Share {
-                at,
-                tokens,
-                row: row.filter(|_| answers),
-                scored: row.filter(|_| scores).map(|row| row + 1 - tokens),
-                mark,
-                last,
-                draft: Vec::new(),
-                effort: Effort::None,
-            });
-        }
-        if let [share] = &mut *filled
-            && share.last
-            && share.tokens == 1
-            && share.scored.is_none()
-        {
-            (share.draft, share.effort) = self.draft(share.at);
-            let running = &self.running[share.at];
-            let pushed = &self.pending(running)[..share.tokens];
-            self.slots
-                .push_draft(&mut self.batch, running.slot, pushed, &share.draft);
-        }
-        filled
-    }
-
-    /// Returns whether the next evaluation returns embeddings. Then each of its tokens is an output, and there is room for
-    /// only one per generation, so it does no prefill.
-    fn is_embedding(&self, wants: &[usize]) -> bool {
-        let mut due = self.running.iter().zip(wants);
-        due.any(|(one, &want)| one.task.embeds() && want == 1)
-    }
-
-    /// Returns where the slot gets its next checkpoint during prefill: at each interval, and before the last token of the
-    /// prompt, where the next turn will differ from this answer.
-    fn next_mark(&self, running: &Running) -> Option<usize> {
-        let kept = running.task.job.cache_prompt;
-        if !kept || !self.slots.forgets() || !running.task.is_reading() {
-            return None;
-        }
-        let held = self.slots.held(running.slot);
-        let regular = (held / MARK_EVERY + 1) * MARK_EVERY;
-        let end = running.task.tokens.len() - 1;
-        Some(if end > held {
-            regular.min(end)
-        } else {
-            regular
-        })
-    }
-
-    /// Adds the evaluated tokens to their slots, and chooses the next token, or several with a draft, for each generation that
-    /// is fully evaluated. Returns how many were chosen.
-    fn settle(&mut self, shares: &[Share]) -> usize {
-        let mut given = 0;
-        let mut ended = Vec::new();
-        for share in shares {
-            let Running { slot, task } = &mut self.running[share.at];
-            let held = self.slots.held(*slot);
-            self.slots
-                .extend(*slot, &task.tokens[held..held + share.tokens]);
-            if share.mark {
-                self.slots.mark(*slot);
-            }
-            for place in 0..share.scored.map_or(0, |_| share.tokens) {
-                let row = share.scored.map(|first| first + place);
-                if let Some(logits) = row.and_then(|row| self.slots.logits(row)) {
-                    task.score(held + place, logits);
-                }
-            }
-            if !share.last {
-                continue;
-            }
-            let Some(row) = share.row else {
-                ended.push((share.at, Ok(Next::Held)));
-                continue;
-            };
-            let capacity = self.slots.capacity();
-            if task.embeds() {
-                ended.push((share.at, task.embed(self.slots.embedding(row))));
-                continue;
-            }
-            for place in 0..=share.draft.len() {
-                let next = self
-                    .slots
-                    .logits(row + place)
-                    .ok_or_else(|| Error::new(Code::Internal, "no logits to sample from"))
-                    .and_then(|logits| task.choose(logits, capacity));
-                given += 1;
-                let guessed = share.draft.get(place);
-                match next {
-                    Ok(Next::Token) if guessed.is_some() && guessed == task.tokens.last() => {
-                        self.slots.extend(*slot, &share.draft[place..=place]);
-                    }
-                    Ok(Next::Token) => break,
-                    end => {
-                        ended.push((share.at, end));
-                        break;
-                    }
-                }
-            }
-            if !share.draft.is_empty() {
-                let (guessed, right) = (share.draft.len(), given - 1);
-                task.drafted(guessed, right);
-                let of = self.generations;
-                of.drafted.fetch_add(guessed as u64, Ordering::Relaxed);
-                of.accepted.fetch_add(right as u64, Ordering::Relaxed);
-                // Rejected drafts are removed.
-                self.slots.recover(*slot);
-            }
-        }
-        self.end(ended);
-        given
-    }
-
     /// Removes ended generations, given by index in ascending order.
     fn end(&mut self, ended: Vec<(usize, Result<Next, Error>)>) {
         let mut finished = Vec::new();
@@ -533,13 +349,6 @@ impl<'a> Batching<'a> {
                     task.fail(error);
                 }
             }
-        }
-    }
-
-    /// Discards the batch: the slots return to their state before it.
-    fn recover(&mut self, shares: &[Share]) {
-        for share in shares {
-            self.slots.recover(self.running[share.at].slot);
         }
     }
 

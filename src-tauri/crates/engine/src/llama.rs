@@ -14,30 +14,35 @@ mod context;
 mod draft;
 mod encoding;
 mod held;
+mod interrupt;
 mod model;
 mod paged;
 mod parser;
 mod positions;
+mod probabilities;
 mod projector;
 mod sampler;
+mod sampling;
 mod shim;
+mod threadpool;
 
 pub(crate) use backend::{Backend, take_error};
 pub(crate) use batch::Batch;
 pub(crate) use chat::{ChatTemplate, Prompt};
 pub(crate) use constraint::{schema_grammar, with_forms};
-pub(crate) use context::{Context, ContextParams, Decoded, Interrupt, Place, Sequence};
+pub(crate) use context::{Context, ContextParams, Decoded, Place, Sequence};
 pub(crate) use draft::DraftModel;
 pub(crate) use encoding::Encoding;
 pub(crate) use held::Held;
+pub(crate) use interrupt::Interrupt;
 pub(crate) use model::{ExpertsUsed, Model, OffGpu, Pooling, Weights};
 pub(crate) use paged::{Keeping, Manner, Spent, files};
 pub(crate) use parser::{AnswerParser, Message, ToolCall};
 pub(crate) use positions::{End, common_prefix, stand_ins, undivided};
+pub(crate) use probabilities::{LogProbability, likelier, log_probabilities};
 pub(crate) use projector::{Chunk, Chunks, Medium, MediumChunk, Projector, ProjectorParams};
-pub(crate) use sampler::{
-    Dry, LogProbability, Mirostat, Sampler, Sampling, likelier, log_probabilities,
-};
+pub(crate) use sampler::Sampler;
+pub(crate) use sampling::{Dry, Mirostat, Sampling};
 
 /// A token's number in the model's vocabulary.
 pub(crate) type Token = llama_cpp_sys_2::llama_token;

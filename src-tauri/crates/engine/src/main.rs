@@ -6,6 +6,7 @@
 mod exit;
 mod generate;
 mod llama;
+mod loading;
 mod media;
 mod pause;
 mod platform;
@@ -13,6 +14,7 @@ mod request;
 mod saved_contexts;
 mod saved_state;
 mod serve;
+mod states;
 mod swap;
 #[cfg(test)]
 mod testing;
@@ -22,26 +24,20 @@ mod trims;
 mod turns;
 
 use clap::Parser;
-use generate::{Controls, Drafter, Generations, MOST_DRAFTED};
-use llama::{
-    Backend, ChatTemplate, Context, ContextParams, DraftModel, ExpertsUsed, Keeping, Manner, Model,
-    OffGpu, Pooling, Projector, ProjectorParams, Weights, files,
-};
+use generate::{Controls, Generations};
+use llama::{Backend, ChatTemplate, Context};
 use pause::Pause;
-use saved_contexts::{Purpose, SavedContexts};
 use serve::Engine;
 use std::{
     fs,
     io::{Read, Write},
     os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::ExitCode,
     sync::{Arc, mpsc},
 };
-use swap::{Swap, Swapping};
-use tierbar_contexts::{Contexts, Key, Swapped, fingerprint, hash};
 use tierbar_core::{
-    Code, Error, ModelAccount, ModelId,
+    Code, Error,
     budget::{MICRO_BATCH, SLOTS},
     config::KvCache,
     run::Approximation,
@@ -50,17 +46,11 @@ use tierbar_core::{
 };
 use tokio::net::UnixListener;
 use trims::Trims;
-use turns::Turns;
 
 /// The number of requests that may wait.
 const QUEUE: usize = 64;
 /// The default niceness: other programs come first.
 const NICE: u8 = 5;
-/// The number of texts that an embedding model evaluates together.
-const EMBEDDED_AT_ONCE: u16 = 16;
-/// llama.cpp allocates a row of logits for each output token, even for models without logits.
-const MOST_OUTPUT_BYTES: usize = 1 << 30;
-
 #[derive(Debug, Parser)]
 #[command(
     name = "tierbar-worker",
@@ -203,48 +193,22 @@ fn serve(args: &Args) -> Result<(), Error> {
     // llama.cpp aborts on some headers, so our own reader validates them first, in all parts of a split model.
     let account = tierbar_gguf::read(&args.model)?;
     let backend = Backend::init().map_err(|error| internal("llama.cpp did not start", &error))?;
-    let weights = Weights {
-        gpu_layers: args.gpu_layers,
-        mapped: args.mapped,
-        off_gpu: off_gpu(args),
-        experts_used: experts_used(args, &account)?,
-    };
-    let model = Arc::new(load(args, &account, weights)?);
+    let weights = loading::weights(args, &account)?;
+    let model = Arc::new(loading::model(args, &account, weights)?);
     let threads = platform::compute_threads(args.threads);
     let pooling = model.pooling();
-    let params = ContextParams {
-        tokens: context_tokens(args, &model, pooling),
-        sequences: if pooling.is_some() {
-            EMBEDDED_AT_ONCE.max(args.slots)
-        } else {
-            args.slots
-        },
-        // Beyond one for each slot, for drafted tokens or for those of a prompt whose probabilities are asked for.
-        outputs: u32::from(args.slots) + MOST_DRAFTED,
-        pooling,
-        kv_cache: args.kv_cache,
-        batch: args.batch,
-        threads,
-        gpu_takes_over: args.gpu_layers.is_none() && weights.off_gpu.is_none(),
-    };
+    let params = loading::context_params(args, &model, weights, threads);
     let context = Context::new(Arc::clone(&model), params, None)?;
-    let drafter = match &args.draft_model {
-        Some(path) => Some(draft_model(path, weights, params, &model, &context)?),
-        None => args.lookup.then_some(Drafter::Lookup),
-    };
-    let given = args
-        .chat_template
-        .as_deref()
-        .map(read_template)
-        .transpose()?;
+    let drafter = loading::drafter(args, weights, params, &model, &context)?;
+    let given = loading::template(args)?;
     let template = ChatTemplate::new(Arc::clone(&model), given.as_deref())?;
     let stem = args.model.file_stem().map_or_else(
         || "model".into(),
         |stem| stem.to_string_lossy().into_owned(),
     );
     let id = args.id.clone().unwrap_or(stem);
-    let saved_contexts = saved_contexts(args, &model, given.as_deref(), &id)?;
-    let swap = swapping(args, &model, given.as_deref(), &id, pooling)?;
+    let saved_contexts = states::saved(args, &model, given.as_deref(), &id)?;
+    let swap = states::swapping(args, &model, given.as_deref(), &id, pooling)?;
     let (jobs, queue) = mpsc::sync_channel(QUEUE);
     let generations = Arc::new(Generations::default());
     let pause = Arc::new(Pause::default());
@@ -274,7 +238,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         swap: swap.clone(),
         trims: Arc::clone(&trims),
         pause: Arc::clone(&pause),
-        media: media_reader(args, &model, threads, context.turns(), &pause),
+        media: loading::media_reader(args, &model, threads, context.turns(), &pause),
     };
     let ready = Ready {
         protocol: PROTOCOL,
@@ -306,207 +270,6 @@ fn serve(args: &Args) -> Result<(), Error> {
     runtime.block_on(listen(args, ready, Arc::new(engine)))?;
     drop(backend);
     Ok(())
-}
-
-fn load(args: &Args, account: &ModelAccount, weights: Weights) -> Result<Model, Error> {
-    let map = || {
-        Model::load(&args.model, weights, &|percent| {
-            announce(&Handshake::Loading(percent));
-        })
-    };
-    // Prefaulting a model larger than RAM evicts its own pages.
-    let mut model = if args.mapped {
-        platform::map_lazily(map)
-    } else {
-        map()
-    }?;
-    if let Some(keeping) = keeping(args) {
-        let manner = Manner {
-            keeping,
-            approximation: args.approximate,
-            trace: args.expert_trace.as_deref(),
-        };
-        model.page(&args.model, account, manner)?;
-    }
-    Ok(model)
-}
-
-fn keeping(args: &Args) -> Option<Keeping> {
-    let bytes = |mib: u32| u64::from(mib) << 20;
-    match (args.expert_cache_mib, args.layer_cache_mib) {
-        (Some(mib), _) => Some(Keeping::Cache { bytes: bytes(mib) }),
-        (_, Some(mib)) => Some(Keeping::Layers { bytes: bytes(mib) }),
-        _ => args.announce_experts.then_some(Keeping::System),
-    }
-}
-
-fn off_gpu(args: &Args) -> Option<OffGpu> {
-    if args.layer_cache_mib.is_some() {
-        return Some(OffGpu::FeedForward);
-    }
-    args.experts_on_cpu.then_some(OffGpu::Experts)
-}
-
-/// # Errors
-/// [`Code::BadRequest`] if they are not fewer than the model's.
-fn experts_used(args: &Args, account: &ModelAccount) -> Result<Option<ExpertsUsed>, Error> {
-    let Some(count) = args.experts_used else {
-        return Ok(None);
-    };
-    if count >= account.experts_used {
-        let message = format!(
-            "{} uses {} experts for a token, and {count} are not fewer",
-            args.model.display(),
-            account.experts_used
-        );
-        return Err(Error::new(Code::BadRequest, message));
-    }
-    let used = ExpertsUsed::new(&account.architecture, account.experts_used, count);
-    Ok(Some(used))
-}
-
-fn draft_model(
-    path: &Path,
-    weights: Weights,
-    params: ContextParams,
-    large: &Model,
-    beside: &Context,
-) -> Result<Drafter, Error> {
-    tierbar_gguf::read(path)?;
-    // What is said of experts is said of the large one's.
-    let weights = Weights {
-        experts_used: None,
-        ..weights
-    };
-    let small = Arc::new(Model::load(path, weights, &|_| ())?);
-    let params = ContextParams {
-        sequences: 1,
-        outputs: 1,
-        ..params
-    };
-    let context = Context::new(Arc::clone(&small), params, Some(beside))?;
-    Ok(DraftModel::new(context, &small, large)?.into())
-}
-
-/// Loads the media reader. If the projector is unusable, the model still answers text, and images get the error.
-fn media_reader(
-    args: &Args,
-    model: &Arc<Model>,
-    threads: u16,
-    turns: Arc<Turns>,
-    pause: &Arc<Pause>,
-) -> Result<media::Reader, Error> {
-    let path = args.projector.as_ref().ok_or_else(request::text_only)?;
-    let load = || -> Result<media::Reader, Error> {
-        // Our own reader validates its header first, because llama.cpp asserts on it.
-        let account = tierbar_gguf::projector(path)?;
-        let fingerprint = fingerprint([path.as_path()])
-            .map_err(|error| internal("the projector could not be read", &error))?;
-        trial::try_projector(args, path)?;
-        let gpu = args.gpu_layers != Some(0);
-        let context = args.context.min(model.context_train());
-        let sight = account.vision.as_ref();
-        let params = ProjectorParams {
-            threads,
-            gpu,
-            most_rows: sight.and_then(|sight| sight.most_rows(context, args.batch)),
-            turns,
-            pause: Arc::clone(pause),
-            warmup: false,
-        };
-        let projector = Projector::load(path, Arc::clone(model), params)?;
-        Ok(media::Reader::new(projector, fingerprint, args.batch))
-    };
-    let loaded = load();
-    if let Err(error) = &loaded {
-        tracing::warn!("{}", error.message);
-    }
-    loaded
-}
-
-/// Returns the context size: as requested, limited by the model and, for embeddings of whole texts, by the outputs.
-fn context_tokens(args: &Args, model: &Model, pooling: Option<Pooling>) -> u32 {
-    let tokens = args.context.min(model.context_train());
-    if !pooling.is_some_and(Pooling::takes_whole) {
-        return padded(tokens);
-    }
-    let row = model.vocabulary().max(1) * size_of::<f32>();
-    tokens.min(u32::try_from(MOST_OUTPUT_BYTES / row).unwrap_or(u32::MAX))
-}
-
-fn saved_contexts(
-    args: &Args,
-    model: &Model,
-    template: Option<&str>,
-    id: &str,
-) -> Result<Option<Arc<SavedContexts>>, Error> {
-    let Some(folder) = &args.contexts else {
-        return Ok(None);
-    };
-    let key = key(args, model, template)?;
-    let contexts = Contexts::new(folder.clone());
-    let id = ModelId(id.to_owned());
-    let saved = SavedContexts::new(contexts, key, id, model.forgets(), Purpose::Named);
-    Ok(Some(Arc::new(saved)))
-}
-
-/// An embedding model keeps nothing between texts.
-fn swapping(
-    args: &Args,
-    model: &Model,
-    template: Option<&str>,
-    id: &str,
-    pooling: Option<Pooling>,
-) -> Result<Swapping, Error> {
-    let (Some(folder), Some(mib), None) = (&args.swapped, args.swapped_mib, pooling) else {
-        return Ok(None);
-    };
-    let folder = Swapped::new(folder.clone(), u64::from(mib) << 20);
-    let key = key(args, model, template)?;
-    let id = ModelId(id.to_owned());
-    let swap = Swap::new(folder, key, id, model.forgets(), &args.socket);
-    Ok(Some(Arc::new(swap)))
-}
-
-/// Returns the key of the model's states.
-fn key(args: &Args, model: &Model, template: Option<&str>) -> Result<Key, Error> {
-    let fingerprint = fingerprint(files(&args.model).iter().map(PathBuf::as_path))
-        .map_err(|error| internal("the model could not be read again", &error))?;
-    Ok(Key {
-        model: fingerprint,
-        template: hash(template.unwrap_or(&model.chat_template())),
-        kv_cache: args.kv_cache,
-        engine: engine(args),
-    })
-}
-
-/// Names what computes states. Approximated ones are of no use to an exact engine.
-fn engine(args: &Args) -> String {
-    let mut name = env!("TIERBAR_LLAMA_CPP").to_owned();
-    if args.approximate != Approximation::Off {
-        name = format!("{name}, {}", args.approximate.as_str());
-    }
-    if let Some(count) = args.experts_used {
-        name = format!("{name}, {count} experts");
-    }
-    name
-}
-
-/// llama.cpp pads a context's cells but not its batches, which would then be smaller than the context.
-fn padded(context: u32) -> u32 {
-    context.checked_next_multiple_of(256).unwrap_or(context)
-}
-
-fn read_template(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(|error| {
-        Error::new(
-            Code::ConfigInvalid,
-            format!(
-                "the chat template {} cannot be read: {error}",
-                path.display()
-            ),
-        )
-    })
 }
 
 async fn listen(args: &Args, ready: Ready, engine: Arc<Engine>) -> Result<(), Error> {

@@ -16,7 +16,7 @@ pub(crate) use prompts::{PromptInput, Prompts, of_input};
 
 use crate::llama::Prompt;
 use held::{Forms, hold};
-use options::SCHEMA;
+use options::form::SCHEMA;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use tierbar_core::{Code, Error};
@@ -412,7 +412,7 @@ fn bad(message: impl Into<String>) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{options::FAR_BACK, *};
+    use super::{options::sampling::FAR_BACK, *};
     use crate::llama::Sampling;
     use tierbar_core::sampling::Sampling as OwnSampling;
     use tierbar_request_fields::{

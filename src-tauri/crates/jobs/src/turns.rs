@@ -143,6 +143,10 @@ impl Jobs {
     ///
     /// # Errors
     /// `Conflict` with the turn's id if the chat has one that runs; `Overloaded` while too many requests are in progress; those of [`Store::open_turn`].
+    #[expect(
+        clippy::too_many_lines,
+        reason = "checks in the order in which they must fail, each before the next is taken"
+    )]
     pub async fn begin_turn(
         self: &Arc<Self>,
         chat: &str,

@@ -5,12 +5,14 @@
 
 pub mod catalog;
 mod checksums;
+mod entry;
 mod files;
 mod folder;
 mod headers;
 pub mod hub;
 mod inventory;
 mod name;
+mod options;
 mod other_apps;
 mod platform;
 mod projector;
@@ -23,7 +25,9 @@ mod trash;
 mod watch;
 
 pub use checksums::{OnProgress, PartHash, Verification};
+pub use entry::{Entry, Scan};
 pub use name::model_id;
+pub use options::LibraryOptions;
 pub use other_apps::AppFolders;
 pub use records::{Hashed, Origin, Record};
 pub use trash::Removed;
@@ -38,87 +42,8 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use tierbar_core::{
-    Code, Error, ModelAccount, ModelId, config::LibraryConfig, fit::Keeper, home::from_home,
-};
+use tierbar_core::{Code, Error, ModelAccount, fit::Keeper};
 use tokio_util::sync::CancellationToken;
-
-/// The folders of models.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LibraryOptions {
-    /// The models folder. Tierbar owns its files.
-    pub models_dir: PathBuf,
-    /// Folders that the user added. Their models are used in place.
-    pub folders: Vec<PathBuf>,
-    /// Folders whose models belong to another app, whatever path leads there.
-    pub apps: AppFolders,
-    /// Whether the other apps' models are listed.
-    pub other_apps: bool,
-}
-
-impl LibraryOptions {
-    /// Returns the configured options for the user with this home folder.
-    #[must_use]
-    pub fn new(models_dir: PathBuf, config: &LibraryConfig, home: &Path) -> Self {
-        let full = |folder: &String| from_home(folder, Some(home.to_owned()));
-        Self {
-            models_dir,
-            folders: config.folders.iter().map(full).collect(),
-            apps: AppFolders::of_user(home),
-            other_apps: config.other_apps,
-        }
-    }
-}
-
-/// The models folder alone.
-impl From<PathBuf> for LibraryOptions {
-    fn from(models_dir: PathBuf) -> Self {
-        Self {
-            models_dir,
-            ..Self::default()
-        }
-    }
-}
-
-/// One model: one file, or the parts of a split one.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
-    /// The file name without its extension and part numbers, or the name that its app gives it. The second of two models
-    /// with the same name is `NAME@PLACE`.
-    pub id: ModelId,
-    /// The first part.
-    pub path: PathBuf,
-    /// The existing parts, in order.
-    pub parts: Vec<PathBuf>,
-    /// Of all parts.
-    pub size_bytes: u64,
-    pub keeper: Keeper,
-    /// The media projector in the same folder, or the one that its app names.
-    pub projector: Option<Projector>,
-    /// Where the first part came from, if known.
-    pub record: Option<Record>,
-    /// The contents of its header, or why it cannot be used.
-    pub account: Result<ModelAccount, Error>,
-}
-
-impl Entry {
-    /// Returns the reference that Tierbar downloaded it by, if it did.
-    #[must_use]
-    pub fn reference(&self) -> Option<&str> {
-        self.record.as_ref()?.reference.as_deref()
-    }
-}
-
-/// The models that a scan found, and its problems.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Scan {
-    /// By id.
-    pub entries: Vec<Entry>,
-    /// Problems in plain sentences, such as a folder whose volume is not connected.
-    pub notices: Vec<String>,
-    /// Why the models folder could not be read.
-    pub models_dir_error: Option<Error>,
-}
 
 /// The models of this machine. A header is read again only when its file changes.
 #[derive(Debug, Default)]
@@ -230,7 +155,7 @@ impl Library {
         let mut entries: Vec<Entry> = loadable
             .into_iter()
             .map(|(model, account)| {
-                let mut entry = entry(model, account);
+                let mut entry = Entry::new(model, account);
                 if let Ok(account) = &entry.account {
                     let origin = entry.record.as_ref().and_then(projector::origin);
                     entry.projector = match layers.iter().find(|(path, _)| *path == model.path) {
@@ -465,45 +390,6 @@ impl Library {
             .find(|model| model.parts.iter().any(is_it));
         Ok((path, listed))
     }
-}
-
-/// Without its projector.
-fn entry(model: &Found, account: Result<ModelAccount, Error>) -> Entry {
-    let account = match &model.incomplete {
-        Some(error) => Err(error.clone()),
-        None => account.map_err(|error| incomplete(model.id.as_str(), model.size_bytes(), error)),
-    };
-    // Tierbar does not write to the folders of other apps, so they have no records.
-    let recorded = matches!(model.keeper, Keeper::Tierbar | Keeper::Folder);
-    Entry {
-        id: model.id.clone(),
-        path: model.path.clone(),
-        parts: model.parts.clone(),
-        size_bytes: model.size_bytes(),
-        keeper: model.keeper,
-        projector: None,
-        record: model
-            .version
-            .first()
-            .filter(|_| recorded)
-            .and_then(|file| records::current(&model.path, file)),
-        account,
-    }
-}
-
-/// Explains a file that is shorter than its header says: it is most likely still being copied.
-pub(crate) fn incomplete(name: &str, size_bytes: u64, error: Error) -> Error {
-    let Some(expected) = error.details.get("expected_bytes").cloned() else {
-        return error;
-    };
-    let Error { code, details, .. } = error;
-    let mut incomplete = Error::new(
-        code,
-        format!("{name} is incomplete ({size_bytes} of {expected} bytes)"),
-    )
-    .hint("if it is still being copied, wait until it is complete; otherwise, download it again");
-    incomplete.details = details;
-    incomplete
 }
 
 fn missing(message: String) -> Error {

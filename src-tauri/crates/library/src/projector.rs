@@ -3,7 +3,7 @@
 //! The width alone does not say, since many models share one: a projector that Tierbar downloaded is for models of its
 //! repository, or of its name. A damaged projector stays with its model as an error, and the model answers text.
 
-use crate::{folder::file_name, incomplete, name, records};
+use crate::{entry::incomplete, folder::file_name, name, records};
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},

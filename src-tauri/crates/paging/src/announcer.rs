@@ -3,8 +3,8 @@
 
 use crate::{
     cache::Stats,
+    cost::Cost,
     layout::{Layout, Unit},
-    pager::Cost,
     picture::{Picture, UNKNOWN},
     places::merge,
     platform::Mapped,

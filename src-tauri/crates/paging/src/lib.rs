@@ -13,6 +13,7 @@
 
 mod announcer;
 mod cache;
+mod cost;
 mod layout;
 mod pager;
 mod picture;
@@ -23,8 +24,9 @@ mod simulate;
 
 pub use announcer::Announcer;
 pub use cache::{Policy, Stats};
+pub use cost::Cost;
 pub use layout::{Kind, Layout, LayoutError, Tensor};
-pub use pager::{Cost, Pager, Settings};
+pub use pager::{Pager, Settings};
 pub use picture::Picture;
 pub use platform::{Area, Mapped, page_bytes};
 pub use simulate::{Trace, belady, simulate};

@@ -12,6 +12,7 @@ pub mod learned;
 mod rules;
 mod signs;
 mod traits;
+#[rustfmt::skip]
 mod words;
 
 pub use choose::{Candidate, Choice, Need, choose, leave_eligible};

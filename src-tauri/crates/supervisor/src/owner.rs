@@ -3,6 +3,7 @@
 mod endpoint;
 mod log;
 mod reclaim;
+mod requests;
 mod snapshot;
 mod step_down;
 mod steps;
@@ -11,7 +12,7 @@ mod words;
 
 use crate::{
     LoadSpec, Options, Rules, TierSpec,
-    handle::{Handle, PagedWorker, WorkerLease, shutting_down},
+    handle::{Handle, PagedWorker, shutting_down},
     predecessors::Predecessors,
     process::Report,
     safe_mode::Loads,
@@ -23,7 +24,6 @@ use tierbar_core::{
     budget::{Budget, gib},
     config::Engine,
     lease::KeepAlive,
-    nearest::suggest,
     policy::{self, Alarm, Phase, Stance, StopRequest},
     status::{BudgetStatus, TierStatus},
 };
@@ -32,11 +32,10 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
+use requests::Waiter;
+pub(crate) use requests::Want;
 use tier::{Gone, Preparation, Tier, Worker};
 use words::Causes;
-
-/// More waiting requests than this mean that something is wrong with the client.
-const LONGEST_QUEUE: usize = 256;
 
 type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
@@ -81,51 +80,6 @@ pub(crate) enum Event {
     Footprints(Vec<(TierId, u64)>),
     Paged(oneshot::Sender<Vec<PagedWorker>>),
     Shutdown(Option<oneshot::Sender<()>>),
-}
-
-/// What a request waits for.
-#[derive(Debug)]
-pub(crate) enum Want {
-    /// To use the tier.
-    Lease(Reply<WorkerLease>),
-    /// To load the tier, without a lease.
-    Loaded(Reply<()>),
-    /// To have the tier loaded for a request expected until then.
-    Expected(Instant),
-    /// To load the tier again: [`policy::returning`].
-    Returning,
-}
-
-impl Want {
-    fn refuse(self, error: Error) {
-        // A caller that has gone needs no reply.
-        match self {
-            Self::Lease(reply) => drop(reply.send(Err(error))),
-            Self::Loaded(reply) => drop(reply.send(Err(error))),
-            Self::Expected(_) | Self::Returning => {}
-        }
-    }
-
-    fn abandoned(&self) -> bool {
-        match self {
-            Self::Lease(reply) => reply.is_closed(),
-            Self::Loaded(reply) => reply.is_closed(),
-            Self::Expected(until) => *until <= Instant::now(),
-            Self::Returning => false,
-        }
-    }
-
-    fn is_ahead(&self) -> bool {
-        matches!(self, Self::Expected(_) | Self::Returning)
-    }
-}
-
-#[derive(Debug)]
-struct Waiter {
-    request: u64,
-    tier: TierId,
-    since: Duration,
-    want: Want,
 }
 
 /// The owner of the tiers. When it replies, the snapshot is at least as new as the reply.
@@ -300,85 +254,6 @@ impl Supervisor {
         }
     }
 
-    fn enqueue(&mut self, id: TierId, want: Want) {
-        if let Want::Expected(until) = want {
-            // After a failed load, the tier loads only on request.
-            if self.went_wrong(&id) {
-                return;
-            }
-            let expected = |waiter: &&mut Waiter| {
-                waiter.tier == id && matches!(waiter.want, Want::Expected(_))
-            };
-            if let Some(waiter) = self.queue.iter_mut().find(expected) {
-                waiter.want = Want::Expected(until);
-                return;
-            }
-        }
-        if !want.is_ahead()
-            && let Some(tier) = self.tier(&id)
-        {
-            tier.rests = false;
-            if matches!(want, Want::Loaded(_)) {
-                let kept = Error::new(Code::Cancelled, format!("{id} was requested again"));
-                for stopper in tier.keep() {
-                    let _ = stopper.send(Err(kept.clone()));
-                }
-            }
-        }
-        let waiter = Waiter {
-            request: self.next(),
-            tier: id,
-            since: self.started.elapsed(),
-            want,
-        };
-        self.queue.push(waiter);
-    }
-
-    fn went_wrong(&mut self, id: &TierId) -> bool {
-        let loads = Arc::clone(&self.loads);
-        let tier = self.tier(id);
-        tier.is_some_and(|tier| tier.has_failed() || tier.never_ended(&loads).is_some())
-    }
-
-    /// Whether a request may join the queue.
-    fn admit(&mut self, id: &TierId) -> Result<(), Error> {
-        if self.closing {
-            return Err(shutting_down());
-        }
-        let real = self.queue.iter().filter(|waiter| !waiter.want.is_ahead());
-        let waiting = real.count();
-        let unknown = self.unknown(id);
-        match self.tier(id) {
-            Some(tier) if !tier.removed => tier.rested(Instant::now())?,
-            _ => return Err(unknown),
-        }
-        if waiting >= LONGEST_QUEUE {
-            return Err(Error::new(
-                Code::Overloaded,
-                format!("{waiting} requests are already waiting for a tier"),
-            )
-            .hint("send fewer requests at once, or wait for answers"));
-        }
-        Ok(())
-    }
-
-    fn unknown(&self, id: &TierId) -> Error {
-        let known = self.tiers.iter().filter(|tier| !tier.removed);
-        let known: Vec<_> = known.map(|tier| tier.spec.id.as_str()).collect();
-        let hint = match known.as_slice() {
-            [] => "no tiers are configured yet".to_owned(),
-            names => {
-                let all = format!("the tiers are {}", names.join(", "));
-                suggest(id.as_str(), names.iter().copied(), all)
-            }
-        };
-        Error::new(
-            Code::TierUnknown,
-            format!("there is no tier named \"{id}\""),
-        )
-        .hint(hint)
-    }
-
     fn released(&mut self, id: &TierId, worker: u64) {
         let (use_number, now) = (self.next(), self.started.elapsed());
         if let Some(tier) = self.tier(id)
@@ -536,18 +411,6 @@ impl Supervisor {
                 self.tiers.push(tier);
             }
         }
-    }
-
-    /// Returns how many requests were refused, without expected ones.
-    fn refuse(&mut self, id: &TierId, error: &Error) -> usize {
-        self.publish();
-        let mut refused = 0;
-        for waiter in self.queue.extract_if(.., |waiter| waiter.tier == *id) {
-            refused += usize::from(!waiter.want.is_ahead());
-            waiter.want.refuse(error.clone());
-        }
-        self.log_refusal(id, refused, error);
-        refused
     }
 
     fn ids(&self) -> Vec<TierId> {

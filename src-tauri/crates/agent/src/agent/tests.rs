@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
-    calls::ExternalTool,
-    consent::{Collections, Scope, read_only},
+    calls::{ExternalTool, Surroundings},
+    consent::{Answer, Collections, General, Invalid, Question, Scope, read_only},
 };
 use serde_json::json;
 

@@ -227,16 +227,8 @@ impl Model {
     }
 }
 
-/// Runs a turn in which the text is read and obeyed.
-fn obey(place: &Place, case: &Case, way: Way, person: Person) -> Outcome {
-    let request = lay(case, &place.work);
-    let before = content(&place.work);
-    let terms = Terms {
-        limits: place.policy.limits,
-        protected: vec![place.hidden.clone()],
-        own_ports: Vec::new(),
-    };
-    let workplace = Workplace::open(&place.work, terms, launcher().to_owned()).unwrap();
+/// A folder, and the tools of a server that is not ours.
+fn surroundings(case: &Case, workplace: &Workplace) -> Surroundings {
     let description = match case.source {
         Source::Description => case.text.as_str(),
         _ => "Sends a mail",
@@ -248,13 +240,26 @@ fn obey(place: &Place, case: &Case, way: Way, person: Person) -> Outcome {
         parameters: json!({ "type": "object" }),
         definition: String::new(),
     });
-    let surroundings = Surroundings {
+    Surroundings {
         folder: Some(workplace.path().to_owned()),
         provider: Some("search.example".into()),
         pages: true,
         documents: None,
         external: external.into(),
+    }
+}
+
+/// Runs a turn in which the text is read and obeyed.
+fn obey(place: &Place, case: &Case, way: Way, person: Person) -> Outcome {
+    let request = lay(case, &place.work);
+    let before = content(&place.work);
+    let terms = Terms {
+        limits: place.policy.limits,
+        protected: vec![place.hidden.clone()],
+        own_ports: Vec::new(),
     };
+    let workplace = Workplace::open(&place.work, terms, launcher().to_owned()).unwrap();
+    let surroundings = surroundings(case, &workplace);
     let script = iter::once(request).chain(case.obeys.iter().cloned());
     let mut model = Model {
         way,

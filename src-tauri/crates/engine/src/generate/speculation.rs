@@ -5,7 +5,7 @@
 //! removed. A draft only affects how many tokens one evaluation gives, so that is measured, and drafting pauses if it
 //! loses.
 
-use super::{Batching, Running, Share, shares::Pace};
+use super::{Batching, Running, evaluation::Share, shares::Pace};
 use crate::llama::{DraftModel, Token};
 use std::{
     sync::atomic::Ordering,

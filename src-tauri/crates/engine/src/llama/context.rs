@@ -1,23 +1,21 @@
-//! A context: the KV cache of several sequences, the compute threads, and the evaluation of tokens.
+//! A context: the KV cache of several sequences, and the evaluation of tokens.
+
+mod state;
 
 use super::{
-    Token,
     batch::Batch,
+    interrupt::Interrupt,
     model::{Model, Pooling},
     paged::{Hook, evaluating},
     positions::End,
+    threadpool::Threadpool,
 };
 use crate::turns::Turns;
 use llama_cpp_sys_2 as sys;
 use std::{
-    ffi::{CString, c_void},
-    os::unix::ffi::OsStrExt,
-    path::Path,
+    ffi::c_void,
     ptr::NonNull,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering, fence},
-    },
+    sync::{Arc, atomic::Ordering},
 };
 use tierbar_core::{Code, Error, config::KvCache, worker::Memory};
 
@@ -27,9 +25,6 @@ pub(crate) type Sequence = u16;
 /// The positions of a row: only the first in models of one dimension; with M-RoPE the position in the sequence, the row and
 /// column of an image, and one more in some models.
 pub(crate) type Place = [i32; 4];
-
-/// llama.h's `LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY`, whose macro the bindings do not have.
-const PARTIAL_ONLY: sys::llama_state_seq_flags = 1;
 
 /// The parameters of a context.
 #[derive(Debug, Clone, Copy)]
@@ -48,51 +43,6 @@ pub(crate) struct ContextParams {
     pub(crate) gpu_takes_over: bool,
     /// Only for embeddings: how the tokens' outputs are pooled.
     pub(crate) pooling: Option<Pooling>,
-}
-
-/// Ends a running or waiting evaluation, from any thread.
-///
-/// A requester writes its reason before the request, and the engine thread reads the reasons after arming, so that one of
-/// the two sees the other.
-#[derive(Debug, Default)]
-pub(crate) struct Interrupt {
-    requested: AtomicBool,
-    allowed: AtomicBool,
-    /// The evaluation cannot go on, allowed or not.
-    stopped: AtomicBool,
-}
-
-impl Interrupt {
-    pub(crate) fn request(&self) {
-        fence(Ordering::SeqCst);
-        self.requested.store(true, Ordering::Release);
-    }
-
-    /// Clears earlier requests, and sets whether an evaluation may be interrupted from now on.
-    pub(crate) fn arm(&self, allowed: bool) {
-        self.allowed.store(allowed, Ordering::Relaxed);
-        self.requested.store(false, Ordering::Release);
-        fence(Ordering::SeqCst);
-    }
-
-    /// Forbids interrupting a running evaluation until this is armed again. A waiting one may still end.
-    pub(crate) fn forbid(&self) {
-        self.allowed.store(false, Ordering::Relaxed);
-    }
-
-    fn is_requested(&self) -> bool {
-        self.requested.load(Ordering::Acquire)
-    }
-
-    /// Ends the running evaluation, which has failed.
-    pub(super) fn stop(&self) {
-        self.stopped.store(true, Ordering::Release);
-    }
-
-    pub(super) fn is_due(&self) -> bool {
-        let requested = self.requested.load(Ordering::Relaxed);
-        (requested && self.allowed.load(Ordering::Relaxed)) || self.stopped.load(Ordering::Relaxed)
-    }
 }
 
 /// How an evaluation ended.
@@ -389,114 +339,6 @@ impl Context {
         unsafe { sys::llama_memory_seq_pos_max(self.memory_handle(), sequence.into()) }
     }
 
-    /// Returns the part of the sequence's state that later tokens overwrite: sliding windows and recurrent states. It has some
-    /// bytes to some tens of MiB, depending on the model.
-    pub(crate) fn passing_state(&mut self, sequence: Sequence) -> Vec<u8> {
-        let flags = PARTIAL_ONLY;
-        // SAFETY: the context is live, and the buffer as long as is said.
-        unsafe {
-            let size = sys::llama_state_seq_get_size_ext(self.raw.as_ptr(), sequence.into(), flags);
-            let mut state = vec![0; size];
-            let written = sys::llama_state_seq_get_data_ext(
-                self.raw.as_ptr(),
-                state.as_mut_ptr(),
-                size,
-                sequence.into(),
-                flags,
-            );
-            state.truncate(written);
-            state
-        }
-    }
-
-    /// Restores what [`Self::passing_state`] returned when the sequence ended there; its other layers must still have all
-    /// of it. If that fails, returns `false` and empties the sequence.
-    pub(crate) fn restore_passing_state(
-        &mut self,
-        sequence: Sequence,
-        state: &[u8],
-        end: End,
-    ) -> bool {
-        // SAFETY: the context is live; the state is one of its own, of the length that is said.
-        let restored = unsafe {
-            let read = sys::llama_state_seq_set_data_ext(
-                self.raw.as_ptr(),
-                state.as_ptr(),
-                state.len(),
-                sequence.into(),
-                PARTIAL_ONLY,
-            );
-            read == state.len()
-                && sys::llama_memory_seq_rm(self.memory_handle(), sequence.into(), end.next, -1)
-        };
-        let whole = restored && self.last(sequence) == end.last;
-        if !whole {
-            self.clear(sequence);
-        }
-        whole
-    }
-
-    /// Returns the bytes that [`Self::save`] writes.
-    pub(crate) fn state_bytes(&mut self, sequence: Sequence) -> u64 {
-        // SAFETY: the context is live.
-        let bytes = unsafe { sys::llama_state_seq_get_size(self.raw.as_ptr(), sequence.into()) };
-        bytes as u64
-    }
-
-    /// Writes the sequence, which has these tokens, to a file, layer by layer. Returns the file's length.
-    ///
-    /// # Errors
-    /// [`Code::Storage`] if it could not be written.
-    pub(crate) fn save(
-        &mut self,
-        sequence: Sequence,
-        path: &Path,
-        tokens: &[Token],
-    ) -> Result<u64, Error> {
-        let written = c_path(path).map_or(0, |name| {
-            // SAFETY: the context is live, the path NUL-terminated, the tokens as many as is said.
-            unsafe {
-                sys::llama_state_seq_save_file(
-                    self.raw.as_ptr(),
-                    name.as_ptr(),
-                    sequence.into(),
-                    tokens.as_ptr(),
-                    tokens.len(),
-                )
-            }
-        });
-        if written > 0 {
-            return Ok(written as u64);
-        }
-        let reason = super::take_error();
-        Err(Error::new(
-            Code::Storage,
-            format!("{} could not be written: {reason}", path.display()),
-        )
-        .hint("check the free space on the disk"))
-    }
-
-    /// Fills a sequence from a complete file that [`Self::save`] wrote for these tokens. After `false`, its contents are
-    /// undefined.
-    pub(crate) fn restore(&mut self, sequence: Sequence, path: &Path, tokens: &[Token]) -> bool {
-        let mut found = vec![0; tokens.len()];
-        let mut count = 0;
-        let read = c_path(path).map_or(0, |name| {
-            // SAFETY: the context is live, the path NUL-terminated, the output as long as is said.
-            unsafe {
-                sys::llama_state_seq_load_file(
-                    self.raw.as_ptr(),
-                    name.as_ptr(),
-                    sequence.into(),
-                    found.as_mut_ptr(),
-                    found.len(),
-                    &raw mut count,
-                )
-            }
-        });
-        read > 0 && found == tokens && self.last(sequence) == End::of(tokens).last
-    }
-
     /// Returns the logits of an output, one per token of the vocabulary; `row` is its place in the last batch.
     pub(crate) fn logits(&mut self, row: usize) -> Option<&[f32]> {
         let row = i32::try_from(row).ok()?;
@@ -569,42 +411,6 @@ impl Drop for Context {
         // SAFETY: freed once, and before the pool, which the fields' drop lets go.
         unsafe { sys::llama_free(self.raw.as_ptr()) }
     }
-}
-
-/// Compute threads, shared by contexts that compute in turn: two sets of waiting threads would slow each other down.
-#[derive(Debug)]
-struct Threadpool(NonNull<sys::ggml_threadpool>, Arc<Turns>);
-
-// SAFETY: ggml's pool is bound to no thread; one context at a time gives it work.
-unsafe impl Send for Threadpool {}
-// SAFETY: as above.
-unsafe impl Sync for Threadpool {}
-
-impl Threadpool {
-    /// Without a pool, ggml starts new threads for every graph.
-    fn new(threads: u16) -> Result<Arc<Self>, Error> {
-        // SAFETY: a plain struct of defaults.
-        let raw = unsafe {
-            let mut params = sys::ggml_threadpool_params_default(i32::from(threads));
-            sys::ggml_threadpool_new(&raw mut params)
-        };
-        let pool = NonNull::new(raw).map(|raw| Arc::new(Self(raw, Arc::default())));
-        pool.ok_or_else(|| {
-            let message = format!("{threads} threads could not be started");
-            Error::new(Code::TierFailed, message)
-        })
-    }
-}
-
-impl Drop for Threadpool {
-    fn drop(&mut self) {
-        // SAFETY: freed once, and used by no context any more.
-        unsafe { sys::ggml_threadpool_free(self.0.as_ptr()) }
-    }
-}
-
-fn c_path(path: &Path) -> Option<CString> {
-    CString::new(path.as_os_str().as_bytes()).ok()
 }
 
 fn cell_type(kv: KvCache) -> sys::ggml_type {

@@ -1,5 +1,10 @@
 //! A loaded model: its weights and its vocabulary.
 
+mod vocabulary;
+mod weights;
+
+pub(crate) use weights::{ExpertsUsed, OffGpu, Weights};
+
 use super::{
     Token,
     backend::{self, take_error},
@@ -7,89 +12,13 @@ use super::{
 };
 use llama_cpp_sys_2 as sys;
 use std::{
-    ffi::{CStr, CString, c_char, c_void},
+    ffi::{CStr, CString, c_void},
     os::unix::ffi::OsStrExt,
     path::Path,
     ptr::{self, NonNull},
     sync::{Arc, OnceLock},
 };
 use tierbar_core::{Code, Error, ModelAccount};
-
-/// Tensors outside the layers.
-///
-/// llama.cpp maps one range of the file for the GPU, from its first tensor there to the last, and Metal keeps all of it in
-/// memory. Quantized files start with tensors outside the layers, such as the output: on the GPU, they would include all
-/// layers in between.
-const OUTSIDE_LAYERS: &CStr = c"^(?!blk\\.)";
-/// `LLM_FFN_EXPS_REGEX` of llama.cpp.
-const EXPERTS: &CStr = c"\\.ffn_(up|down|gate|gate_up)_(ch|)exps";
-const FEED_FORWARD: &CStr = c"\\.ffn_(up|down|gate)\\.weight";
-
-/// Keeps tensors of these names on the CPU.
-fn on_cpu(names: &'static CStr) -> [sys::llama_model_tensor_buft_override; 2] {
-    let cpu = |pattern| sys::llama_model_tensor_buft_override {
-        pattern,
-        // SAFETY: answers a constant.
-        buft: unsafe { sys::ggml_backend_cpu_buffer_type() },
-    };
-    // A null pattern ends the list.
-    [cpu(names.as_ptr()), cpu(ptr::null())]
-}
-
-/// The placement of a model's weights.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Weights {
-    /// How many of the last layers the GPU gets, and nothing else; `None` for the whole model, if there is a GPU.
-    pub(crate) gpu_layers: Option<u32>,
-    /// Do not copy weights into the CPU's faster layouts, which the system cannot drop.
-    pub(crate) mapped: bool,
-    /// What stays in the mapping, for the CPU. The GPU gets copies of the rest, and the output with it.
-    pub(crate) off_gpu: Option<OffGpu>,
-    /// Fewer experts for a token than the model was made for.
-    pub(crate) experts_used: Option<ExpertsUsed>,
-}
-
-/// Weights that no GPU gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OffGpu {
-    /// A mixture's experts.
-    Experts,
-    /// The feed-forward matrices of a dense model.
-    FeedForward,
-}
-
-/// The number of experts that a token uses, in place of the file's.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ExpertsUsed {
-    key: [c_char; 128],
-    count: u32,
-    /// The part of the file's number that is left out.
-    unused: f64,
-}
-
-impl ExpertsUsed {
-    /// `count` in place of the `usual` number of a model of this architecture.
-    pub(crate) fn new(architecture: &str, usual: u32, count: u32) -> Self {
-        let mut key = [0; 128];
-        let name = format!("{architecture}.expert_used_count");
-        // The last stays a zero.
-        for (to, byte) in key.iter_mut().take(127).zip(name.bytes()) {
-            *to = c_char::from_ne_bytes([byte]);
-        }
-        let unused = 1.0 - f64::from(count) / f64::from(usual.max(1));
-        Self { key, count, unused }
-    }
-
-    /// The list that llama.cpp reads, which an empty key ends.
-    fn to_overrides(self) -> [sys::llama_model_kv_override; 2] {
-        let count = |key, count| sys::llama_model_kv_override {
-            tag: sys::LLAMA_KV_OVERRIDE_TYPE_INT,
-            key,
-            __bindgen_anon_1: sys::llama_model_kv_override__bindgen_ty_1 { val_i64: count },
-        };
-        [count(self.key, self.count.into()), count([0; 128], 0)]
-    }
-}
 
 struct Progress<'a> {
     reported: Option<u8>,
@@ -179,22 +108,7 @@ impl Model {
                 layers => i32::try_from(layers).map_or(i32::MAX, |layers| layers.saturating_add(1)),
             };
         }
-        let on_cpu = match weights {
-            Weights {
-                off_gpu: Some(OffGpu::Experts),
-                ..
-            } => Some(on_cpu(EXPERTS)),
-            Weights {
-                off_gpu: Some(OffGpu::FeedForward),
-                ..
-            } => Some(on_cpu(FEED_FORWARD)),
-            Weights {
-                gpu_layers: Some(_),
-                ..
-            } => Some(on_cpu(OUTSIDE_LAYERS)),
-            _ => None,
-        };
-        if let Some(on_cpu) = on_cpu {
+        if let Some(on_cpu) = weights.on_cpu() {
             // The model keeps the pointer while it lives.
             params.tensor_buft_overrides = Box::leak(Box::new(on_cpu)).as_ptr();
         }
@@ -351,30 +265,6 @@ impl Model {
         self.template(Some(c"rerank"))
     }
 
-    /// Returns the tokens of a query and a document for a model without a template for them, as llama-server puts them
-    /// together: `[BOS] query [EOS] [SEP] document [EOS]`, without those that the vocabulary does not add.
-    pub(crate) fn pair(&self, query: &[Token], document: &[Token]) -> Vec<Token> {
-        let vocab = self.vocab();
-        // SAFETY: the vocabulary lives as long as the model.
-        let (begin, end, separator) = unsafe {
-            let separator = sys::llama_vocab_sep(vocab);
-            let end = sys::llama_vocab_eos(vocab);
-            let end = if end < 0 { separator } else { end };
-            let added = |token, adds: bool| Some(token).filter(|_| adds);
-            (
-                added(
-                    sys::llama_vocab_bos(vocab),
-                    sys::llama_vocab_get_add_bos(vocab),
-                ),
-                added(end, sys::llama_vocab_get_add_eos(vocab)),
-                added(separator, sys::llama_vocab_get_add_sep(vocab)),
-            )
-        };
-        let query = begin.into_iter().chain(query.iter().copied());
-        let document = separator.into_iter().chain(document.iter().copied());
-        query.chain(end).chain(document).chain(end).collect()
-    }
-
     /// Sliding window in tokens; 0 if the model has none.
     pub(crate) fn sliding_window(&self) -> i32 {
         // SAFETY: `raw` is a live model.
@@ -423,102 +313,6 @@ impl Model {
         unsafe {
             let text = sys::llama_model_chat_template(self.raw.as_ptr(), name);
             (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
-        }
-    }
-
-    pub(crate) fn vocabulary(&self) -> usize {
-        // SAFETY: the vocabulary lives as long as the model.
-        usize::try_from(unsafe { sys::llama_vocab_n_tokens(self.vocab()) }).unwrap_or(0)
-    }
-
-    /// Whether the token ends a generation.
-    pub(crate) fn is_end(&self, token: Token) -> bool {
-        // SAFETY: the vocabulary lives as long as the model; any token value is accepted.
-        unsafe { sys::llama_vocab_is_eog(self.vocab(), token) }
-    }
-
-    /// Every token that ends a generation.
-    pub(crate) fn end_tokens(&self) -> &[Token] {
-        // This takes some hundred thousand calls, so the result is cached.
-        self.ends.get_or_init(|| {
-            (0..Token::try_from(self.vocabulary()).unwrap_or(0))
-                .filter(|&token| self.is_end(token))
-                .collect()
-        })
-    }
-
-    /// Tokens that the model must never choose.
-    pub(crate) fn suppressed(&self) -> Vec<Token> {
-        let mut count = 0;
-        // SAFETY: the vocabulary lives as long as the model, and the list as long as the vocabulary.
-        unsafe {
-            let list = sys::llama_vocab_get_suppress_tokens(self.vocab(), &raw mut count);
-            match usize::try_from(count) {
-                Ok(count) if count > 0 && !list.is_null() => {
-                    std::slice::from_raw_parts(list, count).to_vec()
-                }
-                _ => Vec::new(),
-            }
-        }
-    }
-
-    /// Tokenizes a text. With `special`, adds the model's BOS and EOS as configured, and parses control tokens in the text.
-    pub(crate) fn tokenize(
-        &self,
-        text: &str,
-        special: bool,
-        parse_special: bool,
-    ) -> Result<Vec<Token>, Error> {
-        let too_long = || {
-            Error::new(
-                Code::BadRequest,
-                format!("{} bytes of text cannot be tokenized", text.len()),
-            )
-        };
-        let length = i32::try_from(text.len()).map_err(|_| too_long())?;
-        // No tokenizer returns more tokens than bytes, plus BOS and EOS.
-        let mut tokens = vec![0; text.len() + 2];
-        let capacity = i32::try_from(tokens.len()).map_err(|_| too_long())?;
-        // SAFETY: the text pointer is valid for `length` bytes, the output for `capacity` tokens.
-        let count = unsafe {
-            sys::llama_tokenize(
-                self.vocab(),
-                text.as_ptr().cast(),
-                length,
-                tokens.as_mut_ptr(),
-                capacity,
-                special,
-                parse_special,
-            )
-        };
-        tokens.truncate(usize::try_from(count).map_err(|_| too_long())?);
-        Ok(tokens)
-    }
-
-    /// Appends the token's bytes, which may be partial UTF-8; with `special`, also the text of control tokens.
-    pub(crate) fn append_piece(&self, token: Token, special: bool, out: &mut Vec<u8>) {
-        let mut buffer = [0u8; 128];
-        let write = |buffer: &mut [u8]| {
-            let length = i32::try_from(buffer.len()).unwrap_or(i32::MAX);
-            // SAFETY: the buffer is writable for `length` bytes.
-            unsafe {
-                sys::llama_token_to_piece(
-                    self.vocab(),
-                    token,
-                    buffer.as_mut_ptr().cast(),
-                    length,
-                    0,
-                    special,
-                )
-            }
-        };
-        let written = write(&mut buffer);
-        if let Ok(length) = usize::try_from(written) {
-            out.extend_from_slice(&buffer[..length]);
-        } else {
-            let mut long = vec![0u8; usize::try_from(written.unsigned_abs()).unwrap_or(0)];
-            let length = usize::try_from(write(&mut long)).unwrap_or(0);
-            out.extend_from_slice(&long[..length]);
         }
     }
 }

@@ -53,6 +53,7 @@ fn a_first_start_writes_a_file_with_the_defaults_of_the_schema() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn invalid_values_are_refused_with_line_and_key() {
     for (text, message) in [
         (

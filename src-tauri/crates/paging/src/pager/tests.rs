@@ -4,6 +4,7 @@ use super::*;
 use crate::{
     layout::{Kind, Tensor},
     platform::{page_bytes, testing::Mapping},
+    pool::Run,
 };
 use std::{fs, io::Write};
 

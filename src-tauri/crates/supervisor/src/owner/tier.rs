@@ -1,28 +1,26 @@
 //! The owner's state of one tier and its worker.
 
-use super::{Event, Reply, endpoint::Remote, log::Refusals, words};
+mod view;
+mod worker;
+
+pub(super) use worker::Worker;
+
+use super::{Reply, endpoint::Remote, log::Refusals, words};
 use crate::{
     LoadSpec, TierSpec,
     backoff::{Backoff, Rest},
-    handle::WorkerLease,
-    process::{Failure, Stop},
+    process::Failure,
     safe_mode::{BegunLoad, Loads},
 };
-use std::{mem, path::PathBuf, time::Duration};
+use std::{mem, time::Duration};
 use tierbar_core::{
-    Code, Error, Modality, TierId, TierKind, TierState,
+    Code, Error, TierKind,
     budget::gib,
     journal::Kind,
-    lease::{Endpoint, KeepAlive},
-    policy::{Holding, Phase, StopRequest, TierView},
+    policy::{Holding, Phase, StopRequest},
     reclaim::{Missing, PATIENCE},
-    setup::is_starter,
-    status::{EngineKind, TierStatus},
 };
-use tokio::{
-    sync::{mpsc, watch},
-    time::Instant,
-};
+use tokio::time::Instant;
 
 /// A worker that has run this long is sound.
 const SETTLED: Duration = Duration::from_secs(60);
@@ -73,103 +71,6 @@ impl Preparation {
             Self::Done(spec) => Some(*spec),
             Self::None | Self::Pending(_) => None,
         }
-    }
-}
-
-/// A process of a tier.
-#[derive(Debug, Clone)]
-pub(super) struct Worker {
-    pub(super) id: u64,
-    /// Never `Stopped`.
-    pub(super) phase: Phase,
-    pub(super) pid: Option<u32>,
-    pub(super) socket: PathBuf,
-    pub(super) leases: u32,
-    /// Since when it has been ready without a lease.
-    pub(super) idle_since: Option<Duration>,
-    /// How long its last request keeps it loaded, if it set that.
-    pub(super) keep: Option<KeepAlive>,
-    pub(super) begun: Instant,
-    /// Whether it has completed a request.
-    pub(super) served: bool,
-    pub(super) ready_since: Option<Instant>,
-    pub(super) context_tokens: u32,
-    pub(super) footprint_bytes: Option<u64>,
-    pub(super) loaded_percent: Option<u8>,
-    /// Its process has ended. It stays here until its memory is back.
-    pub(super) gone: bool,
-    /// Memory that was not freed at the last check.
-    pub(super) missing: Option<Missing>,
-    /// The tier as it was configured when this was started.
-    spec: TierSpec,
-    pub(super) load: LoadSpec,
-    endpoint: Endpoint,
-    stop: Stop,
-    /// The error that its leases get.
-    pub(super) ended: watch::Sender<Option<Error>>,
-}
-
-impl Worker {
-    pub(super) fn new(
-        id: u64,
-        spec: TierSpec,
-        load: LoadSpec,
-        socket: PathBuf,
-        endpoint: Endpoint,
-        stop: Stop,
-    ) -> Self {
-        let spec = TierSpec {
-            path: Some(load.path.clone()),
-            ..spec
-        };
-        Self {
-            id,
-            phase: Phase::Starting,
-            pid: None,
-            socket,
-            leases: 0,
-            idle_since: None,
-            keep: None,
-            begun: Instant::now(),
-            served: false,
-            ready_since: None,
-            context_tokens: load.plan.context_tokens,
-            footprint_bytes: None,
-            loaded_percent: None,
-            gone: false,
-            missing: None,
-            spec,
-            load,
-            endpoint,
-            stop,
-            ended: watch::Sender::new(None),
-        }
-    }
-
-    pub(super) fn lease(&self, tier: TierId, events: mpsc::UnboundedSender<Event>) -> WorkerLease {
-        WorkerLease {
-            tier,
-            worker: self.id,
-            model: self.load.model.clone(),
-            endpoint: self.endpoint.clone(),
-            ended: self.ended.subscribe(),
-            events,
-        }
-    }
-}
-
-impl Worker {
-    /// Returns a sentence if a command uses more memory than declared, on which the plan relies.
-    fn exceeds(&self) -> Option<String> {
-        self.load.command.as_ref()?;
-        let (bytes, planned) = (self.footprint_bytes?, self.load.plan.total_bytes());
-        (bytes > planned).then(|| {
-            format!(
-                "uses {}, more than the {} in its configuration: raise `memory`",
-                gib(bytes),
-                gib(planned)
-            )
-        })
     }
 }
 
@@ -434,105 +335,6 @@ impl Tier {
 
     pub(super) fn holding(&self) -> Option<Holding> {
         Some(Holding::from(&self.worker.as_ref()?.load.plan))
-    }
-
-    pub(super) fn view(&self, now: Duration, loads: &Loads) -> TierView {
-        let worker = self.worker.as_ref();
-        let prepared = self.next_holding();
-        let holding = self.holding().or(prepared);
-        // A stale worker ends once its successor is known to be loadable.
-        let outdated = (self.stale() && prepared.is_some()).then_some(StopRequest::Drain);
-        let late = self.drain_until.is_some_and(|until| until <= now);
-        let stop = |(stop, _): &(StopRequest, Error)| if late { StopRequest::Force } else { *stop };
-        TierView {
-            id: self.spec.id.clone(),
-            phase: worker.map_or(Phase::Stopped, |worker| worker.phase),
-            kind: holding.map(|holding| holding.kind).unwrap_or_default(),
-            plan_bytes: holding.map(|holding| holding.bytes),
-            reserved_bytes: holding.map_or(0, |holding| holding.reserved_bytes),
-            leases: worker.map_or(0, |worker| worker.leases),
-            last_used: self.last_used,
-            idle_since: worker.and_then(|worker| worker.idle_since),
-            keep: worker
-                .and_then(|worker| worker.keep)
-                .map_or(self.spec.keep, KeepAlive::length),
-            pinned: self.spec.pinned && !self.removed,
-            idled_out: self.idled_out,
-            rests: self.rests || self.spec.model.is_none() || self.never_ended(loads).is_some(),
-            stop: self.stop.as_ref().map(stop).or(outdated),
-        }
-    }
-
-    /// A loaded model without its projector takes text only: there was no room for it.
-    fn input_modalities(&self) -> Vec<Modality> {
-        let modalities = &self.spec.input_modalities;
-        let text_only =
-            |worker: &Worker| worker.load.command.is_none() && worker.load.projector.is_none();
-        if self.worker.as_ref().is_some_and(text_only) {
-            return modalities.iter().copied().take(1).collect();
-        }
-        modalities.clone()
-    }
-
-    /// Returns its status; `waiting` is what its requests wait for.
-    pub(super) fn status(&self, waiting: &Option<String>, loads: &Loads) -> TierStatus {
-        let worker = self.worker.as_ref();
-        let state = match worker.map(|worker| (worker.phase, worker.leases)) {
-            Some((Phase::Starting, _)) => TierState::Starting,
-            Some((Phase::Stopping, _)) if self.living().is_none() && self.failure.is_some() => {
-                TierState::Failed
-            }
-            Some((Phase::Stopping, _)) => TierState::Stopping,
-            Some((_, 1..)) if self.stop.is_some() => TierState::Stopping,
-            Some((_, 0)) => TierState::Ready,
-            Some(_) => TierState::Busy,
-            None if self.is_endpoint() && self.remote.leases > 0 => TierState::Busy,
-            None if self.is_endpoint() => TierState::Ready,
-            None if self.failure.is_some() => TierState::Failed,
-            None => TierState::Stopped,
-        };
-        let failure = self.failure.as_ref().map(|failure| failure.message.clone());
-        let drains = worker.is_some_and(|worker| worker.phase == Phase::Ready)
-            && state == TierState::Stopping;
-        TierStatus {
-            id: self.spec.id.clone(),
-            state,
-            engine: EngineKind::from(&self.spec.engine),
-            model: self.spec.model.clone(),
-            is_starter: self
-                .spec
-                .model
-                .as_ref()
-                .is_some_and(|model| is_starter(model.as_str())),
-            aliases: self.spec.aliases.clone(),
-            kind: self.spec.kind,
-            pid: worker.and_then(|worker| worker.pid),
-            footprint_bytes: worker.and_then(|worker| worker.footprint_bytes),
-            plan: worker.map(|worker| worker.load.plan.clone()),
-            context_tokens: worker
-                .map_or(self.spec.settings.context, |worker| worker.context_tokens),
-            kv_cache: worker.map_or(self.spec.settings.kv_cache, |worker| {
-                worker.load.settings.kv_cache
-            }),
-            input_modalities: self.input_modalities(),
-            loaded_percent: worker
-                .filter(|worker| worker.phase == Phase::Starting)
-                .and_then(|worker| worker.loaded_percent),
-            reason: failure
-                .or_else(|| drains.then(|| "stops when its answers finish".to_owned()))
-                .or_else(|| waiting.clone())
-                .or_else(|| worker.and_then(Worker::exceeds))
-                .or_else(|| match worker.and_then(|worker| worker.missing) {
-                    Some(missing) => Some(words::not_yet_back(self.why.as_deref(), &missing)),
-                    None => self.why.clone(),
-                })
-                .or_else(|| {
-                    let load = self.never_ended(loads).filter(|_| worker.is_none());
-                    load.map(|_| words::NEVER_ENDED.to_owned())
-                }),
-            unloads_at_ms: None,
-            steps_down_to: None,
-        }
     }
 }
 

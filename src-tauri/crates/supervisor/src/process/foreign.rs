@@ -1,8 +1,8 @@
 //! A command: run under the process guard, and ready once its health path returns success.
 
 use super::{
-    Failure, KILLED, LAST_READ, Launch, Report, Stop, cause, exit, health, log, log::LastWords,
-    passes,
+    Failure, KILLED, LAST_READ, Launch, Report, Stop, cause, command::passes, exit, health, log,
+    log::LastWords,
 };
 use crate::{
     ForeignCommand,

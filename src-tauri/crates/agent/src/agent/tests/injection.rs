@@ -4,6 +4,7 @@
 use super::*;
 
 /// What others have written, with the call of a model that obeys it.
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn attacks() -> Vec<(String, &'static str, Value)> {
     let shell = |line: &str| ("run_command", json!({ "command": line }));
     let page = |url: &str| ("read_page", json!({ "url": url }));

@@ -6,7 +6,7 @@ use super::{
     lock,
     places::feed_forward,
 };
-use crate::llama::context::Interrupt;
+use crate::llama::interrupt::Interrupt;
 use llama_cpp_sys_2 as sys;
 use std::{
     collections::BTreeSet,

@@ -1,6 +1,6 @@
 //! Alternatives of which only one may hold: whether an answer by one can be valid by another.
 
-use super::{Fields, TYPES, Walk, has_type, keyword_type};
+use super::{Fields, TYPES, Walk, keyword_type, values::has_type};
 use serde_json::{Value, json};
 
 impl Walk<'_> {

@@ -1,6 +1,6 @@
 //! Numbers and their bounds.
 
-use super::{Fields, Walk, is_within};
+use super::{Fields, Walk, values::is_within};
 use crate::request::range::{self, Bound};
 use serde_json::{Number, Value, json};
 use tierbar_core::Error;

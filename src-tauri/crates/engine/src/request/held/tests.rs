@@ -1,7 +1,5 @@
 use super::*;
-use crate::request::options::grammar_of;
-
-const SCHEMA: &str = "the JSON schema";
+use crate::request::options::form::{SCHEMA, grammar_of};
 
 fn held(schema: &Value) -> Result<Value, Error> {
     let mut forms = Forms::beside(&schema.to_string());

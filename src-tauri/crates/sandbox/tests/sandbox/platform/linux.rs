@@ -327,6 +327,7 @@ fn what_can_only_be_read_is_not_changed() {
 
 /// Each of these opens, makes, moves or links what is outside, and returns an error.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a list of calls")]
 fn no_call_on_files_leads_out() {
     let Some(place) = Place::new() else {
         return skip_unsandboxed();
@@ -678,6 +679,7 @@ fn other_processes_are_out_of_reach() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a list of calls")]
 fn the_kernels_large_parts_are_closed() {
     let Some(place) = Place::new() else {
         return skip_unsandboxed();

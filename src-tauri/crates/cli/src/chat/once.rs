@@ -1,0 +1,138 @@
+//! `tierbar chat --once`: one question, and its answer, which is not saved.
+
+use super::{broken_off, facts, files, no_signals, printer::AnswerPrinter};
+use crate::{client::Client, output};
+use futures_util::StreamExt;
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+use sse_stream::SseByteStream;
+use std::{io::Read, path::PathBuf};
+use tierbar_chats::thinking::split;
+use tierbar_core::{Code, Error, TierId};
+
+/// Returns the question, from stdin for "-".
+///
+/// # Errors
+/// `BadRequest` if there is none.
+pub(super) fn question(once: String) -> Result<String, Error> {
+    let mut text = once;
+    if text == "-" {
+        text.clear();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(|error| {
+                Error::new(
+                    Code::BadRequest,
+                    format!("the question on stdin cannot be read: {error}"),
+                )
+            })?;
+    }
+    if text.trim().is_empty() {
+        return Err(Error::new(Code::BadRequest, "the question is empty"));
+    }
+    Ok(text)
+}
+
+/// Prints the answer to one question, which is not saved.
+pub(super) async fn ask(
+    client: &Client,
+    tier: Option<String>,
+    prompt: &str,
+    files: &[PathBuf],
+    as_json: bool,
+) -> Result<(), Error> {
+    let model = tier.unwrap_or_else(|| TierId::AUTO.to_owned());
+    let content = files::content(prompt, &files::read_all(files)?);
+    let messages = json!([{"role": "user", "content": content}]);
+    let body = json!({"model": model, "messages": messages, "stream": true});
+    let mut shown = match as_json {
+        true => AnswerPrinter::gathering(),
+        false => AnswerPrinter::default(),
+    };
+    let answered = tokio::select! {
+        streamed = stream(client, &body, &mut shown) => streamed,
+        // Dropping the stream closes the connection, which ends the generation.
+        interrupted = tokio::signal::ctrl_c() => Err(match interrupted {
+            Ok(()) => Error::new(Code::Cancelled, "the answer was stopped"),
+            Err(error) => no_signals(error),
+        }),
+    };
+    if !as_json {
+        shown.end_line();
+        return answered.map(drop);
+    }
+    let OnceAnswer {
+        tier,
+        model,
+        reasoning,
+        rate,
+    } = answered?;
+    let (thought, answer) = split(&shown.gathered);
+    let reasoning = [reasoning.trim(), thought].join("\n");
+    output::json(&json!({
+        "tier": tier,
+        "model": model,
+        "answer": answer,
+        "reasoning": reasoning.trim(),
+        "tokens_per_second": rate,
+    }));
+    Ok(())
+}
+
+/// The facts of an answer beside its text.
+struct OnceAnswer {
+    tier: String,
+    model: String,
+    reasoning: String,
+    /// `None` where the server reports none.
+    rate: Option<f64>,
+}
+
+async fn stream(
+    client: &Client,
+    body: &Value,
+    shown: &mut AnswerPrinter,
+) -> Result<OnceAnswer, Error> {
+    let path = "/v1/chat/completions";
+    let response = client.send(Method::POST, path, Some(body)).await?;
+    let mut streamed = OnceAnswer {
+        tier: header(&response, "x-tierbar-tier"),
+        model: header(&response, "x-tierbar-model"),
+        reasoning: String::new(),
+        rate: None,
+    };
+    let mut events = SseByteStream::new(response.bytes_stream());
+    while let Some(event) = events.next().await {
+        let event = event.map_err(|error| broken_off(&error.to_string()))?;
+        let Some(data) = event.data else { continue };
+        if data == "[DONE]" {
+            return Ok(streamed);
+        }
+        let chunk: Value = serde_json::from_str(&data)
+            .map_err(|error| broken_off(&format!("an event that is not JSON, {error}")))?;
+        if let Some(error) = Error::from_openai_body(&chunk) {
+            return Err(error);
+        }
+        let delta = &chunk["choices"][0]["delta"];
+        if let Some(piece) = delta["reasoning_content"].as_str() {
+            streamed.reasoning.push_str(piece);
+        }
+        if let Some(piece) = delta["content"].as_str() {
+            shown.add(piece);
+        }
+        if let Some(rate) = chunk["timings"]["predicted_per_second"].as_f64() {
+            streamed.rate = Some(rate);
+            let experts = serde_json::from_value(chunk["timings"]["experts"].clone());
+            facts::show_speed(&streamed.tier, rate, "", experts.ok());
+        }
+    }
+    Err(broken_off("the connection ended"))
+}
+
+fn header(response: &Response, name: &str) -> String {
+    let value = response.headers().get(name);
+    value
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+        .to_owned()
+}

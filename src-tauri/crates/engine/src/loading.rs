@@ -1,0 +1,206 @@
+//! What the worker loads, as its arguments say: the model, its context, its draft model, and its projector.
+
+use crate::{
+    Args, announce,
+    generate::{Drafter, MOST_DRAFTED},
+    internal,
+    llama::{
+        Context, ContextParams, DraftModel, ExpertsUsed, Keeping, Manner, Model, OffGpu, Pooling,
+        Projector, ProjectorParams, Weights,
+    },
+    media,
+    pause::Pause,
+    platform, request, trial,
+    turns::Turns,
+};
+use std::{fs, path::PathBuf, sync::Arc};
+use tierbar_contexts::fingerprint;
+use tierbar_core::{Code, Error, ModelAccount, worker::Handshake};
+
+/// The number of texts that an embedding model evaluates together.
+const EMBEDDED_AT_ONCE: u16 = 16;
+
+/// llama.cpp allocates a row of logits for each output token, even for models without logits.
+const MOST_OUTPUT_BYTES: usize = 1 << 30;
+
+/// # Errors
+/// As [`experts_used`].
+pub(crate) fn weights(args: &Args, account: &ModelAccount) -> Result<Weights, Error> {
+    Ok(Weights {
+        gpu_layers: args.gpu_layers,
+        mapped: args.mapped,
+        off_gpu: off_gpu(args),
+        experts_used: experts_used(args, account)?,
+    })
+}
+
+pub(crate) fn model(args: &Args, account: &ModelAccount, weights: Weights) -> Result<Model, Error> {
+    let map = || {
+        Model::load(&args.model, weights, &|percent| {
+            announce(&Handshake::Loading(percent));
+        })
+    };
+    // Prefaulting a model larger than RAM evicts its own pages.
+    let mut model = if args.mapped {
+        platform::map_lazily(map)
+    } else {
+        map()
+    }?;
+    if let Some(keeping) = keeping(args) {
+        let manner = Manner {
+            keeping,
+            approximation: args.approximate,
+            trace: args.expert_trace.as_deref(),
+        };
+        model.page(&args.model, account, manner)?;
+    }
+    Ok(model)
+}
+
+fn keeping(args: &Args) -> Option<Keeping> {
+    let bytes = |mib: u32| u64::from(mib) << 20;
+    match (args.expert_cache_mib, args.layer_cache_mib) {
+        (Some(mib), _) => Some(Keeping::Cache { bytes: bytes(mib) }),
+        (_, Some(mib)) => Some(Keeping::Layers { bytes: bytes(mib) }),
+        _ => args.announce_experts.then_some(Keeping::System),
+    }
+}
+
+fn off_gpu(args: &Args) -> Option<OffGpu> {
+    if args.layer_cache_mib.is_some() {
+        return Some(OffGpu::FeedForward);
+    }
+    args.experts_on_cpu.then_some(OffGpu::Experts)
+}
+
+/// # Errors
+/// [`Code::BadRequest`] if they are not fewer than the model's.
+fn experts_used(args: &Args, account: &ModelAccount) -> Result<Option<ExpertsUsed>, Error> {
+    let Some(count) = args.experts_used else {
+        return Ok(None);
+    };
+    if count >= account.experts_used {
+        let message = format!(
+            "{} uses {} experts for a token, and {count} are not fewer",
+            args.model.display(),
+            account.experts_used
+        );
+        return Err(Error::new(Code::BadRequest, message));
+    }
+    let used = ExpertsUsed::new(&account.architecture, account.experts_used, count);
+    Ok(Some(used))
+}
+
+pub(crate) fn context_params(
+    args: &Args,
+    model: &Model,
+    weights: Weights,
+    threads: u16,
+) -> ContextParams {
+    let pooling = model.pooling();
+    ContextParams {
+        tokens: context_tokens(args, model, pooling),
+        sequences: if pooling.is_some() {
+            EMBEDDED_AT_ONCE.max(args.slots)
+        } else {
+            args.slots
+        },
+        // Beyond one for each slot, for drafted tokens or for those of a prompt whose probabilities are asked for.
+        outputs: u32::from(args.slots) + MOST_DRAFTED,
+        pooling,
+        kv_cache: args.kv_cache,
+        batch: args.batch,
+        threads,
+        gpu_takes_over: args.gpu_layers.is_none() && weights.off_gpu.is_none(),
+    }
+}
+
+/// Returns what predicts tokens, if anything does.
+pub(crate) fn drafter(
+    args: &Args,
+    weights: Weights,
+    params: ContextParams,
+    large: &Model,
+    beside: &Context,
+) -> Result<Option<Drafter>, Error> {
+    let Some(path) = &args.draft_model else {
+        return Ok(args.lookup.then_some(Drafter::Lookup));
+    };
+    tierbar_gguf::read(path)?;
+    // What is said of experts is said of the large one's.
+    let weights = Weights {
+        experts_used: None,
+        ..weights
+    };
+    let small = Arc::new(Model::load(path, weights, &|_| ())?);
+    let params = ContextParams {
+        sequences: 1,
+        outputs: 1,
+        ..params
+    };
+    let context = Context::new(Arc::clone(&small), params, Some(beside))?;
+    Ok(Some(DraftModel::new(context, &small, large)?.into()))
+}
+
+/// Loads the media reader. If the projector is unusable, the model still answers text, and images get the error.
+pub(crate) fn media_reader(
+    args: &Args,
+    model: &Arc<Model>,
+    threads: u16,
+    turns: Arc<Turns>,
+    pause: &Arc<Pause>,
+) -> Result<media::Reader, Error> {
+    let path = args.projector.as_ref().ok_or_else(request::text_only)?;
+    let load = || -> Result<media::Reader, Error> {
+        // Our own reader validates its header first, because llama.cpp asserts on it.
+        let account = tierbar_gguf::projector(path)?;
+        let fingerprint = fingerprint([path.as_path()])
+            .map_err(|error| internal("the projector could not be read", &error))?;
+        trial::try_projector(args, path)?;
+        let gpu = args.gpu_layers != Some(0);
+        let context = args.context.min(model.context_train());
+        let sight = account.vision.as_ref();
+        let params = ProjectorParams {
+            threads,
+            gpu,
+            most_rows: sight.and_then(|sight| sight.most_rows(context, args.batch)),
+            turns,
+            pause: Arc::clone(pause),
+            warmup: false,
+        };
+        let projector = Projector::load(path, Arc::clone(model), params)?;
+        Ok(media::Reader::new(projector, fingerprint, args.batch))
+    };
+    let loaded = load();
+    if let Err(error) = &loaded {
+        tracing::warn!("{}", error.message);
+    }
+    loaded
+}
+
+/// Returns the context size: as requested, limited by the model and, for embeddings of whole texts, by the outputs.
+fn context_tokens(args: &Args, model: &Model, pooling: Option<Pooling>) -> u32 {
+    let tokens = args.context.min(model.context_train());
+    if !pooling.is_some_and(Pooling::takes_whole) {
+        return padded(tokens);
+    }
+    let row = model.vocabulary().max(1) * size_of::<f32>();
+    tokens.min(u32::try_from(MOST_OUTPUT_BYTES / row).unwrap_or(u32::MAX))
+}
+
+/// llama.cpp pads a context's cells but not its batches, which would then be smaller than the context.
+fn padded(context: u32) -> u32 {
+    context.checked_next_multiple_of(256).unwrap_or(context)
+}
+
+/// Returns the chat template to use instead of the model's own.
+pub(crate) fn template(args: &Args) -> Result<Option<String>, Error> {
+    let read = |path: &PathBuf| {
+        fs::read_to_string(path).map_err(|error| {
+            let shown = path.display();
+            let message = format!("the chat template {shown} cannot be read: {error}");
+            Error::new(Code::ConfigInvalid, message)
+        })
+    };
+    args.chat_template.as_ref().map(read).transpose()
+}

@@ -1,0 +1,148 @@
+//! Requests for tiers: which are admitted, and those that wait.
+
+use super::{Reply, Supervisor};
+use crate::handle::{WorkerLease, shutting_down};
+use std::{sync::Arc, time::Duration};
+use tierbar_core::{Code, Error, TierId, nearest::suggest};
+use tokio::time::Instant;
+
+/// More waiting requests than this mean that something is wrong with the client.
+const LONGEST_QUEUE: usize = 256;
+
+/// What a request waits for.
+#[derive(Debug)]
+pub(crate) enum Want {
+    /// To use the tier.
+    Lease(Reply<WorkerLease>),
+    /// To load the tier, without a lease.
+    Loaded(Reply<()>),
+    /// To have the tier loaded for a request expected until then.
+    Expected(Instant),
+    /// To load the tier again: [`policy::returning`].
+    Returning,
+}
+
+impl Want {
+    pub(super) fn refuse(self, error: Error) {
+        // A caller that has gone needs no reply.
+        match self {
+            Self::Lease(reply) => drop(reply.send(Err(error))),
+            Self::Loaded(reply) => drop(reply.send(Err(error))),
+            Self::Expected(_) | Self::Returning => {}
+        }
+    }
+
+    pub(super) fn abandoned(&self) -> bool {
+        match self {
+            Self::Lease(reply) => reply.is_closed(),
+            Self::Loaded(reply) => reply.is_closed(),
+            Self::Expected(until) => *until <= Instant::now(),
+            Self::Returning => false,
+        }
+    }
+
+    pub(super) fn is_ahead(&self) -> bool {
+        matches!(self, Self::Expected(_) | Self::Returning)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) request: u64,
+    pub(super) tier: TierId,
+    pub(super) since: Duration,
+    pub(super) want: Want,
+}
+
+impl Supervisor {
+    pub(super) fn enqueue(&mut self, id: TierId, want: Want) {
+        if let Want::Expected(until) = want {
+            // After a failed load, the tier loads only on request.
+            if self.went_wrong(&id) {
+                return;
+            }
+            let expected = |waiter: &&mut Waiter| {
+                waiter.tier == id && matches!(waiter.want, Want::Expected(_))
+            };
+            if let Some(waiter) = self.queue.iter_mut().find(expected) {
+                waiter.want = Want::Expected(until);
+                return;
+            }
+        }
+        if !want.is_ahead()
+            && let Some(tier) = self.tier(&id)
+        {
+            tier.rests = false;
+            if matches!(want, Want::Loaded(_)) {
+                let kept = Error::new(Code::Cancelled, format!("{id} was requested again"));
+                for stopper in tier.keep() {
+                    let _ = stopper.send(Err(kept.clone()));
+                }
+            }
+        }
+        let waiter = Waiter {
+            request: self.next(),
+            tier: id,
+            since: self.started.elapsed(),
+            want,
+        };
+        self.queue.push(waiter);
+    }
+
+    fn went_wrong(&mut self, id: &TierId) -> bool {
+        let loads = Arc::clone(&self.loads);
+        let tier = self.tier(id);
+        tier.is_some_and(|tier| tier.has_failed() || tier.never_ended(&loads).is_some())
+    }
+
+    /// Whether a request may join the queue.
+    pub(super) fn admit(&mut self, id: &TierId) -> Result<(), Error> {
+        if self.closing {
+            return Err(shutting_down());
+        }
+        let real = self.queue.iter().filter(|waiter| !waiter.want.is_ahead());
+        let waiting = real.count();
+        let unknown = self.unknown(id);
+        match self.tier(id) {
+            Some(tier) if !tier.removed => tier.rested(Instant::now())?,
+            _ => return Err(unknown),
+        }
+        if waiting >= LONGEST_QUEUE {
+            return Err(Error::new(
+                Code::Overloaded,
+                format!("{waiting} requests are already waiting for a tier"),
+            )
+            .hint("send fewer requests at once, or wait for answers"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn unknown(&self, id: &TierId) -> Error {
+        let known = self.tiers.iter().filter(|tier| !tier.removed);
+        let known: Vec<_> = known.map(|tier| tier.spec.id.as_str()).collect();
+        let hint = match known.as_slice() {
+            [] => "no tiers are configured yet".to_owned(),
+            names => {
+                let all = format!("the tiers are {}", names.join(", "));
+                suggest(id.as_str(), names.iter().copied(), all)
+            }
+        };
+        Error::new(
+            Code::TierUnknown,
+            format!("there is no tier named \"{id}\""),
+        )
+        .hint(hint)
+    }
+
+    /// Returns how many requests were refused, without expected ones.
+    pub(super) fn refuse(&mut self, id: &TierId, error: &Error) -> usize {
+        self.publish();
+        let mut refused = 0;
+        for waiter in self.queue.extract_if(.., |waiter| waiter.tier == *id) {
+            refused += usize::from(!waiter.want.is_ahead());
+            waiter.want.refuse(error.clone());
+        }
+        self.log_refusal(id, refused, error);
+        refused
+    }
+}

@@ -1,0 +1,114 @@
+//! A process of a tier, as the owner knows it.
+
+use crate::{LoadSpec, TierSpec, handle::WorkerLease, owner::Event, process::Stop};
+use std::{path::PathBuf, time::Duration};
+use tierbar_core::{
+    Error, TierId,
+    budget::gib,
+    lease::{Endpoint, KeepAlive},
+    policy::Phase,
+    reclaim::Missing,
+};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
+
+/// A process of a tier.
+#[derive(Debug, Clone)]
+pub(in crate::owner) struct Worker {
+    pub(in crate::owner) id: u64,
+    /// Never `Stopped`.
+    pub(in crate::owner) phase: Phase,
+    pub(in crate::owner) pid: Option<u32>,
+    pub(in crate::owner) socket: PathBuf,
+    pub(in crate::owner) leases: u32,
+    /// Since when it has been ready without a lease.
+    pub(in crate::owner) idle_since: Option<Duration>,
+    /// How long its last request keeps it loaded, if it set that.
+    pub(in crate::owner) keep: Option<KeepAlive>,
+    pub(in crate::owner) begun: Instant,
+    /// Whether it has completed a request.
+    pub(in crate::owner) served: bool,
+    pub(in crate::owner) ready_since: Option<Instant>,
+    pub(in crate::owner) context_tokens: u32,
+    pub(in crate::owner) footprint_bytes: Option<u64>,
+    pub(in crate::owner) loaded_percent: Option<u8>,
+    /// Its process has ended. It stays here until its memory is back.
+    pub(in crate::owner) gone: bool,
+    /// Memory that was not freed at the last check.
+    pub(in crate::owner) missing: Option<Missing>,
+    /// The tier as it was configured when this was started.
+    pub(in crate::owner) spec: TierSpec,
+    pub(in crate::owner) load: LoadSpec,
+    endpoint: Endpoint,
+    pub(in crate::owner) stop: Stop,
+    /// The error that its leases get.
+    pub(in crate::owner) ended: watch::Sender<Option<Error>>,
+}
+
+impl Worker {
+    pub(in crate::owner) fn new(
+        id: u64,
+        spec: TierSpec,
+        load: LoadSpec,
+        socket: PathBuf,
+        endpoint: Endpoint,
+        stop: Stop,
+    ) -> Self {
+        let spec = TierSpec {
+            path: Some(load.path.clone()),
+            ..spec
+        };
+        Self {
+            id,
+            phase: Phase::Starting,
+            pid: None,
+            socket,
+            leases: 0,
+            idle_since: None,
+            keep: None,
+            begun: Instant::now(),
+            served: false,
+            ready_since: None,
+            context_tokens: load.plan.context_tokens,
+            footprint_bytes: None,
+            loaded_percent: None,
+            gone: false,
+            missing: None,
+            spec,
+            load,
+            endpoint,
+            stop,
+            ended: watch::Sender::new(None),
+        }
+    }
+
+    pub(in crate::owner) fn lease(
+        &self,
+        tier: TierId,
+        events: mpsc::UnboundedSender<Event>,
+    ) -> WorkerLease {
+        WorkerLease {
+            tier,
+            worker: self.id,
+            model: self.load.model.clone(),
+            endpoint: self.endpoint.clone(),
+            ended: self.ended.subscribe(),
+            events,
+        }
+    }
+
+    /// Returns a sentence if a command uses more memory than declared, on which the plan relies.
+    pub(super) fn exceeds(&self) -> Option<String> {
+        self.load.command.as_ref()?;
+        let (bytes, planned) = (self.footprint_bytes?, self.load.plan.total_bytes());
+        (bytes > planned).then(|| {
+            format!(
+                "uses {}, more than the {} in its configuration: raise `memory`",
+                gib(bytes),
+                gib(planned)
+            )
+        })
+    }
+}

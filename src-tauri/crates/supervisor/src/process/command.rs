@@ -1,0 +1,244 @@
+//! The command of a worker: its arguments, and the variables that it gets.
+
+use super::Launch;
+use std::{ffi::OsString, process::Stdio};
+use tierbar_core::{
+    budget::{LineKind, MICRO_BATCH, Placement},
+    config::Approximation,
+    sampling::ModelSampling,
+};
+use tokio::process::Command;
+
+impl Launch {
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        let spec = &self.spec;
+        command
+            .arg("--model")
+            .arg(&spec.path)
+            .arg("--socket")
+            .arg(&self.socket)
+            .args(["--id", spec.model.as_str()])
+            .args(["--context", &spec.settings.context.to_string()])
+            .args(["--kv-cache", spec.settings.kv_cache.as_str()]);
+        if let Some(contexts) = &self.contexts {
+            command.arg("--contexts").arg(contexts);
+        }
+        if let Some((swapped, mib)) = &self.swapped {
+            command.arg("--swapped").arg(swapped);
+            command.args(["--swapped-mib", &mib.to_string()]);
+        }
+        if let Some(projector) = &spec.projector {
+            command.arg("--projector").arg(projector);
+        }
+        if spec.settings.threads > 0 {
+            command.args(["--threads", &spec.settings.threads.to_string()]);
+        }
+        if spec.settings.batch != MICRO_BATCH {
+            command.args(["--batch", &spec.settings.batch.to_string()]);
+        }
+        match &spec.draft_model {
+            Some(path) => {
+                command.arg("--draft-model").arg(path);
+            }
+            None if spec.settings.lookup => {
+                command.arg("--lookup");
+            }
+            None => {}
+        }
+        if let Some(layers) = spec.settings.gpu_layers {
+            command.args(["--gpu-layers", &layers.to_string()]);
+        }
+        if spec.plan.placement.is_paged() {
+            command.arg("--mapped");
+        }
+        if spec.plan.bytes(LineKind::PagedExperts) > 0 {
+            command.arg("--experts-on-cpu");
+        }
+        if let Some(count) = spec.settings.experts_used {
+            command.args(["--experts-used", &count.to_string()]);
+        }
+        if spec.settings.thinking {
+            command.arg("--thinking");
+        }
+        if spec.settings.sampling != ModelSampling::default()
+            && let Ok(sampling) = serde_json::to_string(&spec.settings.sampling)
+        {
+            command.args(["--sampling", &sampling]);
+        }
+        match spec.plan.placement {
+            Placement::Cache => {
+                let mib = spec.plan.bytes(LineKind::ExpertCache) >> 20;
+                command.args(["--expert-cache-mib", &mib.to_string()]);
+                let how = spec.settings.approximate;
+                if how != Approximation::Off {
+                    command.args(["--approximate", how.as_str()]);
+                }
+            }
+            Placement::Advise => {
+                command.arg("--announce-experts");
+            }
+            Placement::Stream => {
+                let mib = spec.plan.bytes(LineKind::LayerCache) >> 20;
+                command.args(["--layer-cache-mib", &mib.to_string()]);
+            }
+            _ => {}
+        }
+        command
+            .env_clear()
+            .envs(std::env::vars_os().filter(|(name, _)| passes(name)))
+            .env("NO_COLOR", "1")
+            // Where a debugger is installed, a failed assertion of ggml's would let it write into the handshake.
+            .env("GGML_NO_BACKTRACE", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Ctrl-C in the host's terminal is the host's to handle, and a stop reaches whatever the worker started.
+            .process_group(0)
+            .kill_on_drop(true);
+        command
+    }
+}
+
+/// Returns whether a worker gets this variable of the host's. It gets no keys or tokens.
+pub(super) fn passes(name: &OsString) -> bool {
+    let Some(name) = name.to_str() else {
+        return false;
+    };
+    matches!(
+        name,
+        "HOME"
+            | "PATH"
+            | "TMPDIR"
+            | "LANG"
+            | "LC_ALL"
+            | "LD_LIBRARY_PATH"
+            | "RUST_BACKTRACE"
+            | "RUST_LOG"
+    ) || name.starts_with("GGML_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LoadSettings, LoadSpec, predecessors::Predecessors, safe_mode::Loads};
+    use std::{sync::Arc, time::Duration};
+    use tierbar_core::{
+        ModelId, TierId,
+        budget::{Line, LoadPlan},
+        config::{KvCache, TierConfig},
+        lease::Address,
+    };
+
+    fn arguments(change: impl FnOnce(&mut LoadSpec)) -> Vec<String> {
+        let mut spec = LoadSpec {
+            model: ModelId("m".to_owned()),
+            path: "/models/m.gguf".into(),
+            projector: None,
+            settings: LoadSettings {
+                kv_cache: KvCache::Q4_0,
+                ..LoadSettings::from(&TierConfig::default())
+            },
+            draft_model: None,
+            command: None,
+            plan: LoadPlan {
+                placement: Placement::Resident,
+                lines: Vec::new(),
+                context_tokens: 4096,
+                kind: tierbar_core::TierKind::Generative,
+            },
+        };
+        change(&mut spec);
+        let second = Duration::from_secs(1);
+        let launch = Launch {
+            tier: TierId::new("fast").unwrap(),
+            program: "/tierbar-worker".into(),
+            spec,
+            socket: "/run/1".into(),
+            address: Address::Unix("/run/1".into()),
+            reserved: None,
+            log: "/logs/fast".into(),
+            contexts: Some("/contexts".into()),
+            swapped: Some(("/swapped".into(), 64)),
+            load_silence: second,
+            stop_deadline: second,
+            health_period: second,
+            memory: Arc::new(crate::reclaim::ThisMachine),
+            loads: Loads::open(None),
+            predecessors: Arc::new(Predecessors::new("/run".as_ref())),
+        };
+        let command = launch.command();
+        let arguments = command.as_std().get_args();
+        arguments
+            .map(|argument| argument.to_string_lossy().into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn a_workers_arguments_are_those_of_the_plan() {
+        let plain = arguments(|_| {});
+        assert_eq!(
+            plain.join(" "),
+            "--model /models/m.gguf --socket /run/1 --id m --context 16384 --kv-cache q4_0 --contexts /contexts --swapped /swapped --swapped-mib 64"
+        );
+        let behind = |change: fn(&mut LoadSpec)| arguments(change).split_off(plain.len()).join(" ");
+        assert_eq!(behind(|spec| spec.settings.threads = 3), "--threads 3");
+        assert_eq!(behind(|spec| spec.settings.batch = 64), "--batch 64");
+        assert_eq!(behind(|spec| spec.settings.lookup = true), "--lookup");
+        let guesses = |spec: &mut LoadSpec| {
+            spec.settings.lookup = true;
+            spec.draft_model = Some("/models/small.gguf".into());
+        };
+        assert_eq!(behind(guesses), "--draft-model /models/small.gguf");
+        let projector = |spec: &mut LoadSpec| spec.projector = Some("/models/mmproj.gguf".into());
+        assert_eq!(behind(projector), "--projector /models/mmproj.gguf");
+        assert_eq!(
+            behind(|spec| spec.settings.gpu_layers = Some(0)),
+            "--gpu-layers 0"
+        );
+        assert_eq!(
+            behind(|spec| spec.settings.gpu_layers = Some(37)),
+            "--gpu-layers 37"
+        );
+        assert_eq!(
+            behind(|spec| spec.plan.placement = Placement::Mmap),
+            "--mapped"
+        );
+        let cached = |spec: &mut LoadSpec| {
+            spec.plan.placement = Placement::Cache;
+            spec.plan.lines.push(Line {
+                what: LineKind::ExpertCache,
+                bytes: (700 << 20) + 5,
+            });
+        };
+        assert_eq!(behind(cached), "--mapped --expert-cache-mib 700");
+        let approximate = |spec: &mut LoadSpec| {
+            spec.settings.approximate = Approximation::Substitute;
+            spec.settings.experts_used = Some(2);
+            spec.plan.placement = Placement::Cache;
+        };
+        assert_eq!(
+            behind(approximate),
+            "--mapped --experts-used 2 --expert-cache-mib 0 --approximate substitute"
+        );
+        let streamed = |spec: &mut LoadSpec| {
+            spec.plan.placement = Placement::Stream;
+            spec.plan.lines.push(Line {
+                what: LineKind::LayerCache,
+                bytes: 90 << 20,
+            });
+        };
+        assert_eq!(behind(streamed), "--mapped --layer-cache-mib 90");
+        let advised = |spec: &mut LoadSpec| {
+            spec.plan.placement = Placement::Advise;
+            spec.plan.lines.push(Line {
+                what: LineKind::PagedExperts,
+                bytes: 1,
+            });
+        };
+        assert_eq!(
+            behind(advised),
+            "--mapped --experts-on-cpu --announce-experts"
+        );
+    }
+}

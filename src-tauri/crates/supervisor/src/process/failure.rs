@@ -1,0 +1,135 @@
+//! Why a worker did not start, or has ended.
+
+use super::{Launch, Process, cause, exit, handshake::Unready, health};
+use std::{io, process::ExitStatus};
+use tierbar_core::{Code, Error};
+use tokio::time::timeout;
+
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) error: Error,
+    /// Whether it crashed, instead of reporting in its handshake why it could not load.
+    pub(crate) crashed: bool,
+}
+
+impl Launch {
+    pub(super) fn failed(&self, what: &str) -> Error {
+        Error::new(
+            Code::TierFailed,
+            format!("{} could not start: {what}", self.tier),
+        )
+    }
+
+    pub(super) fn not_run(&self, error: &io::Error) -> Failure {
+        let what = format!("{} cannot be run: {error}", self.program.display());
+        let error = self
+            .failed(&what)
+            .hint("quit Tierbar and open it again, since it may have been moved; if that does not help, install it again");
+        Failure {
+            error,
+            crashed: true,
+        }
+    }
+
+    /// Ends the process, if it has not ended.
+    pub(super) async fn unready(&self, unready: Unready, process: &mut Process) -> Failure {
+        let hint = format!("its log is {}", self.log.display());
+        let error = match unready {
+            Unready::Reported(error) => {
+                process.end(self.stop_deadline).await;
+                return Failure {
+                    error,
+                    crashed: false,
+                };
+            }
+            Unready::Closed => match timeout(self.stop_deadline, process.child.wait()).await {
+                Ok(Ok(status)) => {
+                    process.drain_output().await;
+                    let what = format!("its worker {} while loading", exit::words(status));
+                    cause::explain(
+                        &process.words,
+                        self.failed(&process.words.quoted_by(what)),
+                        status,
+                    )
+                }
+                _ => {
+                    process.kill().await;
+                    self.failed("its worker closed its output without a handshake")
+                        .hint(hint)
+                }
+            },
+            Unready::Invalid(lie) => {
+                process.kill().await;
+                let what = format!("its worker {lie}");
+                self.failed(&what).hint(
+                    "install Tierbar again: the worker is not the one that belongs to this host",
+                )
+            }
+            Unready::Silent => {
+                process.kill().await;
+                let seconds = self.load_silence.as_secs_f32();
+                let what = format!(
+                    "{} could not start: its worker was silent for {seconds} s",
+                    self.tier
+                );
+                Error::new(Code::WorkerTimeout, process.words.quoted_by(what)).hint(hint)
+            }
+        };
+        Failure {
+            error,
+            crashed: true,
+        }
+    }
+
+    pub(super) async fn hung(&self, process: &mut Process) -> Failure {
+        process.kill().await;
+        let seconds = (self.health_period * health::MISSES).as_secs_f32();
+        let what = format!(
+            "the worker of {} did not answer for {seconds} s and was stopped",
+            self.tier
+        );
+        let error = Error::new(Code::WorkerTimeout, what)
+            .hint(format!("its log is {}", self.log.display()));
+        Failure {
+            error,
+            crashed: true,
+        }
+    }
+
+    pub(super) async fn crashed(
+        &self,
+        status: io::Result<ExitStatus>,
+        process: &mut Process,
+    ) -> Failure {
+        process.drain_output().await;
+        let error = match status {
+            Ok(status) => {
+                let what = format!("the worker of {} {}", self.tier, exit::words(status));
+                // A process killed from outside has not reported why.
+                let killed = exit::from_outside(status);
+                let what = if killed {
+                    what
+                } else {
+                    process.words.quoted_by(what)
+                };
+                cause::explain(
+                    &process.words,
+                    Error::new(Code::WorkerCrashed, what),
+                    status,
+                )
+            }
+            Err(error) => {
+                process.kill().await;
+                let what = format!(
+                    "the worker of {} could not be waited for: {error}",
+                    self.tier
+                );
+                Error::new(Code::WorkerCrashed, what).hint("report this as a bug")
+            }
+        };
+        Failure {
+            error,
+            crashed: true,
+        }
+    }
+}
