@@ -5,7 +5,7 @@ use std::path::Path;
 use tierbar_core::documents::DocumentKind;
 
 /// So many bytes tell what a file is.
-const HEAD: usize = 4096;
+const HEAD: usize = 16 << 10;
 /// Endings of files whose text is a program, a configuration or data.
 const CODE: [&str; 60] = [
     "asm", "bash", "bat", "c", "cc", "cfg", "clj", "cmake", "conf", "cpp", "cs", "css", "csv",
@@ -75,7 +75,7 @@ fn ending(path: &Path) -> String {
 fn is_mail(text: &str) -> bool {
     let (mut from, mut other) = (false, false);
     let above = usize::from(text.starts_with("From "));
-    for line in text.lines().skip(above).take(60) {
+    for line in text.lines().skip(above) {
         if line.is_empty() {
             break;
         }
@@ -117,6 +117,9 @@ mod tests {
         assert_eq!(of(b"fn main() {}", "a.rs"), Some(DocumentKind::Code));
         let mail = b"From: a@b.c\r\nSubject: Hello\r\n\r\nText";
         assert_eq!(of(mail, "1234"), Some(DocumentKind::Mail));
+        let traces = "Received: from a.example\n by b.example\n".repeat(200);
+        let mail = [traces.as_bytes(), mail].concat();
+        assert_eq!(of(&mail, "1234"), Some(DocumentKind::Mail));
         assert_eq!(
             of(b"From: the beginning\nto the end", "a.txt"),
             Some(DocumentKind::Text)

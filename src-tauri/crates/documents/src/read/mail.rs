@@ -1,18 +1,16 @@
 //! Mail (RFC 5322, MIME in RFC 2045 to 2047) by `mail-parser`: who wrote what to whom, the text, and the names of what is attached.
 //! A file of several mails (mbox, RFC 4155) is read mail by mail.
 
+mod transfer;
+
 use super::{Block, Facts, Sink, html, plain};
 use crate::{
     charset::{self, Decoded},
     text::squeeze,
 };
 use mail_parser::{
-    Encoding, HeaderForm, HeaderName, Message, MessageParser, MessagePart, MimeHeaders, PartType,
-    decoders::{
-        base64::base64_decode, charsets::map::charset_decoder,
-        quoted_printable::quoted_printable_decode,
-    },
-    mailbox::mbox::MessageIterator,
+    HeaderForm, HeaderName, Message, MessageParser, MessagePart, MimeHeaders, PartType,
+    decoders::charsets::map::charset_decoder, mailbox::mbox::MessageIterator,
 };
 use std::borrow::Cow;
 
@@ -30,6 +28,7 @@ const HEADER: [HeaderName<'static>; 4] = [
 
 pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Facts {
     let mut facts = Facts::default();
+    let bytes = bytes.trim_ascii_start();
     if !bytes.starts_with(b"From ") {
         facts.title = one(bytes, 1, sink);
         return facts;
@@ -48,7 +47,8 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Facts {
 
 /// Reads one mail with those within it, and returns its subject.
 fn one(bytes: &[u8], depth: usize, sink: &mut Sink<'_>) -> Option<String> {
-    let bytes = with_readable_header(bytes, sink);
+    // An empty line would end a header that has not begun.
+    let bytes = with_readable_header(bytes.trim_ascii_start(), sink);
     let flat = without_nesting(&bytes);
     let parser = MessageParser::new()
         .with_mime_headers()
@@ -211,9 +211,8 @@ fn read_message<'a>(
     attached.extend(bodies.filter(|&&number| is_mail(number)));
     attached.sort_unstable();
     attached.dedup();
-    let names = attached
-        .iter()
-        .filter_map(|&number| name(message, bytes, number));
+    let parts = (0..).take(message.parts.len());
+    let names = parts.filter_map(|number| name(message, bytes, number));
     let names = names.collect::<Vec<_>>().join(", ");
     if !names.is_empty() {
         sink.push(Block::new(format!("Attached: {names}")));
@@ -250,16 +249,22 @@ impl Body {
     fn new(message: &Message<'_>, bytes: &[u8], parts: impl IntoIterator<Item = u32>) -> Self {
         let mut body = Self::default();
         for part in parts.into_iter().filter_map(|number| message.part(number)) {
-            // Reports to a sender, and the header of a mail that came back.
-            let kind = part.content_type().map(|kind| kind.ctype());
-            let is_report = kind.is_some_and(|kind| kind.eq_ignore_ascii_case("message"));
-            if !part.is_text() && !is_report {
+            // Reports to a sender, and the header of a mail that came back, are of the type `message`. What has no type that can be read is
+            // text (RFC 2045, 5.2).
+            let kind = part.content_type();
+            let is_untyped = kind.is_none_or(|kind| kind.subtype().is_none());
+            let is_text =
+                kind.is_some_and(|kind| ["text", "message", "multipart"].contains(&kind.ctype()));
+            let content = content(bytes, part);
+            if !is_text && (!is_untyped || content.contains(&0)) {
                 continue;
             }
-            let Decoded { text, doubt } = text_of(bytes, part);
+            let is_html = kind.is_some_and(|kind| kind.subtype() == Some("html"));
+            let declared = kind.and_then(|kind| kind.attribute("charset"));
+            let Decoded { text, doubt } = text_of(&content, declared, is_html);
             body.doubts.extend(doubt);
             let take = &mut |block| body.blocks.push(block);
-            if part.is_text_html() {
+            if is_html {
                 html::for_each_block(&text, take, &mut None);
             } else {
                 plain::for_each_block(&text, take);
@@ -282,29 +287,21 @@ impl Body {
 fn content<'a>(bytes: &'a [u8], part: &MessagePart<'_>) -> Cow<'a, [u8]> {
     let place = part.raw_body_offset() as usize..part.raw_end_offset() as usize;
     let raw = bytes.get(place).unwrap_or_default();
-    let decoded = match part.encoding {
-        Encoding::None => None,
-        Encoding::QuotedPrintable => quoted_printable_decode(raw),
-        Encoding::Base64 => base64_decode(raw),
-    };
-    decoded.map_or(Cow::Borrowed(raw), Cow::Owned)
+    transfer::decode(raw, part.content_transfer_encoding().unwrap_or_default())
 }
 
 /// Returns a part's text in its declared encoding.
-fn text_of(bytes: &[u8], part: &MessagePart<'_>) -> Decoded {
-    let bytes = content(bytes, part);
-    let kind = part.content_type();
-    let declared = kind.and_then(|kind| kind.attribute("charset"));
+fn text_of(bytes: &[u8], declared: Option<&str>, is_html: bool) -> Decoded {
     // UTF-7 is no encoding of the web's.
     let of_mail_alone = declared
         .filter(|name| !charset::is_known(name))
         .and_then(|name| charset_decoder(name.as_bytes()));
     match of_mail_alone {
         Some(decode) => Decoded {
-            text: decode(&bytes),
+            text: decode(bytes),
             doubt: None,
         },
-        None => decoded(&bytes, declared, part.is_text_html()),
+        None => decoded(bytes, declared, is_html),
     }
 }
 
