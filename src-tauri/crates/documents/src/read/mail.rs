@@ -73,7 +73,9 @@ fn one(bytes: &[u8], depth: usize, sink: &mut Sink<'_>) -> Option<String> {
             Attached::Mail(_) if depth == DEEPEST => {
                 sink.warn("Mails within mails are searched to a depth of 8.");
             }
-            Attached::Mail(inner) => drop(one(&inner, depth + 1, sink)),
+            Attached::Mail(inner) => {
+                one(&inner, depth + 1, sink);
+            }
         }
     }
     subject
@@ -120,10 +122,8 @@ fn mails_within(message: &Message<'_>) -> Vec<bool> {
             && is(part, "multipart", &["digesx"])
         {
             for &child in children {
-                let has_type = message
-                    .part(child)
-                    .is_none_or(|child| child.content_type().is_some());
-                if !has_type {
+                let part = message.part(child);
+                if part.is_some_and(|part| part.content_type().is_none()) {
                     mails[child as usize] = true;
                 }
             }
