@@ -252,11 +252,13 @@ impl Body {
             // Reports to a sender, and the header of a mail that came back, are of the type `message`. What has no type that can be read is
             // text (RFC 2045, 5.2).
             let kind = part.content_type();
-            let is_untyped = kind.is_none_or(|kind| kind.subtype().is_none());
             let is_text =
-                kind.is_some_and(|kind| ["text", "message", "multipart"].contains(&kind.ctype()));
+                kind.is_none_or(|kind| ["text", "message", "multipart"].contains(&kind.ctype()));
+            if !is_text && kind.is_some_and(|kind| kind.subtype().is_some()) {
+                continue;
+            }
             let content = content(bytes, part);
-            if !is_text && (!is_untyped || content.contains(&0)) {
+            if !is_text && content.contains(&0) {
                 continue;
             }
             let is_html = kind.is_some_and(|kind| kind.subtype() == Some("html"));

@@ -200,6 +200,33 @@ fn mails_that_nest_too_deep_are_reported() {
 }
 
 #[test]
+fn faults_of_a_mail_cost_nothing_else() {
+    let mail = |part: &str| format!("  \r\n\nFrom: a@b.c\nSubject: Plan\n{part}");
+    for (part, text) in [
+        ("Content-Type: text plain\n\nA text", "A text"),
+        (
+            "Content-Type: text/html\nContent-Transfer-Encoding: quoted-printable\n\n<p class=\"a\">A te=78t",
+            "A text",
+        ),
+        (
+            "Content-Type: text/html\nContent-Transfer-Encoding: base64\n\nPHA+QSB0ZXh0\nPC9wPg==\n\n___\nA list",
+            "A text",
+        ),
+    ] {
+        let (blocks, _) = all(mail(part).as_bytes(), "a.eml").unwrap();
+        assert_eq!(texts(&blocks)[..3], ["Plan", "From: a@b.c", text], "{part}");
+    }
+    // Data without a type that can be read, and a picture in broken base64, are no text.
+    for part in [
+        format!("Content-Type: zip\n\n{}\0", "PK".repeat(3000)),
+        "Content-Type: image/png\nContent-Transfer-Encoding: base64\n\nA text!".to_owned(),
+    ] {
+        let (blocks, _) = all(mail(&part).as_bytes(), "a.eml").unwrap();
+        assert_eq!(texts(&blocks), ["Plan", "From: a@b.c"], "{part}");
+    }
+}
+
+#[test]
 fn words_for_mails_within_mails_stay_in_texts_and_names() {
     let mail = "From: a@b.c\nSubject: The Global digest of RFC822\nContent-Type: multipart/mixed; boundary=digest\n\n\
         --digest\n\nA global text\n--digest\nContent-Type: image/png; name=global.png\n\n0\n\
