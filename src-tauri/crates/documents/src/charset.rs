@@ -33,8 +33,9 @@ pub fn decode(bytes: &[u8], declared: Option<&str>, is_html: bool) -> Option<Dec
     };
     if let Some(encoding) = declared {
         let (text, is_damaged) = read_as(encoding, bytes);
-        // Bytes that another encoding explains without a loss are in that one.
-        let fits = !is_damaged || (encoding != UTF_8 && std::str::from_utf8(bytes).is_err());
+        // Bytes that another encoding explains without a loss are in that one, and those that this one hardly explains are not in it.
+        let fits = !is_damaged
+            || (encoding != UTF_8 && std::str::from_utf8(bytes).is_err() && !is_mostly_lost(&text));
         if fits && !text.contains('\0') {
             return sure(text);
         }
@@ -69,6 +70,11 @@ pub fn decode(bytes: &[u8], declared: Option<&str>, is_html: bool) -> Option<Dec
         text,
         doubt: Some(doubt),
     })
+}
+
+fn is_mostly_lost(text: &str) -> bool {
+    let beyond_ascii = text.chars().filter(|letter| !letter.is_ascii()).count();
+    text.matches(char::REPLACEMENT_CHARACTER).count() * 2 > beyond_ascii
 }
 
 /// Returns whether a declared name is one of an encoding that is read here.
@@ -258,6 +264,10 @@ mod tests {
         let decoded = decode(&bytes, Some("utf-8"), false).unwrap();
         assert!(decoded.text.starts_with("für die Straße"));
         assert!(decoded.doubt.unwrap().contains("that it declares, UTF-8"));
+        let bytes = encoded("議事録。東京支社の予算。", "euc-jp");
+        let decoded = decode(&bytes, Some("iso-2022-jp"), false).unwrap();
+        assert_eq!(decoded.text, "議事録。東京支社の予算。");
+        assert!(decoded.doubt.is_some());
         // ASCII has no such letters, and UTF-8 has them all.
         let decoded = decode("für".as_bytes(), Some("us-ascii"), false).unwrap();
         assert_eq!((decoded.text.as_str(), decoded.doubt), ("für", None));

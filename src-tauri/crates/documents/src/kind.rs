@@ -6,6 +6,8 @@ use tierbar_core::documents::DocumentKind;
 
 /// So many bytes tell what a file is.
 const HEAD: usize = 4096;
+/// Servers write so much above who a mail is from.
+const TRACES: usize = 64 << 10;
 /// Endings of files whose text is a program, a configuration or data.
 const CODE: [&str; 60] = [
     "asm", "bash", "bat", "c", "cc", "cfg", "clj", "cmake", "conf", "cpp", "cs", "css", "csv",
@@ -53,7 +55,7 @@ pub fn kind(bytes: &[u8], name: &Path) -> Option<DocumentKind> {
     if lower.starts_with("<!doctype html") || lower.starts_with("<html") || HTML.contains(&ending) {
         return Some(DocumentKind::Html);
     }
-    if ["eml", "mbox"].contains(&ending) || is_mail(start) {
+    if ["eml", "mbox"].contains(&ending) || is_mail(bytes) {
         return Some(DocumentKind::Mail);
     }
     Some(if MARKDOWN.contains(&ending) {
@@ -72,10 +74,12 @@ fn ending(path: &Path) -> String {
 
 /// Whether the text begins with the header of a message (RFC 5322): who it is from, and when it was sent or what it is about. In a file
 /// of several (mbox), a line with `From ` stands above it.
-fn is_mail(text: &str) -> bool {
+fn is_mail(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(TRACES)]);
+    let text = text.trim_start_matches(['\u{feff}', ' ', '\n', '\r', '\t']);
     let (mut from, mut other) = (false, false);
     let above = usize::from(text.starts_with("From "));
-    for line in text.lines().skip(above).take(60) {
+    for line in text.lines().skip(above) {
         if line.is_empty() {
             break;
         }
@@ -117,6 +121,9 @@ mod tests {
         assert_eq!(of(b"fn main() {}", "a.rs"), Some(DocumentKind::Code));
         let mail = b"From: a@b.c\r\nSubject: Hello\r\n\r\nText";
         assert_eq!(of(mail, "1234"), Some(DocumentKind::Mail));
+        let traces = "Received: from a.example\n by b.example\n".repeat(200);
+        let mail = [traces.as_bytes(), mail].concat();
+        assert_eq!(of(&mail, "1234"), Some(DocumentKind::Mail));
         assert_eq!(
             of(b"From: the beginning\nto the end", "a.txt"),
             Some(DocumentKind::Text)

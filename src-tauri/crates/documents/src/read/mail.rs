@@ -1,25 +1,24 @@
 //! Mail (RFC 5322, MIME in RFC 2045 to 2047) by `mail-parser`: who wrote what to whom, the text, and the names of what is attached.
 //! A file of several mails (mbox, RFC 4155) is read mail by mail.
 
+mod transfer;
+
 use super::{Block, Facts, Sink, html, plain};
 use crate::{
     charset::{self, Decoded},
     text::squeeze,
 };
 use mail_parser::{
-    Encoding, HeaderName, Message, MessageParser, MessagePart, MimeHeaders, PartType,
-    decoders::{
-        base64::base64_decode, charsets::map::charset_decoder,
-        quoted_printable::quoted_printable_decode,
-    },
-    mailbox::mbox::MessageIterator,
+    HeaderForm, HeaderName, Message, MessageParser, MessagePart, MimeHeaders, PartType,
+    decoders::charsets::map::charset_decoder, mailbox::mbox::MessageIterator,
 };
 use std::borrow::Cow;
 
 /// Mails within mails are read to this depth.
 const DEEPEST: usize = 8;
-/// A file with more mails within mails is not taken apart, since the parser's data nests as deep as they do.
-const MOST_NESTED: usize = 1000;
+/// Words that tell the parser of mails within a mail. Its data would nest as deep as they do, so it gets others of the same length, and a
+/// mail within is taken apart by itself.
+const NESTING: [&[u8]; 3] = [b"rfc822", b"global", b"digest"];
 const HEADER: [HeaderName<'static>; 4] = [
     HeaderName::From,
     HeaderName::To,
@@ -29,14 +28,15 @@ const HEADER: [HeaderName<'static>; 4] = [
 
 pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Facts {
     let mut facts = Facts::default();
+    let bytes = bytes.trim_ascii_start();
     if !bytes.starts_with(b"From ") {
-        facts.title = one(bytes, sink);
+        facts.title = one(bytes, 1, sink);
         return facts;
     }
     for mail in MessageIterator::new(bytes) {
         // Bytes in memory can always be read.
         let Ok(mail) = mail else { break };
-        let subject = one(mail.contents(), sink);
+        let subject = one(mail.contents(), 1, sink);
         facts.title = facts.title.or(subject);
         if sink.full {
             break;
@@ -45,44 +45,91 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Facts {
     facts
 }
 
-/// Reads one mail, and returns its subject.
-fn one(bytes: &[u8], sink: &mut Sink<'_>) -> Option<String> {
-    let bytes = with_readable_header(bytes, sink);
-    let mut parser = MessageParser::new()
+/// Reads one mail with those within it, and returns its subject.
+fn one(bytes: &[u8], depth: usize, sink: &mut Sink<'_>) -> Option<String> {
+    // An empty line would end a header that has not begun.
+    let bytes = with_readable_header(bytes.trim_ascii_start(), sink);
+    let flat = without_nesting(&bytes);
+    let parser = MessageParser::new()
         .with_mime_headers()
-        .header_text(HeaderName::Subject)
         .default_header_ignore();
-    for name in HEADER {
-        parser = parser.header_text(name);
+    let Some(mut message) = parser
+        .parse(&flat)
+        .filter(|message| has_header(message, &bytes))
+    else {
+        let decoded = decoded(&bytes, None, false);
+        decoded.doubt.into_iter().for_each(|doubt| sink.warn(doubt));
+        plain::read(&decoded.text, sink);
+        return None;
+    };
+    message.raw_message = Cow::Borrowed(&bytes);
+    let (subject, attached) = read_message(&message, &bytes, depth, sink);
+    // It may be as large as the mail.
+    drop(message);
+    drop(flat);
+    for part in attached {
+        match part {
+            Attached::Text(body) => body.push_to(sink),
+            Attached::Mail(_) if depth == DEEPEST => {
+                sink.warn("Mails within mails are searched to a depth of 8.");
+            }
+            Attached::Mail(inner) => {
+                one(&inner, depth + 1, sink);
+            }
+        }
     }
-    let nested = nested(&bytes);
-    if nested <= MOST_NESTED
-        && let Some(message) = parser.parse(&*bytes)
-    {
-        return read_message(&message, 1, sink);
-    }
-    if nested > MOST_NESTED {
-        sink.warn("This mail holds more than 1,000 mails within it, and is read as plain text.");
-    }
-    let decoded = decoded(&bytes, None, false);
-    decoded.doubt.into_iter().for_each(|doubt| sink.warn(doubt));
-    plain::read(&decoded.text, sink);
-    None
+    subject
 }
 
-/// How many mails within mails there may be.
-fn nested(bytes: &[u8]) -> usize {
-    let is_one = |rest: &[u8]| {
-        [b"message/".as_slice(), b"multipart/digest"]
-            .iter()
-            .any(|word| {
-                let start = rest.get(..word.len());
-                start.is_some_and(|start| start.eq_ignore_ascii_case(word))
-            })
+/// Returns whether a mail begins with a field. The parser takes any line for one.
+fn has_header(message: &Message<'_>, bytes: &[u8]) -> bool {
+    let fields = &message.root_part().headers;
+    fields.iter().any(|field| {
+        let name = &bytes[field.offset_field as usize..field.offset_start as usize];
+        let name = name.strip_suffix(b":").map(<[u8]>::trim_ascii);
+        name.is_some_and(|name| !name.contains(&b' '))
+    })
+}
+
+/// Returns a mail whose parts have no mails within them for the parser. Everything else is where it was.
+fn without_nesting(bytes: &[u8]) -> Vec<u8> {
+    let mut flat = bytes.to_vec();
+    for (at, window) in bytes.windows(NESTING[0].len()).enumerate() {
+        if NESTING.iter().any(|word| window.eq_ignore_ascii_case(word)) {
+            flat[at + window.len() - 1] = b'x';
+        }
+    }
+    flat
+}
+
+/// Returns which parts are mails: by their type, or because they have none in a digest (RFC 2046, 5.1.5).
+fn mails_within(message: &Message<'_>) -> Vec<bool> {
+    let is = |part: &MessagePart<'_>, of: &str, subtypes: &[&str]| {
+        part.content_type().is_some_and(|kind| {
+            kind.ctype() == of
+                && kind
+                    .subtype()
+                    .is_some_and(|subtype| subtypes.contains(&subtype))
+        })
     };
-    (0..bytes.len())
-        .filter(|&at| bytes[at] | 0x20 == b'm' && is_one(&bytes[at..]))
-        .count()
+    let mut mails: Vec<_> = message
+        .parts
+        .iter()
+        .map(|part| is(part, "message", &["rfc82x", "globax"]))
+        .collect();
+    for part in &message.parts {
+        if let PartType::Multipart(children) = &part.body
+            && is(part, "multipart", &["digesx"])
+        {
+            for &child in children {
+                let part = message.part(child);
+                if part.is_some_and(|part| part.content_type().is_none()) {
+                    mails[child as usize] = true;
+                }
+            }
+        }
+    }
+    mails
 }
 
 /// Returns the mail with a header in UTF-8. Some programs write letters beyond ASCII into it without saying in which encoding. Lines
@@ -116,11 +163,22 @@ fn with_readable_header<'a>(bytes: &'a [u8], sink: &mut Sink<'_>) -> Cow<'a, [u8
     Cow::Owned(readable)
 }
 
-/// Reads a mail with those within it, and returns its subject.
-fn read_message(message: &Message<'_>, depth: usize, sink: &mut Sink<'_>) -> Option<String> {
+/// What is attached to a mail and has text.
+enum Attached<'a> {
+    Text(Body),
+    Mail(Cow<'a, [u8]>),
+}
+
+/// Reads a mail, and returns its subject and what is attached.
+fn read_message<'a>(
+    message: &Message<'_>,
+    bytes: &'a [u8],
+    depth: usize,
+    sink: &mut Sink<'_>,
+) -> (Option<String>, Vec<Attached<'a>>) {
     let field = |name: &HeaderName<'static>| {
-        let values = message.header_values(name.clone());
-        let values: Vec<_> = values.filter_map(|value| value.as_text()).collect();
+        let values = message.header_as(name.clone(), HeaderForm::Text);
+        let values: Vec<_> = values.iter().filter_map(|value| value.as_text()).collect();
         Some(squeeze(&values.join(", "))).filter(|value| !value.is_empty())
     };
     let subject = field(&HeaderName::Subject);
@@ -134,39 +192,50 @@ fn read_message(message: &Message<'_>, depth: usize, sink: &mut Sink<'_>) -> Opt
         .iter()
         .filter_map(|name| Some(format!("{}: {}", name.as_str(), field(name)?)));
     sink.push(Block::new(known.collect::<Vec<_>>().join("\n")));
+    let mails = mails_within(message);
+    let is_mail = |number: u32| mails[number as usize];
+    let own = |parts: &[u32]| {
+        let parts = parts.iter().copied().filter(|&number| !is_mail(number));
+        Body::new(message, bytes, parts)
+    };
     // What has both is shown as its plain text, unless that is much less.
-    let (text, page) = (
-        Body::new(message, &message.text_body),
-        Body::new(message, &message.html_body),
-    );
+    let (text, page) = (own(&message.text_body), own(&message.html_body));
     let shown = if text.length() * 2 < page.length() {
         page
     } else {
         text
     };
     shown.push_to(sink);
-    let attached = message.attachments.iter();
-    let attached: Vec<_> = attached
-        .filter_map(|&number| message.part(number))
-        .collect();
-    let names = attached.iter().filter_map(|part| part.attachment_name());
+    let mut attached = message.attachments.clone();
+    let bodies = message.text_body.iter().chain(&message.html_body);
+    attached.extend(bodies.filter(|&&number| is_mail(number)));
+    attached.sort_unstable();
+    attached.dedup();
+    let parts = (0..).take(message.parts.len());
+    let names = parts.filter_map(|number| name(message, bytes, number));
     let names = names.collect::<Vec<_>>().join(", ");
     if !names.is_empty() {
         sink.push(Block::new(format!("Attached: {names}")));
     }
-    for (part, &number) in attached.iter().zip(&message.attachments) {
-        match &part.body {
-            // What is no mail after all is text.
-            PartType::Message(inner) if depth < DEEPEST && !inner.is_empty() => {
-                read_message(inner, depth + 1, sink);
-            }
-            PartType::Message(inner) if !inner.is_empty() => {
-                sink.warn("Mails within mails are searched to a depth of 8.");
-            }
-            _ => Body::new(message, &[number]).push_to(sink),
+    let take = |number: u32| {
+        if is_mail(number) {
+            Attached::Mail(content(bytes, &message.parts[number as usize]))
+        } else {
+            Attached::Text(Body::new(message, bytes, [number]))
         }
-    }
-    subject
+    };
+    (subject, attached.into_iter().map(take).collect())
+}
+
+/// Returns the name of an attachment, as its own header has it.
+fn name(message: &Message<'_>, bytes: &[u8], number: u32) -> Option<String> {
+    let part = message.part(number)?;
+    let header = part.raw_header_offset() as usize..part.raw_body_offset() as usize;
+    let parser = MessageParser::new()
+        .with_mime_headers()
+        .default_header_ignore();
+    let header = parser.parse_headers(bytes.get(header)?)?;
+    header.root_part().attachment_name().map(str::to_owned)
 }
 
 /// The text of some parts of a mail.
@@ -177,19 +246,27 @@ struct Body {
 }
 
 impl Body {
-    fn new(message: &Message<'_>, parts: &[u32]) -> Self {
+    fn new(message: &Message<'_>, bytes: &[u8], parts: impl IntoIterator<Item = u32>) -> Self {
         let mut body = Self::default();
-        for part in parts.iter().filter_map(|&number| message.part(number)) {
-            // Reports to a sender, and the header of a mail that came back.
-            let kind = part.content_type().map(|kind| kind.ctype());
-            let is_report = kind.is_some_and(|kind| kind.eq_ignore_ascii_case("message"));
-            if !part.is_text() && !is_report {
+        for part in parts.into_iter().filter_map(|number| message.part(number)) {
+            // Reports to a sender, and the header of a mail that came back, are of the type `message`. What has no type that can be read is
+            // text (RFC 2045, 5.2).
+            let kind = part.content_type();
+            let is_text =
+                kind.is_none_or(|kind| ["text", "message", "multipart"].contains(&kind.ctype()));
+            if !is_text && kind.is_some_and(|kind| kind.subtype().is_some()) {
                 continue;
             }
-            let Decoded { text, doubt } = text_of(message, part);
+            let content = content(bytes, part);
+            if !is_text && content.contains(&0) {
+                continue;
+            }
+            let is_html = kind.is_some_and(|kind| kind.subtype() == Some("html"));
+            let declared = kind.and_then(|kind| kind.attribute("charset"));
+            let Decoded { text, doubt } = text_of(&content, declared, is_html);
             body.doubts.extend(doubt);
             let take = &mut |block| body.blocks.push(block);
-            if part.is_text_html() {
+            if is_html {
                 html::for_each_block(&text, take, &mut None);
             } else {
                 plain::for_each_block(&text, take);
@@ -208,28 +285,25 @@ impl Body {
     }
 }
 
+/// Returns the bytes of a part.
+fn content<'a>(bytes: &'a [u8], part: &MessagePart<'_>) -> Cow<'a, [u8]> {
+    let place = part.raw_body_offset() as usize..part.raw_end_offset() as usize;
+    let raw = bytes.get(place).unwrap_or_default();
+    transfer::decode(raw, part.content_transfer_encoding().unwrap_or_default())
+}
+
 /// Returns a part's text in its declared encoding.
-fn text_of(message: &Message<'_>, part: &MessagePart<'_>) -> Decoded {
-    let raw = message
-        .raw_message
-        .get(part.raw_body_offset() as usize..part.raw_end_offset() as usize)
-        .unwrap_or_default();
-    let bytes = match part.encoding {
-        Encoding::None => Some(Cow::Borrowed(raw)),
-        Encoding::QuotedPrintable => quoted_printable_decode(raw).map(Cow::Owned),
-        Encoding::Base64 => base64_decode(raw).map(Cow::Owned),
-    };
-    let kind = part.content_type();
-    let declared = kind.and_then(|kind| kind.attribute("charset"));
+fn text_of(bytes: &[u8], declared: Option<&str>, is_html: bool) -> Decoded {
     // UTF-7 is no encoding of the web's.
-    let is_of_mail_alone = declared
-        .is_some_and(|name| !charset::is_known(name) && charset_decoder(name.as_bytes()).is_some());
-    match bytes {
-        Some(bytes) if !is_of_mail_alone => decoded(&bytes, declared, part.is_text_html()),
-        _ => Decoded {
-            text: part.text_contents().unwrap_or_default().to_owned(),
+    let of_mail_alone = declared
+        .filter(|name| !charset::is_known(name))
+        .and_then(|name| charset_decoder(name.as_bytes()));
+    match of_mail_alone {
+        Some(decode) => Decoded {
+            text: decode(bytes),
             doubt: None,
         },
+        None => decoded(bytes, declared, is_html),
     }
 }
 

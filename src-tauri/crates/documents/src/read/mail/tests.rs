@@ -169,20 +169,80 @@ fn html_is_read_if_the_plain_text_is_much_less() {
 
 #[test]
 fn mails_that_nest_too_deep_are_reported() {
-    let nested = |levels: usize| {
-        let level = "From: a\nSubject: s\nContent-Type: message/rfc822\n\n".repeat(levels);
-        all(
-            format!("{level}From: a\nDate: x\n\nend").as_bytes(),
-            "a.eml",
-        )
-        .unwrap()
+    let nested = |level: &str, levels: usize| {
+        let levels = (10_000..).take(levels);
+        let mut mail: String = levels
+            .map(|at| level.replace("#", &at.to_string()))
+            .collect();
+        mail.push_str("From: a\nDate: x\n\nend");
+        mail.into_bytes()
     };
-    assert_eq!(nested(3).1.notice, None);
-    let notice = nested(20).1.notice.unwrap();
-    assert!(notice.contains("to a depth of 8"), "{notice}");
-    let (blocks, facts) = nested(100_000);
-    assert!(facts.notice.unwrap().contains("more than 1,000 mails"));
-    assert!(blocks.last().unwrap().text.ends_with("end"));
+    let read = |mail: &[u8]| all(mail, "a.eml").unwrap().1.notice.unwrap_or_default();
+    let one = "From: a\nSubject: s\nContent-Type: message/rfc822\n\n";
+    assert_eq!(read(&nested(one, 7)), "");
+    for level in [
+        one,
+        "From: a\nContent-Type: MESSAGE/Global\n\n",
+        "From: a\nContent-Type: multipart/digest; boundary=#\n\n--#\n\n",
+    ] {
+        for levels in [20, 20_000] {
+            let deep = nested(level, levels);
+            let notice = read(&deep);
+            assert!(notice.contains("to a depth of 8"), "{level}: {notice}");
+            // What the parser would decode before it takes it apart.
+            let packed = format!(
+                "From: a\nContent-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n{}\n",
+                STANDARD.encode(&deep)
+            );
+            assert_eq!(read(packed.as_bytes()), notice);
+        }
+    }
+}
+
+#[test]
+fn faults_of_a_mail_cost_nothing_else() {
+    let mail = |part: &str| format!("  \r\n\nFrom: a@b.c\nSubject: Plan\n{part}");
+    for (part, text) in [
+        ("Content-Type: text plain\n\nA text", "A text"),
+        (
+            "Content-Type: text/html\nContent-Transfer-Encoding: quoted-printable\n\n<p class=\"a\">A te=78t",
+            "A text",
+        ),
+        (
+            "Content-Type: text/html\nContent-Transfer-Encoding: base64\n\nPHA+QSB0ZXh0\nPC9wPg==\n\n___\nA list",
+            "A text",
+        ),
+    ] {
+        let (blocks, _) = all(mail(part).as_bytes(), "a.eml").unwrap();
+        assert_eq!(texts(&blocks)[..3], ["Plan", "From: a@b.c", text], "{part}");
+    }
+    // Data without a type that can be read, and a picture in broken base64, are no text.
+    for part in [
+        format!("Content-Type: zip\n\n{}\0", "PK".repeat(3000)),
+        "Content-Type: image/png\nContent-Transfer-Encoding: base64\n\nA text!".to_owned(),
+    ] {
+        let (blocks, _) = all(mail(&part).as_bytes(), "a.eml").unwrap();
+        assert_eq!(texts(&blocks), ["Plan", "From: a@b.c"], "{part}");
+    }
+}
+
+#[test]
+fn words_for_mails_within_mails_stay_in_texts_and_names() {
+    let mail = "From: a@b.c\nSubject: The Global digest of RFC822\nContent-Type: multipart/mixed; boundary=digest\n\n\
+        --digest\n\nA global text\n--digest\nContent-Type: image/png; name=global.png\n\n0\n\
+        --digest\nContent-Type: message/rfc822\n\nno header\n\nat all\n--digest--\n";
+    let (blocks, _) = all(mail.as_bytes(), "a.eml").unwrap();
+    assert_eq!(
+        texts(&blocks),
+        [
+            "The Global digest of RFC822",
+            "From: a@b.c",
+            "A global text",
+            "Attached: global.png",
+            "no header",
+            "at all"
+        ]
+    );
 }
 
 proptest! {
