@@ -3,7 +3,7 @@
 use crate::{
     login_item,
     menu::ShownMenu,
-    popover,
+    platform, popover,
     server::{self, Server},
     startup,
     view::{Mark, View, command::Command},
@@ -17,6 +17,8 @@ use tauri::{
     tray::{MouseButton, MouseButtonState, TrayIcon, TrayIconBuilder, TrayIconEvent},
 };
 use tierbar_core::{Error, config::MenuBarClick};
+
+const ID: &str = "tierbar";
 
 /// The tray's current state; locked on the main thread only.
 pub(crate) struct Tray(Mutex<TrayView>);
@@ -35,15 +37,7 @@ struct TrayView {
 /// Builds the tray. Called once, on the main thread.
 pub(crate) fn build(app: &AppHandle, view: View) -> tauri::Result<()> {
     let menu = ShownMenu::new(app, &view.items)?;
-    let icon = TrayIconBuilder::with_id("tierbar")
-        .icon(image(view.mark))
-        .icon_as_template(true)
-        .tooltip(view.summary)
-        .menu(&menu.menu)
-        .show_menu_on_left_click(true)
-        .on_menu_event(|app, event| clicked(app, event.id().as_ref()))
-        .on_tray_icon_event(|icon, event| icon_clicked(icon.app_handle(), &event))
-        .build(app)?;
+    let icon = new_icon(app, ID, &menu, &view)?;
     app.manage(Tray(Mutex::new(TrayView {
         icon,
         menu,
@@ -51,7 +45,26 @@ pub(crate) fn build(app: &AppHandle, view: View) -> tauri::Result<()> {
         view,
         note: None,
     })));
+    let shell = app.clone();
+    platform::when_icon_is_lost(move || {
+        let tray = shell.state::<Tray>();
+        if let Err(error) = tray.lock().replace_icon(&shell) {
+            tracing::error!(%error, "the tray icon could not be built again");
+        }
+    });
     Ok(())
+}
+
+fn new_icon(app: &AppHandle, id: &str, menu: &ShownMenu, view: &View) -> tauri::Result<TrayIcon> {
+    TrayIconBuilder::with_id(id)
+        .icon(image(view.mark))
+        .icon_as_template(true)
+        .tooltip(view.summary)
+        .menu(&menu.menu)
+        .show_menu_on_left_click(view.click == MenuBarClick::Menu)
+        .on_menu_event(|app, event| clicked(app, event.id().as_ref()))
+        .on_tray_icon_event(|icon, event| icon_clicked(icon.app_handle(), &event))
+        .build(app)
 }
 
 /// Shows another view. Callable from any thread.
@@ -96,6 +109,13 @@ impl Tray {
 }
 
 impl TrayView {
+    fn replace_icon(&mut self, app: &AppHandle) -> tauri::Result<()> {
+        // While the old one is there, its name on the bus is taken.
+        self.icon = new_icon(app, "tierbar-again", &self.menu, &self.view)?;
+        app.remove_tray_by_id(ID);
+        self.icon.set_title(self.view.title.as_deref())
+    }
+
     fn draw(&mut self, app: &AppHandle) -> tauri::Result<()> {
         let view = self
             .state

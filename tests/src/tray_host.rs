@@ -18,26 +18,36 @@ const MOST_SIGNALS: usize = 4096;
 /// Where a tray icon is: its connection's name and its object.
 type Address = (String, String);
 
-struct Watcher(mpsc::UnboundedSender<Address>);
+struct Watcher {
+    sender: mpsc::UnboundedSender<Address>,
+    items: Vec<String>,
+    /// So many registrations are lost.
+    lost: usize,
+}
 
 #[interface(name = "org.kde.StatusNotifierWatcher")]
 impl Watcher {
-    fn register_status_notifier_item(&self, service: &str, #[zbus(header)] header: Header<'_>) {
+    fn register_status_notifier_item(&mut self, service: &str, #[zbus(header)] header: Header<'_>) {
         let sender = header.sender().map(ToString::to_string).unwrap_or_default();
         let address = if service.starts_with('/') {
             (sender, service.to_owned())
         } else {
             (service.to_owned(), "/StatusNotifierItem".to_owned())
         };
+        if self.lost > 0 {
+            self.lost -= 1;
+            return;
+        }
+        self.items.push(address.0.clone() + &address.1);
         // The receiver is gone once the test is over.
-        let _ = self.0.send(address);
+        let _ = self.sender.send(address);
     }
 
     fn register_status_notifier_host(&self, _service: &str) {}
 
     #[zbus(property)]
     fn registered_status_notifier_items(&self) -> Vec<String> {
-        Vec::new()
+        self.items.clone()
     }
 
     #[zbus(property)]
@@ -64,9 +74,14 @@ impl TrayHost {
     /// If the bus cannot be reached.
     pub async fn start(bus: &str) -> Self {
         let (sender, registered) = mpsc::unbounded_channel();
+        let watcher = Watcher {
+            sender,
+            items: Vec::new(),
+            lost: 0,
+        };
         let bus = connection::Builder::address(bus)
             .and_then(|bus| bus.name("org.kde.StatusNotifierWatcher"))
-            .and_then(|bus| bus.serve_at("/StatusNotifierWatcher", Watcher(sender)))
+            .and_then(|bus| bus.serve_at("/StatusNotifierWatcher", watcher))
             .expect("a valid address")
             .build()
             .await
@@ -75,6 +90,16 @@ impl TrayHost {
             bus,
             registered: Mutex::new(registered),
         }
+    }
+
+    /// Loses the next registration of an icon, as if it had never been sent.
+    ///
+    /// # Panics
+    /// If the bus has gone.
+    pub async fn lose_one(&self) {
+        let server = self.bus.object_server();
+        let watcher = server.interface::<_, Watcher>("/StatusNotifierWatcher");
+        watcher.await.expect("the watcher").get_mut().await.lost = 1;
     }
 
     /// Lets another program be the tray.

@@ -15,6 +15,8 @@ use std::{
     collections::HashMap,
     env, io,
     path::{Path, PathBuf},
+    sync::OnceLock,
+    time::Duration,
 };
 use tauri::{AppHandle, Builder, RunEvent, WebviewWindowBuilder, Wry};
 
@@ -57,6 +59,37 @@ pub(crate) fn has_tray() -> bool {
     owned.unwrap_or_default()
 }
 
+/// Calls `rebuild` once, on this thread, if the desktop shows icons of apps and does not show ours: libayatana-appindicator 0.5.92 loses
+/// its registration if the desktop is found before its own connection to the bus is ready.
+pub(crate) fn when_icon_is_lost(rebuild: impl FnOnce() + 'static) {
+    const REGISTERED_BY: Duration = Duration::from_secs(3);
+    glib::timeout_add_local_once(REGISTERED_BY, move || {
+        if is_icon_shown() == Ok(false) {
+            tracing::warn!("the desktop did not show the tray icon: it is built again");
+            rebuild();
+        }
+    });
+}
+
+/// # Errors
+/// The desktop does not say which icons it shows.
+fn is_icon_shown() -> Result<bool, String> {
+    let own = bus()?.unique_name().unwrap_or_default();
+    let watcher = (
+        "org.kde.StatusNotifierWatcher",
+        "/StatusNotifierWatcher",
+        "org.freedesktop.DBus.Properties",
+    );
+    let property = (watcher.0, "RegisteredStatusNotifierItems").to_variant();
+    let reply = call_interface(watcher, "Get", &property)?;
+    let (items,) = reply.get::<(Variant,)>().ok_or("Get returned no value")?;
+    let items: Vec<String> = items.get().ok_or("the items are no strings")?;
+    // Such as `:1.7/org/ayatana/NotificationItem/tray_icon`.
+    Ok(items
+        .iter()
+        .any(|item| item.split('/').next() == Some(&own)))
+}
+
 /// Shows a notification of the desktop
 /// (<https://specifications.freedesktop.org/notification-spec/latest/protocol.html>). Blocking.
 ///
@@ -90,21 +123,38 @@ fn call(
     method: &str,
     parameters: &Variant,
 ) -> Result<Variant, String> {
+    call_interface((name, object, name), method, parameters)
+}
+
+fn call_interface(
+    (name, object, interface): (&str, &str, &str),
+    method: &str,
+    parameters: &Variant,
+) -> Result<Variant, String> {
     const MOST_MS: i32 = 5000;
-    let reply = gio::bus_get_sync(gio::BusType::Session, gio::Cancellable::NONE).and_then(|bus| {
-        bus.call_sync(
-            Some(name),
-            object,
-            name,
-            method,
-            Some(parameters),
-            None,
-            gio::DBusCallFlags::NONE,
-            MOST_MS,
-            gio::Cancellable::NONE,
-        )
-    });
-    reply.map_err(|error: glib::Error| error.message().to_owned())
+    let reply = bus()?.call_sync(
+        Some(name),
+        object,
+        interface,
+        method,
+        Some(parameters),
+        None,
+        gio::DBusCallFlags::NONE,
+        MOST_MS,
+        gio::Cancellable::NONE,
+    );
+    reply.map_err(|error| error.message().to_owned())
+}
+
+/// Returns the session bus. The tray icon uses the same connection, which stays open so that it need not connect a second time.
+fn bus() -> Result<&'static gio::DBusConnection, String> {
+    static BUS: OnceLock<gio::DBusConnection> = OnceLock::new();
+    if let Some(bus) = BUS.get() {
+        return Ok(bus);
+    }
+    let bus = gio::bus_get_sync(gio::BusType::Session, gio::Cancellable::NONE)
+        .map_err(|error| error.message().to_owned())?;
+    Ok(BUS.get_or_init(|| bus))
 }
 
 /// # Errors

@@ -41,6 +41,9 @@ pub(crate) fn has_tray() -> bool {
     true
 }
 
+/// Does nothing: the system shows every icon, or says why not.
+pub(crate) fn when_icon_is_lost(_rebuild: impl FnOnce() + 'static) {}
+
 /// Always succeeds.
 ///
 /// # Errors

@@ -472,6 +472,18 @@ async fn a_second_launch_opens_the_window_that_it_names() {
 }
 
 #[tokio::test]
+async fn an_icon_that_the_desktop_lost_is_built_again() {
+    let desk = Desk::new().await;
+    desk.tray.lose_one().await;
+    let app = desk.start_app().await;
+    app.icon.click("Open Chat").await;
+    until("the chat window", async || {
+        (desk.display.windows() == ["Tierbar"]).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_launch_while_the_first_quits_takes_its_place() {
     let desk = Desk::new().await;
     let mut first = desk.start_app().await;
