@@ -29,7 +29,7 @@ mod threadpool;
 pub(crate) use backend::{Backend, take_error};
 pub(crate) use batch::Batch;
 pub(crate) use chat::{ChatTemplate, Prompt};
-pub(crate) use constraint::{schema_grammar, with_forms};
+pub(crate) use constraint::schema_grammar;
 pub(crate) use context::{Context, ContextParams, Decoded, Place, Sequence};
 pub(crate) use draft::DraftModel;
 pub(crate) use encoding::Encoding;

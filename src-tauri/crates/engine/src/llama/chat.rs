@@ -4,7 +4,6 @@ mod call_ids;
 
 use super::{
     Token,
-    constraint::with_forms,
     model::Model,
     shim::{c_string, on_deep_stack, take, taken},
 };
@@ -17,6 +16,7 @@ use std::{
     sync::Arc,
 };
 use tierbar_core::{Code, Error};
+use tierbar_grammar::replace_placeholders;
 
 #[repr(C)]
 struct RawTemplates {
@@ -211,7 +211,7 @@ impl ChatTemplate {
         let mut prompt: Prompt = serde_json::from_str(&rendered)
             .map_err(|error| Error::new(Code::Internal, format!("chat shim: {error}")))?;
         if let Some(forms) = forms {
-            prompt.grammar = with_forms(prompt.grammar, forms);
+            prompt.grammar = replace_placeholders(prompt.grammar, forms);
         }
         let markers = self.written_markers.iter().cloned();
         prompt.stops.extend(markers);

@@ -6,7 +6,6 @@ use super::{
     shim::{c_string, on_deep_stack, take, taken},
 };
 use llama_cpp_sys_2 as sys;
-use serde_json::{Map, Value};
 use std::{
     ffi::c_char,
     ptr::{self, NonNull},
@@ -56,15 +55,6 @@ pub(crate) fn schema_grammar(schema: &str) -> Result<String, Error> {
             )
             .hint("send a simpler schema")
         })
-    })
-}
-
-/// Returns a grammar with others in the place of the constants that stand for them in its schema. `forms`: GBNF by constant.
-pub(crate) fn with_forms(grammar: String, forms: &Map<String, Value>) -> String {
-    forms.iter().fold(grammar, |grammar, (constant, form)| {
-        let literal = format!("\"\\\"{constant}\\\"\"");
-        let form = form.as_str().unwrap_or_default();
-        grammar.replace(&literal, &format!("({form})"))
     })
 }
 

@@ -1,8 +1,8 @@
 //! Tools for a template that has no place for them: the functions are described in the system message, and calls and their
 //! results are text in the messages. The shim's generic form constrains and reads the answer.
 
-use super::tools::Tools;
 use serde_json::{Map, Value, json};
+use tierbar_grammar::OfferedTools;
 
 /// Whether a conversation has calls or results, which such a template would drop or refuse.
 pub(super) fn has_calls(messages: &[Value]) -> bool {
@@ -13,7 +13,11 @@ pub(super) fn has_calls(messages: &[Value]) -> bool {
 
 /// Returns the messages with the functions, calls and results as text.
 /// `form`: the JSON schema of an answer that is no call.
-pub(super) fn rewrite(messages: &[Value], tools: &Tools, form: Option<&Value>) -> Vec<Value> {
+pub(super) fn rewrite(
+    messages: &[Value],
+    tools: &OfferedTools,
+    form: Option<&Value>,
+) -> Vec<Value> {
     let mut rewritten: Vec<Value> = Vec::with_capacity(messages.len() + 1);
     let mut after_result = false;
     for message in messages {
@@ -43,7 +47,7 @@ pub(super) fn rewrite(messages: &[Value], tools: &Tools, form: Option<&Value>) -
     rewritten
 }
 
-fn instructions(tools: &Tools, form: Option<&Value>) -> String {
+fn instructions(tools: &OfferedTools, form: Option<&Value>) -> String {
     let mut words = "You can call these functions:\n".to_owned();
     for tool in &tools.offered {
         let function = &tool["function"];
@@ -156,11 +160,11 @@ fn add(content: &mut Value, more: &Value) {
 mod tests {
     use super::*;
 
-    fn tools(choice: &str, parallel: bool) -> Tools {
+    fn tools(choice: &str, parallel: bool) -> OfferedTools {
         let parameters = json!({"$schema": "x", "type": "object", "title": "Look", "additionalProperties": false,
                                 "properties": {"title": {"type": "string", "title": "Title"}}});
         let look = json!({"type": "function", "function": {"name": "look", "parameters": parameters, "strict": true}});
-        Tools::read(&[look], Some(&json!(choice)), Some(parallel)).unwrap()
+        OfferedTools::read(&[look], Some(&json!(choice)), Some(parallel)).unwrap()
     }
 
     #[test]
@@ -217,7 +221,11 @@ mod tests {
             json!({"role": "tool", "content": "a"}),
         ];
         assert!(has_calls(&messages) && !has_calls(&messages[..1]));
-        let rewritten = rewrite(&messages, &Tools::read(&[], None, None).unwrap(), None);
+        let rewritten = rewrite(
+            &messages,
+            &OfferedTools::read(&[], None, None).unwrap(),
+            None,
+        );
         let roles: Vec<_> = rewritten.iter().map(|message| &message["role"]).collect();
         assert_eq!(roles, ["user", "assistant", "user", "assistant", "user"]);
         let called = |name: &str| {
