@@ -5,8 +5,8 @@ use crate::{
     generate::{Drafter, MOST_DRAFTED},
     internal,
     llama::{
-        Context, ContextParams, DraftModel, ExpertsUsed, Keeping, Manner, Model, OffGpu, Pooling,
-        Projector, ProjectorParams, Weights,
+        Context, ContextParams, CpuWeights, DraftModel, ExpertsUsed, Model, PagingMode,
+        PagingOptions, Pooling, Projector, ProjectorParams, Weights,
     },
     media,
     pause::Pause,
@@ -47,7 +47,7 @@ pub(crate) fn model(args: &Args, account: &ModelAccount, weights: Weights) -> Re
         map()
     }?;
     if let Some(keeping) = keeping(args) {
-        let manner = Manner {
+        let manner = PagingOptions {
             keeping,
             approximation: args.approximate,
             trace: args.expert_trace.as_deref(),
@@ -57,20 +57,20 @@ pub(crate) fn model(args: &Args, account: &ModelAccount, weights: Weights) -> Re
     Ok(model)
 }
 
-fn keeping(args: &Args) -> Option<Keeping> {
+fn keeping(args: &Args) -> Option<PagingMode> {
     let bytes = |mib: u32| u64::from(mib) << 20;
     match (args.expert_cache_mib, args.layer_cache_mib) {
-        (Some(mib), _) => Some(Keeping::Cache { bytes: bytes(mib) }),
-        (_, Some(mib)) => Some(Keeping::Layers { bytes: bytes(mib) }),
-        _ => args.announce_experts.then_some(Keeping::System),
+        (Some(mib), _) => Some(PagingMode::Cache { bytes: bytes(mib) }),
+        (_, Some(mib)) => Some(PagingMode::Layers { bytes: bytes(mib) }),
+        _ => args.announce_experts.then_some(PagingMode::System),
     }
 }
 
-fn off_gpu(args: &Args) -> Option<OffGpu> {
+fn off_gpu(args: &Args) -> Option<CpuWeights> {
     if args.layer_cache_mib.is_some() {
-        return Some(OffGpu::FeedForward);
+        return Some(CpuWeights::FeedForward);
     }
-    args.experts_on_cpu.then_some(OffGpu::Experts)
+    args.experts_on_cpu.then_some(CpuWeights::Experts)
 }
 
 /// # Errors
@@ -149,9 +149,9 @@ pub(crate) fn media_reader(
     threads: u16,
     turns: Arc<Turns>,
     pause: &Arc<Pause>,
-) -> Result<media::Reader, Error> {
+) -> Result<media::MediaReader, Error> {
     let path = args.projector.as_ref().ok_or_else(request::text_only)?;
-    let load = || -> Result<media::Reader, Error> {
+    let load = || -> Result<media::MediaReader, Error> {
         // Our own reader validates its header first, because llama.cpp asserts on it.
         let account = tierbar_gguf::projector(path)?;
         let fingerprint = fingerprint([path.as_path()])
@@ -169,7 +169,7 @@ pub(crate) fn media_reader(
             warmup: false,
         };
         let projector = Projector::load(path, Arc::clone(model), params)?;
-        Ok(media::Reader::new(projector, fingerprint, args.batch))
+        Ok(media::MediaReader::new(projector, fingerprint, args.batch))
     };
     let loaded = load();
     if let Err(error) = &loaded {

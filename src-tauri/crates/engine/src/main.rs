@@ -45,7 +45,7 @@ use tierbar_core::{
     worker::{Handshake, PROTOCOL, Ready},
 };
 use tokio::net::UnixListener;
-use trims::Trims;
+use trims::TrimRequests;
 
 /// The number of requests that may wait.
 const QUEUE: usize = 64;
@@ -212,7 +212,7 @@ fn serve(args: &Args) -> Result<(), Error> {
     let (jobs, queue) = mpsc::sync_channel(QUEUE);
     let generations = Arc::new(Generations::default());
     let pause = Arc::new(Pause::default());
-    let trims = Arc::new(Trims::default());
+    let trims = Arc::new(TrimRequests::default());
     let engine = Engine {
         template,
         pooling,

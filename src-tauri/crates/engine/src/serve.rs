@@ -12,14 +12,14 @@ mod running;
 mod trim;
 
 use crate::{
-    generate::{Generations, Goal, Job},
+    generate::{Generations, Job, JobGoal},
     llama::{ChatTemplate, Interrupt, Model, Pooling},
-    media::Reader as MediaReader,
+    media::MediaReader,
     pause::Pause,
     request,
     saved_contexts::SavedContexts,
-    swap::{Swap, Swapping},
-    trims::Trims,
+    swap::{ConversationSwap, Swapping},
+    trims::TrimRequests,
 };
 use axum::{
     Json, Router,
@@ -29,7 +29,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use running::{Client, Running};
+use running::{RunningJobs, WaitingClient};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{
@@ -37,7 +37,7 @@ use std::{
     time::Duration,
 };
 use tierbar_core::{Code, Error, sampling::ModelSampling, worker::Memory};
-use tierbar_paging::Cost;
+use tierbar_paging::PagingCost;
 use tierbar_request_fields::wrong_field;
 
 /// The most prompts in one request.
@@ -75,7 +75,7 @@ pub(crate) struct Engine {
     pub(crate) saved_contexts: Option<Arc<SavedContexts>>,
     /// Set if conversations are kept when the worker ends.
     pub(crate) swap: Swapping,
-    pub(crate) trims: Arc<Trims>,
+    pub(crate) trims: Arc<TrimRequests>,
     pub(crate) pause: Arc<Pause>,
 }
 
@@ -115,10 +115,10 @@ impl IntoResponse for Refusal {
     }
 }
 
-type Shared = State<Arc<Engine>>;
+type EngineState = State<Arc<Engine>>;
 
 /// Reports the loaded model and its memory, in bytes.
-async fn props(State(engine): Shared) -> Json<Value> {
+async fn props(State(engine): EngineState) -> Json<Value> {
     Json(json!({
         "model_alias": engine.id,
         "model_path": engine.path,
@@ -141,7 +141,7 @@ async fn props(State(engine): Shared) -> Json<Value> {
 }
 
 /// What paging experts has cost since the start.
-fn expert_cache(cost: &Cost) -> Value {
+fn expert_cache(cost: &PagingCost) -> Value {
     json!({
         "held_bytes": cost.held_bytes,
         "read_bytes": cost.read_bytes,
@@ -159,7 +159,7 @@ struct YieldRequest {
 }
 
 /// Pauses all computation for `seconds` from now. A new call replaces the pause; 0 ends it.
-async fn pause(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
+async fn pause(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
     let YieldRequest { seconds } = read(&body)?;
     let length = Duration::try_from_secs_f64(seconds)
         .ok()
@@ -189,7 +189,7 @@ fn yes() -> bool {
     true
 }
 
-async fn tokenize(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
+async fn tokenize(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
     let request: TokenizeRequest = read(&body)?;
     let tokens = off_the_reactor(move || {
         engine
@@ -200,7 +200,7 @@ async fn tokenize(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Ref
     Ok(Json(json!({"tokens": tokens})))
 }
 
-async fn apply_template(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
+async fn apply_template(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
     let request = engine.read_request(&body)?;
     if request.has_media()
         && let Ok(_reader) = &engine.media
@@ -216,7 +216,7 @@ async fn apply_template(State(engine): Shared, body: Bytes) -> Result<Json<Value
 
 impl Engine {
     /// Requests that the conversations in memory be written and the process ended. Returns `None` if none are kept.
-    pub(crate) fn end(&self) -> Option<&Swap> {
+    pub(crate) fn end(&self) -> Option<&ConversationSwap> {
         let swap = self.swap.as_deref()?;
         swap.request();
         self.pause.set(Duration::ZERO);
@@ -230,9 +230,9 @@ impl Engine {
     /// # Errors
     /// [`Code::WorkerCrashed`] if the thread has ended.
     fn wake(&self) -> Result<(), Error> {
-        let (source, running) = Running::begin(self, 0);
+        let (source, running) = RunningJobs::begin(self, 0);
         drop(running);
-        match self.queue(source.job(0, Vec::new(), Goal::Load)) {
+        match self.queue(source.job(0, Vec::new(), JobGoal::Load)) {
             // With a full queue, it is awake.
             Err(error) if error.code == Code::Overloaded => Ok(()),
             woken => woken,
@@ -241,7 +241,7 @@ impl Engine {
 
     fn queue(&self, job: Job) -> Result<(), Error> {
         if let Some(pooling) = self.pooling
-            && !matches!(job.goal, Goal::Embed)
+            && !matches!(job.goal, JobGoal::Embed)
         {
             let (what, send) = match pooling {
                 Pooling::Rank => ("scores", "documents to /v1/rerank"),

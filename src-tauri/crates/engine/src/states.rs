@@ -3,8 +3,8 @@
 use crate::{
     Args, internal,
     llama::{Model, Pooling, files},
-    saved_contexts::{Purpose, SavedContexts},
-    swap::{Swap, Swapping},
+    saved_contexts::{SavedContexts, StatePurpose},
+    swap::{ConversationSwap, Swapping},
 };
 use std::{path::PathBuf, sync::Arc};
 use tierbar_contexts::{Contexts, Key, Swapped, fingerprint, hash};
@@ -22,7 +22,7 @@ pub(crate) fn saved(
     let key = key(args, model, template)?;
     let contexts = Contexts::new(folder.clone());
     let id = ModelId(id.to_owned());
-    let saved = SavedContexts::new(contexts, key, id, model.forgets(), Purpose::Named);
+    let saved = SavedContexts::new(contexts, key, id, model.forgets(), StatePurpose::Named);
     Ok(Some(Arc::new(saved)))
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn swapping(
     let folder = Swapped::new(folder.clone(), u64::from(mib) << 20);
     let key = key(args, model, template)?;
     let id = ModelId(id.to_owned());
-    let swap = Swap::new(folder, key, id, model.forgets(), &args.socket);
+    let swap = ConversationSwap::new(folder, key, id, model.forgets(), &args.socket);
     Ok(Some(Arc::new(swap)))
 }
 

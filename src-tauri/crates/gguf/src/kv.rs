@@ -6,12 +6,12 @@
 mod recurrent;
 mod sliding;
 
-use crate::{fault::Fault, keys::Keys};
+use crate::{fault::Fault, keys::HeaderKeys};
 use tierbar_core::model::KvAccount;
 
 /// `layers_all` counts the blocks of the file, of which the last, beyond `layers`, keep nothing unless the engine is asked
 /// to use them for prediction.
-pub(crate) fn account(keys: &Keys, layers_all: u32, layers: u32) -> Result<KvAccount, Fault> {
+pub(crate) fn account(keys: &HeaderKeys, layers_all: u32, layers: u32) -> Result<KvAccount, Fault> {
     if without_cache(keys.architecture) {
         return Ok(KvAccount {
             full_elements_per_token: 0,
@@ -85,7 +85,7 @@ struct HeadSize {
 }
 
 impl HeadSize {
-    fn read(keys: &Keys, heads: u32) -> Result<Self, Fault> {
+    fn read(keys: &HeaderKeys, heads: u32) -> Result<Self, Fault> {
         // Without heads, there is no attention.
         if heads == 0 {
             return Ok(Self {
@@ -114,7 +114,7 @@ impl HeadSize {
 }
 
 /// How many of the first layers own a cache; the layers behind them read an owner's.
-fn owners(keys: &Keys, layers_all: u32) -> Result<u32, Fault> {
+fn owners(keys: &HeaderKeys, layers_all: u32) -> Result<u32, Fault> {
     Ok(match keys.architecture {
         "gemma3n" => 20,
         "gemma4" => {

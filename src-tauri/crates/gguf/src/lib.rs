@@ -29,8 +29,8 @@ pub use split::{Split, split_of};
 
 use fault::Fault;
 use header::Header;
-use parts::Part;
-use source::Source;
+use parts::PartHeader;
+use source::HeaderReader;
 use std::{io::BufRead, path::Path};
 use tierbar_core::{Error, ModelAccount};
 
@@ -111,7 +111,7 @@ pub fn read_from(
     total_bytes: u64,
     name: &str,
 ) -> Result<ModelAccount, Error> {
-    header::read(&mut Source::new(source, total_bytes))
+    header::read(&mut HeaderReader::new(source, total_bytes))
         .and_then(|header| {
             let parts = first_part(&header)?.map_or(1, |part| part.count);
             account::of(&header, total_bytes, parts)
@@ -119,8 +119,8 @@ pub fn read_from(
         .map_err(|fault| fault.into_error(name))
 }
 
-fn first_part(header: &Header) -> Result<Option<Part>, Fault> {
-    Part::of(header)?.map(Part::first).transpose()
+fn first_part(header: &Header) -> Result<Option<PartHeader>, Fault> {
+    PartHeader::of(header)?.map(PartHeader::first).transpose()
 }
 
 /// Reads the header of a media projector, such as `mmproj-BF16.gguf`.
@@ -141,7 +141,7 @@ pub fn projector_from(
     total_bytes: u64,
     name: &str,
 ) -> Result<ProjectorAccount, Error> {
-    header::read(&mut Source::new(source, total_bytes))
+    header::read(&mut HeaderReader::new(source, total_bytes))
         .and_then(|header| projector::of(&header, total_bytes))
         .map_err(|fault| fault.into_error(name))
 }

@@ -6,15 +6,15 @@ mod architectures;
 
 use crate::{
     fault::{Fault, invalid},
-    header::{Array, Header, Tensor, Value},
-    keys::Keys,
+    header::{Array, Header, HeaderValue, Tensor},
+    keys::HeaderKeys,
     vocabulary,
 };
 
 /// llama.cpp's `LLAMA_MAX_EXPERTS`.
 const MAX_EXPERTS: u32 = 1024;
 
-pub(crate) fn check(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
+pub(crate) fn check(keys: &HeaderKeys, layers_all: u32) -> Result<(), Fault> {
     for key in ["context_length", "embedding_length"] {
         if keys.required(key)? == 0 {
             return invalid(format!("its {}.{key} is 0", keys.architecture));
@@ -28,7 +28,7 @@ pub(crate) fn check(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
 }
 
 /// Types of tensors that llama.cpp loads, and then computes with what it has not.
-pub(crate) fn tensors(keys: &Keys, header: &Header) -> Result<(), Fault> {
+pub(crate) fn tensors(keys: &HeaderKeys, header: &Header) -> Result<(), Fault> {
     for tensor in &header.tensors {
         let Tensor { name, kind, .. } = tensor;
         if kind.name != "F32" && added_or_multiplied(name) {
@@ -65,14 +65,14 @@ fn added_or_multiplied(name: &str) -> bool {
         || name.contains("rope_factors")
 }
 
-fn embeddings(keys: &Keys, header: &Header) -> Result<(), Fault> {
+fn embeddings(keys: &HeaderKeys, header: &Header) -> Result<(), Fault> {
     // Draft models have the vocabulary of the model that they serve.
     if matches!(keys.architecture, "eagle3" | "dflash") {
         return Ok(());
     }
     let width = u64::from(keys.required("embedding_length")?);
     let tokens = match keys.get(vocabulary::TOKENS) {
-        Some(Value::Array(list)) => list.length,
+        Some(HeaderValue::Array(list)) => list.length,
         _ => return Ok(()),
     };
     match header
@@ -90,7 +90,7 @@ fn embeddings(keys: &Keys, header: &Header) -> Result<(), Fault> {
     }
 }
 
-fn experts(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
+fn experts(keys: &HeaderKeys, layers_all: u32) -> Result<(), Fault> {
     let number = |key| Ok(keys.number(key)?.unwrap_or(0));
     let experts = number("expert_count")?;
     let used = keys
@@ -125,7 +125,7 @@ fn experts(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
 }
 
 /// Heads of queries share heads of keys and values in equal numbers, and no more of a head is turned than it has.
-fn heads(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
+fn heads(keys: &HeaderKeys, layers_all: u32) -> Result<(), Fault> {
     let by_layer = |key| keys.per_layer(key, layers_all);
     let Some(heads) = by_layer("attention.head_count")? else {
         return Ok(());
@@ -151,7 +151,7 @@ fn heads(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
     let even = keys.required("embedding_length")?.checked_div(heads[0]);
     if let Some(even) = even {
         let head = keys.number("attention.key_length")?.unwrap_or(even);
-        if let Some(Value::Array(Array {
+        if let Some(HeaderValue::Array(Array {
             elements: Some(sections),
             ..
         })) = keys.own("rope.dimension_sections")
@@ -175,7 +175,7 @@ fn heads(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
     Ok(())
 }
 
-fn rope(keys: &Keys) -> Result<(), Fault> {
+fn rope(keys: &HeaderKeys) -> Result<(), Fault> {
     let wrong = |key: &str, why: &str| invalid(format!("its {}.{key} {why}", keys.architecture));
     let known = ["none", "linear", "yarn", "longrope"];
     if keys.own("rope.scaling.type").is_some()
@@ -198,7 +198,7 @@ fn rope(keys: &Keys) -> Result<(), Fault> {
             | "qwen4exp"
     );
     match keys.own("rope.dimension_sections") {
-        Some(Value::Array(Array {
+        Some(HeaderValue::Array(Array {
             elements: Some(sections),
             ..
         })) if sectioned && sections.iter().take(3).all(|&section| section <= 0) => {
@@ -208,7 +208,7 @@ fn rope(keys: &Keys) -> Result<(), Fault> {
     }
 }
 
-fn epsilons(keys: &Keys) -> Result<(), Fault> {
+fn epsilons(keys: &HeaderKeys) -> Result<(), Fault> {
     for key in [
         "attention.layer_norm_epsilon",
         "attention.layer_norm_rms_epsilon",

@@ -2,7 +2,7 @@
 
 use crate::{
     header::{self, Header},
-    source::Source,
+    source::HeaderReader,
 };
 use std::{fs::File, io::BufReader, path::Path};
 use tierbar_core::{Code, Error};
@@ -30,7 +30,7 @@ pub(crate) fn header(path: &Path) -> Result<(Header, u64), Error> {
     }
     let bytes = metadata.len();
     let file = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(missing)?);
-    header::read(&mut Source::new(file, bytes))
+    header::read(&mut HeaderReader::new(file, bytes))
         .map(|header| (header, bytes))
         .map_err(|fault| fault.into_error(&shown.to_string()))
 }

@@ -5,7 +5,7 @@
 
 use crate::{
     fault::{Fault, invalid},
-    header::{Header, MAX_TENSORS, Value},
+    header::{Header, HeaderValue, MAX_TENSORS},
     open,
     split::{Split, split_of},
 };
@@ -17,7 +17,7 @@ const NAMED: usize = 3;
 
 /// What the header of a part says about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct PartHeader {
     /// From 0.
     number: u16,
     pub(crate) count: u16,
@@ -25,12 +25,12 @@ pub(crate) struct Part {
     tensors: u64,
 }
 
-impl Part {
+impl PartHeader {
     /// `None` if the file is a whole model.
     pub(crate) fn of(header: &Header) -> Result<Option<Self>, Fault> {
         let integer = |key| match header.pairs.get(key) {
             None => Ok(None),
-            Some(Value::Integer(number)) => Ok(Some(*number)),
+            Some(HeaderValue::Integer(number)) => Ok(Some(*number)),
             Some(_) => invalid(format!("its {key} is not a number")),
         };
         let count = match integer("split.count")? {
@@ -80,7 +80,7 @@ impl Part {
     }
 }
 
-impl std::fmt::Display for Part {
+impl std::fmt::Display for PartHeader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "part {} of {} of a model", self.number + 1, self.count)
     }
@@ -90,7 +90,7 @@ impl std::fmt::Display for Part {
 pub(crate) fn join(
     path: &Path,
     header: &mut Header,
-    part: Part,
+    part: PartHeader,
     first_bytes: u64,
 ) -> Result<u64, Error> {
     let shown = path.display().to_string();
@@ -119,7 +119,7 @@ pub(crate) fn join(
     for (number, name) in (1u16..).zip(&others) {
         let other_path = path.with_file_name(name);
         let (mut other, other_bytes) = open::header(&other_path)?;
-        belongs(&other, header, Part { number, ..part })
+        belongs(&other, header, PartHeader { number, ..part })
             .and_then(|()| {
                 let twice = other.tensors.iter().find(|t| !names.insert(t.name.clone()));
                 match twice {
@@ -169,8 +169,8 @@ fn missing_parts(shown: &str, count: u16, missing: &[&String]) -> Error {
 }
 
 /// Checks that the other file is the part in its name and belongs to the same model.
-fn belongs(other: &Header, first: &Header, expected: Part) -> Result<(), Fault> {
-    match Part::of(other)? {
+fn belongs(other: &Header, first: &Header, expected: PartHeader) -> Result<(), Fault> {
+    match PartHeader::of(other)? {
         Some(part) if part == expected => {}
         Some(part) if part.tensors != expected.tensors => {
             return different(format!(

@@ -5,8 +5,8 @@
 use crate::{
     encoder::Encoder,
     fault::{Fault, invalid},
-    header::{Header, Value},
-    keys::Keys,
+    header::{Header, HeaderValue},
+    keys::HeaderKeys,
     quant,
 };
 use tierbar_core::{Modality, ModelAccount, budget::MediaProjector};
@@ -59,7 +59,7 @@ impl MediaProjector for ProjectorAccount {
 }
 
 pub(crate) fn of(header: &Header, file_bytes: u64) -> Result<ProjectorAccount, Fault> {
-    let keys = Keys::new(&header.pairs)?;
+    let keys = HeaderKeys::new(&header.pairs)?;
     if keys.architecture != "clip" {
         return Err(Fault::Unsupported(
             format!("it is a {} model, not a media projector", keys.architecture),
@@ -67,7 +67,7 @@ pub(crate) fn of(header: &Header, file_bytes: u64) -> Result<ProjectorAccount, F
         ));
     }
     let [vision, audio] = ["has_vision_encoder", "has_audio_encoder"]
-        .map(|key| keys.own(key) == Some(&Value::Bool(true)));
+        .map(|key| keys.own(key) == Some(&HeaderValue::Bool(true)));
     if !vision && !audio {
         return invalid("it has an encoder neither for images nor for sound");
     }
@@ -86,7 +86,7 @@ pub(crate) fn of(header: &Header, file_bytes: u64) -> Result<ProjectorAccount, F
         projection_dim = Some(width);
     }
     // Files of the first LLaVA converter give the width of CLIP's own projection, which is not used.
-    if keys.own("has_llava_projector") == Some(&Value::Bool(true)) {
+    if keys.own("has_llava_projector") == Some(&HeaderValue::Bool(true)) {
         projection_dim = header
             .tensors
             .iter()

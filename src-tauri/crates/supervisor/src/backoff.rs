@@ -18,7 +18,7 @@ pub(crate) struct Backoff {
 
 /// Whether the next attempt may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum RetryDelay {
     None,
     For(Duration),
     /// Not before a change of the configuration or a stop.
@@ -37,13 +37,13 @@ impl Backoff {
         self.crashes
     }
 
-    pub(crate) fn rest(&self, now: Instant) -> Rest {
+    pub(crate) fn rest(&self, now: Instant) -> RetryDelay {
         if self.crashes >= ENOUGH {
-            return Rest::ForGood;
+            return RetryDelay::ForGood;
         }
         let left = self.until.map(|until| until.saturating_duration_since(now));
         left.filter(|left| !left.is_zero())
-            .map_or(Rest::None, Rest::For)
+            .map_or(RetryDelay::None, RetryDelay::For)
     }
 }
 
@@ -75,16 +75,16 @@ mod tests {
     async fn every_pause_but_the_last_ends_with_its_time() {
         let mut backoff = Backoff::default();
         for _ in 0..FREE {
-            assert_eq!(backoff.rest(Instant::now()), Rest::None);
+            assert_eq!(backoff.rest(Instant::now()), RetryDelay::None);
             backoff.crashed(Instant::now());
         }
-        assert_eq!(backoff.rest(Instant::now()), Rest::For(SHORTEST));
+        assert_eq!(backoff.rest(Instant::now()), RetryDelay::For(SHORTEST));
         tokio::time::advance(SHORTEST).await;
         for _ in FREE..ENOUGH {
-            assert_eq!(backoff.rest(Instant::now()), Rest::None);
+            assert_eq!(backoff.rest(Instant::now()), RetryDelay::None);
             backoff.crashed(Instant::now());
             tokio::time::advance(LONGEST).await;
         }
-        assert_eq!(backoff.rest(Instant::now()), Rest::ForGood);
+        assert_eq!(backoff.rest(Instant::now()), RetryDelay::ForGood);
     }
 }

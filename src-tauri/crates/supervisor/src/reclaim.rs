@@ -36,9 +36,9 @@ pub trait MemoryProbe: Send + Sync + fmt::Debug {
 
 /// Measures by the system's figures.
 #[derive(Debug)]
-pub struct ThisMachine;
+pub struct MachineProbe;
 
-impl MemoryProbe for ThisMachine {
+impl MemoryProbe for MachineProbe {
     fn before(&self, worker: Process) -> Before {
         let held = members_of_group(worker.pid()).and_then(|members| held_by(&members));
         Before {
@@ -79,14 +79,14 @@ fn end_rest(leader: Process) -> io::Result<u64> {
 
 /// Follows the return of a worker's memory.
 #[derive(Debug)]
-pub(crate) struct Reclaim {
+pub(crate) struct MemoryReclaim {
     probe: Arc<dyn MemoryProbe>,
     /// `None` if it was gone at once.
     worker: Option<Process>,
     before: Option<Before>,
 }
 
-impl Reclaim {
+impl MemoryReclaim {
     /// For a process that has just started and leads a group.
     pub(crate) fn new(probe: Arc<dyn MemoryProbe>, pid: u32) -> Self {
         Self {

@@ -32,7 +32,7 @@ pub struct BegunLoad {
 
 /// The file of loads. One is under way at a time.
 #[derive(Debug)]
-pub(crate) struct Loads {
+pub(crate) struct LoadRecord {
     /// `None` to record nothing.
     file: Option<PathBuf>,
     under_way: Mutex<Option<BegunLoad>>,
@@ -41,7 +41,7 @@ pub(crate) struct Loads {
     never_ended: watch::Sender<Vec<BegunLoad>>,
 }
 
-impl Loads {
+impl LoadRecord {
     /// Reads the records of an earlier host. Blocking.
     pub(crate) fn open(file: Option<PathBuf>) -> Arc<Self> {
         let left = file.as_deref().map_or_else(Vec::new, |file| {
@@ -169,13 +169,13 @@ fn write(file: &Path, loads: &[BegunLoad], safely: bool) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn models(loads: &Loads) -> Vec<String> {
+    fn models(loads: &LoadRecord) -> Vec<String> {
         let left = loads.never_ended();
         let left = left.borrow();
         left.iter().map(|load| load.model.to_string()).collect()
     }
 
-    async fn begin(loads: &Arc<Loads>, model: &str) {
+    async fn begin(loads: &Arc<LoadRecord>, model: &str) {
         let tier = TierId::new("fast").unwrap();
         loads.begin(tier, ModelId(model.to_owned())).await;
     }
@@ -184,7 +184,7 @@ mod tests {
     async fn an_unfinished_load_is_kept_until_one_succeeds() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("loads.json");
-        let open = || Loads::open(Some(file.clone()));
+        let open = || LoadRecord::open(Some(file.clone()));
         let first = open();
         begin(&first, "good").await;
         first.end(true).await;
@@ -213,11 +213,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("loads.json");
         fs::write(&file, "[{").unwrap();
-        let loads = Loads::open(Some(file.clone()));
+        let loads = LoadRecord::open(Some(file.clone()));
         assert_eq!(models(&loads), [""; 0]);
         begin(&loads, "good").await;
-        assert_eq!(models(&Loads::open(Some(file))), ["good"]);
-        let nowhere = Loads::open(Some(folder.path().join("no/loads.json")));
+        assert_eq!(models(&LoadRecord::open(Some(file))), ["good"]);
+        let nowhere = LoadRecord::open(Some(folder.path().join("no/loads.json")));
         begin(&nowhere, "good").await;
         nowhere.end(true).await;
     }

@@ -105,14 +105,14 @@ fn sum(words: &[u64]) -> u64 {
 
 /// What was read in how long.
 #[derive(Debug)]
-struct Blocks {
+struct ReadBlocks {
     count: u64,
     took: Duration,
     /// The sum of their first bytes.
     sum: u64,
 }
 
-impl Blocks {
+impl ReadBlocks {
     fn rate(&self) -> u64 {
         let bytes = u128::from(self.count) * BLOCK as u128;
         let nanos = self.took.as_nanos().max(1);
@@ -121,7 +121,7 @@ impl Blocks {
 }
 
 /// Reads blocks with `depth` reads at once; other ones in each turn, while there are any.
-fn read_blocks(path: &Path, depth: usize, turn: u64) -> io::Result<Blocks> {
+fn read_blocks(path: &Path, depth: usize, turn: u64) -> io::Result<ReadBlocks> {
     let file = platform::open_uncached(path)?;
     let blocks = file.metadata()?.len() / BLOCK as u64;
     if blocks == 0 {
@@ -157,7 +157,7 @@ fn read_blocks(path: &Path, depth: usize, turn: u64) -> io::Result<Blocks> {
             .map(|ended| ended.unwrap_or_else(|_| Err(io::Error::other("a reading thread died"))))
             .collect::<io::Result<_>>()
     })?;
-    Ok(Blocks {
+    Ok(ReadBlocks {
         count: parts.iter().map(|(count, _)| count).sum(),
         took: began.elapsed(),
         sum: parts.iter().map(|(_, sum)| sum).sum(),

@@ -6,7 +6,7 @@
 
 use crate::{
     figures::{Figures, Ticks},
-    growth::Growth,
+    growth::GrowthWindow,
 };
 use std::ops::RangeInclusive;
 use tierbar_core::{
@@ -40,44 +40,44 @@ const CELSIUS: RangeInclusive<f64> = -50.0..=150.0;
 
 /// Judges figures in sequence, for one owner.
 #[derive(Debug)]
-pub(crate) struct Judge {
+pub(crate) struct ReadingJudge {
     /// Whether the kernel's pressure level accounts for available memory.
     kernel_grades: bool,
     /// The RAM of the simulated machine, in bytes.
     simulated: Option<u64>,
-    total: Total,
-    growth: Growth,
+    total: BelievedTotal,
+    growth: GrowthWindow,
     /// The last change of the ticks, and when.
     moved: Option<(Ticks, u64)>,
     slept_ms: u64,
-    rates: Rates,
+    rates: RateBase,
     announced: Option<(Pressure, u64)>,
 }
 
 /// The accepted total of RAM, and a different one with its number of consecutive readings.
 #[derive(Debug, Default)]
-struct Total {
+struct BelievedTotal {
     believed: Option<u64>,
     other: Option<(u64, u32)>,
 }
 
 /// The figures that rates are computed from, and the rates at that time.
 #[derive(Debug, Default)]
-struct Rates {
+struct RateBase {
     since: Option<Figures>,
     last: Reading,
 }
 
-impl Judge {
+impl ReadingJudge {
     pub(crate) fn new(kernel_grades: bool, simulated: Option<u64>) -> Self {
         Self {
             kernel_grades,
             simulated,
-            total: Total::default(),
-            growth: Growth::default(),
+            total: BelievedTotal::default(),
+            growth: GrowthWindow::default(),
             moved: None,
             slept_ms: 0,
-            rates: Rates::default(),
+            rates: RateBase::default(),
             announced: None,
         }
     }
@@ -93,14 +93,14 @@ impl Judge {
         if slept >= SLEEP_MS {
             // Memory moved out during sleep says nothing about the awake machine.
             self.growth.begin_anew();
-            self.rates = Rates::default();
+            self.rates = RateBase::default();
         }
         let mut reading = Reading {
             at_ms: figures.awake_ms.saturating_add(figures.slept_ms),
             ..Reading::default()
         };
         if let Some(why) = self.stands_still(figures) {
-            self.rates = Rates::default();
+            self.rates = RateBase::default();
             reading.doubts.push(Doubt {
                 figure: Figure::All,
                 why,
@@ -238,7 +238,7 @@ impl Judge {
     }
 }
 
-impl Total {
+impl BelievedTotal {
     fn judge(&mut self, reported: Option<u64>) -> Result<u64, String> {
         let total = match reported {
             None => return Err("the system does not report its memory size".to_owned()),
@@ -271,7 +271,7 @@ impl Total {
     }
 }
 
-impl Rates {
+impl RateBase {
     fn fill(&mut self, figures: &Figures, reading: &mut Reading) {
         let Some(since) = &self.since else {
             self.since = Some(figures.clone());

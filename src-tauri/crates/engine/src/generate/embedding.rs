@@ -1,8 +1,8 @@
 //! Embeddings: their normalization, and the engine thread of a model for embeddings or reranking.
 
-use super::{Event, Generations, Goal, Job, count};
+use super::{Generations, Job, JobEvent, JobGoal, count};
 use crate::{
-    llama::{Batch, Context, Decoded, Interrupt, Model, Pooling, Sequence, Token},
+    llama::{Batch, Context, DecodeOutcome, Interrupt, Model, Pooling, Sequence, Token},
     pause::Pause,
 };
 use std::{
@@ -156,8 +156,8 @@ impl Embedder<'_> {
 
     fn send(&self, job: &Job, vector: Result<Vec<f32>, Error>) {
         let (counter, event) = match vector {
-            Ok(vector) => (&self.generations.done, Event::Embedded(vector)),
-            Err(error) => (&self.generations.failed, Event::Failed(error)),
+            Ok(vector) => (&self.generations.done, JobEvent::Embedded(vector)),
+            Err(error) => (&self.generations.failed, JobEvent::Failed(error)),
         };
         count(counter);
         // A client that left is detected by its flag.
@@ -166,7 +166,7 @@ impl Embedder<'_> {
 
     /// `None`: it was interrupted. Each job has a sequence of its own, by its place.
     fn embed(&mut self, jobs: &[Job]) -> Result<Option<Vectors>, Error> {
-        if let Some(other) = jobs.iter().find(|job| !matches!(job.goal, Goal::Embed)) {
+        if let Some(other) = jobs.iter().find(|job| !matches!(job.goal, JobGoal::Embed)) {
             let message = format!("an embedding model cannot run {:?}", other.goal);
             return Err(Error::new(Code::Internal, message));
         }
@@ -179,13 +179,13 @@ impl Embedder<'_> {
             }
             let tokens = self.batch.len();
             match self.context.decode(&mut self.batch)? {
-                Decoded::Done if self.pooling.takes_whole() && tokens > self.largest => {
+                DecodeOutcome::Done if self.pooling.takes_whole() && tokens > self.largest => {
                     self.context.release_logits(tokens);
                     self.largest = tokens;
                 }
-                Decoded::Done => {}
-                Decoded::Aborted => return Ok(None),
-                Decoded::NoRoom => {
+                DecodeOutcome::Done => {}
+                DecodeOutcome::Aborted => return Ok(None),
+                DecodeOutcome::NoRoom => {
                     let message = "the context has no room for a text that should fit";
                     return Err(Error::new(Code::Internal, message));
                 }

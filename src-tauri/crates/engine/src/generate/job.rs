@@ -5,7 +5,7 @@ use super::{
     task::{Candidate, TokenReport},
 };
 use crate::{
-    llama::{Sampler, Spent, Token},
+    llama::{PagingReport, Sampler, Token},
     saved_state::SavedState,
 };
 use serde::Serialize;
@@ -28,18 +28,18 @@ pub(crate) struct Job {
     pub(crate) cache_prompt: bool,
     /// A state on disk with at least a part of this prompt.
     pub(crate) saved: Option<SavedState>,
-    pub(crate) goal: Goal,
+    pub(crate) goal: JobGoal,
     /// Set when the client has gone.
     pub(crate) cancel: Arc<AtomicBool>,
     /// Which of its request's answers this is.
     pub(crate) index: usize,
-    pub(crate) events: UnboundedSender<(usize, Event)>,
+    pub(crate) events: UnboundedSender<(usize, JobEvent)>,
 }
 
 /// What a prompt is evaluated for.
 #[derive(Debug)]
-pub(crate) enum Goal {
-    Answer(Box<Answering>),
+pub(crate) enum JobGoal {
+    Answer(Box<AnswerParams>),
     /// To load it into the cache from a file.
     Load,
     /// To write its state to a file.
@@ -52,7 +52,7 @@ pub(crate) enum Goal {
 
 /// The parameters of an answer.
 #[derive(Debug)]
-pub(crate) struct Answering {
+pub(crate) struct AnswerParams {
     /// Built by the caller, because parsing a grammar would delay running generations.
     pub(crate) sampler: Sampler,
     pub(crate) stops: Vec<String>,
@@ -73,7 +73,7 @@ pub(crate) struct Answering {
 }
 
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum JobEvent {
     /// The prompt's tokens but the first, which nothing precedes; before the first text, if they were asked for.
     Prompt {
         first: Candidate,
@@ -86,15 +86,15 @@ pub(crate) enum Event {
         cached: usize,
     },
     // Each of the others ends its job.
-    Done(Summary),
+    Done(AnswerSummary),
     /// A state was written; with figures if a prompt was evaluated for it.
-    Saved(Written, Option<Timings>),
+    Saved(WrittenState, Option<Timings>),
     /// The embedding of a prompt, of length 1, or its score alone.
     Embedded(Vec<f32>),
     Failed(Error),
 }
 
-impl Event {
+impl JobEvent {
     /// Prompt tokens that the cache already held, where the event says so.
     pub(crate) fn cached(&self) -> usize {
         match self {
@@ -107,18 +107,18 @@ impl Event {
 
 /// A state in a file without a name yet.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenState {
     pub(crate) draft: Draft,
     pub(crate) tokens: usize,
     pub(crate) bytes: u64,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Summary {
+pub(crate) struct AnswerSummary {
     pub(crate) finish: FinishReason,
     /// The stop string that ended it.
     pub(crate) stop: Option<String>,
-    /// The token of [`Answering::stop_tokens`] that ended it.
+    /// The token of [`AnswerParams::stop_tokens`] that ended it.
     pub(crate) stop_token: Option<Token>,
     pub(crate) timings: Timings,
 }
@@ -147,7 +147,7 @@ pub(crate) struct Timings {
     /// Tokens that the context holds.
     pub(super) n_ctx: usize,
     #[serde(flatten)]
-    pub(super) drafts: Option<Drafts>,
+    pub(super) drafts: Option<DraftCounts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) experts: Option<ExpertReads>,
 }
@@ -155,7 +155,7 @@ pub(crate) struct Timings {
 /// What a model's paged weights cost during a generation, and how far it was from the model's own; `None` if nothing was paged and
 /// it was not. Generations at the same time share them. `unused`: the part of its experts that a token never uses.
 pub(super) fn expert_reads(
-    spent: Option<Spent>,
+    spent: Option<PagingReport>,
     layers: bool,
     unused: Option<f64>,
     tokens: usize,
@@ -195,7 +195,7 @@ fn part(of: u64, all: u64) -> f64 {
 
 /// Drafted tokens of one generation.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(crate) struct Drafts {
+pub(crate) struct DraftCounts {
     pub(super) draft_n: usize,
     pub(super) draft_n_accepted: usize,
 }

@@ -32,11 +32,11 @@ pub(super) fn shares(wants: &[usize], room: usize, prefill: usize) -> Vec<usize>
 
 /// The prefill speed, by the last steps.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct PrefillPace {
     seconds_per_token: f64,
 }
 
-impl Pace {
+impl PrefillPace {
     /// Records the time of a step. A step of a few tokens says nothing about many, and is ignored.
     pub(super) fn observe(&mut self, tokens: usize, took: Duration) {
         if tokens < LEAST {
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn the_chunk_size_follows_the_measured_pace() {
-        let mut pace = Pace::default();
+        let mut pace = PrefillPace::default();
         assert_eq!(pace.chunk(512), LEAST);
         pace.observe(128, Duration::from_millis(32));
         assert_eq!(pace.chunk(512), 128);

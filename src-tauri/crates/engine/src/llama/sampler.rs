@@ -24,9 +24,9 @@ pub(crate) struct Sampler {
 unsafe impl Send for Sampler {}
 
 /// The samplers that choose among what a token's logits offer, in llama-server's order.
-struct Chain(NonNull<sys::llama_sampler>);
+struct SamplerChain(NonNull<sys::llama_sampler>);
 
-impl Chain {
+impl SamplerChain {
     fn new() -> Result<Self, Error> {
         // SAFETY: a plain struct of defaults.
         let chain =
@@ -174,7 +174,7 @@ impl Sampler {
         constraint: &str,
         prompt: &[Token],
     ) -> Result<Self, Error> {
-        let chain = Chain::new()?;
+        let chain = SamplerChain::new()?;
         let mut sampler = Self {
             chain: chain.0,
             constraint: None,

@@ -22,7 +22,10 @@ fn media_files_keep_their_order() {
     let sent = take(&mut messages, "<m>").unwrap();
     assert_eq!(
         sent,
-        [Sent::Image(vec![0, 1, 2]), Sent::Sound(b"RIFF".to_vec())]
+        [
+            MediaFile::Image(vec![0, 1, 2]),
+            MediaFile::Sound(b"RIFF".to_vec())
+        ]
     );
     let marker = json!({"type": "media_marker", "text": "<m>"});
     assert_eq!(messages[0]["content"], json!([marker, text, marker]));
@@ -90,7 +93,7 @@ fn oversized_and_unknown_images_are_refused_early() {
 
 #[test]
 fn stand_ins_are_unique_per_file_and_row() {
-    let places: Vec<Place> = (0..300).map(|row| [row; 4]).collect();
+    let places: Vec<RowPositions> = (0..300).map(|row| [row; 4]).collect();
     let made = |projector, id: &str, nth| {
         stand_ins_of(projector, &(id.to_owned(), nth), &places, 300).unwrap()
     };
@@ -115,7 +118,7 @@ fn stand_ins_are_unique_per_file_and_row() {
 
 #[test]
 fn the_most_recent_rows_are_kept_within_the_limit() {
-    let mut kept = Kept::default();
+    let mut kept = RowCache::default();
     let key = |nth| ("file".to_owned(), nth);
     let rows: Arc<[f32]> = vec![0.0; KEPT_BYTES / 4 / 3].into();
     for nth in 0..3 {

@@ -16,14 +16,14 @@ pub(crate) struct Prompts(pub(crate) Vec<PromptInput>);
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Sent {
+enum SentPrompts {
     Text(String),
-    List(Vec<Element>),
+    List(Vec<PromptElement>),
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Element {
+enum PromptElement {
     Token(Token),
     Text(String),
     Tokens(Vec<Token>),
@@ -38,21 +38,21 @@ pub(crate) fn of_input<'de, D: Deserializer<'de>>(from: D) -> Result<Prompts, D:
 }
 
 fn read<'de, D: Deserializer<'de>>(field: &str, from: D) -> Result<Prompts, D::Error> {
-    let sent = Sent::deserialize(from).map_err(|_| {
+    let sent = SentPrompts::deserialize(from).map_err(|_| {
         D::Error::custom(format!(
             "`{field}` is neither a text nor a list of token ids, nor a list of these"
         ))
     })?;
     let elements = match sent {
-        Sent::Text(text) => return Ok(Prompts(vec![PromptInput::Text(text)])),
-        Sent::List(elements) => elements,
+        SentPrompts::Text(text) => return Ok(Prompts(vec![PromptInput::Text(text)])),
+        SentPrompts::List(elements) => elements,
     };
     let (mut tokens, mut prompts) = (Vec::new(), Vec::new());
     for element in elements {
         match element {
-            Element::Token(token) => tokens.push(token),
-            Element::Text(text) => prompts.push(PromptInput::Text(text)),
-            Element::Tokens(tokens) => prompts.push(PromptInput::Tokens(tokens)),
+            PromptElement::Token(token) => tokens.push(token),
+            PromptElement::Text(text) => prompts.push(PromptInput::Text(text)),
+            PromptElement::Tokens(tokens) => prompts.push(PromptInput::Tokens(tokens)),
         }
     }
     match (tokens.is_empty(), prompts.is_empty()) {

@@ -1,8 +1,8 @@
 //! `/v1/embeddings`: texts in, vectors of length 1 out.
 
-use super::{Engine, Refusal, Running, Shared, off_the_reactor, read};
+use super::{Engine, EngineState, Refusal, RunningJobs, off_the_reactor, read};
 use crate::{
-    generate::{Event, Goal, too_long},
+    generate::{JobEvent, JobGoal, too_long},
     llama::{Pooling, Token},
     request::{PromptInput, Prompts, of_input},
 };
@@ -37,7 +37,10 @@ enum Encoding {
     Base64,
 }
 
-pub(super) async fn embeddings(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
+pub(super) async fn embeddings(
+    State(engine): EngineState,
+    body: Bytes,
+) -> Result<Json<Value>, Refusal> {
     if engine.pooling == Some(Pooling::Rank) {
         let message = "this model ranks documents and produces no embeddings";
         return Err(Error::new(Code::BadRequest, message)
@@ -146,7 +149,7 @@ pub(super) async fn run(
     engine: &Arc<Engine>,
     prompts: Vec<Vec<Token>>,
 ) -> Result<Vec<Vec<f32>>, Error> {
-    let (source, mut running) = Running::begin(engine, 0);
+    let (source, mut running) = RunningJobs::begin(engine, 0);
     let mut source = Some(source);
     let mut vectors = vec![Vec::new(); prompts.len()];
     // A generative model has few slots, with conversations in them.
@@ -156,7 +159,7 @@ pub(super) async fn run(
         while running.left < at_once
             && let (Some(source), Some((index, prompt))) = (&source, rest.peek())
         {
-            match engine.queue(source.job(*index, prompt.clone(), Goal::Embed)) {
+            match engine.queue(source.job(*index, prompt.clone(), JobGoal::Embed)) {
                 Ok(()) => {
                     rest.next();
                     running.left += 1;
@@ -172,11 +175,14 @@ pub(super) async fn run(
         }
         match running.next().await {
             None => return Ok(vectors),
-            Some((index, Event::Embedded(vector))) => vectors[index] = vector,
-            Some((_, Event::Failed(error))) => return Err(error),
+            Some((index, JobEvent::Embedded(vector))) => vectors[index] = vector,
+            Some((_, JobEvent::Failed(error))) => return Err(error),
             Some((
                 _,
-                Event::Prompt { .. } | Event::Text { .. } | Event::Done(_) | Event::Saved(..),
+                JobEvent::Prompt { .. }
+                | JobEvent::Text { .. }
+                | JobEvent::Done(_)
+                | JobEvent::Saved(..),
             )) => {}
         }
     }

@@ -1,13 +1,13 @@
 //! Chats and completions: the prompt is read, jobs are queued for its answers, and their events become the response.
 
 use super::{
-    Engine, Refusal, Shared,
-    answer::{Answer, Kind, Prompted, sampling_report},
+    Engine, EngineState, Refusal,
+    answer::{Answer, AnswerKind, PromptReport, sampling_report},
     off_the_reactor, read,
-    running::{Client, Running},
+    running::{RunningJobs, WaitingClient},
 };
 use crate::{
-    generate::{Answering, Goal, Job, Media, check_fits},
+    generate::{AnswerParams, Job, JobGoal, Media, check_fits},
     llama::{AnswerParser, Sampler, Sampling, Token},
     request::{CompletionRequest, Options},
     saved_state::{self, SavedState},
@@ -25,9 +25,9 @@ use tierbar_core::{Code, Error};
 /// The most log probabilities of prompts in one answer, of a few tens of bytes each.
 const MOST_SCORES: usize = 1 << 20;
 
-pub(super) async fn chat(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
+pub(super) async fn chat(State(engine): EngineState, body: Bytes) -> Result<Response, Refusal> {
     let renderer = Arc::clone(&engine);
-    let client = Client::default();
+    let client = WaitingClient::default();
     let gone = Arc::clone(&client.gone);
     let (request, (tokens, media), prompt, parser) = off_the_reactor(move || {
         let mut request = renderer.read_request(&body)?;
@@ -39,8 +39,8 @@ pub(super) async fn chat(State(engine): Shared, body: Bytes) -> Result<Response,
         Ok::<_, Error>((request, read, prompt, parser))
     })
     .await??;
-    let wanted = Wanted {
-        kind: Kind::Chat {
+    let wanted = GenerationRequest {
+        kind: AnswerKind::Chat {
             parser: parser.map(Arc::new),
             function_call: request.wants_function_call(),
         },
@@ -58,8 +58,8 @@ pub(super) async fn chat(State(engine): Shared, body: Bytes) -> Result<Response,
 }
 
 /// Counts the tokens of a chat's prompt.
-pub(super) async fn count(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
-    let client = Client::default();
+pub(super) async fn count(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
+    let client = WaitingClient::default();
     let gone = Arc::clone(&client.gone);
     let tokens = off_the_reactor(move || {
         let mut request = engine.read_request(&body)?;
@@ -70,7 +70,10 @@ pub(super) async fn count(State(engine): Shared, body: Bytes) -> Result<Json<Val
     Ok(Json(json!({"tokens": tokens})))
 }
 
-pub(super) async fn completion(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
+pub(super) async fn completion(
+    State(engine): EngineState,
+    body: Bytes,
+) -> Result<Response, Refusal> {
     let mut request: CompletionRequest = read(&body)?;
     let prompts = std::mem::take(&mut request.prompt.0);
     let echo = request.options.echo();
@@ -81,8 +84,8 @@ pub(super) async fn completion(State(engine): Shared, body: Bytes) -> Result<Res
         Ok::<_, Error>((prompts, echoes, constraint, request))
     })
     .await??;
-    let wanted = Wanted {
-        kind: Kind::Completion,
+    let wanted = GenerationRequest {
+        kind: AnswerKind::Completion,
         prompts,
         media: Arc::default(),
         echoes,
@@ -97,8 +100,8 @@ pub(super) async fn completion(State(engine): Shared, body: Bytes) -> Result<Res
 }
 
 /// What to generate for a request.
-struct Wanted {
-    kind: Kind,
+struct GenerationRequest {
+    kind: AnswerKind,
     prompts: Vec<Vec<Token>>,
     /// The media of the first prompt.
     media: Arc<[Media]>,
@@ -125,7 +128,7 @@ fn refused_tools(error: &Error) -> Error {
 /// Queues a job for each answer, and returns them as a stream or whole.
 async fn start(
     engine: &Arc<Engine>,
-    wanted: Wanted,
+    wanted: GenerationRequest,
     options: &Options,
 ) -> Result<Response, Refusal> {
     let answers = options.answers()? as usize;
@@ -147,7 +150,7 @@ async fn start(
     for prompt in &wanted.prompts {
         check_fits(prompt.len(), engine.context_tokens as usize)?;
     }
-    let (source, running) = Running::begin(engine, wanted.prompts.len() * answers);
+    let (source, running) = RunningJobs::begin(engine, wanted.prompts.len() * answers);
     let prompt_tokens = wanted.prompts.iter().map(Vec::len).sum();
     let (kind, echoes) = (wanted.kind, wanted.echoes);
     let ignore_eos = options.ignore_eos();
@@ -163,7 +166,7 @@ async fn start(
             let sampling = sampling.clone().of_answer(answer);
             let model = Arc::clone(&queue.model);
             let sampler = Sampler::new(model, &sampling, &wanted.constraint, prompt);
-            let answering = Answering {
+            let answering = AnswerParams {
                 sampler: sampler.map_err(|error| match wanted.from_tools {
                     true => refused_tools(&error),
                     false => error,
@@ -181,7 +184,7 @@ async fn start(
                 media: Arc::clone(&wanted.media),
                 cache_prompt,
                 saved,
-                ..source.job(index, prompt.clone(), Goal::Answer(Box::new(answering)))
+                ..source.job(index, prompt.clone(), JobGoal::Answer(Box::new(answering)))
             })?;
         }
         Ok::<_, Error>(())
@@ -194,7 +197,7 @@ async fn start(
     let answer = Answer::new(
         kind,
         engine.id.clone(),
-        Prompted {
+        PromptReport {
             echoes,
             echoed_top: log_probabilities.filter(|_| options.echo()),
             top: options.prompt_logprobs(),

@@ -16,7 +16,7 @@ const READ_EVERY: Duration = Duration::from_millis(50);
 const SHORT: usize = 512;
 
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct AnswerReader {
     /// `None` if all of the text is content.
     parser: Option<Arc<AnswerParser>>,
     /// Whether a call has OpenAI's older form.
@@ -28,7 +28,7 @@ pub(super) struct Reader {
     rest: Duration,
 }
 
-impl Reader {
+impl AnswerReader {
     pub(super) fn new(parser: Option<Arc<AnswerParser>>, function_call: bool) -> Self {
         Self {
             parser,

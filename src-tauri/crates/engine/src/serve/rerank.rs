@@ -1,7 +1,7 @@
 //! `/v1/rerank`: how well documents answer a query, in the form of Jina's and Cohere's APIs.
 
 use super::{
-    Engine, Refusal, Shared,
+    Engine, EngineState, Refusal,
     embeddings::{MOST_INPUTS, run},
     off_the_reactor, read,
 };
@@ -41,7 +41,10 @@ impl Document {
 }
 
 /// The scores are the model's own; which numbers they can be depends on the model.
-pub(super) async fn rerank(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
+pub(super) async fn rerank(
+    State(engine): EngineState,
+    body: Bytes,
+) -> Result<Json<Value>, Refusal> {
     if engine.pooling != Some(Pooling::Rank) {
         let message = format!("{} does not rank documents", engine.id);
         return Err(Error::new(Code::BadRequest, message)

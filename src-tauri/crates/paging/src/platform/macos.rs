@@ -1,14 +1,14 @@
 //! macOS: `F_NOCACHE`, and fresh memory in place of pages that go.
 
-use super::Source;
+use super::WeightFile;
 use std::{fs::File, io, os::fd::AsRawFd, path::Path};
 
 /// `F_NOCACHE` has the system read past its page cache where it holds nothing of the file (`fcntl(2)`).
-pub(crate) fn open(path: &Path) -> io::Result<Source> {
+pub(crate) fn open(path: &Path) -> io::Result<WeightFile> {
     let file = File::open(path)?;
     // SAFETY: a flag of an open file.
     let direct = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_NOCACHE, 1) } == 0;
-    Ok(Source {
+    Ok(WeightFile {
         file,
         direct: direct.into(),
     })

@@ -1,6 +1,6 @@
 //! The sentences for the policy's decisions that users read.
 
-use super::tier::Gone;
+use super::tier::EndedWorker;
 use crate::LoadSpec;
 use std::time::Duration;
 use tierbar_core::{
@@ -15,7 +15,7 @@ pub(super) const CHANGED: &str = "unloaded because its configuration changed";
 
 /// The memory guard's reasons, with their figures.
 #[derive(Debug, Default)]
-pub(super) struct Causes {
+pub(super) struct GuardReasons {
     pub(super) alarm: String,
     pub(super) stance: String,
 }
@@ -24,7 +24,12 @@ pub(super) struct Causes {
 pub(super) const NEVER_ENDED: &str =
     "loads only on request, because Tierbar or the computer stopped during its last load";
 
-pub(super) fn steps_down(tier: &TierId, to: &TierId, length: Duration, causes: &Causes) -> String {
+pub(super) fn steps_down(
+    tier: &TierId,
+    to: &TierId,
+    length: Duration,
+    causes: &GuardReasons,
+) -> String {
     let minutes = length.as_secs() / 60;
     format!(
         "{to} answers for {tier} for {minutes} min, because memory ran low while {tier} was loaded: {}",
@@ -33,7 +38,7 @@ pub(super) fn steps_down(tier: &TierId, to: &TierId, length: Duration, causes: &
 }
 
 /// Why a tier was ended; `used`: although it was.
-pub(super) fn ended(why: &Why, used: bool, causes: &Causes) -> String {
+pub(super) fn ended(why: &Why, used: bool, causes: &GuardReasons) -> String {
     match why {
         Why::Requested => "stopped".to_owned(),
         Why::RoomFor(next) => format!("unloaded to make room for {next}"),
@@ -52,7 +57,7 @@ pub(super) fn ended(why: &Why, used: bool, causes: &Causes) -> String {
 }
 
 /// What a refused tier needed, in bytes, against what there is.
-pub(super) struct Room {
+pub(super) struct RefusalFigures {
     pub(super) budget: Budget,
     pub(super) needed: u64,
     /// Plans of those that stay.
@@ -87,7 +92,12 @@ fn figure(missing: &Missing) -> Option<String> {
 }
 
 /// Why a request cannot have the tier.
-pub(super) fn refused(tier: &TierId, why: &Refusal, room: &Room, causes: &Causes) -> Error {
+pub(super) fn refused(
+    tier: &TierId,
+    why: &Refusal,
+    room: &RefusalFigures,
+    causes: &GuardReasons,
+) -> Error {
     match why {
         Refusal::Pinned(by) => {
             let names: Vec<_> = by.iter().map(TierId::as_str).collect();
@@ -147,7 +157,7 @@ pub(super) fn refused(tier: &TierId, why: &Refusal, room: &Room, causes: &Causes
     }
 }
 
-pub(super) fn paused(causes: &Causes) -> Error {
+pub(super) fn paused(causes: &GuardReasons) -> Error {
     Error::new(Code::Paused, causes.stance.clone())
         .hint("resume in the menu bar, in the window, or with `tierbar resume`")
 }
@@ -197,7 +207,7 @@ pub(super) fn ready(
 }
 
 /// A worker was ended and is gone.
-pub(super) fn unloaded(tier: &TierId, gone: &Gone) -> String {
+pub(super) fn unloaded(tier: &TierId, gone: &EndedWorker) -> String {
     let worker = &gone.worker;
     let back = match worker.footprint_bytes {
         Some(held) => gib(held),
@@ -210,7 +220,7 @@ pub(super) fn unloaded(tier: &TierId, gone: &Gone) -> String {
 }
 
 /// A worker has ended by itself.
-pub(super) fn fallen(tier: &TierId, gone: &Gone) -> String {
+pub(super) fn fallen(tier: &TierId, gone: &EndedWorker) -> String {
     let (worker, error) = (&gone.worker, &gone.end);
     let mut figures = Vec::new();
     match worker.ready_since {

@@ -8,7 +8,7 @@ use tierbar_core::run::Approximation;
 
 /// A token's choice after the change.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Choice {
+pub(super) struct ApproximatedChoice {
     pub(super) experts: Vec<u32>,
     /// Places in `experts` that must not count.
     pub(super) dropped: Vec<usize>,
@@ -25,7 +25,7 @@ pub(super) fn change(
     used: usize,
     weights: &[f32],
     is_held: &dyn Fn(u32) -> bool,
-) -> Choice {
+) -> ApproximatedChoice {
     let chosen = &order[..used.min(order.len())];
     let number = |expert: u32| weights.get(expert as usize).copied().unwrap_or(0.0);
     // Some routers weigh by the exponentials of these.
@@ -43,7 +43,7 @@ pub(super) fn change(
     let part = |expert: u32| {
         if all > 0.0 { weight(expert) / all } else { 0.0 }
     };
-    let mut choice = Choice {
+    let mut choice = ApproximatedChoice {
         experts: chosen.to_vec(),
         dropped: Vec::new(),
         changed: 0,
@@ -110,7 +110,7 @@ mod tests {
     const ORDER: [u32; 6] = [5, 2, 0, 4, 1, 3];
     const WEIGHTS: [f32; 6] = [0.2, 0.1, 0.25, 0.02, 0.03, 0.4];
 
-    fn changed(how: Approximation, held: &[u32]) -> Choice {
+    fn changed(how: Approximation, held: &[u32]) -> ApproximatedChoice {
         change(how, &ORDER, 4, &WEIGHTS, &|expert| held.contains(&expert))
     }
 

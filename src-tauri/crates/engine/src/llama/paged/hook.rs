@@ -1,7 +1,7 @@
 //! What llama.cpp calls between the nodes of its graph: here evaluation waits for weights.
 
 use super::{
-    Paged, Paging,
+    PagedWeights, PagingBackend,
     approximation::{change, renormalize},
     lock,
     places::feed_forward,
@@ -23,14 +23,14 @@ const PROBABILITIES: &[u8] = b"ffn_moe_probs-";
 
 /// The callback's data, of one context.
 #[derive(Debug)]
-pub(crate) struct Hook {
-    paged: Arc<Paged>,
+pub(crate) struct EvaluationHook {
+    paged: Arc<PagedWeights>,
     interrupt: Arc<Interrupt>,
-    state: Mutex<State>,
+    state: Mutex<HookState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct HookState {
     failure: Option<Error>,
     /// The dense layer that is computed.
     layer: Option<u32>,
@@ -43,7 +43,7 @@ struct State {
 }
 
 /// What evaluation stops at.
-enum Stop {
+enum HookPoint {
     Choice(u32),
     Weights,
     /// The first and the last use of a dense layer's matrices.
@@ -51,8 +51,8 @@ enum Stop {
     LayerEnd,
 }
 
-impl Hook {
-    pub(crate) fn new(paged: Arc<Paged>, interrupt: Arc<Interrupt>) -> Self {
+impl EvaluationHook {
+    pub(crate) fn new(paged: Arc<PagedWeights>, interrupt: Arc<Interrupt>) -> Self {
         Self {
             paged,
             interrupt,
@@ -75,16 +75,16 @@ impl Hook {
 
     /// Has the chosen experts in memory. If that fails, stops the evaluation; if it is interrupted, it ends by itself.
     fn provide(&self, layer: u32, chosen: &[u32], next: bool) {
-        let Paged { paging, trace, .. } = &*self.paged;
+        let PagedWeights { paging, trace, .. } = &*self.paged;
         if let Some(trace) = trace {
             trace.add(layer, chosen);
         }
         let provided = match paging {
-            Paging::Cache { pager, .. } => {
+            PagingBackend::Cache { pager, .. } => {
                 let provided = pager.need(layer, chosen, next, &|| self.interrupt.is_due());
                 provided.map(drop)
             }
-            Paging::System(announcer) => announcer.need(layer, chosen, next),
+            PagingBackend::System(announcer) => announcer.need(layer, chosen, next),
         };
         if let Err(error) = provided {
             lock(&self.state).failure = Some(error);
@@ -111,7 +111,7 @@ impl Hook {
     ///
     /// # Safety
     /// The tensor must be live.
-    unsafe fn stop(&self, tensor: *const sys::ggml_tensor) -> Option<Stop> {
+    unsafe fn stop(&self, tensor: *const sys::ggml_tensor) -> Option<HookPoint> {
         if self.paged.is_dense() {
             // SAFETY: as the caller says; what a node is computed from lives as long as it does.
             let weight = unsafe {
@@ -123,16 +123,16 @@ impl Hook {
             };
             let (layer, matrix) = feed_forward(weight.to_str().ok()?)?;
             return Some(if matrix == "down" {
-                Stop::LayerEnd
+                HookPoint::LayerEnd
             } else {
-                Stop::Layer(layer)
+                HookPoint::Layer(layer)
             });
         }
         // SAFETY: as the caller says; ggml ends every name with a zero.
         let name = unsafe { CStr::from_ptr((*tensor).name.as_ptr()) }.to_bytes();
         let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse().ok();
         if let Some(layer) = name.strip_prefix(CHOICE).and_then(number) {
-            return Some(Stop::Choice(layer));
+            return Some(HookPoint::Choice(layer));
         }
         if self.experts_are_approximated()
             && let Some(layer) = name.strip_prefix(PROBABILITIES).and_then(number)
@@ -141,7 +141,7 @@ impl Hook {
             lock(&self.state).probabilities = Some((layer, tensor as usize));
         }
         let drops = self.paged.approximation == Approximation::Drop;
-        (drops && name.starts_with(WEIGHTS)).then_some(Stop::Weights)
+        (drops && name.starts_with(WEIGHTS)).then_some(HookPoint::Weights)
     }
 
     /// Provides the experts of a choice, which may be changed before.
@@ -190,7 +190,7 @@ impl Hook {
         used: usize,
         rows: usize,
     ) {
-        let Paging::Cache { pager, .. } = &self.paged.paging else {
+        let PagingBackend::Cache { pager, .. } = &self.paged.paging else {
             return;
         };
         let all = self.paged.all as usize;
@@ -263,14 +263,14 @@ impl Hook {
 /// ggml calls this for each node: first whether its result is wanted, then with it.
 ///
 /// # Safety
-/// The tensor must be live, and `data` a [`Hook`].
+/// The tensor must be live, and `data` a [`EvaluationHook`].
 pub(crate) unsafe extern "C" fn evaluating(
     tensor: *mut sys::ggml_tensor,
     ask: bool,
     data: *mut c_void,
 ) -> bool {
     // SAFETY: as the caller says.
-    let hook = unsafe { &*data.cast::<Hook>() };
+    let hook = unsafe { &*data.cast::<EvaluationHook>() };
     // SAFETY: as the caller says.
     let Some(stop) = (unsafe { hook.stop(tensor) }) else {
         // Not needed by the hook, so it is computed together with the next.
@@ -278,14 +278,14 @@ pub(crate) unsafe extern "C" fn evaluating(
     };
     match stop {
         // Nothing of the layer is computed before ggml has asked about it.
-        Stop::Layer(layer) if ask => {
+        HookPoint::Layer(layer) if ask => {
             hook.provide_layer(layer);
             return false;
         }
         // SAFETY: as the caller says; the result of the node is there.
-        Stop::Choice(layer) if !ask => unsafe { hook.choice(layer, tensor) },
+        HookPoint::Choice(layer) if !ask => unsafe { hook.choice(layer, tensor) },
         // SAFETY: as above.
-        Stop::Weights if !ask => unsafe { hook.weights(tensor) },
+        HookPoint::Weights if !ask => unsafe { hook.weights(tensor) },
         _ => {}
     }
     true

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tierbar_gguf::TensorPlace;
-use tierbar_paging::{Announcer, Area, Kind, Layout, Mapped, Tensor};
+use tierbar_paging::{Announcer, Layout, MappedFile, MemoryArea, Tensor, TensorKind};
 
 /// A dense layer's matrices are read in parts of about so many bytes, several at once.
 const PART: u64 = 1 << 20;
@@ -24,7 +24,7 @@ unsafe extern "C" {
 
 /// What comes and goes while a model is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Parts {
+pub(super) enum PagedParts {
     /// The experts of a mixture, of which each layer has as many.
     Experts(u32),
     /// The feed-forward matrices of a dense model.
@@ -38,13 +38,13 @@ pub(super) enum Parts {
 pub(super) unsafe fn lay_over(
     layout: &Layout,
     bases: &BTreeMap<u16, usize>,
-) -> io::Result<Vec<Area>> {
+) -> io::Result<Vec<MemoryArea>> {
     let mut areas = Vec::new();
     for (&part, &base) in bases {
         for run in layout.areas(part.into()) {
             let start = usize::try_from(run.start).map_err(io::Error::other)?;
             // SAFETY: as the caller says; the run lies in the mapping of this file.
-            areas.push(unsafe { Area::lay_over(part.into(), run, base + start)? });
+            areas.push(unsafe { MemoryArea::lay_over(part.into(), run, base + start)? });
         }
     }
     Ok(areas)
@@ -63,7 +63,7 @@ pub(super) unsafe fn announcer(
         let bytes = fs::metadata(file).map_or(0, |file| file.len());
         let (base, bytes) = bases.get(&part).map_or((0, 0), |&base| (base, bytes));
         // SAFETY: as the caller says; of a file without a mapping, nothing is announced.
-        unsafe { Mapped::new(base, bytes) }
+        unsafe { MappedFile::new(base, bytes) }
     };
     let mappings = (0..).zip(files(path)).map(mapping);
     Announcer::start(layout, mappings.collect())
@@ -108,30 +108,33 @@ pub(super) fn bases(
 pub(super) fn tensors(
     places: &[TensorPlace],
     mapped: &BTreeMap<String, usize>,
-    parts: Parts,
+    parts: PagedParts,
 ) -> Vec<Tensor> {
     let has_output = places.iter().any(|place| place.name == "output.weight");
     let of_layers = match parts {
-        Parts::Experts(_) => BTreeMap::new(),
-        Parts::Layers => parts_of_layers(places),
+        PagedParts::Experts(_) => BTreeMap::new(),
+        PagedParts::Layers => parts_of_layers(places),
     };
-    let kind = |place: &TensorPlace| match (place.name.as_str(), layer(&place.name)) {
-        (name, _) if !mapped.contains_key(name) => Kind::Mapped,
-        // A token reads one row of these.
-        ("per_layer_token_embd.weight", _) => Kind::Mapped,
-        ("token_embd.weight", _) if has_output => Kind::Mapped,
-        (name, Some(layer)) => match parts {
-            // Their biases and scales are a few numbers.
-            Parts::Experts(experts) if place.is_expert && name.ends_with(".weight") => {
-                Kind::Experts { layer, experts }
-            }
-            Parts::Layers if feed_forward(name).is_some() => of_layers
-                .get(&layer)
-                .map_or(Kind::Dense, |&experts| Kind::Experts { layer, experts }),
-            _ => Kind::Dense,
-        },
-        _ => Kind::Dense,
-    };
+    let kind =
+        |place: &TensorPlace| match (place.name.as_str(), layer(&place.name)) {
+            (name, _) if !mapped.contains_key(name) => TensorKind::Mapped,
+            // A token reads one row of these.
+            ("per_layer_token_embd.weight", _) => TensorKind::Mapped,
+            ("token_embd.weight", _) if has_output => TensorKind::Mapped,
+            (name, Some(layer)) => match parts {
+                // Their biases and scales are a few numbers.
+                PagedParts::Experts(experts) if place.is_expert && name.ends_with(".weight") => {
+                    TensorKind::Experts { layer, experts }
+                }
+                PagedParts::Layers if feed_forward(name).is_some() => {
+                    of_layers.get(&layer).map_or(TensorKind::Dense, |&experts| {
+                        TensorKind::Experts { layer, experts }
+                    })
+                }
+                _ => TensorKind::Dense,
+            },
+            _ => TensorKind::Dense,
+        };
     let tensor = |place: &TensorPlace| Tensor {
         file: usize::from(place.part),
         offset: place.offset,

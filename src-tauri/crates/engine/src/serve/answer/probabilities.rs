@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 /// A prompt with the probabilities of its tokens but the first.
 #[derive(Debug)]
-pub(super) struct Scored {
+pub(super) struct ScoredPrompt {
     pub(super) first: Candidate,
     pub(super) reports: Vec<TokenReport>,
 }
@@ -44,7 +44,7 @@ impl TextProbabilities {
     }
 
     /// Adds an echoed prompt, whose first token has no probability.
-    pub(super) fn echo(&mut self, scored: &Scored, top: usize) {
+    pub(super) fn echo(&mut self, scored: &ScoredPrompt, top: usize) {
         self.push(&scored.first, None, Value::Null);
         self.add(&scored.reports, top);
     }
@@ -91,7 +91,7 @@ impl From<TextProbabilities> for Value {
 
 /// Returns the probabilities of a prompt in the shape of vLLM's `prompt_logprobs`: for each token but the first, the chosen one
 /// and its alternatives by their ids.
-pub(super) fn by_id(scored: &Scored, top: usize) -> Value {
+pub(super) fn by_id(scored: &ScoredPrompt, top: usize) -> Value {
     let entry = |one: &Candidate, rank: usize| {
         let shown =
             json!({"logprob": one.log_probability, "rank": rank, "decoded_token": text_of(one)});

@@ -91,7 +91,7 @@ impl Client {
 fn check(template: &str, thinks: bool, answer: &str, expected: &Received) {
     let parser = parser(template, thinks);
     assert!(parser.is_some(), "{template}");
-    let mut whole = Reader::new(parser.clone(), false);
+    let mut whole = AnswerReader::new(parser.clone(), false);
     let mut client = Client::default();
     answer.clone_into(&mut whole.text);
     client.take(&whole.finish(false));
@@ -99,7 +99,7 @@ fn check(template: &str, thinks: bool, answer: &str, expected: &Received) {
     // Cut at each place once, and at every place at once.
     let cuts: Vec<usize> = answer.char_indices().map(|(at, _)| at).collect();
     let pieces = |cuts: &[usize]| {
-        let mut reader = Reader::new(parser.clone(), false);
+        let mut reader = AnswerReader::new(parser.clone(), false);
         let mut client = Client::default();
         let mut from = 0;
         for &cut in cuts.iter().chain([&answer.len()]) {
@@ -257,7 +257,7 @@ fn endless_nesting_is_shown_as_text() {
     ] {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
         let received_of = |answer: &str| {
-            let mut reader = Reader::new(parser(template, false), false);
+            let mut reader = AnswerReader::new(parser(template, false), false);
             let mut client = Client::default();
             client.take(&reader.push(answer));
             client.take(&reader.finish(false));

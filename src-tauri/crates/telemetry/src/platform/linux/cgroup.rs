@@ -8,7 +8,7 @@ use std::{
 
 /// The figures of the group with the limit. `None` if it does not report one, or has no such limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Limit {
+pub(super) struct GroupLimit {
     /// The group's folder.
     pub(super) group: PathBuf,
     pub(super) total_bytes: u64,
@@ -23,7 +23,7 @@ pub(super) struct Limit {
 }
 
 /// Names of the files of one version.
-struct Version {
+struct CgroupVersion {
     limit: &'static str,
     usage: &'static str,
     swap_limit: &'static str,
@@ -36,7 +36,7 @@ struct Version {
     swapped_out: &'static str,
 }
 
-const V1: Version = Version {
+const V1: CgroupVersion = CgroupVersion {
     limit: "memory.limit_in_bytes",
     usage: "memory.usage_in_bytes",
     swap_limit: "memory.memsw.limit_in_bytes",
@@ -46,7 +46,7 @@ const V1: Version = Version {
     swapped_in: "total_pswpin",
     swapped_out: "total_pswpout",
 };
-const V2: Version = Version {
+const V2: CgroupVersion = CgroupVersion {
     limit: "memory.max",
     usage: "memory.current",
     swap_limit: "memory.swap.max",
@@ -58,7 +58,7 @@ const V2: Version = Version {
 };
 
 /// Returns the tightest limit; `None` without a limit or control groups. `root` is `/` except in tests.
-pub(super) fn limit(root: &Path) -> Option<Limit> {
+pub(super) fn limit(root: &Path) -> Option<GroupLimit> {
     let membership = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     membership
         .lines()
@@ -67,7 +67,7 @@ pub(super) fn limit(root: &Path) -> Option<Limit> {
 }
 
 /// One line of `/proc/self/cgroup`: `0::/path` for version 2, `4:memory:/path` for version 1's memory controller.
-fn of_line(root: &Path, line: &str) -> Option<Limit> {
+fn of_line(root: &Path, line: &str) -> Option<GroupLimit> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (controllers, path) = (fields.next()?, fields.next()?);
     let (mount, version) = match controllers {
@@ -86,7 +86,7 @@ fn of_line(root: &Path, line: &str) -> Option<Limit> {
         .min_by_key(|limit| limit.total_bytes)
 }
 
-fn of_group(group: &Path, version: &Version) -> Option<Limit> {
+fn of_group(group: &Path, version: &CgroupVersion) -> Option<GroupLimit> {
     let read = |name: &str| fs::read_to_string(group.join(name)).ok();
     // No limit is `max` in version 2, and a number larger than any machine in version 1.
     let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
@@ -108,7 +108,7 @@ fn of_group(group: &Path, version: &Version) -> Option<Limit> {
             .max(swap_used_bytes.filter(|_| swap_total_bytes.is_some()));
     }
     let pages = |key| Some(stat_line(&stat, key)?.saturating_mul(super::page_size()));
-    Some(Limit {
+    Some(GroupLimit {
         group: group.to_owned(),
         total_bytes,
         available_bytes: total_bytes.saturating_sub(used.saturating_sub(cache)),

@@ -1,7 +1,7 @@
 //! The whole machine, or the container of this process.
 
 use super::{
-    cgroup::{self, Limit},
+    cgroup::{self, GroupLimit},
     page_size, stalls,
 };
 use crate::figures::{Figures, Ticks, Traffic};
@@ -71,7 +71,7 @@ fn of_tree(root: &Path) -> Figures {
 }
 
 /// Limits the machine's figures to the tightest limit on this process.
-fn within(limit: &Limit, figures: &mut Figures) {
+fn within(limit: &GroupLimit, figures: &mut Figures) {
     figures.ram_total_bytes = Some(limit.total_bytes);
     figures.ram_available_bytes = figures
         .ram_available_bytes
