@@ -18,7 +18,7 @@ mod task;
 pub(crate) use embedding::run_pooled;
 pub(crate) use job::{
     AnswerParams, AnswerSummary, FinishReason, Job, JobEvent, JobGoal, Timings, WrittenState,
-    check_fits, too_long,
+    check_fits, too_long_error,
 };
 pub(crate) use media::Media;
 pub(crate) use speculation::{Drafter, MOST as MOST_DRAFTED};
@@ -74,7 +74,7 @@ pub(crate) struct Controls<'a> {
 }
 
 /// Runs jobs until all senders are dropped or the process ends.
-pub(crate) fn run(
+pub(crate) fn run_generations(
     model: &Arc<Model>,
     context: Context,
     drafter: Option<Drafter>,
@@ -154,7 +154,7 @@ impl<'a> GenerationBatch<'a> {
         // The client disconnected while the job waited.
         if job.cancel.load(Ordering::Relaxed) {
             if !job.prompt.is_empty() {
-                count(&self.generations.cancelled);
+                increment(&self.generations.cancelled);
             }
             return;
         }
@@ -240,7 +240,7 @@ impl<'a> GenerationBatch<'a> {
         self.waiting.retain(|task| !task.is_cancelled());
         self.count_running();
         for _ in self.running.len() + self.waiting.len()..before {
-            count(&self.generations.cancelled);
+            increment(&self.generations.cancelled);
         }
     }
 
@@ -343,11 +343,11 @@ impl<'a> GenerationBatch<'a> {
             };
             match ended {
                 Ok((end, written)) => {
-                    count(&self.generations.done);
+                    increment(&self.generations.done);
                     task.finish(end.reason(), written, self.slots.capacity());
                 }
                 Err(error) => {
-                    count(&self.generations.failed);
+                    increment(&self.generations.failed);
                     task.fail(error);
                 }
             }
@@ -356,7 +356,7 @@ impl<'a> GenerationBatch<'a> {
 
     fn fail_all(&mut self, error: &Error) {
         for RunningTask { slot, task } in self.running.drain(..) {
-            count(&self.generations.failed);
+            increment(&self.generations.failed);
             self.slots.clear(slot);
             self.slots.leave(slot);
             task.fail(error.clone());
@@ -364,6 +364,6 @@ impl<'a> GenerationBatch<'a> {
     }
 }
 
-fn count(counter: &AtomicU64) {
+fn increment(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }

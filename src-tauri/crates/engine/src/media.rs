@@ -83,7 +83,7 @@ impl MediaReader {
 
     /// Takes the files out of the messages, in order, and leaves a marker for each.
     pub(crate) fn take(&self, messages: &mut [Value]) -> Result<Vec<MediaFile>, Error> {
-        take(messages, self.projector.marker())
+        take_files(messages, self.projector.marker())
     }
 
     /// Returns the prompt's tokens, with a stand-in for each row of a medium, and the rows. Takes seconds for an image on a
@@ -144,10 +144,10 @@ impl MediaReader {
         let mut pixels = MOST_PIXELS;
         for file in sent {
             media.push(match file {
-                MediaFile::Image(_) if !self.sees() => return Err(lacks("see images")),
-                MediaFile::Sound(_) if !self.hears() => return Err(lacks("hear")),
-                MediaFile::Image(file) => file::image(&file, &mut pixels)?,
-                MediaFile::Sound(file) => file::sound(&self.projector, &file)?,
+                MediaFile::Image(_) if !self.sees() => return Err(missing_sense("see images")),
+                MediaFile::Sound(_) if !self.hears() => return Err(missing_sense("hear")),
+                MediaFile::Image(file) => file::decode_image(&file, &mut pixels)?,
+                MediaFile::Sound(file) => file::decode_sound(&self.projector, &file)?,
             });
         }
         self.projector.cut(prompt, &media)
@@ -238,7 +238,7 @@ fn stand_ins_of(
     })
 }
 
-fn take(messages: &mut [Value], marker: &str) -> Result<Vec<MediaFile>, Error> {
+fn take_files(messages: &mut [Value], marker: &str) -> Result<Vec<MediaFile>, Error> {
     let mut sent = Vec::new();
     for message in messages {
         let Some(parts) = message.get_mut("content").and_then(Value::as_array_mut) else {
@@ -247,8 +247,8 @@ fn take(messages: &mut [Value], marker: &str) -> Result<Vec<MediaFile>, Error> {
         for part in parts {
             let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
             let file = match kind {
-                "image_url" => MediaFile::Image(of_address(part)?),
-                "input_audio" => MediaFile::Sound(of_audio(part)?),
+                "image_url" => MediaFile::Image(read_address(part)?),
+                "input_audio" => MediaFile::Sound(read_audio(part)?),
                 _ => continue,
             };
             if sent.len() == MOST_MEDIA {
@@ -263,7 +263,7 @@ fn take(messages: &mut [Value], marker: &str) -> Result<Vec<MediaFile>, Error> {
     Ok(sent)
 }
 
-fn of_address(part: &Value) -> Result<Vec<u8>, Error> {
+fn read_address(part: &Value) -> Result<Vec<u8>, Error> {
     let address = part.pointer("/image_url/url").or(part.get("image_url"));
     let address = address
         .and_then(Value::as_str)
@@ -276,21 +276,21 @@ fn of_address(part: &Value) -> Result<Vec<u8>, Error> {
         .hint("send it in the request, as a data: URI: data:image/png;base64,…"));
     };
     match rest.split_once(',') {
-        Some((kind, data)) if kind.ends_with(";base64") => decoded(data, "an image"),
+        Some((kind, data)) if kind.ends_with(";base64") => decode_base64(data, "an image"),
         _ => Err(bad("an image's data: URI is not in base64")
             .hint("it has the form data:image/png;base64,…")),
     }
 }
 
-fn of_audio(part: &Value) -> Result<Vec<u8>, Error> {
+fn read_audio(part: &Value) -> Result<Vec<u8>, Error> {
     let data = part.pointer("/input_audio/data").and_then(Value::as_str);
-    decoded(
+    decode_base64(
         data.ok_or_else(|| bad("an `input_audio` has no `data`"))?,
         "a sound",
     )
 }
 
-fn decoded(data: &str, what: &str) -> Result<Vec<u8>, Error> {
+fn decode_base64(data: &str, what: &str) -> Result<Vec<u8>, Error> {
     // Checked before decoding: base64 is a third longer.
     let bytes = data.len() / 4 * 3;
     if bytes > LARGEST {
@@ -303,7 +303,7 @@ fn decoded(data: &str, what: &str) -> Result<Vec<u8>, Error> {
         .map_err(|error| bad(format!("{what} is not valid base64: {error}")))
 }
 
-fn lacks(sense: &str) -> Error {
+fn missing_sense(sense: &str) -> Error {
     bad(format!("this model's projector cannot {sense}"))
         .hint("send the request without it, or to another model")
 }

@@ -5,8 +5,8 @@ mod generic;
 mod options;
 mod prompts;
 
-pub(crate) use options::{Options, wrong_option};
-pub(crate) use prompts::{PromptInput, Prompts, of_input};
+pub(crate) use options::{Options, describe_wrong_option};
+pub(crate) use prompts::{PromptInput, Prompts, deserialize_input};
 
 use crate::llama::{Prompt, schema_grammar};
 use options::form::SCHEMA;
@@ -17,7 +17,7 @@ use tierbar_grammar::{AnswerRule, OfferedTools, Placeholders, translate_schema};
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct ChatRequest {
-    #[serde(deserialize_with = "messages")]
+    #[serde(deserialize_with = "deserialize_messages")]
     pub(crate) messages: Vec<Value>,
     #[serde(default)]
     tools: Option<Vec<Value>>,
@@ -69,7 +69,7 @@ struct Reasoning {
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct CompletionRequest {
-    #[serde(deserialize_with = "prompts::of_prompt")]
+    #[serde(deserialize_with = "prompts::deserialize_prompt")]
     pub(crate) prompt: Prompts,
     #[serde(flatten)]
     pub(crate) options: Options,
@@ -169,7 +169,8 @@ impl ChatRequest {
         // A template's own form for calls has no place for another answer that has a form.
         let is_generic = has_no_place || beside_calls.is_some();
         if is_generic {
-            let rewritten = generic::rewrite(&self.messages, &tools, beside_calls.as_ref());
+            let rewritten =
+                generic::rewrite_messages(&self.messages, &tools, beside_calls.as_ref());
             input["messages"] = json!(rewritten);
             input["generic_tools"] = json!(true);
         }
@@ -311,7 +312,8 @@ impl ChatRequest {
                     .hint("use `tools` and `tool_choice` alone: the older fields stand for them"))
             }
             (Some(_), Some(functions)) if !functions.is_null() => {
-                let (tools, choice) = functions::tools(functions, self.function_call.as_ref())?;
+                let (tools, choice) =
+                    functions::tools_of_functions(functions, self.function_call.as_ref())?;
                 let choice = choice.as_ref().or(self.tool_choice.as_ref());
                 OfferedTools::read(&tools, choice, Some(false))
             }
@@ -338,7 +340,7 @@ const ROLES: [&str; 6] = [
 const PARTS: [&str; 3] = ["text", "image_url", "input_audio"];
 
 /// Turns refusals in messages into text, and older forms of calls into newer ones, since templates know only one of each.
-fn messages<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D::Error> {
+fn deserialize_messages<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D::Error> {
     let mut messages = Vec::<Value>::deserialize(from)?;
     for message in &mut messages {
         let Some(message) = message.as_object_mut() else {
@@ -360,7 +362,7 @@ fn messages<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D::Error> 
             _ => {}
         }
     }
-    functions::messages(&mut messages);
+    functions::convert_messages(&mut messages);
     Ok(messages)
 }
 

@@ -82,16 +82,16 @@ pub(crate) struct Engine {
 pub(crate) fn router(engine: Arc<Engine>) -> Router {
     Router::new()
         .route("/health", get(async || Json(json!({"status": "ok"}))))
-        .route("/props", get(props))
-        .route("/experts", get(experts::experts))
+        .route("/props", get(report_properties))
+        .route("/experts", get(experts::report_experts))
         .route("/yield", post(pause))
         .route("/trim", post(trim::trim))
         .route("/tokenize", post(tokenize))
         .route("/apply-template", post(apply_template))
-        .route("/v1/chat/completions", post(generation::chat))
-        .route("/v1/chat/tokens", post(generation::count))
-        .route("/v1/completions", post(generation::completion))
-        .route("/v1/embeddings", post(embeddings::embeddings))
+        .route("/v1/chat/completions", post(generation::answer_chat))
+        .route("/v1/chat/tokens", post(generation::count_tokens))
+        .route("/v1/completions", post(generation::answer_completion))
+        .route("/v1/embeddings", post(embeddings::embed))
         .route("/v1/rerank", post(rerank::rerank))
         .merge(contexts::routes())
         .layer(DefaultBodyLimit::max(MAX_BODY))
@@ -118,7 +118,7 @@ impl IntoResponse for Refusal {
 type EngineState = State<Arc<Engine>>;
 
 /// Reports the loaded model and its memory, in bytes.
-async fn props(State(engine): EngineState) -> Json<Value> {
+async fn report_properties(State(engine): EngineState) -> Json<Value> {
     Json(json!({
         "model_alias": engine.id,
         "model_path": engine.path,
@@ -129,7 +129,7 @@ async fn props(State(engine): EngineState) -> Json<Value> {
         "memory": engine.memory,
         "yields_seconds": engine.pause.left().as_secs_f64(),
         "generations": *engine.generations,
-        "experts": engine.model.paged().map(|paged| expert_cache(&paged.spent().cost)),
+        "experts": engine.model.paged().map(|paged| expert_cache_report(&paged.spent().cost)),
         "encodings": engine.media.as_ref().map(MediaReader::encoding).ok(),
         "tools": if engine.template.calls_tools() { "native" } else { "generic" },
         "modalities": {
@@ -141,7 +141,7 @@ async fn props(State(engine): EngineState) -> Json<Value> {
 }
 
 /// What paging experts has cost since the start.
-fn expert_cache(cost: &PagingCost) -> Value {
+fn expert_cache_report(cost: &PagingCost) -> Value {
     json!({
         "held_bytes": cost.held_bytes,
         "read_bytes": cost.read_bytes,
@@ -181,17 +181,17 @@ struct TokenizeRequest {
     content: String,
     #[serde(default)]
     add_special: bool,
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     parse_special: bool,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
 async fn tokenize(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
     let request: TokenizeRequest = read(&body)?;
-    let tokens = off_the_reactor(move || {
+    let tokens = run_blocking(move || {
         engine
             .model
             .tokenize(&request.content, request.add_special, request.parse_special)
@@ -210,7 +210,7 @@ async fn apply_template(State(engine): EngineState, body: Bytes) -> Result<Json<
             .hint("send only text, or use /v1/chat/completions")
             .into());
     }
-    let prompt = off_the_reactor(move || engine.rendered(&request)).await??;
+    let prompt = run_blocking(move || engine.rendered(&request)).await??;
     Ok(Json(json!({"prompt": prompt.prompt})))
 }
 
@@ -266,7 +266,8 @@ impl Engine {
 
 fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(body).map_err(|error| {
-        let field = wrong_field::describe::<T>(body).or_else(|| request::wrong_option(body));
+        let field =
+            wrong_field::describe::<T>(body).or_else(|| request::describe_wrong_option(body));
         let wrong = field.unwrap_or_else(|| error.to_string());
         let message = format!("the request body is invalid: {wrong}");
         Error::new(Code::BadRequest, message)
@@ -274,7 +275,7 @@ fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
 }
 
 /// Runs work on a blocking thread: rendering and tokenizing a long prompt would delay other requests.
-async fn off_the_reactor<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {

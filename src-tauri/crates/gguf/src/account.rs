@@ -10,9 +10,13 @@ use std::collections::BTreeMap;
 use tierbar_core::{ModelAccount, ModelKind, sampling::Sampling};
 
 /// The header is one file's, or that of all parts joined, with the bytes of as many files.
-pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAccount, Fault> {
+pub(crate) fn account_model(
+    header: &Header,
+    file_bytes: u64,
+    parts: u16,
+) -> Result<ModelAccount, Fault> {
     let keys = HeaderKeys::new(&header.pairs)?;
-    loadable(&keys)?;
+    check_loadable(&keys)?;
     // The first part of a split model may have none.
     if header.tensors.is_empty() && parts == 1 {
         return invalid("it has no tensors");
@@ -27,7 +31,7 @@ pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAc
         return invalid("it has only layers that predict further tokens");
     }
     limits::check(&keys, layers_all)?;
-    limits::tensors(&keys, header)?;
+    limits::check_tensors(&keys, header)?;
     header.vocabulary.check(&keys)?;
     let bytes = |class| {
         let of_class = header
@@ -45,9 +49,9 @@ pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAc
     let layers_read = paged_layers(header, has_experts);
     Ok(ModelAccount {
         architecture: keys.architecture.to_owned(),
-        kind: kind(&keys, header, parts)?,
+        kind: model_kind(&keys, header, parts)?,
         name: keys.name(),
-        quant: quant::name(&keys, header).to_owned(),
+        quant: quant::quant_name(&keys, header).to_owned(),
         file_bytes,
         parts: parts.into(),
         dense_bytes: bytes(WeightClass::Dense),
@@ -71,18 +75,18 @@ pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAc
         experts: keys.number("expert_count")?.unwrap_or(0),
         experts_used: most("expert_used_count")?.unwrap_or(0),
         embedding: keys.required("embedding_length")?,
-        vocabulary: vocabulary(&keys)?,
+        vocabulary: vocabulary_size(&keys)?,
         context_train: keys.required("context_length")?,
-        kv: kv::account(&keys, layers_all, layers)?,
+        kv: kv::account_kv(&keys, layers_all, layers)?,
         chat_template: matches!(keys.get("tokenizer.chat_template"), Some(HeaderValue::Template(template)) if !template.empty),
         thinking: keys.templates().any(|template| template.thinking),
         tools: keys.templates().any(|template| template.tools),
-        sampling: sampling(&keys),
+        sampling: recommended_sampling(&keys),
     })
 }
 
 /// llama.cpp's `general.sampling.*`, without values that are out of range.
-fn sampling(keys: &HeaderKeys<'_>) -> Sampling {
+fn recommended_sampling(keys: &HeaderKeys<'_>) -> Sampling {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the file has 32-bit numbers"
@@ -165,7 +169,7 @@ fn paged_layers(header: &Header, has_experts: bool) -> BTreeMap<&str, u64> {
 
 /// As the worker runs it: a model that names a pooling, or whose tokens see later ones, gives vectors, or scores if llama.cpp's
 /// `LLAMA_POOLING_TYPE_RANK` is named.
-fn kind(keys: &HeaderKeys, header: &Header, parts: u16) -> Result<ModelKind, Fault> {
+fn model_kind(keys: &HeaderKeys, header: &Header, parts: u16) -> Result<ModelKind, Fault> {
     const NONE: u32 = 0;
     const RANK: u32 = 4;
     let architecture = keys.architecture;
@@ -193,7 +197,7 @@ fn tied_output(keys: &HeaderKeys, header: &Header) -> bool {
 }
 
 /// Refuses GGUF files that are no whole model.
-fn loadable(keys: &HeaderKeys) -> Result<(), Fault> {
+fn check_loadable(keys: &HeaderKeys) -> Result<(), Fault> {
     let unsupported = |why: String, hint: &str| Err(Fault::Unsupported(why, hint.to_owned()));
     if keys.architecture == "clip" {
         return unsupported(
@@ -210,7 +214,7 @@ fn loadable(keys: &HeaderKeys) -> Result<(), Fault> {
     }
 }
 
-fn vocabulary(keys: &HeaderKeys) -> Result<u32, Fault> {
+fn vocabulary_size(keys: &HeaderKeys) -> Result<u32, Fault> {
     match keys.get(vocabulary::TOKENS) {
         Some(HeaderValue::Array(list)) => u32::try_from(list.length)
             .or_else(|_| invalid(format!("it claims a vocabulary of {} tokens", list.length))),

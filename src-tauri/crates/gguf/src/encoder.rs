@@ -22,32 +22,32 @@ const KINDS: [(&str, EncoderInput); 35] = [
     ("gemma3", EncoderInput::Image),
     ("gemma4a", EncoderInput::Sound(750)),
     ("gemma4ua", EncoderInput::Frames),
-    ("gemma4uv", grows(1120, 3)),
-    ("gemma4v", grows(1120, 3)),
-    ("glm4v", grows(4096, 2)),
+    ("gemma4uv", growing_input(1120, 3)),
+    ("gemma4v", growing_input(1120, 3)),
+    ("glm4v", growing_input(4096, 2)),
     ("glm5v", EncoderInput::Bounded),
     ("glma", EncoderInput::Sound(WHISPER)),
-    ("hunyuanvl", grows(16_384, 2)),
+    ("hunyuanvl", growing_input(16_384, 2)),
     ("idefics3", EncoderInput::Image),
     ("internvl", EncoderInput::Image),
     ("janus_pro", EncoderInput::Image),
-    ("kimivl", grows(1024, 1)),
+    ("kimivl", growing_input(1024, 1)),
     ("ldp", EncoderInput::Image),
     ("ldpv2", EncoderInput::Image),
     ("lfm2", EncoderInput::Tile(1088)),
     ("lightonocr", EncoderInput::Image),
-    ("ling3vl", grows(4096, 2)),
+    ("ling3vl", growing_input(4096, 2)),
     ("llama4", EncoderInput::Image),
     ("meralion", EncoderInput::Sound(WHISPER)),
     ("mlp", EncoderInput::Image),
     ("musicflamingo", EncoderInput::Sound(WHISPER)),
     ("paddleocr", EncoderInput::Bounded),
     ("phi4", EncoderInput::Bounded),
-    ("pixtral", grows(1024, 1)),
-    ("qwen2.5vl_merger", grows(4096, 2)),
+    ("pixtral", growing_input(1024, 1)),
+    ("qwen2.5vl_merger", growing_input(4096, 2)),
     ("qwen2a", EncoderInput::Sound(WHISPER)),
-    ("qwen2vl_merger", grows(4096, 2)),
-    ("qwen3vl_merger", grows(4096, 2)),
+    ("qwen2vl_merger", growing_input(4096, 2)),
+    ("qwen3vl_merger", growing_input(4096, 2)),
     ("resampler", EncoderInput::Image),
     ("ultravox", EncoderInput::Sound(WHISPER)),
     ("voxtral", EncoderInput::Sound(WHISPER)),
@@ -96,7 +96,7 @@ impl EncoderInput {
     }
 }
 
-const fn grows(rows: u32, merge: u32) -> EncoderInput {
+const fn growing_input(rows: u32, merge: u32) -> EncoderInput {
     EncoderInput::Growing { rows, merge }
 }
 
@@ -143,7 +143,7 @@ impl Encoder {
             (kind, _) => kind.unwrap_or_default(),
         };
         let pixels = number("image_max_pixels")?;
-        let known = input(kind).filter(|input| input.is_sound() == (side == "audio"));
+        let known = input_of_projector(kind).filter(|input| input.is_sound() == (side == "audio"));
         match known {
             None => {
                 return Err(Fault::Unsupported(
@@ -285,11 +285,11 @@ impl Encoder {
         if self.kind == "hunyuanvl" && self.pixels > 0 {
             return Some(EncoderInput::Bounded);
         }
-        input(&self.kind)
+        input_of_projector(&self.kind)
     }
 }
 
-fn input(kind: &str) -> Option<EncoderInput> {
+fn input_of_projector(kind: &str) -> Option<EncoderInput> {
     let found = KINDS.iter().find(|(known, _)| *known == kind);
     found.map(|(_, input)| *input)
 }

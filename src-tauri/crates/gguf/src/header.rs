@@ -77,10 +77,10 @@ pub(crate) struct Tensor {
 }
 
 /// Fails, besides, if the file ends before its last tensor.
-pub(crate) fn read<R: BufRead>(source: &mut HeaderReader<R>) -> Result<Header, Fault> {
-    preamble(source)?;
-    let tensor_count = count(source, MAX_TENSORS, "tensors")?;
-    let pair_count = count(source, MAX_PAIRS, "key-value pairs")?;
+pub(crate) fn read_header<R: BufRead>(source: &mut HeaderReader<R>) -> Result<Header, Fault> {
+    read_preamble(source)?;
+    let tensor_count = read_count(source, MAX_TENSORS, "tensors")?;
+    let pair_count = read_count(source, MAX_PAIRS, "key-value pairs")?;
     source.expect(pair_count * PAIR_BYTES + tensor_count * TENSOR_BYTES)?;
 
     let (mut pairs, mut lists) = (HashMap::new(), 0);
@@ -90,7 +90,7 @@ pub(crate) fn read<R: BufRead>(source: &mut HeaderReader<R>) -> Result<Header, F
         if key.is_empty() {
             return invalid("a key in its header is empty");
         }
-        let value = value(source, &key, &mut vocabulary)?;
+        let value = read_value(source, &key, &mut vocabulary)?;
         lists +=
             usize::from(matches!(&value, HeaderValue::Array(array) if array.elements.is_some()));
         if lists > MAX_KEPT_LISTS {
@@ -105,10 +105,10 @@ pub(crate) fn read<R: BufRead>(source: &mut HeaderReader<R>) -> Result<Header, F
     let alignment = alignment(&pairs)?;
     let mut tensors = Vec::new();
     for _ in 0..tensor_count {
-        tensors.push(tensor(source)?);
+        tensors.push(read_tensor(source)?);
     }
-    let start = padded(source.position(), alignment)?;
-    let end = place(&tensors, start, alignment)?;
+    let start = pad(source.position(), alignment)?;
+    let end = place_tensors(&tensors, start, alignment)?;
     for tensor in &mut tensors {
         tensor.offset = tensor.offset.saturating_add(start);
     }
@@ -122,7 +122,7 @@ pub(crate) fn read<R: BufRead>(source: &mut HeaderReader<R>) -> Result<Header, F
     }
 }
 
-fn preamble<R: BufRead>(source: &mut HeaderReader<R>) -> Result<(), Fault> {
+fn read_preamble<R: BufRead>(source: &mut HeaderReader<R>) -> Result<(), Fault> {
     if source.total() == 0 {
         return invalid("it is empty");
     }
@@ -154,7 +154,11 @@ fn preamble<R: BufRead>(source: &mut HeaderReader<R>) -> Result<(), Fault> {
     }
 }
 
-fn count<R: BufRead>(source: &mut HeaderReader<R>, most: u64, what: &str) -> Result<u64, Fault> {
+fn read_count<R: BufRead>(
+    source: &mut HeaderReader<R>,
+    most: u64,
+    what: &str,
+) -> Result<u64, Fault> {
     let count = source.u64()?;
     if count > most {
         return invalid(format!(
@@ -181,7 +185,7 @@ pub(crate) mod kind {
     pub(crate) const F64: u32 = 12;
 }
 
-fn value<R: BufRead>(
+fn read_value<R: BufRead>(
     source: &mut HeaderReader<R>,
     key: &str,
     vocabulary: &mut Vocabulary,
@@ -198,7 +202,7 @@ fn value<R: BufRead>(
                     ));
                 }
                 let text = source.bytes(length)?;
-                return template::search(&String::from_utf8_lossy(&text))
+                return template::search_template(&String::from_utf8_lossy(&text))
                     .map(HeaderValue::Template);
             }
             if length > KEPT_TEXT_BYTES {
@@ -210,11 +214,11 @@ fn value<R: BufRead>(
                 String::from_utf8_lossy(&text).into_owned(),
             ))
         }
-        scalar => one(source, scalar, key),
+        scalar => read_scalar(source, scalar, key),
     }
 }
 
-fn one<R: BufRead>(
+fn read_scalar<R: BufRead>(
     source: &mut HeaderReader<R>,
     kind: u32,
     key: &str,
@@ -279,7 +283,7 @@ fn array<R: BufRead>(
         _ => {
             let mut elements = Vec::new();
             for _ in 0..length {
-                elements.push(match one(source, element, key)? {
+                elements.push(match read_scalar(source, element, key)? {
                     HeaderValue::Bool(set) => set.into(),
                     HeaderValue::Integer(integer) => integer,
                     _ => {
@@ -311,7 +315,7 @@ fn alignment(pairs: &HashMap<String, HeaderValue>) -> Result<u64, Fault> {
     )
 }
 
-fn tensor<R: BufRead>(source: &mut HeaderReader<R>) -> Result<Tensor, Fault> {
+fn read_tensor<R: BufRead>(source: &mut HeaderReader<R>) -> Result<Tensor, Fault> {
     let name = source.name(MAX_TENSOR_NAME_BYTES, "tensor's name")?;
     let dimensions = source.u32()?;
     if dimensions > MAX_DIMENSIONS {
@@ -359,7 +363,7 @@ fn tensor<R: BufRead>(source: &mut HeaderReader<R>) -> Result<Tensor, Fault> {
 }
 
 /// Checks that the tensors are contiguous, as llama.cpp requires, and returns the end of the last one.
-fn place(tensors: &[Tensor], start: u64, alignment: u64) -> Result<u64, Fault> {
+fn place_tensors(tensors: &[Tensor], start: u64, alignment: u64) -> Result<u64, Fault> {
     let too_large = || Fault::Invalid("its tensors are larger than any file".to_owned());
     let mut names = HashSet::new();
     let (mut next, mut end) = (0u64, start);
@@ -375,12 +379,12 @@ fn place(tensors: &[Tensor], start: u64, alignment: u64) -> Result<u64, Fault> {
         }
         let tensor_end = next.checked_add(tensor.bytes).ok_or_else(too_large)?;
         end = start.checked_add(tensor_end).ok_or_else(too_large)?;
-        next = padded(tensor_end, alignment)?;
+        next = pad(tensor_end, alignment)?;
     }
     Ok(end)
 }
 
-fn padded(position: u64, alignment: u64) -> Result<u64, Fault> {
+fn pad(position: u64, alignment: u64) -> Result<u64, Fault> {
     match position.checked_next_multiple_of(alignment) {
         Some(padded) => Ok(padded),
         None => invalid("its tensors are larger than any file"),

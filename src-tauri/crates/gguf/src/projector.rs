@@ -58,7 +58,10 @@ impl MediaProjector for ProjectorAccount {
     }
 }
 
-pub(crate) fn of(header: &Header, file_bytes: u64) -> Result<ProjectorAccount, Fault> {
+pub(crate) fn account_projector(
+    header: &Header,
+    file_bytes: u64,
+) -> Result<ProjectorAccount, Fault> {
     let keys = HeaderKeys::new(&header.pairs)?;
     if keys.architecture != "clip" {
         return Err(Fault::Unsupported(
@@ -96,7 +99,7 @@ pub(crate) fn of(header: &Header, file_bytes: u64) -> Result<ProjectorAccount, F
     let encoder = |has: bool, side| has.then(|| Encoder::of(header, &keys, side)).transpose();
     Ok(ProjectorAccount {
         name: keys.name(),
-        quant: quant::name(&keys, header).to_owned(),
+        quant: quant::quant_name(&keys, header).to_owned(),
         file_bytes,
         bytes: header.tensors.iter().map(|tensor| tensor.bytes).sum(),
         projection_dim,

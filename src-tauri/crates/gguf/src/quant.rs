@@ -7,7 +7,7 @@ use crate::{
 use std::collections::BTreeMap;
 
 /// `general.file_type` by name (llama.h, `enum llama_ftype`); the type of most bytes where the file does not say.
-pub(crate) fn name(keys: &HeaderKeys, header: &Header) -> &'static str {
+pub(crate) fn quant_name(keys: &HeaderKeys, header: &Header) -> &'static str {
     let declared = match keys.get("general.file_type") {
         Some(HeaderValue::Integer(number)) => file_type(*number),
         _ => None,

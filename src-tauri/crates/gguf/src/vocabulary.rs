@@ -55,7 +55,7 @@ impl Vocabulary {
         source: &mut HeaderReader<R>,
         count: u64,
     ) -> Result<(), Fault> {
-        bounded(count)?;
+        check_token_count(count)?;
         // By hashes of 64 bits with a random key: of 262,144 tokens, two meet by chance once in 500 million files.
         let keyed = RandomState::new();
         let mut hashes = Vec::new();
@@ -84,7 +84,7 @@ impl Vocabulary {
         source: &mut HeaderReader<R>,
         count: u64,
     ) -> Result<(), Fault> {
-        bounded(count)?;
+        check_token_count(count)?;
         for number in (0u32..).take(usize::try_from(count).unwrap_or(usize::MAX)) {
             if i32::from_le_bytes(source.array()?) == BYTE {
                 self.byte_typed.push(number);
@@ -104,24 +104,25 @@ impl Vocabulary {
                 "choose a text model".to_owned(),
             ));
         }
-        let Some(tokens) = list(keys, TOKENS, &[kind::STRING])?.filter(|&tokens| tokens > 0) else {
+        let Some(tokens) = list_length(keys, TOKENS, &[kind::STRING])?.filter(|&tokens| tokens > 0)
+        else {
             return invalid("its header has no vocabulary");
         };
         for (key, elements) in [
             (TYPES, &[kind::I32][..]),
             ("tokenizer.ggml.scores", &[kind::F32, kind::I32]),
         ] {
-            if let Some(length) = list(keys, key, elements)?
+            if let Some(length) = list_length(keys, key, elements)?
                 && length < tokens
             {
                 return invalid(format!("its {key} has {length} values for {tokens} tokens"));
             }
         }
-        list(keys, "tokenizer.ggml.merges", &[kind::STRING])?;
+        list_length(keys, "tokenizer.ggml.merges", &[kind::STRING])?;
         if self.twice {
             return invalid("two tokens of its vocabulary are identical");
         }
-        special(keys, tokenizer, tokens)?;
+        check_special_tokens(keys, tokenizer, tokens)?;
         if tokenizer == "bert" && !self.byte_typed.is_empty() {
             return invalid("its vocabulary has byte tokens, which its tokenizer does not use");
         }
@@ -146,7 +147,7 @@ impl Vocabulary {
 }
 
 /// Whether there is a token for the beginning and one for the end where the tokenizer puts them.
-fn special(keys: &HeaderKeys, tokenizer: &str, tokens: u64) -> Result<(), Fault> {
+fn check_special_tokens(keys: &HeaderKeys, tokenizer: &str, tokens: u64) -> Result<(), Fault> {
     // Tokens of this tokenizer unless the file names others, and whether it puts them.
     let (begin, end, begins, ends) = match tokenizer {
         "llama" => (Some(1), Some(2), true, false),
@@ -198,7 +199,7 @@ fn special(keys: &HeaderKeys, tokenizer: &str, tokens: u64) -> Result<(), Fault>
     Ok(())
 }
 
-fn bounded(count: u64) -> Result<(), Fault> {
+fn check_token_count(count: u64) -> Result<(), Fault> {
     if count > MAX_TOKENS {
         return invalid(format!("it claims a vocabulary of {count} tokens"));
     }
@@ -206,7 +207,7 @@ fn bounded(count: u64) -> Result<(), Fault> {
 }
 
 /// The length of a list of one of these types; `None` if there is no such key.
-fn list(keys: &HeaderKeys, key: &str, types: &[u32]) -> Result<Option<u64>, Fault> {
+fn list_length(keys: &HeaderKeys, key: &str, types: &[u32]) -> Result<Option<u64>, Fault> {
     match keys.get(key) {
         None => Ok(None),
         Some(HeaderValue::Array(Array {

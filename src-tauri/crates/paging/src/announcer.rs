@@ -6,7 +6,7 @@ use crate::{
     cost::PagingCost,
     layout::{ExpertIndex, Layout},
     picture::{ResidencyPicture, UNKNOWN},
-    places::merge,
+    places::merge_ranges,
     platform::MappedFile,
 };
 use parking_lot::Mutex;
@@ -109,7 +109,7 @@ impl Announcer {
         drop(seen);
         let page = self.layout.page();
         for (runs, mapped) in runs.into_iter().zip(&self.mappings) {
-            for run in merge(runs) {
+            for run in merge_ranges(runs) {
                 mapped.read_ahead(&(run.start * page..run.end * page));
             }
         }

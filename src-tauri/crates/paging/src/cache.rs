@@ -145,10 +145,10 @@ impl Cache {
             }
             self.order.remove(&(entry.rank, unit));
             entry.in_use = true;
-            entry.weight = used(entry.weight, policy, token);
+            entry.weight = weight_after_use(entry.weight, policy, token);
             entry.rank = match policy {
                 EvictionPolicy::MostRecent => (0, u64::MAX - uses),
-                _ => (ordered(entry.weight), uses),
+                _ => (order_of_weight(entry.weight), uses),
             };
             self.in_use.push(unit);
             match entry.state {
@@ -242,7 +242,7 @@ impl Cache {
 }
 
 /// The weight after one more use at this token.
-fn used(weight: f64, policy: EvictionPolicy, token: u64) -> f64 {
+fn weight_after_use(weight: f64, policy: EvictionPolicy, token: u64) -> f64 {
     match policy {
         EvictionPolicy::LeastRecent | EvictionPolicy::MostRecent => 0.0,
         EvictionPolicy::LeastFrequent { half_life_tokens } => {
@@ -258,7 +258,7 @@ fn used(weight: f64, policy: EvictionPolicy, token: u64) -> f64 {
 }
 
 /// Returns a number that is ordered as the weight, which is not negative.
-fn ordered(weight: f64) -> u64 {
+fn order_of_weight(weight: f64) -> u64 {
     weight.max(0.0).to_bits()
 }
 

@@ -4,7 +4,7 @@
 //! What belongs to one slice alone comes and goes with its expert; a shared page stays while either of them is held; a
 //! page with bytes of any other tensor that is held always stays.
 
-use crate::places::{PageRange, gaps, merge};
+use crate::places::{PageRange, gaps_between, merge_ranges};
 use std::collections::BTreeMap;
 
 /// A tensor's place in one of the model's files.
@@ -115,7 +115,7 @@ impl Layout {
     /// # Errors
     /// [`LayoutError`] if the experts cannot be told apart by pages.
     pub fn new(tensors: &[Tensor], page: u64) -> Result<Self, LayoutError> {
-        let layers = layers(tensors)?;
+        let layers = layer_units(tensors)?;
         let units = layers
             .values()
             .map(|layer| layer.first + layer.experts)
@@ -124,7 +124,7 @@ impl Layout {
         if units == 0 {
             return Err(LayoutError::NoExperts);
         }
-        let mut parts = slices(tensors, &layers, page)?;
+        let mut parts = place_slices(tensors, &layers, page)?;
         parts.sort_by_key(|part| (part.file, part.offset));
 
         let files = tensors
@@ -135,9 +135,9 @@ impl Layout {
         let of_kind = |file: usize, kinds: fn(TensorKind) -> bool| {
             let in_file = tensors.iter().filter(|tensor| tensor.file == file);
             let touched = in_file.filter(|tensor| kinds(tensor.kind) && tensor.bytes > 0);
-            merge(
+            merge_ranges(
                 touched
-                    .map(|tensor| around(tensor.offset, tensor.bytes, page))
+                    .map(|tensor| pages_around(tensor.offset, tensor.bytes, page))
                     .collect(),
             )
         };
@@ -146,9 +146,9 @@ impl Layout {
             let mapped = of_kind(file, |kind| kind == TensorKind::Mapped);
             let dense = of_kind(file, |kind| kind == TensorKind::Dense);
             let all = of_kind(file, |kind| kind != TensorKind::Mapped);
-            areas.push(gaps(&all, &mapped));
-            held.push(gaps(&dense, &mapped));
-            fixed.push(merge(dense.into_iter().chain(mapped).collect()));
+            areas.push(gaps_between(&all, &mapped));
+            held.push(gaps_between(&dense, &mapped));
+            fixed.push(merge_ranges(dense.into_iter().chain(mapped).collect()));
         }
 
         let mut by_unit = vec![Vec::new(); units];
@@ -292,12 +292,12 @@ struct UnplacedSlice {
 }
 
 /// All pages that have a byte of these.
-fn around(offset: u64, bytes: u64, page: u64) -> PageRange {
+fn pages_around(offset: u64, bytes: u64, page: u64) -> PageRange {
     offset / page..(offset + bytes).div_ceil(page)
 }
 
 /// Numbers the experts, layer by layer.
-fn layers(tensors: &[Tensor]) -> Result<BTreeMap<u32, LayerUnits>, LayoutError> {
+fn layer_units(tensors: &[Tensor]) -> Result<BTreeMap<u32, LayerUnits>, LayoutError> {
     let mut counts = BTreeMap::new();
     for tensor in tensors {
         if let TensorKind::Experts { layer, experts } = tensor.kind
@@ -315,7 +315,7 @@ fn layers(tensors: &[Tensor]) -> Result<BTreeMap<u32, LayerUnits>, LayoutError> 
     Ok(numbered.collect())
 }
 
-fn slices(
+fn place_slices(
     tensors: &[Tensor],
     layers: &BTreeMap<u32, LayerUnits>,
     page: u64,
@@ -340,7 +340,7 @@ fn slices(
                 file: tensor.file,
                 offset,
                 bytes,
-                pages: around(offset, bytes, page),
+                pages: pages_around(offset, bytes, page),
                 unit: first + expert,
             }
         }));

@@ -108,7 +108,7 @@ impl Pager {
     ) -> Result<Self, Error> {
         let least_bytes = layout.least_bytes(settings.used);
         if settings.budget_bytes < least_bytes {
-            return Err(too_little(settings.budget_bytes, least_bytes));
+            return Err(budget_error(settings.budget_bytes, least_bytes));
         }
         let open = |path: &PathBuf| {
             let source = platform::open(path)?;
@@ -117,7 +117,7 @@ impl Pager {
         };
         let opened: Result<Vec<_>, _> = paths
             .iter()
-            .map(|path| open(path).map_err(|error| unreadable(path, &error)))
+            .map(|path| open(path).map_err(|error| unreadable_error(path, &error)))
             .collect();
         let (sources, identities) = opened?.into_iter().unzip();
         let budget = settings.budget_bytes / layout.page();
@@ -344,12 +344,12 @@ impl PagerState {
     }
 }
 
-fn unreadable(path: &std::path::Path, error: &io::Error) -> Error {
+fn unreadable_error(path: &std::path::Path, error: &io::Error) -> Error {
     let message = format!("{} cannot be read: {error}", path.display());
     Error::new(Code::Storage, message).hint("check its disk, then load the model again")
 }
 
-fn too_little(budget: u64, least: u64) -> Error {
+fn budget_error(budget: u64, least: u64) -> Error {
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
     let message = format!(
         "{} MiB for experts is too little: one token and two layers need {} MiB",

@@ -6,7 +6,7 @@ use std::ops::Range;
 pub(crate) type PageRange = Range<u64>;
 
 /// Joins runs that overlap or touch.
-pub(crate) fn merge(mut runs: Vec<PageRange>) -> Vec<PageRange> {
+pub(crate) fn merge_ranges(mut runs: Vec<PageRange>) -> Vec<PageRange> {
     runs.retain(|run| !run.is_empty());
     runs.sort_by_key(|run| run.start);
     let mut merged: Vec<PageRange> = Vec::with_capacity(runs.len());
@@ -20,7 +20,7 @@ pub(crate) fn merge(mut runs: Vec<PageRange>) -> Vec<PageRange> {
 }
 
 /// Returns what is left of `runs` without `others`; both merged.
-pub(crate) fn gaps(runs: &[PageRange], others: &[PageRange]) -> Vec<PageRange> {
+pub(crate) fn gaps_between(runs: &[PageRange], others: &[PageRange]) -> Vec<PageRange> {
     let mut left = Vec::new();
     for run in runs {
         let mut start = run.start;

@@ -63,7 +63,7 @@ impl MemoryArea {
     pub unsafe fn lay_over(file: usize, bytes: Range<u64>, base: usize) -> io::Result<Self> {
         let length = usize::try_from(bytes.end - bytes.start).map_err(io::Error::other)?;
         // SAFETY: as the caller says; a fixed private mapping without a file.
-        unsafe { lay(base, length)? };
+        unsafe { lay_memory(base, length)? };
         Ok(Self { file, bytes, base })
     }
 
@@ -236,7 +236,7 @@ impl MappedFile {
 ///
 /// # Safety
 /// As [`MemoryArea::lay_over`].
-unsafe fn lay(base: usize, bytes: usize) -> io::Result<()> {
+unsafe fn lay_memory(base: usize, bytes: usize) -> io::Result<()> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_FIXED | libc::MAP_NORESERVE;
     let at = base as *mut libc::c_void;

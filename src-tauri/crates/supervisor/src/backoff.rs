@@ -29,7 +29,7 @@ impl Backoff {
     /// Records a crash during a load, or before the worker was used.
     pub(crate) fn crashed(&mut self, now: Instant) {
         self.crashes = self.crashes.saturating_add(1);
-        self.until = delay(self.crashes).map(|delay| now + delay);
+        self.until = delay_after(self.crashes).map(|delay| now + delay);
     }
 
     /// Returns the consecutive crashes so far.
@@ -48,7 +48,7 @@ impl Backoff {
 }
 
 /// Doubling from the third crash on.
-fn delay(crashes: u32) -> Option<Duration> {
+fn delay_after(crashes: u32) -> Option<Duration> {
     let doublings = crashes.checked_sub(FREE)?;
     let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
     Some(SHORTEST.saturating_mul(factor).min(LONGEST))
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn after_two_crashes_the_pause_doubles_up_to_its_limit() {
-        let seconds = |crashes| delay(crashes).map(|delay| delay.as_secs());
+        let seconds = |crashes| delay_after(crashes).map(|delay| delay.as_secs());
         let delays: Vec<_> = (0..10).map(seconds).collect();
         assert_eq!(delays[..3], [None; 3]);
         assert_eq!(

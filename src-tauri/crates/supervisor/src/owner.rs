@@ -172,7 +172,7 @@ impl Supervisor {
         match event {
             OwnerEvent::Want { tier, want } => match self.admit(&tier) {
                 Ok(()) if self.is_endpoint(&tier) => match self.stance {
-                    Stance::Paused => want.refuse(words::paused(&self.causes)),
+                    Stance::Paused => want.refuse(words::paused_error(&self.causes)),
                     _ => self.grant_endpoint(tier, want),
                 },
                 Ok(()) => self.enqueue(tier, want),
@@ -308,7 +308,7 @@ impl Supervisor {
         if !matches!(tier.preparation, Preparation::Pending(current) if current == preparation) {
             return;
         }
-        match result.and_then(|spec| fits(spec, &budget)) {
+        match result.and_then(|spec| check_fits(spec, &budget)) {
             Ok(spec) => tier.preparation = Preparation::Done(Box::new(spec)),
             Err(error) => {
                 // A tier without a model has not failed.
@@ -431,7 +431,7 @@ impl Supervisor {
 }
 
 /// The host plans against a budget that may be older than this one.
-fn fits(spec: LoadSpec, budget: &Budget) -> Result<LoadSpec, Error> {
+fn check_fits(spec: LoadSpec, budget: &Budget) -> Result<LoadSpec, Error> {
     let needed = spec.plan.total_bytes();
     if policy::fits_alone(budget, needed) {
         return Ok(spec);

@@ -103,7 +103,7 @@ impl StopSignal {
 }
 
 /// Runs a process until it ends or is stopped. Must be called within a tokio runtime.
-pub(crate) fn run(
+pub(crate) fn run_process(
     mut launch: LaunchParams,
     stop: StopSignal,
     report: impl Fn(ProcessReport) + Send + Sync + 'static,
@@ -129,7 +129,7 @@ impl LaunchParams {
         self.loads.begin(self.tier.clone(), model).await;
         match &self.spec.command {
             None => self.run_worker(stop, report).await,
-            Some(command) => foreign::run(self, command, reserved, stop, report).await,
+            Some(command) => foreign::run_command(self, command, reserved, stop, report).await,
         }
     }
 
@@ -171,7 +171,7 @@ impl LaunchParams {
                         biased;
                         () = stop.requested.cancelled() => {}
                         status = process.child.wait() => return Some(self.crashed(status, process).await),
-                        () = health::lost(&self.socket, self.health_period) => return Some(self.hung(process).await),
+                        () = health::wait_until_lost(&self.socket, self.health_period) => return Some(self.hung(process).await),
                     }
                 }
                 Err(unready) => return Some(self.unready(unready, process).await),
@@ -231,7 +231,7 @@ impl WorkerProcess {
             return Err(HandshakeFailure::Closed);
         };
         let mut stdout = BufReader::new(stdout);
-        let ready = handshake::shake(
+        let ready = handshake::await_handshake(
             &mut stdout,
             &self.words,
             launch.load_silence,

@@ -45,7 +45,7 @@ impl LoadRecord {
     /// Reads the records of an earlier host. Blocking.
     pub(crate) fn open(file: Option<PathBuf>) -> Arc<Self> {
         let left = file.as_deref().map_or_else(Vec::new, |file| {
-            read(file).unwrap_or_else(|error| {
+            read_loads(file).unwrap_or_else(|error| {
                 tracing::warn!("{} cannot be read: {error}", file.display());
                 Vec::new()
             })
@@ -130,13 +130,13 @@ impl LoadRecord {
         all.extend(others.cloned());
         all.truncate(KEPT);
         // A load must not fail because a disk is full.
-        if let Err(error) = write(file, &all, under_way.is_some()) {
+        if let Err(error) = write_loads(file, &all, under_way.is_some()) {
             tracing::warn!("{} cannot be written: {error}", file.display());
         }
     }
 }
 
-fn read(file: &Path) -> io::Result<Vec<BegunLoad>> {
+fn read_loads(file: &Path) -> io::Result<Vec<BegunLoad>> {
     match fs::read(file) {
         Ok(text) => Ok(serde_json::from_slice(&text)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -145,7 +145,7 @@ fn read(file: &Path) -> io::Result<Vec<BegunLoad>> {
 }
 
 /// With `safely`, the record survives a power cut. The end of a load may be lost, which is safe.
-fn write(file: &Path, loads: &[BegunLoad], safely: bool) -> io::Result<()> {
+fn write_loads(file: &Path, loads: &[BegunLoad], safely: bool) -> io::Result<()> {
     if loads.is_empty() {
         return match fs::remove_file(file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

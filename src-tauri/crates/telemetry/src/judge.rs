@@ -111,7 +111,7 @@ impl ReadingJudge {
         self.pressure(figures, &mut reading);
         self.swap(figures, &mut reading);
         self.rates.fill(figures, &mut reading);
-        slow(figures, &mut reading);
+        add_slow_figures(figures, &mut reading);
         reading
     }
 
@@ -144,16 +144,18 @@ impl ReadingJudge {
         let doubts = &mut reading.doubts;
         match self.total.judge(figures.ram_total_bytes) {
             Ok(total) => reading.ram_total_bytes = Some(total),
-            Err(why) => doubt(doubts, Figure::RamTotal, why),
+            Err(why) => add_doubt(doubts, Figure::RamTotal, why),
         }
         match (figures.ram_available_bytes, reading.ram_total_bytes) {
-            (None, _) => doubt(
+            (None, _) => add_doubt(
                 doubts,
                 Figure::RamAvailable,
                 "the system does not report available memory",
             ),
-            (Some(_), None) => doubt(doubts, Figure::RamAvailable, "the total memory is unknown"),
-            (Some(available), Some(total)) if available > total => doubt(
+            (Some(_), None) => {
+                add_doubt(doubts, Figure::RamAvailable, "the total memory is unknown")
+            }
+            (Some(available), Some(total)) if available > total => add_doubt(
                 doubts,
                 Figure::RamAvailable,
                 format!(
@@ -197,11 +199,11 @@ impl ReadingJudge {
                 Some(Pressure::Normal)
             }
             (reported, shares) => {
-                reported.max(shares.map(|(available, total)| by_share(available, total)))
+                reported.max(shares.map(|(available, total)| pressure_by_share(available, total)))
             }
         };
         if reading.pressure.is_none() {
-            doubt(
+            add_doubt(
                 &mut reading.doubts,
                 Figure::Pressure,
                 "the system reports neither memory pressure nor available memory",
@@ -220,7 +222,7 @@ impl ReadingJudge {
                 reading.swap_growth_bytes_per_minute =
                     Some(self.growth.record(figures.awake_ms, used));
             }
-            Some(used) => doubt(
+            Some(used) => add_doubt(
                 &mut reading.doubts,
                 Figure::SwapUsed,
                 format!(
@@ -229,7 +231,7 @@ impl ReadingJudge {
                     mib(most)
                 ),
             ),
-            None => doubt(
+            None => add_doubt(
                 &mut reading.doubts,
                 Figure::SwapUsed,
                 "the system does not report used swap",
@@ -298,7 +300,7 @@ impl RateBase {
                 .filter(|rate| *rate <= MOST_PER_SECOND);
             if rate.is_none() {
                 let why = format!("a counter went from {before} to {now} in {elapsed} ms");
-                doubt(doubts, figure, why);
+                add_doubt(doubts, figure, why);
             }
             rate
         };
@@ -322,9 +324,9 @@ impl RateBase {
             since.disk_written_bytes,
         );
         if let (Some(now), Some(before)) = (figures.cpu, since.cpu) {
-            match used(now, before) {
+            match used_share(now, before) {
                 Some(percent) => reading.cpu_percent = Some(percent),
-                None => doubt(
+                None => add_doubt(
                     doubts,
                     Figure::Cpu,
                     format!("the cores' ticks went from {before:?} to {now:?}"),
@@ -342,19 +344,19 @@ impl RateBase {
 }
 
 /// Returns the percentage of busy ticks between two readings.
-fn used(now: Ticks, before: Ticks) -> Option<f64> {
+fn used_share(now: Ticks, before: Ticks) -> Option<f64> {
     let busy = now.busy.checked_sub(before.busy)?;
     let total = now.total.checked_sub(before.total)?;
     // Some kernels let idle ticks run a little backwards, which makes the busy ones more than all.
     (total > 0).then(|| (busy as f64 / total as f64 * 100.0).min(100.0))
 }
 
-fn slow(figures: &Figures, reading: &mut Reading) {
+fn add_slow_figures(figures: &Figures, reading: &mut Reading) {
     let slow = figures.slow;
     reading.thermal = slow.thermal;
     reading.full_screen = slow.full_screen;
     match slow.temperature_celsius {
-        Some(celsius) if !CELSIUS.contains(&celsius) => doubt(
+        Some(celsius) if !CELSIUS.contains(&celsius) => add_doubt(
             &mut reading.doubts,
             Figure::Temperature,
             format!("a sensor reports {celsius} °C"),
@@ -362,7 +364,7 @@ fn slow(figures: &Figures, reading: &mut Reading) {
         celsius => reading.temperature_celsius = celsius,
     }
     match slow.power {
-        Some(power) if power.level_percent > Some(100) => doubt(
+        Some(power) if power.level_percent > Some(100) => add_doubt(
             &mut reading.doubts,
             Figure::Power,
             format!(
@@ -378,7 +380,7 @@ fn is_plenty(available: u64, total: u64) -> bool {
     available > total / 100 * PLENTY_SHARE
 }
 
-fn by_share(available: u64, total: u64) -> Pressure {
+fn pressure_by_share(available: u64, total: u64) -> Pressure {
     let below = |percent: u64| available < total / 100 * percent;
     if below(CRITICAL_SHARE) {
         Pressure::Critical
@@ -389,7 +391,7 @@ fn by_share(available: u64, total: u64) -> Pressure {
     }
 }
 
-fn doubt(doubts: &mut Vec<Doubt>, figure: Figure, why: impl Into<String>) {
+fn add_doubt(doubts: &mut Vec<Doubt>, figure: Figure, why: impl Into<String>) {
     doubts.push(Doubt {
         figure,
         why: why.into(),

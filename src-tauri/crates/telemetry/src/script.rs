@@ -38,14 +38,14 @@ const MOST_BYTES: u64 = 16 << 20;
 /// # Errors
 /// [`Code::ConfigInvalid`] naming the variable, the file and the line.
 pub fn scripted_readings() -> Result<Option<PathBuf>, Error> {
-    let path = named(std::env::var_os(SCRIPTED_READINGS));
+    let path = non_empty_path(std::env::var_os(SCRIPTED_READINGS));
     if let Some(path) = &path {
         Script::of_file(path)?;
     }
     Ok(path)
 }
 
-fn named(value: Option<OsString>) -> Option<PathBuf> {
+fn non_empty_path(value: Option<OsString>) -> Option<PathBuf> {
     value.filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
@@ -94,13 +94,13 @@ struct ScriptLine {
 
 impl Script {
     pub(crate) fn of_environment() -> Result<Option<Self>, Error> {
-        named(std::env::var_os(SCRIPTED_READINGS))
+        non_empty_path(std::env::var_os(SCRIPTED_READINGS))
             .map(|path| Self::of_file(&path))
             .transpose()
     }
 
     pub(crate) fn is_requested() -> bool {
-        named(std::env::var_os(SCRIPTED_READINGS)).is_some()
+        non_empty_path(std::env::var_os(SCRIPTED_READINGS)).is_some()
     }
 
     fn of_file(path: &Path) -> Result<Self, Error> {
@@ -380,7 +380,7 @@ mod tests {
                 .message
                 .contains("at most")
         );
-        assert_eq!(named(Some("".into())), None);
-        assert_eq!(named(Some("x".into())), Some(PathBuf::from("x")));
+        assert_eq!(non_empty_path(Some("".into())), None);
+        assert_eq!(non_empty_path(Some("x".into())), Some(PathBuf::from("x")));
     }
 }

@@ -1,8 +1,8 @@
 //! One evaluation: what is in its batch, and what comes of it.
 
 use super::{
-    GenerationBatch, RunningTask, shares::shares, slots::LogitOutputs, speculation::DraftingEffort,
-    task::NextStep,
+    GenerationBatch, RunningTask, shares::divide_step, slots::LogitOutputs,
+    speculation::DraftingEffort, task::NextStep,
 };
 use crate::llama::Token;
 use std::sync::atomic::Ordering;
@@ -50,7 +50,7 @@ impl GenerationBatch<'_> {
         let mut filled = Vec::new();
         // Each generation may have one row of logits, and those whose prompts are scored share the rest.
         let mut rows = self.slots.outputs().saturating_sub(self.running.len());
-        for (at, share) in shares(&wants, room, prefill).into_iter().enumerate() {
+        for (at, share) in divide_step(&wants, room, prefill).into_iter().enumerate() {
             let running = &self.running[at];
             let share = if running.task.embeds() && wants[at] > 1 {
                 // The last token is evaluated separately.

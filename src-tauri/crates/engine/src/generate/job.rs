@@ -164,8 +164,8 @@ pub(super) fn expert_reads(
     let used = cost.stats.hits + cost.stats.misses;
     let changed = spent.and_then(|spent| spent.changed);
     let changed = changed.map(|changed| Approximated {
-        changed: part(changed.changed, changed.experts),
-        lost_weight: Some(changed.lost / part(changed.choices.max(1), 1)),
+        changed: fraction(changed.changed, changed.experts),
+        lost_weight: Some(changed.lost / fraction(changed.choices.max(1), 1)),
     });
     let fewer = unused.map(|unused| Approximated {
         // Of those that are left.
@@ -174,7 +174,7 @@ pub(super) fn expert_reads(
     });
     (used > 0 || unused.is_some()).then(|| ExpertReads {
         hit_rate: if used > 0 {
-            part(cost.stats.hits - cost.stats.ahead, used)
+            fraction(cost.stats.hits - cost.stats.ahead, used)
         } else {
             1.0
         },
@@ -189,7 +189,7 @@ pub(super) fn expert_reads(
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-fn part(of: u64, all: u64) -> f64 {
+fn fraction(of: u64, all: u64) -> f64 {
     of as f64 / all.max(1) as f64
 }
 
@@ -256,7 +256,7 @@ pub(crate) fn check_fits(prompt: usize, context: usize) -> Result<(), Error> {
     if prompt < context {
         return Ok(());
     }
-    Err(too_long("the prompt", prompt, context)
+    Err(too_long_error("the prompt", prompt, context)
         .hint("shorten the prompt, or set a larger context for the tier")
         .detail("prompt_tokens", prompt)
         .detail("context_tokens", context))
@@ -264,7 +264,7 @@ pub(crate) fn check_fits(prompt: usize, context: usize) -> Result<(), Error> {
 
 /// The error for something that the context does not hold, in the words by which agents know that they must shorten a
 /// conversation: they look for "prompt is too long", "exceeds the context window" or "maximum context length is … tokens".
-pub(crate) fn too_long(what: &str, tokens: usize, context: usize) -> Error {
+pub(crate) fn too_long_error(what: &str, tokens: usize, context: usize) -> Error {
     let message = format!(
         "{what} is too long: with {tokens} tokens, it exceeds the context window; this model's maximum context length is {context} tokens"
     );

@@ -180,7 +180,7 @@ impl Slots {
         self.clear(slot);
         let held = SequenceTokens::from(wanted.tokens[..shared].to_vec());
         self.context
-            .share(sequence(lender), sequence(slot), held.end());
+            .share(sequence_of_slot(lender), sequence_of_slot(slot), held.end());
         self.slots[slot].held = held;
     }
 
@@ -201,7 +201,7 @@ impl Slots {
     }
 
     pub(super) fn clear(&mut self, slot: usize) {
-        self.context.clear(sequence(slot));
+        self.context.clear(sequence_of_slot(slot));
         self.slots[slot].held.clear();
         self.slots[slot].checkpoints.clear();
     }
@@ -214,7 +214,7 @@ impl Slots {
             return shared;
         }
         let end = SequenceEnd::of(&slot.held[..shared]);
-        if self.context.can_truncate(sequence(at), end) {
+        if self.context.can_truncate(sequence_of_slot(at), end) {
             return shared;
         }
         let at_checkpoint = slot.checkpoints.iter().map(|checkpoint| checkpoint.tokens);
@@ -249,7 +249,7 @@ impl Slots {
         let restored = match tierbar_contexts::state(&saved.path) {
             Ok(state) => self
                 .context
-                .restore(sequence(at), state.as_ref(), &saved.tokens),
+                .restore(sequence_of_slot(at), state.as_ref(), &saved.tokens),
             Err(error) => {
                 tracing::warn!("{error}");
                 false
@@ -291,9 +291,11 @@ impl Slots {
 
     /// Writes the state of the slot.
     pub(super) fn save(&mut self, at: usize, draft: Draft) -> Result<WrittenState, Error> {
-        draft.check_room(self.context.state_bytes(sequence(at)))?;
+        draft.check_room(self.context.state_bytes(sequence_of_slot(at)))?;
         let tokens = &self.slots[at].held;
-        let bytes = self.context.save(sequence(at), draft.path(), tokens)?;
+        let bytes = self
+            .context
+            .save(sequence_of_slot(at), draft.path(), tokens)?;
         Ok(WrittenState {
             tokens: tokens.len(),
             bytes,
@@ -320,7 +322,7 @@ impl Slots {
         slot.checkpoints
             .retain(|checkpoint| checkpoint.tokens <= keep);
         let end = SequenceEnd::of(&slot.held[..keep]);
-        if keep > 0 && self.context.truncate(sequence(at), end) {
+        if keep > 0 && self.context.truncate(sequence_of_slot(at), end) {
             slot.held.truncate(keep);
             return;
         }
@@ -328,7 +330,7 @@ impl Slots {
             let end = SequenceEnd::of(&slot.held[..checkpoint.tokens]);
             if self
                 .context
-                .restore_passing_state(sequence(at), &checkpoint.state, end)
+                .restore_passing_state(sequence_of_slot(at), &checkpoint.state, end)
             {
                 slot.held.truncate(checkpoint.tokens);
                 return;
@@ -346,7 +348,7 @@ impl Slots {
         if self.slots[at].checkpoints.iter().any(marked) {
             return;
         }
-        let state = self.context.passing_state(sequence(at));
+        let state = self.context.passing_state(sequence_of_slot(at));
         if !state.is_empty() {
             self.add_mark(at, tokens, state);
         }
@@ -393,7 +395,7 @@ impl Slots {
                 LogitOutputs::Last => place + 1 == tokens.len(),
                 LogitOutputs::All => true,
             };
-            row = Some(batch.push(token, position, sequence(slot), output));
+            row = Some(batch.push(token, position, sequence_of_slot(slot), output));
         }
         if outputs == LogitOutputs::All {
             batch.reads_prompt();
@@ -411,7 +413,7 @@ impl Slots {
     ) {
         let start = self.slots[slot].held.end().after(pushed).next;
         for (&token, position) in draft.iter().zip(start..) {
-            batch.push(token, position, sequence(slot), true);
+            batch.push(token, position, sequence_of_slot(slot), true);
         }
     }
 
@@ -428,7 +430,7 @@ impl Slots {
         whole: bool,
     ) -> Result<DecodeOutcome, Error> {
         self.context
-            .decode_rows(sequence(slot), rows, places, whole)
+            .decode_rows(sequence_of_slot(slot), rows, places, whole)
     }
 
     /// Adds these tokens to the slot after the batch with them was evaluated.
@@ -439,7 +441,7 @@ impl Slots {
     /// Restores a slot to its tokens before an interrupted evaluation.
     pub(super) fn recover(&mut self, slot: usize) {
         let held = &self.slots[slot].held;
-        if self.context.last(sequence(slot)) != held.end().last {
+        if self.context.last(sequence_of_slot(slot)) != held.end().last {
             self.rewind(slot, held.len());
         }
     }
@@ -457,6 +459,6 @@ impl Slots {
     }
 }
 
-fn sequence(slot: usize) -> Sequence {
+fn sequence_of_slot(slot: usize) -> Sequence {
     Sequence::try_from(slot).unwrap_or(Sequence::MAX)
 }

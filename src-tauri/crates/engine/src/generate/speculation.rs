@@ -65,7 +65,7 @@ impl Drafter {
     pub(super) fn draft(&mut self, tokens: &[Token], most: usize) -> (Vec<Token>, DraftingEffort) {
         match self {
             Self::Lookup => {
-                let found = lookup(tokens, most);
+                let found = look_up_draft(tokens, most);
                 let effort = if found.is_empty() {
                     DraftingEffort::None
                 } else {
@@ -87,7 +87,7 @@ impl Drafter {
     }
 }
 
-fn lookup(tokens: &[Token], most: usize) -> Vec<Token> {
+fn look_up_draft(tokens: &[Token], most: usize) -> Vec<Token> {
     let Some(start) = tokens.len().checked_sub(KEY) else {
         return Vec::new();
     };
@@ -230,12 +230,12 @@ mod tests {
     #[test]
     fn lookup_drafts_what_followed_earlier() {
         let text = [1, 2, 3, 4, 5, 9, 2, 3, 4];
-        assert_eq!(lookup(&text, 8), [5, 9, 2, 3, 4]);
-        assert_eq!(lookup(&text, 2), [5, 9]);
-        assert_eq!(lookup(&[1, 2, 3, 7, 1, 2, 3, 8, 1, 2, 3], 1), [8]);
-        assert_eq!(lookup(&[1, 1, 1, 1], 3), [1]);
+        assert_eq!(look_up_draft(&text, 8), [5, 9, 2, 3, 4]);
+        assert_eq!(look_up_draft(&text, 2), [5, 9]);
+        assert_eq!(look_up_draft(&[1, 2, 3, 7, 1, 2, 3, 8, 1, 2, 3], 1), [8]);
+        assert_eq!(look_up_draft(&[1, 1, 1, 1], 3), [1]);
         for none in [&[][..], &[1, 2], &[1, 2, 3], &[1, 2, 3, 4]] {
-            assert!(lookup(none, 8).is_empty(), "{none:?}");
+            assert!(look_up_draft(none, 8).is_empty(), "{none:?}");
         }
     }
 

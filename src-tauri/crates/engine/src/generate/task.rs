@@ -3,12 +3,12 @@
 use super::{
     AnswerParams, AnswerSummary, FinishReason, Job, JobEvent, JobGoal, Media, Timings,
     WrittenState,
-    embedding::normalised,
+    embedding::normalize_vector,
     job::{DraftCounts, expert_reads},
     slots::SlotRequest,
 };
 use crate::{
-    llama::{LogProbability, Model, PagingReport, Token, likelier, log_probabilities},
+    llama::{LogProbability, Model, PagingReport, Token, count_likelier_tokens, log_probabilities},
     text::TextStream,
 };
 use std::{
@@ -188,7 +188,7 @@ impl GenerationTask {
 
     /// All its tokens are evaluated, and this came of the last one.
     pub(super) fn embed(&mut self, output: Option<&[f32]>) -> Result<NextStep, Error> {
-        self.embedding = Some(normalised(output)?);
+        self.embedding = Some(normalize_vector(output)?);
         Ok(NextStep::Held)
     }
 
@@ -259,7 +259,7 @@ impl GenerationTask {
         } = &mut **answering;
         let token = if self.predicted < *min_tokens {
             let ends = self.model.end_tokens().iter().chain(&*stop_tokens);
-            sampler.sample(&without(logits, ends))?
+            sampler.sample(&logits_without(logits, ends))?
         } else {
             sampler.sample(logits)?
         };
@@ -307,7 +307,7 @@ impl GenerationTask {
         let candidate = |one: LogProbability| self.candidate(one.token, one.value);
         TokenReport {
             chosen: candidate(chosen),
-            rank: likelier(logits, token) + 1,
+            rank: count_likelier_tokens(logits, token) + 1,
             top: top.into_iter().map(candidate).collect(),
         }
     }
@@ -406,7 +406,7 @@ impl GenerationTask {
 }
 
 /// The logits with no chance for these tokens.
-fn without<'a>(logits: &[f32], tokens: impl Iterator<Item = &'a Token>) -> Vec<f32> {
+fn logits_without<'a>(logits: &[f32], tokens: impl Iterator<Item = &'a Token>) -> Vec<f32> {
     let mut logits = logits.to_vec();
     for &token in tokens {
         let at = usize::try_from(token).ok();

@@ -5,7 +5,7 @@ mod call_ids;
 use super::{
     Token,
     model::Model,
-    shim::{c_string, on_deep_stack, take, taken},
+    shim::{c_string, on_deep_stack, take_result, take_string},
 };
 use llama_cpp_sys_2 as sys;
 use serde::{Deserialize, Serialize};
@@ -120,7 +120,7 @@ impl ChatTemplate {
                 written_markers: Vec::new(),
             });
             made.ok_or_else(|| {
-                let reason = take(error).unwrap_or_default();
+                let reason = take_string(error).unwrap_or_default();
                 Error::new(
                     Code::ModelInvalid,
                     format!("the chat template cannot be used: {reason}"),
@@ -171,7 +171,7 @@ impl ChatTemplate {
         };
         let rest = rendered.prompt.split_once(ANSWER);
         let between = rest.and_then(|(_, rest)| rest.split_once(QUESTION));
-        let mut found = between.map_or_else(Vec::new, |(between, _)| markers(between));
+        let mut found = between.map_or_else(Vec::new, |(between, _)| angle_bracket_words(between));
         found.retain(|marker| {
             let tokens = self.model.tokenize(marker, false, true);
             tokens.is_ok_and(|tokens| tokens.len() > 1)
@@ -229,7 +229,7 @@ impl ChatTemplate {
                 &raw mut error,
             )
         };
-        taken(rendered, error).map_err(|reason| {
+        take_result(rendered, error).map_err(|reason| {
             Error::new(
                 Code::BadRequest,
                 format!("the messages cannot be rendered: {reason}"),
@@ -247,7 +247,7 @@ impl Drop for ChatTemplate {
 }
 
 /// The words in angle brackets of a text, each once.
-fn markers(text: &str) -> Vec<String> {
+fn angle_bracket_words(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for end in text.split_inclusive('>').filter(|end| end.ends_with('>')) {
         let Some(begin) = end.rfind('<') else {

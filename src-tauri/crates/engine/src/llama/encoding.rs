@@ -172,13 +172,13 @@ pub(super) unsafe extern "C" fn between_nodes(
         return goes_on;
     }
     // SAFETY: a node's sources are live.
-    let due = encoding.is_due(unsafe { multiplications(node) });
+    let due = encoding.is_due(unsafe { count_multiplications(node) });
     due || encoding.is_gone() || encoding.is_paused()
 }
 
 /// # Safety
 /// The node and its sources are live.
-unsafe fn multiplications(node: &sys::ggml_tensor) -> u64 {
+unsafe fn count_multiplications(node: &sys::ggml_tensor) -> u64 {
     let elements = |tensor: &sys::ggml_tensor| tensor.ne.iter().product::<i64>();
     // SAFETY: as the caller says.
     let source = |at: usize| unsafe { node.src[at].as_ref() };

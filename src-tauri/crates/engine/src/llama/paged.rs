@@ -16,8 +16,11 @@ mod trace;
 
 use super::model::Model;
 pub(super) use hook::{EvaluationHook, evaluating};
-pub(crate) use places::files;
-use places::{PagedParts, announcer, bases, lay_over, mapped_weights, parts_of_layers, tensors};
+pub(crate) use places::model_files;
+use places::{
+    PagedParts, create_announcer, lay_over, mapped_weights, mapping_bases, paged_tensors,
+    parts_of_layers,
+};
 use std::{
     collections::BTreeMap,
     path::Path,
@@ -193,12 +196,13 @@ impl PagedWeights {
         }
         let places = tierbar_gguf::tensors(path)?;
         let mapped = mapped_weights(model);
-        let bases = bases(&places, &mapped).ok_or_else(|| unsupported(&"it is not mapped"))?;
+        let bases =
+            mapping_bases(&places, &mapped).ok_or_else(|| unsupported(&"it is not mapped"))?;
         let what = match manner.keeping {
             PagingMode::Layers { .. } => PagedParts::Layers,
             PagingMode::Cache { .. } | PagingMode::System => PagedParts::Experts(account.experts),
         };
-        let tensors = tensors(&places, &mapped, what);
+        let tensors = paged_tensors(&places, &mapped, what);
         let layout = Layout::new(&tensors, page_bytes()).map_err(|error| unsupported(&error))?;
         let (bytes, policy) = match manner.keeping {
             PagingMode::Layers { bytes } => (bytes, EvictionPolicy::MostRecent),
@@ -207,7 +211,7 @@ impl PagedWeights {
         };
         let paging = if manner.keeping == PagingMode::System {
             // SAFETY: as the caller says.
-            PagingBackend::System(unsafe { announcer(layout, &bases, path) })
+            PagingBackend::System(unsafe { create_announcer(layout, &bases, path) })
         } else {
             let settings = PagerSettings {
                 budget_bytes: bytes.min(layout.expert_bytes()),
@@ -227,7 +231,7 @@ impl PagedWeights {
                     planned: settings.budget_bytes,
                     changed: Instant::now(),
                 }),
-                pager: Pager::start(layout, areas, files(path), settings)?,
+                pager: Pager::start(layout, areas, model_files(path), settings)?,
             }
         };
         let (all, parts) = match what {

@@ -19,7 +19,7 @@ fn media_files_keep_their_order() {
     let text = json!({"type": "text", "text": "and"});
     let mut messages = message(&[address("data:image/png;base64,AAEC"), text.clone(), sound]);
     messages.push(json!({"role": "assistant", "content": "plain"}));
-    let sent = take(&mut messages, "<m>").unwrap();
+    let sent = take_files(&mut messages, "<m>").unwrap();
     assert_eq!(
         sent,
         [
@@ -55,7 +55,7 @@ fn invalid_media_parts_are_named() {
             "no `data`",
         ),
     ] {
-        let error = take(&mut message(&parts), "<m>").unwrap_err();
+        let error = take_files(&mut message(&parts), "<m>").unwrap_err();
         assert_eq!(error.code, Code::BadRequest);
         assert!(error.message.contains(expected), "{}", error.message);
     }
@@ -76,7 +76,7 @@ fn oversized_and_unknown_images_are_refused_early() {
     // The reader needs the start of the pixels.
     bomb.extend([0, 0, 0, 0, b'I', b'D', b'A', b'T', 0x35, 0xaf, 0x06, 0x1e]);
     let error_of = |file: &[u8]| {
-        file::image(file, &mut MOST_PIXELS.clone())
+        file::decode_image(file, &mut MOST_PIXELS.clone())
             .unwrap_err()
             .message
     };

@@ -62,7 +62,7 @@ pub(crate) struct Options {
     frequency_penalty: Option<f32>,
     presence_penalty: Option<f32>,
     seed: Option<i64>,
-    #[serde(deserialize_with = "biases")]
+    #[serde(deserialize_with = "deserialize_biases")]
     logit_bias: Vec<(String, f32)>,
     stop: Option<Stop>,
     ignore_eos: Option<bool>,
@@ -93,13 +93,13 @@ enum Stop {
 }
 
 /// Returns what is wrong with a field that both kinds of request share, if one is.
-pub(crate) fn wrong_option(body: &[u8]) -> Option<String> {
+pub(crate) fn describe_wrong_option(body: &[u8]) -> Option<String> {
     wrong_field::describe::<Options>(body).or_else(|| wrong_field::describe::<AnswerForm>(body))
 }
 
 /// As OpenAI has it, an object of token ids and numbers, or as llama-server has it, a list of pairs of them, in which `false`
 /// forbids the token.
-fn biases<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, f32)>, D::Error> {
+fn deserialize_biases<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, f32)>, D::Error> {
     let wrong = || {
         D::Error::custom(
             "`logit_bias` is neither an object of token ids and numbers nor a list of such pairs",

@@ -29,15 +29,18 @@ enum PromptElement {
     Tokens(Vec<Token>),
 }
 
-pub(super) fn of_prompt<'de, D: Deserializer<'de>>(from: D) -> Result<Prompts, D::Error> {
-    read("prompt", from)
+pub(super) fn deserialize_prompt<'de, D: Deserializer<'de>>(from: D) -> Result<Prompts, D::Error> {
+    deserialize_prompts("prompt", from)
 }
 
-pub(crate) fn of_input<'de, D: Deserializer<'de>>(from: D) -> Result<Prompts, D::Error> {
-    read("input", from)
+pub(crate) fn deserialize_input<'de, D: Deserializer<'de>>(from: D) -> Result<Prompts, D::Error> {
+    deserialize_prompts("input", from)
 }
 
-fn read<'de, D: Deserializer<'de>>(field: &str, from: D) -> Result<Prompts, D::Error> {
+fn deserialize_prompts<'de, D: Deserializer<'de>>(
+    field: &str,
+    from: D,
+) -> Result<Prompts, D::Error> {
     let sent = SentPrompts::deserialize(from).map_err(|_| {
         D::Error::custom(format!(
             "`{field}` is neither a text nor a list of token ids, nor a list of these"
@@ -70,7 +73,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn prompts(value: Value) -> Result<Vec<PromptInput>, String> {
-        let read = of_prompt(value).map(|prompts| prompts.0);
+        let read = deserialize_prompt(value).map(|prompts| prompts.0);
         read.map_err(|error| error.to_string())
     }
 

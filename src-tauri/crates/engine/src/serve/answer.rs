@@ -13,7 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::{StreamExt, stream};
-use probabilities::{ScoredPrompt, TextProbabilities, by_id, chat_probabilities};
+use probabilities::{ScoredPrompt, TextProbabilities, chat_probabilities, probabilities_by_id};
 use serde_json::{Map, Value, json};
 use std::{
     convert::Infallible,
@@ -167,14 +167,14 @@ impl Answer {
             AnswerKind::Chat { .. } => {
                 let mut reader = self.reader();
                 reader.take(&choice.text, finish == Some(FinishReason::Length));
-                let finish = finish.map(|finish| reason(finish, reader.call_reason()));
+                let finish = finish.map(|finish| finish_reason_name(finish, reader.call_reason()));
                 let logprobs = chat_probabilities(&choice.reports);
                 one(index, ("message", reader.message()), logprobs, finish)
             }
             AnswerKind::Completion => {
                 let echo = self.prompted.echoes.get(index).map_or("", String::as_str);
                 let text = format!("{echo}{}", choice.text);
-                let finish = finish.map(|finish| reason(finish, None));
+                let finish = finish.map(|finish| finish_reason_name(finish, None));
                 let mut list = TextProbabilities::default();
                 if let (Some(scored), Some(top)) = (&choice.scored, self.prompted.echoed_top) {
                     list.echo(scored, top);
@@ -182,7 +182,7 @@ impl Answer {
                 list.add(&choice.reports, usize::MAX);
                 let mut one = one(index, ("text", json!(text)), list.into(), finish);
                 if let (Some(scored), Some(top)) = (&choice.scored, self.prompted.top) {
-                    one["prompt_logprobs"] = by_id(scored, top);
+                    one["prompt_logprobs"] = probabilities_by_id(scored, top);
                 }
                 one
             }
@@ -260,7 +260,7 @@ impl Answer {
                 // Anthropic's streams begin with them.
                 body.insert("prompt_tokens".into(), json!(self.prompted.tokens));
                 body.insert("cached_tokens".into(), json!(cached));
-                data(&Value::Object(body))
+                event_data(&Value::Object(body))
             }
             // Its probabilities come with it.
             AnswerKind::Completion if self.prompted.echoed_top.is_some() => String::new(),
@@ -283,7 +283,7 @@ impl Answer {
             if include_usage {
                 let mut body = self.body(self.object(true), Vec::new());
                 body.insert("usage".into(), self.usage());
-                events += &data(&Value::Object(body));
+                events += &event_data(&Value::Object(body));
             }
             return (events + "data: [DONE]\n\n", true);
         };
@@ -300,7 +300,7 @@ impl Answer {
                 (self.last(index, &summary), false)
             }
             JobEvent::Saved(..) | JobEvent::Embedded(_) => (String::new(), false),
-            JobEvent::Failed(error) => (data(&error.openai_body()), true),
+            JobEvent::Failed(error) => (event_data(&error.openai_body()), true),
         }
     }
 
@@ -345,12 +345,12 @@ impl Answer {
 
     fn last(&mut self, index: usize, summary: &AnswerSummary) -> String {
         let Some(reader) = self.readers.get_mut(index) else {
-            let finish = Some(reason(summary.finish, None));
+            let finish = Some(finish_reason_name(summary.finish, None));
             let choice = one(index, ("text", json!("")), Value::Null, finish);
             return self.chunk(self.with_stop(choice, summary), Some(summary));
         };
         let deltas = reader.finish(summary.finish == FinishReason::Length);
-        let finish = Some(reason(summary.finish, reader.call_reason()));
+        let finish = Some(finish_reason_name(summary.finish, reader.call_reason()));
         let chunk = |delta| self.chunk(one(index, ("delta", delta), Value::Null, None), None);
         let left: String = deltas.into_iter().map(chunk).collect();
         let end = one(index, ("delta", json!({})), Value::Null, finish);
@@ -362,7 +362,7 @@ impl Answer {
         if let Some(summary) = summary {
             body.insert("timings".into(), json!(summary.timings));
         }
-        data(&Value::Object(body))
+        event_data(&Value::Object(body))
     }
 
     fn body(&self, object: &str, choices: Vec<Value>) -> Map<String, Value> {
@@ -416,13 +416,13 @@ fn one(
 }
 
 /// `call`: the reason that an answer with a call has.
-fn reason(finish: FinishReason, call: Option<&'static str>) -> &'static str {
+fn finish_reason_name(finish: FinishReason, call: Option<&'static str>) -> &'static str {
     match finish {
         FinishReason::Length => "length",
         FinishReason::Stop => call.unwrap_or("stop"),
     }
 }
 
-fn data(body: &Value) -> String {
+fn event_data(body: &Value) -> String {
     format!("data: {body}\n\n")
 }

@@ -1,8 +1,8 @@
 //! `/v1/context`: saves conversations to files and loads them.
 
 use super::{
-    Engine, EngineState, Refusal, RunningJobs, WaitingClient, off_the_reactor, prompts::ReadPrompt,
-    read,
+    Engine, EngineState, Refusal, RunningJobs, WaitingClient, prompts::ReadPrompt, read,
+    run_blocking,
 };
 use crate::{
     generate::{AnswerSummary, Job, JobEvent, JobGoal, Media, Timings, WrittenState, check_fits},
@@ -48,7 +48,7 @@ struct SaveRequest {
 
 async fn list(State(engine): EngineState) -> Result<Json<Value>, Refusal> {
     let contexts = engine.saved_contexts()?;
-    let all = off_the_reactor(move || contexts.contexts().list()).await??;
+    let all = run_blocking(move || contexts.contexts().list()).await??;
     Ok(Json(json!({"object": "list", "data": all})))
 }
 
@@ -56,7 +56,7 @@ async fn delete(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, 
     let ContextName { name } = read(&body)?;
     let contexts = engine.saved_contexts()?;
     let removed = name.clone();
-    off_the_reactor(move || contexts.contexts().remove(&removed)).await??;
+    run_blocking(move || contexts.contexts().remove(&removed)).await??;
     Ok(Json(json!({"name": name, "deleted": true})))
 }
 
@@ -67,7 +67,7 @@ async fn save(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Re
     let (reader, name) = (Arc::clone(&engine), request.name.clone());
     let client = WaitingClient::default();
     let gone = Arc::clone(&client.gone);
-    let (read, draft) = off_the_reactor(move || {
+    let (read, draft) = run_blocking(move || {
         let read = reader.conversation(&request, &body, &gone)?;
         // The name is checked before the prompt is evaluated.
         let replaces = request.replace.unwrap_or_default();
@@ -80,7 +80,7 @@ async fn save(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Re
         None => JobGoal::SaveLatest(draft),
     };
     let (tokens, media) = read.unwrap_or_default();
-    let (written, timings) = run(&engine, tokens, media, None, goal).await?;
+    let (written, timings) = run_job(&engine, tokens, media, None, goal).await?;
     let written = written.ok_or_else(|| {
         Error::new(
             Code::Internal,
@@ -88,8 +88,7 @@ async fn save(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Re
         )
     })?;
     let saved =
-        off_the_reactor(move || contexts.seal(written.draft, written.tokens, written.bytes))
-            .await??;
+        run_blocking(move || contexts.seal(written.draft, written.tokens, written.bytes)).await??;
     Ok(Json(to_json(&saved, timings)))
 }
 
@@ -97,10 +96,10 @@ async fn save(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Re
 async fn load(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
     let ContextName { name } = read(&body)?;
     let contexts = engine.saved_contexts()?;
-    let (saved, state) = off_the_reactor(move || contexts.named(&name)).await??;
+    let (saved, state) = run_blocking(move || contexts.named(&name)).await??;
     let tokens = state.tokens.to_vec();
     check_fits(tokens.len(), engine.context_tokens as usize)?;
-    let (_, timings) = run(&engine, tokens, Arc::default(), Some(state), JobGoal::Load).await?;
+    let (_, timings) = run_job(&engine, tokens, Arc::default(), Some(state), JobGoal::Load).await?;
     Ok(Json(to_json(&saved, timings)))
 }
 
@@ -160,7 +159,7 @@ impl Engine {
 }
 
 /// Runs one job that generates no text.
-async fn run(
+async fn run_job(
     engine: &Arc<Engine>,
     prompt: Vec<Token>,
     media: Arc<[Media]>,

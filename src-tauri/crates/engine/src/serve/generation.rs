@@ -3,7 +3,7 @@
 use super::{
     Engine, EngineState, Refusal,
     answer::{Answer, AnswerKind, PromptReport, sampling_report},
-    off_the_reactor, read,
+    read, run_blocking,
     running::{RunningJobs, WaitingClient},
 };
 use crate::{
@@ -25,11 +25,14 @@ use tierbar_core::{Code, Error};
 /// The most log probabilities of prompts in one answer, of a few tens of bytes each.
 const MOST_SCORES: usize = 1 << 20;
 
-pub(super) async fn chat(State(engine): EngineState, body: Bytes) -> Result<Response, Refusal> {
+pub(super) async fn answer_chat(
+    State(engine): EngineState,
+    body: Bytes,
+) -> Result<Response, Refusal> {
     let renderer = Arc::clone(&engine);
     let client = WaitingClient::default();
     let gone = Arc::clone(&client.gone);
-    let (request, (tokens, media), prompt, parser) = off_the_reactor(move || {
+    let (request, (tokens, media), prompt, parser) = run_blocking(move || {
         let mut request = renderer.read_request(&body)?;
         request.options.check_chat()?;
         let (prompt, read) = renderer.read_chat(&mut request, true, &gone)?;
@@ -53,15 +56,18 @@ pub(super) async fn chat(State(engine): EngineState, body: Bytes) -> Result<Resp
         stops: prompt.stops,
         thinks: request.thinks(),
     };
-    let started = start(&engine, wanted, &request.options).await;
+    let started = start_generation(&engine, wanted, &request.options).await;
     started.map_err(|Refusal(error)| Refusal(request.explain(error)))
 }
 
 /// Counts the tokens of a chat's prompt.
-pub(super) async fn count(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
+pub(super) async fn count_tokens(
+    State(engine): EngineState,
+    body: Bytes,
+) -> Result<Json<Value>, Refusal> {
     let client = WaitingClient::default();
     let gone = Arc::clone(&client.gone);
-    let tokens = off_the_reactor(move || {
+    let tokens = run_blocking(move || {
         let mut request = engine.read_request(&body)?;
         let (_, (tokens, _)) = engine.read_chat(&mut request, true, &gone)?;
         Ok::<_, Error>(tokens.len())
@@ -70,7 +76,7 @@ pub(super) async fn count(State(engine): EngineState, body: Bytes) -> Result<Jso
     Ok(Json(json!({"tokens": tokens})))
 }
 
-pub(super) async fn completion(
+pub(super) async fn answer_completion(
     State(engine): EngineState,
     body: Bytes,
 ) -> Result<Response, Refusal> {
@@ -78,7 +84,7 @@ pub(super) async fn completion(
     let prompts = std::mem::take(&mut request.prompt.0);
     let echo = request.options.echo();
     let tokenizer = Arc::clone(&engine);
-    let (prompts, echoes, constraint, request) = off_the_reactor(move || {
+    let (prompts, echoes, constraint, request) = run_blocking(move || {
         let (prompts, echoes) = tokenizer.read_prompts(prompts, echo)?;
         let constraint = request.options.constraint()?;
         Ok::<_, Error>((prompts, echoes, constraint, request))
@@ -95,7 +101,7 @@ pub(super) async fn completion(
         stops: Vec::new(),
         thinks: false,
     };
-    let started = start(&engine, wanted, &request.options).await;
+    let started = start_generation(&engine, wanted, &request.options).await;
     started.map_err(|Refusal(error)| Refusal(request.options.explain(error)))
 }
 
@@ -119,20 +125,20 @@ struct GenerationRequest {
 }
 
 /// Says that it is the tools that cannot constrain an answer.
-fn refused_tools(error: &Error) -> Error {
+fn refused_tools_error(error: &Error) -> Error {
     let message = format!("`tools` cannot be offered: {}", error.message);
     Error::new(error.code, message)
         .hint("send fewer tools, or simpler schemas for their `parameters`")
 }
 
 /// Queues a job for each answer, and returns them as a stream or whole.
-async fn start(
+async fn start_generation(
     engine: &Arc<Engine>,
     wanted: GenerationRequest,
     options: &Options,
 ) -> Result<Response, Refusal> {
     let answers = options.answers()? as usize;
-    let sampling = sampling(engine, wanted.thinks, options)?;
+    let sampling = sampling_of_request(engine, wanted.thinks, options)?;
     let report = sampling_report(&sampling);
     let own_stops = options.stops()?;
     // A template's markers end an answer as the model's own end token does.
@@ -157,7 +163,7 @@ async fn start(
     // The cache holds no logits.
     let cache_prompt = options.cache_prompt() && prompt_probabilities.is_none();
     let queue = Arc::clone(engine);
-    off_the_reactor(move || {
+    run_blocking(move || {
         let each = wanted.prompts.iter().flat_map(|prompt| {
             let saved = cache_prompt.then(|| queue.saved(prompt)).flatten();
             (0..answers).map(move |answer| (prompt, saved.clone(), answer))
@@ -168,7 +174,7 @@ async fn start(
             let sampler = Sampler::new(model, &sampling, &wanted.constraint, prompt);
             let answering = AnswerParams {
                 sampler: sampler.map_err(|error| match wanted.from_tools {
-                    true => refused_tools(&error),
+                    true => refused_tools_error(&error),
                     false => error,
                 })?,
                 stops: stops.clone(),
@@ -219,7 +225,11 @@ async fn start(
 }
 
 /// The sampling of a request, without the tokens that never come.
-fn sampling(engine: &Engine, thinks: bool, options: &Options) -> Result<Sampling, Error> {
+fn sampling_of_request(
+    engine: &Engine,
+    thinks: bool,
+    options: &Options,
+) -> Result<Sampling, Error> {
     let own = if thinks {
         engine.sampling.thinking
     } else {

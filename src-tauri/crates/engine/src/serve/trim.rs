@@ -1,6 +1,6 @@
 //! `POST /trim`: frees caches when memory is low.
 
-use super::{EngineState, Refusal, off_the_reactor};
+use super::{EngineState, Refusal, run_blocking};
 use crate::{media::MediaReader, platform};
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub(super) async fn trim(State(engine): EngineState) -> Result<Json<Value>, Refu
     };
     let media = engine.media.as_ref().map_or(0, MediaReader::forget);
     let model = Arc::clone(&engine.model);
-    let experts = off_the_reactor(move || {
+    let experts = run_blocking(move || {
         let freed = model.paged().map_or(0, |paged| paged.shrink());
         platform::return_memory();
         freed

@@ -22,7 +22,7 @@ pub(super) fn layers(
     recurrent: &[LayerKind],
 ) -> Result<(u32, Vec<bool>), Fault> {
     let none = || Ok((0, vec![false; layers as usize]));
-    let Some((window, rhythm)) = of_architecture(keys, layers)? else {
+    let Some((window, rhythm)) = pattern_of_architecture(keys, layers)? else {
         return none();
     };
     if window == 0 {
@@ -75,7 +75,7 @@ pub(super) fn layers(
 }
 
 /// The window and, unless the file must list its layers, the rhythm.
-fn of_architecture(
+fn pattern_of_architecture(
     keys: &HeaderKeys,
     layers: u32,
 ) -> Result<Option<(u32, Option<SlidingPattern>)>, Fault> {

@@ -1,6 +1,6 @@
 //! Reading what is missing, into memory that is freed or recycled.
 
-use super::{PagerState, SharedPager, UnreadExpert, unreadable};
+use super::{PagerState, SharedPager, UnreadExpert, unreadable_error};
 use crate::{
     cache::CacheUpdate,
     layout::{ExpertIndex, ExpertSlice},
@@ -177,7 +177,7 @@ impl SharedPager {
         let path = &self.paths[area.file()];
         let read = area
             .read(&self.sources[area.file()], &run.bytes)
-            .map_err(|error| unreadable(path, &error))?;
+            .map_err(|error| unreadable_error(path, &error))?;
         self.read_bytes.fetch_add(read, Ordering::Relaxed);
         if run.bytes.start + read < end.min(run.bytes.end) {
             let message = format!("{} ends before its last tensor", path.display());

@@ -51,7 +51,7 @@ pub(super) unsafe fn move_pages(from: usize, to: usize, bytes: usize) -> bool {
     }
     // The kernel may have unmapped the target before it failed. If this fails too, a read of it will say so.
     // SAFETY: as the caller says.
-    let _unmapped = unsafe { super::lay(to, bytes) };
+    let _unmapped = unsafe { super::lay_memory(to, bytes) };
     false
 }
 

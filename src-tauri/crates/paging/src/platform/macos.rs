@@ -34,7 +34,7 @@ pub(crate) fn most_moved() -> usize {
 /// `MADV_DONTNEED` is a hint there; a new mapping over the old one frees its pages at once.
 pub(super) unsafe fn drop_pages(at: usize, bytes: usize) {
     // SAFETY: as the caller says. If it fails, the pages stay, which is correct and costs memory.
-    let _kept = unsafe { super::lay(at, bytes) };
+    let _kept = unsafe { super::lay_memory(at, bytes) };
 }
 
 /// `F_NOCACHE` has been refused, and there is no other way to have the page cache let go.

@@ -187,7 +187,7 @@ impl Supervisor {
         };
         let stop = StopSignal::default();
         let reporter = id.clone();
-        process::run(launch, stop.clone(), move |report| {
+        process::run_process(launch, stop.clone(), move |report| {
             let _ = events.send(OwnerEvent::Process {
                 tier: reporter.clone(),
                 worker,
@@ -227,7 +227,7 @@ impl Supervisor {
         }
         // Short memory does not wait for conversations to be saved; an ending host does.
         let at_once = (force || matches!(why, Why::Alarm(_))) && !self.closing;
-        let sentence = words::ended(why, force, &self.causes);
+        let sentence = words::end_reason(why, force, &self.causes);
         let Some(tier) = self.tier(id) else { return };
         tier.idled_out = why.is_disuse() && !tier.is_embedder();
         let why = match (tier.stop_reason(), why) {
@@ -247,7 +247,7 @@ impl Supervisor {
             return;
         };
         drop(refused);
-        let error = words::refused(&tier, why, &self.room(&tier, why), &self.causes);
+        let error = words::refusal_error(&tier, why, &self.room(&tier, why), &self.causes);
         if !want.is_ahead() {
             self.log_refusal(&tier, 1, &error);
         }

@@ -7,7 +7,7 @@ use std::{borrow::Cow, os::unix::process::ExitStatusExt, process::ExitStatus};
 use tierbar_core::Error;
 
 /// Returns the error with the cause, a hint, and the last lines.
-pub(super) fn explain(words: &RecentOutput, error: Error, status: ExitStatus) -> Error {
+pub(super) fn explain_crash(words: &RecentOutput, error: Error, status: ExitStatus) -> Error {
     let lines = words.lines();
     let cause = CrashCause::of(status, &lines);
     error

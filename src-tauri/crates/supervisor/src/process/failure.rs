@@ -50,8 +50,9 @@ impl LaunchParams {
                 match timeout(self.stop_deadline, process.child.wait()).await {
                     Ok(Ok(status)) => {
                         process.drain_output().await;
-                        let what = format!("its worker {} while loading", exit::words(status));
-                        cause::explain(
+                        let what =
+                            format!("its worker {} while loading", exit::describe_exit(status));
+                        cause::explain_crash(
                             &process.words,
                             self.failed(&process.words.quoted_by(what)),
                             status,
@@ -110,15 +111,19 @@ impl LaunchParams {
         process.drain_output().await;
         let error = match status {
             Ok(status) => {
-                let what = format!("the worker of {} {}", self.tier, exit::words(status));
+                let what = format!(
+                    "the worker of {} {}",
+                    self.tier,
+                    exit::describe_exit(status)
+                );
                 // A process killed from outside has not reported why.
-                let killed = exit::from_outside(status);
+                let killed = exit::is_from_outside(status);
                 let what = if killed {
                     what
                 } else {
                     process.words.quoted_by(what)
                 };
-                cause::explain(
+                cause::explain_crash(
                     &process.words,
                     Error::new(Code::WorkerCrashed, what),
                     status,

@@ -57,14 +57,14 @@ pub(crate) fn address(
 }
 
 /// Like a worker's `run`.
-pub(super) async fn run(
+pub(super) async fn run_command(
     launch: &LaunchParams,
     command: &ForeignCommand,
     reserved: Option<TcpListener>,
     stop: &StopSignal,
     report: &impl Fn(ProcessReport),
 ) -> Option<u64> {
-    let mut guarded = match start(launch, command, reserved).await {
+    let mut guarded = match start_command(launch, command, reserved).await {
         Ok(guarded) => guarded,
         Err(failure) => {
             launch.loads.end(false).await;
@@ -72,7 +72,7 @@ pub(super) async fn run(
             return None;
         }
     };
-    let failure = attend(launch, command, &mut guarded, stop, report).await;
+    let failure = watch_command(launch, command, &mut guarded, stop, report).await;
     if !guarded.ready {
         launch.loads.end(false).await;
     }
@@ -81,7 +81,7 @@ pub(super) async fn run(
     guarded.reclaim?.follow(report_missing).await
 }
 
-async fn start(
+async fn start_command(
     launch: &LaunchParams,
     command: &ForeignCommand,
     reserved: Option<TcpListener>,
@@ -98,7 +98,7 @@ async fn start(
 }
 
 /// Returns when nothing of the command is left.
-async fn attend(
+async fn watch_command(
     launch: &LaunchParams,
     command: &ForeignCommand,
     guarded: &mut GuardedCommand,
@@ -111,10 +111,10 @@ async fn attend(
         () = stop.requested.cancelled() => {}
         status = guarded.watch(report) => {
             guarded.clear().await;
-            let what = format!("its command {name} {} before it answered", exit::words(status));
+            let what = format!("its command {name} {} before it answered", exit::describe_exit(status));
             return Some(guarded.explain(launch.failed(&guarded.words.quoted_by(what)), status));
         }
-        healthy = healthy(&launch.address, &command.engine) => match healthy {
+        healthy = check_health(&launch.address, &command.engine) => match healthy {
             Ok(()) => {
                 guarded.ready = true;
                 launch.loads.end(true).await;
@@ -124,11 +124,11 @@ async fn attend(
                     () = stop.requested.cancelled() => {}
                     status = guarded.watch(report) => {
                         guarded.clear().await;
-                        let what = format!("the command {name} of {} {}", launch.tier, exit::words(status));
-                        let what = if exit::from_outside(status) { what } else { guarded.words.quoted_by(what) };
+                        let what = format!("the command {name} of {} {}", launch.tier, exit::describe_exit(status));
+                        let what = if exit::is_from_outside(status) { what } else { guarded.words.quoted_by(what) };
                         return Some(guarded.explain(Error::new(Code::WorkerCrashed, what), status));
                     }
-                    () = health::lost_by(launch.health_period, launch.health_period * PATIENCE, || async {
+                    () = health::wait_until_checks_fail(launch.health_period, launch.health_period * PATIENCE, || async {
                         health::status_at(&launch.address, &command.engine.health).await.map(drop)
                     }) => {
                         guarded.end(launch.stop_deadline, &command.engine).await;
@@ -143,7 +143,7 @@ async fn attend(
                     "{} could not start: its command {name} was not ready after {seconds} s: {} {outcome}",
                     launch.tier, command.engine.health
                 );
-                return Some(crashed(
+                return Some(crash(
                     Error::new(Code::WorkerTimeout, guarded.words.quoted_by(what)).hint(format!(
                         "its log is {}; `load_deadline` gives it more time, `health` names another path",
                         launch.log.display()
@@ -184,7 +184,7 @@ impl LaunchParams {
     fn guard_not_run(&self, command: &ForeignCommand, error: &io::Error) -> WorkerFailure {
         let what = format!("{} cannot be run: {error}", command.process_guard.display());
         let error = self.failed(&what);
-        crashed(
+        crash(
             error.hint(
                 "install Tierbar again: its process guard, tierbar-guard, is missing or damaged",
             ),
@@ -197,11 +197,11 @@ impl LaunchParams {
             self.tier
         );
         let hint = format!("its log is {}", self.log.display());
-        crashed(Error::new(Code::WorkerTimeout, what).hint(hint))
+        crash(Error::new(Code::WorkerTimeout, what).hint(hint))
     }
 }
 
-fn crashed(error: Error) -> WorkerFailure {
+fn crash(error: Error) -> WorkerFailure {
     WorkerFailure {
         error,
         crashed: true,
@@ -212,7 +212,7 @@ fn crashed(error: Error) -> WorkerFailure {
 ///
 /// # Errors
 /// The last result, once the time is over.
-async fn healthy(at: &Address, engine: &CommandEngine) -> Result<(), String> {
+async fn check_health(at: &Address, engine: &CommandEngine) -> Result<(), String> {
     let late = Instant::now() + engine.load_deadline.0;
     let mut outcome = "was not checked".to_owned();
     loop {
@@ -379,8 +379,8 @@ impl GuardedCommand {
     }
 
     fn explain(&self, error: Error, status: ExitStatus) -> WorkerFailure {
-        let error = cause::explain(&self.words, error, status);
-        crashed(match status.code() {
+        let error = cause::explain_crash(&self.words, error, status);
+        crash(match status.code() {
             Some(126 | 127) => {
                 error.hint("give the program's full path: an app does not have your shell's PATH")
             }

@@ -31,7 +31,7 @@ pub(crate) enum HandshakeFailure {
 
 /// Waits for the worker to be ready while it produces output, and accepts it only if its socket answers. `loading` gets the
 /// percentage loaded.
-pub(crate) async fn shake(
+pub(crate) async fn await_handshake(
     mut stdout: impl AsyncBufRead + Unpin,
     words: &RecentOutput,
     silence: Duration,
@@ -52,7 +52,7 @@ pub(crate) async fn shake(
                 () = sleep_until(patience) => return Err(HandshakeFailure::Silent),
             }
         };
-        match parse(&line, pid)? {
+        match parse_message(&line, pid)? {
             HandshakeMessage::Loading(percent) => {
                 // A slow load continues as long as it makes progress.
                 if percent > loaded {
@@ -90,7 +90,7 @@ enum HandshakeMessage {
     Ready(Ready),
 }
 
-fn parse(line: &[u8], pid: u32) -> Result<HandshakeMessage, HandshakeFailure> {
+fn parse_message(line: &[u8], pid: u32) -> Result<HandshakeMessage, HandshakeFailure> {
     match serde_json::from_slice(line) {
         Ok(Handshake::Loading(percent)) => Ok(HandshakeMessage::Loading(percent)),
         Ok(Handshake::Ready(ready)) if ready.protocol != PROTOCOL => {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     fn lie(line: &[u8]) -> String {
-        match parse(line, 7) {
+        match parse_message(line, 7) {
             Err(HandshakeFailure::Invalid(lie)) => lie,
             Err(other) => panic!("{other:?}"),
             Ok(_) => panic!("it is believed"),
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_valid_handshake_is_accepted() {
-        let message = parse(&ready(PROTOCOL, 7), 7);
+        let message = parse_message(&ready(PROTOCOL, 7), 7);
         assert!(
             matches!(message, Ok(HandshakeMessage::Ready(ready)) if ready.context_tokens == 256)
         );
@@ -161,7 +161,7 @@ mod tests {
         let words = RecentOutput::default();
         let silence = Duration::from_secs(60);
         let loading = |percent| reported.lock().unwrap().push(percent);
-        let ready = shake(&lines[..], &words, silence, 7, &socket, loading);
+        let ready = await_handshake(&lines[..], &words, silence, 7, &socket, loading);
         assert_eq!(ready.await.unwrap().context_tokens, 256);
         assert_eq!(*reported.lock().unwrap(), [0, 50, 100]);
     }
@@ -180,7 +180,7 @@ mod tests {
         let error = Error::new(Code::ModelUnsupported, "unknown architecture");
         let line = serde_json::to_vec(&Handshake::Failed(error.clone())).unwrap();
         assert!(
-            matches!(parse(&line, 7), Err(HandshakeFailure::Reported(reported)) if reported == error)
+            matches!(parse_message(&line, 7), Err(HandshakeFailure::Reported(reported)) if reported == error)
         );
     }
 
@@ -211,7 +211,7 @@ mod tests {
         };
         let stdout = tokio::io::BufReader::new(stdout);
         let shaken = tokio::select! {
-            shaken = shake(stdout, &words, silence, 7, Path::new("/nowhere"), |_| ()) => shaken,
+            shaken = await_handshake(stdout, &words, silence, 7, Path::new("/nowhere"), |_| ()) => shaken,
             () = chatter => unreachable!(),
         };
         assert!(matches!(shaken, Err(HandshakeFailure::Silent)));

@@ -356,7 +356,7 @@ fn a_clock_that_stands_still_or_runs_back_is_tolerated() {
 
 #[test]
 fn pressure_rises_as_the_share_of_available_memory_falls() {
-    let by = |percent| by_share(percent * GIB, 100 * GIB);
+    let by = |percent| pressure_by_share(percent * GIB, 100 * GIB);
     assert_eq!(by(50), Pressure::Normal);
     assert_eq!(by(10), Pressure::Normal);
     assert_eq!(by(9), Pressure::Warning);

@@ -19,7 +19,7 @@ const EXPERTS: &CStr = c"\\.ffn_(up|down|gate|gate_up)_(ch|)exps";
 const FEED_FORWARD: &CStr = c"\\.ffn_(up|down|gate)\\.weight";
 
 /// Keeps tensors of these names on the CPU.
-fn kept_on_cpu(names: &'static CStr) -> [sys::llama_model_tensor_buft_override; 2] {
+fn cpu_overrides(names: &'static CStr) -> [sys::llama_model_tensor_buft_override; 2] {
     let cpu = |pattern| sys::llama_model_tensor_buft_override {
         pattern,
         // SAFETY: answers a constant.
@@ -45,7 +45,7 @@ pub(crate) struct Weights {
 impl Weights {
     /// The list of what stays on the CPU, for llama.cpp.
     pub(super) fn on_cpu(&self) -> Option<[sys::llama_model_tensor_buft_override; 2]> {
-        Some(kept_on_cpu(match (self.off_gpu, self.gpu_layers) {
+        Some(cpu_overrides(match (self.off_gpu, self.gpu_layers) {
             (Some(CpuWeights::Experts), _) => EXPERTS,
             (Some(CpuWeights::FeedForward), _) => FEED_FORWARD,
             (None, Some(_)) => OUTSIDE_LAYERS,

@@ -19,7 +19,7 @@ pub(super) struct ApproximatedChoice {
 }
 
 /// Changes a choice: the first `used` of the router's `order` of all experts, whose `weights` are by expert.
-pub(super) fn change(
+pub(super) fn approximate_choice(
     how: Approximation,
     order: &[u32],
     used: usize,
@@ -111,7 +111,7 @@ mod tests {
     const WEIGHTS: [f32; 6] = [0.2, 0.1, 0.25, 0.02, 0.03, 0.4];
 
     fn changed(how: Approximation, held: &[u32]) -> ApproximatedChoice {
-        change(how, &ORDER, 4, &WEIGHTS, &|expert| held.contains(&expert))
+        approximate_choice(how, &ORDER, 4, &WEIGHTS, &|expert| held.contains(&expert))
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
         let logits = [-1.0, -2.0, 0.5, f32::NEG_INFINITY, -4.0, 1.0];
         let held = |expert| expert == 4 || expert == 3;
         let order = [5, 2, 0, 1, 4, 3];
-        let choice = change(Approximation::Substitute, &order, 4, &logits, &held);
+        let choice = approximate_choice(Approximation::Substitute, &order, 4, &logits, &held);
         assert_eq!(choice.experts, [5, 2, 4, 1]);
         assert!((0.0..0.1).contains(&choice.lost), "{choice:?}");
     }

@@ -2,9 +2,9 @@
 
 use super::{
     PagedWeights, PagingBackend,
-    approximation::{change, renormalize},
+    approximation::{approximate_choice, renormalize},
     lock,
-    places::feed_forward,
+    places::feed_forward_matrix,
 };
 use crate::llama::interrupt::Interrupt;
 use llama_cpp_sys_2 as sys;
@@ -121,7 +121,7 @@ impl EvaluationHook {
                 }
                 CStr::from_ptr((*source).name.as_ptr())
             };
-            let (layer, matrix) = feed_forward(weight.to_str().ok()?)?;
+            let (layer, matrix) = feed_forward_matrix(weight.to_str().ok()?)?;
             return Some(if matrix == "down" {
                 HookPoint::LayerEnd
             } else {
@@ -168,7 +168,7 @@ impl EvaluationHook {
         let mut chosen = BTreeSet::new();
         for row in 0..rows {
             // SAFETY: as the caller says.
-            let experts = unsafe { numbers(tensor, row, used) };
+            let experts = unsafe { read_numbers(tensor, row, used) };
             chosen.extend(
                 experts
                     .into_iter()
@@ -217,12 +217,18 @@ impl EvaluationHook {
         let is_held = |expert| pager.is_held(layer, expert);
         for row in 0..rows {
             // SAFETY: both have a row of all experts for each row of the choice.
-            let (order, weights) = unsafe { (numbers(order, row, all), floats(weights, row, all)) };
+            let (order, weights) = unsafe {
+                (
+                    read_numbers(order, row, all),
+                    read_floats(weights, row, all),
+                )
+            };
             let order: Vec<u32> = order
                 .into_iter()
                 .filter_map(|expert| u32::try_from(expert).ok())
                 .collect();
-            let choice = change(self.paged.approximation, &order, used, &weights, &is_held);
+            let choice =
+                approximate_choice(self.paged.approximation, &order, used, &weights, &is_held);
             if choice.changed > 0 {
                 let experts: Vec<i32> = choice
                     .experts
@@ -230,7 +236,7 @@ impl EvaluationHook {
                     .filter_map(|expert| i32::try_from(*expert).ok())
                     .collect();
                 // SAFETY: a row of as many numbers as were read.
-                unsafe { set(tensor, row, &experts) };
+                unsafe { write_numbers(tensor, row, &experts) };
             }
             lock(&self.paged.changed).add(used, &choice);
             lock(&self.state).dropped.push(choice.dropped);
@@ -252,9 +258,9 @@ impl EvaluationHook {
             // SAFETY: as the caller says.
             unsafe {
                 let stride = (*tensor).nb[2];
-                let mut weights = read::<f32>(tensor, row * stride, used);
+                let mut weights = read_row::<f32>(tensor, row * stride, used);
                 renormalize(&mut weights, dropped);
-                write(tensor, row * stride, &weights);
+                write_row(tensor, row * stride, &weights);
             }
         }
     }
@@ -295,30 +301,30 @@ pub(crate) unsafe extern "C" fn evaluating(
 ///
 /// # Safety
 /// The tensor must be live, and have the row with as many numbers.
-unsafe fn numbers(tensor: *const sys::ggml_tensor, row: usize, count: usize) -> Vec<i32> {
+unsafe fn read_numbers(tensor: *const sys::ggml_tensor, row: usize, count: usize) -> Vec<i32> {
     // SAFETY: as the caller says.
-    unsafe { read(tensor, row * (*tensor).nb[1], count) }
+    unsafe { read_row(tensor, row * (*tensor).nb[1], count) }
 }
 
-/// As [`numbers`], of floating-point numbers.
+/// As [`read_numbers`], of floating-point numbers.
 ///
 /// # Safety
-/// As [`numbers`].
-unsafe fn floats(tensor: *const sys::ggml_tensor, row: usize, count: usize) -> Vec<f32> {
+/// As [`read_numbers`].
+unsafe fn read_floats(tensor: *const sys::ggml_tensor, row: usize, count: usize) -> Vec<f32> {
     // SAFETY: as the caller says.
-    unsafe { read(tensor, row * (*tensor).nb[1], count) }
+    unsafe { read_row(tensor, row * (*tensor).nb[1], count) }
 }
 
 /// # Safety
-/// As [`numbers`].
-unsafe fn set(tensor: *mut sys::ggml_tensor, row: usize, numbers: &[i32]) {
+/// As [`read_numbers`].
+unsafe fn write_numbers(tensor: *mut sys::ggml_tensor, row: usize, numbers: &[i32]) {
     // SAFETY: as the caller says.
-    unsafe { write(tensor, row * (*tensor).nb[1], numbers) }
+    unsafe { write_row(tensor, row * (*tensor).nb[1], numbers) }
 }
 
 /// # Safety
 /// The tensor must be live and have as many numbers from this byte on.
-unsafe fn read<T: Default + Clone>(
+unsafe fn read_row<T: Default + Clone>(
     tensor: *const sys::ggml_tensor,
     at: usize,
     count: usize,
@@ -333,8 +339,8 @@ unsafe fn read<T: Default + Clone>(
 }
 
 /// # Safety
-/// As [`read`].
-unsafe fn write<T>(tensor: *mut sys::ggml_tensor, at: usize, numbers: &[T]) {
+/// As [`read_row`].
+unsafe fn write_row<T>(tensor: *mut sys::ggml_tensor, at: usize, numbers: &[T]) {
     // SAFETY: as the caller says.
     unsafe {
         let bytes = size_of_val(numbers);

@@ -54,7 +54,7 @@ pub(super) unsafe fn lay_over(
 ///
 /// # Safety
 /// These are the mappings of the model's files, which outlive the announcer.
-pub(super) unsafe fn announcer(
+pub(super) unsafe fn create_announcer(
     layout: Layout,
     bases: &BTreeMap<u16, usize>,
     path: &Path,
@@ -65,7 +65,7 @@ pub(super) unsafe fn announcer(
         // SAFETY: as the caller says; of a file without a mapping, nothing is announced.
         unsafe { MappedFile::new(base, bytes) }
     };
-    let mappings = (0..).zip(files(path)).map(mapping);
+    let mappings = (0..).zip(model_files(path)).map(mapping);
     Announcer::start(layout, mappings.collect())
 }
 
@@ -87,7 +87,7 @@ pub(super) fn mapped_weights(model: &Model) -> BTreeMap<String, usize> {
 }
 
 /// The addresses of the first byte of each file; `None` if the weights do not lie as in the files.
-pub(super) fn bases(
+pub(super) fn mapping_bases(
     places: &[TensorPlace],
     mapped: &BTreeMap<String, usize>,
 ) -> Option<BTreeMap<u16, usize>> {
@@ -105,7 +105,7 @@ pub(super) fn bases(
 }
 
 /// What the pager has to know of each tensor.
-pub(super) fn tensors(
+pub(super) fn paged_tensors(
     places: &[TensorPlace],
     mapped: &BTreeMap<String, usize>,
     parts: PagedParts,
@@ -115,26 +115,26 @@ pub(super) fn tensors(
         PagedParts::Experts(_) => BTreeMap::new(),
         PagedParts::Layers => parts_of_layers(places),
     };
-    let kind =
-        |place: &TensorPlace| match (place.name.as_str(), layer(&place.name)) {
-            (name, _) if !mapped.contains_key(name) => TensorKind::Mapped,
-            // A token reads one row of these.
-            ("per_layer_token_embd.weight", _) => TensorKind::Mapped,
-            ("token_embd.weight", _) if has_output => TensorKind::Mapped,
-            (name, Some(layer)) => match parts {
-                // Their biases and scales are a few numbers.
-                PagedParts::Experts(experts) if place.is_expert && name.ends_with(".weight") => {
-                    TensorKind::Experts { layer, experts }
-                }
-                PagedParts::Layers if feed_forward(name).is_some() => {
-                    of_layers.get(&layer).map_or(TensorKind::Dense, |&experts| {
-                        TensorKind::Experts { layer, experts }
-                    })
-                }
-                _ => TensorKind::Dense,
-            },
+    let kind = |place: &TensorPlace| match (place.name.as_str(), layer_of_tensor(&place.name)) {
+        (name, _) if !mapped.contains_key(name) => TensorKind::Mapped,
+        // A token reads one row of these.
+        ("per_layer_token_embd.weight", _) => TensorKind::Mapped,
+        ("token_embd.weight", _) if has_output => TensorKind::Mapped,
+        (name, Some(layer)) => match parts {
+            // Their biases and scales are a few numbers.
+            PagedParts::Experts(experts) if place.is_expert && name.ends_with(".weight") => {
+                TensorKind::Experts { layer, experts }
+            }
+            PagedParts::Layers if feed_forward_matrix(name).is_some() => of_layers
+                .get(&layer)
+                .map_or(TensorKind::Dense, |&experts| TensorKind::Experts {
+                    layer,
+                    experts,
+                }),
             _ => TensorKind::Dense,
-        };
+        },
+        _ => TensorKind::Dense,
+    };
     let tensor = |place: &TensorPlace| Tensor {
         file: usize::from(place.part),
         offset: place.offset,
@@ -148,7 +148,7 @@ pub(super) fn tensors(
 pub(super) fn parts_of_layers(places: &[TensorPlace]) -> BTreeMap<u32, u32> {
     let mut parts = BTreeMap::new();
     for place in places {
-        let Some((layer, _)) = feed_forward(&place.name) else {
+        let Some((layer, _)) = feed_forward_matrix(&place.name) else {
             continue;
         };
         let fits = |count: &u32| {
@@ -163,7 +163,7 @@ pub(super) fn parts_of_layers(places: &[TensorPlace]) -> BTreeMap<u32, u32> {
 }
 
 /// The layer and the matrix in `blk.N.ffn_up.weight`, of the matrices that a dense layer spends most of its bytes on.
-pub(super) fn feed_forward(name: &str) -> Option<(u32, &str)> {
+pub(super) fn feed_forward_matrix(name: &str) -> Option<(u32, &str)> {
     let (number, rest) = name.strip_prefix("blk.")?.split_once('.')?;
     let matrix = rest.strip_prefix("ffn_")?.strip_suffix(".weight")?;
     let is_matrix = ["gate", "up", "down"].contains(&matrix);
@@ -171,12 +171,12 @@ pub(super) fn feed_forward(name: &str) -> Option<(u32, &str)> {
 }
 
 /// The number in `blk.N.`.
-fn layer(name: &str) -> Option<u32> {
+fn layer_of_tensor(name: &str) -> Option<u32> {
     name.strip_prefix("blk.")?.split_once('.')?.0.parse().ok()
 }
 
 /// All files of a model, of which this is the first.
-pub(crate) fn files(path: &Path) -> Vec<PathBuf> {
+pub(crate) fn model_files(path: &Path) -> Vec<PathBuf> {
     let name = path.to_string_lossy();
     tierbar_gguf::split_of(&name).map_or_else(
         || vec![path.to_owned()],

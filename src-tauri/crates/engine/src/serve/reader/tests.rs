@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     llama::ChatTemplate,
-    testing::{cache, model},
+    testing::{cache_folder, model},
 };
 use std::fs;
 
@@ -32,7 +32,7 @@ fn received(reasoning: &str, content: &str, calls: &[(&str, Value)]) -> Received
 }
 
 fn parser(template: &str, thinks: bool) -> Option<Arc<AnswerParser>> {
-    let path = cache().join("templates").join(template);
+    let path = cache_folder().join("templates").join(template);
     let text = fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("{}: {error}: run `make setup`", path.display()));
     let template = ChatTemplate::new(model(), Some(&text)).unwrap();

@@ -37,7 +37,7 @@ impl PressureListener {
             (stalls::WARNING_PERCENT, Pressure::Warning),
         ]
         .into_iter()
-        .map(|(percent, level)| Ok((trigger(&file, percent)?, level)))
+        .map(|(percent, level)| Ok((open_trigger(&file, percent)?, level)))
         .collect::<io::Result<Vec<_>>>();
         let begun = triggers.and_then(|triggers| Self::of(triggers, notify));
         begun
@@ -57,7 +57,7 @@ impl PressureListener {
         let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let thread = thread::Builder::new().name("pressure".into()).spawn({
             let end = Arc::clone(&end);
-            move || listen(&end, &triggers, notify)
+            move || wait_for_triggers(&end, &triggers, notify)
         })?;
         Ok(Self {
             end,
@@ -77,7 +77,7 @@ impl Drop for PressureListener {
     }
 }
 
-fn trigger(file: &Path, percent: u64) -> io::Result<OwnedFd> {
+fn open_trigger(file: &Path, percent: u64) -> io::Result<OwnedFd> {
     let mut refused = None;
     for window in WINDOWS_US {
         // Each open file has one trigger.
@@ -91,7 +91,7 @@ fn trigger(file: &Path, percent: u64) -> io::Result<OwnedFd> {
     Err(refused.unwrap_or_else(|| io::ErrorKind::Unsupported.into()))
 }
 
-fn listen(end: &OwnedFd, triggers: &[(OwnedFd, Pressure)], notify: impl Fn(Pressure)) {
+fn wait_for_triggers(end: &OwnedFd, triggers: &[(OwnedFd, Pressure)], notify: impl Fn(Pressure)) {
     let mut waiting = vec![PollFd::new(end, PollFlags::IN)];
     waiting.extend(
         triggers
@@ -171,11 +171,11 @@ mod tests {
         if OpenOptions::new().write(true).open(file).is_err() {
             assert!(PressureListener::begin(|_| {}).is_none());
         } else {
-            assert!(trigger(file, stalls::WARNING_PERCENT).is_ok());
+            assert!(open_trigger(file, stalls::WARNING_PERCENT).is_ok());
             // More than 100 % is invalid.
-            assert!(trigger(file, 101).is_err());
+            assert!(open_trigger(file, 101).is_err());
             assert!(PressureListener::begin(|_| {}).is_some());
-            assert!(trigger(&file.join("none"), 10).is_err());
+            assert!(open_trigger(&file.join("none"), 10).is_err());
         }
     }
 }

@@ -62,12 +62,12 @@ pub(super) fn limit(root: &Path) -> Option<GroupLimit> {
     let membership = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     membership
         .lines()
-        .filter_map(|line| of_line(root, line))
+        .filter_map(|line| limit_of_line(root, line))
         .min_by_key(|limit| limit.total_bytes)
 }
 
 /// One line of `/proc/self/cgroup`: `0::/path` for version 2, `4:memory:/path` for version 1's memory controller.
-fn of_line(root: &Path, line: &str) -> Option<GroupLimit> {
+fn limit_of_line(root: &Path, line: &str) -> Option<GroupLimit> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (controllers, path) = (fields.next()?, fields.next()?);
     let (mount, version) = match controllers {
@@ -82,11 +82,11 @@ fn of_line(root: &Path, line: &str) -> Option<GroupLimit> {
     let own: PathBuf = mount.join(path.trim_start_matches('/'));
     own.ancestors()
         .take_while(|group| group.starts_with(&mount))
-        .filter_map(|group| of_group(group, &version))
+        .filter_map(|group| limit_of_group(group, &version))
         .min_by_key(|limit| limit.total_bytes)
 }
 
-fn of_group(group: &Path, version: &CgroupVersion) -> Option<GroupLimit> {
+fn limit_of_group(group: &Path, version: &CgroupVersion) -> Option<GroupLimit> {
     let read = |name: &str| fs::read_to_string(group.join(name)).ok();
     // No limit is `max` in version 2, and a number larger than any machine in version 1.
     let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
@@ -96,7 +96,7 @@ fn of_group(group: &Path, version: &CgroupVersion) -> Option<GroupLimit> {
     let cache = version
         .cache
         .iter()
-        .filter_map(|key| stat_line(&stat, key))
+        .filter_map(|key| stat_value(&stat, key))
         .fold(0, u64::saturating_add);
     let (mut swap_total_bytes, mut swap_used_bytes) =
         (number(version.swap_limit), number(version.swap_usage));
@@ -107,7 +107,7 @@ fn of_group(group: &Path, version: &CgroupVersion) -> Option<GroupLimit> {
             .map(|both| both.saturating_sub(total_bytes))
             .max(swap_used_bytes.filter(|_| swap_total_bytes.is_some()));
     }
-    let pages = |key| Some(stat_line(&stat, key)?.saturating_mul(super::page_size()));
+    let pages = |key| Some(stat_value(&stat, key)?.saturating_mul(super::page_size()));
     Some(GroupLimit {
         group: group.to_owned(),
         total_bytes,
@@ -123,7 +123,7 @@ fn of_group(group: &Path, version: &CgroupVersion) -> Option<GroupLimit> {
     })
 }
 
-fn stat_line(stat: &str, key: &str) -> Option<u64> {
+fn stat_value(stat: &str, key: &str) -> Option<u64> {
     stat.lines().find_map(|line| {
         line.strip_prefix(key)?
             .strip_prefix(' ')?

@@ -5,12 +5,12 @@ use std::{fs, path::Path};
 
 /// Returns the counter of each processor package; none where there is none, or it may not be read.
 pub(crate) fn energy() -> Vec<PackageCounter> {
-    packages(Path::new("/sys/class/powercap"))
+    read_packages(Path::new("/sys/class/powercap"))
 }
 
 /// A package's folder is `intel-rapl:0`; those of its parts, such as `intel-rapl:0:0`, are contained in it, and the domain `psys`
 /// contains it.
-fn packages(folder: &Path) -> Vec<PackageCounter> {
+fn read_packages(folder: &Path) -> Vec<PackageCounter> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let package = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
@@ -56,7 +56,7 @@ mod tests {
             microjoules: 12345,
             range: 262_143_328_850,
         };
-        assert_eq!(packages(folder.path()), [package]);
-        assert!(packages(&folder.path().join("none")).is_empty());
+        assert_eq!(read_packages(folder.path()), [package]);
+        assert!(read_packages(&folder.path().join("none")).is_empty());
     }
 }
