@@ -101,7 +101,7 @@ impl SysctlValue for u64 {}
 impl SysctlValue for libc::xsw_usage {}
 
 fn sysctl<T: SysctlValue>(name: &CStr) -> Option<T> {
-    // SAFETY: `Plain` types are integers or structs of them, for which all zeroes is a value.
+    // SAFETY: `SysctlValue` types are integers or structs of them, for which all zeroes is a value.
     let mut value: T = unsafe { mem::zeroed() };
     let mut size = mem::size_of::<T>();
     // SAFETY: the name is a C string; `value` and `size` outlive the call, and `size` is the room in `value`.
