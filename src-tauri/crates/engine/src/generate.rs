@@ -17,22 +17,23 @@ mod task;
 
 pub(crate) use embedding::run_pooled;
 pub(crate) use job::{
-    Answering, Event, FinishReason, Goal, Job, Summary, Timings, Written, check_fits, too_long,
+    AnswerParams, AnswerSummary, FinishReason, Job, JobEvent, JobGoal, Timings, WrittenState,
+    check_fits, too_long_error,
 };
 pub(crate) use media::Media;
 pub(crate) use speculation::{Drafter, MOST as MOST_DRAFTED};
 pub(crate) use task::{Candidate, TokenReport};
 
 use crate::{
-    llama::{Batch, Context, Decoded, Interrupt, Model, Token},
+    llama::{Batch, Context, DecodeOutcome, Interrupt, Model, Token},
     pause::Pause,
-    swap::Swap,
-    trims::Trims,
+    swap::ConversationSwap,
+    trims::TrimRequests,
 };
 use serde::Serialize;
-use shares::Pace;
+use shares::PrefillPace;
 use slots::Slots;
-use speculation::Gain;
+use speculation::DraftingGain;
 use std::{
     collections::VecDeque,
     sync::{
@@ -42,7 +43,7 @@ use std::{
     },
     time::Instant,
 };
-use task::{Next, Task};
+use task::{GenerationTask, NextStep};
 use tierbar_core::{Code, Error};
 
 /// Counts running generations and how earlier ones ended, for `/props`.
@@ -67,13 +68,13 @@ const HEADROOM: usize = 64;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Controls<'a> {
     pub(crate) pause: &'a Pause,
-    pub(crate) trims: &'a Trims,
+    pub(crate) trims: &'a TrimRequests,
     /// Set if conversations are saved at the end.
-    pub(crate) swap: Option<&'a Swap>,
+    pub(crate) swap: Option<&'a ConversationSwap>,
 }
 
 /// Runs jobs until all senders are dropped or the process ends.
-pub(crate) fn run(
+pub(crate) fn run_generations(
     model: &Arc<Model>,
     context: Context,
     drafter: Option<Drafter>,
@@ -81,7 +82,7 @@ pub(crate) fn run(
     generations: &Generations,
     controls: Controls<'_>,
 ) {
-    let mut batching = Batching {
+    let mut batching = GenerationBatch {
         controls,
         model,
         interrupt: context.interrupt(),
@@ -89,9 +90,9 @@ pub(crate) fn run(
         running: Vec::new(),
         waiting: VecDeque::new(),
         batch: Batch::default(),
-        pace: Pace::default(),
+        pace: PrefillPace::default(),
         drafter,
-        gain: Gain::default(),
+        gain: DraftingGain::default(),
         was_media: false,
         generations,
     };
@@ -120,31 +121,31 @@ pub(crate) fn run(
 
 /// A generation in its slot.
 #[derive(Debug)]
-struct Running {
+struct RunningTask {
     slot: usize,
-    task: Task,
+    task: GenerationTask,
 }
 
 /// The running generations and their shared context.
-struct Batching<'a> {
+struct GenerationBatch<'a> {
     controls: Controls<'a>,
     model: &'a Arc<Model>,
     interrupt: Arc<Interrupt>,
     slots: Slots,
     /// The oldest first.
-    running: Vec<Running>,
+    running: Vec<RunningTask>,
     /// Generations without a slot or room, the next one first.
-    waiting: VecDeque<Task>,
+    waiting: VecDeque<GenerationTask>,
     batch: Batch,
-    pace: Pace,
+    pace: PrefillPace,
     drafter: Option<Drafter>,
-    gain: Gain,
+    gain: DraftingGain,
     /// Whether the last step was a medium's.
     was_media: bool,
     generations: &'a Generations,
 }
 
-impl<'a> Batching<'a> {
+impl<'a> GenerationBatch<'a> {
     fn is_idle(&self) -> bool {
         self.running.is_empty() && self.waiting.is_empty()
     }
@@ -153,21 +154,22 @@ impl<'a> Batching<'a> {
         // The client disconnected while the job waited.
         if job.cancel.load(Ordering::Relaxed) {
             if !job.prompt.is_empty() {
-                count(&self.generations.cancelled);
+                increment(&self.generations.cancelled);
             }
             return;
         }
-        if let Goal::SaveLatest(draft) = job.goal {
+        if let JobGoal::SaveLatest(draft) = job.goal {
             let written = self.slots.save_latest(draft);
-            let event = written.map_or_else(Event::Failed, |written| Event::Saved(written, None));
+            let event =
+                written.map_or_else(JobEvent::Failed, |written| JobEvent::Saved(written, None));
             let _gone = job.events.send((job.index, event));
             return;
         }
-        self.waiting.push_back(Task::new(self.model, job));
+        self.waiting.push_back(GenerationTask::new(self.model, job));
     }
 
     /// Returns where to keep the conversations, once the process is to end.
-    fn swap_requested(&self) -> Option<&'a Swap> {
+    fn swap_requested(&self) -> Option<&'a ConversationSwap> {
         self.controls.swap.filter(|swap| swap.is_requested())
     }
 
@@ -208,14 +210,14 @@ impl<'a> Batching<'a> {
         }
         let decoded = self.slots.decode(&mut self.batch);
         match decoded {
-            Ok(Decoded::Done) => {
+            Ok(DecodeOutcome::Done) => {
                 let took = started.elapsed();
                 self.pace.observe(self.batch.len(), took);
                 let given = self.settle(&shares);
                 self.judge(&shares, given, took);
             }
-            Ok(Decoded::Aborted) => self.recover(&shares),
-            Ok(Decoded::NoRoom) => {
+            Ok(DecodeOutcome::Aborted) => self.recover(&shares),
+            Ok(DecodeOutcome::NoRoom) => {
                 self.recover(&shares);
                 if !self.slots.evict() && !self.suspend_youngest() {
                     self.fail_all(&Error::new(
@@ -231,14 +233,14 @@ impl<'a> Batching<'a> {
 
     fn drop_cancelled(&mut self) {
         let before = self.running.len() + self.waiting.len();
-        let cancelled = |one: &mut Running| one.task.is_cancelled();
-        for Running { slot, .. } in self.running.extract_if(.., cancelled) {
+        let cancelled = |one: &mut RunningTask| one.task.is_cancelled();
+        for RunningTask { slot, .. } in self.running.extract_if(.., cancelled) {
             self.slots.leave(slot);
         }
         self.waiting.retain(|task| !task.is_cancelled());
         self.count_running();
         for _ in self.running.len() + self.waiting.len()..before {
-            count(&self.generations.cancelled);
+            increment(&self.generations.cancelled);
         }
     }
 
@@ -267,10 +269,10 @@ impl<'a> Batching<'a> {
             let held = self.slots.held(slot);
             task.seated(held, began);
             let is_held = held == task.tokens.len();
-            let is_load = matches!(task.job.goal, Goal::Load);
-            self.running.push(Running { slot, task });
+            let is_load = matches!(task.job.goal, JobGoal::Load);
+            self.running.push(RunningTask { slot, task });
             let end = match (is_held, is_load) {
-                (true, _) => Ok(Next::Held),
+                (true, _) => Ok(NextStep::Held),
                 (false, false) => continue,
                 (false, true) => Err(Error::new(
                     Code::Corrupt,
@@ -300,7 +302,7 @@ impl<'a> Batching<'a> {
         if self.running.len() < 2 {
             return false;
         }
-        if let Some(Running { slot, task }) = self.running.pop() {
+        if let Some(RunningTask { slot, task }) = self.running.pop() {
             self.slots.clear(slot);
             self.slots.leave(slot);
             self.waiting.push_front(task);
@@ -309,7 +311,7 @@ impl<'a> Batching<'a> {
     }
 
     /// Returns the tokens that its slot does not hold yet.
-    fn pending<'t>(&self, running: &'t Running) -> &'t [Token] {
+    fn pending<'t>(&self, running: &'t RunningTask) -> &'t [Token] {
         &running.task.tokens[self.slots.held(running.slot)..]
     }
 
@@ -320,10 +322,10 @@ impl<'a> Batching<'a> {
     }
 
     /// Removes ended generations, given by index in ascending order.
-    fn end(&mut self, ended: Vec<(usize, Result<Next, Error>)>) {
+    fn end(&mut self, ended: Vec<(usize, Result<NextStep, Error>)>) {
         let mut finished = Vec::new();
         for (at, end) in ended.into_iter().rev() {
-            let Running { slot, mut task } = self.running.remove(at);
+            let RunningTask { slot, mut task } = self.running.remove(at);
             let saved = task.draft().map(|draft| self.slots.save(slot, draft));
             if task.embeds() {
                 // No prompt continues from it, so its room is freed.
@@ -341,11 +343,11 @@ impl<'a> Batching<'a> {
             };
             match ended {
                 Ok((end, written)) => {
-                    count(&self.generations.done);
+                    increment(&self.generations.done);
                     task.finish(end.reason(), written, self.slots.capacity());
                 }
                 Err(error) => {
-                    count(&self.generations.failed);
+                    increment(&self.generations.failed);
                     task.fail(error);
                 }
             }
@@ -353,8 +355,8 @@ impl<'a> Batching<'a> {
     }
 
     fn fail_all(&mut self, error: &Error) {
-        for Running { slot, task } in self.running.drain(..) {
-            count(&self.generations.failed);
+        for RunningTask { slot, task } in self.running.drain(..) {
+            increment(&self.generations.failed);
             self.slots.clear(slot);
             self.slots.leave(slot);
             task.fail(error.clone());
@@ -362,6 +364,6 @@ impl<'a> Batching<'a> {
     }
 }
 
-fn count(counter: &AtomicU64) {
+fn increment(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }

@@ -3,10 +3,10 @@
 use crate::{
     Args, announce,
     generate::{Drafter, MOST_DRAFTED},
-    internal,
+    internal_error,
     llama::{
-        Context, ContextParams, DraftModel, ExpertsUsed, Keeping, Manner, Model, OffGpu, Pooling,
-        Projector, ProjectorParams, Weights,
+        Context, ContextParams, CpuWeights, DraftModel, ExpertsUsed, Model, PagingMode,
+        PagingOptions, Pooling, Projector, ProjectorParams, Weights,
     },
     media,
     pause::Pause,
@@ -25,16 +25,20 @@ const MOST_OUTPUT_BYTES: usize = 1 << 30;
 
 /// # Errors
 /// As [`experts_used`].
-pub(crate) fn weights(args: &Args, account: &ModelAccount) -> Result<Weights, Error> {
+pub(crate) fn placed_weights(args: &Args, account: &ModelAccount) -> Result<Weights, Error> {
     Ok(Weights {
         gpu_layers: args.gpu_layers,
         mapped: args.mapped,
-        off_gpu: off_gpu(args),
+        off_gpu: cpu_weights(args),
         experts_used: experts_used(args, account)?,
     })
 }
 
-pub(crate) fn model(args: &Args, account: &ModelAccount, weights: Weights) -> Result<Model, Error> {
+pub(crate) fn load_model(
+    args: &Args,
+    account: &ModelAccount,
+    weights: Weights,
+) -> Result<Model, Error> {
     let map = || {
         Model::load(&args.model, weights, &|percent| {
             announce(&Handshake::Loading(percent));
@@ -46,8 +50,8 @@ pub(crate) fn model(args: &Args, account: &ModelAccount, weights: Weights) -> Re
     } else {
         map()
     }?;
-    if let Some(keeping) = keeping(args) {
-        let manner = Manner {
+    if let Some(keeping) = paging_mode(args) {
+        let manner = PagingOptions {
             keeping,
             approximation: args.approximate,
             trace: args.expert_trace.as_deref(),
@@ -57,20 +61,20 @@ pub(crate) fn model(args: &Args, account: &ModelAccount, weights: Weights) -> Re
     Ok(model)
 }
 
-fn keeping(args: &Args) -> Option<Keeping> {
+fn paging_mode(args: &Args) -> Option<PagingMode> {
     let bytes = |mib: u32| u64::from(mib) << 20;
     match (args.expert_cache_mib, args.layer_cache_mib) {
-        (Some(mib), _) => Some(Keeping::Cache { bytes: bytes(mib) }),
-        (_, Some(mib)) => Some(Keeping::Layers { bytes: bytes(mib) }),
-        _ => args.announce_experts.then_some(Keeping::System),
+        (Some(mib), _) => Some(PagingMode::Cache { bytes: bytes(mib) }),
+        (_, Some(mib)) => Some(PagingMode::Layers { bytes: bytes(mib) }),
+        _ => args.announce_experts.then_some(PagingMode::System),
     }
 }
 
-fn off_gpu(args: &Args) -> Option<OffGpu> {
+fn cpu_weights(args: &Args) -> Option<CpuWeights> {
     if args.layer_cache_mib.is_some() {
-        return Some(OffGpu::FeedForward);
+        return Some(CpuWeights::FeedForward);
     }
-    args.experts_on_cpu.then_some(OffGpu::Experts)
+    args.experts_on_cpu.then_some(CpuWeights::Experts)
 }
 
 /// # Errors
@@ -116,7 +120,7 @@ pub(crate) fn context_params(
 }
 
 /// Returns what predicts tokens, if anything does.
-pub(crate) fn drafter(
+pub(crate) fn load_drafter(
     args: &Args,
     weights: Weights,
     params: ContextParams,
@@ -143,19 +147,19 @@ pub(crate) fn drafter(
 }
 
 /// Loads the media reader. If the projector is unusable, the model still answers text, and images get the error.
-pub(crate) fn media_reader(
+pub(crate) fn open_media_reader(
     args: &Args,
     model: &Arc<Model>,
     threads: u16,
     turns: Arc<Turns>,
     pause: &Arc<Pause>,
-) -> Result<media::Reader, Error> {
+) -> Result<media::MediaReader, Error> {
     let path = args.projector.as_ref().ok_or_else(request::text_only)?;
-    let load = || -> Result<media::Reader, Error> {
+    let load = || -> Result<media::MediaReader, Error> {
         // Our own reader validates its header first, because llama.cpp asserts on it.
         let account = tierbar_gguf::projector(path)?;
         let fingerprint = fingerprint([path.as_path()])
-            .map_err(|error| internal("the projector could not be read", &error))?;
+            .map_err(|error| internal_error("the projector could not be read", &error))?;
         trial::try_projector(args, path)?;
         let gpu = args.gpu_layers != Some(0);
         let context = args.context.min(model.context_train());
@@ -169,7 +173,7 @@ pub(crate) fn media_reader(
             warmup: false,
         };
         let projector = Projector::load(path, Arc::clone(model), params)?;
-        Ok(media::Reader::new(projector, fingerprint, args.batch))
+        Ok(media::MediaReader::new(projector, fingerprint, args.batch))
     };
     let loaded = load();
     if let Err(error) = &loaded {
@@ -182,19 +186,19 @@ pub(crate) fn media_reader(
 fn context_tokens(args: &Args, model: &Model, pooling: Option<Pooling>) -> u32 {
     let tokens = args.context.min(model.context_train());
     if !pooling.is_some_and(Pooling::takes_whole) {
-        return padded(tokens);
+        return pad_context(tokens);
     }
     let row = model.vocabulary().max(1) * size_of::<f32>();
     tokens.min(u32::try_from(MOST_OUTPUT_BYTES / row).unwrap_or(u32::MAX))
 }
 
 /// llama.cpp pads a context's cells but not its batches, which would then be smaller than the context.
-fn padded(context: u32) -> u32 {
+fn pad_context(context: u32) -> u32 {
     context.checked_next_multiple_of(256).unwrap_or(context)
 }
 
 /// Returns the chat template to use instead of the model's own.
-pub(crate) fn template(args: &Args) -> Result<Option<String>, Error> {
+pub(crate) fn read_template(args: &Args) -> Result<Option<String>, Error> {
     let read = |path: &PathBuf| {
         fs::read_to_string(path).map_err(|error| {
             let shown = path.display();

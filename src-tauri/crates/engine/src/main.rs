@@ -45,7 +45,7 @@ use tierbar_core::{
     worker::{Handshake, PROTOCOL, Ready},
 };
 use tokio::net::UnixListener;
-use trims::Trims;
+use trims::TrimRequests;
 
 /// The number of requests that may wait.
 const QUEUE: usize = 64;
@@ -137,14 +137,14 @@ struct Args {
     #[arg(long)]
     thinking: bool,
     /// Sampling where a request does not say, as JSON: {"answer": {"temperature": 0.7}, "thinking": {}}
-    #[arg(long, value_parser = sampling)]
+    #[arg(long, value_parser = parse_sampling)]
     sampling: Option<ModelSampling>,
     /// File to record the router's choices in
     #[arg(long, hide = true)]
     expert_trace: Option<PathBuf>,
 }
 
-fn sampling(json: &str) -> Result<ModelSampling, String> {
+fn parse_sampling(json: &str) -> Result<ModelSampling, String> {
     let sampling: ModelSampling = serde_json::from_str(json).map_err(|error| error.to_string())?;
     for of in [&sampling.answer, &sampling.thinking] {
         of.check()
@@ -159,7 +159,7 @@ fn main() -> ExitCode {
     platform::give_way(args.nice);
     end_with_parent(args.socket.clone());
     if let (true, Some(projector)) = (args.try_projector, &args.projector) {
-        return trial::run(&args, projector);
+        return trial::run_trial(&args, projector);
     }
     match serve(&args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -192,27 +192,28 @@ fn announce(handshake: &Handshake) {
 fn serve(args: &Args) -> Result<(), Error> {
     // llama.cpp aborts on some headers, so our own reader validates them first, in all parts of a split model.
     let account = tierbar_gguf::read(&args.model)?;
-    let backend = Backend::init().map_err(|error| internal("llama.cpp did not start", &error))?;
-    let weights = loading::weights(args, &account)?;
-    let model = Arc::new(loading::model(args, &account, weights)?);
+    let backend =
+        Backend::init().map_err(|error| internal_error("llama.cpp did not start", &error))?;
+    let weights = loading::placed_weights(args, &account)?;
+    let model = Arc::new(loading::load_model(args, &account, weights)?);
     let threads = platform::compute_threads(args.threads);
     let pooling = model.pooling();
     let params = loading::context_params(args, &model, weights, threads);
     let context = Context::new(Arc::clone(&model), params, None)?;
-    let drafter = loading::drafter(args, weights, params, &model, &context)?;
-    let given = loading::template(args)?;
+    let drafter = loading::load_drafter(args, weights, params, &model, &context)?;
+    let given = loading::read_template(args)?;
     let template = ChatTemplate::new(Arc::clone(&model), given.as_deref())?;
     let stem = args.model.file_stem().map_or_else(
         || "model".into(),
         |stem| stem.to_string_lossy().into_owned(),
     );
     let id = args.id.clone().unwrap_or(stem);
-    let saved_contexts = states::saved(args, &model, given.as_deref(), &id)?;
-    let swap = states::swapping(args, &model, given.as_deref(), &id, pooling)?;
+    let saved_contexts = states::open_saved_contexts(args, &model, given.as_deref(), &id)?;
+    let swap = states::open_swap(args, &model, given.as_deref(), &id, pooling)?;
     let (jobs, queue) = mpsc::sync_channel(QUEUE);
     let generations = Arc::new(Generations::default());
     let pause = Arc::new(Pause::default());
-    let trims = Arc::new(Trims::default());
+    let trims = Arc::new(TrimRequests::default());
     let engine = Engine {
         template,
         pooling,
@@ -238,7 +239,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         swap: swap.clone(),
         trims: Arc::clone(&trims),
         pause: Arc::clone(&pause),
-        media: loading::media_reader(args, &model, threads, context.turns(), &pause),
+        media: loading::open_media_reader(args, &model, threads, context.turns(), &pause),
     };
     let ready = Ready {
         protocol: PROTOCOL,
@@ -258,15 +259,15 @@ fn serve(args: &Args) -> Result<(), Error> {
                     trims: &trims,
                     swap: swap.as_deref(),
                 };
-                generate::run(&model, context, drafter, &queue, &generations, controls);
+                generate::run_generations(&model, context, drafter, &queue, &generations, controls);
             }
         })
-        .map_err(|error| internal("the engine thread did not start", &error))?;
+        .map_err(|error| internal_error("the engine thread did not start", &error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build()
-        .map_err(|error| internal("the async runtime did not start", &error))?;
+        .map_err(|error| internal_error("the async runtime did not start", &error))?;
     runtime.block_on(listen(args, ready, Arc::new(engine)))?;
     drop(backend);
     Ok(())
@@ -274,7 +275,7 @@ fn serve(args: &Args) -> Result<(), Error> {
 
 async fn listen(args: &Args, ready: Ready, engine: Arc<Engine>) -> Result<(), Error> {
     let failed = |error: std::io::Error| {
-        internal(
+        internal_error(
             &format!("cannot listen on {}", args.socket.display()),
             &error,
         )
@@ -297,6 +298,6 @@ async fn listen(args: &Args, ready: Ready, engine: Arc<Engine>) -> Result<(), Er
     exit::now(&args.socket)
 }
 
-fn internal(what: &str, error: &dyn std::fmt::Display) -> Error {
+fn internal_error(what: &str, error: &dyn std::fmt::Display) -> Error {
     Error::new(Code::TierFailed, format!("{what}: {error}"))
 }

@@ -4,7 +4,7 @@ mod file;
 
 use crate::{
     generate::{Media, check_fits},
-    llama::{Chunk, Chunks, Encoding, MediumChunk, Place, Projector, Token, stand_ins},
+    llama::{Chunk, Chunks, EncoderState, MediumChunk, Projector, RowPositions, Token, stand_ins},
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use file::{LARGEST, MOST_PIXELS};
@@ -23,7 +23,7 @@ const KEPT_BYTES: usize = 64 << 20;
 
 /// Reads images and audio with a projector.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct MediaReader {
     projector: Projector,
     /// The fingerprint of the projector's file: another one gives different rows.
     fingerprint: String,
@@ -31,28 +31,28 @@ pub(crate) struct Reader {
     batch: usize,
     /// Locked while decoding: the images of one request may take hundreds of megabytes.
     unpacking: Mutex<()>,
-    kept: Mutex<Kept>,
+    kept: Mutex<RowCache>,
 }
 
 /// The medium, and the index of its chunk.
-type Key = (String, usize);
+type RowKey = (String, usize);
 
 #[derive(Debug, Default)]
-struct Kept {
-    rows: HashMap<Key, Arc<[f32]>>,
+struct RowCache {
+    rows: HashMap<RowKey, Arc<[f32]>>,
     /// In order of use, the oldest first.
-    order: VecDeque<Key>,
+    order: VecDeque<RowKey>,
     bytes: usize,
 }
 
 /// A file in a message.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Sent {
+pub(crate) enum MediaFile {
     Image(Vec<u8>),
     Sound(Vec<u8>),
 }
 
-impl Reader {
+impl MediaReader {
     pub(crate) fn new(projector: Projector, fingerprint: String, batch: u32) -> Self {
         Self {
             projector,
@@ -71,7 +71,7 @@ impl Reader {
         self.projector.hears()
     }
 
-    pub(crate) fn encoding(&self) -> &Encoding {
+    pub(crate) fn encoding(&self) -> &EncoderState {
         self.projector.encoding()
     }
 
@@ -82,8 +82,8 @@ impl Reader {
     }
 
     /// Takes the files out of the messages, in order, and leaves a marker for each.
-    pub(crate) fn take(&self, messages: &mut [Value]) -> Result<Vec<Sent>, Error> {
-        take(messages, self.projector.marker())
+    pub(crate) fn take(&self, messages: &mut [Value]) -> Result<Vec<MediaFile>, Error> {
+        take_files(messages, self.projector.marker())
     }
 
     /// Returns the prompt's tokens, with a stand-in for each row of a medium, and the rows. Takes seconds for an image on a
@@ -91,7 +91,7 @@ impl Reader {
     pub(crate) fn read(
         &self,
         prompt: &str,
-        sent: Vec<Sent>,
+        sent: Vec<MediaFile>,
         context: usize,
         gone: &Arc<AtomicBool>,
     ) -> Result<(Vec<Token>, Arc<[Media]>), Error> {
@@ -135,7 +135,7 @@ impl Reader {
         Ok((tokens, media.collect::<Result<_, Error>>()?))
     }
 
-    fn cut(&self, prompt: &str, sent: Vec<Sent>) -> Result<Chunks, Error> {
+    fn cut(&self, prompt: &str, sent: Vec<MediaFile>) -> Result<Chunks, Error> {
         let _one = self
             .unpacking
             .lock()
@@ -144,10 +144,10 @@ impl Reader {
         let mut pixels = MOST_PIXELS;
         for file in sent {
             media.push(match file {
-                Sent::Image(_) if !self.sees() => return Err(lacks("see images")),
-                Sent::Sound(_) if !self.hears() => return Err(lacks("hear")),
-                Sent::Image(file) => file::image(&file, &mut pixels)?,
-                Sent::Sound(file) => file::sound(&self.projector, &file)?,
+                MediaFile::Image(_) if !self.sees() => return Err(missing_sense("see images")),
+                MediaFile::Sound(_) if !self.hears() => return Err(missing_sense("hear")),
+                MediaFile::Image(file) => file::decode_image(&file, &mut pixels)?,
+                MediaFile::Sound(file) => file::decode_sound(&self.projector, &file)?,
             });
         }
         self.projector.cut(prompt, &media)
@@ -155,7 +155,7 @@ impl Reader {
 
     fn rows(
         &self,
-        key: Key,
+        key: RowKey,
         chunk: &MediumChunk<'_>,
         gone: &Arc<AtomicBool>,
     ) -> Result<Arc<[f32]>, Error> {
@@ -167,20 +167,20 @@ impl Reader {
         Ok(rows)
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+    fn kept(&self) -> std::sync::MutexGuard<'_, RowCache> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    fn get(&mut self, key: &Key) -> Option<Arc<[f32]>> {
+impl RowCache {
+    fn get(&mut self, key: &RowKey) -> Option<Arc<[f32]>> {
         let rows = Arc::clone(self.rows.get(key)?);
         self.order.retain(|other| other != key);
         self.order.push_back(key.clone());
         Some(rows)
     }
 
-    fn put(&mut self, key: Key, rows: Arc<[f32]>) {
+    fn put(&mut self, key: RowKey, rows: Arc<[f32]>) {
         self.bytes += size_of_val(&*rows);
         self.order.push_back(key.clone());
         if let Some(before) = self.rows.insert(key.clone(), rows) {
@@ -213,8 +213,8 @@ fn check_size(chunk: &MediumChunk<'_>, most: usize) -> Result<(), Error> {
 /// tokens.
 fn stand_ins_of(
     projector: &str,
-    (id, nth): &Key,
-    places: &[Place],
+    (id, nth): &RowKey,
+    places: &[RowPositions],
     after: i32,
 ) -> Result<Vec<Token>, Error> {
     let seed = Sha256::new()
@@ -238,7 +238,7 @@ fn stand_ins_of(
     })
 }
 
-fn take(messages: &mut [Value], marker: &str) -> Result<Vec<Sent>, Error> {
+fn take_files(messages: &mut [Value], marker: &str) -> Result<Vec<MediaFile>, Error> {
     let mut sent = Vec::new();
     for message in messages {
         let Some(parts) = message.get_mut("content").and_then(Value::as_array_mut) else {
@@ -247,8 +247,8 @@ fn take(messages: &mut [Value], marker: &str) -> Result<Vec<Sent>, Error> {
         for part in parts {
             let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
             let file = match kind {
-                "image_url" => Sent::Image(of_address(part)?),
-                "input_audio" => Sent::Sound(of_audio(part)?),
+                "image_url" => MediaFile::Image(read_address(part)?),
+                "input_audio" => MediaFile::Sound(read_audio(part)?),
                 _ => continue,
             };
             if sent.len() == MOST_MEDIA {
@@ -263,7 +263,7 @@ fn take(messages: &mut [Value], marker: &str) -> Result<Vec<Sent>, Error> {
     Ok(sent)
 }
 
-fn of_address(part: &Value) -> Result<Vec<u8>, Error> {
+fn read_address(part: &Value) -> Result<Vec<u8>, Error> {
     let address = part.pointer("/image_url/url").or(part.get("image_url"));
     let address = address
         .and_then(Value::as_str)
@@ -276,21 +276,21 @@ fn of_address(part: &Value) -> Result<Vec<u8>, Error> {
         .hint("send it in the request, as a data: URI: data:image/png;base64,…"));
     };
     match rest.split_once(',') {
-        Some((kind, data)) if kind.ends_with(";base64") => decoded(data, "an image"),
+        Some((kind, data)) if kind.ends_with(";base64") => decode_base64(data, "an image"),
         _ => Err(bad("an image's data: URI is not in base64")
             .hint("it has the form data:image/png;base64,…")),
     }
 }
 
-fn of_audio(part: &Value) -> Result<Vec<u8>, Error> {
+fn read_audio(part: &Value) -> Result<Vec<u8>, Error> {
     let data = part.pointer("/input_audio/data").and_then(Value::as_str);
-    decoded(
+    decode_base64(
         data.ok_or_else(|| bad("an `input_audio` has no `data`"))?,
         "a sound",
     )
 }
 
-fn decoded(data: &str, what: &str) -> Result<Vec<u8>, Error> {
+fn decode_base64(data: &str, what: &str) -> Result<Vec<u8>, Error> {
     // Checked before decoding: base64 is a third longer.
     let bytes = data.len() / 4 * 3;
     if bytes > LARGEST {
@@ -303,7 +303,7 @@ fn decoded(data: &str, what: &str) -> Result<Vec<u8>, Error> {
         .map_err(|error| bad(format!("{what} is not valid base64: {error}")))
 }
 
-fn lacks(sense: &str) -> Error {
+fn missing_sense(sense: &str) -> Error {
     bad(format!("this model's projector cannot {sense}"))
         .hint("send the request without it, or to another model")
 }

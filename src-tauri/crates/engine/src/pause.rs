@@ -22,14 +22,14 @@ impl Pause {
     }
 
     pub(crate) fn left(&self) -> Duration {
-        left(*self.until())
+        time_left(*self.until())
     }
 
     /// Waits until the pause is over or `wanted` returns `false`. Returns the last result of `wanted`.
     pub(crate) fn wait(&self, mut wanted: impl FnMut() -> bool) -> bool {
         while wanted() {
             let until = self.until();
-            let left = left(*until);
+            let left = time_left(*until);
             if left.is_zero() {
                 return true;
             }
@@ -43,7 +43,7 @@ impl Pause {
     }
 }
 
-fn left(until: Option<Instant>) -> Duration {
+fn time_left(until: Option<Instant>) -> Duration {
     until.map_or(Duration::ZERO, |until| {
         until.saturating_duration_since(Instant::now())
     })

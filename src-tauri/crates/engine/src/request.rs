@@ -2,29 +2,22 @@
 
 pub(crate) mod functions;
 mod generic;
-mod guided;
-mod held;
 mod options;
 mod prompts;
-mod range;
-mod regex;
-mod schema;
-mod tools;
 
-pub(crate) use options::{Options, wrong_option};
-pub(crate) use prompts::{PromptInput, Prompts, of_input};
+pub(crate) use options::{Options, describe_wrong_option};
+pub(crate) use prompts::{PromptInput, Prompts, deserialize_input};
 
-use crate::llama::Prompt;
-use held::{Forms, hold};
+use crate::llama::{Prompt, schema_grammar};
 use options::form::SCHEMA;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use tierbar_core::{Code, Error};
-use tools::Tools;
+use tierbar_grammar::{AnswerRule, OfferedTools, Placeholders, translate_schema};
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct ChatRequest {
-    #[serde(deserialize_with = "messages")]
+    #[serde(deserialize_with = "deserialize_messages")]
     pub(crate) messages: Vec<Value>,
     #[serde(default)]
     tools: Option<Vec<Value>>,
@@ -76,7 +69,7 @@ struct Reasoning {
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct CompletionRequest {
-    #[serde(deserialize_with = "prompts::of_prompt")]
+    #[serde(deserialize_with = "prompts::deserialize_prompt")]
     pub(crate) prompt: Prompts,
     #[serde(flatten)]
     pub(crate) options: Options,
@@ -126,27 +119,31 @@ impl ChatRequest {
                 .hint("leave it out, and leave `reasoning_content` unread"));
         }
         let tools = self.offers()?;
-        let (grammar, schema) = self.options.rules()?;
         let calls = tools.may_be_called();
-        if calls && grammar.is_some() {
-            let name = self.options.grammar_name();
-            return Err(bad(format!("`tools` cannot be combined with {name}"))
-                .hint("send a JSON schema instead, or set `tool_choice` to none"));
-        }
+        let schema = match self.options.form.rule()? {
+            Some(AnswerRule::Grammar(_)) if calls => {
+                let name = self.options.form.grammar_names();
+                return Err(bad(format!("`tools` cannot be combined with {name}"))
+                    .hint("send a JSON schema instead, or set `tool_choice` to none"));
+            }
+            Some(AnswerRule::Schema(schema)) => Some(schema),
+            Some(AnswerRule::Grammar(_)) | None => None,
+        };
         if calls && self.options.min_tokens()? > 0 {
             return Err(bad(
                 "`min_tokens` cannot be combined with `tools`: a call says where the answer ends",
             )
             .hint("leave out `min_tokens`, or set `tool_choice` to none"));
         }
-        let mut forms = Forms::beside(&json!([tools.offered, schema]).to_string());
-        let held_schema = schema
+        let schemas = json!([tools.offered, schema]).to_string();
+        let mut placeholders = Placeholders::absent_from(&schemas);
+        let followed_schema = schema
             .as_ref()
-            .map(|schema| hold(schema, SCHEMA, true, &mut forms))
+            .map(|schema| translate_schema(schema, SCHEMA, true, &mut placeholders))
             .transpose()?;
         // An answer that is only calls has no other form.
         let beside_calls = schema.filter(|_| calls && tools.choice != "required");
-        let held_schema = held_schema.filter(|_| !calls || beside_calls.is_some());
+        let followed_schema = followed_schema.filter(|_| !calls || beside_calls.is_some());
         let mut kwargs = self.chat_template_kwargs.clone().unwrap_or_default();
         if let Some(effort) = self.effort() {
             kwargs
@@ -163,7 +160,7 @@ impl ChatRequest {
             "tools": tools.offered,
             "tool_choice": tools.choice,
             "parallel_tool_calls": tools.parallel,
-            "json_schema": held_schema,
+            "json_schema": followed_schema,
             "enable_thinking": self.thinks(),
             "chat_template_kwargs": kwargs,
         });
@@ -172,19 +169,22 @@ impl ChatRequest {
         // A template's own form for calls has no place for another answer that has a form.
         let is_generic = has_no_place || beside_calls.is_some();
         if is_generic {
-            let rewritten = generic::rewrite(&self.messages, &tools, beside_calls.as_ref());
+            let rewritten =
+                generic::rewrite_messages(&self.messages, &tools, beside_calls.as_ref());
             input["messages"] = json!(rewritten);
             input["generic_tools"] = json!(true);
         }
         if calls {
-            let held = tools.held(&mut forms)?;
-            let is_held =
-                is_generic || tools.choice == "required" || tools.are_strict() || !forms.is_empty();
-            if is_held {
-                input["held_tools"] = json!(held);
+            let followed = tools.with_followed_schemas(&mut placeholders)?;
+            let are_held = is_generic
+                || tools.choice == "required"
+                || tools.are_strict()
+                || !placeholders.is_empty();
+            if are_held {
+                input["held_tools"] = json!(followed);
             }
         }
-        input["forms"] = Value::Object(forms.grammars);
+        input["forms"] = Value::Object(placeholders.into_grammars());
         Ok(input)
     }
 
@@ -197,7 +197,7 @@ impl ChatRequest {
     pub(crate) fn explain(&self, error: Error) -> Error {
         let offers = self.offers();
         let tools = offers.ok().filter(|_| error.code == Code::BadRequest);
-        let refused = tools.and_then(|tools| tools::refused_schema(&tools.offered));
+        let refused = tools.and_then(|tools| tools.refused_schema(schema_grammar));
         refused.unwrap_or_else(|| self.options.explain(error))
     }
 
@@ -242,7 +242,10 @@ impl ChatRequest {
     /// How the answer is constrained, given its rendered prompt; empty for not at all.
     pub(crate) fn constraint(&self, prompt: &Prompt) -> Result<String, Error> {
         let budget = self.thinking_budget().unwrap_or(-1).max(-1);
-        let own = self.options.grammar()?;
+        let own = match self.options.form.rule()? {
+            Some(AnswerRule::Grammar(grammar)) => Some(grammar),
+            Some(AnswerRule::Schema(_)) | None => None,
+        };
         if prompt.grammar.is_empty() && own.is_none() && budget < 0 {
             return Ok(String::new());
         }
@@ -295,7 +298,7 @@ impl ChatRequest {
         self.reasoning_effort.as_deref().or(other).or(ollamas)
     }
 
-    fn offers(&self) -> Result<Tools, Error> {
+    fn offers(&self) -> Result<OfferedTools, Error> {
         let tools = self.tools.as_deref().unwrap_or_default();
         let older = [
             ("functions", &self.functions),
@@ -309,16 +312,17 @@ impl ChatRequest {
                     .hint("use `tools` and `tool_choice` alone: the older fields stand for them"))
             }
             (Some(_), Some(functions)) if !functions.is_null() => {
-                let (tools, choice) = functions::tools(functions, self.function_call.as_ref())?;
+                let (tools, choice) =
+                    functions::tools_of_functions(functions, self.function_call.as_ref())?;
                 let choice = choice.as_ref().or(self.tool_choice.as_ref());
-                Tools::read(&tools, choice, Some(false))
+                OfferedTools::read(&tools, choice, Some(false))
             }
             // A choice that asks for no call says nothing where there is none to make.
             (Some((_, Some(choice))), _) if choice != "none" && choice != "auto" => Err(bad(
                 "`function_call` names a function, but there are no `functions`",
             )
             .hint("send the function in `tools`, and choose it with `tool_choice`")),
-            _ => Tools::read(tools, self.tool_choice.as_ref(), self.parallel_tool_calls),
+            _ => OfferedTools::read(tools, self.tool_choice.as_ref(), self.parallel_tool_calls),
         }
     }
 }
@@ -336,7 +340,7 @@ const ROLES: [&str; 6] = [
 const PARTS: [&str; 3] = ["text", "image_url", "input_audio"];
 
 /// Turns refusals in messages into text, and older forms of calls into newer ones, since templates know only one of each.
-fn messages<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D::Error> {
+fn deserialize_messages<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D::Error> {
     let mut messages = Vec::<Value>::deserialize(from)?;
     for message in &mut messages {
         let Some(message) = message.as_object_mut() else {
@@ -358,7 +362,7 @@ fn messages<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D::Error> 
             _ => {}
         }
     }
-    functions::messages(&mut messages);
+    functions::convert_messages(&mut messages);
     Ok(messages)
 }
 
@@ -379,31 +383,6 @@ fn has_media(message: &Value) -> bool {
 pub(crate) fn text_only() -> Error {
     bad("this model accepts only text; the request has an image or audio part")
         .hint("models that see or hear need a projector (\"mmproj\" file): put it beside the model, or choose such a model")
-}
-
-/// llama.cpp's grammar parser recurses with the nesting, and its stack ends the process.
-fn within(what: &str, text: &str, longest: usize) -> Result<(), Error> {
-    const DEEPEST: usize = 100;
-    let length = text.len();
-    if length > longest {
-        return Err(bad(format!(
-            "{what} has {length} bytes; the limit is {longest}"
-        )));
-    }
-    let mut depth = 0_usize;
-    for byte in text.bytes() {
-        match byte {
-            b'(' | b'[' | b'{' => depth += 1,
-            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth > DEEPEST {
-            return Err(bad(format!(
-                "{what} is nested deeper than {DEEPEST} levels"
-            )));
-        }
-    }
-    Ok(())
 }
 
 fn bad(message: impl Into<String>) -> Error {
@@ -886,42 +865,6 @@ mod tests {
         ] {
             let requested = options(value.clone()).log_probabilities().unwrap();
             assert_eq!(requested, expected, "{value}");
-        }
-    }
-
-    #[test]
-    fn a_schema_is_found_wherever_clients_put_it() {
-        let schema = json!({"type": "array"});
-        let openai =
-            json!({"response_format": {"type": "json_schema", "json_schema": {"schema": schema}}});
-        let llama = json!({"response_format": {"type": "json_object", "schema": schema}});
-        for value in [openai, llama, json!({"json_schema": schema})] {
-            assert_eq!(options(value).schema().unwrap(), Some(schema.clone()));
-        }
-        let any = options(json!({"response_format": {"type": "json_object"}}));
-        assert_eq!(any.schema().unwrap(), Some(json!({"type": "object"})));
-    }
-
-    #[test]
-    fn a_malformed_format_is_refused_by_name() {
-        for free in [json!(null), json!({"type": "text"})] {
-            let read = options(json!({"response_format": free})).schema();
-            assert_eq!(read.unwrap(), None);
-        }
-        for malformed in [
-            json!("json_object"),
-            json!({}),
-            json!({"type": null}),
-            json!({"json_schema": {"schema": {}}}),
-            json!(["json_object"]),
-            json!(true),
-            json!({"type": "xml"}),
-        ] {
-            let error = options(json!({"response_format": malformed.clone()}))
-                .schema()
-                .unwrap_err();
-            assert_eq!(error.code, Code::BadRequest, "{malformed}");
-            assert!(error.message.contains("`response_format"), "{error}");
         }
     }
 }

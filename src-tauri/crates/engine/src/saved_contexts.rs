@@ -20,7 +20,7 @@ const WORTH: usize = 10;
 
 /// What the states were saved for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum StatePurpose {
     /// They were saved by name and are kept, even if damaged.
     Named,
     /// They were swapped out and are removed if damaged.
@@ -34,22 +34,22 @@ pub(crate) struct SavedContexts {
     model: ModelId,
     /// Whether a state with more tokens than the prompt is useless, because the model cannot go back in it.
     whole_only: bool,
-    purpose: Purpose,
+    purpose: StatePurpose,
     /// The states with our key.
-    known: Mutex<Known>,
+    known: Mutex<ContextIndex>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct ContextIndex {
     /// The modification time of the folder when it was read.
     seen: Option<SystemTime>,
     /// By name.
-    states: HashMap<String, State>,
+    states: HashMap<String, IndexedState>,
 }
 
 #[derive(Debug)]
-struct State {
-    stamp: Stamp,
+struct IndexedState {
+    stamp: FileVersion,
     tokens: Arc<[Token]>,
     /// The number of tokens at its checkpoint.
     back: Option<usize>,
@@ -58,9 +58,9 @@ struct State {
 }
 
 /// Identifies a version of a file: its inode, and the seconds and nanoseconds of its modification time.
-type Stamp = (u64, i64, i64);
+type FileVersion = (u64, i64, i64);
 
-fn stamp(path: &Path) -> Option<Stamp> {
+fn stamp(path: &Path) -> Option<FileVersion> {
     let file = std::fs::metadata(path).ok()?;
     Some((file.ino(), file.mtime(), file.mtime_nsec()))
 }
@@ -72,7 +72,7 @@ impl SavedContexts {
         key: Key,
         model: ModelId,
         whole_only: bool,
-        purpose: Purpose,
+        purpose: StatePurpose,
     ) -> Self {
         Self {
             contexts,
@@ -113,10 +113,10 @@ impl SavedContexts {
                     tokens: Arc::clone(&state.tokens),
                     back: state.back.filter(|_| self.whole_only),
                     whole_only: self.whole_only,
-                    swapped: self.purpose == Purpose::Swap,
+                    swapped: self.purpose == StatePurpose::Swap,
                 });
             }
-            if self.purpose == Purpose::Swap {
+            if self.purpose == StatePurpose::Swap {
                 tracing::warn!(
                     "a swapped-out conversation is damaged; its prompt is evaluated again"
                 );
@@ -128,11 +128,11 @@ impl SavedContexts {
     }
 
     /// Returns how many tokens of the prompt the state covers.
-    fn shared(&self, state: &State, prompt: &[Token]) -> usize {
-        let State { tokens, back, .. } = state;
+    fn shared(&self, state: &IndexedState, prompt: &[Token]) -> usize {
+        let IndexedState { tokens, back, .. } = state;
         let shared = usable(tokens, *back, self.whole_only, prompt);
         let little = shared < MIN_SWAPPED_TOKENS || shared * WORTH < tokens.len();
-        if self.purpose == Purpose::Swap && little {
+        if self.purpose == StatePurpose::Swap && little {
             return 0;
         }
         shared
@@ -149,7 +149,7 @@ impl SavedContexts {
     }
 
     /// Returns the current states, or `None` if the folder does not exist.
-    fn known(&self) -> Option<MutexGuard<'_, Known>> {
+    fn known(&self) -> Option<MutexGuard<'_, ContextIndex>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = self.contexts.changed()?;
         if known.seen != Some(changed) {
@@ -159,7 +159,7 @@ impl SavedContexts {
         Some(known)
     }
 
-    fn refresh(&self, known: &mut Known) {
+    fn refresh(&self, known: &mut ContextIndex) {
         let mut before = std::mem::take(&mut known.states);
         let ours = self.contexts.list().unwrap_or_default();
         for saved in ours.into_iter().filter(|saved| saved.key == self.key) {
@@ -171,7 +171,7 @@ impl SavedContexts {
                 .filter(|state| state.stamp == stamp);
             let read = || {
                 let tokens = self.contexts.tokens(&saved.name).ok()?.into();
-                Some(State {
+                Some(IndexedState {
                     stamp,
                     tokens,
                     back: saved.back.map(|back| back.tokens),

@@ -12,14 +12,14 @@ mod running;
 mod trim;
 
 use crate::{
-    generate::{Generations, Goal, Job},
+    generate::{Generations, Job, JobGoal},
     llama::{ChatTemplate, Interrupt, Model, Pooling},
-    media::Reader as MediaReader,
+    media::MediaReader,
     pause::Pause,
     request,
     saved_contexts::SavedContexts,
-    swap::{Swap, Swapping},
-    trims::Trims,
+    swap::{ConversationSwap, Swapping},
+    trims::TrimRequests,
 };
 use axum::{
     Json, Router,
@@ -29,7 +29,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use running::{Client, Running};
+use running::{RunningJobs, WaitingClient};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{
@@ -37,7 +37,7 @@ use std::{
     time::Duration,
 };
 use tierbar_core::{Code, Error, sampling::ModelSampling, worker::Memory};
-use tierbar_paging::Cost;
+use tierbar_paging::PagingCost;
 use tierbar_request_fields::wrong_field;
 
 /// The most prompts in one request.
@@ -75,23 +75,23 @@ pub(crate) struct Engine {
     pub(crate) saved_contexts: Option<Arc<SavedContexts>>,
     /// Set if conversations are kept when the worker ends.
     pub(crate) swap: Swapping,
-    pub(crate) trims: Arc<Trims>,
+    pub(crate) trims: Arc<TrimRequests>,
     pub(crate) pause: Arc<Pause>,
 }
 
 pub(crate) fn router(engine: Arc<Engine>) -> Router {
     Router::new()
         .route("/health", get(async || Json(json!({"status": "ok"}))))
-        .route("/props", get(props))
-        .route("/experts", get(experts::experts))
+        .route("/props", get(report_properties))
+        .route("/experts", get(experts::report_experts))
         .route("/yield", post(pause))
         .route("/trim", post(trim::trim))
         .route("/tokenize", post(tokenize))
         .route("/apply-template", post(apply_template))
-        .route("/v1/chat/completions", post(generation::chat))
-        .route("/v1/chat/tokens", post(generation::count))
-        .route("/v1/completions", post(generation::completion))
-        .route("/v1/embeddings", post(embeddings::embeddings))
+        .route("/v1/chat/completions", post(generation::answer_chat))
+        .route("/v1/chat/tokens", post(generation::count_tokens))
+        .route("/v1/completions", post(generation::answer_completion))
+        .route("/v1/embeddings", post(embeddings::embed))
         .route("/v1/rerank", post(rerank::rerank))
         .merge(contexts::routes())
         .layer(DefaultBodyLimit::max(MAX_BODY))
@@ -115,10 +115,10 @@ impl IntoResponse for Refusal {
     }
 }
 
-type Shared = State<Arc<Engine>>;
+type EngineState = State<Arc<Engine>>;
 
 /// Reports the loaded model and its memory, in bytes.
-async fn props(State(engine): Shared) -> Json<Value> {
+async fn report_properties(State(engine): EngineState) -> Json<Value> {
     Json(json!({
         "model_alias": engine.id,
         "model_path": engine.path,
@@ -129,7 +129,7 @@ async fn props(State(engine): Shared) -> Json<Value> {
         "memory": engine.memory,
         "yields_seconds": engine.pause.left().as_secs_f64(),
         "generations": *engine.generations,
-        "experts": engine.model.paged().map(|paged| expert_cache(&paged.spent().cost)),
+        "experts": engine.model.paged().map(|paged| expert_cache_report(&paged.spent().cost)),
         "encodings": engine.media.as_ref().map(MediaReader::encoding).ok(),
         "tools": if engine.template.calls_tools() { "native" } else { "generic" },
         "modalities": {
@@ -141,7 +141,7 @@ async fn props(State(engine): Shared) -> Json<Value> {
 }
 
 /// What paging experts has cost since the start.
-fn expert_cache(cost: &Cost) -> Value {
+fn expert_cache_report(cost: &PagingCost) -> Value {
     json!({
         "held_bytes": cost.held_bytes,
         "read_bytes": cost.read_bytes,
@@ -159,7 +159,7 @@ struct YieldRequest {
 }
 
 /// Pauses all computation for `seconds` from now. A new call replaces the pause; 0 ends it.
-async fn pause(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
+async fn pause(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
     let YieldRequest { seconds } = read(&body)?;
     let length = Duration::try_from_secs_f64(seconds)
         .ok()
@@ -181,17 +181,17 @@ struct TokenizeRequest {
     content: String,
     #[serde(default)]
     add_special: bool,
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     parse_special: bool,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
-async fn tokenize(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
+async fn tokenize(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
     let request: TokenizeRequest = read(&body)?;
-    let tokens = off_the_reactor(move || {
+    let tokens = run_blocking(move || {
         engine
             .model
             .tokenize(&request.content, request.add_special, request.parse_special)
@@ -200,7 +200,7 @@ async fn tokenize(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Ref
     Ok(Json(json!({"tokens": tokens})))
 }
 
-async fn apply_template(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
+async fn apply_template(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
     let request = engine.read_request(&body)?;
     if request.has_media()
         && let Ok(_reader) = &engine.media
@@ -210,13 +210,13 @@ async fn apply_template(State(engine): Shared, body: Bytes) -> Result<Json<Value
             .hint("send only text, or use /v1/chat/completions")
             .into());
     }
-    let prompt = off_the_reactor(move || engine.rendered(&request)).await??;
+    let prompt = run_blocking(move || engine.rendered(&request)).await??;
     Ok(Json(json!({"prompt": prompt.prompt})))
 }
 
 impl Engine {
     /// Requests that the conversations in memory be written and the process ended. Returns `None` if none are kept.
-    pub(crate) fn end(&self) -> Option<&Swap> {
+    pub(crate) fn end(&self) -> Option<&ConversationSwap> {
         let swap = self.swap.as_deref()?;
         swap.request();
         self.pause.set(Duration::ZERO);
@@ -230,9 +230,9 @@ impl Engine {
     /// # Errors
     /// [`Code::WorkerCrashed`] if the thread has ended.
     fn wake(&self) -> Result<(), Error> {
-        let (source, running) = Running::begin(self, 0);
+        let (source, running) = RunningJobs::begin(self, 0);
         drop(running);
-        match self.queue(source.job(0, Vec::new(), Goal::Load)) {
+        match self.queue(source.job(0, Vec::new(), JobGoal::Load)) {
             // With a full queue, it is awake.
             Err(error) if error.code == Code::Overloaded => Ok(()),
             woken => woken,
@@ -241,7 +241,7 @@ impl Engine {
 
     fn queue(&self, job: Job) -> Result<(), Error> {
         if let Some(pooling) = self.pooling
-            && !matches!(job.goal, Goal::Embed)
+            && !matches!(job.goal, JobGoal::Embed)
         {
             let (what, send) = match pooling {
                 Pooling::Rank => ("scores", "documents to /v1/rerank"),
@@ -266,7 +266,8 @@ impl Engine {
 
 fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(body).map_err(|error| {
-        let field = wrong_field::describe::<T>(body).or_else(|| request::wrong_option(body));
+        let field =
+            wrong_field::describe::<T>(body).or_else(|| request::describe_wrong_option(body));
         let wrong = field.unwrap_or_else(|| error.to_string());
         let message = format!("the request body is invalid: {wrong}");
         Error::new(Code::BadRequest, message)
@@ -274,7 +275,7 @@ fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
 }
 
 /// Runs work on a blocking thread: rendering and tokenizing a long prompt would delay other requests.
-async fn off_the_reactor<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {

@@ -1,16 +1,16 @@
 //! Where conversations are kept, and the key of their states.
 
 use crate::{
-    Args, internal,
-    llama::{Model, Pooling, files},
-    saved_contexts::{Purpose, SavedContexts},
-    swap::{Swap, Swapping},
+    Args, internal_error,
+    llama::{Model, Pooling, model_files},
+    saved_contexts::{SavedContexts, StatePurpose},
+    swap::{ConversationSwap, Swapping},
 };
 use std::{path::PathBuf, sync::Arc};
 use tierbar_contexts::{Contexts, Key, Swapped, fingerprint, hash};
 use tierbar_core::{Error, ModelId, run::Approximation};
 
-pub(crate) fn saved(
+pub(crate) fn open_saved_contexts(
     args: &Args,
     model: &Model,
     template: Option<&str>,
@@ -19,15 +19,15 @@ pub(crate) fn saved(
     let Some(folder) = &args.contexts else {
         return Ok(None);
     };
-    let key = key(args, model, template)?;
+    let key = state_key(args, model, template)?;
     let contexts = Contexts::new(folder.clone());
     let id = ModelId(id.to_owned());
-    let saved = SavedContexts::new(contexts, key, id, model.forgets(), Purpose::Named);
+    let saved = SavedContexts::new(contexts, key, id, model.forgets(), StatePurpose::Named);
     Ok(Some(Arc::new(saved)))
 }
 
 /// An embedding model keeps nothing between texts.
-pub(crate) fn swapping(
+pub(crate) fn open_swap(
     args: &Args,
     model: &Model,
     template: Option<&str>,
@@ -38,16 +38,16 @@ pub(crate) fn swapping(
         return Ok(None);
     };
     let folder = Swapped::new(folder.clone(), u64::from(mib) << 20);
-    let key = key(args, model, template)?;
+    let key = state_key(args, model, template)?;
     let id = ModelId(id.to_owned());
-    let swap = Swap::new(folder, key, id, model.forgets(), &args.socket);
+    let swap = ConversationSwap::new(folder, key, id, model.forgets(), &args.socket);
     Ok(Some(Arc::new(swap)))
 }
 
 /// Returns the key of the model's states.
-fn key(args: &Args, model: &Model, template: Option<&str>) -> Result<Key, Error> {
-    let fingerprint = fingerprint(files(&args.model).iter().map(PathBuf::as_path))
-        .map_err(|error| internal("the model could not be read again", &error))?;
+fn state_key(args: &Args, model: &Model, template: Option<&str>) -> Result<Key, Error> {
+    let fingerprint = fingerprint(model_files(&args.model).iter().map(PathBuf::as_path))
+        .map_err(|error| internal_error("the model could not be read again", &error))?;
     Ok(Key {
         model: fingerprint,
         template: hash(template.unwrap_or(&model.chat_template())),

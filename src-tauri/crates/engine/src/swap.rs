@@ -4,7 +4,7 @@
 use crate::{
     exit,
     llama::Token,
-    saved_contexts::{Purpose, SavedContexts},
+    saved_contexts::{SavedContexts, StatePurpose},
     saved_state::SavedState,
 };
 use std::{
@@ -23,7 +23,7 @@ use tierbar_core::{Error, ModelId};
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
-pub(crate) struct Swap {
+pub(crate) struct ConversationSwap {
     folder: Swapped,
     states: SavedContexts,
     key: Key,
@@ -33,7 +33,7 @@ pub(crate) struct Swap {
     socket: PathBuf,
 }
 
-impl Swap {
+impl ConversationSwap {
     pub(crate) fn new(
         folder: Swapped,
         key: Key,
@@ -44,7 +44,13 @@ impl Swap {
         folder.tidy();
         let contexts = folder.contexts().clone();
         Self {
-            states: SavedContexts::new(contexts, key.clone(), model, whole_only, Purpose::Swap),
+            states: SavedContexts::new(
+                contexts,
+                key.clone(),
+                model,
+                whole_only,
+                StatePurpose::Swap,
+            ),
             folder,
             key,
             whole_only,
@@ -113,4 +119,4 @@ impl Swap {
     }
 }
 
-pub(crate) type Swapping = Option<Arc<Swap>>;
+pub(crate) type Swapping = Option<Arc<ConversationSwap>>;

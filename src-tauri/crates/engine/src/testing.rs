@@ -16,7 +16,7 @@ pub(crate) fn load() -> Model {
     static BACKEND: OnceLock<Backend> = OnceLock::new();
     BACKEND.get_or_init(|| Backend::init().unwrap());
     let folder = std::env::var_os("TIERBAR_TEST_MODELS")
-        .map_or_else(|| cache().join("models"), PathBuf::from);
+        .map_or_else(|| cache_folder().join("models"), PathBuf::from);
     let path = folder.join("SmolLM2-135M-Instruct.Q4_1.gguf");
     let weights = Weights {
         gpu_layers: Some(0),
@@ -28,6 +28,6 @@ pub(crate) fn load() -> Model {
         .unwrap_or_else(|error| panic!("{error:?}: run `make setup`"))
 }
 
-pub(crate) fn cache() -> PathBuf {
+pub(crate) fn cache_folder() -> PathBuf {
     PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/tierbar")
 }

@@ -12,7 +12,7 @@ pub(crate) struct TextStream {
 
 /// What a piece released.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Released {
+pub(crate) struct ReleasedText {
     pub(crate) text: String,
     /// The stop string that was completed; nothing follows.
     pub(crate) stopped: Option<String>,
@@ -27,9 +27,9 @@ impl TextStream {
     }
 
     /// Takes the bytes of a token that no stop string may end with, nor begin in.
-    pub(crate) fn push_past_stops(&mut self, bytes: &[u8]) -> Released {
+    pub(crate) fn push_past_stops(&mut self, bytes: &[u8]) -> ReleasedText {
         self.hold(bytes);
-        Released {
+        ReleasedText {
             text: std::mem::take(&mut self.held),
             stopped: None,
         }
@@ -44,7 +44,7 @@ impl TextStream {
     }
 
     /// Takes a token's bytes.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Released {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> ReleasedText {
         self.hold(bytes);
         if let Some((at, stop)) = self
             .stops
@@ -54,7 +54,7 @@ impl TextStream {
         {
             let stopped = Some(stop.clone());
             self.held.truncate(at);
-            return Released {
+            return ReleasedText {
                 text: std::mem::take(&mut self.held),
                 stopped,
             };
@@ -66,7 +66,7 @@ impl TextStream {
             .max()
             .unwrap_or(0);
         let rest = self.held.split_off(self.held.len() - keep);
-        Released {
+        ReleasedText {
             text: std::mem::replace(&mut self.held, rest),
             stopped: None,
         }

@@ -18,7 +18,7 @@ use tierbar_core::{Code, Error};
 const DEADLINE: Duration = Duration::from_secs(300);
 
 /// The trial itself, in the process that [`try_projector`] starts.
-pub(crate) fn run(args: &Args, projector: &Path) -> ExitCode {
+pub(crate) fn run_trial(args: &Args, projector: &Path) -> ExitCode {
     let tried = || -> Result<(), Error> {
         let _backend = Backend::init().map_err(|error| Error::new(Code::Internal, error))?;
         let weights = Weights {

@@ -5,9 +5,9 @@ use tokio::sync::oneshot;
 
 /// The pending requests, until the engine thread takes them.
 #[derive(Debug, Default)]
-pub(crate) struct Trims(Mutex<Vec<oneshot::Sender<u64>>>);
+pub(crate) struct TrimRequests(Mutex<Vec<oneshot::Sender<u64>>>);
 
-impl Trims {
+impl TrimRequests {
     /// Requests a trim. The receiver gets the number of bytes freed.
     pub(crate) fn request(&self) -> oneshot::Receiver<u64> {
         let (reply, wait) = oneshot::channel();

@@ -11,12 +11,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
-    line: Mutex<Line>,
+    line: Mutex<TurnQueue>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct TurnQueue {
     /// The first has the turn.
     tickets: VecDeque<u64>,
     given: u64,
@@ -61,11 +61,11 @@ impl Turns {
 
     fn wait(&self) {
         let (ticket, line) = self.join_line();
-        let others = |line: &mut Line| line.tickets.front() != Some(&ticket);
+        let others = |line: &mut TurnQueue| line.tickets.front() != Some(&ticket);
         let _line = self.changed.wait_while(line, others);
     }
 
-    fn join_line(&self) -> (u64, MutexGuard<'_, Line>) {
+    fn join_line(&self) -> (u64, MutexGuard<'_, TurnQueue>) {
         let mut line = self.line();
         let ticket = line.given;
         line.given += 1;
@@ -78,7 +78,7 @@ impl Turns {
         self.changed.notify_all();
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn line(&self) -> MutexGuard<'_, TurnQueue> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

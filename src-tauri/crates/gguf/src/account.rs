@@ -2,17 +2,21 @@
 
 use crate::{
     fault::{Fault, invalid},
-    header::{Header, MAX_LAYERS, Tensor, Value},
-    keys::Keys,
+    header::{Header, HeaderValue, MAX_LAYERS, Tensor},
+    keys::HeaderKeys,
     kv, limits, quant, vocabulary,
 };
 use std::collections::BTreeMap;
 use tierbar_core::{ModelAccount, ModelKind, sampling::Sampling};
 
 /// The header is one file's, or that of all parts joined, with the bytes of as many files.
-pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAccount, Fault> {
-    let keys = Keys::new(&header.pairs)?;
-    loadable(&keys)?;
+pub(crate) fn account_model(
+    header: &Header,
+    file_bytes: u64,
+    parts: u16,
+) -> Result<ModelAccount, Fault> {
+    let keys = HeaderKeys::new(&header.pairs)?;
+    check_loadable(&keys)?;
     // The first part of a split model may have none.
     if header.tensors.is_empty() && parts == 1 {
         return invalid("it has no tensors");
@@ -27,13 +31,13 @@ pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAc
         return invalid("it has only layers that predict further tokens");
     }
     limits::check(&keys, layers_all)?;
-    limits::tensors(&keys, header)?;
+    limits::check_tensors(&keys, header)?;
     header.vocabulary.check(&keys)?;
     let bytes = |class| {
         let of_class = header
             .tensors
             .iter()
-            .filter(|tensor| Class::of(tensor) == class);
+            .filter(|tensor| WeightClass::of(tensor) == class);
         of_class.fold(0u64, |sum, tensor| sum.saturating_add(tensor.bytes))
     };
     let most = |key| {
@@ -45,15 +49,15 @@ pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAc
     let layers_read = paged_layers(header, has_experts);
     Ok(ModelAccount {
         architecture: keys.architecture.to_owned(),
-        kind: kind(&keys, header, parts)?,
+        kind: model_kind(&keys, header, parts)?,
         name: keys.name(),
-        quant: quant::name(&keys, header).to_owned(),
+        quant: quant::quant_name(&keys, header).to_owned(),
         file_bytes,
         parts: parts.into(),
-        dense_bytes: bytes(Class::Dense),
-        embedding_bytes: bytes(Class::Embedding),
-        per_layer_embedding_bytes: bytes(Class::PerLayerEmbedding),
-        expert_bytes: bytes(Class::Expert),
+        dense_bytes: bytes(WeightClass::Dense),
+        embedding_bytes: bytes(WeightClass::Embedding),
+        per_layer_embedding_bytes: bytes(WeightClass::PerLayerEmbedding),
+        expert_bytes: bytes(WeightClass::Expert),
         feed_forward_bytes: if has_experts {
             0
         } else {
@@ -71,28 +75,28 @@ pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAc
         experts: keys.number("expert_count")?.unwrap_or(0),
         experts_used: most("expert_used_count")?.unwrap_or(0),
         embedding: keys.required("embedding_length")?,
-        vocabulary: vocabulary(&keys)?,
+        vocabulary: vocabulary_size(&keys)?,
         context_train: keys.required("context_length")?,
-        kv: kv::account(&keys, layers_all, layers)?,
-        chat_template: matches!(keys.get("tokenizer.chat_template"), Some(Value::Template(template)) if !template.empty),
+        kv: kv::account_kv(&keys, layers_all, layers)?,
+        chat_template: matches!(keys.get("tokenizer.chat_template"), Some(HeaderValue::Template(template)) if !template.empty),
         thinking: keys.templates().any(|template| template.thinking),
         tools: keys.templates().any(|template| template.tools),
-        sampling: sampling(&keys),
+        sampling: recommended_sampling(&keys),
     })
 }
 
 /// llama.cpp's `general.sampling.*`, without values that are out of range.
-fn sampling(keys: &Keys<'_>) -> Sampling {
+fn recommended_sampling(keys: &HeaderKeys<'_>) -> Sampling {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the file has 32-bit numbers"
     )]
     let float = |key: &str| match keys.get(&format!("general.sampling.{key}")) {
-        Some(Value::Float(number)) => Some(*number as f32),
+        Some(HeaderValue::Float(number)) => Some(*number as f32),
         _ => None,
     };
     let top_k = match keys.get("general.sampling.top_k") {
-        Some(Value::Integer(number)) => i32::try_from(*number).ok(),
+        Some(HeaderValue::Integer(number)) => i32::try_from(*number).ok(),
         _ => None,
     };
     let sampling = Sampling {
@@ -112,14 +116,14 @@ fn sampling(keys: &Keys<'_>) -> Sampling {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum WeightClass {
     Dense,
     Embedding,
     PerLayerEmbedding,
     Expert,
 }
 
-impl Class {
+impl WeightClass {
     fn of(tensor: &Tensor) -> Self {
         match tensor.name.as_str() {
             "token_embd.weight" => Self::Embedding,
@@ -165,12 +169,12 @@ fn paged_layers(header: &Header, has_experts: bool) -> BTreeMap<&str, u64> {
 
 /// As the worker runs it: a model that names a pooling, or whose tokens see later ones, gives vectors, or scores if llama.cpp's
 /// `LLAMA_POOLING_TYPE_RANK` is named.
-fn kind(keys: &Keys, header: &Header, parts: u16) -> Result<ModelKind, Fault> {
+fn model_kind(keys: &HeaderKeys, header: &Header, parts: u16) -> Result<ModelKind, Fault> {
     const NONE: u32 = 0;
     const RANK: u32 = 4;
     let architecture = keys.architecture;
     let encodes = architecture.contains("bert") || architecture.ends_with("-embedding");
-    let causal = keys.own("attention.causal") != Some(&Value::Bool(false));
+    let causal = keys.own("attention.causal") != Some(&HeaderValue::Bool(false));
     Ok(match keys.number("pooling_type")? {
         Some(RANK) => {
             // Without one, llama.cpp would take a part of an embedding for the score.
@@ -186,14 +190,14 @@ fn kind(keys: &Keys, header: &Header, parts: u16) -> Result<ModelKind, Fault> {
 }
 
 /// llama.cpp uses the input embeddings where a model has no output layer. Encoders have neither.
-fn tied_output(keys: &Keys, header: &Header) -> bool {
-    let encoder = keys.own("attention.causal") == Some(&Value::Bool(false));
+fn tied_output(keys: &HeaderKeys, header: &Header) -> bool {
+    let encoder = keys.own("attention.causal") == Some(&HeaderValue::Bool(false));
     let has = |name| header.tensors.iter().any(|tensor| tensor.name == name);
     !encoder && has("token_embd.weight") && !has("output.weight")
 }
 
 /// Refuses GGUF files that are no whole model.
-fn loadable(keys: &Keys) -> Result<(), Fault> {
+fn check_loadable(keys: &HeaderKeys) -> Result<(), Fault> {
     let unsupported = |why: String, hint: &str| Err(Fault::Unsupported(why, hint.to_owned()));
     if keys.architecture == "clip" {
         return unsupported(
@@ -210,9 +214,9 @@ fn loadable(keys: &Keys) -> Result<(), Fault> {
     }
 }
 
-fn vocabulary(keys: &Keys) -> Result<u32, Fault> {
+fn vocabulary_size(keys: &HeaderKeys) -> Result<u32, Fault> {
     match keys.get(vocabulary::TOKENS) {
-        Some(Value::Array(list)) => u32::try_from(list.length)
+        Some(HeaderValue::Array(list)) => u32::try_from(list.length)
             .or_else(|_| invalid(format!("it claims a vocabulary of {} tokens", list.length))),
         _ => Ok(0),
     }

@@ -3,7 +3,7 @@
 use crate::{
     fault::{Fault, invalid},
     header::Header,
-    keys::Keys,
+    keys::HeaderKeys,
 };
 
 /// Rows of an image, at most, for encoders that make the more of them the larger it is: a photograph of a phone would take
@@ -15,46 +15,46 @@ const FEWEST_ROWS: u32 = 70;
 
 /// What llama.cpp has graphs for that the estimate below was made after (`clip_get_graph_builder` in `tools/mtmd/clip.cpp`), by
 /// its names.
-const KINDS: [(&str, Input); 35] = [
-    ("adapter", Input::Image),
-    ("cogvlm", Input::Image),
-    ("dots_ocr", Input::Bounded),
-    ("gemma3", Input::Image),
-    ("gemma4a", Input::Sound(750)),
-    ("gemma4ua", Input::Frames),
-    ("gemma4uv", grows(1120, 3)),
-    ("gemma4v", grows(1120, 3)),
-    ("glm4v", grows(4096, 2)),
-    ("glm5v", Input::Bounded),
-    ("glma", Input::Sound(WHISPER)),
-    ("hunyuanvl", grows(16_384, 2)),
-    ("idefics3", Input::Image),
-    ("internvl", Input::Image),
-    ("janus_pro", Input::Image),
-    ("kimivl", grows(1024, 1)),
-    ("ldp", Input::Image),
-    ("ldpv2", Input::Image),
-    ("lfm2", Input::Tile(1088)),
-    ("lightonocr", Input::Image),
-    ("ling3vl", grows(4096, 2)),
-    ("llama4", Input::Image),
-    ("meralion", Input::Sound(WHISPER)),
-    ("mlp", Input::Image),
-    ("musicflamingo", Input::Sound(WHISPER)),
-    ("paddleocr", Input::Bounded),
-    ("phi4", Input::Bounded),
-    ("pixtral", grows(1024, 1)),
-    ("qwen2.5vl_merger", grows(4096, 2)),
-    ("qwen2a", Input::Sound(WHISPER)),
-    ("qwen2vl_merger", grows(4096, 2)),
-    ("qwen3vl_merger", grows(4096, 2)),
-    ("resampler", Input::Image),
-    ("ultravox", Input::Sound(WHISPER)),
-    ("voxtral", Input::Sound(WHISPER)),
+const KINDS: [(&str, EncoderInput); 35] = [
+    ("adapter", EncoderInput::Image),
+    ("cogvlm", EncoderInput::Image),
+    ("dots_ocr", EncoderInput::Bounded),
+    ("gemma3", EncoderInput::Image),
+    ("gemma4a", EncoderInput::Sound(750)),
+    ("gemma4ua", EncoderInput::Frames),
+    ("gemma4uv", growing_input(1120, 3)),
+    ("gemma4v", growing_input(1120, 3)),
+    ("glm4v", growing_input(4096, 2)),
+    ("glm5v", EncoderInput::Bounded),
+    ("glma", EncoderInput::Sound(WHISPER)),
+    ("hunyuanvl", growing_input(16_384, 2)),
+    ("idefics3", EncoderInput::Image),
+    ("internvl", EncoderInput::Image),
+    ("janus_pro", EncoderInput::Image),
+    ("kimivl", growing_input(1024, 1)),
+    ("ldp", EncoderInput::Image),
+    ("ldpv2", EncoderInput::Image),
+    ("lfm2", EncoderInput::Tile(1088)),
+    ("lightonocr", EncoderInput::Image),
+    ("ling3vl", growing_input(4096, 2)),
+    ("llama4", EncoderInput::Image),
+    ("meralion", EncoderInput::Sound(WHISPER)),
+    ("mlp", EncoderInput::Image),
+    ("musicflamingo", EncoderInput::Sound(WHISPER)),
+    ("paddleocr", EncoderInput::Bounded),
+    ("phi4", EncoderInput::Bounded),
+    ("pixtral", growing_input(1024, 1)),
+    ("qwen2.5vl_merger", growing_input(4096, 2)),
+    ("qwen2a", EncoderInput::Sound(WHISPER)),
+    ("qwen2vl_merger", growing_input(4096, 2)),
+    ("qwen3vl_merger", growing_input(4096, 2)),
+    ("resampler", EncoderInput::Image),
+    ("ultravox", EncoderInput::Sound(WHISPER)),
+    ("voxtral", EncoderInput::Sound(WHISPER)),
 ];
 /// Positions of 30 seconds, which Whisper's encoder takes at a time.
 const WHISPER: u64 = 1500;
-/// Samples of a frame of [`Input::Frames`].
+/// Samples of a frame of [`EncoderInput::Frames`].
 const FRAME: u64 = 640;
 /// The rows of their images see each other, and are evaluated at once (`mtmd_decode_use_non_causal`).
 const WHOLE: [&str; 2] = ["gemma4uv", "gemma4v"];
@@ -70,7 +70,7 @@ const BASE: u64 = 16 << 20;
 
 /// What is encoded at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Input {
+enum EncoderInput {
     /// An image, or a tile of it, of the size in the header.
     Image,
     /// A tile of so many patches, at most.
@@ -90,14 +90,14 @@ enum Input {
     Frames,
 }
 
-impl Input {
+impl EncoderInput {
     fn is_sound(self) -> bool {
         matches!(self, Self::Sound(_) | Self::Frames)
     }
 }
 
-const fn grows(rows: u32, merge: u32) -> Input {
-    Input::Growing { rows, merge }
+const fn growing_input(rows: u32, merge: u32) -> EncoderInput {
+    EncoderInput::Growing { rows, merge }
 }
 
 /// The shape of an encoder, from its header.
@@ -131,7 +131,7 @@ pub struct Encoder {
 
 impl Encoder {
     /// `side`: `vision` or `audio`.
-    pub(crate) fn of(header: &Header, keys: &Keys, side: &str) -> Result<Self, Fault> {
+    pub(crate) fn of(header: &Header, keys: &HeaderKeys, side: &str) -> Result<Self, Fault> {
         let number = |key: &str| Ok(keys.number(&format!("{side}.{key}"))?.unwrap_or(0));
         // In this order: llama.cpp uses the first one.
         let kind = ["projector_type".into(), format!("{side}.projector_type")];
@@ -143,7 +143,7 @@ impl Encoder {
             (kind, _) => kind.unwrap_or_default(),
         };
         let pixels = number("image_max_pixels")?;
-        let known = input(kind).filter(|input| input.is_sound() == (side == "audio"));
+        let known = input_of_projector(kind).filter(|input| input.is_sound() == (side == "audio"));
         match known {
             None => {
                 return Err(Fault::Unsupported(
@@ -151,7 +151,7 @@ impl Encoder {
                     "choose a model with another projector, or send only text".to_owned(),
                 ));
             }
-            Some(Input::Bounded) if pixels == 0 => {
+            Some(EncoderInput::Bounded) if pixels == 0 => {
                 return invalid("it does not give the largest image size");
             }
             Some(_) => {}
@@ -198,7 +198,7 @@ impl Encoder {
     /// Rows of an image, at most, where it is for us to say: an image may take a quarter of the context.
     #[must_use]
     pub fn most_rows(&self, context: u32, batch: u32) -> Option<u32> {
-        let Some(Input::Growing { rows, .. }) = self.input() else {
+        let Some(EncoderInput::Growing { rows, .. }) = self.input() else {
             return None;
         };
         let whole = WHOLE.contains(&self.kind.as_str());
@@ -218,7 +218,7 @@ impl Encoder {
         let [width, inner, heads, patch] = [self.width, self.inner, self.heads, self.patch]
             .map(|size| u64::from(size.min(LARGEST)));
         let positions = self.positions(context, batch);
-        if self.input() == Some(Input::Frames) {
+        if self.input() == Some(EncoderInput::Frames) {
             // The frames, in both orders and normalised, and what they become.
             let each = 12 * FRAME + 8 * u64::from(self.projection.min(LARGEST));
             return BASE.saturating_add(each.saturating_mul(positions));
@@ -265,9 +265,9 @@ impl Encoder {
     fn positions(&self, context: u32, batch: u32) -> u64 {
         let patch = u64::from(self.patch.clamp(1, LARGEST));
         match (self.input(), self.most_rows(context, batch)) {
-            (Some(Input::Sound(positions) | Input::Tile(positions)), _) => positions,
-            (Some(Input::Frames), _) => context.into(),
-            (Some(Input::Growing { merge, .. }), Some(rows)) => {
+            (Some(EncoderInput::Sound(positions) | EncoderInput::Tile(positions)), _) => positions,
+            (Some(EncoderInput::Frames), _) => context.into(),
+            (Some(EncoderInput::Growing { merge, .. }), Some(rows)) => {
                 let merge = u64::from(self.merge.unwrap_or(merge).min(LARGEST));
                 // Sides are rounded to whole rows.
                 u64::from(rows + rows / 16) * merge * merge
@@ -280,16 +280,16 @@ impl Encoder {
         }
     }
 
-    fn input(&self) -> Option<Input> {
+    fn input(&self) -> Option<EncoderInput> {
         // The limit in its header takes precedence over the requested one.
         if self.kind == "hunyuanvl" && self.pixels > 0 {
-            return Some(Input::Bounded);
+            return Some(EncoderInput::Bounded);
         }
-        input(&self.kind)
+        input_of_projector(&self.kind)
     }
 }
 
-fn input(kind: &str) -> Option<Input> {
+fn input_of_projector(kind: &str) -> Option<EncoderInput> {
     let found = KINDS.iter().find(|(known, _)| *known == kind);
     found.map(|(_, input)| *input)
 }

@@ -3,7 +3,7 @@
 use crate::{
     fault::{Fault, invalid},
     ggml::{self, TensorType},
-    source::Source,
+    source::HeaderReader,
     template::{self, Template},
     vocabulary::{self, Vocabulary},
 };
@@ -34,14 +34,14 @@ const TENSOR_BYTES: u64 = 8 + 4 + 4 + 8;
 
 #[derive(Debug)]
 pub(crate) struct Header {
-    pub(crate) pairs: HashMap<String, Value>,
+    pub(crate) pairs: HashMap<String, HeaderValue>,
     pub(crate) vocabulary: Vocabulary,
     pub(crate) tensors: Vec<Tensor>,
 }
 
 /// A value, as far as an account can need it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum HeaderValue {
     Integer(i128),
     Bool(bool),
     /// A text of at most [`KEPT_TEXT_BYTES`].
@@ -77,10 +77,10 @@ pub(crate) struct Tensor {
 }
 
 /// Fails, besides, if the file ends before its last tensor.
-pub(crate) fn read<R: BufRead>(source: &mut Source<R>) -> Result<Header, Fault> {
-    preamble(source)?;
-    let tensor_count = count(source, MAX_TENSORS, "tensors")?;
-    let pair_count = count(source, MAX_PAIRS, "key-value pairs")?;
+pub(crate) fn read_header<R: BufRead>(source: &mut HeaderReader<R>) -> Result<Header, Fault> {
+    read_preamble(source)?;
+    let tensor_count = read_count(source, MAX_TENSORS, "tensors")?;
+    let pair_count = read_count(source, MAX_PAIRS, "key-value pairs")?;
     source.expect(pair_count * PAIR_BYTES + tensor_count * TENSOR_BYTES)?;
 
     let (mut pairs, mut lists) = (HashMap::new(), 0);
@@ -90,8 +90,9 @@ pub(crate) fn read<R: BufRead>(source: &mut Source<R>) -> Result<Header, Fault> 
         if key.is_empty() {
             return invalid("a key in its header is empty");
         }
-        let value = value(source, &key, &mut vocabulary)?;
-        lists += usize::from(matches!(&value, Value::Array(array) if array.elements.is_some()));
+        let value = read_value(source, &key, &mut vocabulary)?;
+        lists +=
+            usize::from(matches!(&value, HeaderValue::Array(array) if array.elements.is_some()));
         if lists > MAX_KEPT_LISTS {
             return invalid(format!(
                 "its header has more than {MAX_KEPT_LISTS} lists of numbers"
@@ -104,10 +105,10 @@ pub(crate) fn read<R: BufRead>(source: &mut Source<R>) -> Result<Header, Fault> 
     let alignment = alignment(&pairs)?;
     let mut tensors = Vec::new();
     for _ in 0..tensor_count {
-        tensors.push(tensor(source)?);
+        tensors.push(read_tensor(source)?);
     }
-    let start = padded(source.position(), alignment)?;
-    let end = place(&tensors, start, alignment)?;
+    let start = pad(source.position(), alignment)?;
+    let end = place_tensors(&tensors, start, alignment)?;
     for tensor in &mut tensors {
         tensor.offset = tensor.offset.saturating_add(start);
     }
@@ -121,7 +122,7 @@ pub(crate) fn read<R: BufRead>(source: &mut Source<R>) -> Result<Header, Fault> 
     }
 }
 
-fn preamble<R: BufRead>(source: &mut Source<R>) -> Result<(), Fault> {
+fn read_preamble<R: BufRead>(source: &mut HeaderReader<R>) -> Result<(), Fault> {
     if source.total() == 0 {
         return invalid("it is empty");
     }
@@ -153,7 +154,11 @@ fn preamble<R: BufRead>(source: &mut Source<R>) -> Result<(), Fault> {
     }
 }
 
-fn count<R: BufRead>(source: &mut Source<R>, most: u64, what: &str) -> Result<u64, Fault> {
+fn read_count<R: BufRead>(
+    source: &mut HeaderReader<R>,
+    most: u64,
+    what: &str,
+) -> Result<u64, Fault> {
     let count = source.u64()?;
     if count > most {
         return invalid(format!(
@@ -180,13 +185,13 @@ pub(crate) mod kind {
     pub(crate) const F64: u32 = 12;
 }
 
-fn value<R: BufRead>(
-    source: &mut Source<R>,
+fn read_value<R: BufRead>(
+    source: &mut HeaderReader<R>,
     key: &str,
     vocabulary: &mut Vocabulary,
-) -> Result<Value, Fault> {
+) -> Result<HeaderValue, Fault> {
     match source.u32()? {
-        kind::ARRAY => array(source, key, vocabulary).map(Value::Array),
+        kind::ARRAY => array(source, key, vocabulary).map(HeaderValue::Array),
         kind::STRING => {
             let length = source.string_length()?;
             if template::is_key(key) {
@@ -197,32 +202,39 @@ fn value<R: BufRead>(
                     ));
                 }
                 let text = source.bytes(length)?;
-                return template::search(&String::from_utf8_lossy(&text)).map(Value::Template);
+                return template::search_template(&String::from_utf8_lossy(&text))
+                    .map(HeaderValue::Template);
             }
             if length > KEPT_TEXT_BYTES {
                 source.skip(length)?;
-                return Ok(Value::LongText);
+                return Ok(HeaderValue::LongText);
             }
             let text = source.bytes(length)?;
-            Ok(Value::Text(String::from_utf8_lossy(&text).into_owned()))
+            Ok(HeaderValue::Text(
+                String::from_utf8_lossy(&text).into_owned(),
+            ))
         }
-        scalar => one(source, scalar, key),
+        scalar => read_scalar(source, scalar, key),
     }
 }
 
-fn one<R: BufRead>(source: &mut Source<R>, kind: u32, key: &str) -> Result<Value, Fault> {
+fn read_scalar<R: BufRead>(
+    source: &mut HeaderReader<R>,
+    kind: u32,
+    key: &str,
+) -> Result<HeaderValue, Fault> {
     Ok(match kind {
-        kind::U8 => Value::Integer(source.array().map(u8::from_le_bytes)?.into()),
-        kind::I8 => Value::Integer(source.array().map(i8::from_le_bytes)?.into()),
-        kind::U16 => Value::Integer(source.array().map(u16::from_le_bytes)?.into()),
-        kind::I16 => Value::Integer(source.array().map(i16::from_le_bytes)?.into()),
-        kind::U32 => Value::Integer(source.u32()?.into()),
-        kind::I32 => Value::Integer(source.array().map(i32::from_le_bytes)?.into()),
-        kind::U64 => Value::Integer(source.u64()?.into()),
-        kind::I64 => Value::Integer(source.array().map(i64::from_le_bytes)?.into()),
-        kind::BOOL => Value::Bool(source.array::<1>()? != [0]),
-        kind::F32 => Value::Float(source.array().map(f32::from_le_bytes)?.into()),
-        kind::F64 => Value::Float(source.array().map(f64::from_le_bytes)?),
+        kind::U8 => HeaderValue::Integer(source.array().map(u8::from_le_bytes)?.into()),
+        kind::I8 => HeaderValue::Integer(source.array().map(i8::from_le_bytes)?.into()),
+        kind::U16 => HeaderValue::Integer(source.array().map(u16::from_le_bytes)?.into()),
+        kind::I16 => HeaderValue::Integer(source.array().map(i16::from_le_bytes)?.into()),
+        kind::U32 => HeaderValue::Integer(source.u32()?.into()),
+        kind::I32 => HeaderValue::Integer(source.array().map(i32::from_le_bytes)?.into()),
+        kind::U64 => HeaderValue::Integer(source.u64()?.into()),
+        kind::I64 => HeaderValue::Integer(source.array().map(i64::from_le_bytes)?.into()),
+        kind::BOOL => HeaderValue::Bool(source.array::<1>()? != [0]),
+        kind::F32 => HeaderValue::Float(source.array().map(f32::from_le_bytes)?.into()),
+        kind::F64 => HeaderValue::Float(source.array().map(f64::from_le_bytes)?),
         other => {
             return invalid(format!(
                 "the key {key} in its header has a value of an unknown type ({other})"
@@ -232,7 +244,7 @@ fn one<R: BufRead>(source: &mut Source<R>, kind: u32, key: &str) -> Result<Value
 }
 
 fn array<R: BufRead>(
-    source: &mut Source<R>,
+    source: &mut HeaderReader<R>,
     key: &str,
     vocabulary: &mut Vocabulary,
 ) -> Result<Array, Fault> {
@@ -271,9 +283,9 @@ fn array<R: BufRead>(
         _ => {
             let mut elements = Vec::new();
             for _ in 0..length {
-                elements.push(match one(source, element, key)? {
-                    Value::Bool(set) => set.into(),
-                    Value::Integer(integer) => integer,
+                elements.push(match read_scalar(source, element, key)? {
+                    HeaderValue::Bool(set) => set.into(),
+                    HeaderValue::Integer(integer) => integer,
                     _ => {
                         return invalid(format!(
                             "the key {key} in its header is not a list of numbers"
@@ -287,12 +299,12 @@ fn array<R: BufRead>(
     Ok(array(None))
 }
 
-fn alignment(pairs: &HashMap<String, Value>) -> Result<u64, Fault> {
+fn alignment(pairs: &HashMap<String, HeaderValue>) -> Result<u64, Fault> {
     let Some(value) = pairs.get("general.alignment") else {
         return Ok(DEFAULT_ALIGNMENT);
     };
     match value {
-        Value::Integer(alignment) => u32::try_from(*alignment)
+        HeaderValue::Integer(alignment) => u32::try_from(*alignment)
             .ok()
             .filter(|alignment| alignment.is_power_of_two()),
         _ => None,
@@ -303,7 +315,7 @@ fn alignment(pairs: &HashMap<String, Value>) -> Result<u64, Fault> {
     )
 }
 
-fn tensor<R: BufRead>(source: &mut Source<R>) -> Result<Tensor, Fault> {
+fn read_tensor<R: BufRead>(source: &mut HeaderReader<R>) -> Result<Tensor, Fault> {
     let name = source.name(MAX_TENSOR_NAME_BYTES, "tensor's name")?;
     let dimensions = source.u32()?;
     if dimensions > MAX_DIMENSIONS {
@@ -351,7 +363,7 @@ fn tensor<R: BufRead>(source: &mut Source<R>) -> Result<Tensor, Fault> {
 }
 
 /// Checks that the tensors are contiguous, as llama.cpp requires, and returns the end of the last one.
-fn place(tensors: &[Tensor], start: u64, alignment: u64) -> Result<u64, Fault> {
+fn place_tensors(tensors: &[Tensor], start: u64, alignment: u64) -> Result<u64, Fault> {
     let too_large = || Fault::Invalid("its tensors are larger than any file".to_owned());
     let mut names = HashSet::new();
     let (mut next, mut end) = (0u64, start);
@@ -367,12 +379,12 @@ fn place(tensors: &[Tensor], start: u64, alignment: u64) -> Result<u64, Fault> {
         }
         let tensor_end = next.checked_add(tensor.bytes).ok_or_else(too_large)?;
         end = start.checked_add(tensor_end).ok_or_else(too_large)?;
-        next = padded(tensor_end, alignment)?;
+        next = pad(tensor_end, alignment)?;
     }
     Ok(end)
 }
 
-fn padded(position: u64, alignment: u64) -> Result<u64, Fault> {
+fn pad(position: u64, alignment: u64) -> Result<u64, Fault> {
     match position.checked_next_multiple_of(alignment) {
         Some(padded) => Ok(padded),
         None => invalid("its tensors are larger than any file"),

@@ -2,21 +2,21 @@
 
 use crate::{
     fault::{Fault, invalid},
-    header::{Array, Value},
+    header::{Array, HeaderValue},
     template::{self, Template},
 };
 use std::collections::HashMap;
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Keys<'a> {
-    pairs: &'a HashMap<String, Value>,
+pub(crate) struct HeaderKeys<'a> {
+    pairs: &'a HashMap<String, HeaderValue>,
     pub(crate) architecture: &'a str,
 }
 
-impl<'a> Keys<'a> {
-    pub(crate) fn new(pairs: &'a HashMap<String, Value>) -> Result<Self, Fault> {
+impl<'a> HeaderKeys<'a> {
+    pub(crate) fn new(pairs: &'a HashMap<String, HeaderValue>) -> Result<Self, Fault> {
         match pairs.get("general.architecture") {
-            Some(Value::Text(architecture)) if !architecture.is_empty() => Ok(Self {
+            Some(HeaderValue::Text(architecture)) if !architecture.is_empty() => Ok(Self {
                 pairs,
                 architecture,
             }),
@@ -25,13 +25,13 @@ impl<'a> Keys<'a> {
     }
 
     /// By the full name of the key.
-    pub(crate) fn get(&self, key: &str) -> Option<&'a Value> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'a HeaderValue> {
         self.pairs.get(key)
     }
 
     pub(crate) fn text(&self, key: &str) -> Option<&'a str> {
         match self.get(key) {
-            Some(Value::Text(text)) => Some(text),
+            Some(HeaderValue::Text(text)) => Some(text),
             _ => None,
         }
     }
@@ -49,27 +49,27 @@ impl<'a> Keys<'a> {
             .iter()
             .filter(|(key, _)| template::is_key(key))
             .filter_map(|(_, value)| match value {
-                Value::Template(template) => Some(*template),
+                HeaderValue::Template(template) => Some(*template),
                 _ => None,
             })
     }
 
     /// By the name behind the architecture's: `block_count` for `llama.block_count`.
-    pub(crate) fn own(&self, key: &str) -> Option<&'a Value> {
+    pub(crate) fn own(&self, key: &str) -> Option<&'a HeaderValue> {
         self.get(&format!("{}.{key}", self.architecture))
     }
 
     pub(crate) fn number(&self, key: &str) -> Result<Option<u32>, Fault> {
         match self.own(key) {
             None => Ok(None),
-            Some(Value::Integer(number)) => self.in_range(key, *number).map(Some),
+            Some(HeaderValue::Integer(number)) => self.in_range(key, *number).map(Some),
             Some(_) => invalid(format!("its {}.{key} is not a number", self.architecture)),
         }
     }
 
     pub(crate) fn own_text(&self, key: &str) -> Option<&'a str> {
         match self.own(key) {
-            Some(Value::Text(text)) => Some(text),
+            Some(HeaderValue::Text(text)) => Some(text),
             _ => None,
         }
     }
@@ -77,7 +77,7 @@ impl<'a> Keys<'a> {
     /// Returns a floating-point number. llama.cpp does not accept an integer here.
     pub(crate) fn float(&self, key: &str) -> Option<f64> {
         match self.own(key) {
-            Some(Value::Float(number)) => Some(*number),
+            Some(HeaderValue::Float(number)) => Some(*number),
             _ => None,
         }
     }
@@ -91,7 +91,7 @@ impl<'a> Keys<'a> {
 
     /// One number for all layers, or an array with one for each.
     pub(crate) fn per_layer(&self, key: &str, layers: u32) -> Result<Option<Vec<u32>>, Fault> {
-        let Some(Value::Array(Array {
+        let Some(HeaderValue::Array(Array {
             length, elements, ..
         })) = self.own(key)
         else {

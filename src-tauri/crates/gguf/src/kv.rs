@@ -6,12 +6,16 @@
 mod recurrent;
 mod sliding;
 
-use crate::{fault::Fault, keys::Keys};
+use crate::{fault::Fault, keys::HeaderKeys};
 use tierbar_core::model::KvAccount;
 
 /// `layers_all` counts the blocks of the file, of which the last, beyond `layers`, keep nothing unless the engine is asked
 /// to use them for prediction.
-pub(crate) fn account(keys: &Keys, layers_all: u32, layers: u32) -> Result<KvAccount, Fault> {
+pub(crate) fn account_kv(
+    keys: &HeaderKeys,
+    layers_all: u32,
+    layers: u32,
+) -> Result<KvAccount, Fault> {
     if without_cache(keys.architecture) {
         return Ok(KvAccount {
             full_elements_per_token: 0,
@@ -29,7 +33,7 @@ pub(crate) fn account(keys: &Keys, layers_all: u32, layers: u32) -> Result<KvAcc
     let recurrent = recurrent::layers(keys, layers_all, layers, &kv_heads)?;
     let (window, sliding) = sliding::layers(keys, layers, &recurrent)?;
     let head = HeadSize::read(keys, heads[0])?;
-    let owners = owners(keys, layers_all)?.min(layers);
+    let owners = cache_owners(keys, layers_all)?.min(layers);
     // Sparse attention finds its tokens by keys of its own, of one head; some layers may borrow another's.
     let indexer = keys.number("attention.indexer.key_length")?.unwrap_or(0);
 
@@ -85,7 +89,7 @@ struct HeadSize {
 }
 
 impl HeadSize {
-    fn read(keys: &Keys, heads: u32) -> Result<Self, Fault> {
+    fn read(keys: &HeaderKeys, heads: u32) -> Result<Self, Fault> {
         // Without heads, there is no attention.
         if heads == 0 {
             return Ok(Self {
@@ -114,7 +118,7 @@ impl HeadSize {
 }
 
 /// How many of the first layers own a cache; the layers behind them read an owner's.
-fn owners(keys: &Keys, layers_all: u32) -> Result<u32, Fault> {
+fn cache_owners(keys: &HeaderKeys, layers_all: u32) -> Result<u32, Fault> {
     Ok(match keys.architecture {
         "gemma3n" => 20,
         "gemma4" => {

@@ -29,8 +29,8 @@ pub use split::{Split, split_of};
 
 use fault::Fault;
 use header::Header;
-use parts::Part;
-use source::Source;
+use parts::PartHeader;
+use source::HeaderReader;
 use std::{io::BufRead, path::Path};
 use tierbar_core::{Error, ModelAccount};
 
@@ -49,7 +49,7 @@ use tierbar_core::{Error, ModelAccount};
 /// [`Code::Storage`]: tierbar_core::Code::Storage
 pub fn read(path: &Path) -> Result<ModelAccount, Error> {
     let (header, bytes, count) = whole(path)?;
-    account::of(&header, bytes, count)
+    account::account_model(&header, bytes, count)
         .map_err(|fault| fault.into_error(&path.display().to_string()))
 }
 
@@ -84,13 +84,13 @@ pub struct TensorPlace {
 
 /// The header of a model, joined with those of its other parts, the bytes of all files, and their number.
 fn whole(path: &Path) -> Result<(Header, u64, u16), Error> {
-    let (mut header, first_bytes) = open::header(path)?;
+    let (mut header, first_bytes) = open::open_header(path)?;
     let part =
         first_part(&header).map_err(|fault| fault.into_error(&path.display().to_string()))?;
     let (bytes, count) = match part {
         None => (first_bytes, 1),
         Some(part) => (
-            parts::join(path, &mut header, part, first_bytes)?,
+            parts::join_parts(path, &mut header, part, first_bytes)?,
             part.count,
         ),
     };
@@ -111,16 +111,16 @@ pub fn read_from(
     total_bytes: u64,
     name: &str,
 ) -> Result<ModelAccount, Error> {
-    header::read(&mut Source::new(source, total_bytes))
+    header::read_header(&mut HeaderReader::new(source, total_bytes))
         .and_then(|header| {
             let parts = first_part(&header)?.map_or(1, |part| part.count);
-            account::of(&header, total_bytes, parts)
+            account::account_model(&header, total_bytes, parts)
         })
         .map_err(|fault| fault.into_error(name))
 }
 
-fn first_part(header: &Header) -> Result<Option<Part>, Fault> {
-    Part::of(header)?.map(Part::first).transpose()
+fn first_part(header: &Header) -> Result<Option<PartHeader>, Fault> {
+    PartHeader::of(header)?.map(PartHeader::first).transpose()
 }
 
 /// Reads the header of a media projector, such as `mmproj-BF16.gguf`.
@@ -128,8 +128,9 @@ fn first_part(header: &Header) -> Result<Option<Part>, Fault> {
 /// # Errors
 /// As [`read`]; [`Code::ModelUnsupported`](tierbar_core::Code::ModelUnsupported) if it is a model.
 pub fn projector(path: &Path) -> Result<ProjectorAccount, Error> {
-    let (header, bytes) = open::header(path)?;
-    projector::of(&header, bytes).map_err(|fault| fault.into_error(&path.display().to_string()))
+    let (header, bytes) = open::open_header(path)?;
+    projector::account_projector(&header, bytes)
+        .map_err(|fault| fault.into_error(&path.display().to_string()))
 }
 
 /// As [`read_from`], for a media projector.
@@ -141,7 +142,7 @@ pub fn projector_from(
     total_bytes: u64,
     name: &str,
 ) -> Result<ProjectorAccount, Error> {
-    header::read(&mut Source::new(source, total_bytes))
-        .and_then(|header| projector::of(&header, total_bytes))
+    header::read_header(&mut HeaderReader::new(source, total_bytes))
+        .and_then(|header| projector::account_projector(&header, total_bytes))
         .map_err(|fault| fault.into_error(name))
 }

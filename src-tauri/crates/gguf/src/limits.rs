@@ -6,32 +6,32 @@ mod architectures;
 
 use crate::{
     fault::{Fault, invalid},
-    header::{Array, Header, Tensor, Value},
-    keys::Keys,
+    header::{Array, Header, HeaderValue, Tensor},
+    keys::HeaderKeys,
     vocabulary,
 };
 
 /// llama.cpp's `LLAMA_MAX_EXPERTS`.
 const MAX_EXPERTS: u32 = 1024;
 
-pub(crate) fn check(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
+pub(crate) fn check(keys: &HeaderKeys, layers_all: u32) -> Result<(), Fault> {
     for key in ["context_length", "embedding_length"] {
         if keys.required(key)? == 0 {
             return invalid(format!("its {}.{key} is 0", keys.architecture));
         }
     }
-    experts(keys, layers_all)?;
-    heads(keys, layers_all)?;
+    check_experts(keys, layers_all)?;
+    check_heads(keys, layers_all)?;
     architectures::check(keys, layers_all)?;
-    rope(keys)?;
-    epsilons(keys)
+    check_rope(keys)?;
+    check_epsilons(keys)
 }
 
 /// Types of tensors that llama.cpp loads, and then computes with what it has not.
-pub(crate) fn tensors(keys: &Keys, header: &Header) -> Result<(), Fault> {
+pub(crate) fn check_tensors(keys: &HeaderKeys, header: &Header) -> Result<(), Fault> {
     for tensor in &header.tensors {
         let Tensor { name, kind, .. } = tensor;
-        if kind.name != "F32" && added_or_multiplied(name) {
+        if kind.name != "F32" && is_added_or_multiplied(name) {
             return invalid(format!(
                 "its tensor {name} is of type {}, not F32",
                 kind.name
@@ -46,11 +46,11 @@ pub(crate) fn tensors(keys: &Keys, header: &Header) -> Result<(), Fault> {
             ));
         }
     }
-    embeddings(keys, header)
+    check_embeddings(keys, header)
 }
 
 /// Whether it is put to activations element by element, which ggml does in 32-bit floats alone.
-fn added_or_multiplied(name: &str) -> bool {
+fn is_added_or_multiplied(name: &str) -> bool {
     [
         ".bias",
         ".scale",
@@ -65,14 +65,14 @@ fn added_or_multiplied(name: &str) -> bool {
         || name.contains("rope_factors")
 }
 
-fn embeddings(keys: &Keys, header: &Header) -> Result<(), Fault> {
+fn check_embeddings(keys: &HeaderKeys, header: &Header) -> Result<(), Fault> {
     // Draft models have the vocabulary of the model that they serve.
     if matches!(keys.architecture, "eagle3" | "dflash") {
         return Ok(());
     }
     let width = u64::from(keys.required("embedding_length")?);
     let tokens = match keys.get(vocabulary::TOKENS) {
-        Some(Value::Array(list)) => list.length,
+        Some(HeaderValue::Array(list)) => list.length,
         _ => return Ok(()),
     };
     match header
@@ -90,7 +90,7 @@ fn embeddings(keys: &Keys, header: &Header) -> Result<(), Fault> {
     }
 }
 
-fn experts(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
+fn check_experts(keys: &HeaderKeys, layers_all: u32) -> Result<(), Fault> {
     let number = |key| Ok(keys.number(key)?.unwrap_or(0));
     let experts = number("expert_count")?;
     let used = keys
@@ -125,7 +125,7 @@ fn experts(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
 }
 
 /// Heads of queries share heads of keys and values in equal numbers, and no more of a head is turned than it has.
-fn heads(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
+fn check_heads(keys: &HeaderKeys, layers_all: u32) -> Result<(), Fault> {
     let by_layer = |key| keys.per_layer(key, layers_all);
     let Some(heads) = by_layer("attention.head_count")? else {
         return Ok(());
@@ -151,7 +151,7 @@ fn heads(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
     let even = keys.required("embedding_length")?.checked_div(heads[0]);
     if let Some(even) = even {
         let head = keys.number("attention.key_length")?.unwrap_or(even);
-        if let Some(Value::Array(Array {
+        if let Some(HeaderValue::Array(Array {
             elements: Some(sections),
             ..
         })) = keys.own("rope.dimension_sections")
@@ -175,7 +175,7 @@ fn heads(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
     Ok(())
 }
 
-fn rope(keys: &Keys) -> Result<(), Fault> {
+fn check_rope(keys: &HeaderKeys) -> Result<(), Fault> {
     let wrong = |key: &str, why: &str| invalid(format!("its {}.{key} {why}", keys.architecture));
     let known = ["none", "linear", "yarn", "longrope"];
     if keys.own("rope.scaling.type").is_some()
@@ -198,7 +198,7 @@ fn rope(keys: &Keys) -> Result<(), Fault> {
             | "qwen4exp"
     );
     match keys.own("rope.dimension_sections") {
-        Some(Value::Array(Array {
+        Some(HeaderValue::Array(Array {
             elements: Some(sections),
             ..
         })) if sectioned && sections.iter().take(3).all(|&section| section <= 0) => {
@@ -208,7 +208,7 @@ fn rope(keys: &Keys) -> Result<(), Fault> {
     }
 }
 
-fn epsilons(keys: &Keys) -> Result<(), Fault> {
+fn check_epsilons(keys: &HeaderKeys) -> Result<(), Fault> {
     for key in [
         "attention.layer_norm_epsilon",
         "attention.layer_norm_rms_epsilon",

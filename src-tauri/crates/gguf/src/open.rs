@@ -2,7 +2,7 @@
 
 use crate::{
     header::{self, Header},
-    source::Source,
+    source::HeaderReader,
 };
 use std::{fs::File, io::BufReader, path::Path};
 use tierbar_core::{Code, Error};
@@ -11,7 +11,7 @@ use tierbar_core::{Code, Error};
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// The header, and the file's length.
-pub(crate) fn header(path: &Path) -> Result<(Header, u64), Error> {
+pub(crate) fn open_header(path: &Path) -> Result<(Header, u64), Error> {
     let shown = path.display();
     let missing = |error: std::io::Error| {
         Error::new(
@@ -30,7 +30,7 @@ pub(crate) fn header(path: &Path) -> Result<(Header, u64), Error> {
     }
     let bytes = metadata.len();
     let file = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(missing)?);
-    header::read(&mut Source::new(file, bytes))
+    header::read_header(&mut HeaderReader::new(file, bytes))
         .map(|header| (header, bytes))
         .map_err(|fault| fault.into_error(&shown.to_string()))
 }

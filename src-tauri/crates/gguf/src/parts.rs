@@ -5,7 +5,7 @@
 
 use crate::{
     fault::{Fault, invalid},
-    header::{Header, MAX_TENSORS, Value},
+    header::{Header, HeaderValue, MAX_TENSORS},
     open,
     split::{Split, split_of},
 };
@@ -17,7 +17,7 @@ const NAMED: usize = 3;
 
 /// What the header of a part says about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct PartHeader {
     /// From 0.
     number: u16,
     pub(crate) count: u16,
@@ -25,12 +25,12 @@ pub(crate) struct Part {
     tensors: u64,
 }
 
-impl Part {
+impl PartHeader {
     /// `None` if the file is a whole model.
     pub(crate) fn of(header: &Header) -> Result<Option<Self>, Fault> {
         let integer = |key| match header.pairs.get(key) {
             None => Ok(None),
-            Some(Value::Integer(number)) => Ok(Some(*number)),
+            Some(HeaderValue::Integer(number)) => Ok(Some(*number)),
             Some(_) => invalid(format!("its {key} is not a number")),
         };
         let count = match integer("split.count")? {
@@ -80,17 +80,17 @@ impl Part {
     }
 }
 
-impl std::fmt::Display for Part {
+impl std::fmt::Display for PartHeader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "part {} of {} of a model", self.number + 1, self.count)
     }
 }
 
 /// Adds the tensors of the other parts, which lie beside the first, to its header. Answers the bytes of all files.
-pub(crate) fn join(
+pub(crate) fn join_parts(
     path: &Path,
     header: &mut Header,
-    part: Part,
+    part: PartHeader,
     first_bytes: u64,
 ) -> Result<u64, Error> {
     let shown = path.display().to_string();
@@ -118,13 +118,13 @@ pub(crate) fn join(
     let mut names: HashSet<String> = header.tensors.iter().map(|t| t.name.clone()).collect();
     for (number, name) in (1u16..).zip(&others) {
         let other_path = path.with_file_name(name);
-        let (mut other, other_bytes) = open::header(&other_path)?;
-        belongs(&other, header, Part { number, ..part })
+        let (mut other, other_bytes) = open::open_header(&other_path)?;
+        check_belongs(&other, header, PartHeader { number, ..part })
             .and_then(|()| {
                 let twice = other.tensors.iter().find(|t| !names.insert(t.name.clone()));
                 match twice {
-                    Some(tensor) => different(format!("{} is in two of them", tensor.name)),
-                    None if names.len() as u64 > part.tensors => different(format!(
+                    Some(tensor) => different_part(format!("{} is in two of them", tensor.name)),
+                    None if names.len() as u64 > part.tensors => different_part(format!(
                         "they have more tensors than the model's {}",
                         part.tensors
                     )),
@@ -144,7 +144,7 @@ pub(crate) fn join(
             header.tensors.len(),
             part.tensors
         );
-        return different(why).map_err(|fault: Fault| fault.into_error(&shown));
+        return different_part(why).map_err(|fault: Fault| fault.into_error(&shown));
     }
     Ok(bytes)
 }
@@ -169,27 +169,27 @@ fn missing_parts(shown: &str, count: u16, missing: &[&String]) -> Error {
 }
 
 /// Checks that the other file is the part in its name and belongs to the same model.
-fn belongs(other: &Header, first: &Header, expected: Part) -> Result<(), Fault> {
-    match Part::of(other)? {
+fn check_belongs(other: &Header, first: &Header, expected: PartHeader) -> Result<(), Fault> {
+    match PartHeader::of(other)? {
         Some(part) if part == expected => {}
         Some(part) if part.tensors != expected.tensors => {
-            return different(format!(
+            return different_part(format!(
                 "it belongs to a model of {} tensors, the first part to one of {}",
                 part.tensors, expected.tensors
             ));
         }
-        Some(part) => return different(format!("it is {part}, not {expected}")),
-        None => return different(format!("it is a complete model, not {expected}")),
+        Some(part) => return different_part(format!("it is {part}, not {expected}")),
+        None => return different_part(format!("it is a complete model, not {expected}")),
     }
     for key in ["general.architecture", "general.name"] {
         let value = other.pairs.get(key);
         if value.is_some() && value != first.pairs.get(key) {
-            return different(format!("it has another {key} than the first part"));
+            return different_part(format!("it has another {key} than the first part"));
         }
     }
     Ok(())
 }
 
-fn different<T>(why: String) -> Result<T, Fault> {
+fn different_part<T>(why: String) -> Result<T, Fault> {
     invalid(format!("its parts do not belong together: {why}"))
 }

@@ -5,8 +5,8 @@
 use crate::{
     encoder::Encoder,
     fault::{Fault, invalid},
-    header::{Header, Value},
-    keys::Keys,
+    header::{Header, HeaderValue},
+    keys::HeaderKeys,
     quant,
 };
 use tierbar_core::{Modality, ModelAccount, budget::MediaProjector};
@@ -58,8 +58,11 @@ impl MediaProjector for ProjectorAccount {
     }
 }
 
-pub(crate) fn of(header: &Header, file_bytes: u64) -> Result<ProjectorAccount, Fault> {
-    let keys = Keys::new(&header.pairs)?;
+pub(crate) fn account_projector(
+    header: &Header,
+    file_bytes: u64,
+) -> Result<ProjectorAccount, Fault> {
+    let keys = HeaderKeys::new(&header.pairs)?;
     if keys.architecture != "clip" {
         return Err(Fault::Unsupported(
             format!("it is a {} model, not a media projector", keys.architecture),
@@ -67,7 +70,7 @@ pub(crate) fn of(header: &Header, file_bytes: u64) -> Result<ProjectorAccount, F
         ));
     }
     let [vision, audio] = ["has_vision_encoder", "has_audio_encoder"]
-        .map(|key| keys.own(key) == Some(&Value::Bool(true)));
+        .map(|key| keys.own(key) == Some(&HeaderValue::Bool(true)));
     if !vision && !audio {
         return invalid("it has an encoder neither for images nor for sound");
     }
@@ -86,7 +89,7 @@ pub(crate) fn of(header: &Header, file_bytes: u64) -> Result<ProjectorAccount, F
         projection_dim = Some(width);
     }
     // Files of the first LLaVA converter give the width of CLIP's own projection, which is not used.
-    if keys.own("has_llava_projector") == Some(&Value::Bool(true)) {
+    if keys.own("has_llava_projector") == Some(&HeaderValue::Bool(true)) {
         projection_dim = header
             .tensors
             .iter()
@@ -96,7 +99,7 @@ pub(crate) fn of(header: &Header, file_bytes: u64) -> Result<ProjectorAccount, F
     let encoder = |has: bool, side| has.then(|| Encoder::of(header, &keys, side)).transpose();
     Ok(ProjectorAccount {
         name: keys.name(),
-        quant: quant::name(&keys, header).to_owned(),
+        quant: quant::quant_name(&keys, header).to_owned(),
         file_bytes,
         bytes: header.tensors.iter().map(|tensor| tensor.bytes).sum(),
         projection_dim,

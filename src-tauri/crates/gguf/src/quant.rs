@@ -1,15 +1,15 @@
 //! The name that people know a file's quantisation by.
 
 use crate::{
-    header::{Header, Value},
-    keys::Keys,
+    header::{Header, HeaderValue},
+    keys::HeaderKeys,
 };
 use std::collections::BTreeMap;
 
 /// `general.file_type` by name (llama.h, `enum llama_ftype`); the type of most bytes where the file does not say.
-pub(crate) fn name(keys: &Keys, header: &Header) -> &'static str {
+pub(crate) fn quant_name(keys: &HeaderKeys, header: &Header) -> &'static str {
     let declared = match keys.get("general.file_type") {
-        Some(Value::Integer(number)) => file_type(*number),
+        Some(HeaderValue::Integer(number)) => file_type(*number),
         _ => None,
     };
     declared.unwrap_or_else(|| dominant_type(header))

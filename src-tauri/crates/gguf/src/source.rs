@@ -12,13 +12,13 @@ const MAX_STRING_BYTES: u64 = 1 << 30;
 const MAX_LISTED_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
-pub(crate) struct Source<R> {
+pub(crate) struct HeaderReader<R> {
     inner: R,
     position: u64,
     total: u64,
 }
 
-impl<R: BufRead> Source<R> {
+impl<R: BufRead> HeaderReader<R> {
     pub(crate) fn new(inner: R, total: u64) -> Self {
         Self {
             inner,

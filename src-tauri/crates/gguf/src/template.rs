@@ -41,7 +41,7 @@ pub(crate) fn is_key(key: &str) -> bool {
         .is_some_and(|purpose| purpose.is_empty() || purpose.starts_with('.'))
 }
 
-pub(crate) fn search(template: &str) -> Result<Template, Fault> {
+pub(crate) fn search_template(template: &str) -> Result<Template, Fault> {
     Ok(Template {
         empty: template.is_empty(),
         thinking: THINKING.iter().any(|marker| template.contains(marker)),
@@ -73,7 +73,7 @@ fn read_code(template: &str) -> Result<bool, Fault> {
                 code = false;
                 2
             }
-            [quote @ (b'"' | b'\''), text @ ..] if code => 2 + quoted(text, *quote),
+            [quote @ (b'"' | b'\''), text @ ..] if code => 2 + quoted_length(text, *quote),
             [first, ..] if code && part_of_name(first) => {
                 let length = rest.iter().take_while(|byte| part_of_name(byte)).count();
                 let name = &rest[..length];
@@ -98,7 +98,7 @@ fn read_code(template: &str) -> Result<bool, Fault> {
 }
 
 /// How many bytes stand before the closing quote.
-fn quoted(text: &[u8], quote: u8) -> usize {
+fn quoted_length(text: &[u8], quote: u8) -> usize {
     let mut escaped = false;
     let closing = text.iter().position(|&byte| {
         let closes = byte == quote && !escaped;
@@ -151,10 +151,10 @@ mod tests {
             "<thinking>",
             "[THINK]",
         ] {
-            assert!(search(template).unwrap().thinking, "{template}");
+            assert!(search_template(template).unwrap().thinking, "{template}");
         }
         for template in ["", "I think, therefore > I am", "thinking of reasons"] {
-            assert!(!search(template).unwrap().thinking, "{template}");
+            assert!(!search_template(template).unwrap().thinking, "{template}");
         }
     }
 

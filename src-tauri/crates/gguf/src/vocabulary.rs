@@ -5,9 +5,9 @@
 
 use crate::{
     fault::{Fault, invalid},
-    header::{Array, Value, kind},
-    keys::Keys,
-    source::Source,
+    header::{Array, HeaderValue, kind},
+    keys::HeaderKeys,
+    source::HeaderReader,
 };
 use std::{
     hash::{BuildHasher, RandomState},
@@ -29,7 +29,7 @@ pub(crate) struct Vocabulary {
     /// Two tokens are the same.
     twice: bool,
     /// The bytes that a token stands for.
-    bytes: Bytes,
+    bytes: ByteSet,
     /// Tokens too short to name a byte, and those that claim to; by number.
     short: Vec<u32>,
     byte_typed: Vec<u32>,
@@ -37,9 +37,9 @@ pub(crate) struct Vocabulary {
 
 /// A set of bytes.
 #[derive(Debug, Default)]
-struct Bytes([u128; 2]);
+struct ByteSet([u128; 2]);
 
-impl Bytes {
+impl ByteSet {
     fn insert(&mut self, byte: u8) {
         self.0[usize::from(byte >> 7)] |= 1 << (byte & 127);
     }
@@ -52,10 +52,10 @@ impl Bytes {
 impl Vocabulary {
     pub(crate) fn read_tokens<R: BufRead>(
         &mut self,
-        source: &mut Source<R>,
+        source: &mut HeaderReader<R>,
         count: u64,
     ) -> Result<(), Fault> {
-        bounded(count)?;
+        check_token_count(count)?;
         // By hashes of 64 bits with a random key: of 262,144 tokens, two meet by chance once in 500 million files.
         let keyed = RandomState::new();
         let mut hashes = Vec::new();
@@ -81,10 +81,10 @@ impl Vocabulary {
 
     pub(crate) fn read_types<R: BufRead>(
         &mut self,
-        source: &mut Source<R>,
+        source: &mut HeaderReader<R>,
         count: u64,
     ) -> Result<(), Fault> {
-        bounded(count)?;
+        check_token_count(count)?;
         for number in (0u32..).take(usize::try_from(count).unwrap_or(usize::MAX)) {
             if i32::from_le_bytes(source.array()?) == BYTE {
                 self.byte_typed.push(number);
@@ -94,7 +94,7 @@ impl Vocabulary {
     }
 
     /// Whether llama.cpp can make a tokenizer of it, and use it for any text.
-    pub(crate) fn check(&self, keys: &Keys) -> Result<(), Fault> {
+    pub(crate) fn check(&self, keys: &HeaderKeys) -> Result<(), Fault> {
         let Some(tokenizer) = keys.text("tokenizer.ggml.model") else {
             return invalid("its header names no tokenizer (tokenizer.ggml.model)");
         };
@@ -104,24 +104,25 @@ impl Vocabulary {
                 "choose a text model".to_owned(),
             ));
         }
-        let Some(tokens) = list(keys, TOKENS, &[kind::STRING])?.filter(|&tokens| tokens > 0) else {
+        let Some(tokens) = list_length(keys, TOKENS, &[kind::STRING])?.filter(|&tokens| tokens > 0)
+        else {
             return invalid("its header has no vocabulary");
         };
         for (key, elements) in [
             (TYPES, &[kind::I32][..]),
             ("tokenizer.ggml.scores", &[kind::F32, kind::I32]),
         ] {
-            if let Some(length) = list(keys, key, elements)?
+            if let Some(length) = list_length(keys, key, elements)?
                 && length < tokens
             {
                 return invalid(format!("its {key} has {length} values for {tokens} tokens"));
             }
         }
-        list(keys, "tokenizer.ggml.merges", &[kind::STRING])?;
+        list_length(keys, "tokenizer.ggml.merges", &[kind::STRING])?;
         if self.twice {
             return invalid("two tokens of its vocabulary are identical");
         }
-        special(keys, tokenizer, tokens)?;
+        check_special_tokens(keys, tokenizer, tokens)?;
         if tokenizer == "bert" && !self.byte_typed.is_empty() {
             return invalid("its vocabulary has byte tokens, which its tokenizer does not use");
         }
@@ -146,7 +147,7 @@ impl Vocabulary {
 }
 
 /// Whether there is a token for the beginning and one for the end where the tokenizer puts them.
-fn special(keys: &Keys, tokenizer: &str, tokens: u64) -> Result<(), Fault> {
+fn check_special_tokens(keys: &HeaderKeys, tokenizer: &str, tokens: u64) -> Result<(), Fault> {
     // Tokens of this tokenizer unless the file names others, and whether it puts them.
     let (begin, end, begins, ends) = match tokenizer {
         "llama" => (Some(1), Some(2), true, false),
@@ -181,12 +182,12 @@ fn special(keys: &Keys, tokenizer: &str, tokens: u64) -> Result<(), Fault> {
         (end_key, end, ends, "tokenizer.ggml.add_eos_token"),
     ] {
         let put = match keys.get(switch) {
-            Some(Value::Bool(put)) if tokenizer != "bert" => *put,
+            Some(HeaderValue::Bool(put)) if tokenizer != "bert" => *put,
             _ => put,
         };
         let there = |id: i128| (0..i128::from(tokens)).contains(&id);
         let named = match keys.get(&format!("tokenizer.ggml.{name}_token_id")) {
-            Some(Value::Integer(id)) => there(*id),
+            Some(HeaderValue::Integer(id)) => there(*id),
             _ => false,
         };
         if put && !named && !default.is_some_and(there) {
@@ -198,7 +199,7 @@ fn special(keys: &Keys, tokenizer: &str, tokens: u64) -> Result<(), Fault> {
     Ok(())
 }
 
-fn bounded(count: u64) -> Result<(), Fault> {
+fn check_token_count(count: u64) -> Result<(), Fault> {
     if count > MAX_TOKENS {
         return invalid(format!("it claims a vocabulary of {count} tokens"));
     }
@@ -206,10 +207,10 @@ fn bounded(count: u64) -> Result<(), Fault> {
 }
 
 /// The length of a list of one of these types; `None` if there is no such key.
-fn list(keys: &Keys, key: &str, types: &[u32]) -> Result<Option<u64>, Fault> {
+fn list_length(keys: &HeaderKeys, key: &str, types: &[u32]) -> Result<Option<u64>, Fault> {
     match keys.get(key) {
         None => Ok(None),
-        Some(Value::Array(Array {
+        Some(HeaderValue::Array(Array {
             element, length, ..
         })) if types.contains(element) => Ok(Some(*length)),
         Some(_) => invalid(format!("its {key} is not a valid list")),

@@ -11,14 +11,14 @@ use tierbar_core::{
     reading::Reading,
 };
 use tierbar_store::Store;
-use tierbar_telemetry::{RECENT_MINUTES, Recent};
+use tierbar_telemetry::{RECENT_MINUTES, RecentReadings};
 
 /// The most points; a longer history has longer steps.
 const MOST_POINTS: u64 = 720;
 
 #[derive(Debug)]
 pub(crate) struct PastReadings {
-    recent: Mutex<Recent>,
+    recent: Mutex<RecentReadings>,
     store: Store,
     /// Whether the last minute could not be stored, which is logged once.
     failing: AtomicBool,

@@ -5,7 +5,7 @@
 #![expect(clippy::print_stdout, reason = "the results")]
 
 use std::{env, error::Error, fs};
-use tierbar_paging::{Policy, Trace, belady, simulate};
+use tierbar_paging::{EvictionPolicy, Trace, belady, simulate};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
@@ -15,12 +15,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let trace = Trace::parse(&fs::read_to_string(path)?)?;
     for held in arguments {
         let held: u64 = held.parse()?;
-        let often = Policy::LeastFrequent {
+        let often = EvictionPolicy::LeastFrequent {
             half_life_tokens: 64.0,
         };
         println!(
             r#"{{"held": {held}, "least_recent": {}, "least_frequent": {}, "belady": {}}}"#,
-            simulate(&trace, held, Policy::LeastRecent).misses,
+            simulate(&trace, held, EvictionPolicy::LeastRecent).misses,
             simulate(&trace, held, often).misses,
             belady(&trace, held).misses
         );

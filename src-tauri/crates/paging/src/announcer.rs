@@ -2,12 +2,12 @@
 //! other programs can have at any time.
 
 use crate::{
-    cache::Stats,
-    cost::Cost,
-    layout::{Layout, Unit},
-    picture::{Picture, UNKNOWN},
-    places::merge,
-    platform::Mapped,
+    cache::CacheStats,
+    cost::PagingCost,
+    layout::{ExpertIndex, Layout},
+    picture::{ResidencyPicture, UNKNOWN},
+    places::merge_ranges,
+    platform::MappedFile,
 };
 use parking_lot::Mutex;
 use tierbar_core::{Code, Error};
@@ -20,7 +20,7 @@ const SELDOM: u64 = 16;
 #[derive(Debug)]
 pub struct Announcer {
     layout: Layout,
-    mappings: Vec<Mapped>,
+    mappings: Vec<MappedFile>,
     /// Whether the system tells what is in memory. Linux only tells owners of the file, and says of all pages that they are.
     tells: bool,
     seen: Mutex<Observations>,
@@ -28,7 +28,7 @@ pub struct Announcer {
 
 #[derive(Debug, Default)]
 struct Observations {
-    stats: Stats,
+    stats: CacheStats,
     read_bytes: u64,
     token: u64,
     last_layer: Option<u32>,
@@ -39,7 +39,7 @@ struct Observations {
 impl Announcer {
     /// Keeps what every token reads in memory, if that is allowed. The mappings are those of all the model's files.
     #[must_use]
-    pub fn start(layout: Layout, mappings: Vec<Mapped>) -> Self {
+    pub fn start(layout: Layout, mappings: Vec<MappedFile>) -> Self {
         let page = layout.page();
         let mut absent = 0;
         for (file, mapped) in mappings.iter().enumerate() {
@@ -109,7 +109,7 @@ impl Announcer {
         drop(seen);
         let page = self.layout.page();
         for (runs, mapped) in runs.into_iter().zip(&self.mappings) {
-            for run in merge(runs) {
+            for run in merge_ranges(runs) {
                 mapped.read_ahead(&(run.start * page..run.end * page));
             }
         }
@@ -118,22 +118,22 @@ impl Announcer {
 
     /// Returns which experts are in memory, as far as the system tells. It looks at all their pages.
     #[must_use]
-    pub fn picture(&self) -> Picture {
+    pub fn picture(&self) -> ResidencyPicture {
         let heat = |unit| (self.absent_bytes(unit) == 0).then_some(UNKNOWN);
-        Picture::of(&self.layout, heat)
+        ResidencyPicture::of(&self.layout, heat)
     }
 
     #[must_use]
-    pub fn cost(&self) -> Cost {
+    pub fn cost(&self) -> PagingCost {
         let seen = self.seen.lock();
-        Cost {
+        PagingCost {
             stats: seen.stats,
             read_bytes: seen.read_bytes,
-            ..Cost::default()
+            ..PagingCost::default()
         }
     }
 
-    fn add(&self, runs: &mut [Vec<crate::places::Pages>], unit: Unit) {
+    fn add(&self, runs: &mut [Vec<crate::places::PageRange>], unit: ExpertIndex) {
         for slice in self.layout.slices(unit) {
             if let Some(runs) = runs.get_mut(slice.file) {
                 runs.push(slice.pages.clone());
@@ -141,7 +141,7 @@ impl Announcer {
         }
     }
 
-    fn absent_bytes(&self, unit: Unit) -> u64 {
+    fn absent_bytes(&self, unit: ExpertIndex) -> u64 {
         let page = self.layout.page();
         let slices = self.layout.slices(unit).iter();
         let absent = slices.map(|slice| {

@@ -1,14 +1,14 @@
 //! Which experts are held, and which go when others come. Pure: it moves no bytes.
 
 use crate::{
-    layout::Unit,
+    layout::ExpertIndex,
     picture::{self, UNKNOWN},
 };
 use std::collections::BTreeSet;
 
 /// Which expert goes first.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Policy {
+pub enum EvictionPolicy {
     /// The one that was used longest ago.
     LeastRecent,
     /// The one that was used least, where a use counts half as much after as many tokens (LRFU: Lee et al., *IEEE
@@ -21,7 +21,7 @@ pub enum Policy {
 
 /// What a cache has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct CacheStats {
     /// Experts that were held when they were chosen, and that were not.
     pub hits: u64,
     pub misses: u64,
@@ -31,55 +31,55 @@ pub struct Stats {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum EntryState {
     Absent,
     Loading,
     Held,
 }
 
 /// An order of leaving: the lowest goes first.
-type Rank = (u64, u64);
+type EvictionRank = (u64, u64);
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    state: State,
+struct CacheEntry {
+    state: EntryState,
     /// What is computed with it is not over yet.
     in_use: bool,
     /// The base-2 logarithm of its uses' weights, of which one at token t weighs 2^(t / half-life).
     weight: f64,
-    rank: Rank,
+    rank: EvictionRank,
 }
 
 /// The experts that one use needs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct CacheUpdate {
     /// To be read.
-    pub(crate) missing: Vec<Unit>,
+    pub(crate) missing: Vec<ExpertIndex>,
     /// To be freed before.
-    pub(crate) evicted: Vec<Unit>,
+    pub(crate) evicted: Vec<ExpertIndex>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Cache {
-    policy: Policy,
-    entries: Vec<Entry>,
+    policy: EvictionPolicy,
+    entries: Vec<CacheEntry>,
     /// Pages of each.
     pages: Vec<u64>,
     budget: u64,
     /// Pages of all that is held or being read.
     held: u64,
     /// What may go, by rank.
-    order: BTreeSet<(Rank, Unit)>,
-    in_use: Vec<Unit>,
+    order: BTreeSet<(EvictionRank, ExpertIndex)>,
+    in_use: Vec<ExpertIndex>,
     uses: u64,
-    stats: Stats,
+    stats: CacheStats,
 }
 
 impl Cache {
     /// Creates an empty cache for units of as many pages each, with a budget in pages.
-    pub(crate) fn new(pages: Vec<u64>, budget: u64, policy: Policy) -> Self {
-        let empty = Entry {
-            state: State::Absent,
+    pub(crate) fn new(pages: Vec<u64>, budget: u64, policy: EvictionPolicy) -> Self {
+        let empty = CacheEntry {
+            state: EntryState::Absent,
             in_use: false,
             weight: f64::NEG_INFINITY,
             rank: (0, 0),
@@ -93,11 +93,11 @@ impl Cache {
             order: BTreeSet::new(),
             in_use: Vec::new(),
             uses: 0,
-            stats: Stats::default(),
+            stats: CacheStats::default(),
         }
     }
 
-    pub(crate) fn stats(&self) -> Stats {
+    pub(crate) fn stats(&self) -> CacheStats {
         self.stats
     }
 
@@ -105,23 +105,23 @@ impl Cache {
         self.held
     }
 
-    pub(crate) fn is_held(&self, unit: Unit) -> bool {
-        self.entries[unit as usize].state == State::Held
+    pub(crate) fn is_held(&self, unit: ExpertIndex) -> bool {
+        self.entries[unit as usize].state == EntryState::Held
     }
 
-    pub(crate) fn is_absent(&self, unit: Unit) -> bool {
-        self.entries[unit as usize].state == State::Absent
+    pub(crate) fn is_absent(&self, unit: ExpertIndex) -> bool {
+        self.entries[unit as usize].state == EntryState::Absent
     }
 
     /// Returns how much a unit was used lately by this token, from 0 to 9; `None` if it is not held.
-    pub(crate) fn heat(&self, unit: Unit, token: u64) -> Option<u8> {
+    pub(crate) fn heat(&self, unit: ExpertIndex, token: u64) -> Option<u8> {
         let heat = match self.policy {
-            Policy::LeastFrequent { half_life_tokens } => {
+            EvictionPolicy::LeastFrequent { half_life_tokens } => {
                 let weight = self.entries[unit as usize].weight;
                 picture::heat(weight, token, half_life_tokens)
             }
             // These count no uses.
-            Policy::LeastRecent | Policy::MostRecent => UNKNOWN,
+            EvictionPolicy::LeastRecent | EvictionPolicy::MostRecent => UNKNOWN,
         };
         self.is_held(unit).then_some(heat)
     }
@@ -130,7 +130,7 @@ impl Cache {
     /// from now on, until [`Self::loaded`] or [`Self::failed`].
     ///
     /// Units in use are never evicted: if they need more than the budget, they exceed it until the next use.
-    pub(crate) fn take(&mut self, units: &[Unit], token: u64) -> CacheUpdate {
+    pub(crate) fn take(&mut self, units: &[ExpertIndex], token: u64) -> CacheUpdate {
         for unit in std::mem::take(&mut self.in_use) {
             self.entries[unit as usize].in_use = false;
             self.offer(unit);
@@ -145,21 +145,21 @@ impl Cache {
             }
             self.order.remove(&(entry.rank, unit));
             entry.in_use = true;
-            entry.weight = used(entry.weight, policy, token);
+            entry.weight = weight_after_use(entry.weight, policy, token);
             entry.rank = match policy {
-                Policy::MostRecent => (0, u64::MAX - uses),
-                _ => (ordered(entry.weight), uses),
+                EvictionPolicy::MostRecent => (0, u64::MAX - uses),
+                _ => (order_of_weight(entry.weight), uses),
             };
             self.in_use.push(unit);
             match entry.state {
-                State::Held => self.stats.hits += 1,
-                State::Loading => {
+                EntryState::Held => self.stats.hits += 1,
+                EntryState::Loading => {
                     self.stats.hits += 1;
                     self.stats.ahead += 1;
                 }
-                State::Absent => {
+                EntryState::Absent => {
                     self.stats.misses += 1;
-                    entry.state = State::Loading;
+                    entry.state = EntryState::Loading;
                     self.held += self.pages[unit as usize];
                     taken.missing.push(unit);
                 }
@@ -173,8 +173,8 @@ impl Cache {
     /// of them.
     pub(crate) fn take_ahead(
         &mut self,
-        units: std::ops::Range<Unit>,
-        is_busy: impl Fn(Unit) -> bool,
+        units: std::ops::Range<ExpertIndex>,
+        is_busy: impl Fn(ExpertIndex) -> bool,
     ) -> CacheUpdate {
         for unit in units.clone() {
             let rank = self.entries[unit as usize].rank;
@@ -192,7 +192,7 @@ impl Cache {
                 break;
             }
             self.held += pages;
-            self.entries[unit as usize].state = State::Loading;
+            self.entries[unit as usize].state = EntryState::Loading;
             taken.missing.push(unit);
         }
         for unit in units {
@@ -202,37 +202,37 @@ impl Cache {
     }
 
     /// A unit has been read.
-    pub(crate) fn loaded(&mut self, unit: Unit) {
-        self.entries[unit as usize].state = State::Held;
+    pub(crate) fn loaded(&mut self, unit: ExpertIndex) {
+        self.entries[unit as usize].state = EntryState::Held;
         self.offer(unit);
     }
 
     /// A unit could not be read.
-    pub(crate) fn failed(&mut self, unit: Unit) {
-        self.entries[unit as usize].state = State::Absent;
+    pub(crate) fn failed(&mut self, unit: ExpertIndex) {
+        self.entries[unit as usize].state = EntryState::Absent;
         self.held -= self.pages[unit as usize];
     }
 
     /// Sets the budget, and returns what must go at once.
-    pub(crate) fn resize(&mut self, budget: u64) -> Vec<Unit> {
+    pub(crate) fn resize(&mut self, budget: u64) -> Vec<ExpertIndex> {
         self.budget = budget;
         self.evict_to(budget)
     }
 
     /// Lets a unit go when it is its turn, if it is held and not in use.
-    fn offer(&mut self, unit: Unit) {
+    fn offer(&mut self, unit: ExpertIndex) {
         let entry = self.entries[unit as usize];
-        if entry.state == State::Held && !entry.in_use {
+        if entry.state == EntryState::Held && !entry.in_use {
             self.order.insert((entry.rank, unit));
         }
     }
 
-    fn evict_to(&mut self, budget: u64) -> Vec<Unit> {
+    fn evict_to(&mut self, budget: u64) -> Vec<ExpertIndex> {
         let mut evicted = Vec::new();
         while self.held > budget
             && let Some((_, unit)) = self.order.pop_first()
         {
-            self.entries[unit as usize].state = State::Absent;
+            self.entries[unit as usize].state = EntryState::Absent;
             self.held -= self.pages[unit as usize];
             self.stats.evicted += 1;
             evicted.push(unit);
@@ -242,10 +242,10 @@ impl Cache {
 }
 
 /// The weight after one more use at this token.
-fn used(weight: f64, policy: Policy, token: u64) -> f64 {
+fn weight_after_use(weight: f64, policy: EvictionPolicy, token: u64) -> f64 {
     match policy {
-        Policy::LeastRecent | Policy::MostRecent => 0.0,
-        Policy::LeastFrequent { half_life_tokens } => {
+        EvictionPolicy::LeastRecent | EvictionPolicy::MostRecent => 0.0,
+        EvictionPolicy::LeastFrequent { half_life_tokens } => {
             #[expect(
                 clippy::cast_precision_loss,
                 reason = "tokens of a process, far below 2^52"
@@ -258,7 +258,7 @@ fn used(weight: f64, policy: Policy, token: u64) -> f64 {
 }
 
 /// Returns a number that is ordered as the weight, which is not negative.
-fn ordered(weight: f64) -> u64 {
+fn order_of_weight(weight: f64) -> u64 {
     weight.max(0.0).to_bits()
 }
 

@@ -1,12 +1,12 @@
 //! What paging has cost.
 
-use crate::cache::Stats;
+use crate::cache::CacheStats;
 use std::time::Duration;
 
 /// What paging has cost since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cost {
-    pub stats: Stats,
+pub struct PagingCost {
+    pub stats: CacheStats,
     pub read_bytes: u64,
     /// The time that computing has waited for reads.
     pub waited: Duration,
@@ -14,18 +14,18 @@ pub struct Cost {
     pub held_bytes: u64,
 }
 
-impl Cost {
+impl PagingCost {
     /// What it has cost since an earlier moment.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let Stats {
+        let CacheStats {
             hits,
             misses,
             ahead,
             evicted,
         } = earlier.stats;
         Self {
-            stats: Stats {
+            stats: CacheStats {
                 hits: self.stats.hits.saturating_sub(hits),
                 misses: self.stats.misses.saturating_sub(misses),
                 ahead: self.stats.ahead.saturating_sub(ahead),

@@ -4,7 +4,7 @@
 //! What belongs to one slice alone comes and goes with its expert; a shared page stays while either of them is held; a
 //! page with bytes of any other tensor that is held always stays.
 
-use crate::places::{Pages, gaps, merge};
+use crate::places::{PageRange, gaps_between, merge_ranges};
 use std::collections::BTreeMap;
 
 /// A tensor's place in one of the model's files.
@@ -15,11 +15,11 @@ pub struct Tensor {
     /// Bytes from the start of the file.
     pub offset: u64,
     pub bytes: u64,
-    pub kind: Kind,
+    pub kind: TensorKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TensorKind {
     /// One matrix of each expert of a layer, one behind the other.
     Experts { layer: u32, experts: u32 },
     /// Every token reads it.
@@ -64,16 +64,16 @@ impl std::fmt::Display for LayoutError {
 impl std::error::Error for LayoutError {}
 
 /// The number of an expert of a layer, counted over all layers.
-pub(crate) type Unit = u32;
+pub(crate) type ExpertIndex = u32;
 
 /// The place of one matrix of one expert.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Slice {
+pub(crate) struct ExpertSlice {
     pub(crate) file: usize,
     /// All pages that have a byte of it.
-    pub(crate) pages: Pages,
+    pub(crate) pages: PageRange,
     /// Those that have bytes of no other tensor or slice.
-    pub(crate) own: Pages,
+    pub(crate) own: PageRange,
     /// The last byte of it, exclusive.
     pub(crate) end: u64,
     /// The slices that share its first and its last page.
@@ -86,12 +86,12 @@ pub(crate) struct Slice {
 pub(crate) struct SharedPage {
     pub(crate) page: u64,
     /// The other slice's expert.
-    pub(crate) unit: Unit,
+    pub(crate) unit: ExpertIndex,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct LayerUnits {
-    first: Unit,
+    first: ExpertIndex,
     experts: u32,
 }
 
@@ -101,12 +101,12 @@ pub struct Layout {
     page: u64,
     layers: BTreeMap<u32, LayerUnits>,
     /// By unit.
-    slices: Vec<Vec<Slice>>,
+    slices: Vec<Vec<ExpertSlice>>,
     /// By unit, with shared pages counted for each of their two.
     pages: Vec<u64>,
     /// By file: runs that memory can be laid over, and of them the pages that are always held.
-    areas: Vec<Vec<Pages>>,
-    held: Vec<Vec<Pages>>,
+    areas: Vec<Vec<PageRange>>,
+    held: Vec<Vec<PageRange>>,
 }
 
 impl Layout {
@@ -115,7 +115,7 @@ impl Layout {
     /// # Errors
     /// [`LayoutError`] if the experts cannot be told apart by pages.
     pub fn new(tensors: &[Tensor], page: u64) -> Result<Self, LayoutError> {
-        let layers = layers(tensors)?;
+        let layers = layer_units(tensors)?;
         let units = layers
             .values()
             .map(|layer| layer.first + layer.experts)
@@ -124,7 +124,7 @@ impl Layout {
         if units == 0 {
             return Err(LayoutError::NoExperts);
         }
-        let mut parts = slices(tensors, &layers, page)?;
+        let mut parts = place_slices(tensors, &layers, page)?;
         parts.sort_by_key(|part| (part.file, part.offset));
 
         let files = tensors
@@ -132,28 +132,28 @@ impl Layout {
             .map(|tensor| tensor.file + 1)
             .max()
             .unwrap_or(0);
-        let of_kind = |file: usize, kinds: fn(Kind) -> bool| {
+        let of_kind = |file: usize, kinds: fn(TensorKind) -> bool| {
             let in_file = tensors.iter().filter(|tensor| tensor.file == file);
             let touched = in_file.filter(|tensor| kinds(tensor.kind) && tensor.bytes > 0);
-            merge(
+            merge_ranges(
                 touched
-                    .map(|tensor| around(tensor.offset, tensor.bytes, page))
+                    .map(|tensor| pages_around(tensor.offset, tensor.bytes, page))
                     .collect(),
             )
         };
         let (mut areas, mut held, mut fixed) = (Vec::new(), Vec::new(), Vec::new());
         for file in 0..files {
-            let mapped = of_kind(file, |kind| kind == Kind::Mapped);
-            let dense = of_kind(file, |kind| kind == Kind::Dense);
-            let all = of_kind(file, |kind| kind != Kind::Mapped);
-            areas.push(gaps(&all, &mapped));
-            held.push(gaps(&dense, &mapped));
-            fixed.push(merge(dense.into_iter().chain(mapped).collect()));
+            let mapped = of_kind(file, |kind| kind == TensorKind::Mapped);
+            let dense = of_kind(file, |kind| kind == TensorKind::Dense);
+            let all = of_kind(file, |kind| kind != TensorKind::Mapped);
+            areas.push(gaps_between(&all, &mapped));
+            held.push(gaps_between(&dense, &mapped));
+            fixed.push(merge_ranges(dense.into_iter().chain(mapped).collect()));
         }
 
         let mut by_unit = vec![Vec::new(); units];
         for (at, part) in parts.iter().enumerate() {
-            let next_to = |other: Option<&Part>, page: u64, of: fn(&Pages) -> u64| {
+            let next_to = |other: Option<&UnplacedSlice>, page: u64, of: fn(&PageRange) -> u64| {
                 other
                     .filter(|other| other.file == part.file && of(&other.pages) == page)
                     .map(|other| SharedPage {
@@ -168,7 +168,7 @@ impl Layout {
             let is_fixed = |page| fixed[part.file].iter().any(|run| run.contains(&page));
             let start = first + u64::from(before.is_some() || is_fixed(first));
             let end = last + 1 - u64::from(after.is_some() || is_fixed(last));
-            by_unit[part.unit as usize].push(Slice {
+            by_unit[part.unit as usize].push(ExpertSlice {
                 file: part.file,
                 pages: part.pages.clone(),
                 own: start..end.max(start),
@@ -177,7 +177,7 @@ impl Layout {
                 after: after.filter(|_| !is_fixed(last)),
             });
         }
-        let cost = |slice: &Slice| {
+        let cost = |slice: &ExpertSlice| {
             let own = slice.own.end - slice.own.start;
             own + u64::from(slice.before.is_some()) + u64::from(slice.after.is_some())
         };
@@ -186,7 +186,7 @@ impl Layout {
             layers,
             pages: by_unit
                 .iter()
-                .map(|slices: &Vec<Slice>| slices.iter().map(cost).sum())
+                .map(|slices: &Vec<ExpertSlice>| slices.iter().map(cost).sum())
                 .collect(),
             slices: by_unit,
             areas,
@@ -244,7 +244,7 @@ impl Layout {
         self.areas.len()
     }
 
-    pub(crate) fn held(&self, file: usize) -> &[Pages] {
+    pub(crate) fn held(&self, file: usize) -> &[PageRange] {
         &self.held[file]
     }
 
@@ -253,28 +253,28 @@ impl Layout {
     }
 
     /// The units of each layer that has experts, in order.
-    pub(crate) fn layers(&self) -> impl Iterator<Item = std::ops::Range<Unit>> {
+    pub(crate) fn layers(&self) -> impl Iterator<Item = std::ops::Range<ExpertIndex>> {
         let layers = self.layers.values();
         layers.map(|units| units.first..units.first + units.experts)
     }
 
     /// The number of units.
-    pub(crate) fn units(&self) -> Unit {
+    pub(crate) fn units(&self) -> ExpertIndex {
         u32::try_from(self.slices.len()).unwrap_or(u32::MAX)
     }
 
-    pub(crate) fn slices(&self, unit: Unit) -> &[Slice] {
+    pub(crate) fn slices(&self, unit: ExpertIndex) -> &[ExpertSlice] {
         &self.slices[unit as usize]
     }
 
     /// The unit of an expert; `None` if the layer has no such one.
-    pub(crate) fn unit(&self, layer: u32, expert: u32) -> Option<Unit> {
+    pub(crate) fn unit(&self, layer: u32, expert: u32) -> Option<ExpertIndex> {
         let units = self.layers.get(&layer)?;
         (expert < units.experts).then(|| units.first + expert)
     }
 
     /// All units of the next layer that has experts; after the last, of the first if the layers form a `circle`.
-    pub(crate) fn next_layer(&self, layer: u32, circle: bool) -> std::ops::Range<Unit> {
+    pub(crate) fn next_layer(&self, layer: u32, circle: bool) -> std::ops::Range<ExpertIndex> {
         let next = self.layers.range(layer.saturating_add(1)..).next();
         let first = self.layers.first_key_value().filter(|_| circle);
         next.or(first)
@@ -283,24 +283,24 @@ impl Layout {
 }
 
 /// A slice before its neighbours are known.
-struct Part {
+struct UnplacedSlice {
     file: usize,
     offset: u64,
     bytes: u64,
-    pages: Pages,
-    unit: Unit,
+    pages: PageRange,
+    unit: ExpertIndex,
 }
 
 /// All pages that have a byte of these.
-fn around(offset: u64, bytes: u64, page: u64) -> Pages {
+fn pages_around(offset: u64, bytes: u64, page: u64) -> PageRange {
     offset / page..(offset + bytes).div_ceil(page)
 }
 
 /// Numbers the experts, layer by layer.
-fn layers(tensors: &[Tensor]) -> Result<BTreeMap<u32, LayerUnits>, LayoutError> {
+fn layer_units(tensors: &[Tensor]) -> Result<BTreeMap<u32, LayerUnits>, LayoutError> {
     let mut counts = BTreeMap::new();
     for tensor in tensors {
-        if let Kind::Experts { layer, experts } = tensor.kind
+        if let TensorKind::Experts { layer, experts } = tensor.kind
             && *counts.entry(layer).or_insert(experts) != experts
         {
             return Err(LayoutError::Contradictory { layer });
@@ -315,14 +315,14 @@ fn layers(tensors: &[Tensor]) -> Result<BTreeMap<u32, LayerUnits>, LayoutError> 
     Ok(numbered.collect())
 }
 
-fn slices(
+fn place_slices(
     tensors: &[Tensor],
     layers: &BTreeMap<u32, LayerUnits>,
     page: u64,
-) -> Result<Vec<Part>, LayoutError> {
+) -> Result<Vec<UnplacedSlice>, LayoutError> {
     let mut parts = Vec::new();
     for tensor in tensors {
-        let Kind::Experts { layer, experts } = tensor.kind else {
+        let TensorKind::Experts { layer, experts } = tensor.kind else {
             continue;
         };
         let count = u64::from(experts);
@@ -336,11 +336,11 @@ fn slices(
         let first = layers[&layer].first;
         parts.extend((0..experts).map(|expert| {
             let offset = tensor.offset + u64::from(expert) * bytes;
-            Part {
+            UnplacedSlice {
                 file: tensor.file,
                 offset,
                 bytes,
-                pages: around(offset, bytes, page),
+                pages: pages_around(offset, bytes, page),
                 unit: first + expert,
             }
         }));

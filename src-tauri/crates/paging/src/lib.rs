@@ -23,10 +23,10 @@ mod pool;
 mod simulate;
 
 pub use announcer::Announcer;
-pub use cache::{Policy, Stats};
-pub use cost::Cost;
-pub use layout::{Kind, Layout, LayoutError, Tensor};
-pub use pager::{Pager, Settings};
-pub use picture::Picture;
-pub use platform::{Area, Mapped, page_bytes};
+pub use cache::{CacheStats, EvictionPolicy};
+pub use cost::PagingCost;
+pub use layout::{Layout, LayoutError, Tensor, TensorKind};
+pub use pager::{Pager, PagerSettings};
+pub use picture::ResidencyPicture;
+pub use platform::{MappedFile, MemoryArea, page_bytes};
 pub use simulate::{Trace, belady, simulate};

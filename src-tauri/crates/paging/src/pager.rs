@@ -3,12 +3,12 @@
 mod reading;
 
 use crate::{
-    cache::{Cache, CacheUpdate, Policy},
-    cost::Cost,
-    layout::{Layout, Unit},
-    picture::Picture,
-    platform::{self, Area, Source},
-    pool::{Identity, Job, Jobs, Move},
+    cache::{Cache, CacheUpdate, EvictionPolicy},
+    cost::PagingCost,
+    layout::{ExpertIndex, Layout},
+    picture::ResidencyPicture,
+    platform::{self, MemoryArea, WeightFile},
+    pool::{FileIdentity, PageMove, ReadJob, ReadQueue},
 };
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
@@ -28,12 +28,12 @@ use tierbar_core::{Code, Error};
 const LOOK: Duration = Duration::from_millis(20);
 /// How experts are paged.
 #[derive(Debug, Clone, Copy)]
-pub struct Settings {
+pub struct PagerSettings {
     /// Bytes of experts that may be in memory.
     pub budget_bytes: u64,
     /// Experts that a token uses of each layer.
     pub used: u32,
-    pub policy: Policy,
+    pub policy: EvictionPolicy,
     /// Reads at once.
     pub threads: usize,
     /// How long a read may take before the disk counts as stalled.
@@ -43,19 +43,19 @@ pub struct Settings {
 /// The experts of one model. Dropping it ends its threads; the memory stays as it is.
 #[derive(Debug)]
 pub struct Pager {
-    inner: Arc<Inner>,
+    inner: Arc<SharedPager>,
     threads: Vec<JoinHandle<()>>,
     least_bytes: u64,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct SharedPager {
     layout: Layout,
-    areas: Vec<Area>,
+    areas: Vec<MemoryArea>,
     paths: Vec<PathBuf>,
-    sources: Vec<Source>,
-    identities: Vec<Identity>,
-    board: Mutex<Board>,
+    sources: Vec<WeightFile>,
+    identities: Vec<FileIdentity>,
+    board: Mutex<PagerState>,
     /// There is a job, or nothing more to do.
     work: Condvar,
     /// A job has ended.
@@ -68,18 +68,18 @@ struct Inner {
 }
 
 #[derive(Debug)]
-struct Board {
+struct PagerState {
     cache: Cache,
-    jobs: Jobs,
+    jobs: ReadQueue,
     /// What is being read.
-    unread: HashMap<Unit, Unread>,
+    unread: HashMap<ExpertIndex, UnreadExpert>,
     /// By unit: runs of pages that are still to be moved away.
-    leaving: HashMap<Unit, usize>,
+    leaving: HashMap<ExpertIndex, usize>,
     /// Runs that pages have been moved to, by file and first page.
     moved_to: HashSet<(usize, u64)>,
     most_moved: usize,
     /// Why reads failed, since experts were needed last.
-    failed: HashMap<Unit, Error>,
+    failed: HashMap<ExpertIndex, Error>,
     /// When a job has ended last.
     ended_at: Instant,
     token: u64,
@@ -89,7 +89,7 @@ struct Board {
 
 /// The matrices of an expert that are not read yet, and whether one could not be.
 #[derive(Debug)]
-struct Unread {
+struct UnreadExpert {
     matrices: usize,
     failed: bool,
 }
@@ -102,28 +102,28 @@ impl Pager {
     /// [`Code::OverBudget`] if the budget is less than [`Layout::least_bytes`]; [`Code::Storage`] if a file cannot be read.
     pub fn start(
         layout: Layout,
-        areas: Vec<Area>,
+        areas: Vec<MemoryArea>,
         paths: Vec<PathBuf>,
-        settings: Settings,
+        settings: PagerSettings,
     ) -> Result<Self, Error> {
         let least_bytes = layout.least_bytes(settings.used);
         if settings.budget_bytes < least_bytes {
-            return Err(too_little(settings.budget_bytes, least_bytes));
+            return Err(budget_error(settings.budget_bytes, least_bytes));
         }
         let open = |path: &PathBuf| {
             let source = platform::open(path)?;
-            let identity = Identity::of(&source)?;
+            let identity = FileIdentity::of(&source)?;
             Ok((source, identity))
         };
         let opened: Result<Vec<_>, _> = paths
             .iter()
-            .map(|path| open(path).map_err(|error| unreadable(path, &error)))
+            .map(|path| open(path).map_err(|error| unreadable_error(path, &error)))
             .collect();
         let (sources, identities) = opened?.into_iter().unzip();
         let budget = settings.budget_bytes / layout.page();
-        let board = Board {
+        let board = PagerState {
             cache: Cache::new(layout.unit_pages().to_vec(), budget, settings.policy),
-            jobs: Jobs::default(),
+            jobs: ReadQueue::default(),
             unread: HashMap::new(),
             leaving: HashMap::new(),
             moved_to: HashSet::new(),
@@ -134,7 +134,7 @@ impl Pager {
             last_layer: None,
             closed: false,
         };
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(SharedPager {
             layout,
             areas,
             paths,
@@ -146,7 +146,7 @@ impl Pager {
             read_bytes: AtomicU64::new(0),
             waited_nanos: AtomicU64::new(0),
             patience: settings.patience,
-            in_circle: settings.policy == Policy::MostRecent,
+            in_circle: settings.policy == EvictionPolicy::MostRecent,
         });
         inner.read_held(settings.threads.max(1))?;
         let spawn = |number: usize| {
@@ -180,7 +180,7 @@ impl Pager {
         abandoned: &dyn Fn() -> bool,
     ) -> Result<bool, Error> {
         let inner = &*self.inner;
-        let units: Option<Vec<Unit>> = experts
+        let units: Option<Vec<ExpertIndex>> = experts
             .iter()
             .map(|&expert| inner.layout.unit(layer, expert))
             .collect();
@@ -209,7 +209,7 @@ impl Pager {
         let taken = board.cache.take(&units, token);
         inner.queue(&mut board, &taken, true);
         if next {
-            let Board { cache, leaving, .. } = &mut *board;
+            let PagerState { cache, leaving, .. } = &mut *board;
             let coming = inner.layout.next_layer(layer, inner.in_circle);
             let taken = cache.take_ahead(coming, |unit| leaving.contains_key(&unit));
             inner.queue(&mut board, &taken, false);
@@ -217,7 +217,7 @@ impl Pager {
         if units.iter().all(|&unit| board.cache.is_held(unit)) {
             return Ok(true);
         }
-        let needed: HashSet<Unit> = units.iter().copied().collect();
+        let needed: HashSet<ExpertIndex> = units.iter().copied().collect();
         board.jobs.hurry(|unit| needed.contains(&unit));
         let waits = Instant::now();
         let mut wanted = true;
@@ -256,16 +256,16 @@ impl Pager {
 
     /// Returns which experts are in memory, and how much they were used lately.
     #[must_use]
-    pub fn picture(&self) -> Picture {
+    pub fn picture(&self) -> ResidencyPicture {
         let board = self.inner.board.lock();
         let heat = |unit| board.cache.heat(unit, board.token);
-        Picture::of(&self.inner.layout, heat)
+        ResidencyPicture::of(&self.inner.layout, heat)
     }
 
     #[must_use]
-    pub fn cost(&self) -> Cost {
+    pub fn cost(&self) -> PagingCost {
         let board = self.inner.board.lock();
-        Cost {
+        PagingCost {
             stats: board.cache.stats(),
             read_bytes: self.inner.read_bytes.load(Ordering::Relaxed),
             waited: Duration::from_nanos(self.inner.waited_nanos.load(Ordering::Relaxed)),
@@ -284,11 +284,11 @@ impl Drop for Pager {
     }
 }
 
-impl Inner {
+impl SharedPager {
     /// Waits until a job has ended. `false` if that is no longer wanted. `began`: when waiting for jobs has begun.
     fn wait(
         &self,
-        board: &mut MutexGuard<'_, Board>,
+        board: &mut MutexGuard<'_, PagerState>,
         began: Instant,
         abandoned: &dyn Fn() -> bool,
     ) -> Result<bool, Error> {
@@ -313,10 +313,10 @@ impl Inner {
     }
 }
 
-impl Board {
-    fn end(&mut self, job: &Job, read: Result<(), Error>) {
+impl PagerState {
+    fn end(&mut self, job: &ReadJob, read: Result<(), Error>) {
         self.ended_at = Instant::now();
-        if let Some(Move { unit, .. }) = &job.recycled
+        if let Some(PageMove { unit, .. }) = &job.recycled
             && let Some(runs) = self.leaving.get_mut(unit)
         {
             *runs -= 1;
@@ -344,12 +344,12 @@ impl Board {
     }
 }
 
-fn unreadable(path: &std::path::Path, error: &io::Error) -> Error {
+fn unreadable_error(path: &std::path::Path, error: &io::Error) -> Error {
     let message = format!("{} cannot be read: {error}", path.display());
     Error::new(Code::Storage, message).hint("check its disk, then load the model again")
 }
 
-fn too_little(budget: u64, least: u64) -> Error {
+fn budget_error(budget: u64, least: u64) -> Error {
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
     let message = format!(
         "{} MiB for experts is too little: one token and two layers need {} MiB",

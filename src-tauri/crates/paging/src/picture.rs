@@ -1,13 +1,13 @@
 //! What is in memory of a model at one moment, and how much each part of it was used lately.
 
-use crate::layout::{Layout, Unit};
+use crate::layout::{ExpertIndex, Layout};
 
 /// The digit of an expert whose frequency of use is unknown.
 pub(crate) const UNKNOWN: u8 = 5;
 
 /// The experts of a model, layer by layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Picture {
+pub struct ResidencyPicture {
     /// A line for each layer, with a character for each of its experts: `.` if it is not in memory, otherwise a digit from
     /// `0`, not used lately, to `9`, used by nearly every token.
     pub layers: Vec<String>,
@@ -16,9 +16,9 @@ pub struct Picture {
     pub all_bytes: u64,
 }
 
-impl Picture {
+impl ResidencyPicture {
     /// `heat` returns the digit of an expert; `None` if it is not in memory.
-    pub(crate) fn of(layout: &Layout, heat: impl Fn(Unit) -> Option<u8>) -> Self {
+    pub(crate) fn of(layout: &Layout, heat: impl Fn(ExpertIndex) -> Option<u8>) -> Self {
         let mut held = 0;
         let layers = layout
             .layers()
@@ -61,15 +61,15 @@ pub(crate) fn heat(weight: f64, token: u64, half_life_tokens: f64) -> u8 {
 mod tests {
     use super::*;
     use crate::{
-        cache::{Cache, Policy},
-        layout::{Kind, Tensor},
+        cache::{Cache, EvictionPolicy},
+        layout::{Tensor, TensorKind},
     };
 
     const HALF_LIFE: f64 = 64.0;
 
     /// The heat after 1,000 tokens of an expert that every so many of them used.
     fn heat_of_one_in(every: u64) -> u8 {
-        let policy = Policy::LeastFrequent {
+        let policy = EvictionPolicy::LeastFrequent {
             half_life_tokens: HALF_LIFE,
         };
         let mut cache = Cache::new(vec![1], 1, policy);
@@ -104,15 +104,15 @@ mod tests {
             file: 0,
             offset,
             bytes: u64::from(experts) * 2 * page,
-            kind: Kind::Experts { layer, experts },
+            kind: TensorKind::Experts { layer, experts },
         };
         // The first layer is dense, and so has no line.
         let tensors = [tensor(1, 3, 0), tensor(2, 2, 6 * page)];
         let layout = Layout::new(&tensors, page).unwrap();
         let heat = |unit| [Some(0), None, Some(9), None, Some(UNKNOWN)][unit as usize];
         assert_eq!(
-            Picture::of(&layout, heat),
-            Picture {
+            ResidencyPicture::of(&layout, heat),
+            ResidencyPicture {
                 layers: vec!["0.9".to_owned(), ".5".to_owned()],
                 held_bytes: 6 * page,
                 all_bytes: 10 * page,

@@ -37,20 +37,20 @@ pub fn page_bytes() -> u64 {
 
 /// An open file, and whether reads of it pass the page cache by.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct WeightFile {
     pub(crate) file: File,
     pub(crate) direct: AtomicBool,
 }
 
 /// Anonymous memory over a run of a file's mapping, at the same addresses. Places in it are bytes from the file's start.
 #[derive(Debug)]
-pub struct Area {
+pub struct MemoryArea {
     file: usize,
     bytes: Range<u64>,
     base: usize,
 }
 
-impl Area {
+impl MemoryArea {
     /// Lays empty memory over a run of the mapping of the model's `file`, which lies at the address `base`. Both ends are
     /// multiples of a page.
     ///
@@ -63,7 +63,7 @@ impl Area {
     pub unsafe fn lay_over(file: usize, bytes: Range<u64>, base: usize) -> io::Result<Self> {
         let length = usize::try_from(bytes.end - bytes.start).map_err(io::Error::other)?;
         // SAFETY: as the caller says; a fixed private mapping without a file.
-        unsafe { lay(base, length)? };
+        unsafe { lay_memory(base, length)? };
         Ok(Self { file, bytes, base })
     }
 
@@ -85,7 +85,7 @@ impl Area {
     }
 
     /// Reads this run of the file into its place, or what the file has of it, and returns how many bytes that were.
-    pub(crate) fn read(&self, from: &Source, run: &Range<u64>) -> io::Result<u64> {
+    pub(crate) fn read(&self, from: &WeightFile, run: &Range<u64>) -> io::Result<u64> {
         let (address, length) = self.address(run).ok_or(io::ErrorKind::InvalidInput)?;
         let (mut done, mut retried) = (0, false);
         while done < length {
@@ -158,12 +158,12 @@ const MOST_ADVISED: usize = 128 << 10;
 
 /// A file's mapping, from its first byte on. Places in it are bytes from the file's start.
 #[derive(Debug, Clone, Copy)]
-pub struct Mapped {
+pub struct MappedFile {
     base: usize,
     bytes: u64,
 }
 
-impl Mapped {
+impl MappedFile {
     /// # Safety
     /// As many bytes must be mapped at `base`, a multiple of a page, as long as the value is used.
     #[must_use]
@@ -235,8 +235,8 @@ impl Mapped {
 /// Maps empty memory at these addresses, in place of what is there.
 ///
 /// # Safety
-/// As [`Area::lay_over`].
-unsafe fn lay(base: usize, bytes: usize) -> io::Result<()> {
+/// As [`MemoryArea::lay_over`].
+unsafe fn lay_memory(base: usize, bytes: usize) -> io::Result<()> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_FIXED | libc::MAP_NORESERVE;
     let at = base as *mut libc::c_void;

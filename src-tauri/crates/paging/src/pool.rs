@@ -1,11 +1,11 @@
 //! Threads that read experts, the ones that are waited for first.
 
-use crate::{layout::Unit, platform::Source};
+use crate::{layout::ExpertIndex, platform::WeightFile};
 use std::{collections::VecDeque, ops::Range};
 
 /// A run of a file, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct FileRange {
     /// The number of the area that it lies in.
     pub(crate) area: usize,
     pub(crate) bytes: Range<u64>,
@@ -13,30 +13,30 @@ pub(crate) struct Run {
 
 /// Pages of an expert that goes, for one that comes.
 #[derive(Debug)]
-pub(crate) struct Move {
-    pub(crate) unit: Unit,
-    pub(crate) from: Run,
-    pub(crate) to: Run,
+pub(crate) struct PageMove {
+    pub(crate) unit: ExpertIndex,
+    pub(crate) from: FileRange,
+    pub(crate) to: FileRange,
 }
 
 /// One matrix of an expert to be read.
 #[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) unit: Unit,
-    pub(crate) recycled: Option<Move>,
-    pub(crate) run: Run,
+pub(crate) struct ReadJob {
+    pub(crate) unit: ExpertIndex,
+    pub(crate) recycled: Option<PageMove>,
+    pub(crate) run: FileRange,
     /// How far the file must reach at least.
     pub(crate) end: u64,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Jobs {
-    urgent: VecDeque<Job>,
-    ahead: VecDeque<Job>,
+pub(crate) struct ReadQueue {
+    urgent: VecDeque<ReadJob>,
+    ahead: VecDeque<ReadJob>,
 }
 
-impl Jobs {
-    pub(crate) fn push(&mut self, job: Job, urgent: bool) {
+impl ReadQueue {
+    pub(crate) fn push(&mut self, job: ReadJob, urgent: bool) {
         if urgent {
             self.urgent.push_back(job);
         } else {
@@ -44,12 +44,12 @@ impl Jobs {
         }
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Job> {
+    pub(crate) fn pop(&mut self) -> Option<ReadJob> {
         self.urgent.pop_front().or_else(|| self.ahead.pop_front())
     }
 
     /// Puts the reads of these units before all that no thread waits for.
-    pub(crate) fn hurry(&mut self, is_needed: impl Fn(Unit) -> bool) {
+    pub(crate) fn hurry(&mut self, is_needed: impl Fn(ExpertIndex) -> bool) {
         let waiting = std::mem::take(&mut self.ahead);
         for job in waiting {
             let urgent = is_needed(job.unit);
@@ -60,13 +60,13 @@ impl Jobs {
 
 /// What a file was when it was opened.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct FileIdentity {
     length: u64,
     modified: Option<std::time::SystemTime>,
 }
 
-impl Identity {
-    pub(crate) fn of(source: &Source) -> std::io::Result<Self> {
+impl FileIdentity {
+    pub(crate) fn of(source: &WeightFile) -> std::io::Result<Self> {
         let metadata = source.file.metadata()?;
         Ok(Self {
             length: metadata.len(),

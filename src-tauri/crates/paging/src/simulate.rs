@@ -1,6 +1,6 @@
 //! Caches over recorded choices, without any bytes: what a policy would have read, and the least that any could.
 
-use crate::cache::{Cache, Policy, Stats};
+use crate::cache::{Cache, CacheStats, EvictionPolicy};
 use std::collections::{BTreeSet, HashMap};
 
 /// The experts that a run has used, in the order of their use.
@@ -49,7 +49,7 @@ impl Trace {
 
 /// Returns what a cache that holds as many experts would have done.
 #[must_use]
-pub fn simulate(trace: &Trace, held: u64, policy: Policy) -> Stats {
+pub fn simulate(trace: &Trace, held: u64, policy: EvictionPolicy) -> CacheStats {
     let mut cache = Cache::new(vec![1; trace.experts()], held, policy);
     for (token, experts) in &trace.uses {
         for unit in cache.take(experts, *token).missing {
@@ -62,14 +62,14 @@ pub fn simulate(trace: &Trace, held: u64, policy: Policy) -> Stats {
 /// Returns what a cache would have done that knows the future, and evicts what is used last of all (Belády, *IBM Systems
 /// Journal* 5(2), 1966).
 #[must_use]
-pub fn belady(trace: &Trace, held: u64) -> Stats {
+pub fn belady(trace: &Trace, held: u64) -> CacheStats {
     let mut next: HashMap<u32, Vec<usize>> = HashMap::new();
     for (at, (_, experts)) in trace.uses.iter().enumerate().rev() {
         for &expert in experts {
             next.entry(expert).or_default().push(at);
         }
     }
-    let mut stats = Stats::default();
+    let mut stats = CacheStats::default();
     // By the next use, the farthest last.
     let mut order: BTreeSet<(usize, u32)> = BTreeSet::new();
     for (at, (_, experts)) in trace.uses.iter().enumerate() {

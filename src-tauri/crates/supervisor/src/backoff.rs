@@ -18,7 +18,7 @@ pub(crate) struct Backoff {
 
 /// Whether the next attempt may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum RetryDelay {
     None,
     For(Duration),
     /// Not before a change of the configuration or a stop.
@@ -29,7 +29,7 @@ impl Backoff {
     /// Records a crash during a load, or before the worker was used.
     pub(crate) fn crashed(&mut self, now: Instant) {
         self.crashes = self.crashes.saturating_add(1);
-        self.until = delay(self.crashes).map(|delay| now + delay);
+        self.until = delay_after(self.crashes).map(|delay| now + delay);
     }
 
     /// Returns the consecutive crashes so far.
@@ -37,18 +37,18 @@ impl Backoff {
         self.crashes
     }
 
-    pub(crate) fn rest(&self, now: Instant) -> Rest {
+    pub(crate) fn rest(&self, now: Instant) -> RetryDelay {
         if self.crashes >= ENOUGH {
-            return Rest::ForGood;
+            return RetryDelay::ForGood;
         }
         let left = self.until.map(|until| until.saturating_duration_since(now));
         left.filter(|left| !left.is_zero())
-            .map_or(Rest::None, Rest::For)
+            .map_or(RetryDelay::None, RetryDelay::For)
     }
 }
 
 /// Doubling from the third crash on.
-fn delay(crashes: u32) -> Option<Duration> {
+fn delay_after(crashes: u32) -> Option<Duration> {
     let doublings = crashes.checked_sub(FREE)?;
     let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
     Some(SHORTEST.saturating_mul(factor).min(LONGEST))
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn after_two_crashes_the_pause_doubles_up_to_its_limit() {
-        let seconds = |crashes| delay(crashes).map(|delay| delay.as_secs());
+        let seconds = |crashes| delay_after(crashes).map(|delay| delay.as_secs());
         let delays: Vec<_> = (0..10).map(seconds).collect();
         assert_eq!(delays[..3], [None; 3]);
         assert_eq!(
@@ -75,16 +75,16 @@ mod tests {
     async fn every_pause_but_the_last_ends_with_its_time() {
         let mut backoff = Backoff::default();
         for _ in 0..FREE {
-            assert_eq!(backoff.rest(Instant::now()), Rest::None);
+            assert_eq!(backoff.rest(Instant::now()), RetryDelay::None);
             backoff.crashed(Instant::now());
         }
-        assert_eq!(backoff.rest(Instant::now()), Rest::For(SHORTEST));
+        assert_eq!(backoff.rest(Instant::now()), RetryDelay::For(SHORTEST));
         tokio::time::advance(SHORTEST).await;
         for _ in FREE..ENOUGH {
-            assert_eq!(backoff.rest(Instant::now()), Rest::None);
+            assert_eq!(backoff.rest(Instant::now()), RetryDelay::None);
             backoff.crashed(Instant::now());
             tokio::time::advance(LONGEST).await;
         }
-        assert_eq!(backoff.rest(Instant::now()), Rest::ForGood);
+        assert_eq!(backoff.rest(Instant::now()), RetryDelay::ForGood);
     }
 }

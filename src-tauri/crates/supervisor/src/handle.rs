@@ -2,7 +2,7 @@
 
 use crate::{
     BegunLoad, Rules, TierSpec,
-    owner::{Event, Want},
+    owner::{OwnerEvent, TierRequest},
 };
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use tierbar_core::{
@@ -23,7 +23,7 @@ const EXPECTED_FOR: Duration = Duration::from_secs(30);
 /// A handle on the tiers. When the last clone is dropped, all workers are ended.
 #[derive(Clone)]
 pub struct Handle {
-    shared: Arc<Shared>,
+    shared: Arc<SharedHandle>,
 }
 
 /// A loaded worker that knows which of its experts or layers are in memory.
@@ -36,16 +36,16 @@ pub struct PagedWorker {
     pub socket: PathBuf,
 }
 
-struct Shared {
-    events: mpsc::UnboundedSender<Event>,
+struct SharedHandle {
+    events: mpsc::UnboundedSender<OwnerEvent>,
     tiers: watch::Receiver<Vec<TierStatus>>,
     budget: watch::Receiver<BudgetStatus>,
     never_ended: watch::Receiver<Vec<BegunLoad>>,
 }
 
-impl Drop for Shared {
+impl Drop for SharedHandle {
     fn drop(&mut self) {
-        let _ = self.events.send(Event::Shutdown(None));
+        let _ = self.events.send(OwnerEvent::Shutdown(None));
     }
 }
 
@@ -57,13 +57,13 @@ impl fmt::Debug for Handle {
 
 impl Handle {
     pub(crate) fn new(
-        events: mpsc::UnboundedSender<Event>,
+        events: mpsc::UnboundedSender<OwnerEvent>,
         tiers: watch::Receiver<Vec<TierStatus>>,
         budget: watch::Receiver<BudgetStatus>,
         never_ended: watch::Receiver<Vec<BegunLoad>>,
     ) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedHandle {
                 events,
                 tiers,
                 budget,
@@ -93,38 +93,38 @@ impl Handle {
     /// Replaces the configured tiers. One that is gone is drained; one that changed is restarted at its next
     /// request, after its leases have ended.
     pub fn set_tiers(&self, tiers: Vec<TierSpec>) {
-        self.send(Event::Tiers(tiers));
+        self.send(OwnerEvent::Tiers(tiers));
     }
 
     /// Replaces the budget. Tiers that it no longer holds are ended as their leases end.
     pub fn set_budget(&self, budget: Budget) {
-        self.send(Event::Budget(budget));
+        self.send(OwnerEvent::Budget(budget));
     }
 
     /// Replaces the rules for all tiers.
     pub fn set_rules(&self, rules: Rules) {
-        self.send(Event::Rules(rules));
+        self.send(OwnerEvent::Rules(rules));
     }
 
     /// Sets how short memory is, and `why` in a few words with their figures.
     pub fn set_alarm(&self, alarm: Alarm, why: String) {
-        self.send(Event::Alarm(alarm, why));
+        self.send(OwnerEvent::Alarm(alarm, why));
     }
 
     /// Sets what models may use of the machine, and why, such as "Tierbar is paused".
     pub fn set_stance(&self, stance: Stance, why: String) {
-        self.send(Event::Stance(stance, why));
+        self.send(OwnerEvent::Stance(stance, why));
     }
 
     /// Memory readings for the snapshot, in bytes. A tier that is not named keeps its last one.
     pub fn set_footprints(&self, footprints: Vec<(TierId, u64)>) {
-        self.send(Event::Footprints(footprints));
+        self.send(OwnerEvent::Footprints(footprints));
     }
 
     /// Returns the loaded workers whose experts or layers come and go. Nothing keeps them loaded.
     pub async fn paged(&self) -> Vec<PagedWorker> {
         let (reply, answer) = oneshot::channel();
-        self.send(Event::Paged(reply));
+        self.send(OwnerEvent::Paged(reply));
         // After the owner's end there are none.
         answer.await.unwrap_or_default()
     }
@@ -133,23 +133,23 @@ impl Handle {
     /// called more than once.
     pub async fn shutdown(&self) {
         let (done, gone) = oneshot::channel();
-        self.send(Event::Shutdown(Some(done)));
+        self.send(OwnerEvent::Shutdown(Some(done)));
         // An error means that the owner has already ended, after the last worker.
         let _ = gone.await;
     }
 
-    fn send(&self, event: Event) {
+    fn send(&self, event: OwnerEvent) {
         // Fails only after shutdown, when there is nothing left to change.
         let _ = self.shared.events.send(event);
     }
 
     async fn request<T>(
         &self,
-        event: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Event,
+        event: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> OwnerEvent,
     ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
         self.send(event(reply));
-        let mut pending = Pending {
+        let mut pending = PendingReply {
             answer: Some(answer),
             events: &self.shared.events,
         };
@@ -164,18 +164,18 @@ impl Handle {
 }
 
 /// Notifies the owner when the caller has gone away, so that its request leaves the queue at once.
-struct Pending<'a, T> {
+struct PendingReply<'a, T> {
     /// `None` once it has come.
     answer: Option<oneshot::Receiver<T>>,
-    events: &'a mpsc::UnboundedSender<Event>,
+    events: &'a mpsc::UnboundedSender<OwnerEvent>,
 }
 
-impl<T> Drop for Pending<'_, T> {
+impl<T> Drop for PendingReply<'_, T> {
     fn drop(&mut self) {
         if let Some(answer) = self.answer.take() {
             // The owner looks for closed replies, so this one is closed first.
             drop(answer);
-            let _ = self.events.send(Event::Left);
+            let _ = self.events.send(OwnerEvent::Left);
         }
     }
 }
@@ -185,9 +185,9 @@ impl Tiers for Handle {
         let tier = tier.clone();
         Box::pin(async move {
             let lease = self
-                .request(|reply| Event::Want {
+                .request(|reply| OwnerEvent::Want {
                     tier,
-                    want: Want::Lease(reply),
+                    want: TierRequest::Lease(reply),
                 })
                 .await?;
             Ok(Box::new(lease) as Box<dyn Lease>)
@@ -197,9 +197,9 @@ impl Tiers for Handle {
     fn start(&self, tier: &TierId) -> BoxFuture<'_, Result<(), Error>> {
         let tier = tier.clone();
         Box::pin(async move {
-            self.request(|reply| Event::Want {
+            self.request(|reply| OwnerEvent::Want {
                 tier,
-                want: Want::Loaded(reply),
+                want: TierRequest::Loaded(reply),
             })
             .await
         })
@@ -208,15 +208,15 @@ impl Tiers for Handle {
     fn stop(&self, tier: &TierId, force: bool) -> BoxFuture<'_, Result<(), Error>> {
         let tier = tier.clone();
         Box::pin(async move {
-            self.request(|reply| Event::Stop { tier, force, reply })
+            self.request(|reply| OwnerEvent::Stop { tier, force, reply })
                 .await
         })
     }
 
     fn expect(&self, tier: &TierId) {
-        self.send(Event::Want {
+        self.send(OwnerEvent::Want {
             tier: tier.clone(),
-            want: Want::Expected(Instant::now() + EXPECTED_FOR),
+            want: TierRequest::Expected(Instant::now() + EXPECTED_FOR),
         });
     }
 
@@ -233,7 +233,7 @@ pub(crate) struct WorkerLease {
     pub(crate) model: ModelId,
     pub(crate) endpoint: Endpoint,
     pub(crate) ended: watch::Receiver<Option<Error>>,
-    pub(crate) events: mpsc::UnboundedSender<Event>,
+    pub(crate) events: mpsc::UnboundedSender<OwnerEvent>,
 }
 
 impl fmt::Debug for WorkerLease {
@@ -248,7 +248,7 @@ impl fmt::Debug for WorkerLease {
 
 impl Drop for WorkerLease {
     fn drop(&mut self) {
-        let _ = self.events.send(Event::Released {
+        let _ = self.events.send(OwnerEvent::Released {
             tier: self.tier.clone(),
             worker: self.worker,
         });
@@ -269,7 +269,7 @@ impl Lease for WorkerLease {
     }
 
     fn keep(&self, keep: KeepAlive) {
-        let _ = self.events.send(Event::Keep {
+        let _ = self.events.send(OwnerEvent::Keep {
             tier: self.tier.clone(),
             worker: self.worker,
             keep,

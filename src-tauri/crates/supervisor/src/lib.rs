@@ -19,7 +19,7 @@ mod sockets;
 
 pub use handle::{Handle, PagedWorker};
 pub use owner::Supervisor;
-pub use reclaim::{MemoryProbe, ThisMachine};
+pub use reclaim::{MachineProbe, MemoryProbe};
 pub use safe_mode::BegunLoad;
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
@@ -239,7 +239,7 @@ impl Options {
             stop_deadline: Self::STOP_DEADLINE,
             drain_deadline: Self::DRAIN_DEADLINE,
             health_period: Self::HEALTH_PERIOD,
-            memory: Arc::new(ThisMachine),
+            memory: Arc::new(MachineProbe),
         }
     }
 }

@@ -13,9 +13,9 @@ mod words;
 use crate::{
     LoadSpec, Options, Rules, TierSpec,
     handle::{Handle, PagedWorker, shutting_down},
-    predecessors::Predecessors,
-    process::Report,
-    safe_mode::Loads,
+    predecessors::PredecessorLock,
+    process::ProcessReport,
+    safe_mode::LoadRecord,
     sockets::{self, Sockets},
 };
 use std::{mem, sync::Arc, time::Duration};
@@ -32,19 +32,19 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use requests::Waiter;
-pub(crate) use requests::Want;
-use tier::{Gone, Preparation, Tier, Worker};
-use words::Causes;
+pub(crate) use requests::TierRequest;
+use requests::WaitingRequest;
+use tier::{EndedWorker, Preparation, Tier, Worker};
+use words::GuardReasons;
 
 type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
 /// An event that the owner handles.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum OwnerEvent {
     Want {
         tier: TierId,
-        want: Want,
+        want: TierRequest,
     },
     /// A waiting caller has gone; its reply channel is closed.
     Left,
@@ -70,7 +70,7 @@ pub(crate) enum Event {
     Process {
         tier: TierId,
         worker: u64,
-        report: Report,
+        report: ProcessReport,
     },
     Tiers(Vec<TierSpec>),
     Budget(Budget),
@@ -92,19 +92,19 @@ pub struct Supervisor {
     /// When it was raised.
     alarm_since: Duration,
     stance: Stance,
-    causes: Causes,
+    causes: GuardReasons,
     sockets: Sockets,
-    predecessors: Arc<Predecessors>,
-    loads: Arc<Loads>,
+    predecessors: Arc<PredecessorLock>,
+    loads: Arc<LoadRecord>,
     tiers: Vec<Tier>,
-    queue: Vec<Waiter>,
+    queue: Vec<WaitingRequest>,
     /// Memory not yet freed, and of which worker.
     missing: Option<(u64, policy::Missing)>,
     /// Numbers requests, preparations, workers and uses, which only have to differ and grow.
     counter: u64,
     closing: bool,
     closed: Vec<oneshot::Sender<()>>,
-    events: mpsc::UnboundedSender<Event>,
+    events: mpsc::UnboundedSender<OwnerEvent>,
     tiers_seen: watch::Sender<Vec<TierStatus>>,
     budget_seen: watch::Sender<BudgetStatus>,
 }
@@ -118,15 +118,15 @@ impl Supervisor {
         let (events, inbox) = mpsc::unbounded_channel();
         let owner = Self {
             sockets: Sockets::open(&options.run_dir)?,
-            predecessors: Arc::new(Predecessors::new(&options.run_dir)),
-            loads: Loads::open(options.loads_file.clone()),
+            predecessors: Arc::new(PredecessorLock::new(&options.run_dir)),
+            loads: LoadRecord::open(options.loads_file.clone()),
             tiers: options.tiers.iter().cloned().map(Tier::new).collect(),
             stance: options.stance,
             options,
             started: Instant::now(),
             alarm: Alarm::None,
             alarm_since: Duration::ZERO,
-            causes: Causes::default(),
+            causes: GuardReasons::default(),
             queue: Vec::new(),
             missing: None,
             counter: 0,
@@ -147,7 +147,7 @@ impl Supervisor {
         Ok(handle)
     }
 
-    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Event>) {
+    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<OwnerEvent>) {
         loop {
             let look = self.advance().into_iter().chain(self.steps_end()).min();
             let look = look.map(|at| self.started + at);
@@ -168,11 +168,11 @@ impl Supervisor {
         }
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: OwnerEvent) {
         match event {
-            Event::Want { tier, want } => match self.admit(&tier) {
+            OwnerEvent::Want { tier, want } => match self.admit(&tier) {
                 Ok(()) if self.is_endpoint(&tier) => match self.stance {
-                    Stance::Paused => want.refuse(words::paused(&self.causes)),
+                    Stance::Paused => want.refuse(words::paused_error(&self.causes)),
                     _ => self.grant_endpoint(tier, want),
                 },
                 Ok(()) => self.enqueue(tier, want),
@@ -185,37 +185,37 @@ impl Supervisor {
                 }
             },
             // Callers that have gone are removed after every event.
-            Event::Left => {}
-            Event::Released { tier, worker } if worker == endpoint::REMOTE => {
+            OwnerEvent::Left => {}
+            OwnerEvent::Released { tier, worker } if worker == endpoint::REMOTE => {
                 self.released_endpoint(&tier);
             }
-            Event::Released { tier, worker } => self.released(&tier, worker),
-            Event::Keep { tier, worker, keep } => {
+            OwnerEvent::Released { tier, worker } => self.released(&tier, worker),
+            OwnerEvent::Keep { tier, worker, keep } => {
                 let tier = self.tier(&tier);
                 if let Some(worker) = tier.and_then(|tier| tier.worker_mut(worker)) {
                     worker.keep = Some(keep);
                 }
             }
-            Event::Stop { tier, force, reply } => self.stop(&tier, force, reply),
-            Event::Prepared {
+            OwnerEvent::Stop { tier, force, reply } => self.stop(&tier, force, reply),
+            OwnerEvent::Prepared {
                 tier,
                 preparation,
                 result,
             } => self.prepared(&tier, preparation, result),
-            Event::Process {
+            OwnerEvent::Process {
                 tier,
                 worker,
                 report,
             } => self.reported(&tier, worker, report),
-            Event::Tiers(specs) => self.set_tiers(specs),
-            Event::Budget(budget) => {
+            OwnerEvent::Tiers(specs) => self.set_tiers(specs),
+            OwnerEvent::Budget(budget) => {
                 self.options.budget = budget;
                 for tier in &mut self.tiers {
                     tier.preparation = Preparation::None;
                 }
             }
-            Event::Rules(rules) => self.options.rules = rules,
-            Event::Alarm(alarm, why) => {
+            OwnerEvent::Rules(rules) => self.options.rules = rules,
+            OwnerEvent::Alarm(alarm, why) => {
                 if self.alarm == Alarm::None {
                     self.alarm_since = self.started.elapsed();
                 }
@@ -228,19 +228,19 @@ impl Supervisor {
                     self.tiers.iter().for_each(Tier::hasten);
                 }
             }
-            Event::Stance(stance, why) => (self.stance, self.causes.stance) = (stance, why),
-            Event::Footprints(footprints) => {
+            OwnerEvent::Stance(stance, why) => (self.stance, self.causes.stance) = (stance, why),
+            OwnerEvent::Footprints(footprints) => {
                 for (id, bytes) in footprints {
                     if let Some(tier) = self.tier(&id) {
                         tier.weighed(bytes);
                     }
                 }
             }
-            Event::Paged(reply) => {
+            OwnerEvent::Paged(reply) => {
                 // A caller that has gone needs no reply.
                 let _ = reply.send(self.paged());
             }
-            Event::Shutdown(closed) => {
+            OwnerEvent::Shutdown(closed) => {
                 self.closing = true;
                 self.closed.extend(closed);
                 for id in self.ids() {
@@ -308,7 +308,7 @@ impl Supervisor {
         if !matches!(tier.preparation, Preparation::Pending(current) if current == preparation) {
             return;
         }
-        match result.and_then(|spec| fits(spec, &budget)) {
+        match result.and_then(|spec| check_fits(spec, &budget)) {
             Ok(spec) => tier.preparation = Preparation::Done(Box::new(spec)),
             Err(error) => {
                 // A tier without a model has not failed.
@@ -324,10 +324,12 @@ impl Supervisor {
         }
     }
 
-    fn reported(&mut self, id: &TierId, worker: u64, report: Report) {
+    fn reported(&mut self, id: &TierId, worker: u64, report: ProcessReport) {
         match report {
-            Report::Missing(missing, waited) => return self.missed(id, worker, missing, waited),
-            Report::Back(available) => return self.back(id, worker, available),
+            ProcessReport::Missing(missing, waited) => {
+                return self.missed(id, worker, missing, waited);
+            }
+            ProcessReport::Back(available) => return self.back(id, worker, available),
             _ => {}
         }
         let (use_number, now) = (self.next(), self.started.elapsed());
@@ -336,10 +338,10 @@ impl Supervisor {
             return;
         };
         match report {
-            Report::Spawned(pid) => running.pid = Some(pid),
-            Report::Loading(percent) => running.loaded_percent = Some(percent),
-            Report::Ready(_) if running.phase != Phase::Starting => {}
-            Report::Ready(ready) => {
+            ProcessReport::Spawned(pid) => running.pid = Some(pid),
+            ProcessReport::Loading(percent) => running.loaded_percent = Some(percent),
+            ProcessReport::Ready(_) if running.phase != Phase::Starting => {}
+            ProcessReport::Ready(ready) => {
                 running.phase = Phase::Ready;
                 running.idle_since = Some(now);
                 running.ready_since = Some(Instant::now());
@@ -348,18 +350,18 @@ impl Supervisor {
                 tier.last_used = use_number;
                 self.log_ready(id, &ready.memory);
             }
-            Report::Ended(failure) => {
+            ProcessReport::Ended(failure) => {
                 sockets::remove(&running.socket);
                 if let Some(gone) = tier.ended(failure, Instant::now()) {
                     self.log_end(id, &gone);
                     self.end_leases(id, gone);
                 }
             }
-            Report::Missing(..) | Report::Back(_) => {}
+            ProcessReport::Missing(..) | ProcessReport::Back(_) => {}
         }
     }
 
-    fn end_leases(&mut self, id: &TierId, gone: Gone) {
+    fn end_leases(&mut self, id: &TierId, gone: EndedWorker) {
         self.publish();
         if gone.refused {
             self.refuse(id, &gone.end);
@@ -429,7 +431,7 @@ impl Supervisor {
 }
 
 /// The host plans against a budget that may be older than this one.
-fn fits(spec: LoadSpec, budget: &Budget) -> Result<LoadSpec, Error> {
+fn check_fits(spec: LoadSpec, budget: &Budget) -> Result<LoadSpec, Error> {
     let needed = spec.plan.total_bytes();
     if policy::fits_alone(budget, needed) {
         return Ok(spec);

@@ -16,12 +16,12 @@ const LOOK: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(75);
 
 #[derive(Debug)]
-pub(crate) struct Predecessors {
+pub(crate) struct PredecessorLock {
     lock: PathBuf,
     gone: OnceCell<()>,
 }
 
-impl Predecessors {
+impl PredecessorLock {
     pub(crate) fn new(run_dir: &Path) -> Self {
         Self {
             lock: run_dir.join("commands.lock"),

@@ -11,17 +11,17 @@ mod log;
 mod socket;
 mod trim;
 
-pub(crate) use failure::Failure;
+pub(crate) use failure::WorkerFailure;
 pub(crate) use trim::trim;
 
 use crate::{
     LoadSpec,
-    predecessors::Predecessors,
-    reclaim::{MemoryProbe, Reclaim},
-    safe_mode::Loads,
+    predecessors::PredecessorLock,
+    reclaim::{MemoryProbe, MemoryReclaim},
+    safe_mode::LoadRecord,
 };
-use handshake::Unready;
-use log::LastWords;
+use handshake::HandshakeFailure;
+use log::RecentOutput;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::{
     fs::{self, Permissions},
@@ -49,7 +49,7 @@ const KILLED: Duration = Duration::from_secs(10);
 
 /// The parameters of a process.
 #[derive(Debug)]
-pub(crate) struct Launch {
+pub(crate) struct LaunchParams {
     pub(crate) tier: TierId,
     pub(crate) program: PathBuf,
     pub(crate) spec: LoadSpec,
@@ -66,19 +66,19 @@ pub(crate) struct Launch {
     pub(crate) stop_deadline: Duration,
     pub(crate) health_period: Duration,
     pub(crate) memory: Arc<dyn MemoryProbe>,
-    pub(crate) loads: Arc<Loads>,
-    pub(crate) predecessors: Arc<Predecessors>,
+    pub(crate) loads: Arc<LoadRecord>,
+    pub(crate) predecessors: Arc<PredecessorLock>,
 }
 
 /// The reports on a process, in this order; `Ended` and `Back` always come.
 #[derive(Debug)]
-pub(crate) enum Report {
+pub(crate) enum ProcessReport {
     Spawned(u32),
     /// The percentage of the weights that is loaded.
     Loading(u8),
     Ready(Ready),
     /// The process has ended. Without a failure, it ended on request.
-    Ended(Option<Failure>),
+    Ended(Option<WorkerFailure>),
     /// Memory not freed this long after its end.
     Missing(Missing, Duration),
     /// All memory is freed, or counts as another program's; with the available memory. This is the last report.
@@ -87,12 +87,12 @@ pub(crate) enum Report {
 
 /// Requests a process's end. Clones request it of the same process.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Stop {
+pub(crate) struct StopSignal {
     requested: CancellationToken,
     at_once: CancellationToken,
 }
 
-impl Stop {
+impl StopSignal {
     /// With `at_once`, it has no time to save its conversations.
     pub(crate) fn request(&self, at_once: bool) {
         if at_once {
@@ -103,20 +103,24 @@ impl Stop {
 }
 
 /// Runs a process until it ends or is stopped. Must be called within a tokio runtime.
-pub(crate) fn run(mut launch: Launch, stop: Stop, report: impl Fn(Report) + Send + Sync + 'static) {
+pub(crate) fn run_process(
+    mut launch: LaunchParams,
+    stop: StopSignal,
+    report: impl Fn(ProcessReport) + Send + Sync + 'static,
+) {
     tokio::spawn(async move {
         let available = launch.run(&stop, &report).await;
-        report(Report::Back(available));
+        report(ProcessReport::Back(available));
     });
 }
 
-impl Launch {
-    async fn run(&mut self, stop: &Stop, report: &impl Fn(Report)) -> Option<u64> {
+impl LaunchParams {
+    async fn run(&mut self, stop: &StopSignal, report: &impl Fn(ProcessReport)) -> Option<u64> {
         tokio::select! {
             biased;
             () = self.predecessors.gone() => {}
             () = stop.requested.cancelled() => {
-                report(Report::Ended(None));
+                report(ProcessReport::Ended(None));
                 return None;
             }
         }
@@ -125,36 +129,36 @@ impl Launch {
         self.loads.begin(self.tier.clone(), model).await;
         match &self.spec.command {
             None => self.run_worker(stop, report).await,
-            Some(command) => foreign::run(self, command, reserved, stop, report).await,
+            Some(command) => foreign::run_command(self, command, reserved, stop, report).await,
         }
     }
 
-    async fn run_worker(&self, stop: &Stop, report: &impl Fn(Report)) -> Option<u64> {
-        let mut process = match Process::spawn(self) {
+    async fn run_worker(&self, stop: &StopSignal, report: &impl Fn(ProcessReport)) -> Option<u64> {
+        let mut process = match WorkerProcess::spawn(self) {
             Ok(process) => process,
             Err(error) => {
                 self.loads.end(false).await;
-                report(Report::Ended(Some(self.not_run(&error))));
+                report(ProcessReport::Ended(Some(self.not_run(&error))));
                 return None;
             }
         };
-        report(Report::Spawned(process.pid));
+        report(ProcessReport::Spawned(process.pid));
         let failure = self.attend(&mut process, stop, report).await;
         if !process.ready {
             self.loads.end(false).await;
         }
-        report(Report::Ended(failure));
-        let report_missing = |missing, waited| report(Report::Missing(missing, waited));
+        report(ProcessReport::Ended(failure));
+        let report_missing = |missing, waited| report(ProcessReport::Missing(missing, waited));
         process.reclaim.follow(report_missing).await
     }
 
     /// Returns when the process has ended.
     async fn attend(
         &self,
-        process: &mut Process,
-        stop: &Stop,
-        report: &impl Fn(Report),
-    ) -> Option<Failure> {
+        process: &mut WorkerProcess,
+        stop: &StopSignal,
+        report: &impl Fn(ProcessReport),
+    ) -> Option<WorkerFailure> {
         tokio::select! {
             biased;
             () = stop.requested.cancelled() => {}
@@ -162,12 +166,12 @@ impl Launch {
                 Ok(ready) => {
                     process.ready = true;
                     self.loads.end(true).await;
-                    report(Report::Ready(ready));
+                    report(ProcessReport::Ready(ready));
                     tokio::select! {
                         biased;
                         () = stop.requested.cancelled() => {}
                         status = process.child.wait() => return Some(self.crashed(status, process).await),
-                        () = health::lost(&self.socket, self.health_period) => return Some(self.hung(process).await),
+                        () = health::wait_until_lost(&self.socket, self.health_period) => return Some(self.hung(process).await),
                     }
                 }
                 Err(unready) => return Some(self.unready(unready, process).await),
@@ -182,24 +186,24 @@ impl Launch {
     }
 }
 
-struct Process {
+struct WorkerProcess {
     child: Child,
     pid: u32,
     /// Open while the worker may run: its end signals that the host is gone.
     stdin: Option<ChildStdin>,
-    words: Arc<LastWords>,
+    words: Arc<RecentOutput>,
     drains: JoinSet<()>,
-    reclaim: Reclaim,
+    reclaim: MemoryReclaim,
     ready: bool,
 }
 
-impl Process {
-    fn spawn(launch: &Launch) -> io::Result<Self> {
+impl WorkerProcess {
+    fn spawn(launch: &LaunchParams) -> io::Result<Self> {
         let mut child = launch.command().spawn()?;
         let pid = child
             .id()
             .ok_or_else(|| io::Error::other("the process has no id"))?;
-        let words = Arc::new(LastWords::default());
+        let words = Arc::new(RecentOutput::default());
         let mut drains = JoinSet::new();
         if let Some(stderr) = child.stderr.take() {
             let (words, path) = (Arc::clone(&words), launch.log.clone());
@@ -212,24 +216,28 @@ impl Process {
             stdin,
             words,
             drains,
-            reclaim: Reclaim::new(Arc::clone(&launch.memory), pid),
+            reclaim: MemoryReclaim::new(Arc::clone(&launch.memory), pid),
             ready: false,
         })
     }
 
     /// Waits for the handshake, and keeps reading after it.
-    async fn start(&mut self, launch: &Launch, report: &impl Fn(Report)) -> Result<Ready, Unready> {
+    async fn start(
+        &mut self,
+        launch: &LaunchParams,
+        report: &impl Fn(ProcessReport),
+    ) -> Result<Ready, HandshakeFailure> {
         let Some(stdout) = self.child.stdout.take() else {
-            return Err(Unready::Closed);
+            return Err(HandshakeFailure::Closed);
         };
         let mut stdout = BufReader::new(stdout);
-        let ready = handshake::shake(
+        let ready = handshake::await_handshake(
             &mut stdout,
             &self.words,
             launch.load_silence,
             self.pid,
             &launch.socket,
-            |percent| report(Report::Loading(percent)),
+            |percent| report(ProcessReport::Loading(percent)),
         )
         .await?;
         // The folder is private; this is for a worker with another one.

@@ -36,13 +36,13 @@ pub trait MemoryProbe: Send + Sync + fmt::Debug {
 
 /// Measures by the system's figures.
 #[derive(Debug)]
-pub struct ThisMachine;
+pub struct MachineProbe;
 
-impl MemoryProbe for ThisMachine {
+impl MemoryProbe for MachineProbe {
     fn before(&self, worker: Process) -> Before {
         let held = members_of_group(worker.pid()).and_then(|members| held_by(&members));
         Before {
-            group_bytes: logged(held),
+            group_bytes: ok_or_log(held),
             machine_bytes: machine_memory().held_bytes,
         }
     }
@@ -50,20 +50,20 @@ impl MemoryProbe for ThisMachine {
     fn after(&self, worker: Process) -> After {
         let machine = machine_memory();
         After {
-            group_bytes: logged(end_rest(worker)),
+            group_bytes: ok_or_log(end_group(worker)),
             machine_bytes: machine.held_bytes,
             available_bytes: machine.available_bytes,
         }
     }
 }
 
-fn logged(held: io::Result<u64>) -> Option<u64> {
+fn ok_or_log(held: io::Result<u64>) -> Option<u64> {
     held.inspect_err(|error| tracing::warn!("a worker's memory is unknown: {error}"))
         .ok()
 }
 
 /// Kills what is left of a group whose leader has ended; returns what it holds.
-fn end_rest(leader: Process) -> io::Result<u64> {
+fn end_group(leader: Process) -> io::Result<u64> {
     let members = members_of_group(leader.pid())?;
     // A number is not reused while a group has it. So if another process leads the group, the old one is gone.
     let of_another = |member: &Process| member.pid() == leader.pid() && *member != leader;
@@ -79,14 +79,14 @@ fn end_rest(leader: Process) -> io::Result<u64> {
 
 /// Follows the return of a worker's memory.
 #[derive(Debug)]
-pub(crate) struct Reclaim {
+pub(crate) struct MemoryReclaim {
     probe: Arc<dyn MemoryProbe>,
     /// `None` if it was gone at once.
     worker: Option<Process>,
     before: Option<Before>,
 }
 
-impl Reclaim {
+impl MemoryReclaim {
     /// For a process that has just started and leads a group.
     pub(crate) fn new(probe: Arc<dyn MemoryProbe>, pid: u32) -> Self {
         Self {

@@ -32,7 +32,7 @@ pub struct BegunLoad {
 
 /// The file of loads. One is under way at a time.
 #[derive(Debug)]
-pub(crate) struct Loads {
+pub(crate) struct LoadRecord {
     /// `None` to record nothing.
     file: Option<PathBuf>,
     under_way: Mutex<Option<BegunLoad>>,
@@ -41,11 +41,11 @@ pub(crate) struct Loads {
     never_ended: watch::Sender<Vec<BegunLoad>>,
 }
 
-impl Loads {
+impl LoadRecord {
     /// Reads the records of an earlier host. Blocking.
     pub(crate) fn open(file: Option<PathBuf>) -> Arc<Self> {
         let left = file.as_deref().map_or_else(Vec::new, |file| {
-            read(file).unwrap_or_else(|error| {
+            read_loads(file).unwrap_or_else(|error| {
                 tracing::warn!("{} cannot be read: {error}", file.display());
                 Vec::new()
             })
@@ -130,13 +130,13 @@ impl Loads {
         all.extend(others.cloned());
         all.truncate(KEPT);
         // A load must not fail because a disk is full.
-        if let Err(error) = write(file, &all, under_way.is_some()) {
+        if let Err(error) = write_loads(file, &all, under_way.is_some()) {
             tracing::warn!("{} cannot be written: {error}", file.display());
         }
     }
 }
 
-fn read(file: &Path) -> io::Result<Vec<BegunLoad>> {
+fn read_loads(file: &Path) -> io::Result<Vec<BegunLoad>> {
     match fs::read(file) {
         Ok(text) => Ok(serde_json::from_slice(&text)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -145,7 +145,7 @@ fn read(file: &Path) -> io::Result<Vec<BegunLoad>> {
 }
 
 /// With `safely`, the record survives a power cut. The end of a load may be lost, which is safe.
-fn write(file: &Path, loads: &[BegunLoad], safely: bool) -> io::Result<()> {
+fn write_loads(file: &Path, loads: &[BegunLoad], safely: bool) -> io::Result<()> {
     if loads.is_empty() {
         return match fs::remove_file(file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -169,13 +169,13 @@ fn write(file: &Path, loads: &[BegunLoad], safely: bool) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn models(loads: &Loads) -> Vec<String> {
+    fn models(loads: &LoadRecord) -> Vec<String> {
         let left = loads.never_ended();
         let left = left.borrow();
         left.iter().map(|load| load.model.to_string()).collect()
     }
 
-    async fn begin(loads: &Arc<Loads>, model: &str) {
+    async fn begin(loads: &Arc<LoadRecord>, model: &str) {
         let tier = TierId::new("fast").unwrap();
         loads.begin(tier, ModelId(model.to_owned())).await;
     }
@@ -184,7 +184,7 @@ mod tests {
     async fn an_unfinished_load_is_kept_until_one_succeeds() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("loads.json");
-        let open = || Loads::open(Some(file.clone()));
+        let open = || LoadRecord::open(Some(file.clone()));
         let first = open();
         begin(&first, "good").await;
         first.end(true).await;
@@ -213,11 +213,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("loads.json");
         fs::write(&file, "[{").unwrap();
-        let loads = Loads::open(Some(file.clone()));
+        let loads = LoadRecord::open(Some(file.clone()));
         assert_eq!(models(&loads), [""; 0]);
         begin(&loads, "good").await;
-        assert_eq!(models(&Loads::open(Some(file))), ["good"]);
-        let nowhere = Loads::open(Some(folder.path().join("no/loads.json")));
+        assert_eq!(models(&LoadRecord::open(Some(file))), ["good"]);
+        let nowhere = LoadRecord::open(Some(folder.path().join("no/loads.json")));
         begin(&nowhere, "good").await;
         nowhere.end(true).await;
     }

@@ -25,7 +25,7 @@ pub(crate) struct Sockets {
 impl Sockets {
     /// Creates the folder, and removes sockets of a killed host.
     pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
-        private_dir(dir).map_err(|error| storage("the sockets' folder", dir, &error))?;
+        private_dir(dir).map_err(|error| storage_error("the sockets' folder", dir, &error))?;
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             if is_worker_socket(&entry.path()) {
                 remove(&entry.path());
@@ -66,7 +66,7 @@ fn short_dir(name: usize) -> Result<TempDir, Error> {
         Ok(dir) if fits(&dir) => Ok(dir),
         _ => builder
             .tempdir_in("/tmp")
-            .map_err(|error| storage("a folder for sockets", Path::new("/tmp"), &error)),
+            .map_err(|error| storage_error("a folder for sockets", Path::new("/tmp"), &error)),
     }
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn remove(socket: &Path) {
     }
 }
 
-pub(crate) fn storage(what: &str, path: &Path, error: &io::Error) -> Error {
+pub(crate) fn storage_error(what: &str, path: &Path, error: &io::Error) -> Error {
     Error::new(
         Code::Storage,
         format!("{what} {} cannot be created: {error}", path.display()),

@@ -105,14 +105,14 @@ fn sum(words: &[u64]) -> u64 {
 
 /// What was read in how long.
 #[derive(Debug)]
-struct Blocks {
+struct ReadBlocks {
     count: u64,
     took: Duration,
     /// The sum of their first bytes.
     sum: u64,
 }
 
-impl Blocks {
+impl ReadBlocks {
     fn rate(&self) -> u64 {
         let bytes = u128::from(self.count) * BLOCK as u128;
         let nanos = self.took.as_nanos().max(1);
@@ -121,7 +121,7 @@ impl Blocks {
 }
 
 /// Reads blocks with `depth` reads at once; other ones in each turn, while there are any.
-fn read_blocks(path: &Path, depth: usize, turn: u64) -> io::Result<Blocks> {
+fn read_blocks(path: &Path, depth: usize, turn: u64) -> io::Result<ReadBlocks> {
     let file = platform::open_uncached(path)?;
     let blocks = file.metadata()?.len() / BLOCK as u64;
     if blocks == 0 {
@@ -144,7 +144,7 @@ fn read_blocks(path: &Path, depth: usize, turn: u64) -> io::Result<Blocks> {
             if number >= most || (number >= 4 && began.elapsed() > ENOUGH_AT_A_DEPTH) {
                 return Ok((count, sum));
             }
-            let at = scattered(turn * most + number, blocks) * BLOCK as u64;
+            let at = scattered_block(turn * most + number, blocks) * BLOCK as u64;
             file.read_exact_at(buffer, at)?;
             count += 1;
             sum = buffer.first().map_or(sum, |byte| sum + u64::from(*byte));
@@ -157,7 +157,7 @@ fn read_blocks(path: &Path, depth: usize, turn: u64) -> io::Result<Blocks> {
             .map(|ended| ended.unwrap_or_else(|_| Err(io::Error::other("a reading thread died"))))
             .collect::<io::Result<_>>()
     })?;
-    Ok(Blocks {
+    Ok(ReadBlocks {
         count: parts.iter().map(|(count, _)| count).sum(),
         took: began.elapsed(),
         sum: parts.iter().map(|(_, sum)| sum).sum(),
@@ -166,7 +166,7 @@ fn read_blocks(path: &Path, depth: usize, turn: u64) -> io::Result<Blocks> {
 
 /// Returns the `count`-th block of a walk that visits each of `blocks` once, and never two neighbors in order if there are
 /// many: steps of about the golden ratio of them.
-fn scattered(count: u64, blocks: u64) -> u64 {
+fn scattered_block(count: u64, blocks: u64) -> u64 {
     let divides = |step: u64| {
         let (mut a, mut b) = (blocks, step);
         while b > 0 {
@@ -236,7 +236,9 @@ mod tests {
     #[test]
     fn blocks_are_visited_once_each_and_not_in_order() {
         for blocks in [1_u64, 2, 3, 10, 97, 2500] {
-            let visited: Vec<_> = (0..blocks).map(|count| scattered(count, blocks)).collect();
+            let visited: Vec<_> = (0..blocks)
+                .map(|count| scattered_block(count, blocks))
+                .collect();
             let each: BTreeSet<_> = visited.iter().copied().collect();
             assert_eq!(each, (0..blocks).collect(), "of {blocks}");
             let neighbours = visited.windows(2).filter(|pair| pair[1] == pair[0] + 1);

@@ -9,7 +9,7 @@ use tierbar_core::ledger::EnergyCounter;
 
 /// A counter of one processor package.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Package {
+pub(crate) struct PackageCounter {
     pub(crate) name: String,
     pub(crate) microjoules: u64,
     /// Where it begins anew.
@@ -18,10 +18,10 @@ pub(crate) struct Package {
 
 /// Adds up what the counters have counted since the first reading.
 #[derive(Debug, Default)]
-pub struct EnergyMeter(Mutex<Total>);
+pub struct EnergyMeter(Mutex<EnergyTotal>);
 
 #[derive(Debug, Default)]
-struct Total {
+struct EnergyTotal {
     last: BTreeMap<String, u64>,
     microjoules: u64,
 }
@@ -37,11 +37,11 @@ impl EnergyCounter for EnergyMeter {
     }
 }
 
-impl Total {
+impl EnergyTotal {
     /// Returns the microjoules after a reading. A counter may have begun anew once since the last.
-    fn add(&mut self, packages: Vec<Package>) -> u64 {
+    fn add(&mut self, packages: Vec<PackageCounter>) -> u64 {
         for package in packages {
-            let Package {
+            let PackageCounter {
                 name,
                 microjoules: now,
                 range,
@@ -63,12 +63,12 @@ mod tests {
 
     #[test]
     fn counters_are_summed_and_may_begin_anew() {
-        let package = |name: &str, microjoules| Package {
+        let package = |name: &str, microjoules| PackageCounter {
             name: name.to_owned(),
             microjoules,
             range: 1000,
         };
-        let mut total = Total::default();
+        let mut total = EnergyTotal::default();
         assert_eq!(total.add(vec![package("a", 500), package("b", 900)]), 0);
         assert_eq!(total.add(vec![package("a", 600), package("b", 950)]), 150);
         // 50 up to the range and 20 from 0 on.

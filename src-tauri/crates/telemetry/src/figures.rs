@@ -25,7 +25,7 @@ pub(crate) struct Figures {
     /// Counters.
     pub(crate) disk_read_bytes: Option<u64>,
     pub(crate) disk_written_bytes: Option<u64>,
-    pub(crate) slow: Slow,
+    pub(crate) slow: SlowFigures,
 }
 
 /// Counters of bytes moved between memory and swap, and into compressed memory.
@@ -45,7 +45,7 @@ pub(crate) struct Ticks {
 
 /// Figures that change slowly and may take milliseconds to read.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Slow {
+pub(crate) struct SlowFigures {
     pub(crate) temperature_celsius: Option<f64>,
     pub(crate) thermal: Option<Thermal>,
     pub(crate) power: Option<Power>,

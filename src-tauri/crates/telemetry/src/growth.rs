@@ -6,12 +6,12 @@ const WINDOW_MS: u64 = 60_000;
 
 /// The readings of the last minute, and the last one before it.
 #[derive(Debug, Default)]
-pub(crate) struct Growth {
+pub(crate) struct GrowthWindow {
     /// When, in milliseconds, and the level.
     readings: VecDeque<(u64, u64)>,
 }
 
-impl Growth {
+impl GrowthWindow {
     /// Records a reading and returns the change per minute, in the unit of the level.
     ///
     /// During the first minute this is the change since the first reading, not extrapolated, so that the first seconds
@@ -50,7 +50,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn seconds(readings: &[(u64, u64)]) -> Vec<i64> {
-        let mut growth = Growth::default();
+        let mut growth = GrowthWindow::default();
         readings
             .iter()
             .map(|&(at, level)| growth.record(at * 1000, level))
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_ring_holds_about_a_minute() {
-        let mut growth = Growth::default();
+        let mut growth = GrowthWindow::default();
         for second in 0..10_000 {
             growth.record(second * 1000, second);
         }

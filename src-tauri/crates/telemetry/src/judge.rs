@@ -6,7 +6,7 @@
 
 use crate::{
     figures::{Figures, Ticks},
-    growth::Growth,
+    growth::GrowthWindow,
 };
 use std::ops::RangeInclusive;
 use tierbar_core::{
@@ -40,44 +40,44 @@ const CELSIUS: RangeInclusive<f64> = -50.0..=150.0;
 
 /// Judges figures in sequence, for one owner.
 #[derive(Debug)]
-pub(crate) struct Judge {
+pub(crate) struct ReadingJudge {
     /// Whether the kernel's pressure level accounts for available memory.
     kernel_grades: bool,
     /// The RAM of the simulated machine, in bytes.
     simulated: Option<u64>,
-    total: Total,
-    growth: Growth,
+    total: BelievedTotal,
+    growth: GrowthWindow,
     /// The last change of the ticks, and when.
     moved: Option<(Ticks, u64)>,
     slept_ms: u64,
-    rates: Rates,
+    rates: RateBase,
     announced: Option<(Pressure, u64)>,
 }
 
 /// The accepted total of RAM, and a different one with its number of consecutive readings.
 #[derive(Debug, Default)]
-struct Total {
+struct BelievedTotal {
     believed: Option<u64>,
     other: Option<(u64, u32)>,
 }
 
 /// The figures that rates are computed from, and the rates at that time.
 #[derive(Debug, Default)]
-struct Rates {
+struct RateBase {
     since: Option<Figures>,
     last: Reading,
 }
 
-impl Judge {
+impl ReadingJudge {
     pub(crate) fn new(kernel_grades: bool, simulated: Option<u64>) -> Self {
         Self {
             kernel_grades,
             simulated,
-            total: Total::default(),
-            growth: Growth::default(),
+            total: BelievedTotal::default(),
+            growth: GrowthWindow::default(),
             moved: None,
             slept_ms: 0,
-            rates: Rates::default(),
+            rates: RateBase::default(),
             announced: None,
         }
     }
@@ -93,14 +93,14 @@ impl Judge {
         if slept >= SLEEP_MS {
             // Memory moved out during sleep says nothing about the awake machine.
             self.growth.begin_anew();
-            self.rates = Rates::default();
+            self.rates = RateBase::default();
         }
         let mut reading = Reading {
             at_ms: figures.awake_ms.saturating_add(figures.slept_ms),
             ..Reading::default()
         };
         if let Some(why) = self.stands_still(figures) {
-            self.rates = Rates::default();
+            self.rates = RateBase::default();
             reading.doubts.push(Doubt {
                 figure: Figure::All,
                 why,
@@ -111,7 +111,7 @@ impl Judge {
         self.pressure(figures, &mut reading);
         self.swap(figures, &mut reading);
         self.rates.fill(figures, &mut reading);
-        slow(figures, &mut reading);
+        add_slow_figures(figures, &mut reading);
         reading
     }
 
@@ -144,16 +144,18 @@ impl Judge {
         let doubts = &mut reading.doubts;
         match self.total.judge(figures.ram_total_bytes) {
             Ok(total) => reading.ram_total_bytes = Some(total),
-            Err(why) => doubt(doubts, Figure::RamTotal, why),
+            Err(why) => add_doubt(doubts, Figure::RamTotal, why),
         }
         match (figures.ram_available_bytes, reading.ram_total_bytes) {
-            (None, _) => doubt(
+            (None, _) => add_doubt(
                 doubts,
                 Figure::RamAvailable,
                 "the system does not report available memory",
             ),
-            (Some(_), None) => doubt(doubts, Figure::RamAvailable, "the total memory is unknown"),
-            (Some(available), Some(total)) if available > total => doubt(
+            (Some(_), None) => {
+                add_doubt(doubts, Figure::RamAvailable, "the total memory is unknown")
+            }
+            (Some(available), Some(total)) if available > total => add_doubt(
                 doubts,
                 Figure::RamAvailable,
                 format!(
@@ -197,11 +199,11 @@ impl Judge {
                 Some(Pressure::Normal)
             }
             (reported, shares) => {
-                reported.max(shares.map(|(available, total)| by_share(available, total)))
+                reported.max(shares.map(|(available, total)| pressure_by_share(available, total)))
             }
         };
         if reading.pressure.is_none() {
-            doubt(
+            add_doubt(
                 &mut reading.doubts,
                 Figure::Pressure,
                 "the system reports neither memory pressure nor available memory",
@@ -220,7 +222,7 @@ impl Judge {
                 reading.swap_growth_bytes_per_minute =
                     Some(self.growth.record(figures.awake_ms, used));
             }
-            Some(used) => doubt(
+            Some(used) => add_doubt(
                 &mut reading.doubts,
                 Figure::SwapUsed,
                 format!(
@@ -229,7 +231,7 @@ impl Judge {
                     mib(most)
                 ),
             ),
-            None => doubt(
+            None => add_doubt(
                 &mut reading.doubts,
                 Figure::SwapUsed,
                 "the system does not report used swap",
@@ -238,7 +240,7 @@ impl Judge {
     }
 }
 
-impl Total {
+impl BelievedTotal {
     fn judge(&mut self, reported: Option<u64>) -> Result<u64, String> {
         let total = match reported {
             None => return Err("the system does not report its memory size".to_owned()),
@@ -271,7 +273,7 @@ impl Total {
     }
 }
 
-impl Rates {
+impl RateBase {
     fn fill(&mut self, figures: &Figures, reading: &mut Reading) {
         let Some(since) = &self.since else {
             self.since = Some(figures.clone());
@@ -298,7 +300,7 @@ impl Rates {
                 .filter(|rate| *rate <= MOST_PER_SECOND);
             if rate.is_none() {
                 let why = format!("a counter went from {before} to {now} in {elapsed} ms");
-                doubt(doubts, figure, why);
+                add_doubt(doubts, figure, why);
             }
             rate
         };
@@ -322,9 +324,9 @@ impl Rates {
             since.disk_written_bytes,
         );
         if let (Some(now), Some(before)) = (figures.cpu, since.cpu) {
-            match used(now, before) {
+            match used_share(now, before) {
                 Some(percent) => reading.cpu_percent = Some(percent),
-                None => doubt(
+                None => add_doubt(
                     doubts,
                     Figure::Cpu,
                     format!("the cores' ticks went from {before:?} to {now:?}"),
@@ -342,19 +344,19 @@ impl Rates {
 }
 
 /// Returns the percentage of busy ticks between two readings.
-fn used(now: Ticks, before: Ticks) -> Option<f64> {
+fn used_share(now: Ticks, before: Ticks) -> Option<f64> {
     let busy = now.busy.checked_sub(before.busy)?;
     let total = now.total.checked_sub(before.total)?;
     // Some kernels let idle ticks run a little backwards, which makes the busy ones more than all.
     (total > 0).then(|| (busy as f64 / total as f64 * 100.0).min(100.0))
 }
 
-fn slow(figures: &Figures, reading: &mut Reading) {
+fn add_slow_figures(figures: &Figures, reading: &mut Reading) {
     let slow = figures.slow;
     reading.thermal = slow.thermal;
     reading.full_screen = slow.full_screen;
     match slow.temperature_celsius {
-        Some(celsius) if !CELSIUS.contains(&celsius) => doubt(
+        Some(celsius) if !CELSIUS.contains(&celsius) => add_doubt(
             &mut reading.doubts,
             Figure::Temperature,
             format!("a sensor reports {celsius} °C"),
@@ -362,7 +364,7 @@ fn slow(figures: &Figures, reading: &mut Reading) {
         celsius => reading.temperature_celsius = celsius,
     }
     match slow.power {
-        Some(power) if power.level_percent > Some(100) => doubt(
+        Some(power) if power.level_percent > Some(100) => add_doubt(
             &mut reading.doubts,
             Figure::Power,
             format!(
@@ -378,7 +380,7 @@ fn is_plenty(available: u64, total: u64) -> bool {
     available > total / 100 * PLENTY_SHARE
 }
 
-fn by_share(available: u64, total: u64) -> Pressure {
+fn pressure_by_share(available: u64, total: u64) -> Pressure {
     let below = |percent: u64| available < total / 100 * percent;
     if below(CRITICAL_SHARE) {
         Pressure::Critical
@@ -389,7 +391,7 @@ fn by_share(available: u64, total: u64) -> Pressure {
     }
 }
 
-fn doubt(doubts: &mut Vec<Doubt>, figure: Figure, why: impl Into<String>) {
+fn add_doubt(doubts: &mut Vec<Doubt>, figure: Figure, why: impl Into<String>) {
     doubts.push(Doubt {
         figure,
         why: why.into(),

@@ -27,7 +27,7 @@ pub use hardware::{Hardware, hardware};
 pub use platform::footprint;
 pub use platform::{MEMORY_INTERVAL, MachineMemory, machine_memory};
 pub use process::{Process, Usage, held_by, members_of_group, usage};
-pub use recent::{RECENT_MINUTES, Recent};
+pub use recent::{RECENT_MINUTES, RecentReadings};
 pub use sampler::{PressureChanges, Sampler, pressure_changes};
 pub use script::{SCRIPTED_READINGS, scripted_readings};
 pub use simulate::{

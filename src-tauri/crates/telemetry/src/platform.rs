@@ -16,7 +16,7 @@ use linux as os;
 use macos as os;
 
 pub(crate) use os::{
-    Announced, PRESSURE_COUNTS_AVAILABLE, clocks, energy, full_screen, held, memory_is_back,
+    PRESSURE_COUNTS_AVAILABLE, PressureListener, clocks, energy, full_screen, held, memory_is_back,
     of_group, open_uncached, performance_cores, power, read, started, thermal, usage, working_set,
 };
 

@@ -15,14 +15,14 @@ const MOST_OF_A_MINUTE: usize = 120;
 
 /// A ring of seconds, and the current minute. It has one owner.
 #[derive(Debug, Default)]
-pub struct Recent {
+pub struct RecentReadings {
     /// Each with the time since the system started, by which it ages, because the time of day may be set.
     seconds: VecDeque<(u64, Point)>,
     /// Seconds of the same minute.
     minute: Vec<Point>,
 }
 
-impl Recent {
+impl RecentReadings {
     /// Records a reading at `at`, in seconds since 1970. Returns the previous minute if this reading starts another; after
     /// the time of day was set back, a minute can occur twice.
     pub fn record(&mut self, at: u64, reading: &Reading, models: ModelUse) -> Option<Point> {
@@ -88,13 +88,13 @@ mod tests {
         }
     }
 
-    fn record(recent: &mut Recent, at: u64, reading: &Reading) -> Option<Point> {
+    fn record(recent: &mut RecentReadings, at: u64, reading: &Reading) -> Option<Point> {
         recent.record(at, reading, ModelUse::default())
     }
 
     #[test]
     fn a_minute_is_returned_once_over_or_on_request() {
-        let mut recent = Recent::default();
+        let mut recent = RecentReadings::default();
         assert_eq!(recent.now(), None);
         for second in 0..60 {
             assert_eq!(
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn seconds_expire_after_ten_minutes_of_monotonic_time() {
-        let mut recent = Recent::default();
+        let mut recent = RecentReadings::default();
         record(&mut recent, 1000, &reading(0, 1.0));
         // The time of day is set a year ahead.
         record(&mut recent, 31_000_000, &reading(RECENT_MS - 1, 2.0));
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn readings_of_the_same_second_are_one_point() {
-        let mut recent = Recent::default();
+        let mut recent = RecentReadings::default();
         record(&mut recent, 5, &reading(0, 10.0));
         record(&mut recent, 5, &reading(300, 30.0));
         let seconds = recent.seconds();
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_history_is_bounded_even_if_the_clock_is_set() {
-        let mut recent = Recent::default();
+        let mut recent = RecentReadings::default();
         // Two seconds of the same minute, again and again, within ten minutes.
         for count in 0..100_000 {
             record(&mut recent, count % 2, &reading(count, 1.0));

@@ -1,8 +1,8 @@
 //! Readings of the machine, or of a script that replaces it.
 
 use crate::{
-    figures::{Figures, Slow},
-    judge::Judge,
+    figures::{Figures, SlowFigures},
+    judge::ReadingJudge,
     platform,
     script::Script,
     simulate::simulated_ram,
@@ -20,18 +20,18 @@ const SLOW_MS: u64 = 10_000;
 /// Takes readings, and keeps what it needs for rates and swap growth. It has one owner.
 #[derive(Debug)]
 pub struct Sampler {
-    source: Source,
-    judge: Judge,
+    source: ReadingSource,
+    judge: ReadingJudge,
     /// The doubts of the last reading.
     doubted: BTreeSet<Figure>,
 }
 
 #[derive(Debug)]
-enum Source {
+enum ReadingSource {
     Machine {
         /// `None` on a system without readable sensors.
         sensors: Option<Components>,
-        slow: Option<(u64, Slow)>,
+        slow: Option<(u64, SlowFigures)>,
     },
     Script {
         script: Script,
@@ -57,18 +57,18 @@ impl Sampler {
 
     fn with(simulated: Option<u64>, script: Option<Script>) -> Self {
         let source = match script {
-            Some(script) => Source::Script {
+            Some(script) => ReadingSource::Script {
                 script,
                 began: platform::clocks().0,
             },
-            None => Source::Machine {
+            None => ReadingSource::Machine {
                 sensors: Components::new().ok(),
                 slow: None,
             },
         };
         Self {
             source,
-            judge: Judge::new(platform::PRESSURE_COUNTS_AVAILABLE, simulated),
+            judge: ReadingJudge::new(platform::PRESSURE_COUNTS_AVAILABLE, simulated),
             doubted: BTreeSet::new(),
         }
     }
@@ -108,7 +108,7 @@ impl Default for Sampler {
     }
 }
 
-impl Source {
+impl ReadingSource {
     fn read(&mut self, awake_ms: u64, slept_ms: u64) -> Figures {
         match self {
             Self::Script { script, began } => Figures {
@@ -131,7 +131,7 @@ impl Source {
     }
 }
 
-fn read_slow(sensors: &mut Option<Components>) -> Slow {
+fn read_slow(sensors: &mut Option<Components>) -> SlowFigures {
     if let Some(sensors) = sensors {
         sensors.refresh(true);
     }
@@ -141,7 +141,7 @@ fn read_slow(sensors: &mut Option<Components>) -> Slow {
         .filter_map(|sensor| sensor.temperature())
         .filter(|celsius| celsius.is_finite())
         .max_by(f32::total_cmp);
-    Slow {
+    SlowFigures {
         temperature_celsius: hottest.map(f64::from),
         thermal: platform::thermal(),
         power: platform::power(),
@@ -152,7 +152,7 @@ fn read_slow(sensors: &mut Option<Components>) -> Slow {
 /// Announces pressure while this lives. On Linux, no call is running after it is dropped.
 #[derive(Debug)]
 pub struct PressureChanges {
-    _announced: platform::Announced,
+    _announced: platform::PressureListener,
 }
 
 /// Announces memory pressure as it rises (on macOS also as it falls), within a second, however rare readings are. `notify`
@@ -168,7 +168,7 @@ pub fn pressure_changes(
     if Script::is_requested() {
         return None;
     }
-    platform::Announced::begin(notify).map(|_announced| PressureChanges { _announced })
+    platform::PressureListener::begin(notify).map(|_announced| PressureChanges { _announced })
 }
 
 #[cfg(test)]

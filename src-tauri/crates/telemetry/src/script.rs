@@ -12,7 +12,7 @@
 //! {"at_ms": 20000, "ram_available_bytes": null}
 //! ```
 
-use crate::figures::{Figures, Slow, Ticks, Traffic};
+use crate::figures::{Figures, SlowFigures, Ticks, Traffic};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::{
@@ -38,27 +38,27 @@ const MOST_BYTES: u64 = 16 << 20;
 /// # Errors
 /// [`Code::ConfigInvalid`] naming the variable, the file and the line.
 pub fn scripted_readings() -> Result<Option<PathBuf>, Error> {
-    let path = named(std::env::var_os(SCRIPTED_READINGS));
+    let path = non_empty_path(std::env::var_os(SCRIPTED_READINGS));
     if let Some(path) = &path {
         Script::of_file(path)?;
     }
     Ok(path)
 }
 
-fn named(value: Option<OsString>) -> Option<PathBuf> {
+fn non_empty_path(value: Option<OsString>) -> Option<PathBuf> {
     value.filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 /// The lines in order; there is at least one, and the first starts at 0.
 #[derive(Debug)]
 pub(crate) struct Script {
-    lines: Vec<Begun>,
+    lines: Vec<ScriptStep>,
 }
 
 /// A line, and the counters at its start.
 #[derive(Debug, Clone, Default)]
-struct Begun {
-    line: Line,
+struct ScriptStep {
+    line: ScriptLine,
     ticks: u64,
     busy: u64,
     swap_in: u64,
@@ -70,7 +70,7 @@ struct Begun {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Line {
+struct ScriptLine {
     at_ms: u64,
     slept_ms: u64,
     frozen: bool,
@@ -94,13 +94,13 @@ struct Line {
 
 impl Script {
     pub(crate) fn of_environment() -> Result<Option<Self>, Error> {
-        named(std::env::var_os(SCRIPTED_READINGS))
+        non_empty_path(std::env::var_os(SCRIPTED_READINGS))
             .map(|path| Self::of_file(&path))
             .transpose()
     }
 
     pub(crate) fn is_requested() -> bool {
-        named(std::env::var_os(SCRIPTED_READINGS)).is_some()
+        non_empty_path(std::env::var_os(SCRIPTED_READINGS)).is_some()
     }
 
     fn of_file(path: &Path) -> Result<Self, Error> {
@@ -126,7 +126,7 @@ impl Script {
     }
 
     pub(crate) fn of_text(text: &str) -> Result<Self, String> {
-        let mut lines: Vec<Begun> = Vec::new();
+        let mut lines: Vec<ScriptStep> = Vec::new();
         let mut keys = Map::new();
         for (number, text) in text.lines().enumerate() {
             if text.trim().is_empty() {
@@ -136,16 +136,16 @@ impl Script {
             let line: Map<String, Value> =
                 serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
             keys.extend(line);
-            let line = Line::deserialize(&keys).map_err(|error| wrong(error.to_string()))?;
+            let line = ScriptLine::deserialize(&keys).map_err(|error| wrong(error.to_string()))?;
             let next = match lines.last() {
                 None if line.at_ms > 0 => {
                     return Err(wrong("the first line must have at_ms 0".to_owned()));
                 }
-                None => Begun {
+                None => ScriptStep {
                     line,
                     // Counters of a system that has run for a while.
                     ticks: 1,
-                    ..Begun::default()
+                    ..ScriptStep::default()
                 },
                 Some(before) if line.at_ms <= before.line.at_ms => {
                     return Err(wrong(format!(
@@ -153,7 +153,7 @@ impl Script {
                         line.at_ms
                     )));
                 }
-                Some(before) => Begun {
+                Some(before) => ScriptStep {
                     line: line.clone(),
                     ..before.at(line.at_ms)
                 },
@@ -192,7 +192,7 @@ impl Script {
             }),
             disk_read_bytes: counter(line.disk_read_bytes_per_second, now.disk_read),
             disk_written_bytes: counter(line.disk_written_bytes_per_second, now.disk_written),
-            slow: Slow {
+            slow: SlowFigures {
                 temperature_celsius: line.temperature_celsius,
                 thermal: line.thermal,
                 power: line.power,
@@ -202,7 +202,7 @@ impl Script {
     }
 }
 
-impl Begun {
+impl ScriptStep {
     /// Returns the same line with the counters `ms` after the first reading.
     fn at(&self, ms: u64) -> Self {
         let line = &self.line;
@@ -234,12 +234,15 @@ impl Begun {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::Judge;
+    use crate::judge::ReadingJudge;
     use tierbar_core::reading::{Figure, Reading};
 
     /// Readings at these milliseconds.
     fn readings<const N: usize>(text: &str, at: [u64; N]) -> [Reading; N] {
-        let (script, mut judge) = (Script::of_text(text).unwrap(), Judge::new(false, None));
+        let (script, mut judge) = (
+            Script::of_text(text).unwrap(),
+            ReadingJudge::new(false, None),
+        );
         at.map(|ms| judge.judge(&script.at(ms)))
     }
 
@@ -377,7 +380,7 @@ mod tests {
                 .message
                 .contains("at most")
         );
-        assert_eq!(named(Some("".into())), None);
-        assert_eq!(named(Some("x".into())), Some(PathBuf::from("x")));
+        assert_eq!(non_empty_path(Some("".into())), None);
+        assert_eq!(non_empty_path(Some("x".into())), Some(PathBuf::from("x")));
     }
 }

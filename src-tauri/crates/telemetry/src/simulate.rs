@@ -21,7 +21,7 @@ const RAM: RangeInclusive<u64> = (1 << 30)..=PIB;
 /// # Errors
 /// [`Code::ConfigInvalid`] naming the variable and its value.
 pub fn simulated_ram() -> Result<Option<u64>, Error> {
-    of_variable(SIMULATE_RAM, std::env::var_os(SIMULATE_RAM), &RAM)
+    size_of_variable(SIMULATE_RAM, std::env::var_os(SIMULATE_RAM), &RAM)
 }
 
 /// Returns the simulated working set in bytes, if the environment sets it. Check it at start like [`simulated_ram`].
@@ -29,7 +29,7 @@ pub fn simulated_ram() -> Result<Option<u64>, Error> {
 /// # Errors
 /// [`Code::ConfigInvalid`] naming the variable and its value.
 pub fn simulated_working_set() -> Result<Option<u64>, Error> {
-    of_variable(SIMULATE_METAL, std::env::var_os(SIMULATE_METAL), &(0..=PIB))
+    size_of_variable(SIMULATE_METAL, std::env::var_os(SIMULATE_METAL), &(0..=PIB))
 }
 
 /// Returns Metal's `recommendedMaxWorkingSetSize` in bytes, simulated or real; `None` without Metal. Invalid values of the
@@ -38,10 +38,14 @@ pub fn simulated_working_set() -> Result<Option<u64>, Error> {
 pub fn working_set() -> Option<u64> {
     let metal = simulated_working_set().unwrap_or_default();
     let ram = simulated_ram().unwrap_or_default();
-    chosen(metal, ram, platform::working_set)
+    choose_working_set(metal, ram, platform::working_set)
 }
 
-fn chosen(metal: Option<u64>, ram: Option<u64>, real: impl FnOnce() -> Option<u64>) -> Option<u64> {
+fn choose_working_set(
+    metal: Option<u64>,
+    ram: Option<u64>,
+    real: impl FnOnce() -> Option<u64>,
+) -> Option<u64> {
     match (metal, ram) {
         (Some(0), _) => None,
         (Some(bytes), _) => Some(bytes),
@@ -50,7 +54,7 @@ fn chosen(metal: Option<u64>, ram: Option<u64>, real: impl FnOnce() -> Option<u6
     }
 }
 
-fn of_variable(
+fn size_of_variable(
     name: &str,
     value: Option<OsString>,
     plausible: &RangeInclusive<u64>,
@@ -58,11 +62,11 @@ fn of_variable(
     match value {
         None => Ok(None),
         Some(value) if value.is_empty() => Ok(None),
-        Some(value) => of_text(name, &value.to_string_lossy(), plausible).map(Some),
+        Some(value) => size_of_text(name, &value.to_string_lossy(), plausible).map(Some),
     }
 }
 
-fn of_text(name: &str, value: &str, plausible: &RangeInclusive<u64>) -> Result<u64, Error> {
+fn size_of_text(name: &str, value: &str, plausible: &RangeInclusive<u64>) -> Result<u64, Error> {
     let wrong = |why: String| {
         Error::new(Code::ConfigInvalid, format!("{name} is \"{value}\": {why}"))
             .hint("give it a size such as 16GiB, or unset it")
@@ -168,7 +172,7 @@ mod tests {
 
     #[test]
     fn an_invalid_value_is_reported_with_its_variable() {
-        let ram = |value: &str| of_variable(SIMULATE_RAM, Some(value.into()), &RAM);
+        let ram = |value: &str| size_of_variable(SIMULATE_RAM, Some(value.into()), &RAM);
         let error = ram("lots").unwrap_err();
         assert_eq!(error.code, Code::ConfigInvalid);
         assert!(
@@ -180,7 +184,7 @@ mod tests {
         }
         assert_eq!(ram("16GiB"), Ok(Some(16 << 30)));
         assert_eq!(ram(""), Ok(None));
-        let metal = |value: &str| of_variable(SIMULATE_METAL, Some(value.into()), &(0..=PIB));
+        let metal = |value: &str| size_of_variable(SIMULATE_METAL, Some(value.into()), &(0..=PIB));
         assert_eq!(metal("0"), Ok(Some(0)));
         let error = metal("5000TiB").unwrap_err();
         assert!(
@@ -192,9 +196,15 @@ mod tests {
     #[test]
     fn a_simulated_machine_has_the_working_set_of_its_class() {
         let real = || Some(7);
-        assert_eq!(chosen(None, None, real), Some(7));
-        assert_eq!(chosen(None, Some(16 << 30), real), Some(12_713_120_000));
-        assert_eq!(chosen(Some(11 << 30), Some(16 << 30), real), Some(11 << 30));
-        assert_eq!(chosen(Some(0), Some(16 << 30), real), None);
+        assert_eq!(choose_working_set(None, None, real), Some(7));
+        assert_eq!(
+            choose_working_set(None, Some(16 << 30), real),
+            Some(12_713_120_000)
+        );
+        assert_eq!(
+            choose_working_set(Some(11 << 30), Some(16 << 30), real),
+            Some(11 << 30)
+        );
+        assert_eq!(choose_working_set(Some(0), Some(16 << 30), real), None);
     }
 }

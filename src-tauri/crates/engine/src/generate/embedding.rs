@@ -1,8 +1,8 @@
 //! Embeddings: their normalization, and the engine thread of a model for embeddings or reranking.
 
-use super::{Event, Generations, Goal, Job, count};
+use super::{Generations, Job, JobEvent, JobGoal, increment};
 use crate::{
-    llama::{Batch, Context, Decoded, Interrupt, Model, Pooling, Sequence, Token},
+    llama::{Batch, Context, DecodeOutcome, Interrupt, Model, Pooling, Sequence, Token},
     pause::Pause,
 };
 use std::{
@@ -22,7 +22,7 @@ type Vectors = Vec<Result<Vec<f32>, Error>>;
 ///
 /// # Errors
 /// [`Code::Internal`] for a vector without a direction.
-pub(super) fn normalised(vector: Option<&[f32]>) -> Result<Vec<f32>, Error> {
+pub(super) fn normalize_vector(vector: Option<&[f32]>) -> Result<Vec<f32>, Error> {
     let none = || Error::new(Code::Internal, "the model gave no embedding");
     let vector = vector.ok_or_else(none)?;
     let squares = vector.iter().map(|&each| f64::from(each).powi(2));
@@ -39,7 +39,7 @@ pub(super) fn normalised(vector: Option<&[f32]>) -> Result<Vec<f32>, Error> {
 ///
 /// # Errors
 /// [`Code::Internal`] for what is no number.
-fn scored(score: Option<f32>) -> Result<Vec<f32>, Error> {
+fn score_vector(score: Option<f32>) -> Result<Vec<f32>, Error> {
     match score.filter(|score| score.is_finite()) {
         Some(score) => Ok(vec![score]),
         None => Err(Error::new(Code::Internal, "the model gave no score")),
@@ -119,12 +119,12 @@ impl Embedder<'_> {
             taken += 1;
         }
         let taken: Vec<_> = self.waiting.drain(..taken).collect();
-        set(&self.generations.running, taken.len());
+        store_count(&self.generations.running, taken.len());
         let vectors = self.embed(&taken);
         for (sequence, _) in (0..).zip(&taken) {
             self.context.clear(sequence);
         }
-        set(&self.generations.running, 0);
+        store_count(&self.generations.running, 0);
         match vectors {
             // Cancelled jobs are dropped in the next step.
             Ok(None) => taken
@@ -148,7 +148,7 @@ impl Embedder<'_> {
         self.waiting.retain(|job| {
             let gone = job.cancel.load(Ordering::Acquire);
             if gone {
-                count(&self.generations.cancelled);
+                increment(&self.generations.cancelled);
             }
             !gone
         });
@@ -156,17 +156,17 @@ impl Embedder<'_> {
 
     fn send(&self, job: &Job, vector: Result<Vec<f32>, Error>) {
         let (counter, event) = match vector {
-            Ok(vector) => (&self.generations.done, Event::Embedded(vector)),
-            Err(error) => (&self.generations.failed, Event::Failed(error)),
+            Ok(vector) => (&self.generations.done, JobEvent::Embedded(vector)),
+            Err(error) => (&self.generations.failed, JobEvent::Failed(error)),
         };
-        count(counter);
+        increment(counter);
         // A client that left is detected by its flag.
         let _gone = job.events.send((job.index, event));
     }
 
     /// `None`: it was interrupted. Each job has a sequence of its own, by its place.
     fn embed(&mut self, jobs: &[Job]) -> Result<Option<Vectors>, Error> {
-        if let Some(other) = jobs.iter().find(|job| !matches!(job.goal, Goal::Embed)) {
+        if let Some(other) = jobs.iter().find(|job| !matches!(job.goal, JobGoal::Embed)) {
             let message = format!("an embedding model cannot run {:?}", other.goal);
             return Err(Error::new(Code::Internal, message));
         }
@@ -179,21 +179,21 @@ impl Embedder<'_> {
             }
             let tokens = self.batch.len();
             match self.context.decode(&mut self.batch)? {
-                Decoded::Done if self.pooling.takes_whole() && tokens > self.largest => {
+                DecodeOutcome::Done if self.pooling.takes_whole() && tokens > self.largest => {
                     self.context.release_logits(tokens);
                     self.largest = tokens;
                 }
-                Decoded::Done => {}
-                Decoded::Aborted => return Ok(None),
-                Decoded::NoRoom => {
+                DecodeOutcome::Done => {}
+                DecodeOutcome::Aborted => return Ok(None),
+                DecodeOutcome::NoRoom => {
                     let message = "the context has no room for a text that should fit";
                     return Err(Error::new(Code::Internal, message));
                 }
             }
         }
         let pooled = |(sequence, _)| match self.pooling {
-            Pooling::Rank => scored(self.context.score(sequence)),
-            _ => normalised(self.context.pooled(sequence)),
+            Pooling::Rank => score_vector(self.context.score(sequence)),
+            _ => normalize_vector(self.context.pooled(sequence)),
         };
         Ok(Some((0..).zip(jobs).map(pooled).collect()))
     }
@@ -210,7 +210,7 @@ impl Embedder<'_> {
     }
 }
 
-fn set(counter: &AtomicUsize, value: usize) {
+fn store_count(counter: &AtomicUsize, value: usize) {
     counter.store(value, Ordering::Relaxed);
 }
 
@@ -220,11 +220,11 @@ mod tests {
 
     #[test]
     fn a_vector_is_normalized_and_a_zero_one_refused() {
-        assert_eq!(normalised(Some(&[3.0, -4.0])).unwrap(), [0.6, -0.8]);
-        assert_eq!(normalised(Some(&[1e-30, 0.0])).unwrap(), [1.0, 0.0]);
-        assert_eq!(normalised(Some(&[1e30, 0.0])).unwrap(), [1.0, 0.0]);
+        assert_eq!(normalize_vector(Some(&[3.0, -4.0])).unwrap(), [0.6, -0.8]);
+        assert_eq!(normalize_vector(Some(&[1e-30, 0.0])).unwrap(), [1.0, 0.0]);
+        assert_eq!(normalize_vector(Some(&[1e30, 0.0])).unwrap(), [1.0, 0.0]);
         for lost in [None, Some(&[0.0, 0.0][..]), Some(&[f32::NAN, 1.0])] {
-            assert_eq!(normalised(lost).unwrap_err().code, Code::Internal);
+            assert_eq!(normalize_vector(lost).unwrap_err().code, Code::Internal);
         }
     }
 }

@@ -1,6 +1,9 @@
 //! One evaluation: what is in its batch, and what comes of it.
 
-use super::{Batching, Running, shares::shares, slots::Outputs, speculation::Effort, task::Next};
+use super::{
+    GenerationBatch, RunningTask, shares::divide_step, slots::LogitOutputs,
+    speculation::DraftingEffort, task::NextStep,
+};
 use crate::llama::Token;
 use std::sync::atomic::Ordering;
 use tierbar_core::{Code, Error};
@@ -9,7 +12,7 @@ use tierbar_core::{Code, Error};
 const MARK_EVERY: usize = 2048;
 
 /// What a step evaluates for one of `running`.
-pub(super) struct Share {
+pub(super) struct StepShare {
     pub(super) at: usize,
     pub(super) tokens: usize,
     /// The row of its logits for the next token, if all of its tokens are evaluated.
@@ -23,12 +26,12 @@ pub(super) struct Share {
     /// Drafted tokens evaluated after them, each with a row of its own.
     pub(super) draft: Vec<Token>,
     /// The effort of drafting them.
-    pub(super) effort: Effort,
+    pub(super) effort: DraftingEffort,
 }
 
-impl Batching<'_> {
+impl GenerationBatch<'_> {
     /// Fills the batch for the next evaluation.
-    pub(super) fn fill(&mut self) -> Vec<Share> {
+    pub(super) fn fill(&mut self) -> Vec<StepShare> {
         self.batch.clear();
         let room = self.slots.batch();
         let wants: Vec<_> = self
@@ -47,7 +50,7 @@ impl Batching<'_> {
         let mut filled = Vec::new();
         // Each generation may have one row of logits, and those whose prompts are scored share the rest.
         let mut rows = self.slots.outputs().saturating_sub(self.running.len());
-        for (at, share) in shares(&wants, room, prefill).into_iter().enumerate() {
+        for (at, share) in divide_step(&wants, room, prefill).into_iter().enumerate() {
             let running = &self.running[at];
             let share = if running.task.embeds() && wants[at] > 1 {
                 // The last token is evaluated separately.
@@ -68,9 +71,9 @@ impl Batching<'_> {
             let pending = &self.pending(running)[..tokens];
             let answers = last && running.task.answers();
             let outputs = match (scores, answers) {
-                (true, _) => Outputs::All,
-                (false, true) => Outputs::Last,
-                (false, false) => Outputs::None,
+                (true, _) => LogitOutputs::All,
+                (false, true) => LogitOutputs::Last,
+                (false, false) => LogitOutputs::None,
             };
             let row = self
                 .slots
@@ -79,7 +82,7 @@ impl Batching<'_> {
                 rows = rows.saturating_sub(tokens - 1);
             }
             let mark = !last && mark == Some(held + tokens);
-            filled.push(Share {
+            filled.push(StepShare {
                 at,
                 tokens,
                 row: row.filter(|_| answers),
@@ -87,7 +90,7 @@ impl Batching<'_> {
                 mark,
                 last,
                 draft: Vec::new(),
-                effort: Effort::None,
+                effort: DraftingEffort::None,
             });
         }
         if let [share] = &mut *filled
@@ -113,7 +116,7 @@ impl Batching<'_> {
 
     /// Returns where the slot gets its next checkpoint during prefill: at each interval, and before the last token of the
     /// prompt, where the next turn will differ from this answer.
-    fn next_mark(&self, running: &Running) -> Option<usize> {
+    fn next_mark(&self, running: &RunningTask) -> Option<usize> {
         let kept = running.task.job.cache_prompt;
         if !kept || !self.slots.forgets() || !running.task.is_reading() {
             return None;
@@ -130,11 +133,11 @@ impl Batching<'_> {
 
     /// Adds the evaluated tokens to their slots, and chooses the next token, or several with a draft, for each generation that
     /// is fully evaluated. Returns how many were chosen.
-    pub(super) fn settle(&mut self, shares: &[Share]) -> usize {
+    pub(super) fn settle(&mut self, shares: &[StepShare]) -> usize {
         let mut given = 0;
         let mut ended = Vec::new();
         for share in shares {
-            let Running { slot, task } = &mut self.running[share.at];
+            let RunningTask { slot, task } = &mut self.running[share.at];
             let held = self.slots.held(*slot);
             self.slots
                 .extend(*slot, &task.tokens[held..held + share.tokens]);
@@ -151,7 +154,7 @@ impl Batching<'_> {
                 continue;
             }
             let Some(row) = share.row else {
-                ended.push((share.at, Ok(Next::Held)));
+                ended.push((share.at, Ok(NextStep::Held)));
                 continue;
             };
             let capacity = self.slots.capacity();
@@ -168,10 +171,10 @@ impl Batching<'_> {
                 given += 1;
                 let guessed = share.draft.get(place);
                 match next {
-                    Ok(Next::Token) if guessed.is_some() && guessed == task.tokens.last() => {
+                    Ok(NextStep::Token) if guessed.is_some() && guessed == task.tokens.last() => {
                         self.slots.extend(*slot, &share.draft[place..=place]);
                     }
-                    Ok(Next::Token) => break,
+                    Ok(NextStep::Token) => break,
                     end => {
                         ended.push((share.at, end));
                         break;
@@ -193,7 +196,7 @@ impl Batching<'_> {
     }
 
     /// Discards the batch: the slots return to their state before it.
-    pub(super) fn recover(&mut self, shares: &[Share]) {
+    pub(super) fn recover(&mut self, shares: &[StepShare]) {
         for share in shares {
             self.slots.recover(self.running[share.at].slot);
         }

@@ -5,7 +5,7 @@ use super::{
     task::{Candidate, TokenReport},
 };
 use crate::{
-    llama::{Sampler, Spent, Token},
+    llama::{PagingReport, Sampler, Token},
     saved_state::SavedState,
 };
 use serde::Serialize;
@@ -28,18 +28,18 @@ pub(crate) struct Job {
     pub(crate) cache_prompt: bool,
     /// A state on disk with at least a part of this prompt.
     pub(crate) saved: Option<SavedState>,
-    pub(crate) goal: Goal,
+    pub(crate) goal: JobGoal,
     /// Set when the client has gone.
     pub(crate) cancel: Arc<AtomicBool>,
     /// Which of its request's answers this is.
     pub(crate) index: usize,
-    pub(crate) events: UnboundedSender<(usize, Event)>,
+    pub(crate) events: UnboundedSender<(usize, JobEvent)>,
 }
 
 /// What a prompt is evaluated for.
 #[derive(Debug)]
-pub(crate) enum Goal {
-    Answer(Box<Answering>),
+pub(crate) enum JobGoal {
+    Answer(Box<AnswerParams>),
     /// To load it into the cache from a file.
     Load,
     /// To write its state to a file.
@@ -52,7 +52,7 @@ pub(crate) enum Goal {
 
 /// The parameters of an answer.
 #[derive(Debug)]
-pub(crate) struct Answering {
+pub(crate) struct AnswerParams {
     /// Built by the caller, because parsing a grammar would delay running generations.
     pub(crate) sampler: Sampler,
     pub(crate) stops: Vec<String>,
@@ -73,7 +73,7 @@ pub(crate) struct Answering {
 }
 
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum JobEvent {
     /// The prompt's tokens but the first, which nothing precedes; before the first text, if they were asked for.
     Prompt {
         first: Candidate,
@@ -86,15 +86,15 @@ pub(crate) enum Event {
         cached: usize,
     },
     // Each of the others ends its job.
-    Done(Summary),
+    Done(AnswerSummary),
     /// A state was written; with figures if a prompt was evaluated for it.
-    Saved(Written, Option<Timings>),
+    Saved(WrittenState, Option<Timings>),
     /// The embedding of a prompt, of length 1, or its score alone.
     Embedded(Vec<f32>),
     Failed(Error),
 }
 
-impl Event {
+impl JobEvent {
     /// Prompt tokens that the cache already held, where the event says so.
     pub(crate) fn cached(&self) -> usize {
         match self {
@@ -107,18 +107,18 @@ impl Event {
 
 /// A state in a file without a name yet.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenState {
     pub(crate) draft: Draft,
     pub(crate) tokens: usize,
     pub(crate) bytes: u64,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Summary {
+pub(crate) struct AnswerSummary {
     pub(crate) finish: FinishReason,
     /// The stop string that ended it.
     pub(crate) stop: Option<String>,
-    /// The token of [`Answering::stop_tokens`] that ended it.
+    /// The token of [`AnswerParams::stop_tokens`] that ended it.
     pub(crate) stop_token: Option<Token>,
     pub(crate) timings: Timings,
 }
@@ -147,7 +147,7 @@ pub(crate) struct Timings {
     /// Tokens that the context holds.
     pub(super) n_ctx: usize,
     #[serde(flatten)]
-    pub(super) drafts: Option<Drafts>,
+    pub(super) drafts: Option<DraftCounts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) experts: Option<ExpertReads>,
 }
@@ -155,7 +155,7 @@ pub(crate) struct Timings {
 /// What a model's paged weights cost during a generation, and how far it was from the model's own; `None` if nothing was paged and
 /// it was not. Generations at the same time share them. `unused`: the part of its experts that a token never uses.
 pub(super) fn expert_reads(
-    spent: Option<Spent>,
+    spent: Option<PagingReport>,
     layers: bool,
     unused: Option<f64>,
     tokens: usize,
@@ -164,8 +164,8 @@ pub(super) fn expert_reads(
     let used = cost.stats.hits + cost.stats.misses;
     let changed = spent.and_then(|spent| spent.changed);
     let changed = changed.map(|changed| Approximated {
-        changed: part(changed.changed, changed.experts),
-        lost_weight: Some(changed.lost / part(changed.choices.max(1), 1)),
+        changed: fraction(changed.changed, changed.experts),
+        lost_weight: Some(changed.lost / fraction(changed.choices.max(1), 1)),
     });
     let fewer = unused.map(|unused| Approximated {
         // Of those that are left.
@@ -174,7 +174,7 @@ pub(super) fn expert_reads(
     });
     (used > 0 || unused.is_some()).then(|| ExpertReads {
         hit_rate: if used > 0 {
-            part(cost.stats.hits - cost.stats.ahead, used)
+            fraction(cost.stats.hits - cost.stats.ahead, used)
         } else {
             1.0
         },
@@ -189,13 +189,13 @@ pub(super) fn expert_reads(
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-fn part(of: u64, all: u64) -> f64 {
+fn fraction(of: u64, all: u64) -> f64 {
     of as f64 / all.max(1) as f64
 }
 
 /// Drafted tokens of one generation.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(crate) struct Drafts {
+pub(crate) struct DraftCounts {
     pub(super) draft_n: usize,
     pub(super) draft_n_accepted: usize,
 }
@@ -256,7 +256,7 @@ pub(crate) fn check_fits(prompt: usize, context: usize) -> Result<(), Error> {
     if prompt < context {
         return Ok(());
     }
-    Err(too_long("the prompt", prompt, context)
+    Err(too_long_error("the prompt", prompt, context)
         .hint("shorten the prompt, or set a larger context for the tier")
         .detail("prompt_tokens", prompt)
         .detail("context_tokens", context))
@@ -264,7 +264,7 @@ pub(crate) fn check_fits(prompt: usize, context: usize) -> Result<(), Error> {
 
 /// The error for something that the context does not hold, in the words by which agents know that they must shorten a
 /// conversation: they look for "prompt is too long", "exceeds the context window" or "maximum context length is … tokens".
-pub(crate) fn too_long(what: &str, tokens: usize, context: usize) -> Error {
+pub(crate) fn too_long_error(what: &str, tokens: usize, context: usize) -> Error {
     let message = format!(
         "{what} is too long: with {tokens} tokens, it exceeds the context window; this model's maximum context length is {context} tokens"
     );

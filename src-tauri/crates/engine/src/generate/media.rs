@@ -1,7 +1,7 @@
 //! Media in prompts. Their rows are evaluated in steps of their own, between those of tokens.
 
-use super::{Batching, Running};
-use crate::llama::{Decoded, Place};
+use super::{GenerationBatch, RunningTask};
+use crate::llama::{DecodeOutcome, RowPositions};
 use std::{sync::Arc, time::Instant};
 use tierbar_core::{Code, Error};
 
@@ -13,7 +13,7 @@ pub(crate) struct Media {
     /// The rows, one after another.
     pub(crate) rows: Arc<[f32]>,
     /// Of each row.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<RowPositions>,
     /// Whether they attend to each other, so that they must be evaluated in one batch.
     pub(crate) whole: bool,
 }
@@ -30,10 +30,10 @@ impl Media {
     }
 }
 
-impl Batching<'_> {
+impl GenerationBatch<'_> {
     /// Returns whose medium is next, if it is a medium's turn: never twice in a row while there are tokens to evaluate.
     pub(super) fn media_due(&mut self) -> Option<usize> {
-        let at_media = |one: &Running| one.task.media_at(self.slots.held(one.slot)).is_some();
+        let at_media = |one: &RunningTask| one.task.media_at(self.slots.held(one.slot)).is_some();
         let tokens_wait = !self.running.iter().all(at_media);
         let due = self.running.iter().position(at_media);
         let due = due.filter(|_| !(tokens_wait && self.was_media));
@@ -44,7 +44,7 @@ impl Batching<'_> {
     /// One evaluation of a medium's rows.
     pub(super) fn read_media(&mut self, at: usize) {
         let held = self.slots.held(self.running[at].slot);
-        let Running { slot, task } = &self.running[at];
+        let RunningTask { slot, task } = &self.running[at];
         let slot = *slot;
         let Some(media) = task.media_at(held) else {
             return;
@@ -79,12 +79,12 @@ impl Batching<'_> {
         let started = Instant::now();
         self.slots.set_embeddings(false);
         match self.slots.decode_rows(slot, rows, places, whole) {
-            Ok(Decoded::Done) => {
+            Ok(DecodeOutcome::Done) => {
                 self.pace.observe(count, started.elapsed());
                 self.slots.extend(slot, tokens);
             }
-            Ok(Decoded::Aborted) => self.slots.recover(slot),
-            Ok(Decoded::NoRoom) => {
+            Ok(DecodeOutcome::Aborted) => self.slots.recover(slot),
+            Ok(DecodeOutcome::NoRoom) => {
                 self.slots.recover(slot);
                 if !self.slots.evict() && !self.suspend_youngest() {
                     self.fail_all(&Error::new(

@@ -12,7 +12,7 @@ const LEAST: usize = 32;
 ///
 /// A generation that wants one token is streaming and gets it. The others are in prefill and share the rest of `prefill`
 /// evenly, so that a short prompt finishes before a long one.
-pub(super) fn shares(wants: &[usize], room: usize, prefill: usize) -> Vec<usize> {
+pub(super) fn divide_step(wants: &[usize], room: usize, prefill: usize) -> Vec<usize> {
     let mut shares = vec![0; wants.len()];
     let mut room = room;
     for (share, _) in shares.iter_mut().zip(wants).filter(|(_, want)| **want == 1) {
@@ -32,11 +32,11 @@ pub(super) fn shares(wants: &[usize], room: usize, prefill: usize) -> Vec<usize>
 
 /// The prefill speed, by the last steps.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct PrefillPace {
     seconds_per_token: f64,
 }
 
-impl Pace {
+impl PrefillPace {
     /// Records the time of a step. A step of a few tokens says nothing about many, and is ignored.
     pub(super) fn observe(&mut self, tokens: usize, took: Duration) {
         if tokens < LEAST {
@@ -72,30 +72,30 @@ mod tests {
 
     #[test]
     fn streams_get_a_token_beside_any_prompts() {
-        assert_eq!(shares(&[1, 5000, 1], 512, 64), [1, 64, 1]);
-        assert_eq!(shares(&[1, 1, 1], 512, 64), [1, 1, 1]);
-        assert_eq!(shares(&[5000, 1], 512, 0), [0, 1]);
+        assert_eq!(divide_step(&[1, 5000, 1], 512, 64), [1, 64, 1]);
+        assert_eq!(divide_step(&[1, 1, 1], 512, 64), [1, 1, 1]);
+        assert_eq!(divide_step(&[5000, 1], 512, 0), [0, 1]);
     }
 
     #[test]
     fn prompts_share_the_batch_evenly() {
-        assert_eq!(shares(&[5000, 4000], 512, 512), [256, 256]);
-        assert_eq!(shares(&[5000, 10, 4000], 512, 512), [251, 10, 251]);
-        assert_eq!(shares(&[300], 512, 512), [300]);
-        assert_eq!(shares(&[700, 2], 3, 512), [1, 2]);
-        assert_eq!(shares(&[], 512, 512), [0; 0]);
+        assert_eq!(divide_step(&[5000, 4000], 512, 512), [256, 256]);
+        assert_eq!(divide_step(&[5000, 10, 4000], 512, 512), [251, 10, 251]);
+        assert_eq!(divide_step(&[300], 512, 512), [300]);
+        assert_eq!(divide_step(&[700, 2], 3, 512), [1, 2]);
+        assert_eq!(divide_step(&[], 512, 512), [0; 0]);
     }
 
     #[test]
     fn no_evaluation_exceeds_its_room() {
         for (wants, room) in [(vec![1; 9], 4), (vec![9, 1, 9], 3), (vec![600, 600], 512)] {
-            assert!(shares(&wants, room, 512).iter().sum::<usize>() <= room);
+            assert!(divide_step(&wants, room, 512).iter().sum::<usize>() <= room);
         }
     }
 
     #[test]
     fn the_chunk_size_follows_the_measured_pace() {
-        let mut pace = Pace::default();
+        let mut pace = PrefillPace::default();
         assert_eq!(pace.chunk(512), LEAST);
         pace.observe(128, Duration::from_millis(32));
         assert_eq!(pace.chunk(512), 128);

@@ -2,10 +2,11 @@
 
 mod swapping;
 
-use super::Written;
+use super::WrittenState;
 use crate::{
     llama::{
-        Batch, Context, Decoded, End, Held, Model, Place, Sequence, Token, common_prefix, undivided,
+        Batch, Context, DecodeOutcome, Model, RowPositions, Sequence, SequenceEnd, SequenceTokens,
+        Token, common_prefix, undivided,
     },
     saved_state::SavedState,
 };
@@ -20,7 +21,7 @@ const LEAST_RESTORED: usize = 32;
 
 /// What a slot must provide.
 #[derive(Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct SlotRequest<'a> {
     pub(super) tokens: &'a [Token],
     /// Whether cached tokens may be reused.
     pub(super) reuse: bool,
@@ -29,7 +30,7 @@ pub(super) struct Wanted<'a> {
     pub(super) answers: bool,
 }
 
-impl Wanted<'_> {
+impl SlotRequest<'_> {
     /// Returns how many of the tokens can be reused from these.
     fn shared(&self, held: &[Token]) -> usize {
         if !self.reuse {
@@ -43,7 +44,7 @@ impl Wanted<'_> {
 
 /// Which of a slot's next tokens have logits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outputs {
+pub(super) enum LogitOutputs {
     None,
     Last,
     All,
@@ -52,7 +53,7 @@ pub(super) enum Outputs {
 /// A sequence and the tokens that it holds.
 #[derive(Debug)]
 struct Slot {
-    held: Held,
+    held: SequenceTokens,
     /// In order of position.
     checkpoints: Vec<Checkpoint>,
     busy: bool,
@@ -82,7 +83,7 @@ pub(super) struct Slots {
 impl Slots {
     pub(super) fn new(model: &Arc<Model>, context: Context) -> Self {
         let empty = || Slot {
-            held: Held::default(),
+            held: SequenceTokens::default(),
             checkpoints: Vec::new(),
             busy: false,
             used: 0,
@@ -134,7 +135,7 @@ impl Slots {
 
     /// Takes an idle slot for the tokens. Afterwards it has the longest possible prefix of them, without the last token if
     /// its logits are needed.
-    pub(super) fn seat(&mut self, wanted: &Wanted<'_>) -> Option<usize> {
+    pub(super) fn seat(&mut self, wanted: &SlotRequest<'_>) -> Option<usize> {
         let idle = (0..self.slots.len()).filter(|&at| !self.slots[at].busy);
         // An empty slot can share the tokens of another at no cost.
         let lends = !self.forgets && idle.clone().any(|at| self.slots[at].held.is_empty());
@@ -161,7 +162,7 @@ impl Slots {
     }
 
     /// Returns how many of the tokens are in memory for the slot, and in which slot: its own, or one that shares them.
-    fn live(&self, slot: usize, wanted: &Wanted<'_>) -> (usize, usize) {
+    fn live(&self, slot: usize, wanted: &SlotRequest<'_>) -> (usize, usize) {
         let all = (0..self.slots.len()).filter(|&at| at == slot || !self.forgets);
         let most = all
             .map(|at| (self.usable(at, wanted), at == slot, at))
@@ -170,16 +171,16 @@ impl Slots {
     }
 
     /// Gives the slot the tokens that are in memory.
-    fn take_over(&mut self, slot: usize, wanted: &Wanted<'_>) {
+    fn take_over(&mut self, slot: usize, wanted: &SlotRequest<'_>) {
         let (shared, lender) = self.live(slot, wanted);
         if lender == slot {
             self.rewind(slot, shared);
             return;
         }
         self.clear(slot);
-        let held = Held::from(wanted.tokens[..shared].to_vec());
+        let held = SequenceTokens::from(wanted.tokens[..shared].to_vec());
         self.context
-            .share(sequence(lender), sequence(slot), held.end());
+            .share(sequence_of_slot(lender), sequence_of_slot(slot), held.end());
         self.slots[slot].held = held;
     }
 
@@ -200,20 +201,20 @@ impl Slots {
     }
 
     pub(super) fn clear(&mut self, slot: usize) {
-        self.context.clear(sequence(slot));
+        self.context.clear(sequence_of_slot(slot));
         self.slots[slot].held.clear();
         self.slots[slot].checkpoints.clear();
     }
 
     /// Returns how many of the tokens the slot holds and can continue from.
-    fn usable(&self, at: usize, wanted: &Wanted<'_>) -> usize {
+    fn usable(&self, at: usize, wanted: &SlotRequest<'_>) -> usize {
         let slot = &self.slots[at];
         let shared = wanted.shared(&slot.held);
         if !self.forgets {
             return shared;
         }
-        let end = End::of(&slot.held[..shared]);
-        if self.context.can_truncate(sequence(at), end) {
+        let end = SequenceEnd::of(&slot.held[..shared]);
+        if self.context.can_truncate(sequence_of_slot(at), end) {
             return shared;
         }
         let at_checkpoint = slot.checkpoints.iter().map(|checkpoint| checkpoint.tokens);
@@ -222,7 +223,7 @@ impl Slots {
 
     /// Fills the slot from a file, if that has more of the prompt than memory. If the file cannot be read, the prompt is
     /// evaluated.
-    fn restore(&mut self, at: usize, wanted: &Wanted<'_>) -> bool {
+    fn restore(&mut self, at: usize, wanted: &SlotRequest<'_>) -> bool {
         let Some(saved) = wanted.saved else {
             return false;
         };
@@ -248,7 +249,7 @@ impl Slots {
         let restored = match tierbar_contexts::state(&saved.path) {
             Ok(state) => self
                 .context
-                .restore(sequence(at), state.as_ref(), &saved.tokens),
+                .restore(sequence_of_slot(at), state.as_ref(), &saved.tokens),
             Err(error) => {
                 tracing::warn!("{error}");
                 false
@@ -263,7 +264,7 @@ impl Slots {
             self.clear(at);
             return false;
         }
-        self.slots[at].held = Held::from(saved.tokens.to_vec());
+        self.slots[at].held = SequenceTokens::from(saved.tokens.to_vec());
         self.mark_back(at, saved);
         self.rewind(at, shared);
         !self.slots[at].held.is_empty()
@@ -289,11 +290,13 @@ impl Slots {
     }
 
     /// Writes the state of the slot.
-    pub(super) fn save(&mut self, at: usize, draft: Draft) -> Result<Written, Error> {
-        draft.check_room(self.context.state_bytes(sequence(at)))?;
+    pub(super) fn save(&mut self, at: usize, draft: Draft) -> Result<WrittenState, Error> {
+        draft.check_room(self.context.state_bytes(sequence_of_slot(at)))?;
         let tokens = &self.slots[at].held;
-        let bytes = self.context.save(sequence(at), draft.path(), tokens)?;
-        Ok(Written {
+        let bytes = self
+            .context
+            .save(sequence_of_slot(at), draft.path(), tokens)?;
+        Ok(WrittenState {
             tokens: tokens.len(),
             bytes,
             draft,
@@ -301,7 +304,7 @@ impl Slots {
     }
 
     /// Writes the state of the idle slot that was used last.
-    pub(super) fn save_latest(&mut self, draft: Draft) -> Result<Written, Error> {
+    pub(super) fn save_latest(&mut self, draft: Draft) -> Result<WrittenState, Error> {
         let idle = |at: &usize| !self.slots[*at].busy && !self.slots[*at].held.is_empty();
         let latest = (0..self.slots.len())
             .filter(idle)
@@ -318,16 +321,16 @@ impl Slots {
         let slot = &mut self.slots[at];
         slot.checkpoints
             .retain(|checkpoint| checkpoint.tokens <= keep);
-        let end = End::of(&slot.held[..keep]);
-        if keep > 0 && self.context.truncate(sequence(at), end) {
+        let end = SequenceEnd::of(&slot.held[..keep]);
+        if keep > 0 && self.context.truncate(sequence_of_slot(at), end) {
             slot.held.truncate(keep);
             return;
         }
         while let Some(checkpoint) = slot.checkpoints.last() {
-            let end = End::of(&slot.held[..checkpoint.tokens]);
+            let end = SequenceEnd::of(&slot.held[..checkpoint.tokens]);
             if self
                 .context
-                .restore_passing_state(sequence(at), &checkpoint.state, end)
+                .restore_passing_state(sequence_of_slot(at), &checkpoint.state, end)
             {
                 slot.held.truncate(checkpoint.tokens);
                 return;
@@ -345,7 +348,7 @@ impl Slots {
         if self.slots[at].checkpoints.iter().any(marked) {
             return;
         }
-        let state = self.context.passing_state(sequence(at));
+        let state = self.context.passing_state(sequence_of_slot(at));
         if !state.is_empty() {
             self.add_mark(at, tokens, state);
         }
@@ -382,19 +385,19 @@ impl Slots {
         batch: &mut Batch,
         slot: usize,
         tokens: &[Token],
-        outputs: Outputs,
+        outputs: LogitOutputs,
     ) -> Option<usize> {
         let start = self.slots[slot].held.end().next;
         let mut row = None;
         for ((place, &token), position) in tokens.iter().enumerate().zip(start..) {
             let output = match outputs {
-                Outputs::None => false,
-                Outputs::Last => place + 1 == tokens.len(),
-                Outputs::All => true,
+                LogitOutputs::None => false,
+                LogitOutputs::Last => place + 1 == tokens.len(),
+                LogitOutputs::All => true,
             };
-            row = Some(batch.push(token, position, sequence(slot), output));
+            row = Some(batch.push(token, position, sequence_of_slot(slot), output));
         }
-        if outputs == Outputs::All {
+        if outputs == LogitOutputs::All {
             batch.reads_prompt();
         }
         row
@@ -410,11 +413,11 @@ impl Slots {
     ) {
         let start = self.slots[slot].held.end().after(pushed).next;
         for (&token, position) in draft.iter().zip(start..) {
-            batch.push(token, position, sequence(slot), true);
+            batch.push(token, position, sequence_of_slot(slot), true);
         }
     }
 
-    pub(super) fn decode(&mut self, batch: &mut Batch) -> Result<Decoded, Error> {
+    pub(super) fn decode(&mut self, batch: &mut Batch) -> Result<DecodeOutcome, Error> {
         self.context.decode(batch)
     }
 
@@ -423,11 +426,11 @@ impl Slots {
         &mut self,
         slot: usize,
         rows: &[f32],
-        places: &[Place],
+        places: &[RowPositions],
         whole: bool,
-    ) -> Result<Decoded, Error> {
+    ) -> Result<DecodeOutcome, Error> {
         self.context
-            .decode_rows(sequence(slot), rows, places, whole)
+            .decode_rows(sequence_of_slot(slot), rows, places, whole)
     }
 
     /// Adds these tokens to the slot after the batch with them was evaluated.
@@ -438,7 +441,7 @@ impl Slots {
     /// Restores a slot to its tokens before an interrupted evaluation.
     pub(super) fn recover(&mut self, slot: usize) {
         let held = &self.slots[slot].held;
-        if self.context.last(sequence(slot)) != held.end().last {
+        if self.context.last(sequence_of_slot(slot)) != held.end().last {
             self.rewind(slot, held.len());
         }
     }
@@ -456,6 +459,6 @@ impl Slots {
     }
 }
 
-fn sequence(slot: usize) -> Sequence {
+fn sequence_of_slot(slot: usize) -> Sequence {
     Sequence::try_from(slot).unwrap_or(Sequence::MAX)
 }

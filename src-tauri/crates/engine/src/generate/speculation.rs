@@ -5,7 +5,7 @@
 //! removed. A draft only affects how many tokens one evaluation gives, so that is measured, and drafting pauses if it
 //! loses.
 
-use super::{Batching, Running, evaluation::Share, shares::Pace};
+use super::{GenerationBatch, RunningTask, evaluation::StepShare, shares::PrefillPace};
 use crate::llama::{DraftModel, Token};
 use std::{
     sync::atomic::Ordering,
@@ -32,26 +32,26 @@ pub(crate) enum Drafter {
     /// What followed the last tokens where they occur earlier in the text (prompt lookup decoding).
     Lookup,
     /// A smaller model of the same vocabulary.
-    Model(Box<Paced>),
+    Model(Box<PacedDraftModel>),
 }
 
 /// A draft model and its speed, since the large model waits for it.
 #[derive(Debug)]
-pub(crate) struct Paced {
+pub(crate) struct PacedDraftModel {
     model: DraftModel,
-    pace: Pace,
+    pace: PrefillPace,
 }
 
 impl From<DraftModel> for Drafter {
     fn from(model: DraftModel) -> Self {
-        let pace = Pace::default();
-        Self::Model(Box::new(Paced { model, pace }))
+        let pace = PrefillPace::default();
+        Self::Model(Box::new(PacedDraftModel { model, pace }))
     }
 }
 
 /// What a step spent on drafting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Effort {
+pub(super) enum DraftingEffort {
     /// Nothing significant.
     None,
     /// The draft model prefilled tokens.
@@ -62,14 +62,14 @@ pub(super) enum Effort {
 
 impl Drafter {
     /// Drafts at most `most` tokens.
-    pub(super) fn draft(&mut self, tokens: &[Token], most: usize) -> (Vec<Token>, Effort) {
+    pub(super) fn draft(&mut self, tokens: &[Token], most: usize) -> (Vec<Token>, DraftingEffort) {
         match self {
             Self::Lookup => {
-                let found = lookup(tokens, most);
+                let found = look_up_draft(tokens, most);
                 let effort = if found.is_empty() {
-                    Effort::None
+                    DraftingEffort::None
                 } else {
-                    Effort::Guessing
+                    DraftingEffort::Guessing
                 };
                 (found, effort)
             }
@@ -79,15 +79,15 @@ impl Drafter {
                 if model.model.is_behind(tokens) {
                     let read = model.model.read_on(tokens, chunk);
                     model.pace.observe(read, began.elapsed());
-                    return (Vec::new(), Effort::Reading);
+                    return (Vec::new(), DraftingEffort::Reading);
                 }
-                (model.model.draft(tokens, most), Effort::Guessing)
+                (model.model.draft(tokens, most), DraftingEffort::Guessing)
             }
         }
     }
 }
 
-fn lookup(tokens: &[Token], most: usize) -> Vec<Token> {
+fn look_up_draft(tokens: &[Token], most: usize) -> Vec<Token> {
     let Some(start) = tokens.len().checked_sub(KEY) else {
         return Vec::new();
     };
@@ -104,8 +104,8 @@ fn lookup(tokens: &[Token], most: usize) -> Vec<Token> {
 
 /// Measures whether drafting pays, by the time per token with and without.
 #[derive(Debug)]
-pub(super) struct Gain {
-    plain_seconds: Mean,
+pub(super) struct DraftingGain {
+    plain_seconds: RunningMean,
     drafted_seconds: f64,
     drafted_tokens: usize,
     trials: u32,
@@ -113,10 +113,10 @@ pub(super) struct Gain {
     next_rest: u32,
 }
 
-impl Default for Gain {
+impl Default for DraftingGain {
     fn default() -> Self {
         Self {
-            plain_seconds: Mean::default(),
+            plain_seconds: RunningMean::default(),
             drafted_seconds: 0.0,
             drafted_tokens: 0,
             trials: 0,
@@ -128,12 +128,12 @@ impl Default for Gain {
 
 /// A mean over the last steps.
 #[derive(Debug, Default)]
-struct Mean {
+struct RunningMean {
     value: f64,
     count: u32,
 }
 
-impl Mean {
+impl RunningMean {
     fn add(&mut self, value: f64) {
         self.count = self.count.saturating_add(1);
         // The first steps have equal weight, later about the last sixteen.
@@ -142,7 +142,7 @@ impl Mean {
     }
 }
 
-impl Gain {
+impl DraftingGain {
     /// Returns whether to draft for the next step.
     pub(super) fn pays(&mut self) -> bool {
         if self.rest > 0 {
@@ -181,11 +181,11 @@ impl Gain {
     }
 }
 
-impl Batching<'_> {
+impl GenerationBatch<'_> {
     /// Drafts for the only stream.
-    pub(super) fn draft(&mut self, at: usize) -> (Vec<Token>, Effort) {
-        let nothing = (Vec::new(), Effort::None);
-        let Running { slot, task } = &self.running[at];
+    pub(super) fn draft(&mut self, at: usize) -> (Vec<Token>, DraftingEffort) {
+        let nothing = (Vec::new(), DraftingEffort::None);
+        let RunningTask { slot, task } = &self.running[at];
         let Some(drafter) = &mut self.drafter else {
             return nothing;
         };
@@ -205,16 +205,16 @@ impl Batching<'_> {
     }
 
     /// Learns from a step of one stream whether drafting pays.
-    pub(super) fn judge(&mut self, shares: &[Share], given: usize, took: Duration) {
+    pub(super) fn judge(&mut self, shares: &[StepShare], given: usize, took: Duration) {
         let [share] = shares else { return };
         if self.drafter.is_none() || share.tokens > 1 || !share.last {
             return;
         }
         match share.effort {
-            Effort::None => self.gain.plain(took),
+            DraftingEffort::None => self.gain.plain(took),
             // One-time prefill of the draft model is not part of a draft's cost.
-            Effort::Reading => {}
-            Effort::Guessing => {
+            DraftingEffort::Reading => {}
+            DraftingEffort::Guessing => {
                 self.gain.drafted(given, took);
                 let rests = &self.generations.drafting_rests;
                 rests.store(self.gain.rests(), Ordering::Relaxed);
@@ -230,12 +230,12 @@ mod tests {
     #[test]
     fn lookup_drafts_what_followed_earlier() {
         let text = [1, 2, 3, 4, 5, 9, 2, 3, 4];
-        assert_eq!(lookup(&text, 8), [5, 9, 2, 3, 4]);
-        assert_eq!(lookup(&text, 2), [5, 9]);
-        assert_eq!(lookup(&[1, 2, 3, 7, 1, 2, 3, 8, 1, 2, 3], 1), [8]);
-        assert_eq!(lookup(&[1, 1, 1, 1], 3), [1]);
+        assert_eq!(look_up_draft(&text, 8), [5, 9, 2, 3, 4]);
+        assert_eq!(look_up_draft(&text, 2), [5, 9]);
+        assert_eq!(look_up_draft(&[1, 2, 3, 7, 1, 2, 3, 8, 1, 2, 3], 1), [8]);
+        assert_eq!(look_up_draft(&[1, 1, 1, 1], 3), [1]);
         for none in [&[][..], &[1, 2], &[1, 2, 3], &[1, 2, 3, 4]] {
-            assert!(lookup(none, 8).is_empty(), "{none:?}");
+            assert!(look_up_draft(none, 8).is_empty(), "{none:?}");
         }
     }
 
@@ -243,8 +243,8 @@ mod tests {
         Duration::from_millis(count)
     }
 
-    fn measured() -> Gain {
-        let mut gain = Gain::default();
+    fn measured() -> DraftingGain {
+        let mut gain = DraftingGain::default();
         for _ in 0..PLAIN {
             assert!(!gain.pays());
             gain.plain(ms(10));

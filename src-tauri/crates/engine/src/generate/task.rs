@@ -1,13 +1,14 @@
 //! One generation: its tokens, the choice of the next one, and the events for its client.
 
 use super::{
-    Answering, Event, FinishReason, Goal, Job, Media, Summary, Timings, Written,
-    embedding::normalised,
-    job::{Drafts, expert_reads},
-    slots::Wanted,
+    AnswerParams, AnswerSummary, FinishReason, Job, JobEvent, JobGoal, Media, Timings,
+    WrittenState,
+    embedding::normalize_vector,
+    job::{DraftCounts, expert_reads},
+    slots::SlotRequest,
 };
 use crate::{
-    llama::{LogProbability, Model, Spent, Token, likelier, log_probabilities},
+    llama::{LogProbability, Model, PagingReport, Token, count_likelier_tokens, log_probabilities},
     text::TextStream,
 };
 use std::{
@@ -36,14 +37,14 @@ pub(crate) struct Candidate {
 
 /// What comes after a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextStep {
     Token,
     End(FinishReason),
     /// No token is needed: the prompt is evaluated.
     Held,
 }
 
-impl Next {
+impl NextStep {
     pub(super) fn reason(self) -> FinishReason {
         match self {
             Self::End(reason) => reason,
@@ -53,7 +54,7 @@ impl Next {
 }
 
 #[derive(Debug)]
-pub(super) struct Task {
+pub(super) struct GenerationTask {
     pub(super) job: Job,
     /// The prompt and the answer so far: what a slot must hold before the next token is chosen.
     pub(super) tokens: Vec<Token>,
@@ -73,18 +74,18 @@ pub(super) struct Task {
     /// The stop string that ended it.
     stop: Option<String>,
     stop_token: Option<Token>,
-    drafts: Option<Drafts>,
+    drafts: Option<DraftCounts>,
     /// What paged weights had cost before it started.
-    paged: Option<Spent>,
+    paged: Option<PagingReport>,
     embedding: Option<Vec<f32>>,
     started: Option<Instant>,
     prefilled: Option<Instant>,
 }
 
-impl Task {
+impl GenerationTask {
     pub(super) fn new(model: &Arc<Model>, mut job: Job) -> Self {
         let stops = match &mut job.goal {
-            Goal::Answer(answering) => std::mem::take(&mut answering.stops),
+            JobGoal::Answer(answering) => std::mem::take(&mut answering.stops),
             _ => Vec::new(),
         };
         Self {
@@ -131,8 +132,8 @@ impl Task {
     }
 
     /// Returns the requirements on a slot.
-    pub(super) fn wanted(&self) -> Wanted<'_> {
-        Wanted {
+    pub(super) fn wanted(&self) -> SlotRequest<'_> {
+        SlotRequest {
             tokens: &self.tokens,
             reuse: self.job.cache_prompt,
             saved: self.job.saved.as_ref(),
@@ -142,7 +143,7 @@ impl Task {
 
     /// Returns whether it needs an output of the last token, rather than only prefill.
     pub(super) fn answers(&self) -> bool {
-        matches!(self.job.goal, Goal::Answer(_) | Goal::Embed)
+        matches!(self.job.goal, JobGoal::Answer(_) | JobGoal::Embed)
     }
 
     /// Returns whether the probabilities of its prompt's tokens are still needed, so that each of them must be an output.
@@ -152,7 +153,7 @@ impl Task {
 
     fn prompt_probabilities(&self) -> Option<usize> {
         match &self.job.goal {
-            Goal::Answer(answering) => answering.prompt_probabilities,
+            JobGoal::Answer(answering) => answering.prompt_probabilities,
             _ => None,
         }
     }
@@ -178,23 +179,23 @@ impl Task {
         self.has_sent_scores = true;
         let reports = std::mem::take(&mut self.scored);
         let first = self.candidate(self.tokens[0], 0.0);
-        self.send_event(Event::Prompt { first, reports });
+        self.send_event(JobEvent::Prompt { first, reports });
     }
 
     pub(super) fn embeds(&self) -> bool {
-        matches!(self.job.goal, Goal::Embed)
+        matches!(self.job.goal, JobGoal::Embed)
     }
 
     /// All its tokens are evaluated, and this came of the last one.
-    pub(super) fn embed(&mut self, output: Option<&[f32]>) -> Result<Next, Error> {
-        self.embedding = Some(normalised(output)?);
-        Ok(Next::Held)
+    pub(super) fn embed(&mut self, output: Option<&[f32]>) -> Result<NextStep, Error> {
+        self.embedding = Some(normalize_vector(output)?);
+        Ok(NextStep::Held)
     }
 
     /// Takes the file for its state, if it is to be saved.
     pub(super) fn draft(&mut self) -> Option<Draft> {
-        match std::mem::replace(&mut self.job.goal, Goal::Load) {
-            Goal::Save(draft) => Some(draft),
+        match std::mem::replace(&mut self.job.goal, JobGoal::Load) {
+            JobGoal::Save(draft) => Some(draft),
             goal => {
                 self.job.goal = goal;
                 None
@@ -217,7 +218,7 @@ impl Task {
     /// Returns how many tokens may still be generated.
     pub(super) fn left(&self) -> usize {
         match &self.job.goal {
-            Goal::Answer(answering) => answering
+            JobGoal::Answer(answering) => answering
                 .max_tokens
                 .map_or(usize::MAX, |max| max.saturating_sub(self.predicted)),
             _ => 0,
@@ -237,16 +238,16 @@ impl Task {
     }
 
     /// Chooses the next token by its logits, once all its tokens are evaluated.
-    pub(super) fn choose(&mut self, logits: &[f32], capacity: usize) -> Result<Next, Error> {
+    pub(super) fn choose(&mut self, logits: &[f32], capacity: usize) -> Result<NextStep, Error> {
         self.prefilled.get_or_insert_with(Instant::now);
         self.send_scores();
         if self.is_at_limit() {
-            return Ok(Next::End(FinishReason::Length));
+            return Ok(NextStep::End(FinishReason::Length));
         }
-        let Goal::Answer(answering) = &mut self.job.goal else {
-            return Ok(Next::Held);
+        let JobGoal::Answer(answering) = &mut self.job.goal else {
+            return Ok(NextStep::Held);
         };
-        let Answering {
+        let AnswerParams {
             sampler,
             shown,
             ignore_eos,
@@ -258,7 +259,7 @@ impl Task {
         } = &mut **answering;
         let token = if self.predicted < *min_tokens {
             let ends = self.model.end_tokens().iter().chain(&*stop_tokens);
-            sampler.sample(&without(logits, ends))?
+            sampler.sample(&logits_without(logits, ends))?
         } else {
             sampler.sample(logits)?
         };
@@ -275,7 +276,7 @@ impl Task {
         }
         if ends {
             self.stop_token = stops.then_some(token);
-            return Ok(Next::End(FinishReason::Stop));
+            return Ok(NextStep::End(FinishReason::Stop));
         }
         let mut bytes = Vec::new();
         self.model.append_piece(token, shown, &mut bytes);
@@ -288,13 +289,13 @@ impl Task {
         if released.stopped.is_some() {
             self.stop = released.stopped;
             self.text = TextStream::default();
-            return Ok(Next::End(FinishReason::Stop));
+            return Ok(NextStep::End(FinishReason::Stop));
         }
         if self.is_at_limit() || self.tokens.len() >= capacity {
-            return Ok(Next::End(FinishReason::Length));
+            return Ok(NextStep::End(FinishReason::Length));
         }
         self.tokens.push(token);
-        Ok(Next::Token)
+        Ok(NextStep::Token)
     }
 
     fn is_at_limit(&self) -> bool {
@@ -306,7 +307,7 @@ impl Task {
         let candidate = |one: LogProbability| self.candidate(one.token, one.value);
         TokenReport {
             chosen: candidate(chosen),
-            rank: likelier(logits, token) + 1,
+            rank: count_likelier_tokens(logits, token) + 1,
             top: top.into_iter().map(candidate).collect(),
         }
     }
@@ -335,7 +336,7 @@ impl Task {
 
     fn send_text(&self, text: String, reports: Vec<TokenReport>) {
         let cached = self.cached;
-        self.send_event(Event::Text {
+        self.send_event(JobEvent::Text {
             text,
             reports,
             cached,
@@ -346,11 +347,11 @@ impl Task {
     pub(super) fn finish(
         mut self,
         finish: FinishReason,
-        written: Option<Written>,
+        written: Option<WrittenState>,
         capacity: usize,
     ) {
         if let Some(embedding) = self.embedding.take() {
-            self.send_event(Event::Embedded(embedding));
+            self.send_event(JobEvent::Embedded(embedding));
             return;
         }
         let text = std::mem::take(&mut self.text).finish();
@@ -384,8 +385,8 @@ impl Task {
         );
         let (stop, stop_token) = (self.stop.take(), self.stop_token);
         self.send_event(match written {
-            Some(written) => Event::Saved(written, Some(timings)),
-            None => Event::Done(Summary {
+            Some(written) => JobEvent::Saved(written, Some(timings)),
+            None => JobEvent::Done(AnswerSummary {
                 finish,
                 stop,
                 stop_token,
@@ -395,17 +396,17 @@ impl Task {
     }
 
     pub(super) fn fail(self, error: Error) {
-        self.send_event(Event::Failed(error));
+        self.send_event(JobEvent::Failed(error));
     }
 
-    fn send_event(&self, event: Event) {
+    fn send_event(&self, event: JobEvent) {
         // A client that left is detected by its flag.
         let _gone = self.job.events.send((self.job.index, event));
     }
 }
 
 /// The logits with no chance for these tokens.
-fn without<'a>(logits: &[f32], tokens: impl Iterator<Item = &'a Token>) -> Vec<f32> {
+fn logits_without<'a>(logits: &[f32], tokens: impl Iterator<Item = &'a Token>) -> Vec<f32> {
     let mut logits = logits.to_vec();
     for &token in tokens {
         let at = usize::try_from(token).ok();

@@ -65,7 +65,7 @@ impl<S: Subscriber> Layer<S> for FirstError {
         if *event.metadata().level() != Level::ERROR {
             return;
         }
-        let mut line = Line(String::new());
+        let mut line = LogMessage(String::new());
         event.record(&mut line);
         let text = line.0.trim();
         // The first of a chain of errors names the cause; "failed to load model" follows it.
@@ -79,9 +79,9 @@ impl<S: Subscriber> Layer<S> for FirstError {
     }
 }
 
-struct Line(String);
+struct LogMessage(String);
 
-impl Visit for Line {
+impl Visit for LogMessage {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if field.name() == "message" {
             self.0 = format!("{value:?}");

@@ -4,9 +4,8 @@ mod call_ids;
 
 use super::{
     Token,
-    constraint::with_forms,
     model::Model,
-    shim::{c_string, on_deep_stack, take, taken},
+    shim::{c_string, on_deep_stack, take_result, take_string},
 };
 use llama_cpp_sys_2 as sys;
 use serde::{Deserialize, Serialize};
@@ -17,6 +16,7 @@ use std::{
     sync::Arc,
 };
 use tierbar_core::{Code, Error};
+use tierbar_grammar::replace_placeholders;
 
 #[repr(C)]
 struct RawTemplates {
@@ -120,7 +120,7 @@ impl ChatTemplate {
                 written_markers: Vec::new(),
             });
             made.ok_or_else(|| {
-                let reason = take(error).unwrap_or_default();
+                let reason = take_string(error).unwrap_or_default();
                 Error::new(
                     Code::ModelInvalid,
                     format!("the chat template cannot be used: {reason}"),
@@ -171,7 +171,7 @@ impl ChatTemplate {
         };
         let rest = rendered.prompt.split_once(ANSWER);
         let between = rest.and_then(|(_, rest)| rest.split_once(QUESTION));
-        let mut found = between.map_or_else(Vec::new, |(between, _)| markers(between));
+        let mut found = between.map_or_else(Vec::new, |(between, _)| angle_bracket_words(between));
         found.retain(|marker| {
             let tokens = self.model.tokenize(marker, false, true);
             tokens.is_ok_and(|tokens| tokens.len() > 1)
@@ -211,7 +211,7 @@ impl ChatTemplate {
         let mut prompt: Prompt = serde_json::from_str(&rendered)
             .map_err(|error| Error::new(Code::Internal, format!("chat shim: {error}")))?;
         if let Some(forms) = forms {
-            prompt.grammar = with_forms(prompt.grammar, forms);
+            prompt.grammar = replace_placeholders(prompt.grammar, forms);
         }
         let markers = self.written_markers.iter().cloned();
         prompt.stops.extend(markers);
@@ -229,7 +229,7 @@ impl ChatTemplate {
                 &raw mut error,
             )
         };
-        taken(rendered, error).map_err(|reason| {
+        take_result(rendered, error).map_err(|reason| {
             Error::new(
                 Code::BadRequest,
                 format!("the messages cannot be rendered: {reason}"),
@@ -247,7 +247,7 @@ impl Drop for ChatTemplate {
 }
 
 /// The words in angle brackets of a text, each once.
-fn markers(text: &str) -> Vec<String> {
+fn angle_bracket_words(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for end in text.split_inclusive('>').filter(|end| end.ends_with('>')) {
         let Some(begin) = end.rfind('<') else {

@@ -3,10 +3,9 @@
 use super::{
     Token,
     model::Model,
-    shim::{c_string, on_deep_stack, take, taken},
+    shim::{c_string, on_deep_stack, take_result, take_string},
 };
 use llama_cpp_sys_2 as sys;
-use serde_json::{Map, Value};
 use std::{
     ffi::c_char,
     ptr::{self, NonNull},
@@ -49,22 +48,13 @@ pub(crate) fn schema_grammar(schema: &str) -> Result<String, Error> {
         let mut error = ptr::null_mut();
         // SAFETY: the schema is NUL-terminated; `error` receives a string that we own.
         let grammar = unsafe { tierbar_schema_grammar(schema.as_ptr(), &raw mut error) };
-        taken(grammar, error).map_err(|reason| {
+        take_result(grammar, error).map_err(|reason| {
             Error::new(
                 Code::BadRequest,
                 format!("the JSON schema is not supported: {reason}"),
             )
             .hint("send a simpler schema")
         })
-    })
-}
-
-/// Returns a grammar with others in the place of the constants that stand for them in its schema. `forms`: GBNF by constant.
-pub(crate) fn with_forms(grammar: String, forms: &Map<String, Value>) -> String {
-    forms.iter().fold(grammar, |grammar, (constant, form)| {
-        let literal = format!("\"\\\"{constant}\\\"\"");
-        let form = form.as_str().unwrap_or_default();
-        grammar.replace(&literal, &format!("({form})"))
     })
 }
 
@@ -88,7 +78,7 @@ impl Constraint {
                 tierbar_constraint_new(model.raw.as_ptr(), spec.as_ptr(), &raw mut error)
             };
             NonNull::new(raw).map(Self).ok_or_else(|| {
-                let reason = take(error).unwrap_or_default();
+                let reason = take_string(error).unwrap_or_default();
                 Error::new(
                     Code::BadRequest,
                     format!("the answer cannot be constrained: {reason}"),
@@ -109,22 +99,22 @@ impl Constraint {
         let applied = unsafe {
             tierbar_constraint_apply(self.0.as_ptr(), candidates, grammar, &raw mut error)
         };
-        outcome(applied, error)
+        check_outcome(applied, error)
     }
 
     pub(super) fn accept(&mut self, token: Token) -> Result<(), Error> {
         let mut error = ptr::null_mut();
         // SAFETY: the constraint is live; `error` receives a string that we own.
         let accepted = unsafe { tierbar_constraint_accept(self.0.as_ptr(), token, &raw mut error) };
-        outcome(accepted, error)
+        check_outcome(accepted, error)
     }
 }
 
-fn outcome(done: bool, error: *mut c_char) -> Result<(), Error> {
+fn check_outcome(done: bool, error: *mut c_char) -> Result<(), Error> {
     if done {
         return Ok(());
     }
-    let reason = take(error).unwrap_or_default();
+    let reason = take_string(error).unwrap_or_default();
     let message = format!("the grammar does not allow the answer to continue: {reason}");
     Err(Error::new(Code::BadRequest, message).hint("send a simpler grammar or schema"))
 }

@@ -6,8 +6,8 @@ use super::{
     batch::Batch,
     interrupt::Interrupt,
     model::{Model, Pooling},
-    paged::{Hook, evaluating},
-    positions::End,
+    paged::{EvaluationHook, evaluating},
+    positions::SequenceEnd,
     threadpool::Threadpool,
 };
 use crate::turns::Turns;
@@ -24,7 +24,7 @@ pub(crate) type Sequence = u16;
 
 /// The positions of a row: only the first in models of one dimension; with M-RoPE the position in the sequence, the row and
 /// column of an image, and one more in some models.
-pub(crate) type Place = [i32; 4];
+pub(crate) type RowPositions = [i32; 4];
 
 /// The parameters of a context.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +47,7 @@ pub(crate) struct ContextParams {
 
 /// How an evaluation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Decoded {
+pub(crate) enum DecodeOutcome {
     Done,
     /// It was interrupted. The cache has nothing of the batch, or the part up to [`Context::last`].
     Aborted,
@@ -62,7 +62,7 @@ pub(crate) struct Context {
     /// Read by the abort callback on the compute threads.
     interrupt: Arc<Interrupt>,
     /// Called at the choices of a model whose experts are paged.
-    hook: Option<Box<Hook>>,
+    hook: Option<Box<EvaluationHook>>,
     sequences: Sequence,
     batch: u32,
     outputs: u32,
@@ -110,7 +110,12 @@ impl Context {
         }
         raw_params.abort_callback = Some(aborted);
         raw_params.abort_callback_data = Arc::as_ptr(&interrupt).cast_mut().cast();
-        let hook = |paged| Box::new(Hook::new(Arc::clone(paged), Arc::clone(&interrupt)));
+        let hook = |paged| {
+            Box::new(EvaluationHook::new(
+                Arc::clone(paged),
+                Arc::clone(&interrupt),
+            ))
+        };
         let hook = model.paged().map(hook);
         if let Some(hook) = &hook {
             raw_params.cb_eval = Some(evaluating);
@@ -203,7 +208,7 @@ impl Context {
     }
 
     /// Evaluates a batch of at most one micro-batch. Its outputs' logits can be sampled until the next one.
-    pub(crate) fn decode(&mut self, batch: &mut Batch) -> Result<Decoded, Error> {
+    pub(crate) fn decode(&mut self, batch: &mut Batch) -> Result<DecodeOutcome, Error> {
         debug_assert!(!batch.is_empty() && batch.len() <= self.batch());
         let generates = batch.generates();
         // SAFETY: the batch's arrays live until it changes, and are of one length.
@@ -216,9 +221,9 @@ impl Context {
         &mut self,
         sequence: Sequence,
         rows: &[f32],
-        places: &[Place],
+        places: &[RowPositions],
         whole: bool,
-    ) -> Result<Decoded, Error> {
+    ) -> Result<DecodeOutcome, Error> {
         let count = places.len();
         debug_assert!((1..=self.batch()).contains(&count));
         if rows.len() != count * self.model.input_width() {
@@ -258,10 +263,10 @@ impl Context {
         &mut self,
         batch: sys::llama_batch,
         generates: bool,
-    ) -> Result<Decoded, Error> {
+    ) -> Result<DecodeOutcome, Error> {
         let interrupt = &self.interrupt;
         let Some(_turn) = self.threadpool.1.take_unless(|| interrupt.is_requested()) else {
-            return Ok(Decoded::Aborted);
+            return Ok(DecodeOutcome::Aborted);
         };
         if let Some(hook) = &self.hook {
             hook.generates(generates);
@@ -272,14 +277,14 @@ impl Context {
             sys::llama_synchronize(self.raw.as_ptr());
             status
         };
-        if let Some(error) = self.hook.as_deref().and_then(Hook::take_failure) {
+        if let Some(error) = self.hook.as_deref().and_then(EvaluationHook::take_failure) {
             interrupt.stopped.store(false, Ordering::Release);
             return Err(error);
         }
         match status {
-            0 => Ok(Decoded::Done),
-            1 => Ok(Decoded::NoRoom),
-            2 => Ok(Decoded::Aborted),
+            0 => Ok(DecodeOutcome::Done),
+            1 => Ok(DecodeOutcome::NoRoom),
+            2 => Ok(DecodeOutcome::Aborted),
             // A GPU queue that has failed keeps failing; only a new process gets another one.
             fatal if fatal < -1 => {
                 tracing::error!("llama.cpp's decode failed permanently with status {fatal}");
@@ -294,9 +299,9 @@ impl Context {
 
     /// Returns whether the sequence can go back to this end: a recurrent state has no past, and a sliding layer no longer
     /// has what precedes its window.
-    pub(crate) fn can_truncate(&self, sequence: Sequence, end: End) -> bool {
+    pub(crate) fn can_truncate(&self, sequence: Sequence, end: SequenceEnd) -> bool {
         let last = self.last(sequence);
-        if end == End::START || end.last >= last {
+        if end == SequenceEnd::START || end.last >= last {
             return end.last <= last;
         }
         if self.model.is_recurrent() {
@@ -312,7 +317,7 @@ impl Context {
     }
 
     /// Removes the sequence's tokens after that end; returns `false` if that is impossible.
-    pub(crate) fn truncate(&mut self, sequence: Sequence, end: End) -> bool {
+    pub(crate) fn truncate(&mut self, sequence: Sequence, end: SequenceEnd) -> bool {
         self.can_truncate(sequence, end)
             // SAFETY: the context is live; a range to the end of the sequence.
             && unsafe {
@@ -326,7 +331,7 @@ impl Context {
     }
 
     /// Makes the empty sequence `to` share the tokens of `from` up to this end. For models that keep their whole past.
-    pub(crate) fn share(&mut self, from: Sequence, to: Sequence, end: End) {
+    pub(crate) fn share(&mut self, from: Sequence, to: Sequence, end: SequenceEnd) {
         // SAFETY: the context is live; both sequences are below its number of them.
         unsafe {
             sys::llama_memory_seq_cp(self.memory_handle(), from.into(), to.into(), 0, end.next);

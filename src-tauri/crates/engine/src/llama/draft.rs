@@ -1,6 +1,6 @@
 //! A draft model: a small model that predicts the tokens of a larger one with the same vocabulary.
 
-use super::{Batch, Context, Decoded, Held, Model, Token, common_prefix};
+use super::{Batch, Context, DecodeOutcome, Model, SequenceTokens, Token, common_prefix};
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
 
@@ -17,7 +17,7 @@ const FIRST_TOKENS: usize = 5;
 pub(crate) struct DraftModel {
     context: Context,
     batch: Batch,
-    held: Held,
+    held: SequenceTokens,
 }
 
 impl DraftModel {
@@ -44,7 +44,7 @@ impl DraftModel {
         Ok(Self {
             context,
             batch: Batch::default(),
-            held: Held::default(),
+            held: SequenceTokens::default(),
         })
     }
 
@@ -100,8 +100,8 @@ impl DraftModel {
             row = self.batch.push(token, position, 0, last);
         }
         match self.context.decode(&mut self.batch) {
-            Ok(Decoded::Done) => {}
-            Ok(Decoded::Aborted) if self.context.truncate(0, self.held.end()) => return None,
+            Ok(DecodeOutcome::Done) => {}
+            Ok(DecodeOutcome::Aborted) if self.context.truncate(0, self.held.end()) => return None,
             _ => {
                 self.context.clear(0);
                 self.held.clear();

@@ -20,7 +20,7 @@ const GPU_STEP: u64 = 4_000_000_000;
 
 /// The encoder's counters, for `/props`, and its state.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Encoding {
+pub(crate) struct EncoderState {
     running: AtomicUsize,
     /// Whether the running or next one is suspended by a pause.
     held: AtomicUsize,
@@ -41,7 +41,7 @@ pub(crate) struct Encoding {
     #[serde(skip)]
     step: u64,
     #[serde(skip)]
-    share: Mutex<Share>,
+    share: Mutex<TimeShare>,
     #[serde(skip)]
     turns: Arc<Turns>,
     #[serde(skip)]
@@ -50,14 +50,14 @@ pub(crate) struct Encoding {
 
 /// The running encoding's share of time.
 #[derive(Debug, Default)]
-struct Share {
+struct TimeShare {
     /// When its turn began.
     since: Option<Instant>,
     /// How long it waited for its turn.
     waited: Duration,
 }
 
-impl Encoding {
+impl EncoderState {
     pub(super) fn new(gpu: bool, turns: Arc<Turns>, pause: Arc<Pause>) -> Self {
         Self {
             step: if gpu { GPU_STEP } else { CPU_STEP },
@@ -165,20 +165,20 @@ pub(super) unsafe extern "C" fn between_nodes(
     data: *mut c_void,
 ) -> bool {
     // SAFETY: `data` is the encoding of `Projector::load`, which lives as long as the projector, and the node is live.
-    let (encoding, node) = unsafe { (&*data.cast::<Encoding>(), &*node) };
+    let (encoding, node) = unsafe { (&*data.cast::<EncoderState>(), &*node) };
     if !before {
         let goes_on = encoding.go_on();
         encoding.broken_off.fetch_or(!goes_on, Ordering::Relaxed);
         return goes_on;
     }
     // SAFETY: a node's sources are live.
-    let due = encoding.is_due(unsafe { multiplications(node) });
+    let due = encoding.is_due(unsafe { count_multiplications(node) });
     due || encoding.is_gone() || encoding.is_paused()
 }
 
 /// # Safety
 /// The node and its sources are live.
-unsafe fn multiplications(node: &sys::ggml_tensor) -> u64 {
+unsafe fn count_multiplications(node: &sys::ggml_tensor) -> u64 {
     let elements = |tensor: &sys::ggml_tensor| tensor.ne.iter().product::<i64>();
     // SAFETY: as the caller says.
     let source = |at: usize| unsafe { node.src[at].as_ref() };

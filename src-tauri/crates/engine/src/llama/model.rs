@@ -3,12 +3,12 @@
 mod vocabulary;
 mod weights;
 
-pub(crate) use weights::{ExpertsUsed, OffGpu, Weights};
+pub(crate) use weights::{CpuWeights, ExpertsUsed, Weights};
 
 use super::{
     Token,
     backend::{self, take_error},
-    paged::{Manner, Paged},
+    paged::{PagedWeights, PagingOptions},
 };
 use llama_cpp_sys_2 as sys;
 use std::{
@@ -79,7 +79,7 @@ pub(crate) struct Model {
     ends: OnceLock<Vec<Token>>,
     unused_experts: Option<f64>,
     /// Set if it is larger than memory.
-    paged: Option<Arc<Paged>>,
+    paged: Option<Arc<PagedWeights>>,
 }
 
 // SAFETY: llama.cpp only reads a loaded model; contexts that use it keep their own state.
@@ -170,15 +170,15 @@ impl Model {
     /// Has weights in memory when they are used. Before any context is made.
     ///
     /// # Errors
-    /// As [`Paged::page`].
+    /// As [`PagedWeights::page`].
     pub(crate) fn page(
         &mut self,
         path: &Path,
         account: &ModelAccount,
-        manner: Manner<'_>,
+        manner: PagingOptions<'_>,
     ) -> Result<(), Error> {
         // SAFETY: no context has this model yet, and those to come get its hook. It lets the weights go before it is freed.
-        let paged = unsafe { Paged::page(self, path, account, manner)? };
+        let paged = unsafe { PagedWeights::page(self, path, account, manner)? };
         self.paged = Some(Arc::new(paged));
         Ok(())
     }
@@ -189,7 +189,7 @@ impl Model {
     }
 
     /// The weights that come and go, if there are any.
-    pub(crate) fn paged(&self) -> Option<&Arc<Paged>> {
+    pub(crate) fn paged(&self) -> Option<&Arc<PagedWeights>> {
         self.paged.as_ref()
     }
 

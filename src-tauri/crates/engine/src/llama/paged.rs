@@ -15,9 +15,12 @@ mod places;
 mod trace;
 
 use super::model::Model;
-pub(super) use hook::{Hook, evaluating};
-pub(crate) use places::files;
-use places::{Parts, announcer, bases, lay_over, mapped_weights, parts_of_layers, tensors};
+pub(super) use hook::{EvaluationHook, evaluating};
+pub(crate) use places::model_files;
+use places::{
+    PagedParts, create_announcer, lay_over, mapped_weights, mapping_bases, paged_tensors,
+    parts_of_layers,
+};
 use std::{
     collections::BTreeMap,
     path::Path,
@@ -27,8 +30,10 @@ use std::{
 use tierbar_core::{
     Code, Error, ModelAccount, paging::Residency, run::Approximation, worker::Memory,
 };
-use tierbar_paging::{Announcer, Cost, Layout, Pager, Policy, Settings, page_bytes};
-use trace::Recording;
+use tierbar_paging::{
+    Announcer, EvictionPolicy, Layout, Pager, PagerSettings, PagingCost, page_bytes,
+};
+use trace::ExpertTrace;
 
 /// Reads at once: a disk gives its full rate from four of this size on, and the plateau is wide.
 const READS: usize = 8;
@@ -39,13 +44,13 @@ const REGROWTH: Duration = Duration::from_secs(10 * 60);
 /// Routers repeat themselves: what is used often stays. Of the experts that are read if the one used longest ago goes, this reads
 /// 0.91 and 0.99 on a mixture with a flat router, with 640 and 1,050 of 1,920 in memory (144 tokens, `make bench-paging`). Half-lives
 /// from 16 to 512 tokens differ by at most 8 %.
-const EXPERTS: Policy = Policy::LeastFrequent {
+const EXPERTS: EvictionPolicy = EvictionPolicy::LeastFrequent {
     half_life_tokens: 64.0,
 };
 
 /// What is kept in memory, and by whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keeping {
+pub(crate) enum PagingMode {
     /// A cache of so many bytes for a mixture's experts.
     Cache { bytes: u64 },
     /// The system's file cache. It is told which experts are read next.
@@ -56,8 +61,8 @@ pub(crate) enum Keeping {
 
 /// How a model is paged.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Manner<'a> {
-    pub(crate) keeping: Keeping,
+pub(crate) struct PagingOptions<'a> {
+    pub(crate) keeping: PagingMode,
     pub(crate) approximation: Approximation,
     /// A file to record the router's choices in.
     pub(crate) trace: Option<&'a Path>,
@@ -65,20 +70,20 @@ pub(crate) struct Manner<'a> {
 
 /// The weights of a model that come and go.
 #[derive(Debug)]
-pub(crate) struct Paged {
-    paging: Paging,
+pub(crate) struct PagedWeights {
+    paging: PagingBackend,
     /// Experts of each layer; 0 in a dense model.
     all: u32,
     /// Parts that each layer of a dense model is read in.
     parts: BTreeMap<u32, u32>,
     approximation: Approximation,
-    changed: Mutex<Changed>,
-    trace: Option<Recording>,
+    changed: Mutex<ApproximationStats>,
+    trace: Option<ExpertTrace>,
 }
 
 /// What approximating has changed since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Changed {
+pub(crate) struct ApproximationStats {
     /// Choices of experts.
     pub(crate) choices: u64,
     /// Experts that were chosen, and of them those that were replaced or left out.
@@ -88,8 +93,8 @@ pub(crate) struct Changed {
     pub(crate) lost: f64,
 }
 
-impl Changed {
-    fn add(&mut self, used: usize, choice: &approximation::Choice) {
+impl ApproximationStats {
+    fn add(&mut self, used: usize, choice: &approximation::ApproximatedChoice) {
         self.choices += 1;
         self.experts += used as u64;
         self.changed += choice.changed;
@@ -109,15 +114,15 @@ impl Changed {
 
 /// What paging has cost since the start, in time and in quality.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Spent {
-    pub(crate) cost: Cost,
+pub(crate) struct PagingReport {
+    pub(crate) cost: PagingCost,
     /// Whether the time that was waited is known. Where the system reads, it is not.
     pub(crate) knows_wait: bool,
     /// If choices may be changed.
-    pub(crate) changed: Option<Changed>,
+    pub(crate) changed: Option<ApproximationStats>,
 }
 
-impl Spent {
+impl PagingReport {
     /// What was spent since an earlier moment.
     #[must_use]
     pub(crate) fn since(&self, earlier: &Self) -> Self {
@@ -133,27 +138,27 @@ impl Spent {
 }
 
 #[derive(Debug)]
-enum Paging {
+enum PagingBackend {
     Cache {
         pager: Pager,
         /// What lies in memory of its own instead of the mapping: what every token reads, and all experts.
         held_bytes: u64,
         expert_bytes: u64,
-        size: Mutex<Size>,
+        size: Mutex<CacheSize>,
     },
     System(Announcer),
 }
 
 /// The size of a cache.
 #[derive(Debug, Clone, Copy)]
-struct Size {
+struct CacheSize {
     now: u64,
     planned: u64,
     /// When it was changed last.
     changed: Instant,
 }
 
-impl Size {
+impl CacheSize {
     /// What it may grow to: twice as much, at most what was planned, if memory has not been short for a while.
     fn grown(&self, at: Instant) -> Option<u64> {
         let is_due = at.duration_since(self.changed) >= REGROWTH;
@@ -161,7 +166,7 @@ impl Size {
     }
 }
 
-impl Paged {
+impl PagedWeights {
     /// Lays a cache over the model's mapping and reads the weights that every token needs, or locks them in the mapping.
     ///
     /// # Errors
@@ -169,12 +174,12 @@ impl Paged {
     /// would be smaller than what one token uses; [`Code::Storage`] if the file cannot be read.
     ///
     /// # Safety
-    /// Nothing may compute with the model meanwhile, and later only with a [`Hook`]. The model must outlive this.
+    /// Nothing may compute with the model meanwhile, and later only with a [`EvaluationHook`]. The model must outlive this.
     pub(super) unsafe fn page(
         model: &Model,
         path: &Path,
         account: &ModelAccount,
-        manner: Manner<'_>,
+        manner: PagingOptions<'_>,
     ) -> Result<Self, Error> {
         let unsupported = |why: &dyn std::fmt::Display| {
             Error::new(
@@ -191,23 +196,24 @@ impl Paged {
         }
         let places = tierbar_gguf::tensors(path)?;
         let mapped = mapped_weights(model);
-        let bases = bases(&places, &mapped).ok_or_else(|| unsupported(&"it is not mapped"))?;
+        let bases =
+            mapping_bases(&places, &mapped).ok_or_else(|| unsupported(&"it is not mapped"))?;
         let what = match manner.keeping {
-            Keeping::Layers { .. } => Parts::Layers,
-            Keeping::Cache { .. } | Keeping::System => Parts::Experts(account.experts),
+            PagingMode::Layers { .. } => PagedParts::Layers,
+            PagingMode::Cache { .. } | PagingMode::System => PagedParts::Experts(account.experts),
         };
-        let tensors = tensors(&places, &mapped, what);
+        let tensors = paged_tensors(&places, &mapped, what);
         let layout = Layout::new(&tensors, page_bytes()).map_err(|error| unsupported(&error))?;
         let (bytes, policy) = match manner.keeping {
-            Keeping::Layers { bytes } => (bytes, Policy::MostRecent),
-            Keeping::Cache { bytes } => (bytes, EXPERTS),
-            Keeping::System => (0, EXPERTS),
+            PagingMode::Layers { bytes } => (bytes, EvictionPolicy::MostRecent),
+            PagingMode::Cache { bytes } => (bytes, EXPERTS),
+            PagingMode::System => (0, EXPERTS),
         };
-        let paging = if manner.keeping == Keeping::System {
+        let paging = if manner.keeping == PagingMode::System {
             // SAFETY: as the caller says.
-            Paging::System(unsafe { announcer(layout, &bases, path) })
+            PagingBackend::System(unsafe { create_announcer(layout, &bases, path) })
         } else {
-            let settings = Settings {
+            let settings = PagerSettings {
                 budget_bytes: bytes.min(layout.expert_bytes()),
                 used: account.experts_used,
                 policy,
@@ -217,20 +223,20 @@ impl Paged {
             // SAFETY: as the caller says.
             let areas = unsafe { lay_over(&layout, &bases) };
             let areas = areas.map_err(|error| unsupported(&error))?;
-            Paging::Cache {
+            PagingBackend::Cache {
                 held_bytes: layout.held_bytes(),
                 expert_bytes: layout.expert_bytes(),
-                size: Mutex::new(Size {
+                size: Mutex::new(CacheSize {
                     now: settings.budget_bytes,
                     planned: settings.budget_bytes,
                     changed: Instant::now(),
                 }),
-                pager: Pager::start(layout, areas, files(path), settings)?,
+                pager: Pager::start(layout, areas, model_files(path), settings)?,
             }
         };
         let (all, parts) = match what {
-            Parts::Experts(all) => (all, BTreeMap::new()),
-            Parts::Layers => (0, parts_of_layers(&places)),
+            PagedParts::Experts(all) => (all, BTreeMap::new()),
+            PagedParts::Layers => (0, parts_of_layers(&places)),
         };
         Ok(Self {
             paging,
@@ -238,7 +244,7 @@ impl Paged {
             parts,
             approximation: manner.approximation,
             changed: Mutex::default(),
-            trace: manner.trace.map(Recording::create).transpose()?,
+            trace: manner.trace.map(ExpertTrace::create).transpose()?,
         })
     }
 
@@ -249,7 +255,7 @@ impl Paged {
 
     /// Returns the memory of a context of this model, where `mapped` counts all weights in the file's mapping.
     pub(super) fn memory(&self, mapped: Memory) -> Memory {
-        let Paging::Cache {
+        let PagingBackend::Cache {
             held_bytes,
             expert_bytes,
             size,
@@ -269,7 +275,7 @@ impl Paged {
 
     /// Gives half of a cache back, or less where the rest would be too small, and returns the bytes.
     pub(crate) fn shrink(&self) -> u64 {
-        let Paging::Cache { pager, size, .. } = &self.paging else {
+        let PagingBackend::Cache { pager, size, .. } = &self.paging else {
             // The system takes what it needs by itself.
             return 0;
         };
@@ -282,7 +288,7 @@ impl Paged {
 
     /// Lets a cache grow again that has been shrunk, step by step.
     pub(crate) fn regrow(&self) {
-        let Paging::Cache { pager, size, .. } = &self.paging else {
+        let PagingBackend::Cache { pager, size, .. } = &self.paging else {
             return;
         };
         let mut size = lock(size);
@@ -296,8 +302,8 @@ impl Paged {
     /// Returns what is in memory at this moment, and what paging has cost since the start.
     pub(crate) fn residency(&self) -> Residency {
         let picture = match &self.paging {
-            Paging::Cache { pager, .. } => pager.picture(),
-            Paging::System(announcer) => announcer.picture(),
+            PagingBackend::Cache { pager, .. } => pager.picture(),
+            PagingBackend::System(announcer) => announcer.picture(),
         };
         let cost = self.spent().cost;
         Residency {
@@ -312,14 +318,14 @@ impl Paged {
         }
     }
 
-    pub(crate) fn spent(&self) -> Spent {
+    pub(crate) fn spent(&self) -> PagingReport {
         let approximates = self.approximation != Approximation::Off;
-        Spent {
+        PagingReport {
             cost: match &self.paging {
-                Paging::Cache { pager, .. } => pager.cost(),
-                Paging::System(announcer) => announcer.cost(),
+                PagingBackend::Cache { pager, .. } => pager.cost(),
+                PagingBackend::System(announcer) => announcer.cost(),
             },
-            knows_wait: matches!(self.paging, Paging::Cache { .. }),
+            knows_wait: matches!(self.paging, PagingBackend::Cache { .. }),
             changed: approximates.then(|| *lock(&self.changed)),
         }
     }
@@ -341,7 +347,7 @@ mod tests {
     #[test]
     fn a_cache_that_was_shrunk_grows_again_in_steps() {
         let changed = Instant::now();
-        let size = |now| Size {
+        let size = |now| CacheSize {
             now,
             planned: 100,
             changed,

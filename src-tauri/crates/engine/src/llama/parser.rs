@@ -2,7 +2,7 @@
 
 use super::{
     chat::Prompt,
-    shim::{c_string, on_deep_stack, take, taken},
+    shim::{c_string, on_deep_stack, take_result, take_string},
 };
 use serde::Deserialize;
 use std::{
@@ -84,7 +84,7 @@ impl AnswerParser {
                 one_call: prompt.one_call,
             });
             made.map(Some).ok_or_else(|| {
-                let reason = take(error).unwrap_or_default();
+                let reason = take_string(error).unwrap_or_default();
                 Error::new(
                     Code::BadRequest,
                     format!("the answer could not be parsed: {reason}"),
@@ -99,7 +99,7 @@ impl AnswerParser {
     /// # Errors
     /// The text does not match the template's form, or is nested too deeply.
     pub(crate) fn read(&self, text: &str, partial: bool) -> Result<Message, String> {
-        let depth = depth(text);
+        let depth = nesting_depth(text);
         if depth > DEEPEST {
             return Err(format!("it has {depth} nested brackets"));
         }
@@ -133,12 +133,12 @@ impl AnswerParser {
                 &raw mut error,
             )
         };
-        taken(read, error)
+        take_result(read, error)
     }
 }
 
 /// Returns the maximum nesting of brackets.
-fn depth(text: &str) -> usize {
+fn nesting_depth(text: &str) -> usize {
     let (mut open, mut most) = (0_usize, 0);
     for byte in text.bytes() {
         match byte {

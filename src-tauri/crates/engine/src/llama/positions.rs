@@ -15,14 +15,14 @@ const COUNTS: Token = 1 << 29;
 
 /// Where some tokens of a sequence end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct End {
+pub(crate) struct SequenceEnd {
     /// The position of the last one; -1 without tokens.
     pub(crate) last: i32,
     /// The position of what follows, which is not always the next one.
     pub(crate) next: i32,
 }
 
-impl End {
+impl SequenceEnd {
     pub(crate) const START: Self = Self { last: -1, next: 0 };
 
     pub(crate) fn of(tokens: &[Token]) -> Self {
@@ -90,18 +90,18 @@ mod tests {
         })
     }
 
-    fn end(last: i32, next: i32) -> End {
-        End { last, next }
+    fn end(last: i32, next: i32) -> SequenceEnd {
+        SequenceEnd { last, next }
     }
 
     #[test]
     fn text_and_rows_of_one_dimension_count_one_by_one() {
-        assert_eq!(End::of(&[]), End::START);
-        assert_eq!(End::of(&[5, 0, 7]), end(2, 3));
+        assert_eq!(SequenceEnd::of(&[]), SequenceEnd::START);
+        assert_eq!(SequenceEnd::of(&[5, 0, 7]), end(2, 3));
         let tokens = [vec![1, 2], rows(&[2, 3, 4], 5).unwrap(), vec![3]].concat();
         for keep in 0..=tokens.len() {
             let next = i32::try_from(keep).unwrap();
-            assert_eq!(End::of(&tokens[..keep]), end(next - 1, next));
+            assert_eq!(SequenceEnd::of(&tokens[..keep]), end(next - 1, next));
             assert_eq!(undivided(&tokens, keep), keep);
         }
     }
@@ -112,16 +112,16 @@ mod tests {
         let image = rows(&[2; 6], 5).unwrap();
         assert!(image.iter().all(|&token| token < 0));
         let tokens = [vec![1, 2], image, vec![3, 4]].concat();
-        assert_eq!(End::of(&tokens[..2]), end(1, 2));
-        assert_eq!(End::of(&tokens[..4]).last, 2);
-        assert_eq!(End::of(&tokens[..8]), end(2, 5));
-        assert_eq!(End::of(&tokens), end(6, 7));
-        assert_eq!(End::of(&tokens[..8]).after(&tokens[8..]), end(6, 7));
+        assert_eq!(SequenceEnd::of(&tokens[..2]), end(1, 2));
+        assert_eq!(SequenceEnd::of(&tokens[..4]).last, 2);
+        assert_eq!(SequenceEnd::of(&tokens[..8]), end(2, 5));
+        assert_eq!(SequenceEnd::of(&tokens), end(6, 7));
+        assert_eq!(SequenceEnd::of(&tokens[..8]).after(&tokens[8..]), end(6, 7));
         let cuts: Vec<_> = (0..=10).map(|keep| undivided(&tokens, keep)).collect();
         assert_eq!(cuts, [0, 1, 2, 2, 2, 2, 2, 2, 8, 9, 10]);
         // Two of them in a row, and one at the start.
         let two = [rows(&[0; 4], 2).unwrap(), rows(&[2; 4], 4).unwrap()].concat();
-        assert_eq!(End::of(&two), end(2, 4));
+        assert_eq!(SequenceEnd::of(&two), end(2, 4));
         assert_eq!([3, 4, 5].map(|keep| undivided(&two, keep)), [0, 4, 4]);
         assert_eq!(undivided(&two[1..], 1), 0);
     }
@@ -133,7 +133,7 @@ mod tests {
         }
         // Two frames of a video.
         let film = rows(&[0, 0, 0, 1, 1, 1], 4).unwrap();
-        assert_eq!(End::of(&film), end(1, 4));
-        assert_eq!(End::of(&film[..3]), end(0, 1));
+        assert_eq!(SequenceEnd::of(&film), end(1, 4));
+        assert_eq!(SequenceEnd::of(&film[..3]), end(0, 1));
     }
 }

@@ -10,7 +10,7 @@ pub(crate) struct LogProbability {
 }
 
 /// Returns how many tokens are likelier than this one.
-pub(crate) fn likelier(logits: &[f32], token: Token) -> usize {
+pub(crate) fn count_likelier_tokens(logits: &[f32], token: Token) -> usize {
     let own = usize::try_from(token).ok().and_then(|at| logits.get(at));
     own.map_or(0, |own| logits.iter().filter(|&logit| logit > own).count())
 }
@@ -75,7 +75,7 @@ mod tests {
         let (_, top) = log_probabilities(&[f32::NAN, 1.0, 5.0, 3.0, 4.0], 1, 2);
         assert_eq!([top[0].token, top[1].token], [2, 4]);
         assert_eq!(
-            [0, 1, 2].map(|token| likelier(&[0.0, 2.0, 1.0, 2.0], token)),
+            [0, 1, 2].map(|token| count_likelier_tokens(&[0.0, 2.0, 1.0, 2.0], token)),
             [3, 0, 2]
         );
     }

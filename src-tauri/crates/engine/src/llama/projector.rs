@@ -1,6 +1,8 @@
 //! A media projector: turns images and sound into rows that take the place of tokens.
 
-use super::{Token, backend::take_error, context::Place, encoding::Encoding, model::Model};
+use super::{
+    Token, backend::take_error, context::RowPositions, encoding::EncoderState, model::Model,
+};
 use crate::{pause::Pause, turns::Turns};
 use llama_cpp_sys_2 as sys;
 use std::{
@@ -20,7 +22,7 @@ pub(crate) struct Projector {
     /// Locked while encoding, because the result is in the projector.
     one: Mutex<()>,
     /// The library holds a pointer to it.
-    encoding: Arc<Encoding>,
+    encoding: Arc<EncoderState>,
     model: Arc<Model>,
 }
 
@@ -106,7 +108,7 @@ impl Projector {
         params.media_marker = marker.as_ptr();
         params.print_timings = false;
         params.warmup = given.warmup;
-        let encoding = Arc::new(Encoding::new(given.gpu, given.turns, given.pause));
+        let encoding = Arc::new(EncoderState::new(given.gpu, given.turns, given.pause));
         params.cb_eval = Some(super::encoding::between_nodes);
         params.cb_eval_user_data = Arc::as_ptr(&encoding).cast_mut().cast();
         // SAFETY: path and marker are NUL-terminated and outlive the call, the model is live and held below, as is what the
@@ -224,12 +226,12 @@ impl Projector {
         }
     }
 
-    pub(crate) fn encoding(&self) -> &Encoding {
+    pub(crate) fn encoding(&self) -> &EncoderState {
         &self.encoding
     }
 
     /// Returns the positions of a chunk's rows if it starts at that position, and the position of what follows.
-    pub(crate) fn places(&self, chunk: &MediumChunk<'_>, start: i32) -> (Vec<Place>, i32) {
+    pub(crate) fn places(&self, chunk: &MediumChunk<'_>, start: i32) -> (Vec<RowPositions>, i32) {
         // SAFETY: the projector and the chunk are live; only an image's chunk has an image, and as many rows as it.
         unsafe {
             let image = sys::mtmd_input_chunk_get_tokens_image(chunk.raw);

@@ -24,9 +24,9 @@ pub(crate) struct Sampler {
 unsafe impl Send for Sampler {}
 
 /// The samplers that choose among what a token's logits offer, in llama-server's order.
-struct Chain(NonNull<sys::llama_sampler>);
+struct SamplerChain(NonNull<sys::llama_sampler>);
 
-impl Chain {
+impl SamplerChain {
     fn new() -> Result<Self, Error> {
         // SAFETY: a plain struct of defaults.
         let chain =
@@ -174,7 +174,7 @@ impl Sampler {
         constraint: &str,
         prompt: &[Token],
     ) -> Result<Self, Error> {
-        let chain = Chain::new()?;
+        let chain = SamplerChain::new()?;
         let mut sampler = Self {
             chain: chain.0,
             constraint: None,
@@ -198,7 +198,7 @@ impl Sampler {
     /// Chooses a token by its logits and accepts the choice.
     pub(crate) fn sample(&mut self, logits: &[f32]) -> Result<Token, Error> {
         if self.greedy {
-            return Ok(likeliest(logits));
+            return Ok(likeliest_token(logits));
         }
         self.fill(logits);
         let mut token = self.choose(false)?;
@@ -270,7 +270,7 @@ impl Drop for Sampler {
 }
 
 /// The first of the greatest logits. In blocks, whose greatest the compiler finds with vector instructions.
-fn likeliest(logits: &[f32]) -> Token {
+fn likeliest_token(logits: &[f32]) -> Token {
     const BLOCK: usize = 256;
     let mut best = (f32::NEG_INFINITY, 0);
     for (number, block) in logits.chunks(BLOCK).enumerate() {
@@ -294,12 +294,12 @@ mod tests {
     #[test]
     fn ties_choose_the_first_token() {
         let mut logits = vec![-1.0_f32; 1000];
-        assert_eq!(likeliest(&logits), 0);
+        assert_eq!(likeliest_token(&logits), 0);
         logits[700] = 3.0;
         logits[300] = 3.0;
         logits[301] = f32::NAN;
-        assert_eq!(likeliest(&logits), 300);
+        assert_eq!(likeliest_token(&logits), 300);
         logits[999] = 3.5;
-        assert_eq!(likeliest(&logits), 999);
+        assert_eq!(likeliest_token(&logits), 999);
     }
 }

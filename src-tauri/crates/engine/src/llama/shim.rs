@@ -61,12 +61,12 @@ pub(super) fn c_string(text: &str) -> Result<CString, Error> {
 }
 
 /// What a call returned, or the reason that it gave.
-pub(super) fn taken(text: *mut c_char, error: *mut c_char) -> Result<String, String> {
-    take(text).ok_or_else(|| take(error).unwrap_or_default())
+pub(super) fn take_result(text: *mut c_char, error: *mut c_char) -> Result<String, String> {
+    take_string(text).ok_or_else(|| take_string(error).unwrap_or_default())
 }
 
 /// Takes over a string of the shim's.
-pub(super) fn take(text: *mut c_char) -> Option<String> {
+pub(super) fn take_string(text: *mut c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }

@@ -21,7 +21,7 @@ const WAV_RATES: RangeInclusive<u32> = 4000..=192_000;
 
 /// Decodes an image within the remaining pixels, and subtracts its own. Not by the projector's library, which does not
 /// limit a file that unpacks endlessly.
-pub(super) fn image(file: &[u8], left: &mut u64) -> Result<Medium, Error> {
+pub(super) fn decode_image(file: &[u8], left: &mut u64) -> Result<Medium, Error> {
     let format = image::guess_format(file).ok().filter(|format| {
         matches!(
             format,
@@ -67,7 +67,7 @@ pub(super) fn image(file: &[u8], left: &mut u64) -> Result<Medium, Error> {
         .ok_or_else(|| bad("an image has no pixels"))
 }
 
-pub(super) fn sound(projector: &Projector, file: &[u8]) -> Result<Medium, Error> {
+pub(super) fn decode_sound(projector: &Projector, file: &[u8]) -> Result<Medium, Error> {
     let wav = file.starts_with(b"RIFF") && file.get(8..12) == Some(b"WAVE");
     let mp3 =
         file.starts_with(b"ID3") || matches!(file, [0xff, second, ..] if second & 0xe0 == 0xe0);

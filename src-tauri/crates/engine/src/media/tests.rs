@@ -19,10 +19,13 @@ fn media_files_keep_their_order() {
     let text = json!({"type": "text", "text": "and"});
     let mut messages = message(&[address("data:image/png;base64,AAEC"), text.clone(), sound]);
     messages.push(json!({"role": "assistant", "content": "plain"}));
-    let sent = take(&mut messages, "<m>").unwrap();
+    let sent = take_files(&mut messages, "<m>").unwrap();
     assert_eq!(
         sent,
-        [Sent::Image(vec![0, 1, 2]), Sent::Sound(b"RIFF".to_vec())]
+        [
+            MediaFile::Image(vec![0, 1, 2]),
+            MediaFile::Sound(b"RIFF".to_vec())
+        ]
     );
     let marker = json!({"type": "media_marker", "text": "<m>"});
     assert_eq!(messages[0]["content"], json!([marker, text, marker]));
@@ -52,7 +55,7 @@ fn invalid_media_parts_are_named() {
             "no `data`",
         ),
     ] {
-        let error = take(&mut message(&parts), "<m>").unwrap_err();
+        let error = take_files(&mut message(&parts), "<m>").unwrap_err();
         assert_eq!(error.code, Code::BadRequest);
         assert!(error.message.contains(expected), "{}", error.message);
     }
@@ -73,7 +76,7 @@ fn oversized_and_unknown_images_are_refused_early() {
     // The reader needs the start of the pixels.
     bomb.extend([0, 0, 0, 0, b'I', b'D', b'A', b'T', 0x35, 0xaf, 0x06, 0x1e]);
     let error_of = |file: &[u8]| {
-        file::image(file, &mut MOST_PIXELS.clone())
+        file::decode_image(file, &mut MOST_PIXELS.clone())
             .unwrap_err()
             .message
     };
@@ -90,7 +93,7 @@ fn oversized_and_unknown_images_are_refused_early() {
 
 #[test]
 fn stand_ins_are_unique_per_file_and_row() {
-    let places: Vec<Place> = (0..300).map(|row| [row; 4]).collect();
+    let places: Vec<RowPositions> = (0..300).map(|row| [row; 4]).collect();
     let made = |projector, id: &str, nth| {
         stand_ins_of(projector, &(id.to_owned(), nth), &places, 300).unwrap()
     };
@@ -115,7 +118,7 @@ fn stand_ins_are_unique_per_file_and_row() {
 
 #[test]
 fn the_most_recent_rows_are_kept_within_the_limit() {
-    let mut kept = Kept::default();
+    let mut kept = RowCache::default();
     let key = |nth| ("file".to_owned(), nth);
     let rows: Arc<[f32]> = vec![0.0; KEPT_BYTES / 4 / 3].into();
     for nth in 0..3 {

@@ -8,7 +8,7 @@ use tierbar_core::Error;
 ///
 /// # Errors
 /// `BadRequest` naming a field of the wrong type.
-pub(super) fn tools(
+pub(super) fn tools_of_functions(
     functions: &Value,
     choice: Option<&Value>,
 ) -> Result<(Vec<Value>, Option<Value>), Error> {
@@ -37,7 +37,7 @@ pub(super) fn tools(
 }
 
 /// Turns calls and results in the older form into the newer one. One answer had one call, and its result followed it.
-pub(super) fn messages(messages: &mut [Value]) {
+pub(super) fn convert_messages(messages: &mut [Value]) {
     let mut calls = 0;
     for message in messages {
         let Some(fields) = message.as_object_mut() else {
@@ -45,12 +45,12 @@ pub(super) fn messages(messages: &mut [Value]) {
         };
         if fields.get("role").is_some_and(|role| role == "function") {
             fields.insert("role".to_owned(), "tool".into());
-            fields.insert("tool_call_id".to_owned(), id(calls).into());
+            fields.insert("tool_call_id".to_owned(), call_id(calls).into());
         }
         match fields.shift_remove("function_call") {
             Some(function @ Value::Object(_)) if !fields.contains_key("tool_calls") => {
                 calls += 1;
-                let call = json!({"id": id(calls), "type": "function", "function": function});
+                let call = json!({"id": call_id(calls), "type": "function", "function": function});
                 fields.insert("tool_calls".to_owned(), json!([call]));
             }
             _ => {}
@@ -58,12 +58,12 @@ pub(super) fn messages(messages: &mut [Value]) {
     }
 }
 
-fn id(number: usize) -> String {
+fn call_id(number: usize) -> String {
     format!("call_{number}")
 }
 
 /// Returns a message or a delta with its call in the older form.
-pub(crate) fn older(mut message: Value) -> Value {
+pub(crate) fn with_function_call(mut message: Value) -> Value {
     let Some(fields) = message.as_object_mut() else {
         return message;
     };
@@ -82,14 +82,16 @@ mod tests {
     #[test]
     fn older_fields_become_newer_ones() {
         let look = json!({"name": "look", "parameters": {"type": "object"}});
-        let (tools, choice) = tools(&json!([look]), Some(&json!({"name": "look"}))).unwrap();
+        let (tools, choice) =
+            tools_of_functions(&json!([look]), Some(&json!({"name": "look"}))).unwrap();
         assert_eq!(tools, [json!({"type": "function", "function": look})]);
         let named = json!({"type": "function", "function": {"name": "look"}});
         assert_eq!(choice, Some(named));
         for (functions, choice) in [(json!({}), Value::Null), (json!([]), json!(7))] {
-            assert!(super::tools(&functions, Some(&choice)).is_err());
+            assert!(super::tools_of_functions(&functions, Some(&choice)).is_err());
         }
-        let error = super::tools(&json!([look]), Some(&json!({"name": "gone"}))).unwrap_err();
+        let error =
+            super::tools_of_functions(&json!([look]), Some(&json!({"name": "gone"}))).unwrap_err();
         assert!(
             error.message.starts_with("`function_call` names \"gone\""),
             "{error}"
@@ -101,7 +103,7 @@ mod tests {
             json!({"role": "function", "name": "look", "content": "a hat"}),
             json!({"role": "assistant", "content": "A hat.", "function_call": null}),
         ];
-        messages(&mut conversation);
+        convert_messages(&mut conversation);
         let id = &conversation[0]["tool_calls"][0]["id"];
         assert_eq!(conversation[0]["tool_calls"][0]["function"], call);
         assert_eq!(conversation[1]["role"], "tool");
@@ -118,7 +120,10 @@ mod tests {
         let message =
             json!({"role": "assistant", "tool_calls": [{"id": "a", "function": function}]});
         let expected = json!({"role": "assistant", "function_call": function});
-        assert_eq!(older(message), expected);
-        assert_eq!(older(json!({"content": "Hi"})), json!({"content": "Hi"}));
+        assert_eq!(with_function_call(message), expected);
+        assert_eq!(
+            with_function_call(json!({"content": "Hi"})),
+            json!({"content": "Hi"})
+        );
     }
 }

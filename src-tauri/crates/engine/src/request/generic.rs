@@ -1,8 +1,8 @@
 //! Tools for a template that has no place for them: the functions are described in the system message, and calls and their
 //! results are text in the messages. The shim's generic form constrains and reads the answer.
 
-use super::tools::Tools;
 use serde_json::{Map, Value, json};
+use tierbar_grammar::OfferedTools;
 
 /// Whether a conversation has calls or results, which such a template would drop or refuse.
 pub(super) fn has_calls(messages: &[Value]) -> bool {
@@ -13,29 +13,33 @@ pub(super) fn has_calls(messages: &[Value]) -> bool {
 
 /// Returns the messages with the functions, calls and results as text.
 /// `form`: the JSON schema of an answer that is no call.
-pub(super) fn rewrite(messages: &[Value], tools: &Tools, form: Option<&Value>) -> Vec<Value> {
+pub(super) fn rewrite_messages(
+    messages: &[Value],
+    tools: &OfferedTools,
+    form: Option<&Value>,
+) -> Vec<Value> {
     let mut rewritten: Vec<Value> = Vec::with_capacity(messages.len() + 1);
     let mut after_result = false;
     for message in messages {
         let is_result = message["role"] == "tool";
         let message = if is_result {
-            result(message)
+            result_as_text(message)
         } else {
-            with_calls(message)
+            with_calls_as_text(message)
         };
         // Many templates have the roles alternate.
         let joins = after_result && message["role"] == "user";
         after_result = is_result;
         match rewritten.last_mut() {
-            Some(last) if joins => append(last, &message["content"]),
+            Some(last) if joins => append_paragraph(last, &message["content"]),
             _ => rewritten.push(message),
         }
     }
     if tools.may_be_called() {
-        let words = json!(instructions(tools, form));
+        let words = json!(tool_instructions(tools, form));
         match rewritten.first_mut() {
             Some(first) if matches!(first["role"].as_str(), Some("system" | "developer")) => {
-                append(first, &words);
+                append_paragraph(first, &words);
             }
             _ => rewritten.insert(0, json!({"role": "system", "content": words})),
         }
@@ -43,14 +47,14 @@ pub(super) fn rewrite(messages: &[Value], tools: &Tools, form: Option<&Value>) -
     rewritten
 }
 
-fn instructions(tools: &Tools, form: Option<&Value>) -> String {
+fn tool_instructions(tools: &OfferedTools, form: Option<&Value>) -> String {
     let mut words = "You can call these functions:\n".to_owned();
     for tool in &tools.offered {
         let function = &tool["function"];
         let mut line = Map::new();
         for key in ["name", "description", "parameters"] {
             if let Some(value) = function.get(key) {
-                line.insert(key.to_owned(), shorter(value));
+                line.insert(key.to_owned(), shorten_schema(value));
             }
         }
         words += &Value::Object(line).to_string();
@@ -65,13 +69,13 @@ fn instructions(tools: &Tools, form: Option<&Value>) -> String {
     words += "\n<tool_call>{\"name\": \"…\", \"arguments\": {…}}</tool_call>";
     if let Some(form) = form {
         words += "\nOtherwise, answer only with JSON that follows this schema:\n";
-        words += &shorter(form).to_string();
+        words += &shorten_schema(form).to_string();
     }
     words
 }
 
 /// A schema without what tells a model nothing.
-fn shorter(schema: &Value) -> Value {
+fn shorten_schema(schema: &Value) -> Value {
     match schema {
         Value::Object(fields) => {
             let says = |(key, value): &(&String, &Value)| match key.as_str() {
@@ -81,25 +85,25 @@ fn shorter(schema: &Value) -> Value {
             };
             let fields = fields.iter().filter(says);
             fields
-                .map(|(key, value)| (key.clone(), shorter(value)))
+                .map(|(key, value)| (key.clone(), shorten_schema(value)))
                 .collect()
         }
-        Value::Array(items) => items.iter().map(shorter).collect(),
+        Value::Array(items) => items.iter().map(shorten_schema).collect(),
         other => other.clone(),
     }
 }
 
-fn result(message: &Value) -> Value {
+fn result_as_text(message: &Value) -> Value {
     let mut result = json!({"role": "user", "content": "<tool_response>\n"});
     match &message["content"] {
         Value::Null => {}
-        content => add(&mut result["content"], content),
+        content => append_content(&mut result["content"], content),
     }
-    add(&mut result["content"], &json!("\n</tool_response>"));
+    append_content(&mut result["content"], &json!("\n</tool_response>"));
     result
 }
 
-fn with_calls(message: &Value) -> Value {
+fn with_calls_as_text(message: &Value) -> Value {
     let mut message = message.clone();
     let Some(fields) = message.as_object_mut() else {
         return message;
@@ -108,7 +112,7 @@ fn with_calls(message: &Value) -> Value {
         return message;
     };
     let calls: Vec<_> = calls.iter().map(call).collect();
-    append(&mut message, &json!(calls.join("\n")));
+    append_paragraph(&mut message, &json!(calls.join("\n")));
     message
 }
 
@@ -124,21 +128,21 @@ fn call(call: &Value) -> String {
 }
 
 /// Adds content as a paragraph of its own.
-fn append(message: &mut Value, more: &Value) {
+fn append_paragraph(message: &mut Value, more: &Value) {
     let content = &mut message["content"];
     match content {
         Value::Null => *content = more.clone(),
         Value::String(text) if text.is_empty() => *content = more.clone(),
         Value::Array(parts) if parts.is_empty() => *content = more.clone(),
         _ => {
-            add(content, &json!("\n\n"));
-            add(content, more);
+            append_content(content, &json!("\n\n"));
+            append_content(content, more);
         }
     }
 }
 
 /// Adds content directly behind.
-fn add(content: &mut Value, more: &Value) {
+fn append_content(content: &mut Value, more: &Value) {
     let parts = |content: &Value| match content {
         Value::Array(parts) => parts.clone(),
         text => vec![json!({"type": "text", "text": text})],
@@ -156,18 +160,18 @@ fn add(content: &mut Value, more: &Value) {
 mod tests {
     use super::*;
 
-    fn tools(choice: &str, parallel: bool) -> Tools {
+    fn tools(choice: &str, parallel: bool) -> OfferedTools {
         let parameters = json!({"$schema": "x", "type": "object", "title": "Look", "additionalProperties": false,
                                 "properties": {"title": {"type": "string", "title": "Title"}}});
         let look = json!({"type": "function", "function": {"name": "look", "parameters": parameters, "strict": true}});
-        Tools::read(&[look], Some(&json!(choice)), Some(parallel)).unwrap()
+        OfferedTools::read(&[look], Some(&json!(choice)), Some(parallel)).unwrap()
     }
 
     #[test]
     fn functions_are_described_in_the_system_message() {
         let question = json!({"role": "user", "content": "Hi"});
         let line = r#"{"name":"look","parameters":{"type":"object","properties":{"title":{"type":"string"}}}}"#;
-        let alone = rewrite(
+        let alone = rewrite_messages(
             std::slice::from_ref(&question),
             &tools("required", false),
             None,
@@ -184,7 +188,7 @@ mod tests {
             json!([{"type": "text", "text": "Be brief."}]),
         ] {
             let system = json!({"role": "developer", "content": system});
-            let both = rewrite(&[system, question.clone()], &tools("auto", true), None);
+            let both = rewrite_messages(&[system, question.clone()], &tools("auto", true), None);
             assert_eq!(both.len(), 2);
             let words = both[0]["content"].to_string();
             assert!(
@@ -192,10 +196,10 @@ mod tests {
                 "{words}"
             );
         }
-        let none = rewrite(std::slice::from_ref(&question), &tools("none", true), None);
+        let none = rewrite_messages(std::slice::from_ref(&question), &tools("none", true), None);
         assert_eq!(none, std::slice::from_ref(&question));
         let form = json!({"type": "object", "title": "Answer"});
-        let both = rewrite(&[question], &tools("auto", false), Some(&form));
+        let both = rewrite_messages(&[question], &tools("auto", false), Some(&form));
         let words = both[0]["content"].as_str().unwrap();
         assert!(
             words.ends_with("follows this schema:\n{\"type\":\"object\"}"),
@@ -217,7 +221,11 @@ mod tests {
             json!({"role": "tool", "content": "a"}),
         ];
         assert!(has_calls(&messages) && !has_calls(&messages[..1]));
-        let rewritten = rewrite(&messages, &Tools::read(&[], None, None).unwrap(), None);
+        let rewritten = rewrite_messages(
+            &messages,
+            &OfferedTools::read(&[], None, None).unwrap(),
+            None,
+        );
         let roles: Vec<_> = rewritten.iter().map(|message| &message["role"]).collect();
         assert_eq!(roles, ["user", "assistant", "user", "assistant", "user"]);
         let called = |name: &str| {

@@ -3,11 +3,12 @@
 pub(super) mod form;
 pub(super) mod sampling;
 
-use super::{bad, guided::Guided};
+use super::bad;
 use crate::llama::Token;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
 use tierbar_core::Error;
+use tierbar_grammar::AnswerForm;
 use tierbar_request_fields::wrong_field;
 
 const MOST_ANSWERS: u32 = 16;
@@ -61,16 +62,13 @@ pub(crate) struct Options {
     frequency_penalty: Option<f32>,
     presence_penalty: Option<f32>,
     seed: Option<i64>,
-    #[serde(deserialize_with = "biases")]
+    #[serde(deserialize_with = "deserialize_biases")]
     logit_bias: Vec<(String, f32)>,
     stop: Option<Stop>,
     ignore_eos: Option<bool>,
     cache_prompt: Option<bool>,
-    grammar: Option<String>,
-    json_schema: Option<Value>,
-    response_format: Option<Value>,
     #[serde(flatten)]
-    guided: Guided,
+    pub(super) form: AnswerForm,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -95,13 +93,13 @@ enum Stop {
 }
 
 /// Returns what is wrong with a field that both kinds of request share, if one is.
-pub(crate) fn wrong_option(body: &[u8]) -> Option<String> {
-    wrong_field::describe::<Options>(body).or_else(|| wrong_field::describe::<Guided>(body))
+pub(crate) fn describe_wrong_option(body: &[u8]) -> Option<String> {
+    wrong_field::describe::<Options>(body).or_else(|| wrong_field::describe::<AnswerForm>(body))
 }
 
 /// As OpenAI has it, an object of token ids and numbers, or as llama-server has it, a list of pairs of them, in which `false`
 /// forbids the token.
-fn biases<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, f32)>, D::Error> {
+fn deserialize_biases<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, f32)>, D::Error> {
     let wrong = || {
         D::Error::custom(
             "`logit_bias` is neither an object of token ids and numbers nor a list of such pairs",
@@ -232,12 +230,8 @@ impl Options {
     /// The fewest tokens of an answer.
     pub(crate) fn min_tokens(&self) -> Result<usize, Error> {
         let min = self.min_tokens.unwrap_or(0);
-        let (grammar, schema) = match min {
-            0 => (None, None),
-            _ => self.rules()?,
-        };
         // Once its form is complete, no token but the end fits.
-        if grammar.is_some() || schema.is_some() {
+        if min > 0 && self.form.rule()?.is_some() {
             return Err(bad(
                 "`min_tokens` cannot be combined with a grammar or JSON schema, which says where the answer ends",
             )

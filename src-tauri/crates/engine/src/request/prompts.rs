@@ -16,43 +16,46 @@ pub(crate) struct Prompts(pub(crate) Vec<PromptInput>);
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Sent {
+enum SentPrompts {
     Text(String),
-    List(Vec<Element>),
+    List(Vec<PromptElement>),
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Element {
+enum PromptElement {
     Token(Token),
     Text(String),
     Tokens(Vec<Token>),
 }
 
-pub(super) fn of_prompt<'de, D: Deserializer<'de>>(from: D) -> Result<Prompts, D::Error> {
-    read("prompt", from)
+pub(super) fn deserialize_prompt<'de, D: Deserializer<'de>>(from: D) -> Result<Prompts, D::Error> {
+    deserialize_prompts("prompt", from)
 }
 
-pub(crate) fn of_input<'de, D: Deserializer<'de>>(from: D) -> Result<Prompts, D::Error> {
-    read("input", from)
+pub(crate) fn deserialize_input<'de, D: Deserializer<'de>>(from: D) -> Result<Prompts, D::Error> {
+    deserialize_prompts("input", from)
 }
 
-fn read<'de, D: Deserializer<'de>>(field: &str, from: D) -> Result<Prompts, D::Error> {
-    let sent = Sent::deserialize(from).map_err(|_| {
+fn deserialize_prompts<'de, D: Deserializer<'de>>(
+    field: &str,
+    from: D,
+) -> Result<Prompts, D::Error> {
+    let sent = SentPrompts::deserialize(from).map_err(|_| {
         D::Error::custom(format!(
             "`{field}` is neither a text nor a list of token ids, nor a list of these"
         ))
     })?;
     let elements = match sent {
-        Sent::Text(text) => return Ok(Prompts(vec![PromptInput::Text(text)])),
-        Sent::List(elements) => elements,
+        SentPrompts::Text(text) => return Ok(Prompts(vec![PromptInput::Text(text)])),
+        SentPrompts::List(elements) => elements,
     };
     let (mut tokens, mut prompts) = (Vec::new(), Vec::new());
     for element in elements {
         match element {
-            Element::Token(token) => tokens.push(token),
-            Element::Text(text) => prompts.push(PromptInput::Text(text)),
-            Element::Tokens(tokens) => prompts.push(PromptInput::Tokens(tokens)),
+            PromptElement::Token(token) => tokens.push(token),
+            PromptElement::Text(text) => prompts.push(PromptInput::Text(text)),
+            PromptElement::Tokens(tokens) => prompts.push(PromptInput::Tokens(tokens)),
         }
     }
     match (tokens.is_empty(), prompts.is_empty()) {
@@ -70,7 +73,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn prompts(value: Value) -> Result<Vec<PromptInput>, String> {
-        let read = of_prompt(value).map(|prompts| prompts.0);
+        let read = deserialize_prompt(value).map(|prompts| prompts.0);
         read.map_err(|error| error.to_string())
     }
 

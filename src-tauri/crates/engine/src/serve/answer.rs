@@ -2,9 +2,9 @@
 
 mod probabilities;
 
-use super::{Running, reader::Reader};
+use super::{RunningJobs, reader::AnswerReader};
 use crate::{
-    generate::{Event, FinishReason, Summary, TokenReport},
+    generate::{AnswerSummary, FinishReason, JobEvent, TokenReport},
     llama::{AnswerParser, Sampling},
 };
 use axum::{
@@ -13,7 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::{StreamExt, stream};
-use probabilities::{Scored, TextProbabilities, by_id, chat_probabilities};
+use probabilities::{ScoredPrompt, TextProbabilities, chat_probabilities, probabilities_by_id};
 use serde_json::{Map, Value, json};
 use std::{
     convert::Infallible,
@@ -23,7 +23,7 @@ use std::{
 use tierbar_core::Error;
 
 #[derive(Debug, Clone)]
-pub(super) enum Kind {
+pub(super) enum AnswerKind {
     Chat {
         /// Set if the answer may be more than text.
         parser: Option<Arc<AnswerParser>>,
@@ -36,11 +36,11 @@ pub(super) enum Kind {
 /// The fields that every chunk of an answer repeats, and its counters.
 #[derive(Debug)]
 pub(super) struct Answer {
-    kind: Kind,
+    kind: AnswerKind,
     id: String,
     created: u64,
     model: String,
-    prompted: Prompted,
+    prompted: PromptReport,
     /// How many of the prompts' tokens were cached.
     cached_tokens: usize,
     /// Tokens of all ended choices.
@@ -50,14 +50,14 @@ pub(super) struct Answer {
     /// See [`sampling_report`].
     sampling: Value,
     /// The readers of a streamed chat's choices.
-    readers: Vec<Reader>,
+    readers: Vec<AnswerReader>,
     /// How many characters of tokens each choice of a streamed completion has reported.
     offsets: Vec<usize>,
 }
 
 /// What an answer says of its prompts.
 #[derive(Debug)]
-pub(super) struct Prompted {
+pub(super) struct PromptReport {
     /// What comes before each choice's text; empty for nothing.
     pub(super) echoes: Vec<String>,
     /// The alternatives to each token of an echo; `None` for no probabilities.
@@ -72,24 +72,24 @@ pub(super) struct Prompted {
 
 /// The answer of one choice so far.
 #[derive(Debug, Default)]
-struct Choice {
+struct PartialChoice {
     text: String,
-    scored: Option<Scored>,
+    scored: Option<ScoredPrompt>,
     reports: Vec<TokenReport>,
-    summary: Option<Summary>,
+    summary: Option<AnswerSummary>,
 }
 
 impl Answer {
     pub(super) fn new(
-        kind: Kind,
+        kind: AnswerKind,
         model: String,
-        prompted: Prompted,
+        prompted: PromptReport,
         stops: Vec<String>,
         sampling: Value,
     ) -> Self {
         let prefix = match &kind {
-            Kind::Chat { .. } => "chatcmpl",
-            Kind::Completion => "cmpl",
+            AnswerKind::Chat { .. } => "chatcmpl",
+            AnswerKind::Completion => "cmpl",
         };
         let created = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -110,32 +110,32 @@ impl Answer {
     }
 
     /// Waits for the end and returns the whole body.
-    pub(super) async fn whole(mut self, mut running: Running) -> Result<Value, Error> {
-        let mut choices: Vec<Choice> = Vec::new();
+    pub(super) async fn whole(mut self, mut running: RunningJobs) -> Result<Value, Error> {
+        let mut choices: Vec<PartialChoice> = Vec::new();
         while let Some((index, event)) = running.next().await {
             if choices.len() <= index {
-                choices.resize_with(index + 1, Choice::default);
+                choices.resize_with(index + 1, PartialChoice::default);
             }
             let choice = &mut choices[index];
             match event {
-                Event::Prompt { first, reports } => {
-                    choice.scored = Some(Scored { first, reports });
+                JobEvent::Prompt { first, reports } => {
+                    choice.scored = Some(ScoredPrompt { first, reports });
                 }
-                Event::Text { text, reports, .. } => {
+                JobEvent::Text { text, reports, .. } => {
                     choice.text.push_str(&text);
                     choice.reports.extend(reports);
                 }
-                Event::Done(summary) => {
+                JobEvent::Done(summary) => {
                     self.count(index, &summary);
                     choice.summary = Some(summary);
                 }
-                Event::Saved(..) | Event::Embedded(_) => {}
-                Event::Failed(error) => return Err(error),
+                JobEvent::Saved(..) | JobEvent::Embedded(_) => {}
+                JobEvent::Failed(error) => return Err(error),
             }
         }
         let timings = match &*choices {
             [
-                Choice {
+                PartialChoice {
                     summary: Some(summary),
                     ..
                 },
@@ -153,7 +153,7 @@ impl Answer {
         Ok(Value::Object(body))
     }
 
-    fn count(&mut self, index: usize, summary: &Summary) {
+    fn count(&mut self, index: usize, summary: &AnswerSummary) {
         self.completion_tokens += summary.timings.predicted_n;
         // Further answers to a prompt share the prefill of the first.
         if index.is_multiple_of(self.prompted.answers) {
@@ -161,20 +161,20 @@ impl Answer {
         }
     }
 
-    fn finished(&self, index: usize, choice: Choice) -> Value {
+    fn finished(&self, index: usize, choice: PartialChoice) -> Value {
         let finish = choice.summary.as_ref().map(|summary| summary.finish);
         let finished = match &self.kind {
-            Kind::Chat { .. } => {
+            AnswerKind::Chat { .. } => {
                 let mut reader = self.reader();
                 reader.take(&choice.text, finish == Some(FinishReason::Length));
-                let finish = finish.map(|finish| reason(finish, reader.call_reason()));
+                let finish = finish.map(|finish| finish_reason_name(finish, reader.call_reason()));
                 let logprobs = chat_probabilities(&choice.reports);
                 one(index, ("message", reader.message()), logprobs, finish)
             }
-            Kind::Completion => {
+            AnswerKind::Completion => {
                 let echo = self.prompted.echoes.get(index).map_or("", String::as_str);
                 let text = format!("{echo}{}", choice.text);
-                let finish = finish.map(|finish| reason(finish, None));
+                let finish = finish.map(|finish| finish_reason_name(finish, None));
                 let mut list = TextProbabilities::default();
                 if let (Some(scored), Some(top)) = (&choice.scored, self.prompted.echoed_top) {
                     list.echo(scored, top);
@@ -182,7 +182,7 @@ impl Answer {
                 list.add(&choice.reports, usize::MAX);
                 let mut one = one(index, ("text", json!(text)), list.into(), finish);
                 if let (Some(scored), Some(top)) = (&choice.scored, self.prompted.top) {
-                    one["prompt_logprobs"] = by_id(scored, top);
+                    one["prompt_logprobs"] = probabilities_by_id(scored, top);
                 }
                 one
             }
@@ -194,7 +194,7 @@ impl Answer {
     }
 
     /// Adds the stop string or token that ended a choice, under vLLM's name.
-    fn with_stop(&self, mut choice: Value, summary: &Summary) -> Value {
+    fn with_stop(&self, mut choice: Value, summary: &AnswerSummary) -> Value {
         if let Some(token) = summary.stop_token {
             choice["stop_reason"] = json!(token);
         }
@@ -211,15 +211,15 @@ impl Answer {
     /// Answers with a stream of events. A failure before the first text is an error with its own status.
     pub(super) async fn stream(
         mut self,
-        mut running: Running,
+        mut running: RunningJobs,
         include_usage: bool,
     ) -> Result<Response, Error> {
         let choices = running.left;
-        if let Kind::Chat { .. } = &self.kind {
+        if let AnswerKind::Chat { .. } = &self.kind {
             self.readers = (0..choices).map(|_| self.reader()).collect();
         }
         let first = match running.next().await {
-            Some((_, Event::Failed(error))) => return Err(error),
+            Some((_, JobEvent::Failed(error))) => return Err(error),
             first => first,
         };
         let cached = first.as_ref().map_or(0, |(_, event)| event.cached());
@@ -239,20 +239,20 @@ impl Answer {
         Ok((headers, Body::from_stream(body)).into_response())
     }
 
-    fn reader(&self) -> Reader {
+    fn reader(&self) -> AnswerReader {
         match &self.kind {
-            Kind::Chat {
+            AnswerKind::Chat {
                 parser,
                 function_call,
-            } => Reader::new(parser.clone(), *function_call),
-            Kind::Completion => Reader::new(None, false),
+            } => AnswerReader::new(parser.clone(), *function_call),
+            AnswerKind::Completion => AnswerReader::new(None, false),
         }
     }
 
     /// Returns the first events of each choice. `cached`: how many of the prompt's tokens were.
     fn opening(&self, choices: usize, cached: usize) -> String {
         let begin = |index: usize| match &self.kind {
-            Kind::Chat { .. } => {
+            AnswerKind::Chat { .. } => {
                 let role = json!({"role": "assistant", "content": null});
                 let choice = one(index, ("delta", role), Value::Null, None);
                 let mut body = self.body(self.object(true), vec![choice]);
@@ -260,11 +260,11 @@ impl Answer {
                 // Anthropic's streams begin with them.
                 body.insert("prompt_tokens".into(), json!(self.prompted.tokens));
                 body.insert("cached_tokens".into(), json!(cached));
-                data(&Value::Object(body))
+                event_data(&Value::Object(body))
             }
             // Its probabilities come with it.
-            Kind::Completion if self.prompted.echoed_top.is_some() => String::new(),
-            Kind::Completion => match self.prompted.echoes.get(index) {
+            AnswerKind::Completion if self.prompted.echoed_top.is_some() => String::new(),
+            AnswerKind::Completion => match self.prompted.echoes.get(index) {
                 Some(echo) => {
                     let text = ("text", json!(echo));
                     self.chunk(one(index, text, Value::Null, None), None)
@@ -277,31 +277,34 @@ impl Answer {
 
     /// Returns the server-sent events of one engine event, and whether they end the stream. `None` means that all choices
     /// have ended.
-    fn events(&mut self, event: Option<(usize, Event)>, include_usage: bool) -> (String, bool) {
+    fn events(&mut self, event: Option<(usize, JobEvent)>, include_usage: bool) -> (String, bool) {
         let Some((index, event)) = event else {
             let mut events = String::new();
             if include_usage {
                 let mut body = self.body(self.object(true), Vec::new());
                 body.insert("usage".into(), self.usage());
-                events += &data(&Value::Object(body));
+                events += &event_data(&Value::Object(body));
             }
             return (events + "data: [DONE]\n\n", true);
         };
         match event {
-            Event::Prompt { first, reports } => {
-                (self.echo_event(index, &Scored { first, reports }), false)
+            JobEvent::Prompt { first, reports } => (
+                self.echo_event(index, &ScoredPrompt { first, reports }),
+                false,
+            ),
+            JobEvent::Text { text, reports, .. } => {
+                (self.text_event(index, &text, &reports), false)
             }
-            Event::Text { text, reports, .. } => (self.text_event(index, &text, &reports), false),
-            Event::Done(summary) => {
+            JobEvent::Done(summary) => {
                 self.count(index, &summary);
                 (self.last(index, &summary), false)
             }
-            Event::Saved(..) | Event::Embedded(_) => (String::new(), false),
-            Event::Failed(error) => (data(&error.openai_body()), true),
+            JobEvent::Saved(..) | JobEvent::Embedded(_) => (String::new(), false),
+            JobEvent::Failed(error) => (event_data(&error.openai_body()), true),
         }
     }
 
-    fn echo_event(&mut self, index: usize, scored: &Scored) -> String {
+    fn echo_event(&mut self, index: usize, scored: &ScoredPrompt) -> String {
         let Some(top) = self.prompted.echoed_top else {
             return String::new();
         };
@@ -340,26 +343,26 @@ impl Answer {
         deltas.into_iter().map(chunk).collect()
     }
 
-    fn last(&mut self, index: usize, summary: &Summary) -> String {
+    fn last(&mut self, index: usize, summary: &AnswerSummary) -> String {
         let Some(reader) = self.readers.get_mut(index) else {
-            let finish = Some(reason(summary.finish, None));
+            let finish = Some(finish_reason_name(summary.finish, None));
             let choice = one(index, ("text", json!("")), Value::Null, finish);
             return self.chunk(self.with_stop(choice, summary), Some(summary));
         };
         let deltas = reader.finish(summary.finish == FinishReason::Length);
-        let finish = Some(reason(summary.finish, reader.call_reason()));
+        let finish = Some(finish_reason_name(summary.finish, reader.call_reason()));
         let chunk = |delta| self.chunk(one(index, ("delta", delta), Value::Null, None), None);
         let left: String = deltas.into_iter().map(chunk).collect();
         let end = one(index, ("delta", json!({})), Value::Null, finish);
         left + &self.chunk(self.with_stop(end, summary), Some(summary))
     }
 
-    fn chunk(&self, choice: Value, summary: Option<&Summary>) -> String {
+    fn chunk(&self, choice: Value, summary: Option<&AnswerSummary>) -> String {
         let mut body = self.body(self.object(true), vec![choice]);
         if let Some(summary) = summary {
             body.insert("timings".into(), json!(summary.timings));
         }
-        data(&Value::Object(body))
+        event_data(&Value::Object(body))
     }
 
     fn body(&self, object: &str, choices: Vec<Value>) -> Map<String, Value> {
@@ -374,9 +377,9 @@ impl Answer {
 
     fn object(&self, chunk: bool) -> &'static str {
         match (&self.kind, chunk) {
-            (Kind::Chat { .. }, true) => "chat.completion.chunk",
-            (Kind::Chat { .. }, false) => "chat.completion",
-            (Kind::Completion, _) => "text_completion",
+            (AnswerKind::Chat { .. }, true) => "chat.completion.chunk",
+            (AnswerKind::Chat { .. }, false) => "chat.completion",
+            (AnswerKind::Completion, _) => "text_completion",
         }
     }
 
@@ -413,13 +416,13 @@ fn one(
 }
 
 /// `call`: the reason that an answer with a call has.
-fn reason(finish: FinishReason, call: Option<&'static str>) -> &'static str {
+fn finish_reason_name(finish: FinishReason, call: Option<&'static str>) -> &'static str {
     match finish {
         FinishReason::Length => "length",
         FinishReason::Stop => call.unwrap_or("stop"),
     }
 }
 
-fn data(body: &Value) -> String {
+fn event_data(body: &Value) -> String {
     format!("data: {body}\n\n")
 }

@@ -1,8 +1,11 @@
 //! `/v1/context`: saves conversations to files and loads them.
 
-use super::{Client, Engine, Refusal, Running, Shared, off_the_reactor, prompts::ReadPrompt, read};
+use super::{
+    Engine, EngineState, Refusal, RunningJobs, WaitingClient, prompts::ReadPrompt, read,
+    run_blocking,
+};
 use crate::{
-    generate::{Event, Goal, Job, Media, Summary, Timings, Written, check_fits},
+    generate::{AnswerSummary, Job, JobEvent, JobGoal, Media, Timings, WrittenState, check_fits},
     llama::Token,
     request::CompletionRequest,
     saved_contexts::SavedContexts,
@@ -29,7 +32,7 @@ pub(super) fn routes() -> Router<Arc<Engine>> {
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct ContextName {
     name: String,
 }
 
@@ -43,28 +46,28 @@ struct SaveRequest {
     replace: Option<bool>,
 }
 
-async fn list(State(engine): Shared) -> Result<Json<Value>, Refusal> {
+async fn list(State(engine): EngineState) -> Result<Json<Value>, Refusal> {
     let contexts = engine.saved_contexts()?;
-    let all = off_the_reactor(move || contexts.contexts().list()).await??;
+    let all = run_blocking(move || contexts.contexts().list()).await??;
     Ok(Json(json!({"object": "list", "data": all})))
 }
 
-async fn delete(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
-    let Named { name } = read(&body)?;
+async fn delete(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
+    let ContextName { name } = read(&body)?;
     let contexts = engine.saved_contexts()?;
     let removed = name.clone();
-    off_the_reactor(move || contexts.contexts().remove(&removed)).await??;
+    run_blocking(move || contexts.contexts().remove(&removed)).await??;
     Ok(Json(json!({"name": name, "deleted": true})))
 }
 
 /// Evaluates the conversation where it is not cached, and writes its state.
-async fn save(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
+async fn save(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
     let request: SaveRequest = read(&body)?;
     let contexts = engine.saved_contexts()?;
     let (reader, name) = (Arc::clone(&engine), request.name.clone());
-    let client = Client::default();
+    let client = WaitingClient::default();
     let gone = Arc::clone(&client.gone);
-    let (read, draft) = off_the_reactor(move || {
+    let (read, draft) = run_blocking(move || {
         let read = reader.conversation(&request, &body, &gone)?;
         // The name is checked before the prompt is evaluated.
         let replaces = request.replace.unwrap_or_default();
@@ -73,11 +76,11 @@ async fn save(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal
     })
     .await??;
     let goal = match read {
-        Some(_) => Goal::Save(draft),
-        None => Goal::SaveLatest(draft),
+        Some(_) => JobGoal::Save(draft),
+        None => JobGoal::SaveLatest(draft),
     };
     let (tokens, media) = read.unwrap_or_default();
-    let (written, timings) = run(&engine, tokens, media, None, goal).await?;
+    let (written, timings) = run_job(&engine, tokens, media, None, goal).await?;
     let written = written.ok_or_else(|| {
         Error::new(
             Code::Internal,
@@ -85,19 +88,18 @@ async fn save(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal
         )
     })?;
     let saved =
-        off_the_reactor(move || contexts.seal(written.draft, written.tokens, written.bytes))
-            .await??;
+        run_blocking(move || contexts.seal(written.draft, written.tokens, written.bytes)).await??;
     Ok(Json(to_json(&saved, timings)))
 }
 
 /// Loads a saved context into the cache for the next request.
-async fn load(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
-    let Named { name } = read(&body)?;
+async fn load(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
+    let ContextName { name } = read(&body)?;
     let contexts = engine.saved_contexts()?;
-    let (saved, state) = off_the_reactor(move || contexts.named(&name)).await??;
+    let (saved, state) = run_blocking(move || contexts.named(&name)).await??;
     let tokens = state.tokens.to_vec();
     check_fits(tokens.len(), engine.context_tokens as usize)?;
-    let (_, timings) = run(&engine, tokens, Arc::default(), Some(state), Goal::Load).await?;
+    let (_, timings) = run_job(&engine, tokens, Arc::default(), Some(state), JobGoal::Load).await?;
     Ok(Json(to_json(&saved, timings)))
 }
 
@@ -157,14 +159,14 @@ impl Engine {
 }
 
 /// Runs one job that generates no text.
-async fn run(
+async fn run_job(
     engine: &Arc<Engine>,
     prompt: Vec<Token>,
     media: Arc<[Media]>,
     saved: Option<SavedState>,
-    goal: Goal,
-) -> Result<(Option<Written>, Option<Timings>), Error> {
-    let (source, mut running) = Running::begin(engine, 1);
+    goal: JobGoal,
+) -> Result<(Option<WrittenState>, Option<Timings>), Error> {
+    let (source, mut running) = RunningJobs::begin(engine, 1);
     engine.queue(Job {
         media,
         cache_prompt: true,
@@ -175,10 +177,10 @@ async fn run(
     drop(source);
     while let Some((_, event)) = running.next().await {
         match event {
-            Event::Prompt { .. } | Event::Text { .. } | Event::Embedded(_) => {}
-            Event::Saved(written, timings) => return Ok((Some(written), timings)),
-            Event::Done(Summary { timings, .. }) => return Ok((None, Some(timings))),
-            Event::Failed(error) => return Err(error),
+            JobEvent::Prompt { .. } | JobEvent::Text { .. } | JobEvent::Embedded(_) => {}
+            JobEvent::Saved(written, timings) => return Ok((Some(written), timings)),
+            JobEvent::Done(AnswerSummary { timings, .. }) => return Ok((None, Some(timings))),
+            JobEvent::Failed(error) => return Err(error),
         }
     }
     Ok((None, None))

@@ -1,10 +1,10 @@
 //! `/v1/embeddings`: texts in, vectors of length 1 out.
 
-use super::{Engine, Refusal, Running, Shared, off_the_reactor, read};
+use super::{Engine, EngineState, Refusal, RunningJobs, read, run_blocking};
 use crate::{
-    generate::{Event, Goal, too_long},
+    generate::{JobEvent, JobGoal, too_long_error},
     llama::{Pooling, Token},
-    request::{PromptInput, Prompts, of_input},
+    request::{PromptInput, Prompts, deserialize_input},
 };
 use axum::{Json, body::Bytes, extract::State};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -22,7 +22,7 @@ const AT_ONCE: usize = 16;
 
 #[derive(Deserialize)]
 struct Request {
-    #[serde(deserialize_with = "of_input")]
+    #[serde(deserialize_with = "deserialize_input")]
     input: Prompts,
     #[serde(default)]
     encoding_format: Option<Encoding>,
@@ -37,7 +37,7 @@ enum Encoding {
     Base64,
 }
 
-pub(super) async fn embeddings(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
+pub(super) async fn embed(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
     if engine.pooling == Some(Pooling::Rank) {
         let message = "this model ranks documents and produces no embeddings";
         return Err(Error::new(Code::BadRequest, message)
@@ -49,13 +49,13 @@ pub(super) async fn embeddings(State(engine): Shared, body: Bytes) -> Result<Jso
     let prompts = request.input.0;
     check_count(prompts.len(), engine.model.dimensions())?;
     let tokenizer = Arc::clone(&engine);
-    let prompts = off_the_reactor(move || tokenizer.tokenize_inputs(prompts)).await??;
+    let prompts = run_blocking(move || tokenizer.tokenize_inputs(prompts)).await??;
     let tokens: usize = prompts.iter().map(Vec::len).sum();
     let begun = Instant::now();
-    let vectors = run(&engine, prompts).await?;
+    let vectors = run_jobs(&engine, prompts).await?;
     let milliseconds = begun.elapsed().as_secs_f64() * 1000.0;
     let format = request.encoding_format;
-    let data = off_the_reactor(move || {
+    let data = run_blocking(move || {
         let data = (0..).zip(vectors).map(|(index, vector): (usize, _)| {
             let embedding = match format {
                 Some(Encoding::Base64) => json!(base64_of(&vector)),
@@ -133,7 +133,7 @@ impl Engine {
         if length <= room {
             return Ok(());
         }
-        Err(too_long(what, length, room)
+        Err(too_long_error(what, length, room)
             .hint("send the text in parts, or set a larger context for the tier")
             .detail("index", index)
             .detail("prompt_tokens", length)
@@ -142,11 +142,11 @@ impl Engine {
 }
 
 /// Embeds the prompts, or scores them, some at a time.
-pub(super) async fn run(
+pub(super) async fn run_jobs(
     engine: &Arc<Engine>,
     prompts: Vec<Vec<Token>>,
 ) -> Result<Vec<Vec<f32>>, Error> {
-    let (source, mut running) = Running::begin(engine, 0);
+    let (source, mut running) = RunningJobs::begin(engine, 0);
     let mut source = Some(source);
     let mut vectors = vec![Vec::new(); prompts.len()];
     // A generative model has few slots, with conversations in them.
@@ -156,7 +156,7 @@ pub(super) async fn run(
         while running.left < at_once
             && let (Some(source), Some((index, prompt))) = (&source, rest.peek())
         {
-            match engine.queue(source.job(*index, prompt.clone(), Goal::Embed)) {
+            match engine.queue(source.job(*index, prompt.clone(), JobGoal::Embed)) {
                 Ok(()) => {
                     rest.next();
                     running.left += 1;
@@ -172,11 +172,14 @@ pub(super) async fn run(
         }
         match running.next().await {
             None => return Ok(vectors),
-            Some((index, Event::Embedded(vector))) => vectors[index] = vector,
-            Some((_, Event::Failed(error))) => return Err(error),
+            Some((index, JobEvent::Embedded(vector))) => vectors[index] = vector,
+            Some((_, JobEvent::Failed(error))) => return Err(error),
             Some((
                 _,
-                Event::Prompt { .. } | Event::Text { .. } | Event::Done(_) | Event::Saved(..),
+                JobEvent::Prompt { .. }
+                | JobEvent::Text { .. }
+                | JobEvent::Done(_)
+                | JobEvent::Saved(..),
             )) => {}
         }
     }

@@ -1,13 +1,13 @@
 //! Chats and completions: the prompt is read, jobs are queued for its answers, and their events become the response.
 
 use super::{
-    Engine, Refusal, Shared,
-    answer::{Answer, Kind, Prompted, sampling_report},
-    off_the_reactor, read,
-    running::{Client, Running},
+    Engine, EngineState, Refusal,
+    answer::{Answer, AnswerKind, PromptReport, sampling_report},
+    read, run_blocking,
+    running::{RunningJobs, WaitingClient},
 };
 use crate::{
-    generate::{Answering, Goal, Job, Media, check_fits},
+    generate::{AnswerParams, Job, JobGoal, Media, check_fits},
     llama::{AnswerParser, Sampler, Sampling, Token},
     request::{CompletionRequest, Options},
     saved_state::{self, SavedState},
@@ -25,11 +25,14 @@ use tierbar_core::{Code, Error};
 /// The most log probabilities of prompts in one answer, of a few tens of bytes each.
 const MOST_SCORES: usize = 1 << 20;
 
-pub(super) async fn chat(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
+pub(super) async fn answer_chat(
+    State(engine): EngineState,
+    body: Bytes,
+) -> Result<Response, Refusal> {
     let renderer = Arc::clone(&engine);
-    let client = Client::default();
+    let client = WaitingClient::default();
     let gone = Arc::clone(&client.gone);
-    let (request, (tokens, media), prompt, parser) = off_the_reactor(move || {
+    let (request, (tokens, media), prompt, parser) = run_blocking(move || {
         let mut request = renderer.read_request(&body)?;
         request.options.check_chat()?;
         let (prompt, read) = renderer.read_chat(&mut request, true, &gone)?;
@@ -39,8 +42,8 @@ pub(super) async fn chat(State(engine): Shared, body: Bytes) -> Result<Response,
         Ok::<_, Error>((request, read, prompt, parser))
     })
     .await??;
-    let wanted = Wanted {
-        kind: Kind::Chat {
+    let wanted = GenerationRequest {
+        kind: AnswerKind::Chat {
             parser: parser.map(Arc::new),
             function_call: request.wants_function_call(),
         },
@@ -53,15 +56,18 @@ pub(super) async fn chat(State(engine): Shared, body: Bytes) -> Result<Response,
         stops: prompt.stops,
         thinks: request.thinks(),
     };
-    let started = start(&engine, wanted, &request.options).await;
+    let started = start_generation(&engine, wanted, &request.options).await;
     started.map_err(|Refusal(error)| Refusal(request.explain(error)))
 }
 
 /// Counts the tokens of a chat's prompt.
-pub(super) async fn count(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
-    let client = Client::default();
+pub(super) async fn count_tokens(
+    State(engine): EngineState,
+    body: Bytes,
+) -> Result<Json<Value>, Refusal> {
+    let client = WaitingClient::default();
     let gone = Arc::clone(&client.gone);
-    let tokens = off_the_reactor(move || {
+    let tokens = run_blocking(move || {
         let mut request = engine.read_request(&body)?;
         let (_, (tokens, _)) = engine.read_chat(&mut request, true, &gone)?;
         Ok::<_, Error>(tokens.len())
@@ -70,19 +76,22 @@ pub(super) async fn count(State(engine): Shared, body: Bytes) -> Result<Json<Val
     Ok(Json(json!({"tokens": tokens})))
 }
 
-pub(super) async fn completion(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
+pub(super) async fn answer_completion(
+    State(engine): EngineState,
+    body: Bytes,
+) -> Result<Response, Refusal> {
     let mut request: CompletionRequest = read(&body)?;
     let prompts = std::mem::take(&mut request.prompt.0);
     let echo = request.options.echo();
     let tokenizer = Arc::clone(&engine);
-    let (prompts, echoes, constraint, request) = off_the_reactor(move || {
+    let (prompts, echoes, constraint, request) = run_blocking(move || {
         let (prompts, echoes) = tokenizer.read_prompts(prompts, echo)?;
         let constraint = request.options.constraint()?;
         Ok::<_, Error>((prompts, echoes, constraint, request))
     })
     .await??;
-    let wanted = Wanted {
-        kind: Kind::Completion,
+    let wanted = GenerationRequest {
+        kind: AnswerKind::Completion,
         prompts,
         media: Arc::default(),
         echoes,
@@ -92,13 +101,13 @@ pub(super) async fn completion(State(engine): Shared, body: Bytes) -> Result<Res
         stops: Vec::new(),
         thinks: false,
     };
-    let started = start(&engine, wanted, &request.options).await;
+    let started = start_generation(&engine, wanted, &request.options).await;
     started.map_err(|Refusal(error)| Refusal(request.options.explain(error)))
 }
 
 /// What to generate for a request.
-struct Wanted {
-    kind: Kind,
+struct GenerationRequest {
+    kind: AnswerKind,
     prompts: Vec<Vec<Token>>,
     /// The media of the first prompt.
     media: Arc<[Media]>,
@@ -116,20 +125,20 @@ struct Wanted {
 }
 
 /// Says that it is the tools that cannot constrain an answer.
-fn refused_tools(error: &Error) -> Error {
+fn refused_tools_error(error: &Error) -> Error {
     let message = format!("`tools` cannot be offered: {}", error.message);
     Error::new(error.code, message)
         .hint("send fewer tools, or simpler schemas for their `parameters`")
 }
 
 /// Queues a job for each answer, and returns them as a stream or whole.
-async fn start(
+async fn start_generation(
     engine: &Arc<Engine>,
-    wanted: Wanted,
+    wanted: GenerationRequest,
     options: &Options,
 ) -> Result<Response, Refusal> {
     let answers = options.answers()? as usize;
-    let sampling = sampling(engine, wanted.thinks, options)?;
+    let sampling = sampling_of_request(engine, wanted.thinks, options)?;
     let report = sampling_report(&sampling);
     let own_stops = options.stops()?;
     // A template's markers end an answer as the model's own end token does.
@@ -147,14 +156,14 @@ async fn start(
     for prompt in &wanted.prompts {
         check_fits(prompt.len(), engine.context_tokens as usize)?;
     }
-    let (source, running) = Running::begin(engine, wanted.prompts.len() * answers);
+    let (source, running) = RunningJobs::begin(engine, wanted.prompts.len() * answers);
     let prompt_tokens = wanted.prompts.iter().map(Vec::len).sum();
     let (kind, echoes) = (wanted.kind, wanted.echoes);
     let ignore_eos = options.ignore_eos();
     // The cache holds no logits.
     let cache_prompt = options.cache_prompt() && prompt_probabilities.is_none();
     let queue = Arc::clone(engine);
-    off_the_reactor(move || {
+    run_blocking(move || {
         let each = wanted.prompts.iter().flat_map(|prompt| {
             let saved = cache_prompt.then(|| queue.saved(prompt)).flatten();
             (0..answers).map(move |answer| (prompt, saved.clone(), answer))
@@ -163,9 +172,9 @@ async fn start(
             let sampling = sampling.clone().of_answer(answer);
             let model = Arc::clone(&queue.model);
             let sampler = Sampler::new(model, &sampling, &wanted.constraint, prompt);
-            let answering = Answering {
+            let answering = AnswerParams {
                 sampler: sampler.map_err(|error| match wanted.from_tools {
-                    true => refused_tools(&error),
+                    true => refused_tools_error(&error),
                     false => error,
                 })?,
                 stops: stops.clone(),
@@ -181,7 +190,7 @@ async fn start(
                 media: Arc::clone(&wanted.media),
                 cache_prompt,
                 saved,
-                ..source.job(index, prompt.clone(), Goal::Answer(Box::new(answering)))
+                ..source.job(index, prompt.clone(), JobGoal::Answer(Box::new(answering)))
             })?;
         }
         Ok::<_, Error>(())
@@ -194,7 +203,7 @@ async fn start(
     let answer = Answer::new(
         kind,
         engine.id.clone(),
-        Prompted {
+        PromptReport {
             echoes,
             echoed_top: log_probabilities.filter(|_| options.echo()),
             top: options.prompt_logprobs(),
@@ -216,7 +225,11 @@ async fn start(
 }
 
 /// The sampling of a request, without the tokens that never come.
-fn sampling(engine: &Engine, thinks: bool, options: &Options) -> Result<Sampling, Error> {
+fn sampling_of_request(
+    engine: &Engine,
+    thinks: bool,
+    options: &Options,
+) -> Result<Sampling, Error> {
     let own = if thinks {
         engine.sampling.thinking
     } else {

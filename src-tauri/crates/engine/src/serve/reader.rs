@@ -16,7 +16,7 @@ const READ_EVERY: Duration = Duration::from_millis(50);
 const SHORT: usize = 512;
 
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct AnswerReader {
     /// `None` if all of the text is content.
     parser: Option<Arc<AnswerParser>>,
     /// Whether a call has OpenAI's older form.
@@ -28,7 +28,7 @@ pub(super) struct Reader {
     rest: Duration,
 }
 
-impl Reader {
+impl AnswerReader {
     pub(super) fn new(parser: Option<Arc<AnswerParser>>, function_call: bool) -> Self {
         Self {
             parser,
@@ -124,7 +124,7 @@ impl Reader {
 
     fn formed(&self, message: Value) -> Value {
         if self.function_call {
-            functions::older(message)
+            functions::with_function_call(message)
         } else {
             message
         }
@@ -153,7 +153,7 @@ impl Reader {
             ),
             ("content", &sent.content, &now.content),
         ] {
-            if let Some(more) = added(before, after) {
+            if let Some(more) = added_text(before, after) {
                 deltas.push(Value::Object(Map::from_iter([(key.into(), json!(more))])));
             }
         }
@@ -169,7 +169,7 @@ impl Reader {
 fn call_delta(index: usize, before: Option<&ToolCall>, call: &ToolCall) -> Option<Value> {
     let nothing = ToolCall::default();
     let known = before.unwrap_or(&nothing);
-    let more = added(&known.arguments, &call.arguments);
+    let more = added_text(&known.arguments, &call.arguments);
     let mut delta = json!({"index": index, "function": {"arguments": more.unwrap_or_default()}});
     if known.name != call.name {
         delta["id"] = json!(call.id);
@@ -182,7 +182,7 @@ fn call_delta(index: usize, before: Option<&ToolCall>, call: &ToolCall) -> Optio
 }
 
 /// What `after` has beyond `before`; `None` for nothing, or if it is no continuation.
-fn added<'a>(before: &str, after: &'a str) -> Option<&'a str> {
+fn added_text<'a>(before: &str, after: &'a str) -> Option<&'a str> {
     after.strip_prefix(before).filter(|more| !more.is_empty())
 }
 

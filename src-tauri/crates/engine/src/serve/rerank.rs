@@ -1,9 +1,9 @@
 //! `/v1/rerank`: how well documents answer a query, in the form of Jina's and Cohere's APIs.
 
 use super::{
-    Engine, Refusal, Shared,
-    embeddings::{MOST_INPUTS, run},
-    off_the_reactor, read,
+    Engine, EngineState, Refusal,
+    embeddings::{MOST_INPUTS, run_jobs},
+    read, run_blocking,
 };
 use crate::llama::{Pooling, Token};
 use axum::{Json, body::Bytes, extract::State};
@@ -41,7 +41,10 @@ impl Document {
 }
 
 /// The scores are the model's own; which numbers they can be depends on the model.
-pub(super) async fn rerank(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
+pub(super) async fn rerank(
+    State(engine): EngineState,
+    body: Bytes,
+) -> Result<Json<Value>, Refusal> {
     if engine.pooling != Some(Pooling::Rank) {
         let message = format!("{} does not rank documents", engine.id);
         return Err(Error::new(Code::BadRequest, message)
@@ -65,13 +68,13 @@ pub(super) async fn rerank(State(engine): Shared, body: Bytes) -> Result<Json<Va
         return Err(bad("`top_n` is 0; send 1 or more".to_owned()).into());
     }
     let tokenizer = Arc::clone(&engine);
-    let (documents, prompts) = off_the_reactor(move || {
+    let (documents, prompts) = run_blocking(move || {
         let prompts = tokenizer.tokenize_pairs(&query, &documents);
         prompts.map(|prompts| (documents, prompts))
     })
     .await??;
     let tokens: usize = prompts.iter().map(Vec::len).sum();
-    let scores = run(&engine, prompts).await?;
+    let scores = run_jobs(&engine, prompts).await?;
     let scores = scores
         .into_iter()
         .filter_map(|score| score.first().copied());
@@ -116,7 +119,7 @@ impl Engine {
             }
             let tokens = match &template {
                 Some(template) => {
-                    let prompt = filled(template, query, text);
+                    let prompt = fill_template(template, query, text);
                     self.model.tokenize(&prompt, false, true)?
                 }
                 None => {
@@ -133,7 +136,7 @@ impl Engine {
 }
 
 /// Returns the template with the texts in their places. What looks like a place in a text stays as it is.
-fn filled(template: &str, query: &str, document: &str) -> String {
+fn fill_template(template: &str, query: &str, document: &str) -> String {
     const PLACES: [&str; 2] = ["{query}", "{document}"];
     let mut filled = String::with_capacity(template.len() + query.len() + document.len());
     let mut rest = template;
@@ -160,9 +163,9 @@ mod tests {
     fn a_template_takes_each_text_as_it_is() {
         let template = "<q>{query}</q><d>{document}</d>{query}";
         assert_eq!(
-            filled(template, "a {document}", "b {query}"),
+            fill_template(template, "a {document}", "b {query}"),
             "<q>a {document}</q><d>b {query}</d>a {document}"
         );
-        assert_eq!(filled("plain", "a", "b"), "plain");
+        assert_eq!(fill_template("plain", "a", "b"), "plain");
     }
 }

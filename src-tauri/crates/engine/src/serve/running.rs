@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::{
-    generate::{Event, Goal, Job},
+    generate::{Job, JobEvent, JobGoal},
     llama::{Interrupt, Token},
 };
 use std::sync::{
@@ -14,11 +14,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// A client that waits while its request is prepared. Dropping it, as happens when the client disconnects, cancels that.
 #[derive(Debug, Default)]
-pub(super) struct Client {
+pub(super) struct WaitingClient {
     pub(super) gone: Arc<AtomicBool>,
 }
 
-impl Drop for Client {
+impl Drop for WaitingClient {
     fn drop(&mut self) {
         self.gone.store(true, Ordering::Release);
     }
@@ -27,13 +27,13 @@ impl Drop for Client {
 /// Creates the jobs of a request.
 #[derive(Debug)]
 pub(super) struct JobSource {
-    events: UnboundedSender<(usize, Event)>,
+    events: UnboundedSender<(usize, JobEvent)>,
     cancel: Arc<AtomicBool>,
 }
 
 impl JobSource {
     /// Creates a job for text that does not use the cache.
-    pub(super) fn job(&self, index: usize, prompt: Vec<Token>, goal: Goal) -> Job {
+    pub(super) fn job(&self, index: usize, prompt: Vec<Token>, goal: JobGoal) -> Job {
         Job {
             prompt,
             media: Arc::default(),
@@ -49,15 +49,15 @@ impl JobSource {
 
 /// Receives the events of a request's jobs. Dropping it, as happens when the client disconnects, cancels them.
 #[derive(Debug)]
-pub(super) struct Running {
-    events: UnboundedReceiver<(usize, Event)>,
+pub(super) struct RunningJobs {
+    events: UnboundedReceiver<(usize, JobEvent)>,
     cancel: Arc<AtomicBool>,
     interrupt: Arc<Interrupt>,
     /// Jobs that have not ended.
     pub(super) left: usize,
 }
 
-impl Running {
+impl RunningJobs {
     /// Starts a request of `left` jobs.
     pub(super) fn begin(engine: &Engine, left: usize) -> (JobSource, Self) {
         let (events, receiver) = unbounded_channel();
@@ -72,19 +72,19 @@ impl Running {
     }
 
     /// Returns the next event with the index of its answer, or `None` once all jobs have ended.
-    pub(super) async fn next(&mut self) -> Option<(usize, Event)> {
+    pub(super) async fn next(&mut self) -> Option<(usize, JobEvent)> {
         if self.left == 0 {
             return None;
         }
         let (index, event) = self.events.recv().await.unwrap_or_else(|| {
             let ended = "the engine thread ended before the answer was complete";
-            (0, Event::Failed(Error::new(Code::WorkerCrashed, ended)))
+            (0, JobEvent::Failed(Error::new(Code::WorkerCrashed, ended)))
         });
         match event {
-            Event::Prompt { .. } | Event::Text { .. } => {}
-            Event::Done(_) | Event::Embedded(_) | Event::Saved(..) => self.left -= 1,
+            JobEvent::Prompt { .. } | JobEvent::Text { .. } => {}
+            JobEvent::Done(_) | JobEvent::Embedded(_) | JobEvent::Saved(..) => self.left -= 1,
             // A failure cancels the other jobs.
-            Event::Failed(_) => {
+            JobEvent::Failed(_) => {
                 if self.left > 1 {
                     self.cancel.store(true, Ordering::Release);
                     self.interrupt.request();
@@ -96,7 +96,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningJobs {
     fn drop(&mut self) {
         self.cancel.store(true, Ordering::Release);
         if self.left > 0 {

@@ -1,7 +1,7 @@
 //! `POST /trim`: frees caches when memory is low.
 
-use super::{Refusal, Shared, off_the_reactor};
-use crate::{media::Reader, platform};
+use super::{EngineState, Refusal, run_blocking};
+use crate::{media::MediaReader, platform};
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Frees the checkpoints of idle conversations, the rows of recent images and half of the experts, and returns free memory to
 /// the system.
 /// Running generations continue.
-pub(super) async fn trim(State(engine): Shared) -> Result<Json<Value>, Refusal> {
+pub(super) async fn trim(State(engine): EngineState) -> Result<Json<Value>, Refusal> {
     // An embedding model keeps nothing.
     let checkpoints = if engine.pooling.is_some() {
         0
@@ -18,9 +18,9 @@ pub(super) async fn trim(State(engine): Shared) -> Result<Json<Value>, Refusal> 
         engine.wake()?;
         trimmed.await.unwrap_or(0)
     };
-    let media = engine.media.as_ref().map_or(0, Reader::forget);
+    let media = engine.media.as_ref().map_or(0, MediaReader::forget);
     let model = Arc::clone(&engine.model);
-    let experts = off_the_reactor(move || {
+    let experts = run_blocking(move || {
         let freed = model.paged().map_or(0, |paged| paged.shrink());
         platform::return_memory();
         freed

@@ -2,17 +2,17 @@
 
 use crate::{
     fault::{Fault, invalid},
-    keys::Keys,
+    keys::HeaderKeys,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Layer {
+pub(super) enum LayerKind {
     Attention,
     Recurrent,
     Both,
 }
 
-impl Layer {
+impl LayerKind {
     pub(super) fn without_attention(self) -> bool {
         self == Self::Recurrent
     }
@@ -20,25 +20,27 @@ impl Layer {
 
 /// One per layer that the engine runs.
 pub(super) fn layers(
-    keys: &Keys,
+    keys: &HeaderKeys,
     layers_all: u32,
     layers: u32,
     kv_heads: &[u32],
-) -> Result<Vec<Layer>, Fault> {
+) -> Result<Vec<LayerKind>, Fault> {
     let all = |layer| vec![layer; layers as usize];
     let by = |recurrent: &dyn Fn(usize) -> bool| {
         let layer = |layer| {
             if recurrent(layer) {
-                Layer::Recurrent
+                LayerKind::Recurrent
             } else {
-                Layer::Attention
+                LayerKind::Attention
             }
         };
         (0..layers as usize).map(layer).collect()
     };
     Ok(match keys.architecture {
-        "mamba" | "mamba2" | "rwkv6" | "rwkv6qwen2" | "rwkv7" | "arwkv7" => all(Layer::Recurrent),
-        "falcon-h1" => all(Layer::Both),
+        "mamba" | "mamba2" | "rwkv6" | "rwkv6qwen2" | "rwkv7" | "arwkv7" => {
+            all(LayerKind::Recurrent)
+        }
+        "falcon-h1" => all(LayerKind::Both),
         "qwen3next" | "qwen35" | "qwen35moe" | "qwen4exp" | "minimax-01" => {
             if let Some(listed) = keys.per_layer("attention.recurrent_layers", layers_all)? {
                 by(&|layer| listed[layer] != 0)
@@ -62,15 +64,19 @@ pub(super) fn layers(
         }
         "bailingmoe3" | "glm5-next" | "granitehybrid" | "jamba" | "kimi-k3" | "kimi-linear"
         | "lfm2" | "lfm2moe" | "plamo2" => by(&|layer| kv_heads[layer] == 0),
-        _ => all(Layer::Attention),
+        _ => all(LayerKind::Attention),
     })
 }
 
 /// Bytes of the states of one sequence, which llama.cpp keeps in 32-bit floats.
-pub(super) fn state_bytes(keys: &Keys, layers: &[Layer], heads: u32) -> Result<u64, Fault> {
+pub(super) fn state_bytes(
+    keys: &HeaderKeys,
+    layers: &[LayerKind],
+    heads: u32,
+) -> Result<u64, Fault> {
     let count = layers
         .iter()
-        .filter(|&&layer| layer != Layer::Attention)
+        .filter(|&&layer| layer != LayerKind::Attention)
         .count() as u64;
     if count == 0 {
         return Ok(0);
@@ -80,7 +86,7 @@ pub(super) fn state_bytes(keys: &Keys, layers: &[Layer], heads: u32) -> Result<u
 }
 
 /// `n_embd_r` and `n_embd_s` of `llama-hparams.cpp`: the convolution's or token shift's rows, and the state proper.
-fn layer_elements(keys: &Keys, heads: u64) -> Result<u64, Fault> {
+fn layer_elements(keys: &HeaderKeys, heads: u64) -> Result<u64, Fault> {
     let read = |key| Ok(keys.number(key)?.map(u64::from));
     let product = |factors: &[u64]| {
         factors

@@ -1,14 +1,14 @@
 //! Which layers look back only a window.
 
-use super::recurrent::Layer;
+use super::recurrent::LayerKind;
 use crate::{
     fault::{Fault, invalid},
-    header::{Array, Value},
-    keys::Keys,
+    header::{Array, HeaderValue},
+    keys::HeaderKeys,
 };
 
 /// How an architecture's layers alternate when the file does not list them: all but one in `period` slide.
-struct Rhythm {
+struct SlidingPattern {
     period: u32,
     /// The one that does not slide is the first of its period, else the last.
     full_first: bool,
@@ -17,12 +17,12 @@ struct Rhythm {
 /// The window in tokens and, per layer, whether it slides. 0 and none for architectures without windows, or whose
 /// windows llama.cpp does not use.
 pub(super) fn layers(
-    keys: &Keys,
+    keys: &HeaderKeys,
     layers: u32,
-    recurrent: &[Layer],
+    recurrent: &[LayerKind],
 ) -> Result<(u32, Vec<bool>), Fault> {
     let none = || Ok((0, vec![false; layers as usize]));
-    let Some((window, rhythm)) = of_architecture(keys, layers)? else {
+    let Some((window, rhythm)) = pattern_of_architecture(keys, layers)? else {
         return none();
     };
     if window == 0 {
@@ -40,7 +40,7 @@ pub(super) fn layers(
     let sliding = match (keys.own("attention.sliding_window_pattern"), rhythm) {
         // As llama.cpp reads a list that is too short: the rest does not slide.
         (
-            Some(Value::Array(Array {
+            Some(HeaderValue::Array(Array {
                 elements: Some(listed),
                 ..
             })),
@@ -52,7 +52,7 @@ pub(super) fn layers(
                 .chain(std::iter::repeat(false));
             listed.take(layers as usize).collect()
         }
-        (_, Some(Rhythm { period, full_first })) => {
+        (_, Some(SlidingPattern { period, full_first })) => {
             let period = keys
                 .number("attention.sliding_window_pattern")?
                 .unwrap_or(period);
@@ -75,16 +75,19 @@ pub(super) fn layers(
 }
 
 /// The window and, unless the file must list its layers, the rhythm.
-fn of_architecture(keys: &Keys, layers: u32) -> Result<Option<(u32, Option<Rhythm>)>, Fault> {
+fn pattern_of_architecture(
+    keys: &HeaderKeys,
+    layers: u32,
+) -> Result<Option<(u32, Option<SlidingPattern>)>, Fault> {
     let window = keys.number("attention.sliding_window")?;
     let last = |period| {
-        Some(Rhythm {
+        Some(SlidingPattern {
             period,
             full_first: false,
         })
     };
     let first = |period| {
-        Some(Rhythm {
+        Some(SlidingPattern {
             period,
             full_first: true,
         })

@@ -2,11 +2,11 @@
 
 use crate::{
     fault::{Fault, invalid},
-    header::{MAX_LAYERS, Value},
-    keys::Keys,
+    header::{HeaderValue, MAX_LAYERS},
+    keys::HeaderKeys,
 };
 
-pub(super) fn check(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
+pub(super) fn check(keys: &HeaderKeys, layers_all: u32) -> Result<(), Fault> {
     let number = |key| keys.number(key);
     let wrong = |key: &str| invalid(format!("its {}.{key} is impossible", keys.architecture));
     if must_have_experts(keys.architecture) && number("expert_count")?.unwrap_or(0) == 0 {
@@ -49,7 +49,7 @@ pub(super) fn check(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
         "llama4" if layers_all < 4 && number("attention.sliding_window")? != Some(0) => {
             wrong("block_count")
         }
-        "bailingmoe3" if keys.own("kda.safe_gate") == Some(&Value::Bool(false)) => {
+        "bailingmoe3" if keys.own("kda.safe_gate") == Some(&HeaderValue::Bool(false)) => {
             wrong("kda.safe_gate")
         }
         "bailingmoe3"

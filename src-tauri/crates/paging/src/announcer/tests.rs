@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    layout::{Kind, Tensor},
+    layout::{Tensor, TensorKind},
     platform::{
         page_bytes,
         testing::{Mapping, forget_all},
@@ -42,7 +42,7 @@ fn model() -> Model {
             file: 0,
             offset: u64::from(number) * layer,
             bytes: layer,
-            kind: Kind::Experts {
+            kind: TensorKind::Experts {
                 layer: number,
                 experts: EXPERTS,
             },

@@ -4,13 +4,13 @@ use super::*;
 use crate::simulate::{Trace, belady, simulate};
 use proptest::prelude::*;
 
-const RECENT: Policy = Policy::LeastRecent;
+const RECENT: EvictionPolicy = EvictionPolicy::LeastRecent;
 
 fn cache(units: usize, budget: u64) -> Cache {
     Cache::new(vec![1; units], budget, RECENT)
 }
 
-fn use_of(cache: &mut Cache, units: &[Unit]) -> CacheUpdate {
+fn use_of(cache: &mut Cache, units: &[ExpertIndex]) -> CacheUpdate {
     let taken = cache.take(units, 0);
     for &unit in &taken.missing {
         cache.loaded(unit);
@@ -28,7 +28,7 @@ fn the_one_used_longest_ago_goes_first() {
     assert_eq!((taken.missing, taken.evicted), (vec![3], vec![2]));
     assert_eq!(
         cache.stats(),
-        Stats {
+        CacheStats {
             hits: 1,
             misses: 3,
             ahead: 0,
@@ -39,7 +39,7 @@ fn the_one_used_longest_ago_goes_first() {
 
 #[test]
 fn often_used_ones_outlive_recent_ones() {
-    let often = Policy::LeastFrequent {
+    let often = EvictionPolicy::LeastFrequent {
         half_life_tokens: 8.0,
     };
     let mut cache = Cache::new(vec![1; 9], 2, often);
@@ -122,7 +122,7 @@ fn a_circle_is_held_best_by_letting_the_last_one_go() {
         .collect();
     let trace = Trace { uses };
     for held in 2..8 {
-        let ours = simulate(&trace, held, Policy::MostRecent).misses;
+        let ours = simulate(&trace, held, EvictionPolicy::MostRecent).misses;
         assert_eq!(ours, belady(&trace, held).misses, "{held} held");
     }
 }
@@ -141,7 +141,7 @@ proptest! {
         uses in prop::collection::vec(prop::collection::btree_set(0u32..30, 1..5), 1..60),
         half_life in prop::option::of(1.0f64..50.0),
     ) {
-        let policy = half_life.map_or(RECENT, |half_life_tokens| Policy::LeastFrequent { half_life_tokens });
+        let policy = half_life.map_or(RECENT, |half_life_tokens| EvictionPolicy::LeastFrequent { half_life_tokens });
         let pages = (0..30).map(|n| 1 + n % 3).collect();
         let mut cache = Cache::new(pages, 16, policy);
         for (token, units) in (0..).zip(&uses) {

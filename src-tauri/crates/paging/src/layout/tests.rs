@@ -6,7 +6,7 @@ use proptest::prelude::*;
 const PAGE: u64 = 4096;
 
 fn experts(layer: u32, count: u32, offset: u64, slice: u64) -> Tensor {
-    let kind = Kind::Experts {
+    let kind = TensorKind::Experts {
         layer,
         experts: count,
     };
@@ -18,7 +18,7 @@ fn experts(layer: u32, count: u32, offset: u64, slice: u64) -> Tensor {
     }
 }
 
-fn other(kind: Kind, offset: u64, bytes: u64) -> Tensor {
+fn other(kind: TensorKind, offset: u64, bytes: u64) -> Tensor {
     Tensor {
         file: 0,
         offset,
@@ -54,11 +54,11 @@ fn a_page_of_two_slices_belongs_to_both() {
 #[test]
 fn a_page_with_a_dense_tensor_is_always_held() {
     let tensors = [
-        other(Kind::Dense, 0, PAGE + 8),
+        other(TensorKind::Dense, 0, PAGE + 8),
         experts(0, 2, PAGE + 32, 4 * PAGE),
     ];
     let layout = Layout::new(&tensors, PAGE).unwrap();
-    assert_eq!(layout.held(0), &[Pages { start: 0, end: 2 }]);
+    assert_eq!(layout.held(0), &[PageRange { start: 0, end: 2 }]);
     assert_eq!(layout.slices(0)[0].own, 2..5);
     assert_eq!(layout.held_bytes(), 2 * PAGE);
 }
@@ -67,7 +67,7 @@ fn a_page_with_a_dense_tensor_is_always_held() {
 fn no_memory_is_laid_over_what_stays_mapped() {
     let tensors = [
         experts(0, 2, 0, 4 * PAGE),
-        other(Kind::Mapped, 8 * PAGE + 8, PAGE),
+        other(TensorKind::Mapped, 8 * PAGE + 8, PAGE),
         experts(1, 2, 9 * PAGE + 32, 4 * PAGE),
     ];
     let layout = Layout::new(&tensors, PAGE).unwrap();
@@ -97,7 +97,10 @@ fn the_least_cache_holds_two_layers_and_a_token() {
 #[test]
 fn what_cannot_be_paged_is_refused() {
     let refused = |tensors: &[Tensor]| Layout::new(tensors, PAGE).unwrap_err();
-    assert_eq!(refused(&[other(Kind::Dense, 0, 8)]), LayoutError::NoExperts);
+    assert_eq!(
+        refused(&[other(TensorKind::Dense, 0, 8)]),
+        LayoutError::NoExperts
+    );
     assert_eq!(
         refused(&[experts(1, 4, 0, PAGE)]),
         LayoutError::TooSmall { bytes: PAGE }
@@ -124,8 +127,8 @@ proptest! {
             at = (at + gap).next_multiple_of(32);
             tensors.push(match kind {
                 0 => experts(layer, count, at, bytes),
-                1 => other(Kind::Dense, at, bytes),
-                _ => other(Kind::Mapped, at, bytes),
+                1 => other(TensorKind::Dense, at, bytes),
+                _ => other(TensorKind::Mapped, at, bytes),
             });
             at += tensors.last().unwrap().bytes;
         }

@@ -1,12 +1,12 @@
 //! Reading what is missing, into memory that is freed or recycled.
 
-use super::{Board, Inner, Unread, unreadable};
+use super::{PagerState, SharedPager, UnreadExpert, unreadable_error};
 use crate::{
     cache::CacheUpdate,
-    layout::{Slice, Unit},
-    places::Pages,
-    platform::Area,
-    pool::{Identity, Job, Move, Run},
+    layout::{ExpertIndex, ExpertSlice},
+    places::PageRange,
+    platform::MemoryArea,
+    pool::{FileIdentity, FileRange, PageMove, ReadJob},
 };
 use parking_lot::{Mutex, MutexGuard};
 use std::{
@@ -18,10 +18,10 @@ use tierbar_core::{Code, Error};
 /// What is always held is read in pieces of so many bytes, by all threads.
 const PIECE: u64 = 4 << 20;
 
-impl Inner {
+impl SharedPager {
     /// Frees what goes, and queues the reads of what comes.
-    pub(super) fn queue(&self, board: &mut Board, taken: &CacheUpdate, urgent: bool) {
-        let mut free: HashMap<u64, Vec<(Unit, Run)>> = HashMap::new();
+    pub(super) fn queue(&self, board: &mut PagerState, taken: &CacheUpdate, urgent: bool) {
+        let mut free: HashMap<u64, Vec<(ExpertIndex, FileRange)>> = HashMap::new();
         for &unit in &taken.evicted {
             for slice in self.layout.slices(unit) {
                 for shared in [slice.before, slice.after].into_iter().flatten() {
@@ -39,19 +39,19 @@ impl Inner {
         }
         for &unit in &taken.missing {
             let slices = self.layout.slices(unit);
-            let unread = Unread {
+            let unread = UnreadExpert {
                 matrices: slices.len(),
                 failed: false,
             };
             board.unread.insert(unit, unread);
             for slice in slices {
                 let recycled = self.recycled(board, &mut free, slice);
-                if let Some(Move { unit, .. }) = &recycled {
+                if let Some(PageMove { unit, .. }) = &recycled {
                     *board.leaving.entry(*unit).or_default() += 1;
                 }
                 let (run, end) = (self.read_run(slice), slice.end);
                 board.jobs.push(
-                    Job {
+                    ReadJob {
                         unit,
                         recycled,
                         run,
@@ -72,10 +72,10 @@ impl Inner {
     /// Pages of an expert that goes, for the slice's own.
     fn recycled(
         &self,
-        board: &mut Board,
-        free: &mut HashMap<u64, Vec<(Unit, Run)>>,
-        slice: &Slice,
-    ) -> Option<Move> {
+        board: &mut PagerState,
+        free: &mut HashMap<u64, Vec<(ExpertIndex, FileRange)>>,
+        slice: &ExpertSlice,
+    ) -> Option<PageMove> {
         let place = (slice.file, slice.own.start);
         if !board.moved_to.contains(&place) {
             if board.moved_to.len() >= board.most_moved {
@@ -85,37 +85,37 @@ impl Inner {
         }
         let to = self.run(slice.file, &slice.own);
         let (unit, from) = free.get_mut(&(to.bytes.end - to.bytes.start))?.pop()?;
-        Some(Move { unit, from, to })
+        Some(PageMove { unit, from, to })
     }
 
     /// The bytes of these pages, which lie in one area.
-    fn run(&self, file: usize, pages: &Pages) -> Run {
+    fn run(&self, file: usize, pages: &PageRange) -> FileRange {
         let page = self.layout.page();
         let bytes = pages.start * page..pages.end * page;
-        let holds = |area: &Area| {
+        let holds = |area: &MemoryArea| {
             area.file() == file
                 && area.bytes().start <= bytes.start
                 && bytes.end <= area.bytes().end
         };
         // Without one, its reads fail and its pages are left alone.
         let area = self.areas.iter().position(holds).unwrap_or(0);
-        Run { area, bytes }
+        FileRange { area, bytes }
     }
 
     /// All pages of a slice that memory is laid over.
-    fn read_run(&self, slice: &Slice) -> Run {
+    fn read_run(&self, slice: &ExpertSlice) -> FileRange {
         let inner = self.run(slice.file, &slice.own);
         let page = self.layout.page();
         let area = self.areas[inner.area].bytes();
         let start = (slice.pages.start * page).max(area.start);
         let end = (slice.pages.end * page).min(area.end);
-        Run {
+        FileRange {
             area: inner.area,
             bytes: start..end,
         }
     }
 
-    fn drop_run(&self, run: &Run) {
+    fn drop_run(&self, run: &FileRange) {
         self.areas[run.area].drop_pages(&run.bytes);
     }
 
@@ -124,7 +124,7 @@ impl Inner {
     pub(super) fn check_files(&self) -> Result<(), Error> {
         let files = self.sources.iter().zip(&self.identities).zip(&self.paths);
         for ((source, identity), path) in files {
-            if Identity::of(source).ok().as_ref() != Some(identity) {
+            if FileIdentity::of(source).ok().as_ref() != Some(identity) {
                 let message = format!("{} has changed while it was in use", path.display());
                 return Err(Error::new(Code::Storage, message).hint("load the model again"));
             }
@@ -144,7 +144,7 @@ impl Inner {
                 let mut start = run.bytes.start;
                 while start < run.bytes.end {
                     let end = (start + step).min(run.bytes.end);
-                    pieces.push(Run {
+                    pieces.push(FileRange {
                         area: run.area,
                         bytes: start..end,
                     });
@@ -172,12 +172,12 @@ impl Inner {
     }
 
     /// Reads a run of which the file must reach `end` at least.
-    fn read(&self, run: &Run, end: u64) -> Result<(), Error> {
+    fn read(&self, run: &FileRange, end: u64) -> Result<(), Error> {
         let area = &self.areas[run.area];
         let path = &self.paths[area.file()];
         let read = area
             .read(&self.sources[area.file()], &run.bytes)
-            .map_err(|error| unreadable(path, &error))?;
+            .map_err(|error| unreadable_error(path, &error))?;
         self.read_bytes.fetch_add(read, Ordering::Relaxed);
         if run.bytes.start + read < end.min(run.bytes.end) {
             let message = format!("{} ends before its last tensor", path.display());
@@ -202,7 +202,7 @@ impl Inner {
                 return;
             }
             let read = MutexGuard::unlocked(&mut board, || {
-                if let Some(Move { from, to, .. }) = &job.recycled {
+                if let Some(PageMove { from, to, .. }) = &job.recycled {
                     self.areas[from.area].move_pages(&from.bytes, &self.areas[to.area], &to.bytes);
                 }
                 self.read(&job.run, job.end)

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::{
-    layout::{Kind, Tensor},
+    layout::{Tensor, TensorKind},
     platform::{page_bytes, testing::Mapping},
-    pool::Run,
+    pool::FileRange,
 };
 use std::{fs, io::Write};
 
@@ -25,7 +25,7 @@ struct Model {
 /// Three matrices of each expert, behind a dense tensor of each layer.
 fn model() -> Model {
     let (mut tensors, mut at) = (Vec::new(), 4_096 + 96);
-    let mut push = |bytes: u64, kind: Kind| {
+    let mut push = |bytes: u64, kind: TensorKind| {
         tensors.push(Tensor {
             file: 0,
             offset: at,
@@ -35,18 +35,18 @@ fn model() -> Model {
         at = (at + bytes).next_multiple_of(32);
     };
     for layer in 0..LAYERS {
-        push(70_000, Kind::Dense);
+        push(70_000, TensorKind::Dense);
         for _ in 0..3 {
             push(
                 SLICE * u64::from(EXPERTS),
-                Kind::Experts {
+                TensorKind::Experts {
                     layer,
                     experts: EXPERTS,
                 },
             );
         }
     }
-    push(9_000, Kind::Mapped);
+    push(9_000, TensorKind::Mapped);
     let mut state = 7u32;
     let bytes: Vec<u8> = (0..at)
         .map(|_| {
@@ -69,14 +69,18 @@ fn model() -> Model {
 
 impl Model {
     fn pager(&self, budget: impl Fn(u64) -> u64) -> Result<Pager, Error> {
-        self.pager_with(Policy::LeastRecent, budget)
+        self.pager_with(EvictionPolicy::LeastRecent, budget)
     }
 
-    fn pager_with(&self, policy: Policy, budget: impl Fn(u64) -> u64) -> Result<Pager, Error> {
+    fn pager_with(
+        &self,
+        policy: EvictionPolicy,
+        budget: impl Fn(u64) -> u64,
+    ) -> Result<Pager, Error> {
         let layout = Layout::new(&self.tensors, page_bytes()).unwrap();
         let least = layout.least_bytes(USED);
         let areas = platform::testing::lay_over(&layout, self.mapping);
-        let settings = Settings {
+        let settings = PagerSettings {
             budget_bytes: budget(least),
             used: USED,
             policy,
@@ -86,7 +90,7 @@ impl Model {
         Pager::start(layout, areas, vec![self.path.clone()], settings)
     }
 
-    fn of_kind(&self, wanted: impl Fn(Kind) -> bool) -> impl Iterator<Item = &Tensor> {
+    fn of_kind(&self, wanted: impl Fn(TensorKind) -> bool) -> impl Iterator<Item = &Tensor> {
         self.tensors
             .iter()
             .filter(move |tensor| wanted(tensor.kind))
@@ -98,12 +102,12 @@ impl Model {
     }
 
     fn expert_is_right(&self, layer: u32, expert: u32) -> bool {
-        self.of_kind(|kind| matches!(kind, Kind::Experts { layer: of, .. } if of == layer))
+        self.of_kind(|kind| matches!(kind, TensorKind::Experts { layer: of, .. } if of == layer))
             .all(|tensor| self.is_right(tensor.offset + u64::from(expert) * SLICE, SLICE))
     }
 
     fn rest_is_right(&self) -> bool {
-        self.of_kind(|kind| matches!(kind, Kind::Dense | Kind::Mapped))
+        self.of_kind(|kind| matches!(kind, TensorKind::Dense | TensorKind::Mapped))
             .all(|tensor| self.is_right(tensor.offset, tensor.bytes))
     }
 }
@@ -154,7 +158,7 @@ fn layers_in_a_circle_are_read_ahead_and_right() {
     let model = model();
     // Of four layers, one is always read.
     let pager = model
-        .pager_with(Policy::MostRecent, |least| least / 2 * 3)
+        .pager_with(EvictionPolicy::MostRecent, |least| least / 2 * 3)
         .unwrap();
     let parts: Vec<u32> = (0..EXPERTS).collect();
     for round in 0..8 {
@@ -196,17 +200,17 @@ fn an_error_of_an_unawaited_read_is_forgotten() {
     pager.inner.board.lock().failed.insert(0, old.clone());
     assert!(pager.need(0, &[0], false, &wanted).unwrap());
     // One of an expert that is needed is reported, once.
-    let unread = Unread {
+    let unread = UnreadExpert {
         matrices: 1,
         failed: false,
     };
     let mut board = pager.inner.board.lock();
     board.cache.take(&[1], 2);
     board.unread.insert(1, unread);
-    let job = Job {
+    let job = ReadJob {
         unit: 1,
         recycled: None,
-        run: Run {
+        run: FileRange {
             area: 0,
             bytes: 0..0,
         },

@@ -1,6 +1,6 @@
 //! Linux: `O_DIRECT`, and pages moved by `mremap`.
 
-use super::Source;
+use super::WeightFile;
 use std::{
     fs::{File, OpenOptions},
     io,
@@ -9,17 +9,17 @@ use std::{
 };
 
 /// Some file systems have no direct reads (tmpfs before Linux 6.5); what they have is in memory.
-pub(crate) fn open(path: &Path) -> io::Result<Source> {
+pub(crate) fn open(path: &Path) -> io::Result<WeightFile> {
     let direct = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_DIRECT)
         .open(path);
     match direct {
-        Ok(file) => Ok(Source {
+        Ok(file) => Ok(WeightFile {
             file,
             direct: true.into(),
         }),
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(Source {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(WeightFile {
             file: File::open(path)?,
             direct: false.into(),
         }),
@@ -51,7 +51,7 @@ pub(super) unsafe fn move_pages(from: usize, to: usize, bytes: usize) -> bool {
     }
     // The kernel may have unmapped the target before it failed. If this fails too, a read of it will say so.
     // SAFETY: as the caller says.
-    let _unmapped = unsafe { super::lay(to, bytes) };
+    let _unmapped = unsafe { super::lay_memory(to, bytes) };
     false
 }
 

@@ -1,14 +1,14 @@
 //! macOS: `F_NOCACHE`, and fresh memory in place of pages that go.
 
-use super::Source;
+use super::WeightFile;
 use std::{fs::File, io, os::fd::AsRawFd, path::Path};
 
 /// `F_NOCACHE` has the system read past its page cache where it holds nothing of the file (`fcntl(2)`).
-pub(crate) fn open(path: &Path) -> io::Result<Source> {
+pub(crate) fn open(path: &Path) -> io::Result<WeightFile> {
     let file = File::open(path)?;
     // SAFETY: a flag of an open file.
     let direct = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_NOCACHE, 1) } == 0;
-    Ok(Source {
+    Ok(WeightFile {
         file,
         direct: direct.into(),
     })
@@ -34,7 +34,7 @@ pub(crate) fn most_moved() -> usize {
 /// `MADV_DONTNEED` is a hint there; a new mapping over the old one frees its pages at once.
 pub(super) unsafe fn drop_pages(at: usize, bytes: usize) {
     // SAFETY: as the caller says. If it fails, the pages stay, which is correct and costs memory.
-    let _kept = unsafe { super::lay(at, bytes) };
+    let _kept = unsafe { super::lay_memory(at, bytes) };
 }
 
 /// `F_NOCACHE` has been refused, and there is no other way to have the page cache let go.

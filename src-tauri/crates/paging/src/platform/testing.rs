@@ -1,6 +1,6 @@
 //! A file's mapping, as loading a model makes one.
 
-use super::Area;
+use super::MemoryArea;
 use crate::layout::Layout;
 use std::{fs::File, os::fd::AsRawFd, path::Path};
 
@@ -34,9 +34,9 @@ impl Mapping {
         }
     }
 
-    pub(crate) fn mapped(self) -> super::Mapped {
+    pub(crate) fn mapped(self) -> super::MappedFile {
         // SAFETY: it is never unmapped.
-        unsafe { super::Mapped::new(self.base, self.bytes as u64) }
+        unsafe { super::MappedFile::new(self.base, self.bytes as u64) }
     }
 
     /// What lies at the place of a byte range of the file now.
@@ -77,13 +77,13 @@ pub(crate) fn forget_all(file: &File) {
 }
 
 /// Lays memory over all areas of a file.
-pub(crate) fn lay_over(layout: &Layout, mapping: Mapping) -> Vec<Area> {
+pub(crate) fn lay_over(layout: &Layout, mapping: Mapping) -> Vec<MemoryArea> {
     let areas = layout.areas(0).into_iter();
     areas
         .map(|bytes| {
             let base = mapping.base + usize::try_from(bytes.start).unwrap();
             // SAFETY: within the mapping, which is never unmapped, and which tests read between needs alone.
-            unsafe { Area::lay_over(0, bytes, base) }.unwrap()
+            unsafe { MemoryArea::lay_over(0, bytes, base) }.unwrap()
         })
         .collect()
 }

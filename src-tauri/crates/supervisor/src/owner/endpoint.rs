@@ -1,7 +1,7 @@
 //! Endpoints. Nothing is loaded for them and no memory is planned, so the policy does not know them: leases are granted at
 //! once.
 
-use super::{Supervisor, Tier, Waiter, Want};
+use super::{Supervisor, Tier, TierRequest, WaitingRequest};
 use crate::handle::WorkerLease;
 use tierbar_core::{
     Code, Error, TierId,
@@ -15,12 +15,12 @@ pub(super) const REMOTE: u64 = 0;
 
 /// The leases on an endpoint.
 #[derive(Debug)]
-pub(super) struct Remote {
+pub(super) struct EndpointLeases {
     pub(super) leases: u32,
     ended: watch::Sender<Option<Error>>,
 }
 
-impl Default for Remote {
+impl Default for EndpointLeases {
     fn default() -> Self {
         Self {
             leases: 0,
@@ -29,7 +29,7 @@ impl Default for Remote {
     }
 }
 
-impl Remote {
+impl EndpointLeases {
     /// Ends running requests, for this reason.
     pub(super) fn cut(&mut self, reason: &Error) {
         let before = std::mem::take(self);
@@ -51,11 +51,11 @@ impl Supervisor {
         self.tiers.iter().any(of)
     }
 
-    pub(super) fn grant_endpoint(&mut self, id: TierId, want: Want) {
+    pub(super) fn grant_endpoint(&mut self, id: TierId, want: TierRequest) {
         let events = self.events.clone();
         let Some(tier) = self.tier(&id) else { return };
         match want {
-            Want::Lease(reply) => match (&tier.spec.engine, &tier.spec.model) {
+            TierRequest::Lease(reply) => match (&tier.spec.engine, &tier.spec.model) {
                 (Engine::Endpoint(engine), Some(model)) => {
                     let lease = WorkerLease {
                         worker: REMOTE,
@@ -79,8 +79,8 @@ impl Supervisor {
                     let _ = reply.send(Err(Error::new(Code::Internal, what)));
                 }
             },
-            Want::Loaded(reply) => drop(reply.send(Ok(()))),
-            Want::Expected(_) | Want::Returning => {}
+            TierRequest::Loaded(reply) => drop(reply.send(Ok(()))),
+            TierRequest::Expected(_) | TierRequest::Returning => {}
         }
     }
 
@@ -94,7 +94,7 @@ impl Supervisor {
     pub(super) fn grant_to_endpoints(&mut self) {
         let endpoints = self.tiers.iter().filter(|tier| tier.is_endpoint());
         let endpoints: Vec<_> = endpoints.map(|tier| tier.spec.id.clone()).collect();
-        let of = |waiter: &mut Waiter| endpoints.contains(&waiter.tier);
+        let of = |waiter: &mut WaitingRequest| endpoints.contains(&waiter.tier);
         let waiting: Vec<_> = self.queue.extract_if(.., of).collect();
         for waiter in waiting {
             self.grant_endpoint(waiter.tier, waiter.want);

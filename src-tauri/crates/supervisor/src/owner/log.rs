@@ -1,6 +1,6 @@
 //! The event log's entries about tiers.
 
-use super::{Supervisor, Want, Worker, tier::Gone, words};
+use super::{Supervisor, TierRequest, Worker, tier::EndedWorker, words};
 use std::{collections::HashMap, mem, time::Duration};
 use tierbar_core::{
     Code, Error, TierId,
@@ -15,23 +15,23 @@ const REFUSALS_EVERY: Duration = Duration::from_secs(60);
 
 /// A tier's refusals of late, by cause.
 #[derive(Debug, Default)]
-pub(super) struct Refusals(HashMap<Code, Refused>);
+pub(super) struct RefusalLog(HashMap<Code, RefusalCount>);
 
 #[derive(Debug)]
-struct Refused {
+struct RefusalCount {
     logged_at: Instant,
     /// Since then.
     unlogged: usize,
 }
 
-impl Refusals {
+impl RefusalLog {
     /// Returns how many to log, now that `count` more are refused; `None` if they are logged later.
     fn due(&mut self, code: Code, count: usize, now: Instant) -> Option<usize> {
         let Some(refused) = self.0.get_mut(&code) else {
             let (logged_at, unlogged) = (now, 0);
             self.0.insert(
                 code,
-                Refused {
+                RefusalCount {
                     logged_at,
                     unlogged,
                 },
@@ -78,7 +78,7 @@ impl Supervisor {
         let (mut requests, mut expected) = (0, false);
         for waiter in waiting {
             requests += usize::from(!waiter.want.is_ahead());
-            expected |= matches!(waiter.want, Want::Expected(_));
+            expected |= matches!(waiter.want, TierRequest::Expected(_));
         }
         let Some(tier) = self.tier(id) else { return };
         let pinned = tier.spec.pinned;
@@ -113,7 +113,7 @@ impl Supervisor {
     }
 
     /// A worker is gone.
-    pub(super) fn log_end(&mut self, id: &TierId, gone: &Gone) {
+    pub(super) fn log_end(&mut self, id: &TierId, gone: &EndedWorker) {
         let worker = &gone.worker;
         let sentence = match gone.kind {
             Kind::Unload => words::unloaded(id, gone),
@@ -154,7 +154,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn refusals_are_logged_at_once_then_together() {
-        let mut refusals = Refusals::default();
+        let mut refusals = RefusalLog::default();
         let mut due = |code, count| refusals.due(code, count, Instant::now());
         assert_eq!(due(Code::TierFailed, 2), Some(2));
         assert_eq!(due(Code::TierFailed, 3), None);

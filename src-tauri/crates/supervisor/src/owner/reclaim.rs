@@ -1,6 +1,6 @@
 //! Workers that have ended and whose memory is not back yet.
 
-use super::{Reply, Supervisor, Waiter};
+use super::{Reply, Supervisor, WaitingRequest};
 use std::time::Duration;
 use tierbar_core::{TierId, budget::gib, policy, reclaim::Missing};
 
@@ -65,7 +65,7 @@ impl Supervisor {
 
     /// Returns what the oldest request for an unloaded tier needs.
     fn next_plan(&self) -> Option<u64> {
-        let requests = |waiter: &&Waiter| !waiter.want.is_ahead();
+        let requests = |waiter: &&WaitingRequest| !waiter.want.is_ahead();
         self.queue.iter().filter(requests).find_map(|waiter| {
             let mut tiers = self.tiers.iter();
             let tier = tiers.find(|tier| tier.spec.id == waiter.tier)?;

@@ -11,7 +11,7 @@ const LONGEST_QUEUE: usize = 256;
 
 /// What a request waits for.
 #[derive(Debug)]
-pub(crate) enum Want {
+pub(crate) enum TierRequest {
     /// To use the tier.
     Lease(Reply<WorkerLease>),
     /// To load the tier, without a lease.
@@ -22,7 +22,7 @@ pub(crate) enum Want {
     Returning,
 }
 
-impl Want {
+impl TierRequest {
     pub(super) fn refuse(self, error: Error) {
         // A caller that has gone needs no reply.
         match self {
@@ -47,25 +47,25 @@ impl Want {
 }
 
 #[derive(Debug)]
-pub(super) struct Waiter {
+pub(super) struct WaitingRequest {
     pub(super) request: u64,
     pub(super) tier: TierId,
     pub(super) since: Duration,
-    pub(super) want: Want,
+    pub(super) want: TierRequest,
 }
 
 impl Supervisor {
-    pub(super) fn enqueue(&mut self, id: TierId, want: Want) {
-        if let Want::Expected(until) = want {
+    pub(super) fn enqueue(&mut self, id: TierId, want: TierRequest) {
+        if let TierRequest::Expected(until) = want {
             // After a failed load, the tier loads only on request.
             if self.went_wrong(&id) {
                 return;
             }
-            let expected = |waiter: &&mut Waiter| {
-                waiter.tier == id && matches!(waiter.want, Want::Expected(_))
+            let expected = |waiter: &&mut WaitingRequest| {
+                waiter.tier == id && matches!(waiter.want, TierRequest::Expected(_))
             };
             if let Some(waiter) = self.queue.iter_mut().find(expected) {
-                waiter.want = Want::Expected(until);
+                waiter.want = TierRequest::Expected(until);
                 return;
             }
         }
@@ -73,14 +73,14 @@ impl Supervisor {
             && let Some(tier) = self.tier(&id)
         {
             tier.rests = false;
-            if matches!(want, Want::Loaded(_)) {
+            if matches!(want, TierRequest::Loaded(_)) {
                 let kept = Error::new(Code::Cancelled, format!("{id} was requested again"));
                 for stopper in tier.keep() {
                     let _ = stopper.send(Err(kept.clone()));
                 }
             }
         }
-        let waiter = Waiter {
+        let waiter = WaitingRequest {
             request: self.next(),
             tier: id,
             since: self.started.elapsed(),

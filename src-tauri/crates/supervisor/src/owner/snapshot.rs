@@ -30,9 +30,9 @@ impl Supervisor {
             planned_bytes: held.total_bytes(),
         };
         self.tiers_seen
-            .send_if_modified(|seen| replace(seen, tiers));
+            .send_if_modified(|seen| replace_if_changed(seen, tiers));
         self.budget_seen
-            .send_if_modified(|seen| replace(seen, budget));
+            .send_if_modified(|seen| replace_if_changed(seen, budget));
     }
 
     /// Returns the workers that serve and page their model themselves. With `mmap`, the system does.
@@ -90,7 +90,7 @@ fn unloads_at_ms(state: &State, tier: &TierId) -> Option<u64> {
     u64::try_from(at.as_millis()).ok()
 }
 
-fn replace<T: PartialEq>(seen: &mut T, now: T) -> bool {
+fn replace_if_changed<T: PartialEq>(seen: &mut T, now: T) -> bool {
     let changed = *seen != now;
     *seen = now;
     changed

@@ -1,9 +1,12 @@
 //! From state to steps: it reads models, calls the policy, and carries out its steps.
 
-use super::{Event, Preparation, Supervisor, Tier, Waiter, Want, Worker, words, words::Room};
+use super::{
+    OwnerEvent, Preparation, Supervisor, Tier, TierRequest, WaitingRequest, Worker, words,
+    words::RefusalFigures,
+};
 use crate::{
     LoadSpec,
-    process::{self, Launch, Stop, foreign},
+    process::{self, LaunchParams, StopSignal, foreign},
 };
 use std::{net::TcpListener, path::Path, sync::Arc, time::Duration};
 use tierbar_core::{
@@ -31,7 +34,7 @@ impl Supervisor {
             let steps = policy::plan(&state);
             if steps.is_empty() {
                 match policy::returning(&state).filter(|_| !self.closing) {
-                    Some(id) => self.enqueue(id, Want::Returning),
+                    Some(id) => self.enqueue(id, TierRequest::Returning),
                     None => return self.next_look(&state),
                 }
             }
@@ -50,7 +53,7 @@ impl Supervisor {
         let drains = self.tiers.iter().filter_map(Tier::drain_until);
         let drains = drains.filter(|until| *until > state.now);
         let expected = self.queue.iter().filter_map(|waiter| match waiter.want {
-            Want::Expected(until) => Some(until.saturating_duration_since(self.started)),
+            TierRequest::Expected(until) => Some(until.saturating_duration_since(self.started)),
             _ => None,
         });
         let own = drains.chain(expected);
@@ -59,7 +62,7 @@ impl Supervisor {
 
     /// Withdraws preloads that no longer apply.
     fn withdraw(&mut self) {
-        let returning = |waiter: &&Waiter| matches!(waiter.want, Want::Returning);
+        let returning = |waiter: &&WaitingRequest| matches!(waiter.want, TierRequest::Returning);
         let own = self.queue.iter().filter(returning);
         let own: Vec<_> = own.map(|waiter| waiter.request).collect();
         if !own.is_empty() {
@@ -100,7 +103,7 @@ impl Supervisor {
                         )
                         .hint("check that the disk that holds it is connected and awake")),
                     };
-                    let _ = events.send(Event::Prepared {
+                    let _ = events.send(OwnerEvent::Prepared {
                         tier: id,
                         preparation,
                         result,
@@ -118,7 +121,7 @@ impl Supervisor {
                 tier.stale() && !matches!(tier.preparation, Preparation::Done(_))
             })
         };
-        let waiting = |waiter: &Waiter| Waiting {
+        let waiting = |waiter: &WaitingRequest| Waiting {
             request: waiter.request,
             tier: waiter.tier.clone(),
             since: waiter.since,
@@ -165,7 +168,7 @@ impl Supervisor {
             }
         };
         tracing::info!(tier = %id, model = %spec.model, planned = %gib(spec.plan.total_bytes()), "loading");
-        let launch = Launch {
+        let launch = LaunchParams {
             tier: id.clone(),
             program: options.worker,
             spec: spec.clone(),
@@ -182,10 +185,10 @@ impl Supervisor {
             loads,
             predecessors,
         };
-        let stop = Stop::default();
+        let stop = StopSignal::default();
         let reporter = id.clone();
-        process::run(launch, stop.clone(), move |report| {
-            let _ = events.send(Event::Process {
+        process::run_process(launch, stop.clone(), move |report| {
+            let _ = events.send(OwnerEvent::Process {
                 tier: reporter.clone(),
                 worker,
                 report,
@@ -224,7 +227,7 @@ impl Supervisor {
         }
         // Short memory does not wait for conversations to be saved; an ending host does.
         let at_once = (force || matches!(why, Why::Alarm(_))) && !self.closing;
-        let sentence = words::ended(why, force, &self.causes);
+        let sentence = words::end_reason(why, force, &self.causes);
         let Some(tier) = self.tier(id) else { return };
         tier.idled_out = why.is_disuse() && !tier.is_embedder();
         let why = match (tier.stop_reason(), why) {
@@ -240,18 +243,18 @@ impl Supervisor {
         let mut refused = self
             .queue
             .extract_if(.., |waiter| waiter.request == request);
-        let Some(Waiter { tier, want, .. }) = refused.next() else {
+        let Some(WaitingRequest { tier, want, .. }) = refused.next() else {
             return;
         };
         drop(refused);
-        let error = words::refused(&tier, why, &self.room(&tier, why), &self.causes);
+        let error = words::refusal_error(&tier, why, &self.room(&tier, why), &self.causes);
         if !want.is_ahead() {
             self.log_refusal(&tier, 1, &error);
         }
         want.refuse(error);
     }
 
-    fn room(&self, id: &TierId, why: &Refusal) -> Room {
+    fn room(&self, id: &TierId, why: &Refusal) -> RefusalFigures {
         let now = self.started.elapsed();
         let plan = |id: &TierId| {
             let tier = self.tiers.iter().find(|tier| tier.spec.id == *id)?;
@@ -261,7 +264,7 @@ impl Supervisor {
             Refusal::Pinned(by) | Refusal::Slot(by) => by.iter().filter_map(plan).sum(),
             Refusal::Alarm(_) | Refusal::Missing(..) | Refusal::Paused => 0,
         };
-        Room {
+        RefusalFigures {
             budget: self.options.budget,
             needed: plan(id).unwrap_or(0),
             others,
@@ -276,7 +279,7 @@ impl Supervisor {
         else {
             return;
         };
-        let Waiter { tier: id, want, .. } = self.queue.remove(at);
+        let WaitingRequest { tier: id, want, .. } = self.queue.remove(at);
         let (now, events) = (self.next(), self.events.clone());
         let moment = self.started.elapsed();
         let Some(tier) = self.tier(&id) else { return };
@@ -290,7 +293,7 @@ impl Supervisor {
             worker.idle_since = Some(moment);
         }
         match want {
-            Want::Lease(reply) => {
+            TierRequest::Lease(reply) => {
                 worker.leases += 1;
                 worker.idle_since = None;
                 worker.keep = None;
@@ -299,11 +302,11 @@ impl Supervisor {
                 // If the caller has gone, the lease is dropped here and so released.
                 let _ = reply.send(Ok(lease));
             }
-            Want::Loaded(reply) => {
+            TierRequest::Loaded(reply) => {
                 self.publish();
                 let _ = reply.send(Ok(()));
             }
-            Want::Expected(_) | Want::Returning => {}
+            TierRequest::Expected(_) | TierRequest::Returning => {}
         }
     }
 }

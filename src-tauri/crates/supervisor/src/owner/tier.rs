@@ -5,12 +5,12 @@ mod worker;
 
 pub(super) use worker::Worker;
 
-use super::{Reply, endpoint::Remote, log::Refusals, words};
+use super::{Reply, endpoint::EndpointLeases, log::RefusalLog, words};
 use crate::{
     LoadSpec, TierSpec,
-    backoff::{Backoff, Rest},
-    process::Failure,
-    safe_mode::{BegunLoad, Loads},
+    backoff::{Backoff, RetryDelay},
+    process::WorkerFailure,
+    safe_mode::{BegunLoad, LoadRecord},
 };
 use std::{mem, time::Duration};
 use tierbar_core::{
@@ -53,8 +53,8 @@ pub(super) struct Tier {
     why: Option<String>,
     backoff: Backoff,
     /// The leases on an endpoint, which has no worker.
-    pub(super) remote: Remote,
-    pub(super) refusals: Refusals,
+    pub(super) remote: EndpointLeases,
+    pub(super) refusals: RefusalLog,
 }
 
 /// Whether the model that would be loaded has been read.
@@ -76,7 +76,7 @@ impl Preparation {
 
 /// The end of a worker, for those it concerns.
 #[derive(Debug)]
-pub(super) struct Gone {
+pub(super) struct EndedWorker {
     /// Why.
     pub(super) end: Error,
     /// An unload, a failure or a crash.
@@ -104,8 +104,8 @@ impl Tier {
             failure: None,
             why: None,
             backoff: Backoff::default(),
-            remote: Remote::default(),
-            refusals: Refusals::default(),
+            remote: EndpointLeases::default(),
+            refusals: RefusalLog::default(),
         }
     }
 
@@ -129,7 +129,7 @@ impl Tier {
     /// Whether a request may start it: not while it rests after crashes.
     pub(super) fn rested(&self, now: Instant) -> Result<(), Error> {
         let rest = self.backoff.rest(now);
-        if rest == Rest::None || self.living().is_some() {
+        if rest == RetryDelay::None || self.living().is_some() {
             return Ok(());
         }
         let crashes = self.backoff.crashes();
@@ -141,7 +141,7 @@ impl Tier {
             let what = format!("{reason}; after {crashes} failures in a row {then}");
             Error::new(Code::TierFailed, what)
         };
-        let Rest::For(left) = rest else {
+        let RetryDelay::For(left) = rest else {
             return Err(error("Tierbar stopped trying").hint(
                 "choose another model or other settings for the tier, or stop the tier to try again",
             ));
@@ -174,7 +174,7 @@ impl Tier {
     }
 
     /// Returns the unfinished load of its model, if there is one.
-    pub(super) fn never_ended(&self, loads: &Loads) -> Option<BegunLoad> {
+    pub(super) fn never_ended(&self, loads: &LoadRecord) -> Option<BegunLoad> {
         loads.of(self.spec.model.as_ref()?)
     }
 
@@ -267,7 +267,11 @@ impl Tier {
     }
 
     /// Records the end of its worker's process, and returns whom it concerns.
-    pub(super) fn ended(&mut self, failure: Option<Failure>, now: Instant) -> Option<Gone> {
+    pub(super) fn ended(
+        &mut self,
+        failure: Option<WorkerFailure>,
+        now: Instant,
+    ) -> Option<EndedWorker> {
         let worker = self.worker.as_mut()?;
         tracing::info!(tier = %self.spec.id, pid = worker.pid, "gone");
         let last = worker.clone();
@@ -275,7 +279,7 @@ impl Tier {
         let (ready_since, served) = (worker.ready_since, worker.served);
         (worker.gone, worker.pid, worker.footprint_bytes) = (true, None, None);
         self.drain_until = None;
-        let mut gone = Gone {
+        let mut gone = EndedWorker {
             kind: Kind::Unload,
             end: match self.stop.take() {
                 Some((_, reason)) => reason,

@@ -1,6 +1,6 @@
 //! The sentences for the policy's decisions that users read.
 
-use super::tier::Gone;
+use super::tier::EndedWorker;
 use crate::LoadSpec;
 use std::time::Duration;
 use tierbar_core::{
@@ -15,7 +15,7 @@ pub(super) const CHANGED: &str = "unloaded because its configuration changed";
 
 /// The memory guard's reasons, with their figures.
 #[derive(Debug, Default)]
-pub(super) struct Causes {
+pub(super) struct GuardReasons {
     pub(super) alarm: String,
     pub(super) stance: String,
 }
@@ -24,7 +24,12 @@ pub(super) struct Causes {
 pub(super) const NEVER_ENDED: &str =
     "loads only on request, because Tierbar or the computer stopped during its last load";
 
-pub(super) fn steps_down(tier: &TierId, to: &TierId, length: Duration, causes: &Causes) -> String {
+pub(super) fn steps_down(
+    tier: &TierId,
+    to: &TierId,
+    length: Duration,
+    causes: &GuardReasons,
+) -> String {
     let minutes = length.as_secs() / 60;
     format!(
         "{to} answers for {tier} for {minutes} min, because memory ran low while {tier} was loaded: {}",
@@ -33,7 +38,7 @@ pub(super) fn steps_down(tier: &TierId, to: &TierId, length: Duration, causes: &
 }
 
 /// Why a tier was ended; `used`: although it was.
-pub(super) fn ended(why: &Why, used: bool, causes: &Causes) -> String {
+pub(super) fn end_reason(why: &Why, used: bool, causes: &GuardReasons) -> String {
     match why {
         Why::Requested => "stopped".to_owned(),
         Why::RoomFor(next) => format!("unloaded to make room for {next}"),
@@ -52,7 +57,7 @@ pub(super) fn ended(why: &Why, used: bool, causes: &Causes) -> String {
 }
 
 /// What a refused tier needed, in bytes, against what there is.
-pub(super) struct Room {
+pub(super) struct RefusalFigures {
     pub(super) budget: Budget,
     pub(super) needed: u64,
     /// Plans of those that stay.
@@ -61,7 +66,7 @@ pub(super) struct Room {
 
 /// What requests wait for after a tier's process has ended.
 pub(super) fn waits_for(tier: &TierId, missing: Option<&Missing>) -> String {
-    match missing.and_then(figure) {
+    match missing.and_then(missing_figure) {
         Some(bytes) => format!("waiting for {bytes} of {tier}'s memory to be freed"),
         None => format!("waiting for {tier}'s memory to be freed"),
     }
@@ -69,25 +74,30 @@ pub(super) fn waits_for(tier: &TierId, missing: Option<&Missing>) -> String {
 
 /// Why a tier has ended whose memory is not freed yet.
 pub(super) fn not_yet_back(why: Option<&str>, missing: &Missing) -> String {
-    let part = figure(missing).map_or_else(String::new, |bytes| format!("{bytes} of "));
+    let part = missing_figure(missing).map_or_else(String::new, |bytes| format!("{bytes} of "));
     let why = why.unwrap_or("ended");
     format!("{why}; {part}its memory is not free yet")
 }
 
 /// The same, after the wait for it.
 pub(super) fn not_back(why: Option<&str>, missing: &Missing) -> String {
-    let part = figure(missing).map_or_else(String::new, |bytes| format!("{bytes} of "));
+    let part = missing_figure(missing).map_or_else(String::new, |bytes| format!("{bytes} of "));
     let (why, seconds) = (why.unwrap_or("ended"), PATIENCE.as_secs());
     format!("{why}; {part}its memory was not freed within {seconds} s")
 }
 
 /// A smaller amount is not stated.
-fn figure(missing: &Missing) -> Option<String> {
+fn missing_figure(missing: &Missing) -> Option<String> {
     (missing.bytes >= 1 << 20).then(|| gib(missing.bytes))
 }
 
 /// Why a request cannot have the tier.
-pub(super) fn refused(tier: &TierId, why: &Refusal, room: &Room, causes: &Causes) -> Error {
+pub(super) fn refusal_error(
+    tier: &TierId,
+    why: &Refusal,
+    room: &RefusalFigures,
+    causes: &GuardReasons,
+) -> Error {
     match why {
         Refusal::Pinned(by) => {
             let names: Vec<_> = by.iter().map(TierId::as_str).collect();
@@ -122,7 +132,7 @@ pub(super) fn refused(tier: &TierId, why: &Refusal, room: &Room, causes: &Causes
             ))
         }
         Refusal::Missing(policy::Missing { of, memory }, needed) => {
-            let part = figure(memory).unwrap_or_else(|| "some".to_owned());
+            let part = missing_figure(memory).unwrap_or_else(|| "some".to_owned());
             let what = format!(
                 "{tier} needs {} and {} is available: {part} of {of}'s memory was not freed when it was unloaded",
                 gib(*needed),
@@ -143,11 +153,11 @@ pub(super) fn refused(tier: &TierId, why: &Refusal, room: &Room, causes: &Causes
             Error::new(Code::Overloaded, what)
                 .hint("close programs that use a lot of memory, then try again")
         }
-        Refusal::Paused => paused(causes),
+        Refusal::Paused => paused_error(causes),
     }
 }
 
-pub(super) fn paused(causes: &Causes) -> Error {
+pub(super) fn paused_error(causes: &GuardReasons) -> Error {
     Error::new(Code::Paused, causes.stance.clone())
         .hint("resume in the menu bar, in the window, or with `tierbar resume`")
 }
@@ -166,7 +176,7 @@ pub(super) fn requests_refused(count: usize, tier: &TierId, error: &Error) -> St
 
 /// A sentence for refusals that were not logged one by one.
 pub(super) fn more_refused(count: usize, tier: &TierId, within: Duration) -> String {
-    let within = took(within);
+    let within = time_text(within);
     format!("{count} more for {tier} were refused within {within}, for the same reason")
 }
 
@@ -186,7 +196,7 @@ pub(super) fn ready(
 ) -> String {
     let own =
         memory.weights_bytes + memory.weights_device_bytes + memory.kv_bytes + memory.compute_bytes;
-    let (after, own) = (took(after), gib(own));
+    let (after, own) = (time_text(after), gib(own));
     let mapped = match memory.weights_mapped_bytes {
         0 => String::new(),
         mapped => format!(" and {} mapped from the file", gib(mapped)),
@@ -197,7 +207,7 @@ pub(super) fn ready(
 }
 
 /// A worker was ended and is gone.
-pub(super) fn unloaded(tier: &TierId, gone: &Gone) -> String {
+pub(super) fn unloaded(tier: &TierId, gone: &EndedWorker) -> String {
     let worker = &gone.worker;
     let back = match worker.footprint_bytes {
         Some(held) => gib(held),
@@ -210,12 +220,15 @@ pub(super) fn unloaded(tier: &TierId, gone: &Gone) -> String {
 }
 
 /// A worker has ended by itself.
-pub(super) fn fallen(tier: &TierId, gone: &Gone) -> String {
+pub(super) fn fallen(tier: &TierId, gone: &EndedWorker) -> String {
     let (worker, error) = (&gone.worker, &gone.end);
     let mut figures = Vec::new();
     match worker.ready_since {
-        Some(since) => figures.push(format!("{} after it was ready", took(since.elapsed()))),
-        None => figures.push(format!("after {} of loading", took(worker.begun.elapsed()))),
+        Some(since) => figures.push(format!("{} after it was ready", time_text(since.elapsed()))),
+        None => figures.push(format!(
+            "after {} of loading",
+            time_text(worker.begun.elapsed())
+        )),
     }
     match worker.footprint_bytes {
         Some(held) => figures.push(format!("{} in use", gib(held))),
@@ -243,7 +256,7 @@ pub(super) fn not_loaded(tier: &TierId, error: &Error) -> String {
 }
 
 /// Formats a duration in a unit that gives a small number.
-fn took(time: Duration) -> String {
+fn time_text(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match time.as_secs() {
         0 => format!("{} ms", time.as_millis()),
@@ -261,7 +274,7 @@ mod tests {
     #[test]
     fn a_duration_is_shown_in_a_fitting_unit() {
         let shown = [12, 1340, 59_900, 119_000, 150_000, 7_200_000];
-        let shown = shown.map(|ms| took(Duration::from_millis(ms)));
+        let shown = shown.map(|ms| time_text(Duration::from_millis(ms)));
         assert_eq!(shown, ["12 ms", "1.3 s", "60 s", "119 s", "2 min", "2 h"]);
     }
 }

@@ -1,15 +1,15 @@
 //! The cause of a crash, as far as the exit status and the last output show.
 
-use super::log::LastWords;
+use super::log::RecentOutput;
 use crate::platform::Processor;
 use rustix::process::Signal;
 use std::{borrow::Cow, os::unix::process::ExitStatusExt, process::ExitStatus};
 use tierbar_core::Error;
 
 /// Returns the error with the cause, a hint, and the last lines.
-pub(super) fn explain(words: &LastWords, error: Error, status: ExitStatus) -> Error {
+pub(super) fn explain_crash(words: &RecentOutput, error: Error, status: ExitStatus) -> Error {
     let lines = words.lines();
-    let cause = Cause::of(status, &lines);
+    let cause = CrashCause::of(status, &lines);
     error
         .hint(cause.hint())
         .detail("cause", cause.name())
@@ -17,7 +17,7 @@ pub(super) fn explain(words: &LastWords, error: Error, status: ExitStatus) -> Er
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub(crate) enum CrashCause {
     OutOfMemory,
     /// The GPU or its driver.
     DeviceFault,
@@ -31,9 +31,9 @@ pub(crate) enum Cause {
 }
 
 /// Messages of llama.cpp and of drivers, in lower case; the first match counts.
-const SAYINGS: &[(Cause, &[&str])] = &[
+const SAYINGS: &[(CrashCause, &[&str])] = &[
     (
-        Cause::OutOfMemory,
+        CrashCause::OutOfMemory,
         &[
             "out of memory",
             "outofmemory",
@@ -45,7 +45,7 @@ const SAYINGS: &[(Cause, &[&str])] = &[
         ],
     ),
     (
-        Cause::DeviceFault,
+        CrashCause::DeviceFault,
         &[
             "command buffer",
             "kiogpucommandbuffercallbackerror",
@@ -55,11 +55,11 @@ const SAYINGS: &[(Cause, &[&str])] = &[
         ],
     ),
     (
-        Cause::Unsupported,
+        CrashCause::Unsupported,
         &["unknown model architecture", "unsupported model"],
     ),
     (
-        Cause::BadFile,
+        CrashCause::BadFile,
         &[
             "is not within the file bounds",
             "invalid magic",
@@ -74,7 +74,7 @@ const SAYINGS: &[(Cause, &[&str])] = &[
 /// Earlier lines are about something else.
 const LAST: usize = 8;
 
-impl Cause {
+impl CrashCause {
     /// Classifies a crash; `words` are the last lines in order.
     pub(crate) fn of(status: ExitStatus, words: &[String]) -> Self {
         let ended = |signal: Signal| status.signal() == Some(signal.as_raw());
@@ -170,9 +170,9 @@ fn explain_illegal_instruction(built: Option<Processor>, here: Option<Processor>
 mod tests {
     use super::*;
 
-    fn cause(status: i32, words: &[&str]) -> Cause {
+    fn cause(status: i32, words: &[&str]) -> CrashCause {
         let words: Vec<_> = words.iter().map(|&line| line.to_owned()).collect();
-        Cause::of(ExitStatus::from_raw(status), &words)
+        CrashCause::of(ExitStatus::from_raw(status), &words)
     }
 
     #[test]
@@ -202,25 +202,25 @@ mod tests {
 
     #[test]
     fn a_crash_is_classed_by_signal_and_last_output() {
-        assert_eq!(cause(9, &["invalid magic"]), Cause::OutOfMemory);
-        assert_eq!(cause(4, &[]), Cause::WrongProcessor);
-        assert_eq!(cause(7, &[]), Cause::BadFile);
-        assert_eq!(cause(11, &["loading"]), Cause::Unknown);
+        assert_eq!(cause(9, &["invalid magic"]), CrashCause::OutOfMemory);
+        assert_eq!(cause(4, &[]), CrashCause::WrongProcessor);
+        assert_eq!(cause(7, &[]), CrashCause::BadFile);
+        assert_eq!(cause(11, &["loading"]), CrashCause::Unknown);
         let ggml =
             "ggml_backend_cpu_buffer_type_alloc_buffer: failed to allocate buffer of size 99";
-        assert_eq!(cause(6, &["missing tensor", ggml]), Cause::OutOfMemory);
+        assert_eq!(cause(6, &["missing tensor", ggml]), CrashCause::OutOfMemory);
         let metal = "ggml_metal_synchronize: error: command buffer 0 failed with status 5";
-        assert_eq!(cause(6, &[metal, "0: backtrace"]), Cause::DeviceFault);
+        assert_eq!(cause(6, &[metal, "0: backtrace"]), CrashCause::DeviceFault);
         let thrown = "terminate called after throwing an instance of 'std::bad_alloc'";
-        assert_eq!(cause(6, &[thrown]), Cause::OutOfMemory);
+        assert_eq!(cause(6, &[thrown]), CrashCause::OutOfMemory);
         let old = "unknown model architecture: 'x'";
-        assert_eq!(cause(256, &[old]), Cause::Unsupported);
+        assert_eq!(cause(256, &[old]), CrashCause::Unsupported);
     }
 
     #[test]
     fn a_gpu_out_of_memory_is_no_gpu_failure() {
         let line =
             "error: Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)";
-        assert_eq!(cause(6, &[line]), Cause::OutOfMemory);
+        assert_eq!(cause(6, &[line]), CrashCause::OutOfMemory);
     }
 }

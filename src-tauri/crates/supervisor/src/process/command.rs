@@ -1,6 +1,6 @@
 //! The command of a worker: its arguments, and the variables that it gets.
 
-use super::Launch;
+use super::LaunchParams;
 use std::{ffi::OsString, process::Stdio};
 use tierbar_core::{
     budget::{LineKind, MICRO_BATCH, Placement},
@@ -9,7 +9,7 @@ use tierbar_core::{
 };
 use tokio::process::Command;
 
-impl Launch {
+impl LaunchParams {
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         let spec = &self.spec;
@@ -121,7 +121,7 @@ pub(super) fn passes(name: &OsString) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LoadSettings, LoadSpec, predecessors::Predecessors, safe_mode::Loads};
+    use crate::{LoadSettings, LoadSpec, predecessors::PredecessorLock, safe_mode::LoadRecord};
     use std::{sync::Arc, time::Duration};
     use tierbar_core::{
         ModelId, TierId,
@@ -150,7 +150,7 @@ mod tests {
         };
         change(&mut spec);
         let second = Duration::from_secs(1);
-        let launch = Launch {
+        let launch = LaunchParams {
             tier: TierId::new("fast").unwrap(),
             program: "/tierbar-worker".into(),
             spec,
@@ -163,9 +163,9 @@ mod tests {
             load_silence: second,
             stop_deadline: second,
             health_period: second,
-            memory: Arc::new(crate::reclaim::ThisMachine),
-            loads: Loads::open(None),
-            predecessors: Arc::new(Predecessors::new("/run".as_ref())),
+            memory: Arc::new(crate::reclaim::MachineProbe),
+            loads: LoadRecord::open(None),
+            predecessors: Arc::new(PredecessorLock::new("/run".as_ref())),
         };
         let command = launch.command();
         let arguments = command.as_std().get_args();

@@ -4,9 +4,9 @@ use rustix::process::Signal;
 use std::{os::unix::process::ExitStatusExt, process::ExitStatus};
 
 /// Such as `was killed by signal 9 (SIGKILL)` or `exited with code 3`.
-pub(crate) fn words(status: ExitStatus) -> String {
+pub(crate) fn describe_exit(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
-        (Some(signal), _) => match name(signal) {
+        (Some(signal), _) => match signal_name(signal) {
             Some(name) => format!("was killed by signal {signal} ({name})"),
             None => format!("was killed by signal {signal}"),
         },
@@ -16,14 +16,14 @@ pub(crate) fn words(status: ExitStatus) -> String {
 }
 
 /// Returns whether it was ended from outside, so that its own output does not say why.
-pub(crate) fn from_outside(status: ExitStatus) -> bool {
+pub(crate) fn is_from_outside(status: ExitStatus) -> bool {
     let outside = [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP];
     status
         .signal()
         .is_some_and(|signal| outside.iter().any(|each| each.as_raw() == signal))
 }
 
-fn name(signal: i32) -> Option<&'static str> {
+fn signal_name(signal: i32) -> Option<&'static str> {
     // The numbers differ between systems; the constants do not.
     let names = [
         (Signal::HUP, "SIGHUP"),
@@ -54,8 +54,8 @@ mod tests {
     #[test]
     fn an_exit_is_described_by_signal_or_code() {
         let killed = ExitStatus::from_raw(9);
-        assert_eq!(words(killed), "was killed by signal 9 (SIGKILL)");
+        assert_eq!(describe_exit(killed), "was killed by signal 9 (SIGKILL)");
         let code = ExitStatus::from_raw(3 << 8);
-        assert_eq!(words(code), "exited with code 3");
+        assert_eq!(describe_exit(code), "exited with code 3");
     }
 }

@@ -1,18 +1,18 @@
 //! Why a worker did not start, or has ended.
 
-use super::{Launch, Process, cause, exit, handshake::Unready, health};
+use super::{LaunchParams, WorkerProcess, cause, exit, handshake::HandshakeFailure, health};
 use std::{io, process::ExitStatus};
 use tierbar_core::{Code, Error};
 use tokio::time::timeout;
 
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct WorkerFailure {
     pub(crate) error: Error,
     /// Whether it crashed, instead of reporting in its handshake why it could not load.
     pub(crate) crashed: bool,
 }
 
-impl Launch {
+impl LaunchParams {
     pub(super) fn failed(&self, what: &str) -> Error {
         Error::new(
             Code::TierFailed,
@@ -20,52 +20,59 @@ impl Launch {
         )
     }
 
-    pub(super) fn not_run(&self, error: &io::Error) -> Failure {
+    pub(super) fn not_run(&self, error: &io::Error) -> WorkerFailure {
         let what = format!("{} cannot be run: {error}", self.program.display());
         let error = self
             .failed(&what)
             .hint("quit Tierbar and open it again, since it may have been moved; if that does not help, install it again");
-        Failure {
+        WorkerFailure {
             error,
             crashed: true,
         }
     }
 
     /// Ends the process, if it has not ended.
-    pub(super) async fn unready(&self, unready: Unready, process: &mut Process) -> Failure {
+    pub(super) async fn unready(
+        &self,
+        unready: HandshakeFailure,
+        process: &mut WorkerProcess,
+    ) -> WorkerFailure {
         let hint = format!("its log is {}", self.log.display());
         let error = match unready {
-            Unready::Reported(error) => {
+            HandshakeFailure::Reported(error) => {
                 process.end(self.stop_deadline).await;
-                return Failure {
+                return WorkerFailure {
                     error,
                     crashed: false,
                 };
             }
-            Unready::Closed => match timeout(self.stop_deadline, process.child.wait()).await {
-                Ok(Ok(status)) => {
-                    process.drain_output().await;
-                    let what = format!("its worker {} while loading", exit::words(status));
-                    cause::explain(
-                        &process.words,
-                        self.failed(&process.words.quoted_by(what)),
-                        status,
-                    )
+            HandshakeFailure::Closed => {
+                match timeout(self.stop_deadline, process.child.wait()).await {
+                    Ok(Ok(status)) => {
+                        process.drain_output().await;
+                        let what =
+                            format!("its worker {} while loading", exit::describe_exit(status));
+                        cause::explain_crash(
+                            &process.words,
+                            self.failed(&process.words.quoted_by(what)),
+                            status,
+                        )
+                    }
+                    _ => {
+                        process.kill().await;
+                        self.failed("its worker closed its output without a handshake")
+                            .hint(hint)
+                    }
                 }
-                _ => {
-                    process.kill().await;
-                    self.failed("its worker closed its output without a handshake")
-                        .hint(hint)
-                }
-            },
-            Unready::Invalid(lie) => {
+            }
+            HandshakeFailure::Invalid(lie) => {
                 process.kill().await;
                 let what = format!("its worker {lie}");
                 self.failed(&what).hint(
                     "install Tierbar again: the worker is not the one that belongs to this host",
                 )
             }
-            Unready::Silent => {
+            HandshakeFailure::Silent => {
                 process.kill().await;
                 let seconds = self.load_silence.as_secs_f32();
                 let what = format!(
@@ -75,13 +82,13 @@ impl Launch {
                 Error::new(Code::WorkerTimeout, process.words.quoted_by(what)).hint(hint)
             }
         };
-        Failure {
+        WorkerFailure {
             error,
             crashed: true,
         }
     }
 
-    pub(super) async fn hung(&self, process: &mut Process) -> Failure {
+    pub(super) async fn hung(&self, process: &mut WorkerProcess) -> WorkerFailure {
         process.kill().await;
         let seconds = (self.health_period * health::MISSES).as_secs_f32();
         let what = format!(
@@ -90,7 +97,7 @@ impl Launch {
         );
         let error = Error::new(Code::WorkerTimeout, what)
             .hint(format!("its log is {}", self.log.display()));
-        Failure {
+        WorkerFailure {
             error,
             crashed: true,
         }
@@ -99,20 +106,24 @@ impl Launch {
     pub(super) async fn crashed(
         &self,
         status: io::Result<ExitStatus>,
-        process: &mut Process,
-    ) -> Failure {
+        process: &mut WorkerProcess,
+    ) -> WorkerFailure {
         process.drain_output().await;
         let error = match status {
             Ok(status) => {
-                let what = format!("the worker of {} {}", self.tier, exit::words(status));
+                let what = format!(
+                    "the worker of {} {}",
+                    self.tier,
+                    exit::describe_exit(status)
+                );
                 // A process killed from outside has not reported why.
-                let killed = exit::from_outside(status);
+                let killed = exit::is_from_outside(status);
                 let what = if killed {
                     what
                 } else {
                     process.words.quoted_by(what)
                 };
-                cause::explain(
+                cause::explain_crash(
                     &process.words,
                     Error::new(Code::WorkerCrashed, what),
                     status,
@@ -127,7 +138,7 @@ impl Launch {
                 Error::new(Code::WorkerCrashed, what).hint("report this as a bug")
             }
         };
-        Failure {
+        WorkerFailure {
             error,
             crashed: true,
         }

@@ -1,12 +1,12 @@
 //! A command: run under the process guard, and ready once its health path returns success.
 
 use super::{
-    Failure, KILLED, LAST_READ, Launch, Report, Stop, cause, command::passes, exit, health, log,
-    log::LastWords,
+    KILLED, LAST_READ, LaunchParams, ProcessReport, StopSignal, WorkerFailure, cause,
+    command::passes, exit, health, log, log::RecentOutput,
 };
 use crate::{
     ForeignCommand,
-    reclaim::{MemoryProbe, Reclaim},
+    reclaim::{MemoryProbe, MemoryReclaim},
 };
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
@@ -57,35 +57,35 @@ pub(crate) fn address(
 }
 
 /// Like a worker's `run`.
-pub(super) async fn run(
-    launch: &Launch,
+pub(super) async fn run_command(
+    launch: &LaunchParams,
     command: &ForeignCommand,
     reserved: Option<TcpListener>,
-    stop: &Stop,
-    report: &impl Fn(Report),
+    stop: &StopSignal,
+    report: &impl Fn(ProcessReport),
 ) -> Option<u64> {
-    let mut guarded = match start(launch, command, reserved).await {
+    let mut guarded = match start_command(launch, command, reserved).await {
         Ok(guarded) => guarded,
         Err(failure) => {
             launch.loads.end(false).await;
-            report(Report::Ended(Some(failure)));
+            report(ProcessReport::Ended(Some(failure)));
             return None;
         }
     };
-    let failure = attend(launch, command, &mut guarded, stop, report).await;
+    let failure = watch_command(launch, command, &mut guarded, stop, report).await;
     if !guarded.ready {
         launch.loads.end(false).await;
     }
-    report(Report::Ended(failure));
-    let report_missing = |missing, waited| report(Report::Missing(missing, waited));
+    report(ProcessReport::Ended(failure));
+    let report_missing = |missing, waited| report(ProcessReport::Missing(missing, waited));
     guarded.reclaim?.follow(report_missing).await
 }
 
-async fn start(
-    launch: &Launch,
+async fn start_command(
+    launch: &LaunchParams,
     command: &ForeignCommand,
     reserved: Option<TcpListener>,
-) -> Result<Guarded, Failure> {
+) -> Result<GuardedCommand, WorkerFailure> {
     if let (Address::Port(port), None) = (&launch.address, &reserved)
         && let port = *port
         && TcpStream::connect(("127.0.0.1", port)).await.is_ok()
@@ -94,41 +94,41 @@ async fn start(
     }
     // Another program may still take the port first; the command then reports that and ends.
     drop(reserved);
-    Guarded::spawn(launch, command).map_err(|error| launch.guard_not_run(command, &error))
+    GuardedCommand::spawn(launch, command).map_err(|error| launch.guard_not_run(command, &error))
 }
 
 /// Returns when nothing of the command is left.
-async fn attend(
-    launch: &Launch,
+async fn watch_command(
+    launch: &LaunchParams,
     command: &ForeignCommand,
-    guarded: &mut Guarded,
-    stop: &Stop,
-    report: &impl Fn(Report),
-) -> Option<Failure> {
+    guarded: &mut GuardedCommand,
+    stop: &StopSignal,
+    report: &impl Fn(ProcessReport),
+) -> Option<WorkerFailure> {
     let name = command.engine.name();
     tokio::select! {
         biased;
         () = stop.requested.cancelled() => {}
         status = guarded.watch(report) => {
             guarded.clear().await;
-            let what = format!("its command {name} {} before it answered", exit::words(status));
+            let what = format!("its command {name} {} before it answered", exit::describe_exit(status));
             return Some(guarded.explain(launch.failed(&guarded.words.quoted_by(what)), status));
         }
-        healthy = healthy(&launch.address, &command.engine) => match healthy {
+        healthy = check_health(&launch.address, &command.engine) => match healthy {
             Ok(()) => {
                 guarded.ready = true;
                 launch.loads.end(true).await;
-                report(Report::Ready(launch.ready()));
+                report(ProcessReport::Ready(launch.ready()));
                 tokio::select! {
                     biased;
                     () = stop.requested.cancelled() => {}
                     status = guarded.watch(report) => {
                         guarded.clear().await;
-                        let what = format!("the command {name} of {} {}", launch.tier, exit::words(status));
-                        let what = if exit::from_outside(status) { what } else { guarded.words.quoted_by(what) };
+                        let what = format!("the command {name} of {} {}", launch.tier, exit::describe_exit(status));
+                        let what = if exit::is_from_outside(status) { what } else { guarded.words.quoted_by(what) };
                         return Some(guarded.explain(Error::new(Code::WorkerCrashed, what), status));
                     }
-                    () = health::lost_by(launch.health_period, launch.health_period * PATIENCE, || async {
+                    () = health::wait_until_checks_fail(launch.health_period, launch.health_period * PATIENCE, || async {
                         health::status_at(&launch.address, &command.engine.health).await.map(drop)
                     }) => {
                         guarded.end(launch.stop_deadline, &command.engine).await;
@@ -143,7 +143,7 @@ async fn attend(
                     "{} could not start: its command {name} was not ready after {seconds} s: {} {outcome}",
                     launch.tier, command.engine.health
                 );
-                return Some(crashed(
+                return Some(crash(
                     Error::new(Code::WorkerTimeout, guarded.words.quoted_by(what)).hint(format!(
                         "its log is {}; `load_deadline` gives it more time, `health` names another path",
                         launch.log.display()
@@ -160,7 +160,7 @@ async fn attend(
     None
 }
 
-impl Launch {
+impl LaunchParams {
     /// The user's settings, since a server does not report its own.
     fn ready(&self) -> Ready {
         Ready {
@@ -171,9 +171,9 @@ impl Launch {
         }
     }
 
-    fn port_taken(&self, port: u16) -> Failure {
+    fn port_taken(&self, port: u16) -> WorkerFailure {
         let what = format!("another program already uses port {port}");
-        Failure {
+        WorkerFailure {
             error: Error::new(Code::PortTaken, self.failed(&what).message).hint(
                 "quit that program, or remove `port` and give the command {port} among its arguments",
             ),
@@ -181,28 +181,28 @@ impl Launch {
         }
     }
 
-    fn guard_not_run(&self, command: &ForeignCommand, error: &io::Error) -> Failure {
+    fn guard_not_run(&self, command: &ForeignCommand, error: &io::Error) -> WorkerFailure {
         let what = format!("{} cannot be run: {error}", command.process_guard.display());
         let error = self.failed(&what);
-        crashed(
+        crash(
             error.hint(
                 "install Tierbar again: its process guard, tierbar-guard, is missing or damaged",
             ),
         )
     }
 
-    fn silent(&self, name: &str) -> Failure {
+    fn silent(&self, name: &str) -> WorkerFailure {
         let what = format!(
             "the command {name} of {} stopped answering and was ended",
             self.tier
         );
         let hint = format!("its log is {}", self.log.display());
-        crashed(Error::new(Code::WorkerTimeout, what).hint(hint))
+        crash(Error::new(Code::WorkerTimeout, what).hint(hint))
     }
 }
 
-fn crashed(error: Error) -> Failure {
-    Failure {
+fn crash(error: Error) -> WorkerFailure {
+    WorkerFailure {
         error,
         crashed: true,
     }
@@ -212,7 +212,7 @@ fn crashed(error: Error) -> Failure {
 ///
 /// # Errors
 /// The last result, once the time is over.
-async fn healthy(at: &Address, engine: &CommandEngine) -> Result<(), String> {
+async fn check_health(at: &Address, engine: &CommandEngine) -> Result<(), String> {
     let late = Instant::now() + engine.load_deadline.0;
     let mut outcome = "was not checked".to_owned();
     loop {
@@ -233,7 +233,7 @@ async fn healthy(at: &Address, engine: &CommandEngine) -> Result<(), String> {
 }
 
 /// The guard with the command below it.
-struct Guarded {
+struct GuardedCommand {
     guard: Child,
     /// Open while the command may run.
     stdin: Option<ChildStdin>,
@@ -242,16 +242,16 @@ struct Guarded {
     group: Option<Pid>,
     /// Whether it has reported the command's end: its group is gone.
     reported_end: bool,
-    words: Arc<LastWords>,
+    words: Arc<RecentOutput>,
     drains: JoinSet<()>,
     memory: Arc<dyn MemoryProbe>,
     /// The command's memory, once the guard has reported its number.
-    reclaim: Option<Reclaim>,
+    reclaim: Option<MemoryReclaim>,
     ready: bool,
 }
 
-impl Guarded {
-    fn spawn(launch: &Launch, command: &ForeignCommand) -> io::Result<Self> {
+impl GuardedCommand {
+    fn spawn(launch: &LaunchParams, command: &ForeignCommand) -> io::Result<Self> {
         let ForeignCommand {
             engine,
             process_guard,
@@ -282,7 +282,7 @@ impl Guarded {
         let (Some(stdout), Some(stderr)) = (guard.stdout.take(), guard.stderr.take()) else {
             return Err(io::Error::other("a pipe is missing"));
         };
-        let words = Arc::new(LastWords::default());
+        let words = Arc::new(RecentOutput::default());
         let mut drains = JoinSet::new();
         drains.spawn({
             let (words, path) = (Arc::clone(&words), launch.log.clone());
@@ -303,15 +303,15 @@ impl Guarded {
     }
 
     /// Reads the guard's output until the command has ended. Cancel-safe.
-    async fn watch(&mut self, report: &impl Fn(Report)) -> ExitStatus {
+    async fn watch(&mut self, report: &impl Fn(ProcessReport)) -> ExitStatus {
         while let Ok(Some(line)) = self.lines.next_line().await {
             match line.split_once(' ') {
                 Some(("pid", number)) if self.group.is_none() => {
                     self.group = number.parse().ok().and_then(Pid::from_raw);
                     let pid = self.group.map(Pid::as_raw_nonzero);
                     if let Some(pid) = pid.and_then(|pid| u32::try_from(pid.get()).ok()) {
-                        self.reclaim = Some(Reclaim::new(Arc::clone(&self.memory), pid));
-                        report(Report::Spawned(pid));
+                        self.reclaim = Some(MemoryReclaim::new(Arc::clone(&self.memory), pid));
+                        report(ProcessReport::Spawned(pid));
                     }
                 }
                 Some(("exit", code)) => {
@@ -378,9 +378,9 @@ impl Guarded {
         let _ = timeout(LAST_READ, all).await;
     }
 
-    fn explain(&self, error: Error, status: ExitStatus) -> Failure {
-        let error = cause::explain(&self.words, error, status);
-        crashed(match status.code() {
+    fn explain(&self, error: Error, status: ExitStatus) -> WorkerFailure {
+        let error = cause::explain_crash(&self.words, error, status);
+        crash(match status.code() {
             Some(126 | 127) => {
                 error.hint("give the program's full path: an app does not have your shell's PATH")
             }

@@ -1,6 +1,6 @@
 //! The worker's first lines, which are not trusted.
 
-use super::log::LastWords;
+use super::log::RecentOutput;
 use std::{path::Path, time::Duration};
 use tierbar_core::{
     Error,
@@ -19,7 +19,7 @@ const SILENCES: u32 = 10;
 
 /// Why there is no worker to use.
 #[derive(Debug)]
-pub(crate) enum Unready {
+pub(crate) enum HandshakeFailure {
     /// The worker reported why it could not load the model.
     Reported(Error),
     /// It reported something impossible; the end of a sentence such as `says …`.
@@ -31,14 +31,14 @@ pub(crate) enum Unready {
 
 /// Waits for the worker to be ready while it produces output, and accepts it only if its socket answers. `loading` gets the
 /// percentage loaded.
-pub(crate) async fn shake(
+pub(crate) async fn await_handshake(
     mut stdout: impl AsyncBufRead + Unpin,
-    words: &LastWords,
+    words: &RecentOutput,
     silence: Duration,
     pid: u32,
     socket: &Path,
     loading: impl Fn(u8),
-) -> Result<Ready, Unready> {
+) -> Result<Ready, HandshakeFailure> {
     let mut end = Instant::now() + silence * SILENCES;
     let mut loaded = 0;
     let ready = loop {
@@ -49,11 +49,11 @@ pub(crate) async fn shake(
             tokio::select! {
                 line = &mut line => break line?,
                 () = words.written.notified() => patience = end.min(Instant::now() + silence),
-                () = sleep_until(patience) => return Err(Unready::Silent),
+                () = sleep_until(patience) => return Err(HandshakeFailure::Silent),
             }
         };
-        match parse(&line, pid)? {
-            Message::Loading(percent) => {
+        match parse_message(&line, pid)? {
+            HandshakeMessage::Loading(percent) => {
                 // A slow load continues as long as it makes progress.
                 if percent > loaded {
                     end = Instant::now() + silence * SILENCES;
@@ -61,57 +61,57 @@ pub(crate) async fn shake(
                 }
                 loading(percent.min(100));
             }
-            Message::Ready(ready) => break ready,
+            HandshakeMessage::Ready(ready) => break ready,
         }
     };
     match UnixStream::connect(socket).await {
         Ok(_) => Ok(ready),
-        Err(error) => Err(Unready::Invalid(format!(
+        Err(error) => Err(HandshakeFailure::Invalid(format!(
             "reported ready, but its socket does not answer ({error})"
         ))),
     }
 }
 
-async fn next_line(stdout: &mut (impl AsyncBufRead + Unpin)) -> Result<Vec<u8>, Unready> {
+async fn next_line(stdout: &mut (impl AsyncBufRead + Unpin)) -> Result<Vec<u8>, HandshakeFailure> {
     let mut line = Vec::new();
     let read = stdout.take(LONGEST).read_until(b'\n', &mut line).await;
     match (read, line.last()) {
         (Ok(_), Some(b'\n')) => Ok(line),
-        (Ok(_), _) if line.len() as u64 == LONGEST => Err(Unready::Invalid(format!(
+        (Ok(_), _) if line.len() as u64 == LONGEST => Err(HandshakeFailure::Invalid(format!(
             "wrote more than {} KiB without a handshake",
             LONGEST >> 10
         ))),
-        _ => Err(Unready::Closed),
+        _ => Err(HandshakeFailure::Closed),
     }
 }
 
-enum Message {
+enum HandshakeMessage {
     Loading(u8),
     Ready(Ready),
 }
 
-fn parse(line: &[u8], pid: u32) -> Result<Message, Unready> {
+fn parse_message(line: &[u8], pid: u32) -> Result<HandshakeMessage, HandshakeFailure> {
     match serde_json::from_slice(line) {
-        Ok(Handshake::Loading(percent)) => Ok(Message::Loading(percent)),
+        Ok(Handshake::Loading(percent)) => Ok(HandshakeMessage::Loading(percent)),
         Ok(Handshake::Ready(ready)) if ready.protocol != PROTOCOL => {
-            Err(Unready::Invalid(format!(
+            Err(HandshakeFailure::Invalid(format!(
                 "speaks protocol {}, but this host speaks {PROTOCOL}",
                 ready.protocol
             )))
         }
-        Ok(Handshake::Ready(ready)) if ready.pid != pid => Err(Unready::Invalid(format!(
+        Ok(Handshake::Ready(ready)) if ready.pid != pid => Err(HandshakeFailure::Invalid(format!(
             "reported process {}, but is process {pid}",
             ready.pid
         ))),
-        Ok(Handshake::Ready(ready)) => Ok(Message::Ready(ready)),
-        Ok(Handshake::Failed(error)) => Err(Unready::Reported(error)),
+        Ok(Handshake::Ready(ready)) => Ok(HandshakeMessage::Ready(ready)),
+        Ok(Handshake::Failed(error)) => Err(HandshakeFailure::Reported(error)),
         Err(_) => {
             let start: String = String::from_utf8_lossy(line)
                 .chars()
                 .filter(|c| !c.is_control())
                 .take(80)
                 .collect();
-            Err(Unready::Invalid(format!(
+            Err(HandshakeFailure::Invalid(format!(
                 "wrote something other than a handshake: \"{start}\""
             )))
         }
@@ -134,8 +134,8 @@ mod tests {
     }
 
     fn lie(line: &[u8]) -> String {
-        match parse(line, 7) {
-            Err(Unready::Invalid(lie)) => lie,
+        match parse_message(line, 7) {
+            Err(HandshakeFailure::Invalid(lie)) => lie,
             Err(other) => panic!("{other:?}"),
             Ok(_) => panic!("it is believed"),
         }
@@ -143,8 +143,10 @@ mod tests {
 
     #[test]
     fn a_valid_handshake_is_accepted() {
-        let message = parse(&ready(PROTOCOL, 7), 7);
-        assert!(matches!(message, Ok(Message::Ready(ready)) if ready.context_tokens == 256));
+        let message = parse_message(&ready(PROTOCOL, 7), 7);
+        assert!(
+            matches!(message, Ok(HandshakeMessage::Ready(ready)) if ready.context_tokens == 256)
+        );
     }
 
     #[tokio::test]
@@ -156,10 +158,10 @@ mod tests {
         lines.extend(ready(PROTOCOL, 7));
         lines.push(b'\n');
         let reported = std::sync::Mutex::new(Vec::new());
-        let words = LastWords::default();
+        let words = RecentOutput::default();
         let silence = Duration::from_secs(60);
         let loading = |percent| reported.lock().unwrap().push(percent);
-        let ready = shake(&lines[..], &words, silence, 7, &socket, loading);
+        let ready = await_handshake(&lines[..], &words, silence, 7, &socket, loading);
         assert_eq!(ready.await.unwrap().context_tokens, 256);
         assert_eq!(*reported.lock().unwrap(), [0, 50, 100]);
     }
@@ -177,7 +179,9 @@ mod tests {
     fn a_failed_load_passes_its_reason_on() {
         let error = Error::new(Code::ModelUnsupported, "unknown architecture");
         let line = serde_json::to_vec(&Handshake::Failed(error.clone())).unwrap();
-        assert!(matches!(parse(&line, 7), Err(Unready::Reported(reported)) if reported == error));
+        assert!(
+            matches!(parse_message(&line, 7), Err(HandshakeFailure::Reported(reported)) if reported == error)
+        );
     }
 
     #[tokio::test]
@@ -185,17 +189,17 @@ mod tests {
         let mut endless = tokio::io::BufReader::new(tokio::io::repeat(b'x'));
         assert!(matches!(
             next_line(&mut endless).await,
-            Err(Unready::Invalid(_))
+            Err(HandshakeFailure::Invalid(_))
         ));
         assert!(matches!(
             next_line(&mut &b"{\"ready\""[..]).await,
-            Err(Unready::Closed)
+            Err(HandshakeFailure::Closed)
         ));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_load_may_take_long_while_it_reports_progress() {
-        let words = LastWords::default();
+        let words = RecentOutput::default();
         let silence = Duration::from_secs(60);
         let (stdout, _held) = tokio::io::simplex(64);
         let began = Instant::now();
@@ -207,10 +211,10 @@ mod tests {
         };
         let stdout = tokio::io::BufReader::new(stdout);
         let shaken = tokio::select! {
-            shaken = shake(stdout, &words, silence, 7, Path::new("/nowhere"), |_| ()) => shaken,
+            shaken = await_handshake(stdout, &words, silence, 7, Path::new("/nowhere"), |_| ()) => shaken,
             () = chatter => unreachable!(),
         };
-        assert!(matches!(shaken, Err(Unready::Silent)));
+        assert!(matches!(shaken, Err(HandshakeFailure::Silent)));
         assert_eq!(began.elapsed(), silence * SILENCES);
     }
 }

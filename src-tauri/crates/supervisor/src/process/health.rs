@@ -1,6 +1,6 @@
 //! Health checks: a process can be alive and hang.
 
-use super::socket::{request, status};
+use super::socket::{send_request, status};
 use std::{io, path::Path, time::Duration};
 use tierbar_core::lease::Address;
 use tokio::{
@@ -12,13 +12,16 @@ use tokio::{
 pub(super) const MISSES: u32 = 6;
 
 /// Checks every `period`; returns when the worker has not answered [`MISSES`] times in a row.
-pub(super) async fn lost(socket: &Path, period: Duration) {
-    lost_by(period, period, || request(socket, "GET /health")).await;
+pub(super) async fn wait_until_lost(socket: &Path, period: Duration) {
+    wait_until_checks_fail(period, period, || send_request(socket, "GET /health")).await;
 }
 
-/// Like [`lost`], with another check whose answer may take up to `patience`.
-pub(super) async fn lost_by<F>(period: Duration, patience: Duration, check: impl Fn() -> F)
-where
+/// Like [`wait_until_lost`], with another check whose answer may take up to `patience`.
+pub(super) async fn wait_until_checks_fail<F>(
+    period: Duration,
+    patience: Duration,
+    check: impl Fn() -> F,
+) where
     F: Future<Output = io::Result<()>>,
 {
     let mut misses = 0;

@@ -22,19 +22,19 @@ const LONGEST_LINE: usize = 300;
 
 /// The last output of a worker, shared between the task that reads it and the one that waits for the worker.
 #[derive(Debug, Default)]
-pub(crate) struct LastWords {
-    lines: Mutex<Lines>,
+pub(crate) struct RecentOutput {
+    lines: Mutex<OutputLines>,
     /// Notified at every output.
     pub(crate) written: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Lines {
+struct OutputLines {
     whole: VecDeque<String>,
     open: Vec<u8>,
 }
 
-impl LastWords {
+impl RecentOutput {
     fn append(&self, bytes: &[u8]) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         for &byte in bytes {
@@ -82,7 +82,7 @@ impl LastWords {
     }
 }
 
-impl Lines {
+impl OutputLines {
     fn close(&mut self) {
         let text = String::from_utf8_lossy(&self.open);
         let text: String = text.chars().filter(|c| !c.is_control()).collect();
@@ -97,8 +97,8 @@ impl Lines {
 }
 
 /// Reads the pipe to its end, even if the file cannot be written: a worker must never block on a full pipe.
-pub(crate) async fn drain(mut pipe: impl AsyncRead + Unpin, path: &Path, words: &LastWords) {
-    let mut log = Log::open(path).await;
+pub(crate) async fn drain(mut pipe: impl AsyncRead + Unpin, path: &Path, words: &RecentOutput) {
+    let mut log = WorkerLog::open(path).await;
     let mut chunk = vec![0; 16 << 10];
     loop {
         match pipe.read(&mut chunk).await {
@@ -122,13 +122,13 @@ pub(crate) async fn drain(mut pipe: impl AsyncRead + Unpin, path: &Path, words: 
     }
 }
 
-struct Log {
+struct WorkerLog {
     path: PathBuf,
     file: File,
     length: u64,
 }
 
-impl Log {
+impl WorkerLog {
     async fn open(path: &Path) -> io::Result<Self> {
         if let Some(dir) = path.parent() {
             fs::create_dir_all(dir).await?;
@@ -164,7 +164,7 @@ mod tests {
     #[tokio::test]
     async fn the_last_line_about_a_failure_is_quoted() {
         let dir = tempfile::tempdir().unwrap();
-        let words = LastWords::default();
+        let words = RecentOutput::default();
         let output = b"loading\nGGML_ASSERT(n > 0) failed\n  0: backtrace\n\n";
         drain(&output[..], &dir.path().join("w.log"), &words).await;
         assert_eq!(
@@ -176,7 +176,7 @@ mod tests {
     #[tokio::test]
     async fn without_a_failure_line_the_last_is_quoted() {
         let dir = tempfile::tempdir().unwrap();
-        let words = LastWords::default();
+        let words = RecentOutput::default();
         drain(
             &b"one\n\x1b[31mtwo\x00\xff"[..],
             &dir.path().join("w.log"),
@@ -193,9 +193,9 @@ mod tests {
     async fn the_log_is_limited_to_two_files() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("w.log");
-        drain(&b"first\n"[..], &path, &LastWords::default()).await;
+        drain(&b"first\n"[..], &path, &RecentOutput::default()).await;
         let flood = tokio::io::repeat(b'x').take(3 * LARGEST_LOG);
-        drain(flood, &path, &LastWords::default()).await;
+        drain(flood, &path, &RecentOutput::default()).await;
         let length = |path: &Path| std::fs::metadata(path).unwrap().len();
         assert!(length(&path) > 0 && length(&path) <= LARGEST_LOG + (16 << 10));
         assert!(length(&dir.path().join("w.log.old")) <= LARGEST_LOG + (16 << 10));
@@ -205,7 +205,7 @@ mod tests {
     #[tokio::test]
     async fn a_log_that_cannot_be_written_does_not_stop_reading() {
         let dir = tempfile::tempdir().unwrap();
-        let words = LastWords::default();
+        let words = RecentOutput::default();
         drain(&b"a line\n"[..], dir.path(), &words).await;
         assert_eq!(words.most_relevant_line().as_deref(), Some("a line"));
     }

@@ -7,7 +7,7 @@ use tokio::{
 };
 
 /// Sends a request; `line` is its method and path. Any answer will do, since it shows that the process runs.
-pub(super) async fn request(socket: &Path, line: &str) -> io::Result<()> {
+pub(super) async fn send_request(socket: &Path, line: &str) -> io::Result<()> {
     let mut stream = UnixStream::connect(socket).await?;
     let question = format!(
         "{line} HTTP/1.1\r\nHost: worker\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"

@@ -1,5 +1,5 @@
 use super::*;
-use crate::figures::{Slow, Traffic};
+use crate::figures::{SlowFigures, Traffic};
 use tierbar_core::reading::{Power, Thermal};
 
 const GIB: u64 = 1 << 30;
@@ -31,8 +31,8 @@ fn idle(awake_ms: u64) -> Figures {
     }
 }
 
-fn judge() -> Judge {
-    Judge::new(false, None)
+fn judge() -> ReadingJudge {
+    ReadingJudge::new(false, None)
 }
 
 fn doubted(reading: &Reading) -> Vec<Figure> {
@@ -136,7 +136,7 @@ fn more_available_than_total_memory_is_unknown() {
         ..idle(0)
     };
     for simulated in [None, Some(64 * GIB)] {
-        let reading = Judge::new(false, simulated).judge(&absurd);
+        let reading = ReadingJudge::new(false, simulated).judge(&absurd);
         assert_eq!(doubted(&reading), [Figure::RamAvailable]);
         assert_eq!(reading.ram_available_bytes, None);
         assert!(reading.ram_total_bytes.is_some());
@@ -356,7 +356,7 @@ fn a_clock_that_stands_still_or_runs_back_is_tolerated() {
 
 #[test]
 fn pressure_rises_as_the_share_of_available_memory_falls() {
-    let by = |percent| by_share(percent * GIB, 100 * GIB);
+    let by = |percent| pressure_by_share(percent * GIB, 100 * GIB);
     assert_eq!(by(50), Pressure::Normal);
     assert_eq!(by(10), Pressure::Normal);
     assert_eq!(by(9), Pressure::Warning);
@@ -373,7 +373,9 @@ fn availability_grades_pressure_where_the_kernel_does_not() {
             pressure: kernel,
             ..idle(0)
         };
-        Judge::new(kernel_grades, simulated).judge(&scarce).pressure
+        ReadingJudge::new(kernel_grades, simulated)
+            .judge(&scarce)
+            .pressure
     };
     let kernel = Some(Pressure::Normal);
     assert_eq!(level(true, None, kernel), kernel);
@@ -392,7 +394,7 @@ fn a_simulated_total_has_the_real_use() {
             ram_available_bytes: Some(available * GIB),
             ..idle(0)
         };
-        let reading = Judge::new(false, Some(16 * GIB)).judge(&figures);
+        let reading = ReadingJudge::new(false, Some(16 * GIB)).judge(&figures);
         assert_eq!(reading.ram_total_bytes, Some(16 * GIB));
         (
             reading.ram_available_bytes.unwrap() / GIB,
@@ -409,7 +411,7 @@ fn a_simulated_total_has_the_real_use() {
         ram_total_bytes: None,
         ..idle(0)
     };
-    let reading = Judge::new(false, Some(16 * GIB)).judge(&unread);
+    let reading = ReadingJudge::new(false, Some(16 * GIB)).judge(&unread);
     assert_eq!(reading.ram_total_bytes, Some(16 * GIB));
     assert_eq!(reading.ram_available_bytes, None);
 }
@@ -438,7 +440,7 @@ fn stalls_are_no_pressure_while_memory_is_plentiful() {
             pressure: Some(Pressure::Warning),
             ..idle(0)
         };
-        let mut judge = Judge::new(kernel_grades, None);
+        let mut judge = ReadingJudge::new(kernel_grades, None);
         judge.announce(Pressure::Critical, 0);
         judge.judge(&stalled).pressure.unwrap()
     };
@@ -454,7 +456,7 @@ fn stalls_are_no_pressure_while_memory_is_plentiful() {
 #[test]
 fn absurd_sensor_and_battery_figures_are_unknown() {
     let with = |temperature_celsius, level_percent| Figures {
-        slow: Slow {
+        slow: SlowFigures {
             full_screen: Some(true),
             temperature_celsius,
             thermal: Some(Thermal::Fair),

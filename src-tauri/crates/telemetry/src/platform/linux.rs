@@ -10,7 +10,7 @@ mod stalls;
 #[cfg(test)]
 mod testing;
 
-pub(crate) use announced::Announced;
+pub(crate) use announced::PressureListener;
 pub(crate) use energy::energy;
 pub(crate) use machine::read;
 pub(crate) use process::{footprint, held, memory_is_back, of_group, started, usage};

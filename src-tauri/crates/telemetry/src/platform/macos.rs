@@ -10,7 +10,7 @@ mod process;
 mod screen;
 mod slow;
 
-pub(crate) use announced::Announced;
+pub(crate) use announced::PressureListener;
 pub(crate) use machine::{machine_memory, performance_cores, read};
 pub(crate) use process::{footprint, held, memory_is_back, of_group, started, usage};
 pub(crate) use screen::full_screen;
@@ -28,7 +28,7 @@ pub(crate) const MEMORY_INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) const PRESSURE_COUNTS_AVAILABLE: bool = true;
 
 /// Apple publishes no counter: IOReport's interface is private.
-pub(crate) fn energy() -> Vec<crate::energy::Package> {
+pub(crate) fn energy() -> Vec<crate::energy::PackageCounter> {
     Vec::new()
 }
 

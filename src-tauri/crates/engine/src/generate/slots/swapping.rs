@@ -1,13 +1,13 @@
 //! Writes the conversations in the slots when the process ends.
 
-use super::{Slot, Slots, Written, sequence};
-use crate::{saved_state::MIN_SWAPPED_TOKENS, swap::Swap};
+use super::{Slot, Slots, WrittenState, sequence_of_slot};
+use crate::{saved_state::MIN_SWAPPED_TOKENS, swap::ConversationSwap};
 use std::cmp::Reverse;
 use tierbar_core::Error;
 
 impl Slots {
     /// Writes the conversations worth keeping, the most recently used first. Called at the end of the process, when nothing runs.
-    pub(in crate::generate) fn swap_out(&mut self, swap: &Swap) {
+    pub(in crate::generate) fn swap_out(&mut self, swap: &ConversationSwap) {
         let worth = |slot: &Slot| slot.kept && slot.held.len() >= MIN_SWAPPED_TOKENS;
         let mut order: Vec<_> = (0..self.slots.len())
             .filter(|&at| worth(&self.slots[at]))
@@ -20,16 +20,16 @@ impl Slots {
         }
     }
 
-    fn swap_one_out(&mut self, swap: &Swap, at: usize) -> Result<(), Error> {
+    fn swap_one_out(&mut self, swap: &ConversationSwap, at: usize) -> Result<(), Error> {
         let held = self.slots[at].held.len();
         let back = self.slots[at].checkpoints.pop();
         let back = back.filter(|back| back.tokens < held);
         let bytes = back.as_ref().map_or(0, |back| back.state.len() as u64);
-        let bytes = bytes + self.context.state_bytes(sequence(at));
+        let bytes = bytes + self.context.state_bytes(sequence_of_slot(at));
         let Some(draft) = swap.draft(&self.slots[at].held, bytes)? else {
             return Ok(());
         };
-        let Written {
+        let WrittenState {
             mut draft, bytes, ..
         } = self.save(at, draft)?;
         if let Some(back) = back {

@@ -10,13 +10,13 @@ pub(super) fn shorten(messages: &mut Value) {
     let mut ids = BTreeMap::new();
     for message in messages.as_array_mut().into_iter().flatten() {
         for call in message["tool_calls"].as_array_mut().into_iter().flatten() {
-            replace(call.get_mut("id"), &mut ids);
+            replace_id(call.get_mut("id"), &mut ids);
         }
-        replace(message.get_mut("tool_call_id"), &mut ids);
+        replace_id(message.get_mut("tool_call_id"), &mut ids);
     }
 }
 
-fn replace(id: Option<&mut Value>, ids: &mut BTreeMap<String, String>) {
+fn replace_id(id: Option<&mut Value>, ids: &mut BTreeMap<String, String>) {
     let Some(id) = id else { return };
     let Some(sent) = id.as_str() else { return };
     if sent.len() == LENGTH && sent.bytes().all(|byte| byte.is_ascii_alphanumeric()) {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     llama::constraint::Constraint,
-    testing::{cache, model},
+    testing::{cache_folder, model},
 };
 
 mod families;
@@ -13,7 +13,7 @@ const QWEN_3: &str = "Qwen-Qwen3-0.6B.jinja";
 const QWEN_3_5: &str = "Qwen3.5-4B.jinja";
 
 fn template(name: &str) -> ChatTemplate {
-    let path = cache().join("templates").join(name);
+    let path = cache_folder().join("templates").join(name);
     let text = std::fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("{}: {error}: run `make setup`", path.display()));
     ChatTemplate::new(model(), Some(&text)).unwrap()
@@ -273,9 +273,9 @@ fn an_answer_beside_tools_is_a_call_or_follows_its_schema() {
 #[test]
 fn markers_are_words_in_angle_brackets() {
     let text = "<|im_end|>\n<|im_start|>user\n a < b > c <> <|im_end|>";
-    assert_eq!(markers(text), ["<|im_end|>", "<|im_start|>"]);
-    assert_eq!(markers("</s><s>[INST] "), ["</s>", "<s>"]);
-    assert!(markers("USER: ").is_empty());
+    assert_eq!(angle_bracket_words(text), ["<|im_end|>", "<|im_start|>"]);
+    assert_eq!(angle_bracket_words("</s><s>[INST] "), ["</s>", "<s>"]);
+    assert!(angle_bracket_words("USER: ").is_empty());
 }
 
 #[test]

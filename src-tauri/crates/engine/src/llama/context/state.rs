@@ -1,7 +1,7 @@
 //! The state of a sequence: kept beside the context, or saved in a file and restored.
 
 use super::{Context, Sequence};
-use crate::llama::{Token, positions::End, take_error};
+use crate::llama::{Token, positions::SequenceEnd, take_error};
 use llama_cpp_sys_2 as sys;
 use std::{ffi::CString, os::unix::ffi::OsStrExt, path::Path};
 use tierbar_core::{Code, Error};
@@ -36,7 +36,7 @@ impl Context {
         &mut self,
         sequence: Sequence,
         state: &[u8],
-        end: End,
+        end: SequenceEnd,
     ) -> bool {
         // SAFETY: the context is live; the state is one of its own, of the length that is said.
         let restored = unsafe {
@@ -115,7 +115,7 @@ impl Context {
                 )
             }
         });
-        read > 0 && found == tokens && self.last(sequence) == End::of(tokens).last
+        read > 0 && found == tokens && self.last(sequence) == SequenceEnd::of(tokens).last
     }
 }
 

@@ -19,7 +19,7 @@ const EXPERTS: &CStr = c"\\.ffn_(up|down|gate|gate_up)_(ch|)exps";
 const FEED_FORWARD: &CStr = c"\\.ffn_(up|down|gate)\\.weight";
 
 /// Keeps tensors of these names on the CPU.
-fn kept_on_cpu(names: &'static CStr) -> [sys::llama_model_tensor_buft_override; 2] {
+fn cpu_overrides(names: &'static CStr) -> [sys::llama_model_tensor_buft_override; 2] {
     let cpu = |pattern| sys::llama_model_tensor_buft_override {
         pattern,
         // SAFETY: answers a constant.
@@ -37,7 +37,7 @@ pub(crate) struct Weights {
     /// Do not copy weights into the CPU's faster layouts, which the system cannot drop.
     pub(crate) mapped: bool,
     /// What stays in the mapping, for the CPU. The GPU gets copies of the rest, and the output with it.
-    pub(crate) off_gpu: Option<OffGpu>,
+    pub(crate) off_gpu: Option<CpuWeights>,
     /// Fewer experts for a token than the model was made for.
     pub(crate) experts_used: Option<ExpertsUsed>,
 }
@@ -45,9 +45,9 @@ pub(crate) struct Weights {
 impl Weights {
     /// The list of what stays on the CPU, for llama.cpp.
     pub(super) fn on_cpu(&self) -> Option<[sys::llama_model_tensor_buft_override; 2]> {
-        Some(kept_on_cpu(match (self.off_gpu, self.gpu_layers) {
-            (Some(OffGpu::Experts), _) => EXPERTS,
-            (Some(OffGpu::FeedForward), _) => FEED_FORWARD,
+        Some(cpu_overrides(match (self.off_gpu, self.gpu_layers) {
+            (Some(CpuWeights::Experts), _) => EXPERTS,
+            (Some(CpuWeights::FeedForward), _) => FEED_FORWARD,
             (None, Some(_)) => OUTSIDE_LAYERS,
             (None, None) => return None,
         }))
@@ -56,7 +56,7 @@ impl Weights {
 
 /// Weights that no GPU gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OffGpu {
+pub(crate) enum CpuWeights {
     /// A mixture's experts.
     Experts,
     /// The feed-forward matrices of a dense model.

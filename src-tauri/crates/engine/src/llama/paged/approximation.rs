@@ -8,7 +8,7 @@ use tierbar_core::run::Approximation;
 
 /// A token's choice after the change.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Choice {
+pub(super) struct ApproximatedChoice {
     pub(super) experts: Vec<u32>,
     /// Places in `experts` that must not count.
     pub(super) dropped: Vec<usize>,
@@ -19,13 +19,13 @@ pub(super) struct Choice {
 }
 
 /// Changes a choice: the first `used` of the router's `order` of all experts, whose `weights` are by expert.
-pub(super) fn change(
+pub(super) fn approximate_choice(
     how: Approximation,
     order: &[u32],
     used: usize,
     weights: &[f32],
     is_held: &dyn Fn(u32) -> bool,
-) -> Choice {
+) -> ApproximatedChoice {
     let chosen = &order[..used.min(order.len())];
     let number = |expert: u32| weights.get(expert as usize).copied().unwrap_or(0.0);
     // Some routers weigh by the exponentials of these.
@@ -43,7 +43,7 @@ pub(super) fn change(
     let part = |expert: u32| {
         if all > 0.0 { weight(expert) / all } else { 0.0 }
     };
-    let mut choice = Choice {
+    let mut choice = ApproximatedChoice {
         experts: chosen.to_vec(),
         dropped: Vec::new(),
         changed: 0,
@@ -110,8 +110,8 @@ mod tests {
     const ORDER: [u32; 6] = [5, 2, 0, 4, 1, 3];
     const WEIGHTS: [f32; 6] = [0.2, 0.1, 0.25, 0.02, 0.03, 0.4];
 
-    fn changed(how: Approximation, held: &[u32]) -> Choice {
-        change(how, &ORDER, 4, &WEIGHTS, &|expert| held.contains(&expert))
+    fn changed(how: Approximation, held: &[u32]) -> ApproximatedChoice {
+        approximate_choice(how, &ORDER, 4, &WEIGHTS, &|expert| held.contains(&expert))
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
         let logits = [-1.0, -2.0, 0.5, f32::NEG_INFINITY, -4.0, 1.0];
         let held = |expert| expert == 4 || expert == 3;
         let order = [5, 2, 0, 1, 4, 3];
-        let choice = change(Approximation::Substitute, &order, 4, &logits, &held);
+        let choice = approximate_choice(Approximation::Substitute, &order, 4, &logits, &held);
         assert_eq!(choice.experts, [5, 2, 4, 1]);
         assert!((0.0..0.1).contains(&choice.lost), "{choice:?}");
     }

@@ -1,10 +1,10 @@
 //! What llama.cpp calls between the nodes of its graph: here evaluation waits for weights.
 
 use super::{
-    Paged, Paging,
-    approximation::{change, renormalize},
+    PagedWeights, PagingBackend,
+    approximation::{approximate_choice, renormalize},
     lock,
-    places::feed_forward,
+    places::feed_forward_matrix,
 };
 use crate::llama::interrupt::Interrupt;
 use llama_cpp_sys_2 as sys;
@@ -23,14 +23,14 @@ const PROBABILITIES: &[u8] = b"ffn_moe_probs-";
 
 /// The callback's data, of one context.
 #[derive(Debug)]
-pub(crate) struct Hook {
-    paged: Arc<Paged>,
+pub(crate) struct EvaluationHook {
+    paged: Arc<PagedWeights>,
     interrupt: Arc<Interrupt>,
-    state: Mutex<State>,
+    state: Mutex<HookState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct HookState {
     failure: Option<Error>,
     /// The dense layer that is computed.
     layer: Option<u32>,
@@ -43,7 +43,7 @@ struct State {
 }
 
 /// What evaluation stops at.
-enum Stop {
+enum HookPoint {
     Choice(u32),
     Weights,
     /// The first and the last use of a dense layer's matrices.
@@ -51,8 +51,8 @@ enum Stop {
     LayerEnd,
 }
 
-impl Hook {
-    pub(crate) fn new(paged: Arc<Paged>, interrupt: Arc<Interrupt>) -> Self {
+impl EvaluationHook {
+    pub(crate) fn new(paged: Arc<PagedWeights>, interrupt: Arc<Interrupt>) -> Self {
         Self {
             paged,
             interrupt,
@@ -75,16 +75,16 @@ impl Hook {
 
     /// Has the chosen experts in memory. If that fails, stops the evaluation; if it is interrupted, it ends by itself.
     fn provide(&self, layer: u32, chosen: &[u32], next: bool) {
-        let Paged { paging, trace, .. } = &*self.paged;
+        let PagedWeights { paging, trace, .. } = &*self.paged;
         if let Some(trace) = trace {
             trace.add(layer, chosen);
         }
         let provided = match paging {
-            Paging::Cache { pager, .. } => {
+            PagingBackend::Cache { pager, .. } => {
                 let provided = pager.need(layer, chosen, next, &|| self.interrupt.is_due());
                 provided.map(drop)
             }
-            Paging::System(announcer) => announcer.need(layer, chosen, next),
+            PagingBackend::System(announcer) => announcer.need(layer, chosen, next),
         };
         if let Err(error) = provided {
             lock(&self.state).failure = Some(error);
@@ -111,7 +111,7 @@ impl Hook {
     ///
     /// # Safety
     /// The tensor must be live.
-    unsafe fn stop(&self, tensor: *const sys::ggml_tensor) -> Option<Stop> {
+    unsafe fn stop(&self, tensor: *const sys::ggml_tensor) -> Option<HookPoint> {
         if self.paged.is_dense() {
             // SAFETY: as the caller says; what a node is computed from lives as long as it does.
             let weight = unsafe {
@@ -121,18 +121,18 @@ impl Hook {
                 }
                 CStr::from_ptr((*source).name.as_ptr())
             };
-            let (layer, matrix) = feed_forward(weight.to_str().ok()?)?;
+            let (layer, matrix) = feed_forward_matrix(weight.to_str().ok()?)?;
             return Some(if matrix == "down" {
-                Stop::LayerEnd
+                HookPoint::LayerEnd
             } else {
-                Stop::Layer(layer)
+                HookPoint::Layer(layer)
             });
         }
         // SAFETY: as the caller says; ggml ends every name with a zero.
         let name = unsafe { CStr::from_ptr((*tensor).name.as_ptr()) }.to_bytes();
         let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse().ok();
         if let Some(layer) = name.strip_prefix(CHOICE).and_then(number) {
-            return Some(Stop::Choice(layer));
+            return Some(HookPoint::Choice(layer));
         }
         if self.experts_are_approximated()
             && let Some(layer) = name.strip_prefix(PROBABILITIES).and_then(number)
@@ -141,7 +141,7 @@ impl Hook {
             lock(&self.state).probabilities = Some((layer, tensor as usize));
         }
         let drops = self.paged.approximation == Approximation::Drop;
-        (drops && name.starts_with(WEIGHTS)).then_some(Stop::Weights)
+        (drops && name.starts_with(WEIGHTS)).then_some(HookPoint::Weights)
     }
 
     /// Provides the experts of a choice, which may be changed before.
@@ -168,7 +168,7 @@ impl Hook {
         let mut chosen = BTreeSet::new();
         for row in 0..rows {
             // SAFETY: as the caller says.
-            let experts = unsafe { numbers(tensor, row, used) };
+            let experts = unsafe { read_numbers(tensor, row, used) };
             chosen.extend(
                 experts
                     .into_iter()
@@ -190,7 +190,7 @@ impl Hook {
         used: usize,
         rows: usize,
     ) {
-        let Paging::Cache { pager, .. } = &self.paged.paging else {
+        let PagingBackend::Cache { pager, .. } = &self.paged.paging else {
             return;
         };
         let all = self.paged.all as usize;
@@ -217,12 +217,18 @@ impl Hook {
         let is_held = |expert| pager.is_held(layer, expert);
         for row in 0..rows {
             // SAFETY: both have a row of all experts for each row of the choice.
-            let (order, weights) = unsafe { (numbers(order, row, all), floats(weights, row, all)) };
+            let (order, weights) = unsafe {
+                (
+                    read_numbers(order, row, all),
+                    read_floats(weights, row, all),
+                )
+            };
             let order: Vec<u32> = order
                 .into_iter()
                 .filter_map(|expert| u32::try_from(expert).ok())
                 .collect();
-            let choice = change(self.paged.approximation, &order, used, &weights, &is_held);
+            let choice =
+                approximate_choice(self.paged.approximation, &order, used, &weights, &is_held);
             if choice.changed > 0 {
                 let experts: Vec<i32> = choice
                     .experts
@@ -230,7 +236,7 @@ impl Hook {
                     .filter_map(|expert| i32::try_from(*expert).ok())
                     .collect();
                 // SAFETY: a row of as many numbers as were read.
-                unsafe { set(tensor, row, &experts) };
+                unsafe { write_numbers(tensor, row, &experts) };
             }
             lock(&self.paged.changed).add(used, &choice);
             lock(&self.state).dropped.push(choice.dropped);
@@ -252,9 +258,9 @@ impl Hook {
             // SAFETY: as the caller says.
             unsafe {
                 let stride = (*tensor).nb[2];
-                let mut weights = read::<f32>(tensor, row * stride, used);
+                let mut weights = read_row::<f32>(tensor, row * stride, used);
                 renormalize(&mut weights, dropped);
-                write(tensor, row * stride, &weights);
+                write_row(tensor, row * stride, &weights);
             }
         }
     }
@@ -263,14 +269,14 @@ impl Hook {
 /// ggml calls this for each node: first whether its result is wanted, then with it.
 ///
 /// # Safety
-/// The tensor must be live, and `data` a [`Hook`].
+/// The tensor must be live, and `data` a [`EvaluationHook`].
 pub(crate) unsafe extern "C" fn evaluating(
     tensor: *mut sys::ggml_tensor,
     ask: bool,
     data: *mut c_void,
 ) -> bool {
     // SAFETY: as the caller says.
-    let hook = unsafe { &*data.cast::<Hook>() };
+    let hook = unsafe { &*data.cast::<EvaluationHook>() };
     // SAFETY: as the caller says.
     let Some(stop) = (unsafe { hook.stop(tensor) }) else {
         // Not needed by the hook, so it is computed together with the next.
@@ -278,14 +284,14 @@ pub(crate) unsafe extern "C" fn evaluating(
     };
     match stop {
         // Nothing of the layer is computed before ggml has asked about it.
-        Stop::Layer(layer) if ask => {
+        HookPoint::Layer(layer) if ask => {
             hook.provide_layer(layer);
             return false;
         }
         // SAFETY: as the caller says; the result of the node is there.
-        Stop::Choice(layer) if !ask => unsafe { hook.choice(layer, tensor) },
+        HookPoint::Choice(layer) if !ask => unsafe { hook.choice(layer, tensor) },
         // SAFETY: as above.
-        Stop::Weights if !ask => unsafe { hook.weights(tensor) },
+        HookPoint::Weights if !ask => unsafe { hook.weights(tensor) },
         _ => {}
     }
     true
@@ -295,30 +301,30 @@ pub(crate) unsafe extern "C" fn evaluating(
 ///
 /// # Safety
 /// The tensor must be live, and have the row with as many numbers.
-unsafe fn numbers(tensor: *const sys::ggml_tensor, row: usize, count: usize) -> Vec<i32> {
+unsafe fn read_numbers(tensor: *const sys::ggml_tensor, row: usize, count: usize) -> Vec<i32> {
     // SAFETY: as the caller says.
-    unsafe { read(tensor, row * (*tensor).nb[1], count) }
+    unsafe { read_row(tensor, row * (*tensor).nb[1], count) }
 }
 
-/// As [`numbers`], of floating-point numbers.
+/// As [`read_numbers`], of floating-point numbers.
 ///
 /// # Safety
-/// As [`numbers`].
-unsafe fn floats(tensor: *const sys::ggml_tensor, row: usize, count: usize) -> Vec<f32> {
+/// As [`read_numbers`].
+unsafe fn read_floats(tensor: *const sys::ggml_tensor, row: usize, count: usize) -> Vec<f32> {
     // SAFETY: as the caller says.
-    unsafe { read(tensor, row * (*tensor).nb[1], count) }
+    unsafe { read_row(tensor, row * (*tensor).nb[1], count) }
 }
 
 /// # Safety
-/// As [`numbers`].
-unsafe fn set(tensor: *mut sys::ggml_tensor, row: usize, numbers: &[i32]) {
+/// As [`read_numbers`].
+unsafe fn write_numbers(tensor: *mut sys::ggml_tensor, row: usize, numbers: &[i32]) {
     // SAFETY: as the caller says.
-    unsafe { write(tensor, row * (*tensor).nb[1], numbers) }
+    unsafe { write_row(tensor, row * (*tensor).nb[1], numbers) }
 }
 
 /// # Safety
 /// The tensor must be live and have as many numbers from this byte on.
-unsafe fn read<T: Default + Clone>(
+unsafe fn read_row<T: Default + Clone>(
     tensor: *const sys::ggml_tensor,
     at: usize,
     count: usize,
@@ -333,8 +339,8 @@ unsafe fn read<T: Default + Clone>(
 }
 
 /// # Safety
-/// As [`read`].
-unsafe fn write<T>(tensor: *mut sys::ggml_tensor, at: usize, numbers: &[T]) {
+/// As [`read_row`].
+unsafe fn write_row<T>(tensor: *mut sys::ggml_tensor, at: usize, numbers: &[T]) {
     // SAFETY: as the caller says.
     unsafe {
         let bytes = size_of_val(numbers);

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tierbar_gguf::TensorPlace;
-use tierbar_paging::{Announcer, Area, Kind, Layout, Mapped, Tensor};
+use tierbar_paging::{Announcer, Layout, MappedFile, MemoryArea, Tensor, TensorKind};
 
 /// A dense layer's matrices are read in parts of about so many bytes, several at once.
 const PART: u64 = 1 << 20;
@@ -24,7 +24,7 @@ unsafe extern "C" {
 
 /// What comes and goes while a model is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Parts {
+pub(super) enum PagedParts {
     /// The experts of a mixture, of which each layer has as many.
     Experts(u32),
     /// The feed-forward matrices of a dense model.
@@ -38,13 +38,13 @@ pub(super) enum Parts {
 pub(super) unsafe fn lay_over(
     layout: &Layout,
     bases: &BTreeMap<u16, usize>,
-) -> io::Result<Vec<Area>> {
+) -> io::Result<Vec<MemoryArea>> {
     let mut areas = Vec::new();
     for (&part, &base) in bases {
         for run in layout.areas(part.into()) {
             let start = usize::try_from(run.start).map_err(io::Error::other)?;
             // SAFETY: as the caller says; the run lies in the mapping of this file.
-            areas.push(unsafe { Area::lay_over(part.into(), run, base + start)? });
+            areas.push(unsafe { MemoryArea::lay_over(part.into(), run, base + start)? });
         }
     }
     Ok(areas)
@@ -54,7 +54,7 @@ pub(super) unsafe fn lay_over(
 ///
 /// # Safety
 /// These are the mappings of the model's files, which outlive the announcer.
-pub(super) unsafe fn announcer(
+pub(super) unsafe fn create_announcer(
     layout: Layout,
     bases: &BTreeMap<u16, usize>,
     path: &Path,
@@ -63,9 +63,9 @@ pub(super) unsafe fn announcer(
         let bytes = fs::metadata(file).map_or(0, |file| file.len());
         let (base, bytes) = bases.get(&part).map_or((0, 0), |&base| (base, bytes));
         // SAFETY: as the caller says; of a file without a mapping, nothing is announced.
-        unsafe { Mapped::new(base, bytes) }
+        unsafe { MappedFile::new(base, bytes) }
     };
-    let mappings = (0..).zip(files(path)).map(mapping);
+    let mappings = (0..).zip(model_files(path)).map(mapping);
     Announcer::start(layout, mappings.collect())
 }
 
@@ -87,7 +87,7 @@ pub(super) fn mapped_weights(model: &Model) -> BTreeMap<String, usize> {
 }
 
 /// The addresses of the first byte of each file; `None` if the weights do not lie as in the files.
-pub(super) fn bases(
+pub(super) fn mapping_bases(
     places: &[TensorPlace],
     mapped: &BTreeMap<String, usize>,
 ) -> Option<BTreeMap<u16, usize>> {
@@ -105,32 +105,35 @@ pub(super) fn bases(
 }
 
 /// What the pager has to know of each tensor.
-pub(super) fn tensors(
+pub(super) fn paged_tensors(
     places: &[TensorPlace],
     mapped: &BTreeMap<String, usize>,
-    parts: Parts,
+    parts: PagedParts,
 ) -> Vec<Tensor> {
     let has_output = places.iter().any(|place| place.name == "output.weight");
     let of_layers = match parts {
-        Parts::Experts(_) => BTreeMap::new(),
-        Parts::Layers => parts_of_layers(places),
+        PagedParts::Experts(_) => BTreeMap::new(),
+        PagedParts::Layers => parts_of_layers(places),
     };
-    let kind = |place: &TensorPlace| match (place.name.as_str(), layer(&place.name)) {
-        (name, _) if !mapped.contains_key(name) => Kind::Mapped,
+    let kind = |place: &TensorPlace| match (place.name.as_str(), layer_of_tensor(&place.name)) {
+        (name, _) if !mapped.contains_key(name) => TensorKind::Mapped,
         // A token reads one row of these.
-        ("per_layer_token_embd.weight", _) => Kind::Mapped,
-        ("token_embd.weight", _) if has_output => Kind::Mapped,
+        ("per_layer_token_embd.weight", _) => TensorKind::Mapped,
+        ("token_embd.weight", _) if has_output => TensorKind::Mapped,
         (name, Some(layer)) => match parts {
             // Their biases and scales are a few numbers.
-            Parts::Experts(experts) if place.is_expert && name.ends_with(".weight") => {
-                Kind::Experts { layer, experts }
+            PagedParts::Experts(experts) if place.is_expert && name.ends_with(".weight") => {
+                TensorKind::Experts { layer, experts }
             }
-            Parts::Layers if feed_forward(name).is_some() => of_layers
+            PagedParts::Layers if feed_forward_matrix(name).is_some() => of_layers
                 .get(&layer)
-                .map_or(Kind::Dense, |&experts| Kind::Experts { layer, experts }),
-            _ => Kind::Dense,
+                .map_or(TensorKind::Dense, |&experts| TensorKind::Experts {
+                    layer,
+                    experts,
+                }),
+            _ => TensorKind::Dense,
         },
-        _ => Kind::Dense,
+        _ => TensorKind::Dense,
     };
     let tensor = |place: &TensorPlace| Tensor {
         file: usize::from(place.part),
@@ -145,7 +148,7 @@ pub(super) fn tensors(
 pub(super) fn parts_of_layers(places: &[TensorPlace]) -> BTreeMap<u32, u32> {
     let mut parts = BTreeMap::new();
     for place in places {
-        let Some((layer, _)) = feed_forward(&place.name) else {
+        let Some((layer, _)) = feed_forward_matrix(&place.name) else {
             continue;
         };
         let fits = |count: &u32| {
@@ -160,7 +163,7 @@ pub(super) fn parts_of_layers(places: &[TensorPlace]) -> BTreeMap<u32, u32> {
 }
 
 /// The layer and the matrix in `blk.N.ffn_up.weight`, of the matrices that a dense layer spends most of its bytes on.
-pub(super) fn feed_forward(name: &str) -> Option<(u32, &str)> {
+pub(super) fn feed_forward_matrix(name: &str) -> Option<(u32, &str)> {
     let (number, rest) = name.strip_prefix("blk.")?.split_once('.')?;
     let matrix = rest.strip_prefix("ffn_")?.strip_suffix(".weight")?;
     let is_matrix = ["gate", "up", "down"].contains(&matrix);
@@ -168,12 +171,12 @@ pub(super) fn feed_forward(name: &str) -> Option<(u32, &str)> {
 }
 
 /// The number in `blk.N.`.
-fn layer(name: &str) -> Option<u32> {
+fn layer_of_tensor(name: &str) -> Option<u32> {
     name.strip_prefix("blk.")?.split_once('.')?.0.parse().ok()
 }
 
 /// All files of a model, of which this is the first.
-pub(crate) fn files(path: &Path) -> Vec<PathBuf> {
+pub(crate) fn model_files(path: &Path) -> Vec<PathBuf> {
     let name = path.to_string_lossy();
     tierbar_gguf::split_of(&name).map_or_else(
         || vec![path.to_owned()],

@@ -10,15 +10,15 @@ use tierbar_core::{Code, Error};
 
 /// A file with a line for each use of a layer: its number, and those of the experts.
 #[derive(Debug)]
-pub(super) struct Recording(Mutex<Lines>);
+pub(super) struct ExpertTrace(Mutex<TraceWriter>);
 
 #[derive(Debug)]
-struct Lines {
+struct TraceWriter {
     file: BufWriter<File>,
     last_layer: Option<u32>,
 }
 
-impl Recording {
+impl ExpertTrace {
     /// # Errors
     /// [`Code::Storage`] if the file cannot be created.
     pub(super) fn create(path: &Path) -> Result<Self, Error> {
@@ -26,7 +26,7 @@ impl Recording {
             let message = format!("{} could not be created: {error}", path.display());
             Error::new(Code::Storage, message)
         })?;
-        Ok(Self(Mutex::new(Lines {
+        Ok(Self(Mutex::new(TraceWriter {
             file: BufWriter::new(file),
             last_layer: None,
         })))
@@ -41,7 +41,7 @@ impl Recording {
     }
 }
 
-impl Lines {
+impl TraceWriter {
     fn add(&mut self, layer: u32, experts: &[u32]) -> io::Result<()> {
         // Whole tokens, since a worker may be killed.
         if self.last_layer.is_some_and(|last| layer <= last) {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 /// A prompt with the probabilities of its tokens but the first.
 #[derive(Debug)]
-pub(super) struct Scored {
+pub(super) struct ScoredPrompt {
     pub(super) first: Candidate,
     pub(super) reports: Vec<TokenReport>,
 }
@@ -16,8 +16,8 @@ pub(super) fn chat_probabilities(reports: &[TokenReport]) -> Value {
         return Value::Null;
     }
     let entry = |report: &TokenReport| {
-        let mut entry = candidate(&report.chosen);
-        entry["top_logprobs"] = report.top.iter().map(candidate).collect();
+        let mut entry = candidate_report(&report.chosen);
+        entry["top_logprobs"] = report.top.iter().map(candidate_report).collect();
         entry
     };
     json!({"content": reports.iter().map(entry).collect::<Vec<_>>()})
@@ -44,7 +44,7 @@ impl TextProbabilities {
     }
 
     /// Adds an echoed prompt, whose first token has no probability.
-    pub(super) fn echo(&mut self, scored: &Scored, top: usize) {
+    pub(super) fn echo(&mut self, scored: &ScoredPrompt, top: usize) {
         self.push(&scored.first, None, Value::Null);
         self.add(&scored.reports, top);
     }
@@ -58,7 +58,7 @@ impl TextProbabilities {
             let chosen_too = (top > 0 && !report.top.is_empty()).then_some(chosen);
             for one in shown.chain(chosen_too) {
                 by_text
-                    .entry(text_of(one))
+                    .entry(candidate_text(one))
                     .or_insert_with(|| json!(one.log_probability));
             }
             self.push(chosen, Some(chosen.log_probability), by_text.into());
@@ -66,7 +66,7 @@ impl TextProbabilities {
     }
 
     fn push(&mut self, token: &Candidate, logprob: Option<f32>, top: Value) {
-        let text = text_of(token);
+        let text = candidate_text(token);
         self.text_offset.push(self.offset);
         self.offset += text.chars().count();
         self.tokens.push(text);
@@ -91,10 +91,9 @@ impl From<TextProbabilities> for Value {
 
 /// Returns the probabilities of a prompt in the shape of vLLM's `prompt_logprobs`: for each token but the first, the chosen one
 /// and its alternatives by their ids.
-pub(super) fn by_id(scored: &Scored, top: usize) -> Value {
+pub(super) fn probabilities_by_id(scored: &ScoredPrompt, top: usize) -> Value {
     let entry = |one: &Candidate, rank: usize| {
-        let shown =
-            json!({"logprob": one.log_probability, "rank": rank, "decoded_token": text_of(one)});
+        let shown = json!({"logprob": one.log_probability, "rank": rank, "decoded_token": candidate_text(one)});
         (one.token.to_string(), shown)
     };
     let token = |report: &TokenReport| {
@@ -109,10 +108,10 @@ pub(super) fn by_id(scored: &Scored, top: usize) -> Value {
     std::iter::once(Value::Null).chain(rest).collect()
 }
 
-fn candidate(one: &Candidate) -> Value {
-    json!({"token": text_of(one), "logprob": one.log_probability, "bytes": one.bytes})
+fn candidate_report(one: &Candidate) -> Value {
+    json!({"token": candidate_text(one), "logprob": one.log_probability, "bytes": one.bytes})
 }
 
-fn text_of(one: &Candidate) -> String {
+fn candidate_text(one: &Candidate) -> String {
     String::from_utf8_lossy(&one.bytes).into_owned()
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     llama::ChatTemplate,
-    testing::{cache, model},
+    testing::{cache_folder, model},
 };
 use std::fs;
 
@@ -32,7 +32,7 @@ fn received(reasoning: &str, content: &str, calls: &[(&str, Value)]) -> Received
 }
 
 fn parser(template: &str, thinks: bool) -> Option<Arc<AnswerParser>> {
-    let path = cache().join("templates").join(template);
+    let path = cache_folder().join("templates").join(template);
     let text = fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("{}: {error}: run `make setup`", path.display()));
     let template = ChatTemplate::new(model(), Some(&text)).unwrap();
@@ -91,7 +91,7 @@ impl Client {
 fn check(template: &str, thinks: bool, answer: &str, expected: &Received) {
     let parser = parser(template, thinks);
     assert!(parser.is_some(), "{template}");
-    let mut whole = Reader::new(parser.clone(), false);
+    let mut whole = AnswerReader::new(parser.clone(), false);
     let mut client = Client::default();
     answer.clone_into(&mut whole.text);
     client.take(&whole.finish(false));
@@ -99,7 +99,7 @@ fn check(template: &str, thinks: bool, answer: &str, expected: &Received) {
     // Cut at each place once, and at every place at once.
     let cuts: Vec<usize> = answer.char_indices().map(|(at, _)| at).collect();
     let pieces = |cuts: &[usize]| {
-        let mut reader = Reader::new(parser.clone(), false);
+        let mut reader = AnswerReader::new(parser.clone(), false);
         let mut client = Client::default();
         let mut from = 0;
         for &cut in cuts.iter().chain([&answer.len()]) {
@@ -257,7 +257,7 @@ fn endless_nesting_is_shown_as_text() {
     ] {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
         let received_of = |answer: &str| {
-            let mut reader = Reader::new(parser(template, false), false);
+            let mut reader = AnswerReader::new(parser(template, false), false);
             let mut client = Client::default();
             client.take(&reader.push(answer));
             client.take(&reader.finish(false));

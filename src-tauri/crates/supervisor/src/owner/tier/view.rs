@@ -1,7 +1,7 @@
 //! A tier as the policy and its users see it.
 
 use super::{Tier, Worker};
-use crate::{owner::words, safe_mode::Loads};
+use crate::{owner::words, safe_mode::LoadRecord};
 use std::time::Duration;
 use tierbar_core::{
     Error, Modality, TierState,
@@ -12,7 +12,7 @@ use tierbar_core::{
 };
 
 impl Tier {
-    pub(in crate::owner) fn view(&self, now: Duration, loads: &Loads) -> TierView {
+    pub(in crate::owner) fn view(&self, now: Duration, loads: &LoadRecord) -> TierView {
         let worker = self.worker.as_ref();
         let prepared = self.next_holding();
         let holding = self.holding().or(prepared);
@@ -51,7 +51,11 @@ impl Tier {
     }
 
     /// Returns its status; `waiting` is what its requests wait for.
-    pub(in crate::owner) fn status(&self, waiting: &Option<String>, loads: &Loads) -> TierStatus {
+    pub(in crate::owner) fn status(
+        &self,
+        waiting: &Option<String>,
+        loads: &LoadRecord,
+    ) -> TierStatus {
         let worker = self.worker.as_ref();
         let state = match worker.map(|worker| (worker.phase, worker.leases)) {
             Some((Phase::Starting, _)) => TierState::Starting,

@@ -1,6 +1,6 @@
 //! A process of a tier, as the owner knows it.
 
-use crate::{LoadSpec, TierSpec, handle::WorkerLease, owner::Event, process::Stop};
+use crate::{LoadSpec, TierSpec, handle::WorkerLease, owner::OwnerEvent, process::StopSignal};
 use std::{path::PathBuf, time::Duration};
 use tierbar_core::{
     Error, TierId,
@@ -42,7 +42,7 @@ pub(in crate::owner) struct Worker {
     pub(in crate::owner) spec: TierSpec,
     pub(in crate::owner) load: LoadSpec,
     endpoint: Endpoint,
-    pub(in crate::owner) stop: Stop,
+    pub(in crate::owner) stop: StopSignal,
     /// The error that its leases get.
     pub(in crate::owner) ended: watch::Sender<Option<Error>>,
 }
@@ -54,7 +54,7 @@ impl Worker {
         load: LoadSpec,
         socket: PathBuf,
         endpoint: Endpoint,
-        stop: Stop,
+        stop: StopSignal,
     ) -> Self {
         let spec = TierSpec {
             path: Some(load.path.clone()),
@@ -87,7 +87,7 @@ impl Worker {
     pub(in crate::owner) fn lease(
         &self,
         tier: TierId,
-        events: mpsc::UnboundedSender<Event>,
+        events: mpsc::UnboundedSender<OwnerEvent>,
     ) -> WorkerLease {
         WorkerLease {
             tier,

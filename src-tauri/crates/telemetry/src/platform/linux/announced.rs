@@ -20,12 +20,12 @@ const WINDOWS_US: [u64; 2] = [1_000_000, 2_000_000];
 
 /// Announces changes while this lives. No call is running after it is dropped.
 #[derive(Debug)]
-pub(crate) struct Announced {
+pub(crate) struct PressureListener {
     end: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Announced {
+impl PressureListener {
     /// Returns `None` if the kernel offers no triggers, or none to this user.
     pub(crate) fn begin(notify: impl Fn(Pressure) + Send + 'static) -> Option<Self> {
         let file = cgroup::limit(Path::new("/"))
@@ -37,7 +37,7 @@ impl Announced {
             (stalls::WARNING_PERCENT, Pressure::Warning),
         ]
         .into_iter()
-        .map(|(percent, level)| Ok((trigger(&file, percent)?, level)))
+        .map(|(percent, level)| Ok((open_trigger(&file, percent)?, level)))
         .collect::<io::Result<Vec<_>>>();
         let begun = triggers.and_then(|triggers| Self::of(triggers, notify));
         begun
@@ -57,7 +57,7 @@ impl Announced {
         let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let thread = thread::Builder::new().name("pressure".into()).spawn({
             let end = Arc::clone(&end);
-            move || listen(&end, &triggers, notify)
+            move || wait_for_triggers(&end, &triggers, notify)
         })?;
         Ok(Self {
             end,
@@ -66,7 +66,7 @@ impl Announced {
     }
 }
 
-impl Drop for Announced {
+impl Drop for PressureListener {
     fn drop(&mut self) {
         // This fails only if the counter is full, and then the thread is already awake.
         let _ = rustix::io::write(&*self.end, &1_u64.to_ne_bytes());
@@ -77,7 +77,7 @@ impl Drop for Announced {
     }
 }
 
-fn trigger(file: &Path, percent: u64) -> io::Result<OwnedFd> {
+fn open_trigger(file: &Path, percent: u64) -> io::Result<OwnedFd> {
     let mut refused = None;
     for window in WINDOWS_US {
         // Each open file has one trigger.
@@ -91,7 +91,7 @@ fn trigger(file: &Path, percent: u64) -> io::Result<OwnedFd> {
     Err(refused.unwrap_or_else(|| io::ErrorKind::Unsupported.into()))
 }
 
-fn listen(end: &OwnedFd, triggers: &[(OwnedFd, Pressure)], notify: impl Fn(Pressure)) {
+fn wait_for_triggers(end: &OwnedFd, triggers: &[(OwnedFd, Pressure)], notify: impl Fn(Pressure)) {
     let mut waiting = vec![PollFd::new(end, PollFlags::IN)];
     waiting.extend(
         triggers
@@ -151,7 +151,7 @@ mod tests {
         let ((warning, first), (critical, second)) = (connection(), connection());
         let triggers = vec![(first, Pressure::Warning), (second, Pressure::Critical)];
         let (sender, levels) = mpsc::channel();
-        let announced = Announced::of(triggers, move |level| {
+        let announced = PressureListener::of(triggers, move |level| {
             let _ = sender.send(level);
         })
         .unwrap();
@@ -169,13 +169,13 @@ mod tests {
     fn a_trigger_can_be_set_where_the_kernel_has_psi() {
         let file = Path::new(stalls::MACHINE);
         if OpenOptions::new().write(true).open(file).is_err() {
-            assert!(Announced::begin(|_| {}).is_none());
+            assert!(PressureListener::begin(|_| {}).is_none());
         } else {
-            assert!(trigger(file, stalls::WARNING_PERCENT).is_ok());
+            assert!(open_trigger(file, stalls::WARNING_PERCENT).is_ok());
             // More than 100 % is invalid.
-            assert!(trigger(file, 101).is_err());
-            assert!(Announced::begin(|_| {}).is_some());
-            assert!(trigger(&file.join("none"), 10).is_err());
+            assert!(open_trigger(file, 101).is_err());
+            assert!(PressureListener::begin(|_| {}).is_some());
+            assert!(open_trigger(&file.join("none"), 10).is_err());
         }
     }
 }

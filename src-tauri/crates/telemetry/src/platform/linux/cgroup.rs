@@ -8,7 +8,7 @@ use std::{
 
 /// The figures of the group with the limit. `None` if it does not report one, or has no such limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Limit {
+pub(super) struct GroupLimit {
     /// The group's folder.
     pub(super) group: PathBuf,
     pub(super) total_bytes: u64,
@@ -23,7 +23,7 @@ pub(super) struct Limit {
 }
 
 /// Names of the files of one version.
-struct Version {
+struct CgroupVersion {
     limit: &'static str,
     usage: &'static str,
     swap_limit: &'static str,
@@ -36,7 +36,7 @@ struct Version {
     swapped_out: &'static str,
 }
 
-const V1: Version = Version {
+const V1: CgroupVersion = CgroupVersion {
     limit: "memory.limit_in_bytes",
     usage: "memory.usage_in_bytes",
     swap_limit: "memory.memsw.limit_in_bytes",
@@ -46,7 +46,7 @@ const V1: Version = Version {
     swapped_in: "total_pswpin",
     swapped_out: "total_pswpout",
 };
-const V2: Version = Version {
+const V2: CgroupVersion = CgroupVersion {
     limit: "memory.max",
     usage: "memory.current",
     swap_limit: "memory.swap.max",
@@ -58,16 +58,16 @@ const V2: Version = Version {
 };
 
 /// Returns the tightest limit; `None` without a limit or control groups. `root` is `/` except in tests.
-pub(super) fn limit(root: &Path) -> Option<Limit> {
+pub(super) fn limit(root: &Path) -> Option<GroupLimit> {
     let membership = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     membership
         .lines()
-        .filter_map(|line| of_line(root, line))
+        .filter_map(|line| limit_of_line(root, line))
         .min_by_key(|limit| limit.total_bytes)
 }
 
 /// One line of `/proc/self/cgroup`: `0::/path` for version 2, `4:memory:/path` for version 1's memory controller.
-fn of_line(root: &Path, line: &str) -> Option<Limit> {
+fn limit_of_line(root: &Path, line: &str) -> Option<GroupLimit> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (controllers, path) = (fields.next()?, fields.next()?);
     let (mount, version) = match controllers {
@@ -82,11 +82,11 @@ fn of_line(root: &Path, line: &str) -> Option<Limit> {
     let own: PathBuf = mount.join(path.trim_start_matches('/'));
     own.ancestors()
         .take_while(|group| group.starts_with(&mount))
-        .filter_map(|group| of_group(group, &version))
+        .filter_map(|group| limit_of_group(group, &version))
         .min_by_key(|limit| limit.total_bytes)
 }
 
-fn of_group(group: &Path, version: &Version) -> Option<Limit> {
+fn limit_of_group(group: &Path, version: &CgroupVersion) -> Option<GroupLimit> {
     let read = |name: &str| fs::read_to_string(group.join(name)).ok();
     // No limit is `max` in version 2, and a number larger than any machine in version 1.
     let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
@@ -96,7 +96,7 @@ fn of_group(group: &Path, version: &Version) -> Option<Limit> {
     let cache = version
         .cache
         .iter()
-        .filter_map(|key| stat_line(&stat, key))
+        .filter_map(|key| stat_value(&stat, key))
         .fold(0, u64::saturating_add);
     let (mut swap_total_bytes, mut swap_used_bytes) =
         (number(version.swap_limit), number(version.swap_usage));
@@ -107,8 +107,8 @@ fn of_group(group: &Path, version: &Version) -> Option<Limit> {
             .map(|both| both.saturating_sub(total_bytes))
             .max(swap_used_bytes.filter(|_| swap_total_bytes.is_some()));
     }
-    let pages = |key| Some(stat_line(&stat, key)?.saturating_mul(super::page_size()));
-    Some(Limit {
+    let pages = |key| Some(stat_value(&stat, key)?.saturating_mul(super::page_size()));
+    Some(GroupLimit {
         group: group.to_owned(),
         total_bytes,
         available_bytes: total_bytes.saturating_sub(used.saturating_sub(cache)),
@@ -123,7 +123,7 @@ fn of_group(group: &Path, version: &Version) -> Option<Limit> {
     })
 }
 
-fn stat_line(stat: &str, key: &str) -> Option<u64> {
+fn stat_value(stat: &str, key: &str) -> Option<u64> {
     stat.lines().find_map(|line| {
         line.strip_prefix(key)?
             .strip_prefix(' ')?

@@ -1,16 +1,16 @@
 //! The kernel's powercap counters of Intel's and AMD's processors. On most systems, only root may read them.
 
-use crate::energy::Package;
+use crate::energy::PackageCounter;
 use std::{fs, path::Path};
 
 /// Returns the counter of each processor package; none where there is none, or it may not be read.
-pub(crate) fn energy() -> Vec<Package> {
-    packages(Path::new("/sys/class/powercap"))
+pub(crate) fn energy() -> Vec<PackageCounter> {
+    read_packages(Path::new("/sys/class/powercap"))
 }
 
 /// A package's folder is `intel-rapl:0`; those of its parts, such as `intel-rapl:0:0`, are contained in it, and the domain `psys`
 /// contains it.
-fn packages(folder: &Path) -> Vec<Package> {
+fn read_packages(folder: &Path) -> Vec<PackageCounter> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let package = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
@@ -23,7 +23,7 @@ fn packages(folder: &Path) -> Vec<Package> {
         if !file("name")?.starts_with("package") {
             return None;
         }
-        Some(Package {
+        Some(PackageCounter {
             microjoules: figure("energy_uj")?,
             range: figure("max_energy_range_uj")?,
             name,
@@ -51,12 +51,12 @@ mod tests {
             fs::write(domain.join("energy_uj"), energy).unwrap();
             fs::write(domain.join("max_energy_range_uj"), "262143328850\n").unwrap();
         }
-        let package = Package {
+        let package = PackageCounter {
             name: "intel-rapl:0".to_owned(),
             microjoules: 12345,
             range: 262_143_328_850,
         };
-        assert_eq!(packages(folder.path()), [package]);
-        assert!(packages(&folder.path().join("none")).is_empty());
+        assert_eq!(read_packages(folder.path()), [package]);
+        assert!(read_packages(&folder.path().join("none")).is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! The whole machine, or the container of this process.
 
 use super::{
-    cgroup::{self, Limit},
+    cgroup::{self, GroupLimit},
     page_size, stalls,
 };
 use crate::figures::{Figures, Ticks, Traffic};
@@ -9,7 +9,7 @@ use std::{fs, path::Path};
 
 /// Reads all figures but the clocks and the slow ones.
 pub(crate) fn read() -> Figures {
-    of_tree(Path::new("/"))
+    figures_of_tree(Path::new("/"))
 }
 
 pub(crate) fn held_by_all() -> Option<u64> {
@@ -38,16 +38,16 @@ fn held_in(root: &Path) -> Option<u64> {
 }
 
 /// `root` is `/` except in tests.
-fn of_tree(root: &Path) -> Figures {
+fn figures_of_tree(root: &Path) -> Figures {
     let read = |name: &str| fs::read_to_string(root.join(name)).ok();
     let mut figures = Figures::default();
     if let Some(text) = read("proc/meminfo") {
-        memory(&text, &mut figures);
+        parse_memory(&text, &mut figures);
     }
     if let Some(text) = read("proc/vmstat") {
-        figures.traffic = traffic(&text);
+        figures.traffic = parse_traffic(&text);
     }
-    figures.cpu = read("proc/stat").as_deref().and_then(ticks);
+    figures.cpu = read("proc/stat").as_deref().and_then(parse_ticks);
     if let Some((read, written)) = read("proc/diskstats").as_deref().map(disk_bytes) {
         figures.disk_read_bytes = Some(read);
         figures.disk_written_bytes = Some(written);
@@ -63,15 +63,15 @@ fn of_tree(root: &Path) -> Figures {
         .and_then(|limit| limit.pressure.clone())
         .or_else(|| read(stalls::MACHINE.trim_start_matches('/')))
         .as_deref()
-        .and_then(stalls::graded);
+        .and_then(stalls::grade_stalls);
     if let Some(limit) = &limit {
-        within(limit, &mut figures);
+        apply_limit(limit, &mut figures);
     }
     figures
 }
 
 /// Limits the machine's figures to the tightest limit on this process.
-fn within(limit: &Limit, figures: &mut Figures) {
+fn apply_limit(limit: &GroupLimit, figures: &mut Figures) {
     figures.ram_total_bytes = Some(limit.total_bytes);
     figures.ram_available_bytes = figures
         .ram_available_bytes
@@ -90,7 +90,7 @@ fn within(limit: &Limit, figures: &mut Figures) {
 }
 
 /// `/proc/meminfo`
-fn memory(text: &str, figures: &mut Figures) {
+fn parse_memory(text: &str, figures: &mut Figures) {
     let mut swap_free = None;
     for line in text.lines() {
         let Some((key, value)) = line.split_once(':') else {
@@ -113,7 +113,7 @@ fn memory(text: &str, figures: &mut Figures) {
 }
 
 /// `/proc/vmstat`, which counts pages.
-fn traffic(text: &str) -> Traffic {
+fn parse_traffic(text: &str) -> Traffic {
     let mut traffic = Traffic::default();
     for line in text.lines() {
         let field = match line.split_once(' ') {
@@ -135,7 +135,7 @@ fn traffic(text: &str) -> Traffic {
 
 /// The first line of `/proc/stat`: `cpu  user nice system idle iowait irq softirq steal guest guest_nice`. Those of
 /// guests are part of the first two.
-fn ticks(text: &str) -> Option<Ticks> {
+fn parse_ticks(text: &str) -> Option<Ticks> {
     let line = text.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = line
         .split_whitespace()

@@ -10,7 +10,7 @@ pub(super) const CRITICAL_PERCENT: u64 = 40;
 pub(super) const MACHINE: &str = "/proc/pressure/memory";
 
 /// Grades a file such as `/proc/pressure/memory` by the last ten seconds.
-pub(super) fn graded(text: &str) -> Option<Pressure> {
+pub(super) fn grade_stalls(text: &str) -> Option<Pressure> {
     let percent = some_avg10(text)?;
     Some(if percent >= CRITICAL_PERCENT as f64 {
         Pressure::Critical
@@ -37,7 +37,7 @@ mod tests {
     #[test]
     fn psi_is_graded_by_its_ten_second_mean() {
         let level = |avg10| {
-            graded(&format!(
+            grade_stalls(&format!(
                 "some avg10={avg10} avg60=99.00 avg300=99.00 total=7\nfull avg10=99.00 total=7\n"
             ))
         };
@@ -45,6 +45,6 @@ mod tests {
         assert_eq!(level("12.50"), Some(Pressure::Warning));
         assert_eq!(level("55.01"), Some(Pressure::Critical));
         assert_eq!(level("?"), None);
-        assert_eq!(graded(""), None);
+        assert_eq!(grade_stalls(""), None);
     }
 }

@@ -16,11 +16,11 @@ const LEVELS: [(Flags, Pressure); 3] = [
 
 /// Announces changes while this lives. A running call may outlive it.
 #[derive(Debug)]
-pub(crate) struct Announced {
+pub(crate) struct PressureListener {
     source: DispatchRetained<DispatchSource>,
 }
 
-impl Announced {
+impl PressureListener {
     pub(crate) fn begin(notify: impl Fn(Pressure) + Send + Sync + 'static) -> Option<Self> {
         // A late announcement is useless, so it must not wait behind other work.
         let queue = DispatchQueue::global_queue(GlobalQueueIdentifier::QualityOfService(
@@ -57,7 +57,7 @@ impl Announced {
     }
 }
 
-impl Drop for Announced {
+impl Drop for PressureListener {
     fn drop(&mut self) {
         self.source.cancel();
     }

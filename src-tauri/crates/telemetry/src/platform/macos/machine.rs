@@ -95,13 +95,13 @@ pub(crate) fn performance_cores() -> Option<usize> {
 }
 
 /// Types that sysctl can return: plain integers.
-trait Plain: Copy {}
-impl Plain for libc::c_int {}
-impl Plain for u64 {}
-impl Plain for libc::xsw_usage {}
+trait SysctlValue: Copy {}
+impl SysctlValue for libc::c_int {}
+impl SysctlValue for u64 {}
+impl SysctlValue for libc::xsw_usage {}
 
-fn sysctl<T: Plain>(name: &CStr) -> Option<T> {
-    // SAFETY: `Plain` types are integers or structs of them, for which all zeroes is a value.
+fn sysctl<T: SysctlValue>(name: &CStr) -> Option<T> {
+    // SAFETY: `SysctlValue` types are integers or structs of them, for which all zeroes is a value.
     let mut value: T = unsafe { mem::zeroed() };
     let mut size = mem::size_of::<T>();
     // SAFETY: the name is a C string; `value` and `size` outlive the call, and `size` is the room in `value`.
@@ -167,9 +167,9 @@ fn ticks() -> Option<Ticks> {
 }
 
 /// An entry of IOKit's registry.
-struct Entry(io_object_t);
+struct RegistryEntry(io_object_t);
 
-impl Drop for Entry {
+impl Drop for RegistryEntry {
     fn drop(&mut self) {
         IOObjectRelease(self.0);
     }
@@ -188,10 +188,10 @@ fn disk_bytes() -> Option<(u64, u64)> {
     if status != libc::KERN_SUCCESS {
         return None;
     }
-    let drivers = Entry(drivers);
+    let drivers = RegistryEntry(drivers);
     let (mut read, mut written) = (0_u64, 0_u64);
     loop {
-        let driver = Entry(IOIteratorNext(drivers.0));
+        let driver = RegistryEntry(IOIteratorNext(drivers.0));
         if driver.0 == 0 {
             return Some((read, written));
         }
@@ -202,7 +202,7 @@ fn disk_bytes() -> Option<(u64, u64)> {
     }
 }
 
-fn bytes_of(driver: &Entry) -> Option<(u64, u64)> {
+fn bytes_of(driver: &RegistryEntry) -> Option<(u64, u64)> {
     let key = CFString::from_static_str("Statistics");
     // SAFETY: the entry is alive; the default allocator and no options are what may be left out.
     let statistics = unsafe { IORegistryEntryCreateCFProperty(driver.0, Some(&key), None, 0) }?;

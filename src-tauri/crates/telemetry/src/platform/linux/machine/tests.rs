@@ -75,7 +75,7 @@ fn memory_is_back_once_its_process_is_reaped() {
 #[test]
 fn only_figures_that_cannot_be_read_are_missing() {
     let root = tree(&[("proc/meminfo", MEMINFO)]);
-    let figures = of_tree(root.path());
+    let figures = figures_of_tree(root.path());
     assert_eq!(figures.ram_total_bytes, Some(16 * GIB));
     assert_eq!(figures.ram_available_bytes, Some(8 * GIB));
     assert_eq!(figures.wired_bytes, Some(64 << 10));
@@ -86,7 +86,7 @@ fn only_figures_that_cannot_be_read_are_missing() {
     assert_eq!((figures.cpu, figures.disk_read_bytes), (None, None));
     assert_eq!(figures.traffic, Traffic::default());
     assert_eq!(figures.pressure, None);
-    assert_eq!(of_tree(tree(&[]).path()), Figures::default());
+    assert_eq!(figures_of_tree(tree(&[]).path()), Figures::default());
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_container_has_its_own_limits_use_and_stalls() {
         ("sys/fs/cgroup/memory.stat", "pswpin 5\npswpout 6\n"),
         ("sys/fs/cgroup/memory.pressure", "some avg10=15.00\n"),
     ]);
-    let figures = of_tree(root.path());
+    let figures = figures_of_tree(root.path());
     assert_eq!(
         (figures.ram_total_bytes, figures.ram_available_bytes),
         (Some(4 * GIB), Some(3 * GIB))
@@ -133,7 +133,7 @@ fn a_limit_beyond_the_machines_memory_is_ignored() {
         ),
         ("sys/fs/cgroup/memory/memory.memsw.usage_in_bytes", "7"),
     ]);
-    let figures = of_tree(root.path());
+    let figures = figures_of_tree(root.path());
     assert_eq!(figures.ram_total_bytes, Some(16 * GIB));
     assert_eq!(figures.swap_total_bytes, Some(2 * GIB));
     assert_eq!(figures.pressure, Some(Pressure::Critical));
@@ -143,15 +143,15 @@ fn a_limit_beyond_the_machines_memory_is_ignored() {
 fn busy_ticks_exclude_guest_and_idle_time() {
     let text = "cpu  100 10 50 800 40 1 2 3 90 9\ncpu0 1 1 1 1\n";
     assert_eq!(
-        ticks(text),
+        parse_ticks(text),
         Some(Ticks {
             busy: 166,
             total: 1006
         })
     );
-    assert_eq!(ticks("cpu  0 0 0 0 0 0 0 0 0 0\n"), None);
-    assert_eq!(ticks("cpu  1 2\n"), None);
-    assert_eq!(ticks(""), None);
+    assert_eq!(parse_ticks("cpu  0 0 0 0 0 0 0 0 0 0\n"), None);
+    assert_eq!(parse_ticks("cpu  1 2\n"), None);
+    assert_eq!(parse_ticks(""), None);
 }
 
 #[test]

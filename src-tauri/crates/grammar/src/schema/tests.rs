@@ -1,9 +1,10 @@
 use super::*;
-use crate::request::options::form::{SCHEMA, grammar_of};
+
+const SCHEMA: &str = "the JSON schema";
 
 fn held(schema: &Value) -> Result<Value, Error> {
-    let mut forms = Forms::beside(&schema.to_string());
-    hold(schema, SCHEMA, true, &mut forms)
+    let mut placeholders = Placeholders::absent_from(&schema.to_string());
+    translate_schema(schema, SCHEMA, true, &mut placeholders)
 }
 
 fn refusal(schema: &Value) -> String {
@@ -75,8 +76,8 @@ fn what_no_grammar_holds_is_refused_with_its_place() {
         assert!(message.starts_with(&start), "{property}: {message}");
         // In the schema of a function that is not strict, it is a hint.
         let schema = object(&property);
-        let mut forms = Forms::beside("");
-        let lenient = hold(&schema, SCHEMA, false, &mut forms);
+        let mut placeholders = Placeholders::absent_from("");
+        let lenient = translate_schema(&schema, SCHEMA, false, &mut placeholders);
         assert!(lenient.is_ok(), "{property}: {lenient:?}");
     }
 }
@@ -227,11 +228,11 @@ fn what_a_grammar_holds_in_another_form_is_rewritten() {
 fn definitions_have_names_of_their_own() {
     let schema = json!({"$defs": {"X": {"type": "string", "title": "x"}},
                         "type": "object", "properties": {"a": {"$ref": "#/$defs/X", "description": "an x"}}});
-    let mut forms = Forms::beside("");
-    let first = hold(&schema, SCHEMA, true, &mut forms).unwrap();
+    let mut placeholders = Placeholders::absent_from("");
+    let first = translate_schema(&schema, SCHEMA, true, &mut placeholders).unwrap();
     assert_eq!(first["properties"]["a"], json!({"$ref": "#/$defs/d0x"}));
     assert_eq!(first["$defs"], json!({"d0x": {"type": "string"}}));
-    let second = hold(&schema, SCHEMA, true, &mut forms).unwrap();
+    let second = translate_schema(&schema, SCHEMA, true, &mut placeholders).unwrap();
     assert_eq!(second["properties"]["a"], json!({"$ref": "#/$defs/d1x"}));
     // What stands beside a reference holds too.
     let beside = json!({"$defs": {"X": {"type": "string"}}, "$ref": "#/$defs/X", "enum": ["q", 1]});
@@ -269,78 +270,17 @@ fn only_one_of_some_alternatives_holds() {
 fn constants_stand_for_grammars_of_ours() {
     let share = json!({"type": "number", "minimum": 0, "maximum": 1});
     let schema = json!({"type": "object", "properties": {"a": share, "b": share, "c": {"const": "tierbar-form-0-0"}}});
-    let mut forms = Forms::beside(&schema.to_string());
-    let held = hold(&schema, SCHEMA, true, &mut forms).unwrap();
+    let mut placeholders = Placeholders::absent_from(&schema.to_string());
+    let held = translate_schema(&schema, SCHEMA, true, &mut placeholders).unwrap();
     assert_eq!(
         held["properties"]["a"],
         json!({"const": "tierbar-form-1-0"})
     );
     assert_eq!(held["properties"]["a"], held["properties"]["b"]);
-    assert_eq!(forms.grammars.len(), 1);
-    let grammar = grammar_of(&schema).unwrap();
-    assert!(grammar.contains("tierbar-form-0-0"), "{grammar}");
-    assert!(!grammar.contains("tierbar-form-1-0"), "{grammar}");
-}
-
-#[test]
-fn each_form_becomes_a_grammar() {
-    let mut properties = Map::new();
-    for format in [
-        "date",
-        "time",
-        "date-time",
-        "duration",
-        "email",
-        "hostname",
-        "ipv4",
-        "ipv6",
-        "uri",
-        "uuid",
-        "uuid4",
-        "phone",
-    ] {
-        properties.insert(
-            format.to_owned(),
-            json!({"type": "string", "format": format}),
-        );
-    }
-    for (name, property) in [
-        ("pattern", json!({"type": "string", "pattern": "[0-9]{3}"})),
-        (
-            "name",
-            json!({"type": "string", "pattern": "^[a-z]+$", "maxLength": 5}),
-        ),
-        (
-            "share",
-            json!({"type": "number", "exclusiveMinimum": 0, "maximum": 1e300}),
-        ),
-        ("cents", json!({"type": "number", "multipleOf": 0.01})),
-        ("count", json!({"type": "integer", "maximum": -5})),
-        (
-            "safe",
-            json!({"type": "integer", "minimum": -9_007_199_254_740_991_i64, "maximum": 9_007_199_254_740_991_i64}),
-        ),
-        (
-            "none",
-            json!({"type": "array", "items": {"type": "string"}, "maxItems": 0}),
-        ),
-        (
-            "long",
-            json!({"type": "string", "minLength": 3, "maxLength": 5000}),
-        ),
-        ("pair", json!({"prefixItems": [true, {"type": "integer"}]})),
-        (
-            "flags",
-            json!({"type": "object", "additionalProperties": {"type": "boolean"}}),
-        ),
-    ] {
-        properties.insert(name.to_owned(), property);
-    }
-    for (name, property) in properties {
-        let schema =
-            json!({"type": "object", "properties": {&name: property}, "required": [&name]});
-        let grammar = grammar_of(&schema);
-        let grammar = grammar.unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert!(!grammar.contains("tierbar-form-"), "{name}: {grammar}");
-    }
+    assert_eq!(placeholders.grammars.len(), 1);
+    let grammars = placeholders.into_grammars();
+    let literal = r#""\"tierbar-form-1-0\"""#;
+    let grammar = replace_placeholders(format!("a ::= {literal} | {literal}"), &grammars);
+    let share = grammars["tierbar-form-1-0"].as_str().unwrap();
+    assert_eq!(grammar, format!("a ::= ({share}) | ({share})"));
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const ROOT: &str = "root";
 
 /// Returns a schema whose references to itself, `#`, are to a definition: llama.cpp knows no others.
-pub(super) fn with_named_root(schema: Value) -> Value {
+pub(crate) fn with_named_root(schema: Value) -> Value {
     let name = || {
         let free = |name: &String| schema["$defs"].get(name).is_none();
         let mut names = (0..).map(|number| format!("{ROOT}{number}"));
@@ -46,7 +46,7 @@ const NAMED: [&str; 5] = [
 ];
 
 /// What a field of an object in a schema is. `in_names`: the object's fields are names.
-fn place(key: &str, in_names: bool) -> Place {
+fn place_of_field(key: &str, in_names: bool) -> Place {
     match key {
         _ if in_names => Place::Schema,
         "$ref" => Place::Reference,
@@ -67,7 +67,7 @@ enum Place {
 fn refers_to_root(schema: &Value, in_names: bool) -> bool {
     match schema {
         Value::Object(fields) => fields.iter().any(|(key, value)| {
-            let place = place(key, in_names);
+            let place = place_of_field(key, in_names);
             match place {
                 Place::Data => false,
                 Place::Reference => value == "#",
@@ -83,7 +83,7 @@ fn point_root_to(schema: &mut Value, definition: &str, in_names: bool) {
     match schema {
         Value::Object(fields) => {
             for (key, value) in fields {
-                let place = place(key, in_names);
+                let place = place_of_field(key, in_names);
                 match place {
                     Place::Reference if value == "#" => *value = definition.into(),
                     Place::Reference | Place::Data => {}

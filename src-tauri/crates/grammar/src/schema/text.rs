@@ -1,34 +1,34 @@
 //! Texts: their length, their pattern, and their format.
 
-use super::{Fields, MOST_REPEATS, Walk};
-use crate::request::regex;
+use super::{Fields, MOST_REPEATS, SchemaWalk};
+use crate::pattern::{json_string_grammar, json_text_grammar};
 use serde_json::{Value, json};
 use tierbar_core::Error;
 
 /// Each of a text's characters is a rule.
 const MOST_CHARACTERS: u64 = 20_000;
 
-impl Walk<'_> {
-    pub(super) fn string(&mut self, fields: &Fields, at: &str) -> Result<Value, Error> {
+impl SchemaWalk<'_> {
+    pub(super) fn translate_string(&mut self, fields: &Fields, at: &str) -> Result<Value, Error> {
         let limit = if self.strict {
             MOST_CHARACTERS
         } else {
             MOST_REPEATS
         };
-        let (fewest, most) = self.bounds(fields, ("minLength", "maxLength"), limit, at)?;
+        let (fewest, most) = self.counted_bounds(fields, ("minLength", "maxLength"), limit, at)?;
         let pattern = match fields.get("pattern") {
             None => None,
             Some(Value::String(pattern)) => Some(pattern.as_str()),
             Some(_) => return Err(self.wrong(at, "has a `pattern` that is not a text")),
         };
         let named = fields.get("format").and_then(Value::as_str);
-        let format = named.filter(|_| self.strict).and_then(form_of);
+        let format = named.filter(|_| self.strict).and_then(format_pattern);
         // A format is a note, which a length or a pattern outdoes.
         let has_length = fewest > 0 || most.is_some();
         let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         if let Some(pattern) = pattern.or(format.filter(|_| !has_length)) {
-            match regex::json_string(pattern, narrow(fewest), most.map(narrow)) {
-                Ok(grammar) => return Ok(self.forms.constant(grammar)),
+            match json_string_grammar(pattern, narrow(fewest), most.map(narrow)) {
+                Ok(grammar) => return Ok(self.placeholders.constant(grammar)),
                 Err(why) => {
                     let shown: String = pattern.chars().take(80).collect();
                     let why = format!("\"{shown}\" cannot be followed: {why}");
@@ -37,8 +37,8 @@ impl Walk<'_> {
             }
         }
         if let Some(most) = most.filter(|most| *most > MOST_REPEATS) {
-            let grammar = regex::json_text(narrow(fewest), narrow(most));
-            return Ok(self.forms.constant(grammar));
+            let grammar = json_text_grammar(narrow(fewest), narrow(most));
+            return Ok(self.placeholders.constant(grammar));
         }
         let mut held = json!({"type": "string"});
         if let Some(named) = named.filter(|_| !self.strict) {
@@ -56,7 +56,7 @@ impl Walk<'_> {
 }
 
 /// A pattern of the texts of a format, or of most of them; `None` for a format that is a note.
-fn form_of(format: &str) -> Option<&'static str> {
+fn format_pattern(format: &str) -> Option<&'static str> {
     // Without the leap days, which are not of every year.
     macro_rules! date {
         () => {

@@ -1,6 +1,6 @@
 //! Objects: their properties, and how many of them.
 
-use super::{Fields, Walk};
+use super::{Fields, SchemaWalk};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use tierbar_core::Error;
@@ -8,8 +8,8 @@ use tierbar_core::Error;
 /// llama.cpp writes a rule for each with all that follow.
 const MOST_OPTIONAL: usize = 256;
 
-impl Walk<'_> {
-    pub(super) fn object(&mut self, fields: &Fields, at: &str) -> Result<Value, Error> {
+impl SchemaWalk<'_> {
+    pub(super) fn translate_object(&mut self, fields: &Fields, at: &str) -> Result<Value, Error> {
         let mut required = self.names_in(fields, "required", at)?;
         let mut sent = match fields.get("properties") {
             None => Map::new(),
@@ -60,8 +60,8 @@ impl Walk<'_> {
             if schema == json!(false) && !required.contains(&name) {
                 continue;
             }
-            let place = format!("{at}/properties/{}", escaped(&name));
-            let held = self.node(&schema, &place)?;
+            let place = format!("{at}/properties/{}", escape_pointer(&name));
+            let held = self.translate_node(&schema, &place)?;
             properties.insert(name, held);
         }
         required.retain(|name| properties.contains_key(name));
@@ -79,7 +79,7 @@ impl Walk<'_> {
         if let Some(rest) = rest {
             held["additionalProperties"] = match rest {
                 Value::Bool(rest) => json!(rest),
-                schema => self.node(&schema, &format!("{at}/additionalProperties"))?,
+                schema => self.translate_node(&schema, &format!("{at}/additionalProperties"))?,
             };
         }
         if !properties.is_empty() {
@@ -135,8 +135,8 @@ impl Walk<'_> {
             return Ok(None);
         };
         let place = format!("{at}/{key}");
-        let names = self.flat(schema, &place)?;
-        let names = self.resolved(names, &place)?;
+        let names = self.flatten_parts(schema, &place)?;
+        let names = self.resolve_reference(names, &place)?;
         let says_more = names
             .iter()
             .any(|(key, value)| key != "type" || value != "string");
@@ -144,7 +144,7 @@ impl Walk<'_> {
             return Ok(None);
         }
         if names.contains_key("enum") || names.contains_key("const") {
-            let values = self.values(&names, &place)?;
+            let values = self.translate_values(&names, &place)?;
             let values = values["enum"].as_array().into_iter().flatten();
             let texts = values.filter_map(Value::as_str).map(str::to_owned);
             return Ok(Some(texts.collect()));
@@ -170,6 +170,6 @@ impl Walk<'_> {
     }
 }
 
-fn escaped(name: &str) -> String {
+fn escape_pointer(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

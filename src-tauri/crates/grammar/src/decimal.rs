@@ -10,7 +10,7 @@ const LONGEST: i32 = 40;
 
 /// A bound of a number, as decimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Bound {
+pub(crate) struct DecimalBound {
     negative: bool,
     /// Without zeros in front: empty below 1.
     whole: String,
@@ -19,9 +19,9 @@ pub(super) struct Bound {
     exclusive: bool,
 }
 
-impl Bound {
+impl DecimalBound {
     /// Returns `None` for more than 40 digits.
-    pub(super) fn new(number: &Number, exclusive: bool) -> Option<Self> {
+    pub(crate) fn new(number: &Number, exclusive: bool) -> Option<Self> {
         let text = number.to_string();
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -58,7 +58,7 @@ impl Bound {
     }
 
     /// Returns how many decimals a multiple of this has at most; `None` for what is no power of ten up to 1.
-    pub(super) fn decimals(&self) -> Option<usize> {
+    pub(crate) fn decimals(&self) -> Option<usize> {
         let is_one = self.whole == "1" && self.parts.is_empty();
         let is_part = self.whole.is_empty() && self.parts.trim_start_matches('0') == "1";
         (!self.negative && (is_one || is_part)).then_some(self.parts.len())
@@ -71,10 +71,10 @@ impl Bound {
 
 /// Returns a grammar of the numbers between the bounds, without exponents; `None` if there is none. `decimals`: the most that one
 /// may have, if it is limited.
-pub(super) fn grammar(
+pub(crate) fn number_grammar(
     decimals: Option<usize>,
-    low: Option<&Bound>,
-    high: Option<&Bound>,
+    low: Option<&DecimalBound>,
+    high: Option<&DecimalBound>,
 ) -> Option<String> {
     let bounds = || low.into_iter().chain(high);
     let decimals = decimals.unwrap_or_else(|| {
@@ -87,21 +87,25 @@ pub(super) fn grammar(
     let mut ways = Vec::new();
     if !high.is_some_and(|high| high.negative) {
         let from = low.filter(|low| !low.negative);
-        let from = from.map_or(("", "", false), Bound::edge);
-        ways.extend(magnitude(decimals, from, high.map(Bound::edge)));
+        let from = from.map_or(("", "", false), DecimalBound::edge);
+        ways.extend(magnitude_grammar(
+            decimals,
+            from,
+            high.map(DecimalBound::edge),
+        ));
     }
     if low.is_none_or(|low| low.negative) {
         // Zero has no sign.
         let from = high.filter(|high| high.negative);
-        let from = from.map_or(("", "", true), Bound::edge);
-        let below = magnitude(decimals, from, low.map(Bound::edge));
+        let from = from.map_or(("", "", true), DecimalBound::edge);
+        let below = magnitude_grammar(decimals, from, low.map(DecimalBound::edge));
         ways.extend(below.map(|below| format!("\"-\" ({below})")));
     }
-    join(&ways)
+    any_of(&ways)
 }
 
 /// What may follow: `more` is never empty, and `ends` is whether nothing may follow.
-struct Rest {
+struct DigitSuffix {
     more: Option<String>,
     ends: bool,
 }
@@ -110,7 +114,7 @@ struct Rest {
 type Edge<'a> = Option<(&'a [u8], bool)>;
 
 /// Numbers without a sign.
-fn magnitude(
+fn magnitude_grammar(
     decimals: usize,
     (whole, parts, exclusive): (&str, &str, bool),
     high: Option<(&str, &str, bool)>,
@@ -133,102 +137,121 @@ fn magnitude(
         };
         let to = high.as_ref().filter(|_| length == longest);
         let to = to.map(|(_, digits, exclusive)| (digits.as_bytes(), *exclusive));
-        ways.extend(of_length(length, decimals, Some(from), to).more);
+        ways.extend(digits_before_point(length, decimals, Some(from), to).more);
     }
     if high.is_none() && shortest < MOST_DIGITS {
         let longer = format!("[1-9] [0-9]{{{shortest},{}}}", MOST_DIGITS - 1);
-        ways.extend(after(&longer, &fraction(decimals, None, None)));
+        ways.extend(followed_by(
+            &longer,
+            &point_and_digits(decimals, None, None),
+        ));
     }
-    join(&ways)
+    any_of(&ways)
 }
 
 /// `length`: the digits that are left before the point.
-fn of_length(length: usize, decimals: usize, low: Edge<'_>, high: Edge<'_>) -> Rest {
+fn digits_before_point(
+    length: usize,
+    decimals: usize,
+    low: Edge<'_>,
+    high: Edge<'_>,
+) -> DigitSuffix {
     if length == 0 {
-        return fraction(decimals, low, high);
+        return point_and_digits(decimals, low, high);
     }
     let more = if low.is_none() && high.is_none() {
-        after(
+        followed_by(
             &format!("[0-9]{{{length}}}"),
-            &fraction(decimals, None, None),
+            &point_and_digits(decimals, None, None),
         )
     } else {
-        let free = of_length(length - 1, decimals, None, None);
-        next(low, high, &free, &|low, high| {
-            of_length(length - 1, decimals, low, high)
+        let free = digits_before_point(length - 1, decimals, None, None);
+        next_digit(low, high, &free, &|low, high| {
+            digits_before_point(length - 1, decimals, low, high)
         })
     };
-    Rest { more, ends: false }
+    DigitSuffix { more, ends: false }
 }
 
-fn fraction(decimals: usize, low: Edge<'_>, high: Edge<'_>) -> Rest {
-    let Rest { more, ends } = digits(decimals, low, high);
+fn point_and_digits(decimals: usize, low: Edge<'_>, high: Edge<'_>) -> DigitSuffix {
+    let DigitSuffix { more, ends } = digits_behind_point(decimals, low, high);
     let more = more.map(|more| format!("\".\" ({more})"));
-    Rest { more, ends }
+    DigitSuffix { more, ends }
 }
 
 /// `most`: the digits that may come behind the point.
-fn digits(most: usize, low: Edge<'_>, high: Edge<'_>) -> Rest {
+fn digits_behind_point(most: usize, low: Edge<'_>, high: Edge<'_>) -> DigitSuffix {
     let is_zero = |digits: &[u8]| digits.iter().all(|digit| *digit == b'0');
     let low = low.filter(|(digits, exclusive)| *exclusive || !is_zero(digits));
     if let Some((_, exclusive)) = high.filter(|(digits, _)| is_zero(digits)) {
         let ends = low.is_none() && !exclusive;
         let more = (ends && most > 0).then(|| "\"0\"".to_owned());
-        return Rest { more, ends };
+        return DigitSuffix { more, ends };
     }
     let ends = low.is_none();
     let more = match (low, high) {
         _ if most == 0 => None,
         (None, None) => Some(format!("[0-9]{{1,{most}}}")),
         _ => {
-            let free = Rest {
+            let free = DigitSuffix {
                 more: (most > 1).then(|| format!("[0-9]{{1,{}}}", most - 1)),
                 ends: true,
             };
-            next(low, high, &free, &|low, high| digits(most - 1, low, high))
+            next_digit(low, high, &free, &|low, high| {
+                digits_behind_point(most - 1, low, high)
+            })
         }
     };
-    Rest { more, ends }
+    DigitSuffix { more, ends }
 }
 
 /// One digit and what follows it: `free` between the edges, and `rest` on one of them.
-fn next(
+fn next_digit(
     low: Edge<'_>,
     high: Edge<'_>,
-    free: &Rest,
-    rest: &dyn Fn(Edge<'_>, Edge<'_>) -> Rest,
+    free: &DigitSuffix,
+    rest: &dyn Fn(Edge<'_>, Edge<'_>) -> DigitSuffix,
 ) -> Option<String> {
-    let (from, to) = (low.map(first), high.map(first));
+    let (from, to) = (low.map(first_digit), high.map(first_digit));
     match (from, to) {
         (Some(from), Some(to)) if from > to => return None,
         (Some(from), Some(to)) if from == to => {
-            return after(&range(from, to), &rest(low.map(cut), high.map(cut)));
+            return followed_by(
+                &digit_range(from, to),
+                &rest(low.map(without_first_digit), high.map(without_first_digit)),
+            );
         }
         _ => {}
     }
     let mut ways = Vec::new();
     if let Some(from) = from {
-        ways.extend(after(&range(from, from), &rest(low.map(cut), None)));
+        ways.extend(followed_by(
+            &digit_range(from, from),
+            &rest(low.map(without_first_digit), None),
+        ));
     }
     let (above, below) = (from.map_or(0, |from| from + 1), to.unwrap_or(10));
     if above < below {
-        ways.extend(after(&range(above, below - 1), free));
+        ways.extend(followed_by(&digit_range(above, below - 1), free));
     }
     if let Some(to) = to {
-        ways.extend(after(&range(to, to), &rest(None, high.map(cut))));
+        ways.extend(followed_by(
+            &digit_range(to, to),
+            &rest(None, high.map(without_first_digit)),
+        ));
     }
-    join(&ways)
+    any_of(&ways)
 }
 
-fn first((digits, _): (&[u8], bool)) -> u8 {
+fn first_digit((digits, _): (&[u8], bool)) -> u8 {
     digits.first().map_or(0, |digit| digit - b'0')
 }
 
-fn cut((digits, exclusive): (&[u8], bool)) -> (&[u8], bool) {
+fn without_first_digit((digits, exclusive): (&[u8], bool)) -> (&[u8], bool) {
     (digits.get(1..).unwrap_or_default(), exclusive)
 }
 
-fn range(from: u8, to: u8) -> String {
+fn digit_range(from: u8, to: u8) -> String {
     if from == to {
         format!("\"{from}\"")
     } else {
@@ -236,7 +259,7 @@ fn range(from: u8, to: u8) -> String {
     }
 }
 
-fn after(digits: &str, rest: &Rest) -> Option<String> {
+fn followed_by(digits: &str, rest: &DigitSuffix) -> Option<String> {
     match (&rest.more, rest.ends) {
         (None, false) => None,
         (None, true) => Some(digits.to_owned()),
@@ -245,7 +268,7 @@ fn after(digits: &str, rest: &Rest) -> Option<String> {
     }
 }
 
-fn join(ways: &[String]) -> Option<String> {
+fn any_of(ways: &[String]) -> Option<String> {
     (!ways.is_empty()).then(|| ways.join(" | "))
 }
 
@@ -255,11 +278,11 @@ mod tests {
     use regex_syntax::hir::{Class, Hir, HirKind};
     use serde_json::Value;
 
-    fn bound(text: &str, exclusive: bool) -> Bound {
+    fn bound(text: &str, exclusive: bool) -> DecimalBound {
         let Value::Number(number) = serde_json::from_str(text).unwrap() else {
             panic!("{text}");
         };
-        Bound::new(&number, exclusive).unwrap()
+        DecimalBound::new(&number, exclusive).unwrap()
     }
 
     /// The grammar, which has nothing that a regular expression has not.
@@ -350,7 +373,7 @@ mod tests {
                         edge.map(|(at, exclusive)| bound(&written(at), exclusive))
                     };
                     let (from, to) = (edge(low), edge(high));
-                    let grammar = grammar(Some(decimals), from.as_ref(), to.as_ref());
+                    let grammar = number_grammar(Some(decimals), from.as_ref(), to.as_ref());
                     let hir = grammar.as_deref().map(read);
                     let near = bounds.iter().flat_map(|at| [at - 1, *at, at + 1, at + 100]);
                     for value in near {
@@ -378,7 +401,8 @@ mod tests {
 
     #[test]
     fn numbers_are_written_as_json_has_them() {
-        let share = grammar(None, Some(&bound("0", false)), Some(&bound("1", false))).unwrap();
+        let share =
+            number_grammar(None, Some(&bound("0", false)), Some(&bound("1", false))).unwrap();
         for number in ["0", "1", "0.5", "0.25", "1.0", "0.0"] {
             assert!(admits(&share, number), "{number}");
         }
@@ -387,7 +411,7 @@ mod tests {
         ] {
             assert!(!admits(&share, other), "{other}");
         }
-        let below = grammar(Some(0), None, Some(&bound("-5", false))).unwrap();
+        let below = number_grammar(Some(0), None, Some(&bound("-5", false))).unwrap();
         for (number, fits) in [
             ("-5", true),
             ("-12", true),
@@ -413,7 +437,7 @@ mod tests {
             assert_eq!((&*read.whole, &*read.parts), (whole, parts), "{text}");
         }
         let far: Number = serde_json::from_str("1e300").unwrap();
-        assert_eq!(Bound::new(&far, false), None);
+        assert_eq!(DecimalBound::new(&far, false), None);
         for (text, decimals) in [
             ("1", Some(0)),
             ("0.01", Some(2)),
@@ -428,9 +452,12 @@ mod tests {
     fn nothing_is_between_bounds_that_contradict_each_other() {
         for (low, high, exclusive) in [("5", "3", false), ("1", "1", true), ("-3", "-5", false)] {
             let (low, high) = (bound(low, exclusive), bound(high, exclusive));
-            assert_eq!(grammar(None, Some(&low), Some(&high)), None);
+            assert_eq!(number_grammar(None, Some(&low), Some(&high)), None);
         }
         let between = (bound("0.2", true), bound("0.8", true));
-        assert_eq!(grammar(Some(0), Some(&between.0), Some(&between.1)), None);
+        assert_eq!(
+            number_grammar(Some(0), Some(&between.0), Some(&between.1)),
+            None
+        );
     }
 }

@@ -1,29 +1,29 @@
 //! The tokens that a sequence holds, and where they end.
 
-use super::{End, Token};
+use super::{SequenceEnd, Token};
 use std::ops::Deref;
 
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct SequenceTokens {
     tokens: Vec<Token>,
     /// Cached, because each step needs it.
-    end: End,
+    end: SequenceEnd,
 }
 
-impl Default for Held {
+impl Default for SequenceTokens {
     fn default() -> Self {
         Self::from(Vec::new())
     }
 }
 
-impl From<Vec<Token>> for Held {
+impl From<Vec<Token>> for SequenceTokens {
     fn from(tokens: Vec<Token>) -> Self {
-        let end = End::of(&tokens);
+        let end = SequenceEnd::of(&tokens);
         Self { tokens, end }
     }
 }
 
-impl Deref for Held {
+impl Deref for SequenceTokens {
     type Target = [Token];
 
     fn deref(&self) -> &[Token] {
@@ -31,8 +31,8 @@ impl Deref for Held {
     }
 }
 
-impl Held {
-    pub(crate) fn end(&self) -> End {
+impl SequenceTokens {
+    pub(crate) fn end(&self) -> SequenceEnd {
         self.end
     }
 
@@ -44,7 +44,7 @@ impl Held {
     pub(crate) fn truncate(&mut self, keep: usize) {
         if keep < self.tokens.len() {
             self.tokens.truncate(keep);
-            self.end = End::of(&self.tokens);
+            self.end = SequenceEnd::of(&self.tokens);
         }
     }
 

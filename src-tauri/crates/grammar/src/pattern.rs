@@ -18,9 +18,9 @@ const MOST_RANGES: usize = 300;
 
 /// # Errors
 /// What of the pattern cannot be followed.
-pub(super) fn grammar(pattern: &str) -> Result<String, String> {
+pub(crate) fn pattern_grammar(pattern: &str) -> Result<String, String> {
     let mut grammar = "root ::= ".to_owned();
-    write(&parse(pattern)?, true, true, false, &mut grammar)?;
+    write_expression(&parse_pattern(pattern)?, true, true, false, &mut grammar)?;
     Ok(grammar)
 }
 
@@ -29,8 +29,12 @@ pub(super) fn grammar(pattern: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// What of the pattern cannot be followed.
-pub(super) fn json_string(pattern: &str, fewest: u32, most: Option<u32>) -> Result<String, String> {
-    let parsed = limit(parse(pattern)?, fewest, most)?;
+pub(crate) fn json_string_grammar(
+    pattern: &str,
+    fewest: u32,
+    most: Option<u32>,
+) -> Result<String, String> {
+    let parsed = limit_length(parse_pattern(pattern)?, fewest, most)?;
     let mut grammar = format!("{QUOTE} ");
     write_search(&parsed, &mut grammar)?;
     append(&mut grammar, format_args!(" {QUOTE}"));
@@ -42,11 +46,11 @@ const QUOTE: &str = "\"\\\"\"";
 const CHARACTER: &str = r#"([^"\\\x7F\x00-\x1F] | [\\] ["\\bfnrt])"#;
 
 /// Returns a grammar of the JSON strings of at least `fewest` and at most `most` characters, which may be more than llama.cpp repeats.
-pub(super) fn json_text(fewest: u32, most: u32) -> String {
-    format!("{QUOTE} ({}) {QUOTE}", characters(fewest, most))
+pub(crate) fn json_text_grammar(fewest: u32, most: u32) -> String {
+    format!("{QUOTE} ({}) {QUOTE}", characters_grammar(fewest, most))
 }
 
-fn characters(fewest: u32, most: u32) -> String {
+fn characters_grammar(fewest: u32, most: u32) -> String {
     if most <= MOST_REPEATS {
         return format!("{CHARACTER}{{{fewest},{most}}}");
     }
@@ -55,7 +59,7 @@ fn characters(fewest: u32, most: u32) -> String {
         fewest.min(MOST_REPEATS - 1),
         MOST_REPEATS - 1
     );
-    let rest = characters(fewest.saturating_sub(MOST_REPEATS), most - MOST_REPEATS);
+    let rest = characters_grammar(fewest.saturating_sub(MOST_REPEATS), most - MOST_REPEATS);
     let longer = format!("{CHARACTER}{{{MOST_REPEATS}}} ({rest})");
     if fewest < MOST_REPEATS {
         format!("{shorter} | {longer}")
@@ -64,19 +68,19 @@ fn characters(fewest: u32, most: u32) -> String {
     }
 }
 
-fn parse(pattern: &str) -> Result<Hir, String> {
+fn parse_pattern(pattern: &str) -> Result<Hir, String> {
     let tree = ParserBuilder::new()
         .nest_limit(DEEPEST)
         .build()
         .parse(pattern);
     let mut tree = tree.map_err(|error| error.kind().to_string())?;
-    narrow(&mut tree);
+    narrow_classes(&mut tree);
     let parsed = Translator::new().translate(pattern, &tree);
     parsed.map_err(|error| error.kind().to_string())
 }
 
 /// Has what a pattern finds have so many characters.
-fn limit(parsed: Hir, fewest: u32, most: Option<u32>) -> Result<Hir, String> {
+fn limit_length(parsed: Hir, fewest: u32, most: Option<u32>) -> Result<Hir, String> {
     if fewest == 0 && most.is_none() {
         return Ok(parsed);
     }
@@ -90,7 +94,7 @@ fn limit(parsed: Hir, fewest: u32, most: Option<u32>) -> Result<Hir, String> {
             (start, middle, end)
         }
         _ => {
-            let (shortest, _) = length(&parsed);
+            let (shortest, _) = match_length(&parsed);
             return match most {
                 None if shortest >= fewest => Ok(parsed),
                 _ => refused(),
@@ -99,7 +103,7 @@ fn limit(parsed: Hir, fewest: u32, most: Option<u32>) -> Result<Hir, String> {
     };
     if let [one] = middle
         && let HirKind::Repetition(repetition) = one.kind()
-        && length(&repetition.sub) == (1, Some(1))
+        && match_length(&repetition.sub) == (1, Some(1))
     {
         let mut limited = repetition.clone();
         limited.min = limited.min.max(fewest);
@@ -110,7 +114,7 @@ fn limit(parsed: Hir, fewest: u32, most: Option<u32>) -> Result<Hir, String> {
         let parts = vec![start.clone(), Hir::repetition(limited), end.clone()];
         return Ok(Hir::concat(parts));
     }
-    let (shortest, longest) = length(&Hir::concat(middle.to_vec()));
+    let (shortest, longest) = match_length(&Hir::concat(middle.to_vec()));
     let fits = most.is_none_or(|most| longest.is_some_and(|longest| longest <= most));
     if shortest >= fewest && fits {
         Ok(parsed)
@@ -120,7 +124,7 @@ fn limit(parsed: Hir, fewest: u32, most: Option<u32>) -> Result<Hir, String> {
 }
 
 /// The fewest and the most characters of a match; no most if there is none.
-fn length(hir: &Hir) -> (u32, Option<u32>) {
+fn match_length(hir: &Hir) -> (u32, Option<u32>) {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => (0, Some(0)),
         HirKind::Literal(literal) => {
@@ -130,28 +134,26 @@ fn length(hir: &Hir) -> (u32, Option<u32>) {
         }
         HirKind::Class(_) => (1, Some(1)),
         HirKind::Repetition(repetition) => {
-            let (shortest, longest) = length(&repetition.sub);
+            let (shortest, longest) = match_length(&repetition.sub);
             let most = longest.zip(repetition.max);
             (
                 shortest.saturating_mul(repetition.min),
                 most.and_then(|(longest, max)| longest.checked_mul(max)),
             )
         }
-        HirKind::Capture(capture) => length(&capture.sub),
-        HirKind::Concat(parts) => {
-            parts
-                .iter()
-                .map(length)
-                .fold((0, Some(0_u32)), |(shortest, longest), (least, most)| {
-                    let both = longest.zip(most);
-                    (
-                        shortest.saturating_add(least),
-                        both.and_then(|(longest, most)| longest.checked_add(most)),
-                    )
-                })
-        }
+        HirKind::Capture(capture) => match_length(&capture.sub),
+        HirKind::Concat(parts) => parts.iter().map(match_length).fold(
+            (0, Some(0_u32)),
+            |(shortest, longest), (least, most)| {
+                let both = longest.zip(most);
+                (
+                    shortest.saturating_add(least),
+                    both.and_then(|(longest, most)| longest.checked_add(most)),
+                )
+            },
+        ),
         HirKind::Alternation(ways) => {
-            let lengths: Vec<_> = ways.iter().map(length).collect();
+            let lengths: Vec<_> = ways.iter().map(match_length).collect();
             let shortest = lengths.iter().map(|(shortest, _)| *shortest).min();
             let longest: Option<Vec<_>> = lengths.iter().map(|(_, longest)| *longest).collect();
             (
@@ -198,7 +200,7 @@ fn write_found(parts: &[Hir], out: &mut String) -> Result<(), String> {
         append(out, format_args!("{CHARACTER}* "));
     }
     for part in middle {
-        write(part, false, false, true, out)?;
+        write_expression(part, false, false, true, out)?;
         out.push(' ');
     }
     if middle.len() == rest.len() {
@@ -210,21 +212,21 @@ fn write_found(parts: &[Hir], out: &mut String) -> Result<(), String> {
 }
 
 /// Has `\w`, `\d` and `\s` mean ASCII: in all scripts, they have hundreds of ranges, and `\d` usually means a digit from 0 to 9.
-fn narrow(tree: &mut Ast) {
+fn narrow_classes(tree: &mut Ast) {
     match tree {
         Ast::ClassPerl(class) => {
             let narrowed = ClassBracketed {
                 span: class.span,
                 negated: false,
-                kind: ClassSet::Item(ClassSetItem::Ascii(ascii(class))),
+                kind: ClassSet::Item(ClassSetItem::Ascii(ascii_class(class))),
             };
             *tree = Ast::ClassBracketed(Box::new(narrowed));
         }
         Ast::ClassBracketed(class) => narrow_set(&mut class.kind),
-        Ast::Repetition(repetition) => narrow(&mut repetition.ast),
-        Ast::Group(group) => narrow(&mut group.ast),
-        Ast::Alternation(alternation) => alternation.asts.iter_mut().for_each(narrow),
-        Ast::Concat(concat) => concat.asts.iter_mut().for_each(narrow),
+        Ast::Repetition(repetition) => narrow_classes(&mut repetition.ast),
+        Ast::Group(group) => narrow_classes(&mut group.ast),
+        Ast::Alternation(alternation) => alternation.asts.iter_mut().for_each(narrow_classes),
+        Ast::Concat(concat) => concat.asts.iter_mut().for_each(narrow_classes),
         _ => {}
     }
 }
@@ -242,7 +244,7 @@ fn narrow_set(set: &mut ClassSet) {
 fn narrow_item(item: &mut ClassSetItem) {
     match item {
         ClassSetItem::Perl(class) => {
-            let narrowed = ascii(class);
+            let narrowed = ascii_class(class);
             *item = ClassSetItem::Ascii(narrowed);
         }
         ClassSetItem::Bracketed(class) => narrow_set(&mut class.kind),
@@ -251,7 +253,7 @@ fn narrow_item(item: &mut ClassSetItem) {
     }
 }
 
-fn ascii(class: &ClassPerl) -> ClassAscii {
+fn ascii_class(class: &ClassPerl) -> ClassAscii {
     ClassAscii {
         span: class.span,
         kind: match class.kind {
@@ -264,7 +266,7 @@ fn ascii(class: &ClassPerl) -> ClassAscii {
 }
 
 /// A text as a literal.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn gbnf_literal(text: &str) -> String {
     let mut quoted = "\"".to_owned();
     for character in text.chars() {
         match character {
@@ -281,7 +283,13 @@ pub(super) fn quoted(text: &str) -> String {
 
 /// `begins`, `ends`: whether it is at the start or at the end of the text, where an anchor says nothing. `json`: the text
 /// is within a JSON string.
-fn write(hir: &Hir, begins: bool, ends: bool, json: bool, out: &mut String) -> Result<(), String> {
+fn write_expression(
+    hir: &Hir,
+    begins: bool,
+    ends: bool,
+    json: bool,
+    out: &mut String,
+) -> Result<(), String> {
     match hir.kind() {
         HirKind::Empty => out.push_str("\"\""),
         HirKind::Literal(literal) => {
@@ -292,9 +300,9 @@ fn write(hir: &Hir, begins: bool, ends: bool, json: bool, out: &mut String) -> R
                 let inner = text
                     .strip_prefix('"')
                     .and_then(|text| text.strip_suffix('"'));
-                out.push_str(&quoted(inner.unwrap_or_default()));
+                out.push_str(&gbnf_literal(inner.unwrap_or_default()));
             } else {
-                out.push_str(&quoted(text));
+                out.push_str(&gbnf_literal(text));
             }
         }
         HirKind::Class(Class::Unicode(class)) if json => write_json_class(class, out)?,
@@ -315,7 +323,7 @@ fn write(hir: &Hir, begins: bool, ends: bool, json: bool, out: &mut String) -> R
                 ));
             }
             out.push('(');
-            write(&repetition.sub, false, false, json, out)?;
+            write_expression(&repetition.sub, false, false, json, out)?;
             out.push(')');
             match (min, max) {
                 (0, None) => out.push('*'),
@@ -327,7 +335,7 @@ fn write(hir: &Hir, begins: bool, ends: bool, json: bool, out: &mut String) -> R
         }
         HirKind::Capture(capture) => {
             out.push('(');
-            write(&capture.sub, begins, ends, json, out)?;
+            write_expression(&capture.sub, begins, ends, json, out)?;
             out.push(')');
         }
         HirKind::Concat(parts) => {
@@ -339,7 +347,7 @@ fn write(hir: &Hir, begins: bool, ends: bool, json: bool, out: &mut String) -> R
                 if at > 0 {
                     out.push(' ');
                 }
-                write(part, begins && at <= first, ends && at >= last, json, out)?;
+                write_expression(part, begins && at <= first, ends && at >= last, json, out)?;
             }
         }
         HirKind::Alternation(parts) => {
@@ -348,7 +356,7 @@ fn write(hir: &Hir, begins: bool, ends: bool, json: bool, out: &mut String) -> R
                 if at > 0 {
                     out.push_str(" | ");
                 }
-                write(part, begins, ends, json, out)?;
+                write_expression(part, begins, ends, json, out)?;
             }
             out.push(')');
         }
@@ -370,7 +378,7 @@ fn write_json_class(class: &ClassUnicode, out: &mut String) -> Result<(), String
         ranges.any(|range| (range.start()..=range.end()).contains(&wanted))
     };
     let escaped = ESCAPED.into_iter().filter(|(character, _)| has(*character));
-    let mut ways: Vec<_> = escaped.map(|(_, escape)| quoted(escape)).collect();
+    let mut ways: Vec<_> = escaped.map(|(_, escape)| gbnf_literal(escape)).collect();
     let special = [('\0', '\x1F'), ('"', '"'), ('\\', '\\')];
     let special = special.map(|(start, end)| ClassUnicodeRange::new(start, end));
     let mut plain = class.clone();
@@ -445,7 +453,7 @@ mod tests {
             ("", r#""""#),
         ] {
             assert_eq!(
-                grammar(pattern).as_deref(),
+                pattern_grammar(pattern).as_deref(),
                 Ok(&*format!("root ::= {expected}")),
                 "{pattern}"
             );
@@ -462,17 +470,17 @@ mod tests {
             ("^a\"$", r#""a\\\"" """#.to_owned()),
             (r"^[^a]$", r#"([\x20-\x21\x23-\x5B\x5D-\x60b-\U0010FFFF] | "\\\"" | "\\\\" | "\\n" | "\\r" | "\\t") """#.to_owned()),
         ] {
-            let found = json_string(pattern, 0, None);
+            let found = json_string_grammar(pattern, 0, None);
             assert_eq!(found, Ok(format!("{quote} {expected} {quote}")), "{pattern}");
         }
         for pattern in ["(?=a)b", "(", "(^a)b", r"\bsea\b"] {
-            assert!(json_string(pattern, 0, None).is_err(), "{pattern}");
+            assert!(json_string_grammar(pattern, 0, None).is_err(), "{pattern}");
         }
     }
 
     #[test]
     fn a_pattern_and_lengths_hold_together() {
-        let limited = json_string("^[a-z]+$", 3, Some(5)).unwrap();
+        let limited = json_string_grammar("^[a-z]+$", 3, Some(5)).unwrap();
         assert!(limited.contains("{3,5}"), "{limited}");
         for (pattern, fewest, most, holds) in [
             ("^[a-z]+$", 0, Some(0), false),
@@ -482,25 +490,25 @@ mod tests {
             ("abc", 3, None, true),
             ("abc", 0, Some(9), false),
         ] {
-            let limited = json_string(pattern, fewest, most);
+            let limited = json_string_grammar(pattern, fewest, most);
             assert_eq!(limited.is_ok(), holds, "{pattern}: {limited:?}");
         }
     }
 
     #[test]
     fn a_long_text_is_counted_in_parts() {
-        let text = json_text(3, 5000);
+        let text = json_text_grammar(3, 5000);
         for part in ["{3,1999} | ", "{2000} (", "{0,1999} | ", "{0,1000})"] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert!(!json_text(2000, 2001).contains("1999"));
+        assert!(!json_text_grammar(2000, 2001).contains("1999"));
     }
 
     #[test]
     fn a_class_of_many_ranges_is_whole() {
         let letters = "[aceàâæçéèêëîïôœùûüÿāēīōūăĕĭŏŭąęįų]";
         for pattern in [letters, r"\p{Latin}"] {
-            let grammar = grammar(pattern).unwrap();
+            let grammar = pattern_grammar(pattern).unwrap();
             assert!(grammar.matches("\\u").count() > 16, "{grammar}");
         }
     }
@@ -519,9 +527,9 @@ mod tests {
             r"(a$|b)c",
             r"\p{L}",
         ] {
-            assert!(grammar(pattern).is_err(), "{pattern}");
+            assert!(pattern_grammar(pattern).is_err(), "{pattern}");
         }
         let deep = format!("{}a{}", "(".repeat(100), ")".repeat(100));
-        assert!(grammar(&deep).is_err());
+        assert!(pattern_grammar(&deep).is_err());
     }
 }

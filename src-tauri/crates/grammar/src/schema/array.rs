@@ -1,12 +1,13 @@
 //! Arrays: their items, and how many of them.
 
-use super::{Fields, MOST_REPEATS, Walk};
+use super::{Fields, MOST_REPEATS, SchemaWalk};
 use serde_json::{Value, json};
 use tierbar_core::Error;
 
-impl Walk<'_> {
-    pub(super) fn array(&mut self, fields: &Fields, at: &str) -> Result<Value, Error> {
-        let (fewest, most) = self.bounds(fields, ("minItems", "maxItems"), MOST_REPEATS, at)?;
+impl SchemaWalk<'_> {
+    pub(super) fn translate_array(&mut self, fields: &Fields, at: &str) -> Result<Value, Error> {
+        let (fewest, most) =
+            self.counted_bounds(fields, ("minItems", "maxItems"), MOST_REPEATS, at)?;
         if fields.contains_key("contains") {
             self.refuse(at, "contains", "is not supported")?;
         }
@@ -37,7 +38,7 @@ impl Walk<'_> {
         }
         let rest = rest.unwrap_or(json!(true));
         if first.is_empty() {
-            let mut held = json!({"type": "array", "items": self.node(&rest, &rest_at)?});
+            let mut held = json!({"type": "array", "items": self.translate_node(&rest, &rest_at)?});
             if fewest > 0 {
                 held["minItems"] = json!(fewest);
             }
@@ -52,10 +53,10 @@ impl Walk<'_> {
         let length = length.unwrap_or(usize::MAX);
         let mut items = Vec::new();
         for (item, place) in first.iter().zip(&places).take(length) {
-            items.push(self.node(item, place)?);
+            items.push(self.translate_node(item, place)?);
         }
         if length > items.len() {
-            let more = self.node(&rest, &rest_at)?;
+            let more = self.translate_node(&rest, &rest_at)?;
             items.resize(length, more);
         }
         Ok(json!({"type": "array", "prefixItems": items}))

@@ -1,12 +1,9 @@
-//! The functions that a chat offers, in OpenAI's forms, and whether one must be called.
+//! The functions that a chat offers, in OpenAI's placeholders, and whether one must be called.
 
-use super::{
-    bad,
-    held::{Forms, hold},
-    schema::with_named_root,
-    within,
+use crate::{
+    Placeholders, bad, check_extent,
+    schema::{translate_schema, with_named_root},
 };
-use crate::llama::schema_grammar;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use tierbar_core::Error;
@@ -17,32 +14,32 @@ const LONGEST_NAME: usize = 256;
 
 /// What may be called.
 #[derive(Debug, PartialEq)]
-pub(super) struct Tools {
+pub struct OfferedTools {
     /// OpenAI's functions, without what says nothing.
-    pub(super) offered: Vec<Value>,
+    pub offered: Vec<Value>,
     /// `auto`, `none` or `required`.
-    pub(super) choice: &'static str,
+    pub choice: &'static str,
     /// Whether an answer may have several calls.
-    pub(super) parallel: bool,
+    pub parallel: bool,
 }
 
-impl Tools {
+impl OfferedTools {
     /// # Errors
     /// `BadRequest` naming the field: for what is no function, a name that comes twice, and a choice of what is not offered.
-    pub(super) fn read(
+    pub fn read(
         tools: &[Value],
         choice: Option<&Value>,
         parallel: Option<bool>,
     ) -> Result<Self, Error> {
-        within("`tools`", &json!(tools).to_string(), LONGEST)?;
-        let offered: Result<Vec<_>, _> = tools.iter().enumerate().map(function).collect();
+        check_extent("`tools`", &json!(tools).to_string(), LONGEST)?;
+        let offered: Result<Vec<_>, _> = tools.iter().enumerate().map(read_function).collect();
         let mut offered = offered?;
         let mut names = BTreeSet::new();
         if let Some(twice) = offered.iter().find(|tool| !names.insert(name_of(tool))) {
             let name = name_of(twice);
             return Err(bad(format!("`tools` has two functions named \"{name}\"")));
         }
-        let choice = Choice::read(choice)?;
+        let choice = ToolChoice::read(choice)?;
         if let Some(names) = &choice.only {
             for name in names {
                 if !offered.iter().any(|tool| name_of(tool) == name) {
@@ -73,12 +70,12 @@ impl Tools {
     }
 
     /// Whether the answer may have calls.
-    pub(super) fn may_be_called(&self) -> bool {
+    pub fn may_be_called(&self) -> bool {
         !self.offered.is_empty() && self.choice != "none"
     }
 
     /// Whether a function asks for calls that follow its schema to the letter.
-    pub(super) fn are_strict(&self) -> bool {
+    pub fn are_strict(&self) -> bool {
         self.offered.iter().any(is_strict)
     }
 
@@ -87,10 +84,13 @@ impl Tools {
     ///
     /// # Errors
     /// `BadRequest` naming the function, for a schema that no call can follow where one must.
-    pub(super) fn held(&self, forms: &mut Forms) -> Result<Vec<Value>, Error> {
-        let hold_one = |tool: &Value| {
-            let mut held = tool.clone();
-            let Some(schema) = held["function"].get_mut("parameters") else {
+    pub fn with_followed_schemas(
+        &self,
+        placeholders: &mut Placeholders,
+    ) -> Result<Vec<Value>, Error> {
+        let translate = |tool: &Value| {
+            let mut translated = tool.clone();
+            let Some(schema) = translated["function"].get_mut("parameters") else {
                 return Ok(tool.clone());
             };
             let what = parameters_of(tool);
@@ -102,14 +102,29 @@ impl Tools {
                 // A call's arguments are an object.
                 fields.entry("type").or_insert_with(|| "object".into());
             }
-            match hold(schema, &what, is_strict(tool), forms) {
+            match translate_schema(schema, &what, is_strict(tool), placeholders) {
                 Ok(followed) => *schema = followed,
                 Err(error) if is_strict(tool) || self.choice == "required" => return Err(error),
                 Err(_) => return Ok(tool.clone()),
             }
-            Ok(held)
+            Ok(translated)
         };
-        self.offered.iter().map(hold_one).collect()
+        self.offered.iter().map(translate).collect()
+    }
+
+    /// Returns an error that names the first function whose schema `write_grammar` refuses.
+    pub fn refused_schema(
+        &self,
+        write_grammar: impl Fn(&str) -> Result<String, Error>,
+    ) -> Option<Error> {
+        self.offered.iter().find_map(|tool| {
+            let schema = tool["function"].get("parameters")?;
+            let text = schema.to_string();
+            let error = write_grammar(&text).err()?;
+            let message = format!("{}: {}", parameters_of(tool), error.message);
+            let hint = format!("send a simpler schema: this one has {} bytes", text.len());
+            Some(bad(message).hint(hint))
+        })
     }
 }
 
@@ -125,31 +140,19 @@ fn parameters_of(tool: &Value) -> String {
     )
 }
 
-/// Returns an error that names the first function whose schema is not supported.
-pub(super) fn refused_schema(tools: &[Value]) -> Option<Error> {
-    tools.iter().find_map(|tool| {
-        let schema = tool["function"].get("parameters")?;
-        let text = schema.to_string();
-        let error = schema_grammar(&text).err()?;
-        let message = format!("{}: {}", parameters_of(tool), error.message);
-        let hint = format!("send a simpler schema: this one has {} bytes", text.len());
-        Some(bad(message).hint(hint))
-    })
-}
-
 /// What `tool_choice` says.
-struct Choice {
+struct ToolChoice {
     mode: &'static str,
     /// The names of those that may be called; `None` for all.
     only: Option<Vec<String>>,
 }
 
-impl Choice {
+impl ToolChoice {
     fn read(choice: Option<&Value>) -> Result<Self, Error> {
         let all = |mode| Self { mode, only: None };
         match choice {
             None | Some(Value::Null) => Ok(all("auto")),
-            Some(Value::String(mode)) => Ok(all(self::mode(mode)?)),
+            Some(Value::String(mode)) => Ok(all(call_mode(mode)?)),
             Some(choice) if choice["type"] == "allowed_tools" => {
                 // Chats have them in an object of its own, responses beside the type.
                 let nested = choice.get("allowed_tools").unwrap_or(choice);
@@ -159,16 +162,16 @@ impl Choice {
                         "`tool_choice.allowed_tools` needs a `mode` and `tools`",
                     ));
                 };
-                let names: Option<Vec<_>> = tools.iter().map(chosen).collect();
+                let names: Option<Vec<_>> = tools.iter().map(chosen_name).collect();
                 let names =
                     names.ok_or_else(|| bad("`tool_choice.allowed_tools` names no function"))?;
                 Ok(Self {
                     only: Some(names),
-                    ..all(self::mode(mode)?)
+                    ..all(call_mode(mode)?)
                 })
             }
             Some(one) => {
-                let name = chosen(one).ok_or_else(|| {
+                let name = chosen_name(one).ok_or_else(|| {
                     bad("`tool_choice` names no function")
                         .hint("use auto, none, required, or {\"type\": \"function\", \"function\": {\"name\": …}}")
                 })?;
@@ -181,7 +184,7 @@ impl Choice {
     }
 }
 
-fn mode(mode: &str) -> Result<&'static str, Error> {
+fn call_mode(mode: &str) -> Result<&'static str, Error> {
     match mode {
         "auto" => Ok("auto"),
         "none" => Ok("none"),
@@ -192,17 +195,17 @@ fn mode(mode: &str) -> Result<&'static str, Error> {
     }
 }
 
-fn chosen(choice: &Value) -> Option<String> {
+fn chosen_name(choice: &Value) -> Option<String> {
     let name = choice.pointer("/function/name").or(choice.get("name"));
     name.and_then(Value::as_str).map(str::to_owned)
 }
 
-pub(super) fn name_of(tool: &Value) -> &str {
+fn name_of(tool: &Value) -> &str {
     tool["function"]["name"].as_str().unwrap_or_default()
 }
 
 /// A function without fields that are null, which templates would show.
-fn function((index, tool): (usize, &Value)) -> Result<Value, Error> {
+fn read_function((index, tool): (usize, &Value)) -> Result<Value, Error> {
     let kind = tool["type"].as_str();
     if kind.is_some_and(|kind| kind != "function") {
         let kind = kind.unwrap_or_default();
@@ -261,11 +264,11 @@ mod tests {
             .to_vec()
     }
 
-    fn read(choice: Value, parallel: Option<bool>) -> Result<Tools, Error> {
-        Tools::read(&offered(), Some(&choice), parallel)
+    fn read(choice: Value, parallel: Option<bool>) -> Result<OfferedTools, Error> {
+        OfferedTools::read(&offered(), Some(&choice), parallel)
     }
 
-    fn names(tools: &Tools) -> Vec<&str> {
+    fn names(tools: &OfferedTools) -> Vec<&str> {
         tools.offered.iter().map(name_of).collect()
     }
 
@@ -344,16 +347,16 @@ mod tests {
                 "`tools[0].function.description`",
             ),
         ] {
-            let error = Tools::read(std::slice::from_ref(&tool), None, None).unwrap_err();
+            let error = OfferedTools::read(std::slice::from_ref(&tool), None, None).unwrap_err();
             assert!(error.message.contains(part), "{tool}: {error}");
         }
         let twice = [offered(), offered()].concat();
-        let error = Tools::read(&twice, None, None).unwrap_err();
+        let error = OfferedTools::read(&twice, None, None).unwrap_err();
         assert!(
             error.message.contains("two functions named \"look\""),
             "{error}"
         );
-        let none = Tools::read(&[], Some(&json!("required")), None).unwrap_err();
+        let none = OfferedTools::read(&[], Some(&json!("required")), None).unwrap_err();
         assert!(none.message.contains("`tools` has no function"), "{none}");
         let none = json!({"type": "allowed_tools", "mode": "required", "tools": []});
         let none = read(none, None).unwrap_err();
@@ -361,5 +364,24 @@ mod tests {
             none.message.contains("`tool_choice.allowed_tools`"),
             "{none}"
         );
+    }
+
+    #[test]
+    fn the_function_whose_schema_is_refused_is_named() {
+        let function = |name: &str, parameters: Value| json!({"type": "function", "function": {"name": name, "parameters": parameters}});
+        let sent = [
+            function("look", json!({"type": "object"})),
+            function("wait", json!({"type": "array"})),
+        ];
+        let tools = OfferedTools::read(&sent, None, None).unwrap();
+        let refused = tools.refused_schema(|schema| match schema.contains("array") {
+            true => Err(bad("no grammar")),
+            false => Ok(String::new()),
+        });
+        assert_eq!(
+            refused.unwrap().message,
+            "`parameters` of the function \"wait\" in `tools`: no grammar"
+        );
+        assert!(tools.refused_schema(|_| Ok(String::new())).is_none());
     }
 }

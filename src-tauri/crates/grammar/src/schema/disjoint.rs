@@ -1,19 +1,19 @@
 //! Alternatives of which only one may hold: whether an answer by one can be valid by another.
 
-use super::{Fields, TYPES, Walk, keyword_type, values::has_type};
+use super::{Fields, SchemaWalk, TYPES, keyword_type, values::has_type};
 use serde_json::{Value, json};
 
-impl Walk<'_> {
+impl SchemaWalk<'_> {
     /// Whether no answer that is written by the first schema is valid by the second.
     pub(super) fn never_both(&mut self, written: &Fields, other: &Fields, at: &str) -> bool {
-        let (ones, others) = (values(written), values(other));
+        let (ones, others) = (listed_values(written), listed_values(other));
         match (ones, others) {
             (Some(ones), Some(others)) => return ones.iter().all(|one| !others.contains(one)),
             (Some(ones), None) => return ones.iter().all(|one| !may_have(one, other, false)),
             (None, Some(others)) => return others.iter().all(|one| !may_have(one, written, true)),
             (None, None) => {}
         }
-        let (ones, others) = (kinds(written, true), kinds(other, false));
+        let (ones, others) = (possible_types(written, true), possible_types(other, false));
         let is_number = |kind: &str| kind == "number" || kind == "integer";
         let shared = |one: &&'static str| {
             let mut others = others.iter();
@@ -24,10 +24,10 @@ impl Walk<'_> {
         if apart || !ones.iter().any(shared) {
             return true;
         }
-        ones == ["object"] && self.objects(written, other, at)
+        ones == ["object"] && self.objects_never_both(written, other, at)
     }
 
-    fn objects(&mut self, written: &Fields, other: &Fields, at: &str) -> bool {
+    fn objects_never_both(&mut self, written: &Fields, other: &Fields, at: &str) -> bool {
         let properties = |fields: &Fields| {
             let properties = fields.get("properties").and_then(Value::as_object);
             properties.cloned().unwrap_or_default()
@@ -63,13 +63,13 @@ impl Walk<'_> {
                 continue;
             };
             let mut read = |schema: &Value| {
-                let fields = self.flat(schema, at)?;
-                self.resolved(fields, at)
+                let fields = self.flatten_parts(schema, at)?;
+                self.resolve_reference(fields, at)
             };
             let (Ok(one), Ok(other)) = (read(one), read(other)) else {
                 continue;
             };
-            let differ = self.deeper(at, |walk| Ok(walk.never_both(&one, &other, at)));
+            let differ = self.descend(at, |walk| Ok(walk.never_both(&one, &other, at)));
             if differ.unwrap_or(false) {
                 return true;
             }
@@ -78,7 +78,7 @@ impl Walk<'_> {
     }
 }
 
-fn values(fields: &Fields) -> Option<Vec<Value>> {
+fn listed_values(fields: &Fields) -> Option<Vec<Value>> {
     if let Some(only) = fields.get("const") {
         return Some(vec![only.clone()]);
     }
@@ -86,7 +86,7 @@ fn values(fields: &Fields) -> Option<Vec<Value>> {
 }
 
 /// The types that an answer may have. `written`: an answer of the grammar, which has one type where the schema leaves it open.
-fn kinds(fields: &Fields, written: bool) -> Vec<&'static str> {
+fn possible_types(fields: &Fields, written: bool) -> Vec<&'static str> {
     match fields.get("type") {
         Some(Value::Array(names)) => {
             let is_named = |kind: &&'static str| names.iter().any(|name| name == *kind);
@@ -108,7 +108,7 @@ fn kinds(fields: &Fields, written: bool) -> Vec<&'static str> {
 
 /// Whether a value may be an answer, by its type.
 fn may_have(value: &Value, fields: &Fields, written: bool) -> bool {
-    let kinds = kinds(fields, written);
+    let kinds = possible_types(fields, written);
     kinds.iter().any(|kind| has_type(value, kind))
 }
 

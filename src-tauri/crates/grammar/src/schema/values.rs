@@ -1,12 +1,12 @@
 //! Values that a schema lists.
 
-use super::{Fields, Walk, keyword_type};
+use super::{Fields, SchemaWalk, keyword_type};
 use serde_json::{Value, json};
 use tierbar_core::Error;
 
-impl Walk<'_> {
+impl SchemaWalk<'_> {
     /// One of some values.
-    pub(super) fn values(&self, fields: &Fields, at: &str) -> Result<Value, Error> {
+    pub(super) fn translate_values(&self, fields: &Fields, at: &str) -> Result<Value, Error> {
         let mut values = match fields.get("enum") {
             Some(Value::Array(values)) if !values.is_empty() => values.clone(),
             Some(_) => return Err(self.wrong(at, "has an `enum` without a value")),

@@ -5,17 +5,18 @@ use serde_json::{Map, Value, json};
 
 /// Grammars of ours, and the constants that stand for them in schemas until llama.cpp has written its own.
 #[derive(Debug)]
-pub(in crate::request) struct Forms {
+pub struct Placeholders {
     mark: String,
     /// GBNF by its constant.
-    pub(in crate::request) grammars: Fields,
+    pub(super) grammars: Fields,
     /// How many definitions the schemas have.
     pub(super) definitions: usize,
 }
 
-impl Forms {
-    /// `text`: all schemas, none of which has such a constant of its own.
-    pub(in crate::request) fn beside(text: &str) -> Self {
+impl Placeholders {
+    /// Creates constants that `text` lacks. `text`: all schemas, none of which has such a constant of its own.
+    #[must_use]
+    pub fn absent_from(text: &str) -> Self {
         let mut marks = (0..).map(|number| format!("tierbar-form-{number}-"));
         let mark = marks.find(|mark| !text.contains(mark));
         Self {
@@ -25,8 +26,16 @@ impl Forms {
         }
     }
 
-    pub(in crate::request) fn is_empty(&self) -> bool {
+    /// Whether no constant stands for a grammar.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.grammars.is_empty()
+    }
+
+    /// Returns the GBNF of each constant.
+    #[must_use]
+    pub fn into_grammars(self) -> Map<String, Value> {
+        self.grammars
     }
 
     pub(super) fn constant(&mut self, grammar: String) -> Value {
@@ -40,4 +49,14 @@ impl Forms {
         });
         json!({"const": name})
     }
+}
+
+/// Returns a grammar with others in the place of the constants that stand for them in its schema. `grammars`: GBNF by constant.
+#[must_use]
+pub fn replace_placeholders(grammar: String, grammars: &Map<String, Value>) -> String {
+    grammars.iter().fold(grammar, |grammar, (constant, own)| {
+        let literal = format!("\"\\\"{constant}\\\"\"");
+        let own = own.as_str().unwrap_or_default();
+        grammar.replace(&literal, &format!("({own})"))
+    })
 }

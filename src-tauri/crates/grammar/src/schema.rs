@@ -26,17 +26,19 @@
 mod array;
 mod disjoint;
 mod finite;
-mod forms;
 mod merge;
 mod numbers;
 mod object;
+mod placeholders;
+mod root;
 mod text;
 mod values;
 
-pub(super) use forms::Forms;
+pub use placeholders::{Placeholders, replace_placeholders};
+pub(crate) use root::with_named_root;
 
-use super::bad;
-use finite::can_end;
+use crate::bad;
+use finite::has_finite_answer;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use tierbar_core::Error;
@@ -101,35 +103,35 @@ const KEYWORDS: [&str; 41] = [
     "uniqueItems",
 ];
 
-/// Returns a schema that llama.cpp's grammar holds, with constants for the grammars in `forms`. `what`: the name of the schema in
-/// messages. `strict`: whether what cannot be held is refused; otherwise it is left out.
+/// Returns a schema that llama.cpp's grammars follow, with constants that stand for the grammars in `placeholders`. `what`: the name of
+/// the schema in messages. `strict`: whether what cannot be held is refused; otherwise it is left out.
 ///
 /// # Errors
 /// `BadRequest` naming the keyword and its place, for what is no schema, allows no answer, or cannot be held.
-pub(super) fn hold(
+pub fn translate_schema(
     schema: &Value,
     what: &str,
     strict: bool,
-    forms: &mut Forms,
+    placeholders: &mut Placeholders,
 ) -> Result<Value, Error> {
-    let mut walk = Walk {
+    let mut walk = SchemaWalk {
         root: schema,
         what,
         strict,
-        forms,
+        placeholders,
         names: BTreeMap::new(),
         waiting: Vec::new(),
         depth: 0,
         steps: 0,
     };
-    let mut held = walk.node(schema, "#")?;
+    let mut held = walk.translate_node(schema, "#")?;
     let mut definitions = Map::new();
     while let Some((reference, name)) = walk.waiting.pop() {
-        let target = walk.target(&json!(reference), &reference)?;
-        let definition = walk.node(target, &reference)?;
+        let target = walk.reference_target(&json!(reference), &reference)?;
+        let definition = walk.translate_node(target, &reference)?;
         definitions.insert(name, definition);
     }
-    if !can_end(&held, &definitions) {
+    if !has_finite_answer(&held, &definitions) {
         return Err(
             bad(format!("{what} has no finite answer: it requires itself"))
                 .hint("make the property that leads back optional, or allow null"),
@@ -144,11 +146,11 @@ pub(super) fn hold(
     Ok(held)
 }
 
-struct Walk<'a> {
+struct SchemaWalk<'a> {
     root: &'a Value,
     what: &'a str,
     strict: bool,
-    forms: &'a mut Forms,
+    placeholders: &'a mut Placeholders,
     /// The definition of each reference.
     names: BTreeMap<String, String>,
     /// References whose definitions are not written yet.
@@ -157,18 +159,18 @@ struct Walk<'a> {
     steps: usize,
 }
 
-impl<'a> Walk<'a> {
-    fn node(&mut self, schema: &Value, at: &str) -> Result<Value, Error> {
-        let fields = self.flat(schema, at)?;
-        self.held(fields, at)
+impl<'a> SchemaWalk<'a> {
+    fn translate_node(&mut self, schema: &Value, at: &str) -> Result<Value, Error> {
+        let fields = self.flatten_parts(schema, at)?;
+        self.translate_fields(fields, at)
     }
 
     /// Returns what a schema says, with the parts of `allOf` as one, and a reference only alone.
-    fn flat(&mut self, schema: &Value, at: &str) -> Result<Fields, Error> {
-        self.deeper(at, |walk| walk.flattened(schema, at))
+    fn flatten_parts(&mut self, schema: &Value, at: &str) -> Result<Fields, Error> {
+        self.descend(at, |walk| walk.flatten_fields(schema, at))
     }
 
-    fn flattened(&mut self, schema: &Value, at: &str) -> Result<Fields, Error> {
+    fn flatten_fields(&mut self, schema: &Value, at: &str) -> Result<Fields, Error> {
         let fields = match schema {
             Value::Object(fields) => fields,
             Value::Bool(true) => return Ok(Map::new()),
@@ -193,31 +195,31 @@ impl<'a> Walk<'a> {
         }
         if let Some(parts) = own.shift_remove("allOf") {
             for (nth, part) in self.list(&parts, "allOf", at)?.iter().enumerate() {
-                let part = self.flat(part, &format!("{at}/allOf/{nth}"))?;
+                let part = self.flatten_parts(part, &format!("{at}/allOf/{nth}"))?;
                 own = self.merge(own, part, at)?;
             }
         }
         if own.len() > 1 {
-            return self.resolved(own, at);
+            return self.resolve_reference(own, at);
         }
         Ok(own)
     }
 
     /// Returns fields with what their reference says in its place.
-    fn resolved(&mut self, mut fields: Fields, at: &str) -> Result<Fields, Error> {
+    fn resolve_reference(&mut self, mut fields: Fields, at: &str) -> Result<Fields, Error> {
         let Some(reference) = fields.shift_remove("$ref") else {
             return Ok(fields);
         };
-        self.deeper(at, |walk| {
-            let target = walk.target(&reference, at)?;
+        self.descend(at, |walk| {
+            let target = walk.reference_target(&reference, at)?;
             let place = reference.as_str().unwrap_or(at);
-            let target = walk.flat(target, place)?;
-            let target = walk.resolved(target, at)?;
+            let target = walk.flatten_parts(target, place)?;
+            let target = walk.resolve_reference(target, at)?;
             walk.merge(fields, target, at)
         })
     }
 
-    fn deeper<T>(
+    fn descend<T>(
         &mut self,
         at: &str,
         look: impl FnOnce(&mut Self) -> Result<T, Error>,
@@ -232,7 +234,7 @@ impl<'a> Walk<'a> {
         found
     }
 
-    fn target(&self, reference: &Value, at: &str) -> Result<&'a Value, Error> {
+    fn reference_target(&self, reference: &Value, at: &str) -> Result<&'a Value, Error> {
         let reference = reference.as_str().unwrap_or_default();
         let pointer = reference.strip_prefix('#');
         let found = pointer.and_then(|pointer| self.root.pointer(pointer));
@@ -245,19 +247,21 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn held(&mut self, mut fields: Fields, at: &str) -> Result<Value, Error> {
+    fn translate_fields(&mut self, mut fields: Fields, at: &str) -> Result<Value, Error> {
         if let Some(reference) = fields.get("$ref") {
-            self.target(reference, at)?;
+            self.reference_target(reference, at)?;
             let reference = reference.as_str().unwrap_or_default().to_owned();
-            return Ok(json!({"$ref": format!("#/$defs/{}", self.name(reference))}));
+            return Ok(json!({"$ref": format!("#/$defs/{}", self.definition_name(reference))}));
         }
         for key in ["anyOf", "oneOf"] {
             if let Some(ways) = fields.shift_remove(key) {
-                return self.deeper(at, |walk| walk.alternatives(key, &ways, &fields, at));
+                return self.descend(at, |walk| {
+                    walk.translate_alternatives(key, &ways, &fields, at)
+                });
             }
         }
         if fields.contains_key("const") || fields.contains_key("enum") {
-            return self.values(&fields, at);
+            return self.translate_values(&fields, at);
         }
         let types = self.types(&fields, at)?;
         if types.is_empty() {
@@ -265,24 +269,24 @@ impl<'a> Walk<'a> {
         }
         let mut ways = Vec::new();
         for kind in types {
-            ways.push(self.typed(kind, &fields, at));
+            ways.push(self.translate_type(kind, &fields, at));
         }
-        either(ways)
+        any_of(ways)
     }
 
-    fn name(&mut self, reference: String) -> String {
+    fn definition_name(&mut self, reference: String) -> String {
         if let Some(name) = self.names.get(&reference) {
             return name.clone();
         }
         // Of all schemas of a request: llama.cpp takes two definitions of the same name for one.
-        let name = format!("d{}x", self.forms.definitions);
-        self.forms.definitions += 1;
+        let name = format!("d{}x", self.placeholders.definitions);
+        self.placeholders.definitions += 1;
         self.names.insert(reference.clone(), name.clone());
         self.waiting.push((reference, name.clone()));
         name
     }
 
-    fn alternatives(
+    fn translate_alternatives(
         &mut self,
         key: &str,
         ways: &Value,
@@ -293,7 +297,7 @@ impl<'a> Walk<'a> {
         let mut flat = Vec::new();
         for (nth, way) in ways.iter().enumerate() {
             let place = format!("{at}/{key}/{nth}");
-            let way = self.flat(way, &place);
+            let way = self.flatten_parts(way, &place);
             let way = way.and_then(|way| self.merge(others.clone(), way, &place));
             flat.push((place, way));
         }
@@ -306,9 +310,9 @@ impl<'a> Walk<'a> {
         }
         let mut held = Vec::new();
         for (place, way) in flat {
-            held.push(way.and_then(|way| self.held(way, &place)));
+            held.push(way.and_then(|way| self.translate_fields(way, &place)));
         }
-        either(held)
+        any_of(held)
     }
 
     fn are_disjoint(
@@ -319,7 +323,7 @@ impl<'a> Walk<'a> {
         let mut all = Vec::new();
         for (_, way) in ways {
             let way = way.clone()?;
-            all.push(self.resolved(way, at)?);
+            all.push(self.resolve_reference(way, at)?);
         }
         for (nth, one) in all.iter().enumerate() {
             for (other, fields) in all.iter().enumerate() {
@@ -357,18 +361,23 @@ impl<'a> Walk<'a> {
         Ok(types)
     }
 
-    fn typed(&mut self, kind: &'static str, fields: &Fields, at: &str) -> Result<Value, Error> {
-        self.deeper(at, |walk| match kind {
-            "object" => walk.object(fields, at),
-            "array" => walk.array(fields, at),
-            "string" => walk.string(fields, at),
-            "number" | "integer" => walk.number(kind, fields, at),
+    fn translate_type(
+        &mut self,
+        kind: &'static str,
+        fields: &Fields,
+        at: &str,
+    ) -> Result<Value, Error> {
+        self.descend(at, |walk| match kind {
+            "object" => walk.translate_object(fields, at),
+            "array" => walk.translate_array(fields, at),
+            "string" => walk.translate_string(fields, at),
+            "number" | "integer" => walk.translate_number(kind, fields, at),
             other => Ok(json!({"type": other})),
         })
     }
 
     /// The fewest and the most, of which a grammar counts up to `limit`.
-    fn bounds(
+    fn counted_bounds(
         &self,
         fields: &Fields,
         (least, largest): (&str, &str),
@@ -437,7 +446,7 @@ impl<'a> Walk<'a> {
 
 /// What is left of alternatives without those that cannot be held: an answer by the others is valid too. That null is left alone
 /// would be a surprise.
-fn either(ways: Vec<Result<Value, Error>>) -> Result<Value, Error> {
+fn any_of(ways: Vec<Result<Value, Error>>) -> Result<Value, Error> {
     let mut held = Vec::new();
     let mut refused = None;
     for way in ways {

@@ -1,10 +1,10 @@
 //! Two schemas that both hold, as one.
 
-use super::{Fields, Walk};
+use super::{Fields, SchemaWalk};
 use serde_json::{Map, Value, json};
 use tierbar_core::Error;
 
-impl Walk<'_> {
+impl SchemaWalk<'_> {
     pub(super) fn merge(&mut self, one: Fields, other: Fields, at: &str) -> Result<Fields, Error> {
         if one.is_empty() || one == other {
             return Ok(other);
@@ -12,8 +12,8 @@ impl Walk<'_> {
         if other.is_empty() {
             return Ok(one);
         }
-        let mut merged = self.resolved(one, at)?;
-        let other = self.resolved(other, at)?;
+        let mut merged = self.resolve_reference(one, at)?;
+        let other = self.resolve_reference(other, at)?;
         if !(leaves_room(&merged, &other) && leaves_room(&other, &merged)) {
             let why = "beside `properties` of another part is not supported";
             self.refuse(at, "additionalProperties", why)?;
@@ -27,7 +27,7 @@ impl Walk<'_> {
                     continue;
                 }
             };
-            match both(&key, known, value) {
+            match merged_value(&key, known, value) {
                 Some(both) if key == "type" && both == json!([]) => {
                     return Err(self.wrong(at, "contradicts itself: nothing has all of its types"));
                 }
@@ -59,9 +59,9 @@ fn leaves_room(limits: &Fields, other: &Fields) -> bool {
 }
 
 /// What two values of a keyword say together; `None` for what no single value says.
-fn both(key: &str, one: Value, other: Value) -> Option<Value> {
+fn merged_value(key: &str, one: Value, other: Value) -> Option<Value> {
     match key {
-        "type" => Some(json!(types(&one, &other))),
+        "type" => Some(json!(shared_types(&one, &other))),
         "required" => {
             let (mut one, other) = (one.as_array()?.clone(), other.as_array()?);
             one.extend(other.iter().cloned());
@@ -73,7 +73,7 @@ fn both(key: &str, one: Value, other: Value) -> Option<Value> {
             let shared = values.filter(|value| other.contains(value));
             Some(shared.cloned().collect())
         }
-        "properties" => Some(Value::Object(properties(one, other)?)),
+        "properties" => Some(Value::Object(merged_properties(one, other)?)),
         "items" => {
             let is_schema = one.is_object() && other.is_object();
             is_schema.then(|| json!({"allOf": [one, other]}))
@@ -96,7 +96,7 @@ fn both(key: &str, one: Value, other: Value) -> Option<Value> {
     }
 }
 
-fn types(one: &Value, other: &Value) -> Vec<Value> {
+fn shared_types(one: &Value, other: &Value) -> Vec<Value> {
     let list = |types: &Value| match types {
         Value::Array(types) => types.clone(),
         one => vec![one.clone()],
@@ -121,7 +121,7 @@ fn types(one: &Value, other: &Value) -> Vec<Value> {
     shared
 }
 
-fn properties(one: Value, other: Value) -> Option<Map<String, Value>> {
+fn merged_properties(one: Value, other: Value) -> Option<Map<String, Value>> {
     let (Value::Object(mut properties), Value::Object(others)) = (one, other) else {
         return None;
     };

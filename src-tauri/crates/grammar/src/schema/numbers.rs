@@ -1,29 +1,29 @@
 //! Numbers and their bounds.
 
-use super::{Fields, Walk, values::is_within};
-use crate::request::range::{self, Bound};
+use super::{Fields, SchemaWalk, values::is_within};
+use crate::decimal::{DecimalBound, number_grammar};
 use serde_json::{Number, Value, json};
 use tierbar_core::Error;
 
 /// Multiples that are listed.
 const MOST_VALUES: i64 = 256;
 
-impl Walk<'_> {
-    pub(super) fn number(
+impl SchemaWalk<'_> {
+    pub(super) fn translate_number(
         &mut self,
         kind: &'static str,
         fields: &Fields,
         at: &str,
     ) -> Result<Value, Error> {
-        let low = self.bound(fields, ("minimum", "exclusiveMinimum"), true, at)?;
-        let high = self.bound(fields, ("maximum", "exclusiveMaximum"), false, at)?;
+        let low = self.tighter_bound(fields, ("minimum", "exclusiveMinimum"), true, at)?;
+        let high = self.tighter_bound(fields, ("maximum", "exclusiveMaximum"), false, at)?;
         let whole = (kind == "integer").then_some(0);
         let mut decimals = whole;
-        if let Some(step) = self.number_of(fields, "multipleOf", at)? {
-            let limit = Bound::new(&step, false).and_then(|step| step.decimals());
+        if let Some(step) = self.number_at(fields, "multipleOf", at)? {
+            let limit = DecimalBound::new(&step, false).and_then(|step| step.decimals());
             if let Some(limit) = limit {
                 decimals = Some(whole.unwrap_or(limit));
-            } else if let Some(values) = multiples(&step, fields) {
+            } else if let Some(values) = multiples_within(&step, fields) {
                 if values.is_empty() {
                     return Err(
                         self.wrong(at, "contradicts itself: no multiple is within its bounds")
@@ -38,27 +38,27 @@ impl Walk<'_> {
         if low.is_none() && high.is_none() && decimals == whole {
             return Ok(json!({"type": kind}));
         }
-        match range::grammar(decimals, low.as_ref(), high.as_ref()) {
-            Some(grammar) => Ok(self.forms.constant(grammar)),
+        match number_grammar(decimals, low.as_ref(), high.as_ref()) {
+            Some(grammar) => Ok(self.placeholders.constant(grammar)),
             None => Err(self.wrong(at, "contradicts itself: no number is within its bounds")),
         }
     }
 
     /// The tighter of two bounds. In older schemas, the exclusive one is a flag of the other.
-    fn bound(
+    fn tighter_bound(
         &self,
         fields: &Fields,
         (inclusive, exclusive): (&'static str, &'static str),
         is_low: bool,
         at: &str,
-    ) -> Result<Option<Bound>, Error> {
+    ) -> Result<Option<DecimalBound>, Error> {
         let flagged = fields.get(exclusive) == Some(&json!(true));
         let is_flag = fields.get(exclusive).is_some_and(Value::is_boolean);
-        let own = self.number_of(fields, inclusive, at)?;
+        let own = self.number_at(fields, inclusive, at)?;
         let other = if is_flag {
             None
         } else {
-            self.number_of(fields, exclusive, at)?
+            self.number_at(fields, exclusive, at)?
         };
         let size = |number: &Number| number.as_f64().unwrap_or_default();
         let is_tighter = |one: &Number, other: &Number| {
@@ -74,7 +74,7 @@ impl Walk<'_> {
             (_, Some(other)) => (exclusive, other, true),
             (Some(own), None) => (inclusive, own, flagged),
         };
-        let bound = Bound::new(&number, is_exclusive);
+        let bound = DecimalBound::new(&number, is_exclusive);
         // Further away than any number that is written.
         let is_far = if is_low {
             size(&number) < 0.0
@@ -88,7 +88,7 @@ impl Walk<'_> {
         Ok(bound)
     }
 
-    fn number_of(&self, fields: &Fields, key: &str, at: &str) -> Result<Option<Number>, Error> {
+    fn number_at(&self, fields: &Fields, key: &str, at: &str) -> Result<Option<Number>, Error> {
         match fields.get(key) {
             None => Ok(None),
             Some(Value::Number(number)) => Ok(Some(number.clone())),
@@ -98,7 +98,7 @@ impl Walk<'_> {
 }
 
 /// The multiples of an integer within both bounds; `None` for too many.
-fn multiples(step: &Number, fields: &Fields) -> Option<Vec<i64>> {
+fn multiples_within(step: &Number, fields: &Fields) -> Option<Vec<i64>> {
     let step = step.as_i64().filter(|step| *step > 0)?;
     let bound = |keys: [&str; 2]| {
         let mut bounds = keys.iter().filter_map(|key| fields.get(*key)?.as_f64());
