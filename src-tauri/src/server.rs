@@ -15,7 +15,8 @@ use std::{
 };
 use tauri::{AppHandle, Manager, async_runtime::spawn};
 use tierbar_core::{
-    Code, Error, TierId, TierState, notification::Seen, policy::Stance, status::Status,
+    Code, Error, TierId, TierState, notification::ShownNotifications, policy::Stance,
+    status::Status,
 };
 use tierbar_host::{Host, HostEvent, HostKind, HostOptions, Running, running};
 use tokio::{sync::Notify, time::sleep};
@@ -170,7 +171,7 @@ async fn follow(app: &AppHandle, state: &Server, server: &Running) {
     let mut heard = Instant::now();
     let mut told = None;
     let mut config = None;
-    let mut seen = Seen::default();
+    let mut seen = ShownNotifications::default();
     loop {
         let again = state.again.notified();
         let followed = server.follow(|event| {

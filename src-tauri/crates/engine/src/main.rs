@@ -42,7 +42,7 @@ use tierbar_core::{
     config::KvCache,
     run::Approximation,
     sampling::ModelSampling,
-    worker::{Handshake, PROTOCOL, Ready},
+    worker::{Handshake, PROTOCOL, WorkerReady},
 };
 use tokio::net::UnixListener;
 use trims::Trims;
@@ -240,7 +240,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         pause: Arc::clone(&pause),
         media: loading::media_reader(args, &model, threads, context.turns(), &pause),
     };
-    let ready = Ready {
+    let ready = WorkerReady {
         protocol: PROTOCOL,
         pid: std::process::id(),
         context_tokens: engine.context_tokens,
@@ -272,7 +272,7 @@ fn serve(args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-async fn listen(args: &Args, ready: Ready, engine: Arc<Engine>) -> Result<(), Error> {
+async fn listen(args: &Args, ready: WorkerReady, engine: Arc<Engine>) -> Result<(), Error> {
     let failed = |error: std::io::Error| {
         internal(
             &format!("cannot listen on {}", args.socket.display()),

@@ -16,7 +16,7 @@ use tierbar_core::{
     config::ScheduleConfig,
     lease::BoxFuture,
     nearest::suggest,
-    schedule::{Next, Run, ScheduleStatus},
+    schedule::{NextTurn, Run, ScheduleStatus},
 };
 use tierbar_store::Store;
 use tokio::sync::{
@@ -112,9 +112,9 @@ impl Schedules {
             let run = kept.unwrap_or_else(|| Run::first_seen(now.as_second()));
             let next = run.next(&turns::turns(schedule, now, &zone), now.as_second());
             let next_at = match next {
-                Next::Begin(_) => Some(now.as_second()),
-                Next::Wait(until) => Some(until),
-                Next::Never => None,
+                NextTurn::Begin(_) => Some(now.as_second()),
+                NextTurn::Wait(until) => Some(until),
+                NextTurn::Never => None,
             };
             statuses.push(ScheduleStatus {
                 name: name.clone(),

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use std::sync::LazyLock;
 use tierbar_core::{
     Modality, ModelAccount, ModelId,
-    budget::{Beside, MediaProjector},
+    budget::{CompanionModels, MediaProjector},
     catalog::{
         Capabilities, CatalogModel, ModelKind, OfferedFile, OfferedProjector, PublishedScore,
         PublishedSpeed,
@@ -269,8 +269,8 @@ impl Entry {
 
     /// What is loaded beside its models.
     #[must_use]
-    pub fn beside(&self) -> Beside<'_> {
-        Beside::projector(self.projector.as_ref())
+    pub fn beside(&self) -> CompanionModels<'_> {
+        CompanionModels::projector(self.projector.as_ref())
     }
 
     fn offers(&self) -> Vec<Offer> {

@@ -32,7 +32,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tierbar_core::{TierId, lease::Address, reclaim::Missing, worker::Ready};
+use tierbar_core::{TierId, lease::Address, reclaim::MissingMemory, worker::WorkerReady};
 use tokio::{
     io::{BufReader, copy, sink},
     process::{Child, ChildStdin},
@@ -76,11 +76,11 @@ pub(crate) enum Report {
     Spawned(u32),
     /// The percentage of the weights that is loaded.
     Loading(u8),
-    Ready(Ready),
+    Ready(WorkerReady),
     /// The process has ended. Without a failure, it ended on request.
     Ended(Option<Failure>),
     /// Memory not freed this long after its end.
-    Missing(Missing, Duration),
+    Missing(MissingMemory, Duration),
     /// All memory is freed, or counts as another program's; with the available memory. This is the last report.
     Back(Option<u64>),
 }
@@ -218,7 +218,11 @@ impl Process {
     }
 
     /// Waits for the handshake, and keeps reading after it.
-    async fn start(&mut self, launch: &Launch, report: &impl Fn(Report)) -> Result<Ready, Unready> {
+    async fn start(
+        &mut self,
+        launch: &Launch,
+        report: &impl Fn(Report),
+    ) -> Result<WorkerReady, Unready> {
         let Some(stdout) = self.child.stdout.take() else {
             return Err(Unready::Closed);
         };

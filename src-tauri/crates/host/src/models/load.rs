@@ -4,7 +4,7 @@ use super::foreign;
 use std::path::PathBuf;
 use tierbar_core::{
     Code, Error, ModelAccount, TierId,
-    budget::{Beside, plan_load},
+    budget::{CompanionModels, plan_load},
     config::TierConfig,
     fit::{Machine, gpu_share, settle},
     sampling::ModelSampling,
@@ -84,11 +84,11 @@ pub(super) fn load(
 pub(crate) fn beside<'a>(
     projector: Option<&'a Projector>,
     draft: Option<&'a ModelAccount>,
-) -> Beside<'a> {
+) -> CompanionModels<'a> {
     let usable = projector.and_then(|projector| projector.account.as_ref().ok());
-    Beside {
+    CompanionModels {
         draft,
-        ..Beside::projector(usable)
+        ..CompanionModels::projector(usable)
     }
 }
 

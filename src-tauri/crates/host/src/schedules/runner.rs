@@ -13,7 +13,7 @@ use tierbar_core::{
     config::ScheduleConfig,
     journal::{Journal, Kind, LogEvent},
     lease::BoxFuture,
-    schedule::{Next, Run},
+    schedule::{NextTurn, Run},
 };
 use tierbar_fetch::{Remote, Web};
 use tierbar_secrets::Secrets;
@@ -110,10 +110,10 @@ impl Runner {
             }
         };
         let turn = match run.next(&turns::turns(schedule, now, zone), at) {
-            Next::Begin(_) if (self.paused)() => return Ok(None),
-            Next::Begin(turn) => turn,
-            Next::Wait(until) => return Ok(Some(until)),
-            Next::Never => return Ok(None),
+            NextTurn::Begin(_) if (self.paused)() => return Ok(None),
+            NextTurn::Begin(turn) => turn,
+            NextTurn::Wait(until) => return Ok(Some(until)),
+            NextTurn::Never => return Ok(None),
         };
         // Stored first, so that a run that kills the host is not retried forever.
         let run = run.begun(turn, at);

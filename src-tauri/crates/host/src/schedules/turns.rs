@@ -50,7 +50,7 @@ fn weekday(date: Date) -> Weekday {
 mod tests {
     use super::*;
     use jiff::civil::datetime;
-    use tierbar_core::schedule::{Next, Run};
+    use tierbar_core::schedule::{NextTurn, Run};
 
     fn schedule(at: &str, days: &str) -> ScheduleConfig {
         let text = format!(
@@ -77,7 +77,7 @@ mod tests {
         for minute in 0..hours * 60 {
             let now = Timestamp::from_second(from.as_second() + minute * 60).unwrap();
             let turns = turns(schedule, now, &zone);
-            if let Next::Begin(turn) = run.next(&turns, now.as_second()) {
+            if let NextTurn::Begin(turn) = run.next(&turns, now.as_second()) {
                 let shown = now.to_zoned(zone.clone());
                 begun.push(shown.strftime("%m-%d %H:%M %Z").to_string());
                 run = run

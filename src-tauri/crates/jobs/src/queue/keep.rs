@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 use std::{borrow::Cow, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
-    queue::{JobStatus, first},
+    queue::{JobStatus, first_retry_at},
 };
 use tierbar_http::error::Failure;
 use tierbar_inference::{body, caller::Caller};
@@ -187,7 +187,7 @@ impl Later {
         let (mut job, now) = (self.job(body), now_ms());
         if let Some((why, retry_after)) = failed {
             job.reason = Some(why);
-            job.not_before_ms = first(retry_after, now);
+            job.not_before_ms = first_retry_at(retry_after, now);
         }
         let added = jobs.store.add_job(job, room, now).await?;
         if let Added::New(job) = &added {

@@ -7,7 +7,7 @@ use super::{
 use crate::reference::Repository;
 use tierbar_core::{
     Error,
-    budget::Beside,
+    budget::CompanionModels,
     catalog::{HubRepository, OfferedFile},
     fit::{Instead, QuantLoss, Verdict, verdict_with},
 };
@@ -40,7 +40,8 @@ impl Resolver {
         let best = account
             .as_ref()
             .and_then(|(account, _)| suiting(account, projector.as_ref(), suit, &offers));
-        let beside = Beside::projector(projector.as_ref().map(|projector| &projector.account));
+        let beside =
+            CompanionModels::projector(projector.as_ref().map(|projector| &projector.account));
         let files_offered = files
             .quants
             .iter()

@@ -8,7 +8,7 @@ use crate::{
 use std::path::Path;
 use tierbar_core::{
     Code, Error, ModelAccount,
-    budget::Beside,
+    budget::CompanionModels,
     download::Include,
     fit::{ContextChoice, Instead, Machine, Offer, recommend},
 };
@@ -105,10 +105,10 @@ impl Resolved {
 
     /// Returns what is loaded beside the model if that much is downloaded.
     #[must_use]
-    pub fn beside(&self, include: Include) -> Beside<'_> {
+    pub fn beside(&self, include: Include) -> CompanionModels<'_> {
         let projector = self.usable_projector();
         let projector = projector.filter(|_| include != Include::Model);
-        Beside::projector(projector.map(|projector| &projector.account))
+        CompanionModels::projector(projector.map(|projector| &projector.account))
     }
 }
 
@@ -467,7 +467,7 @@ pub(super) fn suiting(
     suit: &Suit,
     offers: &[Offer],
 ) -> Option<Instead> {
-    let beside = Beside::projector(projector.map(|projector| &projector.account));
+    let beside = CompanionModels::projector(projector.map(|projector| &projector.account));
     recommend(account, beside, suit.context, &suit.machine, offers)
 }
 

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use tierbar_core::{
     Code, Error,
     download::Priority,
-    queue::{JobState, JobStatus, WebhookState, expired, pause},
+    queue::{JobState, JobStatus, WebhookState, expired_error, retry_pause},
 };
 use uuid::Uuid;
 
@@ -249,7 +249,7 @@ pub(super) fn recover(connection: &Connection, now_ms: u64) -> rusqlite::Result<
             continue;
         }
         // A request that kills the host is not retried at once.
-        let pause = u64::try_from(pause(&id, attempts).as_millis()).unwrap_or(u64::MAX);
+        let pause = u64::try_from(retry_pause(&id, attempts).as_millis()).unwrap_or(u64::MAX);
         connection.execute(
             "UPDATE jobs SET state = 'waiting', not_before_ms = ?1, error = ?2 WHERE id = ?3",
             params![signed(now_ms.saturating_add(pause)), json(&why)?, id],
@@ -273,7 +273,11 @@ pub(super) fn expire(connection: &Connection, now_ms: u64) -> rusqlite::Result<V
             .prepare_cached(&format!(
                 "UPDATE jobs SET {ENDS}, state = 'expired', error = ?2 WHERE id = ?3"
             ))?
-            .execute(params![signed(now_ms), json(&expired(last.as_ref()))?, id])?;
+            .execute(params![
+                signed(now_ms),
+                json(&expired_error(last.as_ref()))?,
+                id
+            ])?;
         ended.push(id);
     }
     Ok(ended)
