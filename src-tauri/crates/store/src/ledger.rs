@@ -26,7 +26,7 @@ impl Store {
     pub async fn taken(&self, days: u32) -> Result<Vec<(LedgerKey, RequestTotals)>, Error> {
         let today = jiff::Zoned::now().date();
         let from = today.saturating_sub(jiff::Span::new().days(i64::from(days) - 1));
-        self.call(move |database| database.read(|connection| since(connection, from)))
+        self.call(move |database| database.read(|connection| totals_since(connection, from)))
             .await
     }
 }
@@ -73,7 +73,10 @@ fn add(
     Ok(())
 }
 
-fn since(connection: &Connection, from: Date) -> rusqlite::Result<Vec<(LedgerKey, RequestTotals)>> {
+fn totals_since(
+    connection: &Connection,
+    from: Date,
+) -> rusqlite::Result<Vec<(LedgerKey, RequestTotals)>> {
     connection
         .prepare_cached(
             "SELECT day, tier, elsewhere, client, chain, requests, prompt_tokens, completion_tokens, unmeasured_ms,
@@ -152,7 +155,9 @@ mod tests {
             let one = [(key(day, client), taken(tokens))];
             database.write(|change| add(change, day, &one)).unwrap();
         }
-        let all = database.read(|connection| since(connection, old)).unwrap();
+        let all = database
+            .read(|connection| totals_since(connection, old))
+            .unwrap();
         assert_eq!(all.len(), 3, "the old day is gone");
         assert_eq!(all[0].0, key(today, ""));
         let twice = RequestTotals {
@@ -166,7 +171,7 @@ mod tests {
         assert_eq!(all[0].1, twice);
         assert_eq!(all[1].1.prompt_tokens, 1 << 50);
         let new = database
-            .read(|connection| since(connection, today))
+            .read(|connection| totals_since(connection, today))
             .unwrap();
         assert_eq!(new, all[..2]);
     }

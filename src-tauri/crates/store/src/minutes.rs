@@ -67,7 +67,11 @@ pub(crate) fn add(connection: &Connection, minute: &Point) -> rusqlite::Result<(
 }
 
 /// Returns the minutes that start from `from` on and before `to`, oldest first.
-pub(crate) fn between(connection: &Connection, from: u64, to: u64) -> rusqlite::Result<Vec<Point>> {
+pub(crate) fn minutes_between(
+    connection: &Connection,
+    from: u64,
+    to: u64,
+) -> rusqlite::Result<Vec<Point>> {
     connection
         .prepare_cached(&format!(
             "SELECT {COLUMNS} FROM minutes WHERE at >= ?1 AND at < ?2 ORDER BY at"

@@ -28,7 +28,7 @@ use tierbar_core::{
 };
 use tierbar_http::error::Failure;
 use tierbar_inference::{body, caller::Caller};
-use tierbar_store::{Added, JobRequest, NewJob};
+use tierbar_store::{AddedJob, JobRequest, NewJob};
 
 /// On a failure whose request could not be kept.
 static QUEUE: HeaderName = HeaderName::from_static("x-tierbar-queue");
@@ -190,17 +190,17 @@ impl Later {
             job.not_before_ms = first_retry_at(retry_after, now);
         }
         let added = jobs.store.add_job(job, room, now).await?;
-        if let Added::New(job) = &added {
+        if let AddedJob::New(job) = &added {
             jobs.queue.changed(&job.id);
         }
         answer(added)
     }
 }
 
-fn answer(added: Added) -> Result<Response, Error> {
+fn answer(added: AddedJob) -> Result<Response, Error> {
     match added {
-        Added::New(job) | Added::Known(job) => Ok(accepted(&job)),
-        Added::OtherRequest => Err(Error::new(
+        AddedJob::New(job) | AddedJob::Known(job) => Ok(accepted(&job)),
+        AddedJob::OtherRequest => Err(Error::new(
             Code::Conflict,
             "the Idempotency-Key was used for another request",
         )
