@@ -18,7 +18,7 @@ use tierbar_core::{
     fit::{ContextChoice, Keeper, Verdict},
     nearest::suggest,
 };
-use tierbar_fetch::{Fetched, FileSpec, Job, OnComplete, Queue};
+use tierbar_fetch::{FetchedFile, FileSpec, Job, OnComplete, Queue};
 use tierbar_inference::services::models::{DownloadChange, Pull};
 use tierbar_library::{
     Entry, Library, LibraryWatch, Origin,
@@ -217,7 +217,7 @@ impl Downloads {
         }
         let mut changed = None;
         if let Some(priority) = change.priority {
-            changed = Some(self.queue.prioritise(&id, priority).await?);
+            changed = Some(self.queue.prioritize(&id, priority).await?);
         }
         match change.state {
             Some(DownloadState::Paused) => changed = Some(self.queue.pause(&id).await?),
@@ -257,7 +257,7 @@ impl Downloads {
     ) -> Result<(DownloadStatus, bool), Error> {
         let mut now = known;
         if now.priority < pull.priority {
-            now = self.queue.prioritise(&now.id, pull.priority).await?;
+            now = self.queue.prioritize(&now.id, pull.priority).await?;
         }
         if !now.state.is_under_way() {
             now = self.queue.resume(&now.id).await?;
@@ -365,7 +365,7 @@ pub(crate) fn on_complete(
     })
 }
 
-fn origin(job: &Job, spec: &FileSpec, fetched: &Fetched) -> Origin {
+fn origin(job: &Job, spec: &FileSpec, fetched: &FetchedFile) -> Origin {
     Origin {
         reference: job.reference.clone(),
         url: spec.url.clone(),
