@@ -10,7 +10,7 @@ mod figures;
 
 pub use figures::{HubFigures, KnownFile};
 
-use crate::{model_id, reference::Known};
+use crate::{model_id, reference::CatalogName};
 use serde::Deserialize;
 use std::sync::LazyLock;
 use tierbar_core::{
@@ -198,8 +198,8 @@ impl Catalog {
 
     /// Looks up a name for [`crate::reference::Reference::parse`].
     #[must_use]
-    pub fn known(&self, name: &str) -> Option<Known> {
-        self.find(name).map(|entry| Known {
+    pub fn known(&self, name: &str) -> Option<CatalogName> {
+        self.find(name).map(|entry| CatalogName {
             id: entry.id.clone(),
             quant: None,
         })

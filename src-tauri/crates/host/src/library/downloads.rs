@@ -23,7 +23,7 @@ use tierbar_inference::services::models::{DownloadChange, Pull};
 use tierbar_library::{
     Entry, Library, LibraryWatch, Origin,
     catalog::catalog,
-    hub::{Resolved, Suit},
+    hub::{QuantTarget, ResolvedReference},
     is_projector,
 };
 
@@ -114,7 +114,7 @@ impl Downloads {
         }
         let reference = offers::parse(&pull.reference, unknown)?;
         let machine = self.local.machine_for(&entries, Measure::First).await;
-        let suit = Suit {
+        let suit = QuantTarget {
             machine,
             context: ContextChoice::default(),
         };
@@ -270,7 +270,11 @@ impl Downloads {
 ///
 /// # Errors
 /// `OverBudget` and those of the header, unless the download is wanted anyway; why there is no projector, if it alone is wanted.
-fn warnings(resolved: &Resolved, suit: &Suit, pull: &Pull) -> Result<Vec<String>, Error> {
+fn warnings(
+    resolved: &ResolvedReference,
+    suit: &QuantTarget,
+    pull: &Pull,
+) -> Result<Vec<String>, Error> {
     let mut warnings = Vec::new();
     match (&resolved.projector, pull.include) {
         (Ok(None), Include::Projector) => {

@@ -16,7 +16,7 @@ use tierbar_core::{
 };
 use tierbar_library::{
     catalog::{Catalog, Entry, HubFigures, KnownFile, catalog},
-    hub::{Hub, HubFiles, Resolved},
+    hub::{Hub, HubFiles, ResolvedReference},
     reference::Repository,
 };
 
@@ -106,7 +106,7 @@ impl CatalogList {
     }
 
     /// Notes what the hub said of a file whose hash was not known, so that another download has to be the same.
-    pub(crate) async fn pin(&self, id: &str, quant: &str, resolved: &Resolved) {
+    pub(crate) async fn pin(&self, id: &str, quant: &str, resolved: &ResolvedReference) {
         let ([file], Some(revision)) = (resolved.files.as_slice(), &resolved.revision) else {
             return;
         };

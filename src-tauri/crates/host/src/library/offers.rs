@@ -21,7 +21,7 @@ use tierbar_inference::services::models::{CatalogAnswer, FitQuestion};
 use tierbar_library::{
     Entry, Projector,
     catalog::{self, Catalog, catalog},
-    hub::{Pinned, PinnedProjector, Resolved, Resolver, Suit},
+    hub::{PinnedProjector, PinnedQuant, QuantTarget, ResolvedReference, Resolver},
     is_projector, model_id,
     reference::{Pick, Reference, Repository},
 };
@@ -82,7 +82,7 @@ impl Offers {
             Err(error) => return Err(error),
         };
         let reference = parse(&model, missing)?;
-        let suit = Suit {
+        let suit = QuantTarget {
             machine,
             context: wanted(ContextChoice::default(), profile, context, kv_cache),
         };
@@ -126,7 +126,7 @@ impl Offers {
     }
 
     /// Notes the hub's figures of a file of the catalog whose hash was not known until it was downloaded.
-    pub(crate) async fn pin(&self, resolved: &Resolved) {
+    pub(crate) async fn pin(&self, resolved: &ResolvedReference) {
         let (Some(repository), Some(name)) = (&resolved.repository, &resolved.quant) else {
             return;
         };
@@ -145,7 +145,7 @@ impl Offers {
     pub(crate) async fn repository(&self, id: String) -> Result<HubRepository, Error> {
         let repository = Repository::new(&id)?;
         let entries = self.readable().await;
-        let suit = Suit {
+        let suit = QuantTarget {
             machine: self.local.machine_for(&entries, Measure::First).await,
             context: ContextChoice::default(),
         };
@@ -166,9 +166,9 @@ impl Offers {
     pub(crate) async fn resolve(
         &self,
         reference: &Reference,
-        suit: &Suit,
+        suit: &QuantTarget,
         entries: &[Entry],
-    ) -> Result<Resolved, Error> {
+    ) -> Result<ResolvedReference, Error> {
         let library = self.local.models.library();
         let models_dir = library.models_dir().to_owned();
         let under_way = self.queue.watch().borrow().clone();
@@ -308,7 +308,11 @@ pub(crate) fn parse(text: &str, missing: Error) -> Result<Reference, Error> {
 
 /// # Errors
 /// Why the header could not be read.
-pub(crate) fn judge(resolved: &Resolved, suit: &Suit, include: Include) -> Result<Verdict, Error> {
+pub(crate) fn judge(
+    resolved: &ResolvedReference,
+    suit: &QuantTarget,
+    include: Include,
+) -> Result<Verdict, Error> {
     let account = resolved.account.as_ref().map_err(Error::clone)?;
     let mut verdict = verdict_with(
         account,
@@ -322,7 +326,7 @@ pub(crate) fn judge(resolved: &Resolved, suit: &Suit, include: Include) -> Resul
 }
 
 /// Returns the catalog's estimate, for when the hub is unreachable.
-fn of_catalog(catalog: &Catalog, reference: &Reference, suit: &Suit) -> Option<Verdict> {
+fn of_catalog(catalog: &Catalog, reference: &Reference, suit: &QuantTarget) -> Option<Verdict> {
     let Reference::Catalog { id, quant } = reference else {
         return None;
     };
@@ -337,7 +341,7 @@ fn of_catalog(catalog: &Catalog, reference: &Reference, suit: &Suit) -> Option<V
 fn chosen<'a>(
     entry: &'a catalog::Entry,
     quant: Option<&str>,
-    suit: &Suit,
+    suit: &QuantTarget,
 ) -> Option<&'a catalog::Quant> {
     match quant {
         Some(name) => entry.quant(name),
@@ -347,8 +351,8 @@ fn chosen<'a>(
     }
 }
 
-fn pinned(entry: &catalog::Entry, quant: &catalog::Quant) -> Result<Pinned, Error> {
-    Ok(Pinned {
+fn pinned(entry: &catalog::Entry, quant: &catalog::Quant) -> Result<PinnedQuant, Error> {
+    Ok(PinnedQuant {
         repository: Repository::new(&entry.repository)?,
         revision: entry.revision(quant).map(str::to_owned),
         quant: quant.quant.clone(),

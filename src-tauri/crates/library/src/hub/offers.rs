@@ -1,8 +1,8 @@
 //! A repository as it is offered: every quant with its verdict.
 
 use super::{
-    Quant, Resolver, Suit,
-    resolve::{offers, suiting, usual},
+    Quant, QuantTarget, Resolver,
+    resolve::{offers, quant_for_target, usual_quant},
 };
 use crate::reference::Repository;
 use tierbar_core::{
@@ -20,12 +20,12 @@ impl Resolver {
     pub async fn offers(
         &self,
         repository: &Repository,
-        suit: &Suit,
+        suit: &QuantTarget,
         installed: &(dyn Fn(&str) -> bool + Sync),
     ) -> Result<HubRepository, Error> {
         let files = self.hub().repository(repository, None).await?;
         let offers = offers(&files);
-        let read = usual(&files.quants);
+        let read = usual_quant(&files.quants);
         let account = match read {
             Some(quant) => self.account(&files, quant).await.ok(),
             None => None,
@@ -39,7 +39,7 @@ impl Resolver {
         };
         let best = account
             .as_ref()
-            .and_then(|(account, _)| suiting(account, projector.as_ref(), suit, &offers));
+            .and_then(|(account, _)| quant_for_target(account, projector.as_ref(), suit, &offers));
         let beside =
             CompanionModels::projector(projector.as_ref().map(|projector| &projector.account));
         let files_offered = files
