@@ -17,7 +17,7 @@ use tierbar_core::{Code, Error, TierId, lease::Tiers};
 use tierbar_documents::{
     Block, Facts, Refusal,
     chunks::{Chunk, Size, chunks},
-    extraction::Extracted,
+    extraction::ExtractedDocument,
     pictured,
 };
 use tierbar_store::{NewDocument, NewPassage, Store, WaitingFile};
@@ -251,8 +251,11 @@ impl Indexer {
     ///
     /// # Errors
     /// Why there is nothing to search.
-    async fn see(&self, extracted: Extracted) -> Result<Option<(Vec<Block>, Facts)>, Refusal> {
-        let Extracted {
+    async fn see(
+        &self,
+        extracted: ExtractedDocument,
+    ) -> Result<Option<(Vec<Block>, Facts)>, Refusal> {
+        let ExtractedDocument {
             mut blocks,
             pictures,
             mut facts,
@@ -289,7 +292,7 @@ impl Indexer {
         let notices = [
             facts.notice.take(),
             pictured::read_by(&by, &read, pages),
-            pictured::unread(&left, pages),
+            pictured::pictured_pages_notice(&left, pages),
         ];
         let notice = notices.into_iter().flatten().collect::<Vec<_>>().join(" ");
         if blocks.is_empty() {

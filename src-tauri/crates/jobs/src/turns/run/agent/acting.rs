@@ -18,7 +18,7 @@ use tierbar_chats::agent::{AgentOptions, AgentWay};
 use tierbar_core::{
     Code, Config, Error, config::McpServerConfig, home::from_home, nearest::suggest,
 };
-use tierbar_documents::charset::{self, Decoded};
+use tierbar_documents::charset::{self, DecodedText};
 use tierbar_fetch::{Get, Url, Web, WebOptions};
 use tierbar_inference::{blocking::blocking, services::SandboxPlace};
 use tierbar_sandbox::Limits;
@@ -181,7 +181,8 @@ impl Acting {
         let read = tokio::task::spawn_blocking(move || {
             let is_html = is_html || kind.is_empty();
             let declared = charset::declared_by(&kind);
-            let Decoded { text, doubt } = charset::decode(&bytes, declared.as_deref(), is_html)?;
+            let DecodedText { text, doubt } =
+                charset::decode(&bytes, declared.as_deref(), is_html)?;
             let text = if is_html {
                 page_text(&read_page(&text, &came_from))
             } else {
