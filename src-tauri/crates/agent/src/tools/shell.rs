@@ -6,7 +6,7 @@ use crate::{
     consent::{Act, PermittedAct, read_only},
 };
 use std::{fmt::Write, path::PathBuf};
-use tierbar_sandbox::{End, Finished, Limits, Network, Policy, Request};
+use tierbar_sandbox::{CommandResult, End, Limits, Network, Policy, Request};
 
 /// What holds for every command of a host.
 #[derive(Debug, Clone, Default)]
@@ -58,7 +58,7 @@ pub fn request(permitted: &PermittedAct, terms: &Terms) -> Result<Request, Failu
 
 /// What a command that has ended has found. Any end but exit code 0 is a failure.
 #[must_use]
-pub fn render(finished: &Finished, limits: &Limits) -> ActResult {
+pub fn render(finished: &CommandResult, limits: &Limits) -> ActResult {
     let mut text = finished.stdout.text.trim_end_matches('\n').to_owned();
     let errors = finished.stderr.text.trim_end_matches('\n');
     if !errors.is_empty() {
@@ -169,7 +169,7 @@ mod tests {
                 text: text.into(),
                 bytes: text.len() as u64,
             };
-            let finished = Finished {
+            let finished = CommandResult {
                 end,
                 stdout: output(stdout),
                 stderr: output(stderr),
