@@ -7,7 +7,7 @@ use crate::{
     swap::{Swap, Swapping},
 };
 use std::{path::PathBuf, sync::Arc};
-use tierbar_contexts::{Contexts, Key, Swapped, fingerprint, hash};
+use tierbar_contexts::{Contexts, Key, SwapFolder, fingerprint, hash};
 use tierbar_core::{Error, ModelId, run::Approximation};
 
 pub(crate) fn saved(
@@ -37,7 +37,7 @@ pub(crate) fn swapping(
     let (Some(folder), Some(mib), None) = (&args.swapped, args.swapped_mib, pooling) else {
         return Ok(None);
     };
-    let folder = Swapped::new(folder.clone(), u64::from(mib) << 20);
+    let folder = SwapFolder::new(folder.clone(), u64::from(mib) << 20);
     let key = key(args, model, template)?;
     let id = ModelId(id.to_owned());
     let swap = Swap::new(folder, key, id, model.forgets(), &args.socket);
