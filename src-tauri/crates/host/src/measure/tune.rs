@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tierbar_core::{Code, Config, Error, ModelId, TierId, status::Pressure};
 use tierbar_measure::{
     bench::{Figure, Settings},
-    tune::{Knob, Measured, Search, TuneReport, TuneRequest, TuneRow},
+    tune::{CandidateMeasurement, Knob, Search, TuneReport, TuneRequest, TuneRow},
 };
 
 /// Tries settings one after another; the configuration changes only at the end, if at all.
@@ -91,7 +91,7 @@ async fn candidate(
     tier: &TierId,
     request: &TuneRequest,
     seen: &mut Seen,
-) -> Result<Measured, Error> {
+) -> Result<CandidateMeasurement, Error> {
     let (worker, load_ms) = lease(parts, tier).await?;
     let measurement = request.measurement();
     let mut meter = Meter::new(parts, tier, &worker, &measurement, Pressure::Critical).await?;
@@ -105,7 +105,7 @@ async fn candidate(
     // The times of prompt and answer, without the decode run's own prompt of one token.
     let request_ms = pairs().map(|(read, written)| read.prompt_ms + written.predicted_ms);
     let median = |rates: Vec<f64>| Figure::of(rates).map_or(0.0, |figure| figure.median);
-    Ok(Measured {
+    Ok(CandidateMeasurement {
         request_ms: Figure::of(request_ms.collect()).ok_or_else(|| {
             Error::new(
                 Code::Internal,
