@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_core::{Code, Error};
-use tierbar_host::{Host, HostKind, HostOptions, Running};
+use tierbar_host::{Host, HostKind, HostOptions, RunningHost};
 use url::form_urlencoded;
 
 /// How long to wait for a host that is shutting down: it gives answers and connections a few seconds each.
@@ -59,8 +59,8 @@ pub(crate) struct Client {
 ///
 /// # Errors
 /// `ShuttingDown` if none runs.
-pub(crate) fn running(home: Option<&PathBuf>) -> Result<Running, Error> {
-    tierbar_host::running(home.map(PathBuf::as_path)).ok_or_else(|| {
+pub(crate) fn running(home: Option<&PathBuf>) -> Result<RunningHost, Error> {
+    tierbar_host::find_running_host(home.map(PathBuf::as_path)).ok_or_else(|| {
         Error::new(Code::ShuttingDown, "Tierbar is not running")
             .hint("open the app or run `tierbar serve`")
     })
@@ -125,7 +125,9 @@ impl Client {
     /// Connects to the next host, once this one has released the data folder.
     pub(crate) async fn next(&self, home: Option<PathBuf>) -> Result<Self, Error> {
         let begun = Instant::now();
-        while tierbar_host::running(home.as_deref()).is_some_and(|host| host.pid == self.pid) {
+        while tierbar_host::find_running_host(home.as_deref())
+            .is_some_and(|host| host.pid == self.pid)
+        {
             if begun.elapsed() > SHUTDOWN_TIMEOUT {
                 return Err(self.unresponsive("it is still shutting down"));
             }

@@ -112,7 +112,7 @@ async fn server(home: Option<&PathBuf>) -> Result<ClientServer, Error> {
         server: ClientServer,
     }
     let Ok(host) = Host::running(home) else {
-        let server = clients::configured(home.map(PathBuf::as_path))?;
+        let server = clients::configured_server(home.map(PathBuf::as_path))?;
         output::error_line("Tierbar is not running; these are the settings of its configuration.");
         return Ok(server);
     };
@@ -122,11 +122,11 @@ async fn server(home: Option<&PathBuf>) -> Result<ClientServer, Error> {
 }
 
 fn is_found(client: &Client) -> Option<bool> {
-    (!client.traces.is_empty()).then(|| clients::found().contains(&client.id))
+    (!client.traces.is_empty()).then(|| clients::installed_clients().contains(&client.id))
 }
 
 fn list(as_json: bool) -> Result<(), Error> {
-    let found = clients::found();
+    let found = clients::installed_clients();
     let state = |client: &Client| (!client.traces.is_empty()).then(|| found.contains(&client.id));
     if as_json {
         let rows = CLIENTS.iter().map(|client| {

@@ -41,7 +41,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
                     output::line(&format!("Waiting: {error}"));
                 }
                 tokio::select! {
-                    ended = tierbar_host::released(options.home.clone()) => ended?,
+                    ended = tierbar_host::wait_until_released(options.home.clone()) => ended?,
                     () = signals.next() => return Ok(()),
                 }
             }

@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_core::{Code, Error};
-use tierbar_host::{Running, running};
+use tierbar_host::{RunningHost, find_running_host};
 use tokio::time::sleep;
 
 #[derive(Debug, clap::Subcommand)]
@@ -151,10 +151,10 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
     report["pid"] = json!(own);
     report["url"] = json!(running.as_ref().map(|running| &running.url));
     let sentence = match (own, running) {
-        (Some(own), Some(Running { pid, url, .. })) if own == pid => {
+        (Some(own), Some(RunningHost { pid, url, .. })) if own == pid => {
             format!("Tierbar is running at {url}")
         }
-        (Some(_), Some(Running { pid, .. })) => format!(
+        (Some(_), Some(RunningHost { pid, .. })) => format!(
             "The service is installed. It waits: Tierbar already runs as process {pid}. \
              When that ends, the service takes its place."
         ),
@@ -208,7 +208,7 @@ fn status(home: Option<&Path>, args: &Status) -> Result<(), Error> {
         Some(manager) => manager.state()?,
         None => State::default(),
     };
-    let running = running(home);
+    let running = find_running_host(home);
     if args.json {
         let file = installed.as_ref().map(Manager::file);
         let report = json!({
@@ -229,7 +229,7 @@ fn status(home: Option<&Path>, args: &Status) -> Result<(), Error> {
 }
 
 /// What is so, a sentence a line.
-fn words(installed: Option<&Manager>, state: State, running: Option<&Running>) -> Vec<String> {
+fn words(installed: Option<&Manager>, state: State, running: Option<&RunningHost>) -> Vec<String> {
     let mut lines = Vec::new();
     match installed {
         None => lines.push(
@@ -321,10 +321,10 @@ fn denied(file: &Path, error: &std::io::Error) -> Error {
 async fn settled(
     manager: &Manager,
     home: Option<&Path>,
-) -> Result<(Option<u32>, Option<Running>), Error> {
+) -> Result<(Option<u32>, Option<RunningHost>), Error> {
     let begun = Instant::now();
     loop {
-        let now = (manager.state()?.pid, running(home));
+        let now = (manager.state()?.pid, find_running_host(home));
         if matches!(now, (Some(_), Some(_))) || begun.elapsed() > STARTING {
             return Ok(now);
         }

@@ -125,7 +125,7 @@ fn answers_of_both_systems_are_understood() {
 #[test]
 fn each_state_is_said_in_a_sentence() {
     let systemd = manager(System::Systemd, true);
-    let running = Running {
+    let running = RunningHost {
         pid: 7,
         version: "0.1.0".to_owned(),
         url: "http://127.0.0.1:11435".to_owned(),

@@ -26,7 +26,7 @@ const BUFFER: usize = 256 << 10;
 
 /// A file that is open and whose bytes are known by their hash.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenedFile {
     file: File,
     pub(super) sha256: String,
 }
@@ -35,7 +35,7 @@ pub(super) struct Opened {
 ///
 /// # Errors
 /// Why it cannot be read, in a sentence.
-pub(super) fn open(path: &Path) -> Result<Opened, Refusal> {
+pub(super) fn open(path: &Path) -> Result<OpenedFile, Refusal> {
     let refused = |error: std::io::Error| Refusal(format!("This file cannot be opened: {error}."));
     let mut file = File::open(path).map_err(refused)?;
     let found = file.metadata().map_err(refused)?;
@@ -59,7 +59,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, Refusal> {
     }
     file.rewind().map_err(refused)?;
     let sha256 = HEXLOWER.encode(&hash.finalize());
-    Ok(Opened { file, sha256 })
+    Ok(OpenedFile { file, sha256 })
 }
 
 /// Has an open file read. `pictures`: whether pages that are pictures are returned, too.
@@ -68,7 +68,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, Refusal> {
 /// Why it has no text, in a sentence.
 pub(super) async fn extract(
     program: &Path,
-    opened: Opened,
+    opened: OpenedFile,
     path: &Path,
     pictures: bool,
 ) -> Result<ExtractedDocument, Refusal> {
@@ -115,13 +115,13 @@ async fn output(mut child: Child) -> (Vec<u8>, ProcessEnd) {
         }
     }
     let ended = match child.wait().await {
-        Ok(status) => how(status),
+        Ok(status) => to_process_end(status),
         Err(_) => ProcessEnd::Badly,
     };
     (written, ended)
 }
 
-fn how(status: ExitStatus) -> ProcessEnd {
+fn to_process_end(status: ExitStatus) -> ProcessEnd {
     match status.signal() {
         Some(signal) => ProcessEnd::Killed(signal),
         None if status.success() => ProcessEnd::Well,

@@ -87,7 +87,7 @@ impl Indexer {
                 Ok(is_whole) => is_whole,
                 Err(error) => {
                     tracing::warn!("the documents could not be read: {error}");
-                    self.state.lock().problem = Some(sentence(&error));
+                    self.state.lock().problem = Some(error_sentence(&error));
                     false
                 }
             };
@@ -208,7 +208,7 @@ impl Indexer {
     fn begin(&self) -> Option<&PathBuf> {
         let mut state = self.state.lock();
         state.done = 0;
-        state.problem = self.program.as_ref().err().map(sentence);
+        state.problem = self.program.as_ref().err().map(error_sentence);
         self.program.as_ref().ok()
     }
 
@@ -275,7 +275,7 @@ impl Indexer {
                         blocks.extend(text);
                     }
                     Err(error) => {
-                        self.state.lock().problem = Some(sentence(&error));
+                        self.state.lock().problem = Some(error_sentence(&error));
                         break;
                     }
                 }
@@ -379,7 +379,7 @@ impl Indexer {
                 Some(vectors).filter(|_| self.embedder.tier().as_ref() == Some(embedder))
             }
             Err(error) => {
-                self.state.lock().problem = Some(sentence(&error));
+                self.state.lock().problem = Some(error_sentence(&error));
                 None
             }
         }
@@ -422,7 +422,7 @@ fn name_of(path: &str) -> String {
     name.to_string_lossy().into_owned()
 }
 
-fn sentence(error: &Error) -> String {
+fn error_sentence(error: &Error) -> String {
     match &error.hint {
         Some(hint) => format!("{}; {hint}", error.message),
         None => error.message.clone(),

@@ -93,7 +93,7 @@ impl Downloads {
     async fn fetch(&self, mut pull: Pull) -> Result<(DownloadStatus, bool), Error> {
         let unknown = Error::new(
             Code::ModelUnknown,
-            format!("\"{}\" is not in the catalog", shown(&pull.reference)),
+            format!("\"{}\" is not in the catalog", shorten_reference(&pull.reference)),
         )
         .hint(suggest(
             &pull.reference,
@@ -342,7 +342,7 @@ fn over_budget(verdict: &Verdict) -> Error {
         .detail("budget_bytes", verdict.budget_bytes)
 }
 
-fn shown(reference: &str) -> String {
+fn shorten_reference(reference: &str) -> String {
     reference.chars().take(100).collect()
 }
 

@@ -28,17 +28,17 @@ type Answer = (&'static Entry, Result<HubFiles, Error>);
 /// Owns the file.
 pub(crate) struct CatalogList {
     path: PathBuf,
-    current: RwLock<Current>,
+    current: RwLock<CurrentFigures>,
     /// Held while the figures change, so that no change is lost.
     changing: tokio::sync::Mutex<()>,
 }
 
-struct Current {
+struct CurrentFigures {
     figures: HubFigures,
     catalog: Arc<Catalog>,
 }
 
-impl Current {
+impl CurrentFigures {
     fn new(figures: HubFigures) -> Self {
         let catalog = Arc::new(catalog().with(&figures));
         Self { figures, catalog }
@@ -49,7 +49,7 @@ impl CatalogList {
     /// A file that cannot be used is ignored: the built-in catalog is complete without it. Blocking.
     pub(crate) fn open(path: PathBuf) -> Self {
         Self {
-            current: RwLock::new(Current::new(read(&path))),
+            current: RwLock::new(CurrentFigures::new(read(&path))),
             path,
             changing: tokio::sync::Mutex::default(),
         }
@@ -138,7 +138,7 @@ impl CatalogList {
             })
         })
         .await?;
-        *self.current.write() = Current::new(figures);
+        *self.current.write() = CurrentFigures::new(figures);
         Ok(())
     }
 }

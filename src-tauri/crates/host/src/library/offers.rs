@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     blocking::blocking,
-    models::{beside, draft_model},
+    models::{companion_models, draft_model},
 };
 use std::{path::Path, sync::Arc};
 use tierbar_core::{
@@ -70,8 +70,8 @@ impl Offers {
         };
         let missing = match self.account_of(&model).await {
             Ok(local) => {
-                let choice = wanted(local.context, profile, context, kv_cache);
-                let beside = beside(local.projector.as_ref(), local.draft.as_ref());
+                let choice = requested_context(local.context, profile, context, kv_cache);
+                let beside = companion_models(local.projector.as_ref(), local.draft.as_ref());
                 let verdict = verdict_with(&local.account, beside, choice, &machine, &[]);
                 return Ok(match another {
                     Some(_) => verdict,
@@ -84,7 +84,7 @@ impl Offers {
         let reference = parse(&model, missing)?;
         let suit = QuantTarget {
             machine,
-            context: wanted(ContextChoice::default(), profile, context, kv_cache),
+            context: requested_context(ContextChoice::default(), profile, context, kv_cache),
         };
         let resolved = match self.resolve(&reference, &suit, &entries).await {
             Ok(resolved) => resolved,
@@ -204,7 +204,7 @@ impl Offers {
                         format!("the catalog does not list {id}"),
                     )
                 })?;
-                match chosen(entry, quant.as_deref(), suit) {
+                match choose_quant(entry, quant.as_deref(), suit) {
                     Some(quant) => {
                         let pinned = pinned(entry, quant)?;
                         self.resolver.pinned(&pinned, suit, &taken).await
@@ -281,7 +281,7 @@ struct Local {
 }
 
 /// Returns a choice of context with what a request says in place of its own.
-fn wanted(
+fn requested_context(
     own: ContextChoice,
     profile: Option<Profile>,
     context: Option<u32>,
@@ -331,14 +331,14 @@ fn of_catalog(catalog: &Catalog, reference: &Reference, suit: &QuantTarget) -> O
         return None;
     };
     let entry = catalog.find(id)?;
-    let account = entry.account(chosen(entry, quant.as_deref(), suit)?)?;
+    let account = entry.account(choose_quant(entry, quant.as_deref(), suit)?)?;
     let mut verdict = verdict_with(&account, entry.beside(), suit.context, &suit.machine, &[]);
     verdict.estimated = true;
     Some(verdict)
 }
 
 /// Returns the requested quant, or else the recommended one, or else the smallest; `None` if the catalog does not have it.
-fn chosen<'a>(
+fn choose_quant<'a>(
     entry: &'a catalog::Entry,
     quant: Option<&str>,
     suit: &QuantTarget,
@@ -384,11 +384,11 @@ fn is_from_elsewhere(entry: &Entry, url: &Url) -> bool {
 }
 
 fn is_elsewhere(recorded: &str, url: &Url) -> bool {
-    Url::parse(recorded).is_ok_and(|recorded| place(&recorded) != place(url))
+    Url::parse(recorded).is_ok_and(|recorded| source_of_url(&recorded) != source_of_url(url))
 }
 
 /// Returns a URL's server and path, without the commit.
-fn place(url: &Url) -> (String, Vec<&str>) {
+fn source_of_url(url: &Url) -> (String, Vec<&str>) {
     let mut parts: Vec<_> = url.path_segments().into_iter().flatten().collect();
     if parts.get(2) == Some(&"resolve") && parts.len() > 4 {
         parts.drain(2..4);
@@ -399,7 +399,8 @@ fn place(url: &Url) -> (String, Vec<&str>) {
 /// Returns whether the reference of a download may mean the file at the URL.
 fn is_of(reference: &str, url: &Url) -> bool {
     if reference.contains("://") {
-        return Url::parse(reference).is_ok_and(|reference| place(&reference) == place(url));
+        return Url::parse(reference)
+            .is_ok_and(|reference| source_of_url(&reference) == source_of_url(url));
     }
     let mut parts = reference.split(['/', ':']);
     match (parts.next(), parts.next(), url.path_segments()) {
@@ -417,7 +418,7 @@ mod tests {
     #[test]
     fn one_file_of_two_commits_has_one_place() {
         let url = |text: &str| Url::parse(text).unwrap();
-        let same = |a: &str, b: &str| place(&url(a)) == place(&url(b));
+        let same = |a: &str, b: &str| source_of_url(&url(a)) == source_of_url(&url(b));
         assert!(same(
             "https://hub/a/b/resolve/111/x/m.gguf",
             "https://hub/a/b/resolve/222/x/m.gguf?download=true"

@@ -2,8 +2,8 @@
 
 use super::{
     HostParts, ProgressSender,
-    bench::{Meter, configured, decode_rate, lease, memory, now, prefill_rate},
-    spared,
+    bench::{Meter, configured_settings, decode_rate, lease, memory, now, prefill_rate},
+    check_pressure,
 };
 use crate::{blocking::blocking, models::Trial};
 use serde_json::{Map, Value, json};
@@ -21,7 +21,7 @@ pub(super) async fn tune(
     request: TuneRequest,
     progress: ProgressSender,
 ) -> Result<TuneReport, Error> {
-    let before = configured(&parts, &tier).await?;
+    let before = configured_settings(&parts, &tier).await?;
     let (limits, context) = {
         let (parts, tier) = (Arc::clone(&parts), tier.clone());
         blocking("reading the model", move || {
@@ -31,12 +31,12 @@ pub(super) async fn tune(
     };
     let request = request.fitting(context);
     let mut search = Search::new(request.clone(), before, limits);
-    let mut seen = Seen::default();
+    let mut seen = CandidateFacts::default();
     let mut done = 0;
     while let Some((knob, settings)) = search.next_candidate() {
-        unchanged(&parts, &tier, before).await?;
+        check_unchanged(&parts, &tier, before).await?;
         // Each candidate is a load, so do not start while memory is low.
-        spared(&parts, Pressure::Warning)?;
+        check_pressure(&parts, Pressure::Warning)?;
         progress.progress(done, search.expected(), TuneRow::named(settings));
         parts
             .config
@@ -79,7 +79,7 @@ pub(super) async fn tune(
 
 /// What the candidates show besides their figures.
 #[derive(Debug, Default)]
-struct Seen {
+struct CandidateFacts {
     model: Option<ModelId>,
     context_tokens: u32,
     disturbed: u32,
@@ -90,7 +90,7 @@ async fn candidate(
     parts: &HostParts,
     tier: &TierId,
     request: &TuneRequest,
-    seen: &mut Seen,
+    seen: &mut CandidateFacts,
 ) -> Result<CandidateMeasurement, Error> {
     let (worker, load_ms) = lease(parts, tier).await?;
     let measurement = request.measurement();
@@ -130,8 +130,8 @@ pub(super) fn ends_it(error: &Error) -> bool {
 
 /// # Errors
 /// `ConfigInvalid` if the tier's configuration was changed meanwhile; that change takes precedence.
-async fn unchanged(parts: &HostParts, tier: &TierId, before: Settings) -> Result<(), Error> {
-    if configured(parts, tier).await? == before {
+async fn check_unchanged(parts: &HostParts, tier: &TierId, before: Settings) -> Result<(), Error> {
+    if configured_settings(parts, tier).await? == before {
         return Ok(());
     }
     Err(Error::new(

@@ -34,7 +34,7 @@ pub(super) fn load(
     let account = library.account(&path)?;
     let projector = library.projector(&path, &account);
     let draft = draft_model(config, library)?;
-    let beside = beside(
+    let beside = companion_models(
         projector.as_ref(),
         draft.as_ref().map(|(_, account)| account),
     );
@@ -81,7 +81,7 @@ pub(super) fn load(
 }
 
 /// Returns what is loaded beside a model if there is room for it.
-pub(crate) fn beside<'a>(
+pub(crate) fn companion_models<'a>(
     projector: Option<&'a Projector>,
     draft: Option<&'a ModelAccount>,
 ) -> CompanionModels<'a> {
