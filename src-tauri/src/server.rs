@@ -4,7 +4,7 @@
 
 use crate::{
     notifications, platform, shortcut, tray,
-    view::{Beside, View, command::TierCommand},
+    view::{MenuContext, View, command::TierCommand},
     windows::{self, Page},
 };
 use serde_json::json;
@@ -40,7 +40,7 @@ struct ServerView {
     server: Option<RunningHost>,
     /// `None` while the menu cannot show it.
     status: Option<Arc<Status>>,
-    beside: Beside,
+    beside: MenuContext,
     /// The app's own host, which ends with the app.
     own: Option<Arc<Host>>,
     /// Why the start has failed, while no server has been shown since.
@@ -101,7 +101,7 @@ pub(crate) async fn run(app: AppHandle, mut open: Option<Page>) {
                     tray::show(&app, View::gone());
                     tokio::select! {
                         () = again => {}
-                        () = back() => {}
+                        () = wait_for_host() => {}
                     }
                 }
             }
@@ -164,9 +164,9 @@ async fn follow(app: &AppHandle, state: &Server, server: &RunningHost) {
             server.pid
         )),
     };
-    state.shown().beside = Beside {
+    state.shown().beside = MenuContext {
         apart,
-        ..Beside::default()
+        ..MenuContext::default()
     };
     let mut heard = Instant::now();
     let mut told = None;
@@ -272,7 +272,7 @@ async fn wait_for_end(
 }
 
 /// Returns once a host runs.
-async fn back() {
+async fn wait_for_host() {
     while find_running_host(None).is_none() {
         sleep(LOOK_AGAIN).await;
     }
