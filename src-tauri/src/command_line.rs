@@ -22,12 +22,12 @@ pub(crate) struct CommandLine {
 ///
 /// # Errors
 /// A sentence: there is no program to link to, or nowhere to put the link.
-pub(crate) fn look() -> Result<CommandLine, String> {
+pub(crate) fn state() -> Result<CommandLine, String> {
     let program = program()?;
     let link = link_to(&program)?;
     let folder = link.parent().unwrap_or(Path::new("/"));
     Ok(CommandLine {
-        installed: found(&link, &program) == LinkState::Ours,
+        installed: link_state(&link, &program) == LinkState::Ours,
         in_path: platform::is_in_path(folder),
         path: link,
     })
@@ -47,7 +47,7 @@ pub(crate) fn set(installed: bool) -> Result<CommandLine, String> {
                 .to_owned(),
         );
     }
-    let changed = match (found(&link, &program), installed) {
+    let changed = match (link_state(&link, &program), installed) {
         (LinkState::Other, _) => {
             return Err(format!(
                 "{} is something else: rename or delete it, then try again",
@@ -66,7 +66,7 @@ pub(crate) fn set(installed: bool) -> Result<CommandLine, String> {
         Err(error) => return Err(format!("{} cannot be changed: {error}", link.display())),
         Ok(()) => {}
     }
-    look()
+    state()
 }
 
 /// The link to the program if there is one, else where it belongs.
@@ -74,7 +74,7 @@ fn link_to(program: &Path) -> Result<PathBuf, String> {
     let links = platform::command_links()?;
     let ours = links
         .iter()
-        .find(|link| found(link, program) == LinkState::Ours);
+        .find(|link| link_state(link, program) == LinkState::Ours);
     let link = ours.or(links.first()).cloned();
     link.ok_or_else(|| "there is no folder for commands".to_owned())
 }
@@ -89,7 +89,7 @@ enum LinkState {
     Other,
 }
 
-fn found(link: &Path, program: &Path) -> LinkState {
+fn link_state(link: &Path, program: &Path) -> LinkState {
     match fs::read_link(link) {
         Ok(target) => {
             let target = link
@@ -147,13 +147,13 @@ mod tests {
         let root = root.canonicalize().unwrap();
         let (program, link) = (root.join("tierbar"), root.join("bin/tierbar"));
         fs::write(&program, "").unwrap();
-        assert_eq!(found(&link, &program), LinkState::Nothing);
+        assert_eq!(link_state(&link, &program), LinkState::Nothing);
         add(&program, &link).unwrap();
-        assert_eq!(found(&link, &program), LinkState::Ours);
+        assert_eq!(link_state(&link, &program), LinkState::Ours);
         // Homebrew links relatively.
         fs::remove_file(&link).unwrap();
         symlink("../tierbar", &link).unwrap();
-        assert_eq!(found(&link, &program), LinkState::Ours);
+        assert_eq!(link_state(&link, &program), LinkState::Ours);
         for (target, wanted) in [
             (
                 "/Volumes/Tierbar/Tierbar.app/Contents/MacOS/tierbar",
@@ -163,13 +163,13 @@ mod tests {
         ] {
             fs::remove_file(&link).unwrap();
             symlink(target, &link).unwrap();
-            assert_eq!(found(&link, &program), wanted, "{target}");
+            assert_eq!(link_state(&link, &program), wanted, "{target}");
         }
         add(&program, &link).unwrap();
         assert_eq!(fs::read_link(&link).unwrap(), program);
         fs::remove_file(&link).unwrap();
         fs::write(&link, "another program").unwrap();
-        assert_eq!(found(&link, &program), LinkState::Other);
+        assert_eq!(link_state(&link, &program), LinkState::Other);
         assert_eq!(fs::read_dir(root.join("bin")).unwrap().count(), 1);
         fs::remove_dir_all(&root).unwrap();
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     command_line::{self, CommandLine},
-    dropped::{self, Dropped},
+    dropped::{self, DroppedPaths},
     login_item, platform, popover,
     server::Server,
     shortcut, tray,
@@ -104,7 +104,7 @@ pub(crate) fn check_shortcut(app: AppHandle, keys: String) -> Result<(), String>
 
 #[tauri::command]
 pub(crate) async fn command_line() -> Result<CommandLine, String> {
-    blocking(command_line::look).await
+    blocking(command_line::state).await
 }
 
 #[tauri::command]
@@ -149,13 +149,13 @@ pub(crate) async fn open_document(server: State<'_, Server>, passage: u64) -> Re
 /// The folders among what was dropped onto the chat window last.
 #[tauri::command]
 pub(crate) async fn dropped_folders(app: AppHandle) -> Result<Vec<PathBuf>, String> {
-    blocking(move || Ok(app.state::<Dropped>().folders())).await
+    blocking(move || Ok(app.state::<DroppedPaths>().folders())).await
 }
 
 /// Reads a file that was dropped onto the chat window last.
 #[tauri::command]
 pub(crate) async fn read_dropped(app: AppHandle, path: PathBuf) -> Result<Response, String> {
-    let dropped = app.state::<Dropped>().find(&path);
+    let dropped = app.state::<DroppedPaths>().find(&path);
     let dropped = dropped.ok_or_else(|| format!("{} was not dropped here", path.display()))?;
     let data = blocking(move || dropped::read(&dropped)).await?;
     Ok(Response::new(data))

@@ -12,9 +12,9 @@ use tierbar_core::units::file_size;
 const MOST_BYTES: u64 = 32 << 20;
 
 #[derive(Default)]
-pub(crate) struct Dropped(Mutex<Vec<PathBuf>>);
+pub(crate) struct DroppedPaths(Mutex<Vec<PathBuf>>);
 
-impl Dropped {
+impl DroppedPaths {
     /// Returns the paths of folders.
     pub(crate) fn folders(&self) -> Vec<PathBuf> {
         let mut paths = self.paths();
@@ -44,7 +44,7 @@ pub(crate) fn follow(window: &WebviewWindow) {
     let app = window.app_handle().clone();
     window.on_window_event(move |event| {
         if let WindowEvent::DragDrop(DragDropEvent::Drop { paths, .. }) = event {
-            app.state::<Dropped>().replace(paths);
+            app.state::<DroppedPaths>().replace(paths);
         }
     });
 }
@@ -76,7 +76,7 @@ mod tests {
     fn only_the_last_dropped_files_are_found() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         let file = folder.join("Cargo.toml");
-        let dropped = Dropped::default();
+        let dropped = DroppedPaths::default();
         assert_eq!(dropped.find(&file), None);
         dropped.replace(&[file.clone(), folder.to_owned()]);
         assert_eq!(dropped.folders(), [folder]);

@@ -17,20 +17,20 @@ const SAME_CLICK: Duration = Duration::from_millis(300);
 
 /// When the popover was last opened and closed.
 #[derive(Default)]
-pub(crate) struct Times(Mutex<Last>);
+pub(crate) struct Times(Mutex<LastTimes>);
 
 #[derive(Default, Clone, Copy)]
-struct Last {
+struct LastTimes {
     opened: Option<Instant>,
     closed: Option<Instant>,
 }
 
 impl Times {
-    fn read(&self) -> Last {
+    fn read(&self) -> LastTimes {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Last)) {
+    fn change(&self, change: impl FnOnce(&mut LastTimes)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -130,12 +130,12 @@ fn place_at(app: &AppHandle, icon: Rect) -> Option<Area> {
         width: size.width,
         height: size.height,
     };
-    Some(place(icon, screen))
+    Some(popover_area(icon, screen))
 }
 
 /// Below the icon and centered on it; above it where the icon is at the bottom. Never beyond the screen's edges: on a low screen it
 /// is lower.
-fn place(icon: Area, screen: Area) -> Area {
+fn popover_area(icon: Area, screen: Area) -> Area {
     let centered = icon.x + (icon.width - WIDTH) / 2.0;
     let rightmost = screen.x + screen.width - WIDTH;
     let below = icon.y + icon.height;
@@ -172,7 +172,7 @@ mod tests {
     }
 
     fn at(x: f64, y: f64) -> Area {
-        place(icon(x, y), SCREEN)
+        popover_area(icon(x, y), SCREEN)
     }
 
     fn is_at(placed: Area, x: f64, y: f64) -> bool {
@@ -191,7 +191,7 @@ mod tests {
             height: 360.0,
             ..SCREEN
         };
-        let low = place(icon(600.0, 0.0), small);
+        let low = popover_area(icon(600.0, 0.0), small);
         assert!(is_at(low, 300.0, 24.0), "{low:?}");
         assert!((low.height - 336.0).abs() < 0.1, "{low:?}");
     }

@@ -4,7 +4,7 @@
 
 use crate::{
     notifications, platform, shortcut, tray,
-    view::{Beside, View, command::TierCommand},
+    view::{MenuContext, View, command::TierCommand},
     windows::{self, Page},
 };
 use serde_json::json;
@@ -15,9 +15,10 @@ use std::{
 };
 use tauri::{AppHandle, Manager, async_runtime::spawn};
 use tierbar_core::{
-    Code, Error, TierId, TierState, notification::Seen, policy::Stance, status::Status,
+    Code, Error, TierId, TierState, notification::ShownNotifications, policy::Stance,
+    status::Status,
 };
-use tierbar_host::{Host, HostEvent, HostKind, HostOptions, Running, running};
+use tierbar_host::{Host, HostEvent, HostKind, HostOptions, RunningHost, find_running_host};
 use tokio::{sync::Notify, time::sleep};
 
 /// How long a host may take to start, to end or to answer before it counts as stuck.
@@ -36,10 +37,10 @@ pub(crate) struct Server {
 #[derive(Default)]
 struct ServerView {
     /// `None` while there is no server.
-    server: Option<Running>,
+    server: Option<RunningHost>,
     /// `None` while the menu cannot show it.
     status: Option<Arc<Status>>,
-    beside: Beside,
+    beside: MenuContext,
     /// The app's own host, which ends with the app.
     own: Option<Arc<Host>>,
     /// Why the start has failed, while no server has been shown since.
@@ -51,7 +52,7 @@ impl Server {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn running(&self) -> Option<Running> {
+    pub(crate) fn running(&self) -> Option<RunningHost> {
         self.shown().server.clone()
     }
 
@@ -100,7 +101,7 @@ pub(crate) async fn run(app: AppHandle, mut open: Option<Page>) {
                     tray::show(&app, View::gone());
                     tokio::select! {
                         () = again => {}
-                        () = back() => {}
+                        () = wait_for_host() => {}
                     }
                 }
             }
@@ -120,7 +121,7 @@ pub(crate) async fn run(app: AppHandle, mut open: Option<Page>) {
 }
 
 /// Starts the app's own host, or finds the one that has the data folder.
-async fn connect(state: &Server) -> Result<Running, Error> {
+async fn connect(state: &Server) -> Result<RunningHost, Error> {
     let begun = Instant::now();
     loop {
         let started = Host::start(HostOptions {
@@ -132,7 +133,7 @@ async fn connect(state: &Server) -> Result<Running, Error> {
         let (server, own) = match started.await {
             Ok(host) => (host.running(), Some(Arc::new(host))),
             // It may be starting up or shutting down.
-            Err(error) if error.code == Code::AlreadyRunning => match running(None) {
+            Err(error) if error.code == Code::AlreadyRunning => match find_running_host(None) {
                 Some(server) => (server, None),
                 None if begun.elapsed() < TURN => {
                     sleep(LOOK_AGAIN).await;
@@ -151,7 +152,7 @@ async fn connect(state: &Server) -> Result<Running, Error> {
 }
 
 /// Shows what the server says until it has ended, or is no longer the same.
-async fn follow(app: &AppHandle, state: &Server, server: &Running) {
+async fn follow(app: &AppHandle, state: &Server, server: &RunningHost) {
     let own = state.own().is_some();
     let apart = match server.kind {
         _ if own => None,
@@ -163,14 +164,14 @@ async fn follow(app: &AppHandle, state: &Server, server: &Running) {
             server.pid
         )),
     };
-    state.shown().beside = Beside {
+    state.shown().beside = MenuContext {
         apart,
-        ..Beside::default()
+        ..MenuContext::default()
     };
     let mut heard = Instant::now();
     let mut told = None;
     let mut config = None;
-    let mut seen = Seen::default();
+    let mut seen = ShownNotifications::default();
     loop {
         let again = state.again.notified();
         let followed = server.follow(|event| {
@@ -217,7 +218,7 @@ async fn follow(app: &AppHandle, state: &Server, server: &Running) {
 }
 
 /// Reads what the status does not say. The menu is without it where that fails.
-async fn read_beside(app: AppHandle, server: Running) {
+async fn read_beside(app: AppHandle, server: RunningHost) {
     let (config, last) = tokio::join!(server.config(), server.last_event());
     let state = app.state::<Server>();
     {
@@ -249,7 +250,7 @@ fn draw(app: &AppHandle, state: &Server) {
 
 /// Waits until the server is to be followed again. Returns whether it has ended, or is no longer the same.
 async fn wait_for_end(
-    server: &Running,
+    server: &RunningHost,
     own: bool,
     pause: Duration,
     again: impl Future<Output = ()>,
@@ -261,7 +262,7 @@ async fn wait_for_end(
             () = sleep(LOOK_AGAIN) => false,
             () = &mut again => true,
         };
-        if !own && running(None).is_none_or(|now| now != *server) {
+        if !own && find_running_host(None).is_none_or(|now| now != *server) {
             return true;
         }
         if asked || begun.elapsed() >= pause {
@@ -271,8 +272,8 @@ async fn wait_for_end(
 }
 
 /// Returns once a host runs.
-async fn back() {
-    while running(None).is_none() {
+async fn wait_for_host() {
+    while find_running_host(None).is_none() {
         sleep(LOOK_AGAIN).await;
     }
 }

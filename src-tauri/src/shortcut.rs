@@ -29,7 +29,7 @@ pub(crate) fn listen(app: &AppHandle) {
         }
         let shell = app.clone();
         // Fails only after the event loop has ended.
-        let _ = app.run_on_main_thread(move || popover::toggle(&shell, tray::place(&shell)));
+        let _ = app.run_on_main_thread(move || popover::toggle(&shell, tray::icon_rect(&shell)));
     }));
 }
 

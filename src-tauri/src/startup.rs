@@ -2,7 +2,7 @@
 
 use crate::{
     commands,
-    dropped::Dropped,
+    dropped::DroppedPaths,
     login_item,
     platform::{self, Question},
     popover::{self, Times},
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     if let Err(error) = tierbar_host::log_to_folder(None) {
         print_error(&error);
     }
-    words::start(&platform::languages());
+    words::set_language(&platform::languages());
     if let Err(reason) = platform::display() {
         return print_failure(&format!(
             "{reason}; to run without windows, use `tierbar serve`"
@@ -94,14 +94,14 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             // Before anything that may quit.
             app.manage(Server::default());
             app.manage(Times::default());
-            app.manage(Dropped::default());
+            app.manage(DroppedPaths::default());
             shortcut::listen(app.handle());
             login_item::renew(app.handle());
             end_on_signals(app.handle())?;
             tray::build(app.handle(), View::starting())?;
             async_runtime::spawn(server::run(app.handle().clone(), open));
             if let Some(lock) = heard {
-                app.manage(Hearing(async_runtime::spawn(hear(
+                app.manage(StartListener(async_runtime::spawn(hear(
                     app.handle().clone(),
                     lock,
                 ))));
@@ -200,7 +200,7 @@ async fn lock(arguments: &Arguments) -> Result<Start, Error> {
 }
 
 /// Hears later starts, which an app that ends no longer does: one of them takes its place.
-struct Hearing(JoinHandle<()>);
+struct StartListener(JoinHandle<()>);
 
 /// Opens the windows that later starts ask for.
 async fn hear(app: AppHandle, lock: Arc<AppLock>) {
@@ -268,7 +268,7 @@ fn end_on_signals(app: &AppHandle) -> std::io::Result<()> {
 
 /// Shuts the app's own host down; one that it only shows goes on. Runs on the main thread, right before the process ends for any reason.
 fn shut_down(app: &AppHandle) {
-    if let Some(hearing) = app.try_state::<Hearing>() {
+    if let Some(hearing) = app.try_state::<StartListener>() {
         hearing.0.abort();
     }
     let own = app.try_state::<Server>().and_then(|server| server.own());

@@ -142,7 +142,7 @@ impl TrayView {
 }
 
 /// Returns where the icon is, if the system says so. Call it on the main thread.
-pub(crate) fn place(app: &AppHandle) -> Option<Rect> {
+pub(crate) fn icon_rect(app: &AppHandle) -> Option<Rect> {
     let tray = app.state::<Tray>();
     let place = tray.lock().icon.rect();
     place.ok().flatten()

@@ -47,7 +47,7 @@ pub(crate) enum Mark {
 
 /// What the menu shows besides the status.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Beside {
+pub(crate) struct MenuContext {
     /// What to know of a server that is not the app's own.
     pub(crate) apart: Option<String>,
     /// `None` until it has been read.
@@ -131,7 +131,7 @@ impl View {
         Self::of(Mark::Failed, items)
     }
 
-    pub(crate) fn running(status: &Status, beside: &Beside) -> Self {
+    pub(crate) fn running(status: &Status, beside: &MenuContext) -> Self {
         let config = beside.config.as_deref();
         let mut items = vec![
             Item::text("ram", ram_line(status)),
@@ -172,7 +172,7 @@ impl View {
             click: config
                 .map(|config| config.menu_bar.click)
                 .unwrap_or_default(),
-            ..Self::of(mark(status), items)
+            ..Self::of(mark_of_status(status), items)
         }
     }
 
@@ -199,7 +199,7 @@ impl View {
     }
 }
 
-fn mark(status: &Status) -> Mark {
+fn mark_of_status(status: &Status) -> Mark {
     let any = |states: &[TierState]| status.tiers.iter().any(|tier| states.contains(&tier.state));
     let loading = |tier: &TierStatus| tier.state == TierState::Starting;
     let alarmed = status.guard.alarm > Alarm::None;
@@ -230,8 +230,8 @@ fn title(status: &Status, text: MenuBarText) -> Option<String> {
     }
 }
 
-/// Formats `RAM 9.1 of 16 GB, 57 % ▰▰▰▰▰▱▱▱`. A GB is 2³⁰ bytes, as the system counts memory. The bar is last: screen readers
-/// read the figures first.
+/// Formats `RAM 9.1 of 16 GB, 57 % ▰▰▰▰▰▱▱▱`. A GB is 2³⁰ bytes, as the system counts memory. The bar is last: screen
+/// readers read the figures first.
 fn ram_line(status: &Status) -> String {
     let ram = &status.ram;
     let used = ram.total_bytes.saturating_sub(ram.available_bytes);
@@ -390,7 +390,7 @@ pub(crate) mod tests {
     }
 
     fn running(status: &Status) -> View {
-        View::running(status, &Beside::default())
+        View::running(status, &MenuContext::default())
     }
 
     fn texts(view: &View) -> Vec<&str> {
@@ -444,9 +444,9 @@ pub(crate) mod tests {
         let mut config = Config::default();
         let mut shown = |text, status: &Status| {
             config.menu_bar.text = text;
-            let beside = Beside {
+            let beside = MenuContext {
                 config: Some(Arc::new(config.clone())),
-                ..Beside::default()
+                ..MenuContext::default()
             };
             View::running(status, &beside).title
         };
@@ -463,9 +463,9 @@ pub(crate) mod tests {
         let mut status = status_of(&[("primary", TierState::Ready)]);
         let resume = Item::action(Command::Pause, "Resume");
         assert!(!running(&status).items.contains(&resume));
-        let beside = Beside {
+        let beside = MenuContext {
             last: Some("primary was unloaded; freed 3.0 GiB".to_owned()),
-            ..Beside::default()
+            ..MenuContext::default()
         };
         let why = |view: &View| view.items[3].clone();
         let last = Item::action(Command::Why, "Everyday was unloaded; freed 3.0 GB");
@@ -498,7 +498,7 @@ pub(crate) mod tests {
         for tier in &status.tiers {
             config.tiers.insert(tier.id.clone(), TierConfig::default());
         }
-        let beside = Beside {
+        let beside = MenuContext {
             apart: Some("apart".to_owned()),
             config: Some(Arc::new(config)),
             last: Some("last".to_owned()),
@@ -532,19 +532,19 @@ pub(crate) mod tests {
             (&[], Mark::Idle),
         ];
         for (states, expected) in cases {
-            assert_eq!(mark(&status_of(states)), expected, "{states:?}");
+            assert_eq!(mark_of_status(&status_of(states)), expected, "{states:?}");
         }
         let mut short = status_of(&[("fast", Busy)]);
         short.ram.pressure = Pressure::Warning;
-        assert_eq!(mark(&short), Mark::Warning);
+        assert_eq!(mark_of_status(&short), Mark::Warning);
         let mut loading = status_of(&[("fast", Starting)]);
         loading.tiers[0].loaded_percent = Some(49);
-        assert_eq!(mark(&loading), Mark::Loading);
+        assert_eq!(mark_of_status(&loading), Mark::Loading);
         loading.tiers[0].loaded_percent = Some(50);
-        assert_eq!(mark(&loading), Mark::HalfLoaded);
+        assert_eq!(mark_of_status(&loading), Mark::HalfLoaded);
         let mut alarmed = status_of(&[("fast", Busy)]);
         alarmed.guard.alarm = Alarm::Hold;
-        assert_eq!(mark(&alarmed), Mark::Warning);
+        assert_eq!(mark_of_status(&alarmed), Mark::Warning);
     }
 
     #[test]

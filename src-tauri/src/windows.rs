@@ -136,7 +136,7 @@ pub(crate) fn with_own_pages(
         })
         .on_download(|_, event| match event {
             DownloadEvent::Requested { url, destination } => {
-                *destination = unused(destination);
+                *destination = unused_path(destination);
                 is_own_file(&url)
             }
             _ => true,
@@ -154,7 +154,7 @@ fn is_own_file(url: &Url) -> bool {
 }
 
 /// The path, with a number if a file has its name: a download replaces nothing.
-fn unused(path: &Path) -> PathBuf {
+fn unused_path(path: &Path) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let extension = path.extension().unwrap_or_default().to_string_lossy();
     let numbered =
@@ -206,7 +206,7 @@ mod tests {
     fn a_download_replaces_no_file() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         for (wanted, free) in [("Cargo.toml", "Cargo 2.toml"), ("Rivers.md", "Rivers.md")] {
-            assert_eq!(unused(&folder.join(wanted)), folder.join(free));
+            assert_eq!(unused_path(&folder.join(wanted)), folder.join(free));
         }
     }
 }

@@ -16,12 +16,12 @@ static LANGUAGE: OnceLock<Language> = OnceLock::new();
 
 /// Has the app speak the first of these languages that it knows, such as `de-AT` or `fr_FR.UTF-8`. Call it at the start, before the
 /// first word.
-pub(crate) fn start(wanted: &[String]) {
+pub(crate) fn set_language(wanted: &[String]) {
     // A second call changes nothing.
-    let _ = LANGUAGE.set(choose(wanted));
+    let _ = LANGUAGE.set(choose_language(wanted));
 }
 
-fn choose(wanted: &[String]) -> Language {
+fn choose_language(wanted: &[String]) -> Language {
     let known = |tag: &String| match tag.split(['-', '_', '.']).next() {
         Some("en" | "C" | "POSIX") => Some(Language::English),
         Some("de") => Some(Language::German),
@@ -210,13 +210,13 @@ fn fill(text: &str, values: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Language, Word, choose, fill};
+    use super::{Language, Word, choose_language, fill};
 
     #[test]
     fn the_first_known_language_is_spoken() {
         let spoken = |tags: &[&str]| {
             let tags: Vec<_> = tags.iter().map(|tag| (*tag).to_owned()).collect();
-            choose(&tags)
+            choose_language(&tags)
         };
         assert_eq!(spoken(&["de-AT", "en-US"]), Language::German);
         assert_eq!(spoken(&["nl-NL", "fr-CA"]), Language::French);

@@ -41,7 +41,7 @@ async fn main() {
         .spawn()
         .expect("tierbar");
     until("the host", async || {
-        tierbar_host::running(Some(&desk.data())).map(drop)
+        tierbar_host::find_running_host(Some(&desk.data())).map(drop)
     })
     .await;
     show("tierbar serve", serve.id().expect("it runs")).await;

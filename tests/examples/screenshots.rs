@@ -121,7 +121,7 @@ async fn tray_menu(folder: &Path) {
         .expect("the app");
     // The tier that the menu is to show at work.
     until("the app's host", async || {
-        tierbar_host::running(Some(&desk.data()))
+        tierbar_host::find_running_host(Some(&desk.data()))
     })
     .await;
     desk.complete(&json!({

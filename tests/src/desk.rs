@@ -198,7 +198,7 @@ impl Desk {
     /// # Panics
     /// If none runs.
     pub async fn status(&self) -> Status {
-        let host = tierbar_host::running(Some(&self.data())).expect("a running host");
+        let host = tierbar_host::find_running_host(Some(&self.data())).expect("a running host");
         let client = tierbar_fetch::loopback().build().expect("an HTTP client");
         let request = client
             .get(format!("{}/tierbar/v1/status", host.url))
@@ -219,7 +219,7 @@ impl Desk {
     /// # Panics
     /// If it refuses.
     pub async fn ask(&self, path: &str, body: &serde_json::Value) -> serde_json::Value {
-        let host = tierbar_host::running(Some(&self.data())).expect("a running host");
+        let host = tierbar_host::find_running_host(Some(&self.data())).expect("a running host");
         let client = tierbar_fetch::loopback().build().expect("an HTTP client");
         let request = client
             .post(format!("{}{path}", host.url))
@@ -235,7 +235,7 @@ impl Desk {
     /// # Panics
     /// If it does not start to answer.
     pub async fn complete(&self, request: &serde_json::Value) -> reqwest::Response {
-        let host = tierbar_host::running(Some(&self.data())).expect("a running host");
+        let host = tierbar_host::find_running_host(Some(&self.data())).expect("a running host");
         let client = tierbar_fetch::loopback().build().expect("an HTTP client");
         let request = client
             .post(format!("{}/v1/chat/completions", host.url))

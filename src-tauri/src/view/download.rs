@@ -15,10 +15,12 @@ pub(super) fn items(downloads: &[DownloadStatus]) -> Vec<Item> {
     let mut under_way = downloads
         .iter()
         .filter(|download| download.state.is_under_way());
-    let shown = under_way
-        .by_ref()
-        .take(MOST)
-        .map(|download| Item::action(Command::Download(download.id.clone()), line(download)));
+    let shown = under_way.by_ref().take(MOST).map(|download| {
+        Item::action(
+            Command::Download(download.id.clone()),
+            render_download(download),
+        )
+    });
     let mut items: Vec<_> = shown.collect();
     match under_way.count() {
         0 => {}
@@ -30,7 +32,7 @@ pub(super) fn items(downloads: &[DownloadStatus]) -> Vec<Item> {
     items
 }
 
-fn line(download: &DownloadStatus) -> String {
+fn render_download(download: &DownloadStatus) -> String {
     let mut parts = Vec::new();
     let verb = match download.state {
         DownloadState::Verifying => Word::Verifying,
@@ -49,7 +51,7 @@ fn line(download: &DownloadStatus) -> String {
         .file
         .strip_suffix(".gguf")
         .unwrap_or(&download.file);
-    parts.push(verb.with(&[&cut(name), &percent.unwrap_or_default()]));
+    parts.push(verb.with(&[&shorten_name(name), &percent.unwrap_or_default()]));
     match download.state {
         DownloadState::Queued => parts.push(Word::Queued.into()),
         DownloadState::Waiting => parts.push(
@@ -59,20 +61,20 @@ fn line(download: &DownloadStatus) -> String {
                 .unwrap_or_else(|| Word::Waiting.into()),
         ),
         DownloadState::Downloading if download.bytes_per_second > 0 => {
-            parts.push(rate(download.bytes_per_second));
-            parts.extend(download.eta_seconds.map(left));
+            parts.push(render_rate(download.bytes_per_second));
+            parts.extend(download.eta_seconds.map(render_time_left));
         }
         _ => {}
     }
     truncate(&parts.join(" · "))
 }
 
-fn cut(name: &str) -> String {
+fn shorten_name(name: &str) -> String {
     name.chars().take(NAME).collect()
 }
 
 /// Formats a rate. A MB is 10⁶ bytes, as networks count.
-fn rate(bytes_per_second: u64) -> String {
+fn render_rate(bytes_per_second: u64) -> String {
     match bytes_per_second {
         10_000_000.. => {
             Word::MegabytesPerSecond.with(&[&(bytes_per_second / 1_000_000).to_string()])
@@ -86,7 +88,7 @@ fn rate(bytes_per_second: u64) -> String {
     }
 }
 
-fn left(seconds: u64) -> String {
+fn render_time_left(seconds: u64) -> String {
     match seconds {
         0..60 => Word::LessThanAMinuteLeft.into(),
         60..5400 => Word::MinutesLeft.with(&[&seconds.div_ceil(60).to_string()]),
@@ -120,7 +122,7 @@ mod tests {
     fn the_line_shows_name_progress_rate_and_time_left() {
         let running = download(DownloadState::Downloading);
         assert_eq!(
-            line(&running),
+            render_download(&running),
             "Downloading gemma-4-E4B… 43 % · 62 MB/s · 1 min left"
         );
         let slow = DownloadStatus {
@@ -130,7 +132,7 @@ mod tests {
             ..running.clone()
         };
         assert_eq!(
-            line(&slow),
+            render_download(&slow),
             format!(
                 "Downloading {}… 43 % · 1.2 MB/s · 3 h left",
                 "n".repeat(NAME)
@@ -142,16 +144,22 @@ mod tests {
             eta_seconds: None,
             ..running
         };
-        assert_eq!(line(&unknown), "Downloading gemma-4-E4B… · 4 kB/s");
         assert_eq!(
-            line(&download(DownloadState::Verifying)),
+            render_download(&unknown),
+            "Downloading gemma-4-E4B… · 4 kB/s"
+        );
+        assert_eq!(
+            render_download(&download(DownloadState::Verifying)),
             "Verifying gemma-4-E4B… 43 %"
         );
         let waiting = DownloadStatus {
             reason: Some("no network".to_owned()),
             ..download(DownloadState::Waiting)
         };
-        assert_eq!(line(&waiting), "Downloading gemma-4-E4B… 43 % · no network");
+        assert_eq!(
+            render_download(&waiting),
+            "Downloading gemma-4-E4B… 43 % · no network"
+        );
     }
 
     #[test]

@@ -505,7 +505,7 @@ async fn a_launch_while_the_first_quits_takes_its_place() {
     let second = desk.command(program("tierbar-app")).spawn().unwrap();
     succeeded(first.ended().await);
     let place = until("the second app's host", async || {
-        tierbar_host::running(Some(&desk.data())).map(|host| host.pid)
+        tierbar_host::find_running_host(Some(&desk.data())).map(|host| host.pid)
     });
     assert_eq!(Some(place.await), second.id());
 }
@@ -612,7 +612,7 @@ async fn quit_ends_every_process() {
         desk.processes().is_empty().then_some(())
     })
     .await;
-    assert!(tierbar_host::running(Some(&desk.data())).is_none());
+    assert!(tierbar_host::find_running_host(Some(&desk.data())).is_none());
 }
 
 #[tokio::test]
@@ -679,7 +679,7 @@ async fn serve(desk: &Desk) -> Child {
         .spawn()
         .unwrap();
     until("the server", async || {
-        tierbar_host::running(Some(&desk.data()))
+        tierbar_host::find_running_host(Some(&desk.data()))
     })
     .await;
     server
@@ -731,7 +731,7 @@ async fn the_app_shows_a_service_and_leaves_it_running() {
     shows_service(&app.icon).await;
     app.icon.click("Quit").await;
     succeeded(app.ended().await);
-    let running = tierbar_host::running(Some(&desk.data())).expect("the service");
+    let running = tierbar_host::find_running_host(Some(&desk.data())).expect("the service");
     assert_eq!(Some(running.pid), server.id());
 }
 
@@ -747,7 +747,7 @@ async fn try_again_replaces_a_service_that_was_stopped() {
     app.icon
         .until("the tiers", async |_, menu| menu.find("Fast —").map(|_| ()))
         .await;
-    let running = tierbar_host::running(Some(&desk.data())).expect("a host");
+    let running = tierbar_host::find_running_host(Some(&desk.data())).expect("a host");
     assert_eq!(running.pid, app.pid());
 }
 
@@ -829,7 +829,7 @@ async fn the_windows_of_an_app_chat_with_a_service() {
         (desk.display.windows() == ["Tierbar"]).then_some(())
     })
     .await;
-    let running = tierbar_host::running(Some(&desk.data())).expect("the service");
+    let running = tierbar_host::find_running_host(Some(&desk.data())).expect("the service");
     assert_eq!(Some(running.pid), server.id());
 }
 

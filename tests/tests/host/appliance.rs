@@ -65,7 +65,7 @@ async fn a_service_is_installed_shown_and_removed() {
     let (code, told, stderr) = data.run(&["service", "install", "--yes"]).await;
     assert_eq!(code, Some(0), "{stderr}");
     assert!(told.contains("Tierbar is running at http://"), "{told}");
-    let running = tierbar_host::running(Some(data.path())).unwrap();
+    let running = tierbar_host::find_running_host(Some(data.path())).unwrap();
     let text = fs::read_to_string(&unit).unwrap();
     assert!(text.contains("Restart=on-failure"), "{text}");
     let (_, told, _) = data.run(&["service", "status"]).await;
@@ -84,7 +84,7 @@ async fn a_service_is_installed_shown_and_removed() {
     let (code, _, stderr) = data.run(&["service", "install", "--yes"]).await;
     assert_eq!(code, Some(0), "{stderr}");
     let again = until("another process", async || {
-        tierbar_host::running(Some(data.path())).filter(|now| now.pid != running.pid)
+        tierbar_host::find_running_host(Some(data.path())).filter(|now| now.pid != running.pid)
     })
     .await;
     assert!(!alive(running.pid));
@@ -119,7 +119,7 @@ async fn a_service_takes_the_place_of_a_tierbar_that_ends() {
 
     host.kill().await;
     let running = until("the service", async || {
-        tierbar_host::running(Some(data.path()))
+        tierbar_host::find_running_host(Some(data.path()))
     })
     .await;
     assert_eq!(running.pid, service);

@@ -10,7 +10,7 @@ use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 use tierbar_core::{Error, config::KvCache, fit::Machine};
 use tierbar_fetch::{Url, Web, WebOptions};
 use tierbar_library::{
-    hub::{self, Hub, Resolved, Resolver, Suit},
+    hub::{self, Hub, QuantTarget, ResolvedReference, Resolver},
     reference::{Reference, Repository},
 };
 use tierbar_secrets::Secrets;
@@ -45,7 +45,7 @@ impl Stand {
         self.resolver.hub()
     }
 
-    async fn resolve(&self, reference: &str) -> Result<Resolved, Error> {
+    async fn resolve(&self, reference: &str) -> Result<ResolvedReference, Error> {
         let reference = Reference::parse(reference, |_| None)?;
         self.resolver
             .resolve(&reference, &suit(16 * GIB), &|_, _| false)
@@ -76,8 +76,8 @@ fn client(url: &str, home: &Path, token: Option<&str>) -> Hub {
     Hub::new(web(), hub::tokens(secrets, &endpoint), endpoint)
 }
 
-fn suit(ram: u64) -> Suit {
-    Suit {
+fn suit(ram: u64) -> QuantTarget {
+    QuantTarget {
         machine: Machine::mac(ram),
         context: (4096, KvCache::F16).into(),
     }

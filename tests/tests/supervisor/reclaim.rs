@@ -10,7 +10,7 @@ use std::{
 };
 use tierbar_core::{
     Code,
-    reclaim::{After, Before, PATIENCE},
+    reclaim::{MemoryAfter, MemoryBefore, PATIENCE},
 };
 use tierbar_supervisor::MemoryProbe;
 use tierbar_telemetry::Process;
@@ -19,35 +19,35 @@ const GIB: u64 = 1 << 30;
 
 /// Reports the same figures for every worker.
 #[derive(Debug)]
-struct Probe(Mutex<After>);
+struct Probe(Mutex<MemoryAfter>);
 
 impl MemoryProbe for Probe {
-    fn before(&self, _: Process) -> Before {
-        Before {
+    fn before(&self, _: Process) -> MemoryBefore {
+        MemoryBefore {
             group_bytes: Some(4 * GIB),
             machine_bytes: Some(6 * GIB),
         }
     }
 
-    fn after(&self, _: Process) -> After {
+    fn after(&self, _: Process) -> MemoryAfter {
         *self.0.lock().unwrap()
     }
 }
 
-const BACK: After = After {
+const BACK: MemoryAfter = MemoryAfter {
     group_bytes: Some(0),
     machine_bytes: Some(2 * GIB),
     available_bytes: Some(9 * GIB),
 };
 /// No process is left, and 3 GiB are not freed.
-const MISSING: After = After {
+const MISSING: MemoryAfter = MemoryAfter {
     machine_bytes: Some(5 * GIB),
     available_bytes: Some(0),
     ..BACK
 };
 
 /// Two tiers of which one fits, and the probe of their memory.
-fn bench(after: After) -> (Bench, Arc<Probe>) {
+fn bench(after: MemoryAfter) -> (Bench, Arc<Probe>) {
     let probe = Arc::new(Probe(Mutex::new(after)));
     let bench = Bench::with(&[("fast", "good", 1), ("heavy", "good", 1)], |options| {
         options.memory = probe.clone();
@@ -67,14 +67,14 @@ impl MemoryProbe for Stale {
         Duration::from_millis(500)
     }
 
-    fn before(&self, _: Process) -> Before {
-        Before {
+    fn before(&self, _: Process) -> MemoryBefore {
+        MemoryBefore {
             group_bytes: Some(4 * GIB),
             machine_bytes: Some(6 * GIB),
         }
     }
 
-    fn after(&self, _: Process) -> After {
+    fn after(&self, _: Process) -> MemoryAfter {
         self.measurements.fetch_add(1, Ordering::Relaxed);
         let first = self.first.get_or_init(Instant::now);
         if first.elapsed() < Duration::from_secs(1) {
@@ -172,11 +172,11 @@ async fn memory_not_reclaimed_is_reported_and_refuses_loads() {
 
 #[tokio::test]
 async fn a_load_that_fits_waits_only_for_processes_to_end() {
-    let roomy = After {
+    let roomy = MemoryAfter {
         available_bytes: Some(1),
         ..MISSING
     };
-    let (bench, probe) = bench(After {
+    let (bench, probe) = bench(MemoryAfter {
         group_bytes: Some(GIB),
         ..roomy
     });
@@ -197,7 +197,7 @@ async fn a_load_that_fits_waits_only_for_processes_to_end() {
 
 #[tokio::test]
 async fn the_wait_for_a_process_that_cannot_end_is_bounded() {
-    let (bench, _probe) = bench(After {
+    let (bench, _probe) = bench(MemoryAfter {
         group_bytes: Some(GIB),
         available_bytes: Some(1),
         ..MISSING
@@ -217,7 +217,7 @@ async fn the_wait_for_a_process_that_cannot_end_is_bounded() {
 
 #[tokio::test]
 async fn a_crash_is_reported_before_its_memory_is_back() {
-    let (bench, probe) = bench(After {
+    let (bench, probe) = bench(MemoryAfter {
         group_bytes: Some(3 * GIB),
         ..MISSING
     });

@@ -11,12 +11,13 @@ mod tests;
 mod wire;
 
 pub use exchange::{
-    Ask, Bounds, Failed, Finish, Found, Input, Message, Misplaced, Moment, Output, Reply, Task, Way,
+    ActResult, Ask, Bounds, FailedStep, Finish, Input, Message, MisplacedInput, Moment, Output,
+    Reply, Task, Way,
 };
 
 use crate::{
-    calls::{Call, Wanted, addresses},
-    consent::{Act, Change, Decision, Grant, Grants, Pending, Permitted, WebAddress, decide},
+    calls::{Call, CallIntent, addresses},
+    consent::{Act, Change, Decision, Grant, Grants, PendingAct, PermittedAct, WebAddress, decide},
     marking::mark,
     routing::{self, Route, without_thoughts},
 };
@@ -30,7 +31,7 @@ enum State {
     Asked(Purpose),
     Preparing,
     Consent {
-        pending: Pending,
+        pending: PendingAct,
         since: u64,
     },
     Doing(Act),
@@ -58,7 +59,7 @@ pub struct Agent {
     calls: VecDeque<Call>,
     /// What the model wrote for a route, by text.
     line: Option<(Route, String)>,
-    failed: Vec<Failed>,
+    failed: Vec<FailedStep>,
     known: Vec<WebAddress>,
     done: Vec<Act>,
     started: u64,
@@ -117,7 +118,7 @@ impl Agent {
     }
 
     /// The steps that failed since the last call, to be shown.
-    pub fn take_failed(&mut self) -> Vec<Failed> {
+    pub fn take_failed(&mut self) -> Vec<FailedStep> {
         mem::take(&mut self.failed)
     }
 
@@ -130,10 +131,10 @@ impl Agent {
     /// Takes what has happened, and returns what is next.
     ///
     /// # Errors
-    /// [`Misplaced`]; nothing has changed then.
-    pub fn step(&mut self, input: Input, at: Moment<'_>) -> Result<Output, Misplaced> {
+    /// [`MisplacedInput`]; nothing has changed then.
+    pub fn step(&mut self, input: Input, at: Moment<'_>) -> Result<Output, MisplacedInput> {
         if matches!(self.state, State::Finished) {
-            return Err(Misplaced::NotOpen);
+            return Err(MisplacedInput::NotOpen);
         }
         if let Input::Stop = input {
             return Ok(self.finish(Finish::Stopped));
@@ -179,7 +180,7 @@ impl Agent {
             }
             (_, state) => {
                 self.state = state;
-                Err(Misplaced::NotOpen)
+                Err(MisplacedInput::NotOpen)
             }
         }
     }
@@ -244,7 +245,7 @@ impl Agent {
                 };
             }
             Purpose::Line(route) => {
-                let line = prompts::line(route);
+                let line = prompts::route_line(route);
                 ask.messages.push(Message::User(line.to_owned()));
             }
             Purpose::Answer => {
@@ -365,9 +366,9 @@ impl Agent {
     }
 
     /// Takes what the model wants, if it could be read.
-    fn take(&mut self, wanted: Result<Wanted, String>, at: Moment<'_>) -> Output {
+    fn take(&mut self, wanted: Result<CallIntent, String>, at: Moment<'_>) -> Output {
         match wanted {
-            Ok(Wanted::Act(act)) => self.decide(act, at),
+            Ok(CallIntent::Act(act)) => self.decide(act, at),
             Ok(prepare) => {
                 self.state = State::Preparing;
                 Output::Prepare(prepare)
@@ -406,7 +407,7 @@ impl Agent {
         }
     }
 
-    fn carry_out(&mut self, permitted: Permitted) -> Output {
+    fn carry_out(&mut self, permitted: PermittedAct) -> Output {
         self.mistakes = 0;
         self.acts += 1;
         self.state = State::Doing(permitted.act().clone());
@@ -432,7 +433,7 @@ impl Agent {
             (None, Some((route, text))) => as_call(*route, text),
             (None, None) => (String::new(), Value::Null),
         };
-        self.failed.push(Failed {
+        self.failed.push(FailedStep {
             tool,
             arguments,
             why: why.to_owned(),

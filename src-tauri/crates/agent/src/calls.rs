@@ -20,7 +20,7 @@ pub struct Call {
 
 /// What a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum CallIntent {
     /// Ready to be decided about.
     Act(Act),
     /// Becomes an act once the file has been read.
@@ -89,7 +89,7 @@ impl Surroundings {
         let mut tools = Vec::new();
         if self.folder.is_some() {
             tools.extend([
-                tool(
+                tool_schema(
                     "run_command",
                     "Runs a line of shell in the user's folder, in a sandbox that can write only there. The user is asked first.",
                     json!({
@@ -98,7 +98,7 @@ impl Surroundings {
                     }),
                     &["command"],
                 ),
-                tool(
+                tool_schema(
                     "read_file",
                     "Reads a text file of the user's folder.",
                     json!({
@@ -107,19 +107,19 @@ impl Surroundings {
                     }),
                     &["path"],
                 ),
-                tool(
+                tool_schema(
                     "list_files",
                     "Lists a folder inside the user's folder.",
                     json!({ "path": text("The path, relative to the folder; \"\" for the folder itself") }),
                     &["path"],
                 ),
-                tool(
+                tool_schema(
                     "write_file",
                     "Creates a file, or replaces all of its content. The user sees the difference and is asked first.",
                     json!({ "path": text("The path, relative to the folder"), "content": text("The whole content") }),
                     &["path", "content"],
                 ),
-                tool(
+                tool_schema(
                     "edit_file",
                     "Replaces a text that is in a file exactly once. The user sees the difference and is asked first.",
                     json!({
@@ -132,7 +132,7 @@ impl Surroundings {
             ]);
         }
         if self.provider.is_some() {
-            tools.push(tool(
+            tools.push(tool_schema(
                 "search_web",
                 "Searches the web, and returns titles, addresses and excerpts.",
                 json!({ "query": text("The words to search for") }),
@@ -140,7 +140,7 @@ impl Surroundings {
             ));
         }
         if self.pages {
-            tools.push(tool(
+            tools.push(tool_schema(
                 "read_page",
                 "Opens a page of the web, and returns its text.",
                 json!({ "url": text("The address, with https://") }),
@@ -148,7 +148,7 @@ impl Surroundings {
             ));
         }
         if self.documents.is_some() {
-            tools.push(tool(
+            tools.push(tool_schema(
                 "search_documents",
                 "Searches the user's own documents, and returns numbered passages with their places.",
                 json!({ "query": text("The words or the question to look up") }),
@@ -165,7 +165,7 @@ impl Surroundings {
                 "function": {
                     "name": format!("{}{BETWEEN}{}", external.server, external.name),
                     "description": description,
-                    "parameters": defused(&external.parameters),
+                    "parameters": defuse_schema(&external.parameters),
                 },
             }));
         }
@@ -176,9 +176,9 @@ impl Surroundings {
     ///
     /// # Errors
     /// What is wrong, for the model.
-    pub fn read(&self, call: &Call, known: &[WebAddress]) -> Result<Wanted, String> {
+    pub fn read(&self, call: &Call, known: &[WebAddress]) -> Result<CallIntent, String> {
         let name = call.name.trim();
-        let arguments = arguments(&call.arguments)?;
+        let arguments = parse_arguments(&call.arguments)?;
         let text = |field: &str| match &arguments[field] {
             Value::String(text) => Ok(text.clone()),
             Value::Null => Err(format!("{name} needs \"{field}\"")),
@@ -194,14 +194,14 @@ impl Surroundings {
             "list_files" => self.reading(&text("path")?, 1),
             "write_file" => {
                 self.folder()?;
-                Ok(Wanted::Write {
+                Ok(CallIntent::Write {
                     path: text("path")?,
                     content: text("content")?,
                 })
             }
             "edit_file" => {
                 self.folder()?;
-                Ok(Wanted::Edit {
+                Ok(CallIntent::Edit {
                     path: text("path")?,
                     old: text("old")?,
                     new: text("new")?,
@@ -218,7 +218,7 @@ impl Surroundings {
                         == Some(&tool.name)
                 });
                 let external = external.ok_or_else(|| format!("there is no tool {other}"))?;
-                Ok(Wanted::Act(Act::Tool {
+                Ok(CallIntent::Act(Act::Tool {
                     server: external.server.clone(),
                     name: external.name.clone(),
                     definition: external.definition.clone(),
@@ -237,7 +237,7 @@ impl Surroundings {
         route: Route,
         answer: &str,
         known: &[WebAddress],
-    ) -> Result<Wanted, String> {
+    ) -> Result<CallIntent, String> {
         let answer = without_thoughts(answer).trim();
         // A file's content may stand in a block below the line that names it.
         let answer = match route {
@@ -270,7 +270,7 @@ impl Surroundings {
                     "write" | "create" => {
                         self.folder()?;
                         let content = answer.split_once('\n').map_or("", |(_, content)| content);
-                        Ok(Wanted::Write {
+                        Ok(CallIntent::Write {
                             path: path.to_owned(),
                             content: without_fence(content.trim_start_matches('\n')).to_owned(),
                         })
@@ -288,42 +288,42 @@ impl Surroundings {
         folder.ok_or_else(|| "this chat has no folder".to_owned())
     }
 
-    fn command(&self, line: String, network: bool) -> Result<Wanted, String> {
-        Ok(Wanted::Act(Act::Command {
+    fn command(&self, line: String, network: bool) -> Result<CallIntent, String> {
+        Ok(CallIntent::Act(Act::Command {
             line,
             folder: self.folder()?.clone(),
             network,
         }))
     }
 
-    fn reading(&self, path: &str, from_line: usize) -> Result<Wanted, String> {
+    fn reading(&self, path: &str, from_line: usize) -> Result<CallIntent, String> {
         let folder = self.folder()?;
-        Ok(Wanted::Act(Act::Read {
+        Ok(CallIntent::Act(Act::Read {
             folder: folder.clone(),
-            path: relative(folder, path)?,
+            path: relative_path(folder, path)?,
             from_line,
         }))
     }
 
-    fn search(&self, words: String) -> Result<Wanted, String> {
+    fn search(&self, words: String) -> Result<CallIntent, String> {
         let provider = self.provider.clone();
         let provider = provider.ok_or("there is no search provider")?;
-        Ok(Wanted::Act(Act::Search { words, provider }))
+        Ok(CallIntent::Act(Act::Search { words, provider }))
     }
 
-    fn look_up(&self, words: String) -> Result<Wanted, String> {
+    fn look_up(&self, words: String) -> Result<CallIntent, String> {
         let collections = self.documents.clone();
         let collections = collections.ok_or("no documents can be searched in this chat")?;
-        Ok(Wanted::Act(Act::Documents { words, collections }))
+        Ok(CallIntent::Act(Act::Documents { words, collections }))
     }
 
-    fn page(&self, url: &str, known: &[WebAddress]) -> Result<Wanted, String> {
+    fn page(&self, url: &str, known: &[WebAddress]) -> Result<CallIntent, String> {
         if !self.pages {
             return Err("pages cannot be opened in this chat".to_owned());
         }
         let address = WebAddress::parse(url)?;
         let known = known.contains(&address);
-        Ok(Wanted::Act(Act::Page { address, known }))
+        Ok(CallIntent::Act(Act::Page { address, known }))
     }
 }
 
@@ -331,7 +331,7 @@ impl Surroundings {
 ///
 /// # Errors
 /// What is wrong, for a path that leads out of it.
-pub fn relative(folder: &Path, path: &str) -> Result<PathBuf, String> {
+pub fn relative_path(folder: &Path, path: &str) -> Result<PathBuf, String> {
     if path.contains('\0') {
         return Err("the path has a NUL byte".to_owned());
     }
@@ -367,7 +367,7 @@ pub fn addresses(text: &str) -> Vec<WebAddress> {
         .collect()
 }
 
-fn tool(name: &str, description: &str, properties: Value, required: &[&str]) -> Value {
+fn tool_schema(name: &str, description: &str, properties: Value, required: &[&str]) -> Value {
     json!({
         "type": "function",
         "function": {
@@ -379,7 +379,7 @@ fn tool(name: &str, description: &str, properties: Value, required: &[&str]) -> 
 }
 
 /// Arguments are an object; some models write it as JSON in a string once more.
-fn arguments(text: &str) -> Result<Value, String> {
+fn parse_arguments(text: &str) -> Result<Value, String> {
     let wrong = |error| format!("the arguments are not valid JSON: {error}");
     let text = if text.trim().is_empty() { "{}" } else { text };
     let mut value: Value = serde_json::from_str(text).map_err(wrong)?;
@@ -394,13 +394,13 @@ fn arguments(text: &str) -> Result<Value, String> {
 }
 
 /// A server's schema, with its words as data.
-fn defused(schema: &Value) -> Value {
+fn defuse_schema(schema: &Value) -> Value {
     match schema {
         Value::String(text) => Value::String(defuse(text).chars().take(DESCRIPTION).collect()),
-        Value::Array(items) => items.iter().map(defused).collect(),
+        Value::Array(items) => items.iter().map(defuse_schema).collect(),
         Value::Object(fields) => {
             let fields = fields.iter();
-            let fields = fields.map(|(name, value)| (defuse(name), defused(value)));
+            let fields = fields.map(|(name, value)| (defuse(name), defuse_schema(value)));
             Value::Object(fields.collect())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => schema.clone(),
@@ -447,7 +447,7 @@ mod tests {
         }
     }
 
-    fn read(name: &str, arguments: &str) -> Result<Wanted, String> {
+    fn read(name: &str, arguments: &str) -> Result<CallIntent, String> {
         let call = Call {
             id: "1".into(),
             name: name.into(),
@@ -456,16 +456,16 @@ mod tests {
         surroundings().read(&call, &[])
     }
 
-    fn command(line: &str) -> Wanted {
-        Wanted::Act(Act::Command {
+    fn command(line: &str) -> CallIntent {
+        CallIntent::Act(Act::Command {
             line: line.into(),
             folder: "/work".into(),
             network: false,
         })
     }
 
-    fn reading(path: &str) -> Wanted {
-        Wanted::Act(Act::Read {
+    fn reading(path: &str) -> CallIntent {
+        CallIntent::Act(Act::Read {
             folder: "/work".into(),
             path: path.into(),
             from_line: 1,
@@ -488,12 +488,12 @@ mod tests {
         let network = read("run_command", r#"{"command":"x","network":"true"}"#).unwrap();
         assert!(matches!(
             network,
-            Wanted::Act(Act::Command { network: true, .. })
+            CallIntent::Act(Act::Command { network: true, .. })
         ));
         let mail = read("mail__send_mail", r#"{"to":"me"}"#).unwrap();
-        assert!(matches!(mail, Wanted::Act(Act::Tool { .. })));
+        assert!(matches!(mail, CallIntent::Act(Act::Tool { .. })));
         let edit = read("edit_file", r#"{"path":"a","old":"x","new":"y"}"#);
-        assert!(matches!(edit, Ok(Wanted::Edit { .. })));
+        assert!(matches!(edit, Ok(CallIntent::Edit { .. })));
     }
 
     #[test]
@@ -556,7 +556,7 @@ mod tests {
         }
         assert_eq!(read(Route::Files, "read src/a.rs"), Ok(reading("src/a.rs")));
         assert_eq!(read(Route::Files, "List"), Ok(reading("")));
-        let expected = Wanted::Write {
+        let expected = CallIntent::Write {
             path: "a.txt".into(),
             content: "one\ntwo".into(),
         };
@@ -576,10 +576,13 @@ mod tests {
         assert!(read(Route::Files, "read ../x").is_err());
         let search = read(Route::Search, "\"weather in Berlin\"").unwrap();
         assert!(
-            matches!(&search, Wanted::Act(Act::Search { words, .. }) if words == "weather in Berlin")
+            matches!(&search, CallIntent::Act(Act::Search { words, .. }) if words == "weather in Berlin")
         );
         let page = read(Route::Search, "https://example.com/").unwrap();
-        assert!(matches!(page, Wanted::Act(Act::Page { known: false, .. })));
+        assert!(matches!(
+            page,
+            CallIntent::Act(Act::Page { known: false, .. })
+        ));
         assert!(read(Route::Shell, " \n ").is_err());
     }
 

@@ -1,8 +1,9 @@
 //! What the agent may do, and with whose consent. Pure: acts, grants and the time come in, a decision goes out.
 //!
-//! An [`Act`] is carried out only as [`Permitted`], which nothing but this module makes: because a general permission or a grant covers the act, or
-//! because a person answered its [`Question`]. A model, page, file or tool produces acts and text, and neither is an answer: an
-//! [`Answer`] names the question's id, which the host draws at random and shows to the person alone.
+//! An [`Act`] is carried out only as [`PermittedAct`], which nothing but this module makes: because a general
+//! permission or a grant covers the act, or because a person answered its [`Question`]. A model, page, file or tool
+//! produces acts and text, and neither is an answer: an [`Answer`] names the question's id, which the host draws at
+//! random and shows to the person alone.
 
 mod act;
 mod grants;
@@ -10,7 +11,7 @@ mod read_only;
 mod visible;
 
 pub use act::{Act, Change, Collections, WebAddress};
-pub use grants::{Covered, FOLDER_SECONDS, Grant, Grants};
+pub use grants::{FOLDER_SECONDS, Grant, GrantCoverage, Grants};
 pub use read_only::read_only;
 pub use tierbar_chats::agent::{
     ConsentAct as Kind, ConsentAnswer as Answer, ConsentQuestion as Question, ConsentScope as Scope,
@@ -37,7 +38,7 @@ pub struct General {
 
 /// Why an answer does not count.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Invalid {
+pub enum InvalidReply {
     #[error("this is not the question that is open")]
     AnotherQuestion,
     #[error("this cannot be allowed in that scope")]
@@ -46,12 +47,12 @@ pub enum Invalid {
 
 /// An act that may be carried out. Only this module makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Permitted {
+pub struct PermittedAct {
     act: Act,
     reads_only: bool,
 }
 
-impl Permitted {
+impl PermittedAct {
     #[must_use]
     pub fn act(&self) -> &Act {
         &self.act
@@ -67,15 +68,15 @@ impl Permitted {
 /// What becomes of an act.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    Allowed(Permitted),
-    Ask(Pending),
+    Allowed(PermittedAct),
+    Ask(PendingAct),
     /// Never possible, with the reason for the model.
     Refused(String),
 }
 
 /// An act whose question is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingAct {
     act: Act,
     question: Question,
 }
@@ -97,15 +98,15 @@ pub fn decide(act: Act, general: General, grants: &Grants, now: u64, id: String)
     };
     if general || grants.cover(&act, now) {
         let reads_only = general && reads_only;
-        return Decision::Allowed(Permitted { act, reads_only });
+        return Decision::Allowed(PermittedAct { act, reads_only });
     }
     match act.question(id) {
-        Ok(question) => Decision::Ask(Pending { act, question }),
+        Ok(question) => Decision::Ask(PendingAct { act, question }),
         Err(reason) => Decision::Refused(reason),
     }
 }
 
-impl Pending {
+impl PendingAct {
     #[must_use]
     pub fn question(&self) -> &Question {
         &self.question
@@ -114,25 +115,25 @@ impl Pending {
     /// Applies a person's answer. `None` if it refuses. A scope beyond once becomes a grant.
     ///
     /// # Errors
-    /// [`Invalid`]; the question stays open.
+    /// [`InvalidReply`]; the question stays open.
     pub fn answer(
         &self,
         answer: &Answer,
         chat: &str,
         grants: &mut Grants,
         now: u64,
-    ) -> Result<Option<Permitted>, Invalid> {
+    ) -> Result<Option<PermittedAct>, InvalidReply> {
         if answer.id != self.question.id {
-            return Err(Invalid::AnotherQuestion);
+            return Err(InvalidReply::AnotherQuestion);
         }
         let Some(scope) = answer.allow else {
             return Ok(None);
         };
         if !self.question.scopes.contains(&scope) {
-            return Err(Invalid::Scope);
+            return Err(InvalidReply::Scope);
         }
         grants.add(&self.act, scope, chat, now, &self.question.id);
-        Ok(Some(Permitted {
+        Ok(Some(PermittedAct {
             act: self.act.clone(),
             reads_only: false,
         }))

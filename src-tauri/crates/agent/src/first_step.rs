@@ -3,7 +3,7 @@
 
 use crate::{
     agent::{Agent, Bounds, Input, Moment, Output, Task, Way},
-    calls::{Call, Surroundings, Wanted},
+    calls::{Call, CallIntent, Surroundings},
     consent::{Act, Collections, General, Grants},
     routing::{self, Route, without_thoughts},
 };
@@ -133,8 +133,8 @@ pub fn read(way: Way, message: &Value) -> Option<Route> {
         arguments: arguments.to_owned(),
     };
     match surroundings.read(&call, &[]).ok()? {
-        Wanted::Write { .. } | Wanted::Edit { .. } => Some(Route::Files),
-        Wanted::Act(act) => match act {
+        CallIntent::Write { .. } | CallIntent::Edit { .. } => Some(Route::Files),
+        CallIntent::Act(act) => match act {
             Act::Command { .. } => Some(Route::Shell),
             Act::Read { .. } | Act::Write { .. } => Some(Route::Files),
             Act::Search { .. } | Act::Page { .. } => Some(Route::Search),

@@ -114,7 +114,7 @@ pub fn parse(answer: &str, routes: &[Route]) -> Option<Route> {
             .filter(|word| !word.is_empty())
     };
     // The exact words win over others for the same.
-    let exact = only(words().filter_map(|word| {
+    let exact = single_route(words().filter_map(|word| {
         let mut routes = routes.iter().copied();
         routes.find(|route| route.word() == word)
     }));
@@ -126,7 +126,7 @@ pub fn parse(answer: &str, routes: &[Route]) -> Option<Route> {
                 let mut routes = routes.iter().copied();
                 routes.find(|route| route.synonyms().contains(&word))
             });
-            match only(synonyms) {
+            match single_route(synonyms) {
                 NamedRoutes::One(route) => Some(route),
                 NamedRoutes::Several | NamedRoutes::None => None,
             }
@@ -140,7 +140,7 @@ enum NamedRoutes {
     Several,
 }
 
-fn only(mut routes: impl Iterator<Item = Route>) -> NamedRoutes {
+fn single_route(mut routes: impl Iterator<Item = Route>) -> NamedRoutes {
     let Some(first) = routes.next() else {
         return NamedRoutes::None;
     };

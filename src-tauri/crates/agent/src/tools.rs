@@ -1,4 +1,4 @@
-//! What the agent does once it may: each tool takes an act that is [`Permitted`](crate::consent::Permitted).
+//! What the agent does once it may: each tool takes an act that is [`PermittedAct`](crate::consent::PermittedAct).
 
 pub mod files;
 pub mod shell;

@@ -1,7 +1,7 @@
 //! `tierbar agent`: shows how models act, measures it, lists what agents may do without asking again, and revokes it.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     measure::{self, Common},
     output,
 };
@@ -51,7 +51,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     let command = match command {
         Some(Command::Measure { tier, show }) => {
             let common = Common::new(tier, json, show);
-            return measure::run(home, "agent", common, Value::Null, report).await;
+            return measure::run(home, "agent", common, Value::Null, render_report).await;
         }
         other => other,
     };
@@ -62,20 +62,20 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 }
 
 async fn call(client: &Client, command: Option<Command>, as_json: bool) -> Result<(), Error> {
-    let path = admin(&["agent", "grants"], &[]);
+    let path = admin_path(&["agent", "grants"], &[]);
     match command {
         None | Some(Command::Measure { .. }) => overview(client, as_json).await,
         Some(Command::Grants) => list(client.get(&path).await?, as_json),
         Some(Command::Revoke { id: Some(id), .. }) => {
-            let path = admin(&["agent", "grants", &id], &[]);
+            let path = admin_path(&["agent", "grants", &id], &[]);
             client.delete(&path).await?;
             let sentence = "Revoked. Agents ask before they do this again.";
-            output::done(as_json, &json!({"revoked": 1}), sentence);
+            output::write_outcome(as_json, &json!({"revoked": 1}), sentence);
             Ok(())
         }
         Some(Command::Revoke { id: None, .. }) => {
             let answer = client.delete(&path).await?;
-            output::done(as_json, &answer, "Revoked. Agents ask again each time.");
+            output::write_outcome(as_json, &answer, "Revoked. Agents ask again each time.");
             Ok(())
         }
     }
@@ -90,7 +90,7 @@ async fn overview(client: &Client, as_json: bool) -> Result<(), Error> {
     });
     let (mut reports, mut lines) = (Vec::new(), Vec::new());
     for tier in chats {
-        let path = admin(&["tiers", tier.id.as_str(), "agent"], &[]);
+        let path = admin_path(&["tiers", tier.id.as_str(), "agent"], &[]);
         let mut answer = client.get(&path).await?;
         let last = answer["report"].take();
         reports.push(json!({"tier": &tier.id, "model": &tier.model, "report": &last}));
@@ -111,19 +111,19 @@ async fn overview(client: &Client, as_json: bool) -> Result<(), Error> {
         ));
     }
     if as_json {
-        output::json(&reports.into());
+        output::write_json(&reports.into());
         return Ok(());
     }
     if lines.is_empty() {
-        output::line("No tier has a chat model yet.");
+        output::write_line("No tier has a chat model yet.");
     }
     for line in lines {
-        output::line(&line);
+        output::write_line(&line);
     }
     Ok(())
 }
 
-fn report(report: &AgentReport) -> String {
+fn render_report(report: &AgentReport) -> String {
     let model = &report.model;
     let way = |name: &str, score: AgentScore| {
         let (right, of, seconds) = (score.right, report.prompts, score.seconds);
@@ -136,21 +136,21 @@ fn report(report: &AgentReport) -> String {
 
 fn list(mut answer: Value, as_json: bool) -> Result<(), Error> {
     if as_json {
-        output::json(&answer["grants"]);
+        output::write_json(&answer["grants"]);
         return Ok(());
     }
     let grants: Vec<AgentGrant> = read(answer["grants"].take())?;
     if grants.is_empty() {
-        output::line("Agents ask each time. There are no permissions.");
+        output::write_line("Agents ask each time. There are no permissions.");
     }
     for grant in &grants {
-        output::line(&text(grant, &TimeZone::system()));
+        output::write_line(&render_grant(grant, &TimeZone::system()));
     }
     Ok(())
 }
 
 /// A grant with its id on one line, and where and until when it holds below it.
-fn text(grant: &AgentGrant, zone: &TimeZone) -> String {
+fn render_grant(grant: &AgentGrant, zone: &TimeZone) -> String {
     let mut text = format!("{}  {}", grant.id, grant.title);
     if let Some(what) = &grant.what {
         for line in what.lines() {
@@ -191,7 +191,7 @@ mod tests {
             since: 0,
             until: None,
         };
-        let shown = |grant: &AgentGrant| text(grant, &TimeZone::UTC);
+        let shown = |grant: &AgentGrant| render_grant(grant, &TimeZone::UTC);
         assert_eq!(
             shown(&grant),
             "a  Run this command\n    make test\n  in /work, in every chat, until you revoke it"
@@ -222,7 +222,7 @@ mod tests {
             text: score(10),
             way: Some(AgentWay::Text),
         };
-        let text = report(&measured);
+        let text = render_report(&measured);
         assert!(
             text.starts_with(
                 "small\nTool calls      4 of 12 correct in 3.0 s\nText commands  10 of 12 correct in 3.0 s\nUses text commands ("

@@ -1,6 +1,8 @@
 //! `tierbar bench`: measures prefill, decode and the time to first token.
 
-use crate::measure::{self, Common, bytes, milliseconds, rate, repeated_runs, table};
+use crate::measure::{
+    self, Common, format_bytes, format_milliseconds, format_rate, render_table, repeated_runs,
+};
 use serde_json::json;
 use std::path::PathBuf;
 use tierbar_core::{Error, units::file_size};
@@ -38,10 +40,10 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         runs: args.runs,
         paging: args.paging,
     };
-    measure::run(home, "bench", args.common, json!(request), text).await
+    measure::run(home, "bench", args.common, json!(request), render_report).await
 }
 
-fn text(report: &BenchReport) -> String {
+fn render_report(report: &BenchReport) -> String {
     let mut rows = vec![vec![
         "context".to_owned(),
         format!("prefill {}, tok/s", report.prompt_tokens),
@@ -59,21 +61,21 @@ fn text(report: &BenchReport) -> String {
             }
             None => rows.push(vec![
                 row.depth.to_string(),
-                rate(row.prefill),
-                rate(row.decode),
+                format_rate(row.prefill),
+                format_rate(row.decode),
                 row.first_token_ms
-                    .map_or_else(String::new, |figure| milliseconds(figure.median)),
+                    .map_or_else(String::new, |figure| format_milliseconds(figure.median)),
             ]),
         }
     }
     let memory = &report.memory;
     let load = report.load_ms.map_or_else(String::new, |ms| {
-        format!(" Load time: {}.", milliseconds(ms))
+        format!(" Load time: {}.", format_milliseconds(ms))
     });
     let figures = if report.rows.is_empty() {
         String::new()
     } else {
-        format!("\n{}", table(&rows, &[0, 1, 2, 3]))
+        format!("\n{}", render_table(&rows, &[0, 1, 2, 3]))
     };
     let mut text = format!(
         "{}: {}, {} tokens of context, {} ({} in use)\n{}, Tierbar {}\n{figures}\n{skipped}",
@@ -88,11 +90,11 @@ fn text(report: &BenchReport) -> String {
     text += &paging_text(report);
     text += &format!(
         "Memory: {} of mapped weights, {} of other weights, KV cache {}, compute buffers {}; process {}.{load}\n",
-        bytes(Some(memory.weights_mapped_bytes)),
-        bytes(Some(memory.weights_bytes)),
-        bytes(Some(memory.kv_bytes)),
-        bytes(Some(memory.compute_bytes)),
-        bytes(memory.footprint_bytes),
+        format_bytes(Some(memory.weights_mapped_bytes)),
+        format_bytes(Some(memory.weights_bytes)),
+        format_bytes(Some(memory.kv_bytes)),
+        format_bytes(Some(memory.compute_bytes)),
+        format_bytes(memory.footprint_bytes),
     );
     text += &format!(
         "Medians of {} runs; ± is half of their range.\n",
@@ -133,11 +135,12 @@ fn paging_text(report: &BenchReport) -> String {
         let bytes = |bytes: f64| file_size(bytes as u64);
         rows.push(vec![
             name,
-            rate(row.prefill),
-            rate(row.decode),
+            format_rate(row.prefill),
+            format_rate(row.decode),
             row.hit_rate.map_or_else(missing, part),
             row.read_bytes_per_token.map_or_else(missing, bytes),
-            row.wait_ms_per_token.map_or_else(missing, milliseconds),
+            row.wait_ms_per_token
+                .map_or_else(missing, format_milliseconds),
         ]);
     }
     if rows.len() == 1 {
@@ -145,7 +148,7 @@ fn paging_text(report: &BenchReport) -> String {
     }
     format!(
         "{}\n{skipped}Choose one with the tier's `paging`; \"auto\" lets Tierbar choose.\n",
-        table(&rows, &[1, 2, 3, 4, 5])
+        render_table(&rows, &[1, 2, 3, 4, 5])
     )
 }
 
@@ -172,7 +175,7 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(
-            text(&report),
+            render_report(&report),
             "fast: m, 2048 tokens of context, automatic threads, batch 512, f16 (3 in use)\n\
              2026-11-21T20:00:00Z, Tierbar 0.1.0\n\n\
              context  prefill 512, tok/s  decode 64, tok/s  first token\n      0            420 ±5 %         41.2 ±1 %      1219 ms\n\n\

@@ -42,7 +42,7 @@ fn add_below(command: Command, name: &str) -> Command {
 }
 
 fn tiers() -> Vec<CompletionCandidate> {
-    let names = answer(async {
+    let names = fetch_names(async {
         let tiers = use_in::tiers(&Client::running(None)?).await?;
         Ok(tiers.into_iter().map(|tier| tier.id.to_string()).collect())
     });
@@ -52,13 +52,13 @@ fn tiers() -> Vec<CompletionCandidate> {
 
 /// Those of a tier have the names of the tiers.
 fn config_keys() -> Vec<CompletionCandidate> {
-    let names = answer(async { config::names_of(&Client::running(None)?).await });
-    let names = names.unwrap_or_else(config::names);
+    let names = fetch_names(async { config::names_of(&Client::running(None)?).await });
+    let names = names.unwrap_or_else(config::key_names);
     names.into_iter().map(CompletionCandidate::new).collect()
 }
 
 fn models() -> Vec<CompletionCandidate> {
-    let names = answer(async {
+    let names = fetch_names(async {
         let models = models::installed(&Client::running(None)?).await?;
         Ok(models.into_iter().map(|model| model.id.0).collect())
     });
@@ -67,7 +67,7 @@ fn models() -> Vec<CompletionCandidate> {
 }
 
 /// Returns the names, unless no host runs or it takes too long.
-fn answer(names: impl Future<Output = Result<Vec<String>, Error>>) -> Option<Vec<String>> {
+fn fetch_names(names: impl Future<Output = Result<Vec<String>, Error>>) -> Option<Vec<String>> {
     let runtime = Builder::new_current_thread().enable_all().build().ok()?;
     let names = runtime.block_on(async { timeout(LONGEST, names).await });
     names.ok()?.ok()

@@ -9,7 +9,7 @@ mod once;
 mod printer;
 
 use crate::{
-    client::{self, Client, admin},
+    client::{self, Client, admin_path},
     output,
 };
 use agent::AgentArgs;
@@ -62,14 +62,14 @@ pub(crate) async fn run(home: Option<PathBuf>, mut args: Args) -> Result<(), Err
 }
 
 async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
-    let mut listed = client.get(&admin(&["chats"], &[])).await?;
+    let mut listed = client.get(&admin_path(&["chats"], &[])).await?;
     if as_json {
-        output::json(&listed["chats"]);
+        output::write_json(&listed["chats"]);
         return Ok(());
     }
     let chats: Vec<ChatSummary> = client::read(listed["chats"].take())?;
     if chats.is_empty() {
-        output::line("There are no saved chats. Start one with: tierbar chat");
+        output::write_line("There are no saved chats. Start one with: tierbar chat");
     }
     for chat in chats {
         let title = match chat.title.as_str() {
@@ -77,7 +77,7 @@ async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
             title => title,
         };
         let (day, _) = chat.updated_at.split_once('T').unwrap_or_default();
-        output::line(&format!("{}  {day}  {title}", chat.id));
+        output::write_line(&format!("{}  {day}  {title}", chat.id));
     }
     Ok(())
 }

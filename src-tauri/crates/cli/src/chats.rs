@@ -1,7 +1,7 @@
 //! `tierbar chats`: lists, searches, shows, exports, imports and deletes saved chats.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     output,
     unreadable::unreadable,
 };
@@ -100,32 +100,32 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     outcome
 }
 
-async fn chats(client: &Client, words: Option<&str>) -> Result<Value, Error> {
+async fn fetch_chats(client: &Client, words: Option<&str>) -> Result<Value, Error> {
     let query: Vec<_> = words.map(|words| ("search", words)).into_iter().collect();
-    let mut listed = client.get(&admin(&["chats"], &query)).await?;
+    let mut listed = client.get(&admin_path(&["chats"], &query)).await?;
     Ok(listed["chats"].take())
 }
 
 async fn list(client: &Client, words: Option<String>, json: bool) -> Result<(), Error> {
-    let listed = chats(client, words.as_deref()).await?;
+    let listed = fetch_chats(client, words.as_deref()).await?;
     if json {
-        output::line(&format!("{listed:#}"));
+        output::write_line(&format!("{listed:#}"));
         return Ok(());
     }
     let chats: Vec<ChatSummary> = read(listed)?;
     if chats.is_empty() {
-        output::line(match words {
+        output::write_line(match words {
             Some(_) => "No chats match.",
             None => "There are no saved chats. Start one with: tierbar chat",
         });
     }
     for chat in &chats {
-        output::line(&line(chat));
+        output::write_line(&render_chat(chat));
     }
     Ok(())
 }
 
-fn line(chat: &ChatSummary) -> String {
+fn render_chat(chat: &ChatSummary) -> String {
     let (day, _) = chat.updated_at.split_once('T').unwrap_or_default();
     let mut line = format!("{}  {day}  {}", chat.id, title(chat));
     if chat.pinned {
@@ -151,9 +151,9 @@ fn title(chat: &ChatSummary) -> &str {
 }
 
 async fn show(client: &Client, id: &str, reasoning: bool, json: bool) -> Result<(), Error> {
-    let chat = client.get(&admin(&["chats", id], &[])).await?;
+    let chat = client.get(&admin_path(&["chats", id], &[])).await?;
     if json {
-        output::line(&format!("{chat:#}"));
+        output::write_line(&format!("{chat:#}"));
         return Ok(());
     }
     let chat: Chat = read(chat)?;
@@ -172,14 +172,14 @@ async fn save(
     let ids: Vec<String> = match id {
         Some(id) => vec![id],
         None => {
-            let all: Vec<ChatSummary> = read(chats(client, None).await?)?;
+            let all: Vec<ChatSummary> = read(fetch_chats(client, None).await?)?;
             all.into_iter().map(|chat| chat.id).collect()
         }
     };
     fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
     let extension = if format == "json" { "json" } else { "md" };
     for id in ids {
-        let answer = client.get(&admin(&["chats", &id], &[])).await?;
+        let answer = client.get(&admin_path(&["chats", &id], &[])).await?;
         let chat: Chat = read(answer)?;
         let text = if extension == "json" {
             serde_json::to_string(&chat).map_err(|error| {
@@ -193,7 +193,7 @@ async fn save(
         };
         let path = write(folder, &export::file_name(&chat), extension, &text)?;
         let path = path.display().to_string();
-        output::line(&if json {
+        output::write_line(&if json {
             json!({"file": path}).to_string()
         } else {
             path.clone()
@@ -240,20 +240,22 @@ async fn import(client: &Client, files: &[PathBuf], json: bool) -> Result<(), Er
     for path in files {
         let file =
             fs::read(path).map_err(|error| unreadable(&path.display().to_string(), &error))?;
-        let sent = client.upload(&admin(&["chats", "import"], &[]), file).await;
+        let sent = client
+            .upload(&admin_path(&["chats", "import"], &[]), file)
+            .await;
         let answer = sent.map_err(|error| {
             let message = format!("{}: {}", path.display(), error.message);
             Error { message, ..error }
         })?;
         if json {
-            output::line(&answer.to_string());
+            output::write_line(&answer.to_string());
             continue;
         }
         let imported: ChatImport = read(answer)?;
-        output::line(&format!("{}: {}", path.display(), brought(&imported)));
+        output::write_line(&format!("{}: {}", path.display(), render_import(&imported)));
         for omission in &imported.left_out {
-            let what = omitted(omission.what, omission.count);
-            output::line(&format!(
+            let what = describe_omission(omission.what, omission.count);
+            output::write_line(&format!(
                 "  left out {} {what}: {}",
                 omission.count, omission.why
             ));
@@ -262,7 +264,7 @@ async fn import(client: &Client, files: &[PathBuf], json: bool) -> Result<(), Er
     Ok(())
 }
 
-fn brought(imported: &ChatImport) -> String {
+fn render_import(imported: &ChatImport) -> String {
     let ChatImport {
         chats,
         messages,
@@ -281,7 +283,7 @@ fn brought(imported: &ChatImport) -> String {
     text
 }
 
-fn omitted(what: Omitted, count: u64) -> &'static str {
+fn describe_omission(what: Omitted, count: u64) -> &'static str {
     match what {
         Omitted::UnknownChats => plural(count, "chat", "chats"),
         Omitted::LargeChats => plural(count, "large chat", "large chats"),
@@ -297,26 +299,26 @@ fn plural(count: u64, one: &'static str, many: &'static str) -> &'static str {
 }
 
 async fn delete(client: &Client, id: &str, json: bool) -> Result<(), Error> {
-    client.delete(&admin(&["chats", id], &[])).await?;
+    client.delete(&admin_path(&["chats", id], &[])).await?;
     if json {
-        output::line(&json!({"id": id, "deleted": true}).to_string());
+        output::write_line(&json!({"id": id, "deleted": true}).to_string());
         return Ok(());
     }
-    output::line(&format!(
+    output::write_line(&format!(
         "Deleted the chat. For ten minutes, you can restore it with: tierbar chats restore {id}"
     ));
     Ok(())
 }
 
 async fn restore(client: &Client, id: &str, json: bool) -> Result<(), Error> {
-    let path = admin(&["chats", id, "restore"], &[]);
+    let path = admin_path(&["chats", id, "restore"], &[]);
     let answer = client.post(&path, &json!({})).await?;
     if json {
-        output::line(&answer.to_string());
+        output::write_line(&answer.to_string());
         return Ok(());
     }
     let chat: ChatSummary = read(answer)?;
-    output::line(&format!("Restored \"{}\".", title(&chat)));
+    output::write_line(&format!("Restored \"{}\".", title(&chat)));
     Ok(())
 }
 
@@ -337,11 +339,11 @@ mod tests {
 
     #[test]
     fn a_chat_is_listed_with_what_was_found() {
-        assert_eq!(line(&chat(&json!({}))), "1f  2026-11-26  New Chat");
+        assert_eq!(render_chat(&chat(&json!({}))), "1f  2026-11-26  New Chat");
         let found = json!({"message": 3, "excerpt": "…the Rhône\nflows…"});
         let found = json!({"title": "Rivers", "pinned": true, "found": found});
         assert_eq!(
-            line(&chat(&found)),
+            render_chat(&chat(&found)),
             "1f  2026-11-26  Rivers  (pinned)\n    …the Rhône flows…"
         );
     }
@@ -367,7 +369,7 @@ mod tests {
             left_out: Vec::new(),
         };
         assert_eq!(
-            brought(&imported),
+            render_import(&imported),
             "1 chat with 2 messages; 3 were already here"
         );
     }

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_core::{Code, Error};
-use tierbar_host::{Host, HostKind, HostOptions, Running};
+use tierbar_host::{Host, HostKind, HostOptions, RunningHost};
 use url::form_urlencoded;
 
 /// How long to wait for a host that is shutting down: it gives answers and connections a few seconds each.
@@ -16,7 +16,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Returns the path of an admin call. Each part is percent-encoded.
-pub(crate) fn admin(parts: &[&str], query: &[(&str, &str)]) -> String {
+pub(crate) fn admin_path(parts: &[&str], query: &[(&str, &str)]) -> String {
     let mut path = "/tierbar/v1".to_owned();
     for part in parts {
         path.push('/');
@@ -59,8 +59,8 @@ pub(crate) struct Client {
 ///
 /// # Errors
 /// `ShuttingDown` if none runs.
-pub(crate) fn running(home: Option<&PathBuf>) -> Result<Running, Error> {
-    tierbar_host::running(home.map(PathBuf::as_path)).ok_or_else(|| {
+pub(crate) fn running(home: Option<&PathBuf>) -> Result<RunningHost, Error> {
+    tierbar_host::find_running_host(home.map(PathBuf::as_path)).ok_or_else(|| {
         Error::new(Code::ShuttingDown, "Tierbar is not running")
             .hint("open the app or run `tierbar serve`")
     })
@@ -125,7 +125,9 @@ impl Client {
     /// Connects to the next host, once this one has released the data folder.
     pub(crate) async fn next(&self, home: Option<PathBuf>) -> Result<Self, Error> {
         let begun = Instant::now();
-        while tierbar_host::running(home.as_deref()).is_some_and(|host| host.pid == self.pid) {
+        while tierbar_host::find_running_host(home.as_deref())
+            .is_some_and(|host| host.pid == self.pid)
+        {
             if begun.elapsed() > SHUTDOWN_TIMEOUT {
                 return Err(self.unresponsive("it is still shutting down"));
             }
@@ -213,7 +215,7 @@ impl Client {
         let body: Value = response.json().await.unwrap_or_default();
         Err(Error::from_openai_body(&body).unwrap_or_else(|| {
             let from = tier.unwrap_or_else(|| format!("{}{path}", self.url));
-            foreign(status, &from, &body)
+            refusal_error(status, &from, &body)
         }))
     }
 
@@ -228,7 +230,7 @@ impl Client {
 }
 
 /// The error of another server's refusal, which the host passes on as it is: its own message, and what its status means.
-fn foreign(status: StatusCode, from: &str, body: &Value) -> Error {
+fn refusal_error(status: StatusCode, from: &str, body: &Value) -> Error {
     let places = ["/error/message", "/message", "/error", "/detail"];
     let message = places
         .iter()
@@ -255,7 +257,7 @@ fn foreign(status: StatusCode, from: &str, body: &Value) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{admin, foreign};
+    use super::{admin_path, refusal_error};
     use reqwest::StatusCode;
     use serde_json::{Value, json};
     use tierbar_core::Code;
@@ -263,7 +265,7 @@ mod tests {
     #[test]
     fn another_servers_refusal_keeps_its_words_and_names_the_tier() {
         let told = json!({"error": {"message": "Rate limited.", "type": "rate_limit_error"}});
-        let error = foreign(StatusCode::TOO_MANY_REQUESTS, "heavy", &told);
+        let error = refusal_error(StatusCode::TOO_MANY_REQUESTS, "heavy", &told);
         assert_eq!(error.message, "heavy did not answer: Rate limited.");
         assert_eq!(error.code, Code::Overloaded);
         for (status, code) in [
@@ -275,7 +277,7 @@ mod tests {
             (500, Code::Internal),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
-            let error = foreign(status, "heavy", &Value::Null);
+            let error = refusal_error(status, "heavy", &Value::Null);
             assert_eq!(error.code, code);
             assert!(error.message.starts_with("heavy returned "), "{error}");
         }
@@ -284,11 +286,11 @@ mod tests {
     #[test]
     fn model_names_are_percent_encoded() {
         assert_eq!(
-            admin(&["models", "a b/c+ü?.gguf", "verify"], &[]),
+            admin_path(&["models", "a b/c+ü?.gguf", "verify"], &[]),
             "/tierbar/v1/models/a%20b%2Fc%2B%C3%BC%3F.gguf/verify"
         );
         assert_eq!(
-            admin(&["models", "fit"], &[("model", "a/b:Q4&x=1")]),
+            admin_path(&["models", "fit"], &[("model", "a/b:Q4&x=1")]),
             "/tierbar/v1/models/fit?model=a%2Fb%3AQ4%26x%3D1"
         );
     }

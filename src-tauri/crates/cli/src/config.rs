@@ -87,7 +87,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 }
 
 /// Returns the names of all keys, with `NAME` for that of a tier, chain or schedule. Needs no host.
-pub(crate) fn names() -> Vec<String> {
+pub(crate) fn key_names() -> Vec<String> {
     keys(API_DESCRIPTION)
         .into_iter()
         .map(|key| key.name)
@@ -96,23 +96,26 @@ pub(crate) fn names() -> Vec<String> {
 
 /// Returns the names of all keys that the configuration has now.
 pub(crate) async fn names_of(client: &Client) -> Result<Vec<String>, Error> {
-    let config = config(client).await?;
-    Ok(named(&config).into_iter().map(|(name, _)| name).collect())
+    let config = fetch_config(client).await?;
+    Ok(named_keys(&config)
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect())
 }
 
-async fn config(client: &Client) -> Result<Value, Error> {
+async fn fetch_config(client: &Client) -> Result<Value, Error> {
     Ok(client.get(PATH).await?["config"].take())
 }
 
 async fn list(client: &Client, wanted: Option<&str>, as_json: bool) -> Result<(), Error> {
-    let config = config(client).await?;
-    let all = named(&config);
+    let config = fetch_config(client).await?;
+    let all = named_keys(&config);
     let shown: Vec<_> = all
         .iter()
         .filter(|(name, _)| wanted.is_none_or(|wanted| is_in(name, wanted)))
         .collect();
     if let (true, Some(wanted)) = (shown.is_empty(), wanted) {
-        return Err(unknown(wanted, &all));
+        return Err(unknown_key_error(wanted, &all));
     }
     if as_json {
         let objects: Vec<_> = shown
@@ -120,40 +123,40 @@ async fn list(client: &Client, wanted: Option<&str>, as_json: bool) -> Result<()
             .map(|(name, key)| {
                 json!({
                     "key": name,
-                    "value": at(&config, name),
+                    "value": value_at(&config, name),
                     "default": key.default,
                     "type": key.accepts.words(),
                     "about": key.about,
                 })
             })
             .collect();
-        output::json(&json!({"keys": objects}));
+        output::write_json(&json!({"keys": objects}));
         return Ok(());
     }
     for (name, key) in shown {
-        output::write(&described(name, key, at(&config, name)));
+        output::write(&render_key(name, key, value_at(&config, name)));
     }
     Ok(())
 }
 
 async fn get(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
-    let config = config(client).await?;
-    let all = named(&config);
-    let value = at(&config, name);
+    let config = fetch_config(client).await?;
+    let all = named_keys(&config);
+    let value = value_at(&config, name);
     let is_known = all.iter().any(|(known, _)| is_in(known, name));
     if !is_known {
-        return Err(unknown(name, &all));
+        return Err(unknown_key_error(name, &all));
     }
     match value {
-        value if as_json => output::json(value.unwrap_or(&Value::Null)),
+        value if as_json => output::write_json(value.unwrap_or(&Value::Null)),
         Some(Value::Object(_)) => {
             for (known, _) in all.iter().filter(|(known, _)| is_in(known, name)) {
-                if let Some(value) = at(&config, known) {
-                    output::line(&format!("{known} = {value}"));
+                if let Some(value) = value_at(&config, known) {
+                    output::write_line(&format!("{known} = {value}"));
                 }
             }
         }
-        Some(value) => output::line(&bare(value)),
+        Some(value) => output::write_line(&to_bare_text(value)),
         None => output::error_line(&format!("{name} is not set.")),
     }
     Ok(())
@@ -161,25 +164,25 @@ async fn get(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
 
 /// Sets a key, or removes it without a value.
 async fn set(client: &Client, name: &str, text: Option<&str>, as_json: bool) -> Result<(), Error> {
-    let before = config(client).await?;
-    let all = named(&before);
+    let before = fetch_config(client).await?;
+    let all = named_keys(&before);
     let Some((_, key)) = all.iter().find(|(known, _)| known == name) else {
-        return Err(unknown(name, &all));
+        return Err(unknown_key_error(name, &all));
     };
     let value = text.map_or(Value::Null, |text| key.value(text));
-    let answer = client.patch(PATH, &nested(name, value)).await?;
-    let now = at(&answer["config"], name);
+    let answer = client.patch(PATH, &patch_of_key(name, value)).await?;
+    let now = value_at(&answer["config"], name);
     if as_json {
-        output::json(&json!({"key": name, "value": now}));
+        output::write_json(&json!({"key": name, "value": now}));
         return Ok(());
     }
-    output::line(&match now {
+    output::write_line(&match now {
         Some(value) => format!("{name} = {value}"),
         None => format!("{name} is not set."),
     });
     if let Some(model) = named_model(name, &answer["config"])
         && let Ok(installed) = models::installed(client).await
-        && let Some(note) = missing(model, &installed)
+        && let Some(note) = missing_model_notice(model, &installed)
     {
         output::error_line(&note);
     }
@@ -189,17 +192,17 @@ async fn set(client: &Client, name: &str, text: Option<&str>, as_json: bool) -> 
 /// Returns the name that a tier's model has been given by this key; `None` for another key, and where another server has the model.
 fn named_model<'a>(name: &str, config: &'a Value) -> Option<&'a str> {
     let tier = name.strip_prefix("tiers.")?.strip_suffix(".model")?;
-    let engine = at(config, &format!("tiers.{tier}.engine"));
+    let engine = value_at(config, &format!("tiers.{tier}.engine"));
     if engine.is_some_and(|engine| engine != "embedded") {
         return None;
     }
-    let model = at(config, name)?.as_str()?;
+    let model = value_at(config, name)?.as_str()?;
     // A path is read by the host, which may be in another folder.
     (!model.is_empty() && !model.contains('/')).then_some(model)
 }
 
 /// A model may be set before it is downloaded, so that this is no error.
-fn missing(model: &str, installed: &[LibraryModel]) -> Option<String> {
+fn missing_model_notice(model: &str, installed: &[LibraryModel]) -> Option<String> {
     let id = model.strip_suffix(".gguf").unwrap_or(model);
     let mut ids = installed.iter().map(|model| model.id.as_str());
     if ids.any(|known| known == id) {
@@ -240,10 +243,10 @@ async fn edit(home: Option<PathBuf>) -> Result<(), Error> {
     let notices = status?["notices"].take();
     let notices: Vec<_> = notices.as_array().into_iter().flatten().collect();
     for notice in &notices {
-        output::error_line(&format!("note: {}", bare(notice)));
+        output::error_line(&format!("note: {}", to_bare_text(notice)));
     }
     if notices.is_empty() {
-        output::line(&format!("{} has no mistakes.", path.display()));
+        output::write_line(&format!("{} has no mistakes.", path.display()));
     }
     Ok(())
 }
@@ -274,7 +277,7 @@ async fn open_editor(path: &Path) -> Result<(), Error> {
 }
 
 /// Returns the keys by the names that they have in this configuration: those of its tiers, chains and schedules.
-fn named(config: &Value) -> Vec<(String, Key)> {
+fn named_keys(config: &Value) -> Vec<(String, Key)> {
     let mut named = Vec::new();
     for key in keys(API_DESCRIPTION) {
         let place = format!(".{NAME}.");
@@ -282,7 +285,7 @@ fn named(config: &Value) -> Vec<(String, Key)> {
             named.push((key.name.clone(), key));
             continue;
         };
-        let entries = at(config, table).and_then(Value::as_object);
+        let entries = value_at(config, table).and_then(Value::as_object);
         for name in entries.into_iter().flat_map(Map::keys) {
             named.push((format!("{table}.{name}.{rest}"), key.clone()));
         }
@@ -298,18 +301,18 @@ fn is_in(name: &str, wanted: &str) -> bool {
 }
 
 /// Returns the value at a dotted name; `None` where there is none.
-fn at<'a>(config: &'a Value, name: &str) -> Option<&'a Value> {
+fn value_at<'a>(config: &'a Value, name: &str) -> Option<&'a Value> {
     let found = name.split('.').try_fold(config, |at, part| at.get(part));
     found.filter(|value| !value.is_null())
 }
 
 /// Returns the patch that changes one key.
-fn nested(name: &str, value: Value) -> Value {
+fn patch_of_key(name: &str, value: Value) -> Value {
     name.rsplit('.')
         .fold(value, |inner, part| json!({ part: inner }))
 }
 
-fn unknown(name: &str, known: &[(String, Key)]) -> Error {
+fn unknown_key_error(name: &str, known: &[(String, Key)]) -> Error {
     let names = known.iter().map(|(name, _)| name.as_str());
     let hint = suggest(name, names, "`tierbar config list` lists the keys");
     let message = format!("the configuration has no key {name}");
@@ -317,13 +320,13 @@ fn unknown(name: &str, known: &[(String, Key)]) -> Error {
 }
 
 /// Returns a value as a script wants it: a text without quotes.
-fn bare(value: &Value) -> String {
+fn to_bare_text(value: &Value) -> String {
     value
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn described(name: &str, key: &Key, value: Option<&Value>) -> String {
+fn render_key(name: &str, key: &Key, value: Option<&Value>) -> String {
     let value = value.map_or_else(|| "(not set)".to_owned(), ToString::to_string);
     let mut text = format!("{name} = {value}\n");
     if !key.about.is_empty() {
@@ -349,7 +352,7 @@ mod tests {
     #[test]
     fn keys_have_the_names_of_the_tiers() {
         let config = sample();
-        let all = named(&config);
+        let all = named_keys(&config);
         let has = |name: &str| all.iter().any(|(known, _)| known == name);
         assert!(has("listen") && has("tiers.fast.model") && has("menu_bar.text"));
         assert!(!has("tiers.NAME.model") && !has("tiers.heavy.model"));
@@ -360,13 +363,16 @@ mod tests {
     #[test]
     fn a_key_becomes_a_patch_of_its_table() {
         assert_eq!(
-            nested("tiers.fast.context", json!(4096)),
+            patch_of_key("tiers.fast.context", json!(4096)),
             json!({"tiers": {"fast": {"context": 4096}}})
         );
-        assert_eq!(nested("listen", Value::Null), json!({"listen": null}));
-        assert_eq!(at(&sample(), "policy.battery_below"), Some(&json!(20)));
-        assert_eq!(at(&sample(), "policy.nothing"), None);
-        assert_eq!(at(&sample(), "listen.nothing"), None);
+        assert_eq!(patch_of_key("listen", Value::Null), json!({"listen": null}));
+        assert_eq!(
+            value_at(&sample(), "policy.battery_below"),
+            Some(&json!(20))
+        );
+        assert_eq!(value_at(&sample(), "policy.nothing"), None);
+        assert_eq!(value_at(&sample(), "listen.nothing"), None);
     }
 
     #[test]
@@ -376,7 +382,7 @@ mod tests {
         assert_eq!(named_model("policy.home", &config), None);
         config["tiers"]["fast"]["engine"] = json!({"endpoint": "http://localhost"});
         assert_eq!(named_model("tiers.fast.model", &config), None);
-        let note = missing("m.gguf", &[]).unwrap();
+        let note = missing_model_notice("m.gguf", &[]).unwrap();
         assert!(
             note.starts_with("note: there is no model \"m.gguf\""),
             "{note}"
@@ -385,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_mistyped_key_is_answered_with_the_nearest() {
-        let error = unknown("polcy.home", &named(&sample()));
+        let error = unknown_key_error("polcy.home", &named_keys(&sample()));
         assert_eq!(error.code, Code::NotFound);
         let hint = error.hint.unwrap_or_default();
         assert!(hint.starts_with("did you mean policy.home?"), "{hint}");
@@ -394,12 +400,12 @@ mod tests {
     #[test]
     fn a_key_is_listed_with_its_meaning() {
         let config = sample();
-        let all = named(&config);
+        let all = named_keys(&config);
         let (name, key) = all
             .iter()
             .find(|(name, _)| name == "policy.battery_below")
             .unwrap();
-        let text = described(name, key, at(&config, name));
+        let text = render_key(name, key, value_at(&config, name));
         assert!(text.starts_with("policy.battery_below = 20\n  "), "{text}");
         assert!(text.ends_with("  a whole number [default: 20]\n"), "{text}");
     }

@@ -34,7 +34,7 @@ pub(crate) fn can_ask() -> bool {
 /// # Errors
 /// `Cancelled` after Ctrl-C.
 pub(crate) async fn ask(question: &str) -> Result<Option<String>, Error> {
-    output::prompt(question);
+    output::write_prompt(question);
     let read = tokio::task::spawn_blocking(|| {
         let mut answer = String::new();
         let read = stdin().read_line(&mut answer);

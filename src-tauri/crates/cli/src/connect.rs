@@ -7,7 +7,7 @@ mod undo;
 mod write;
 
 use crate::{
-    client::{Client as Host, admin, read},
+    client::{Client as Host, admin_path, read},
     output,
 };
 use serde::Deserialize;
@@ -77,7 +77,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         settings.warnings.push(warning);
     }
     if args.json {
-        output::line(&json!(settings).to_string());
+        output::write_line(&json!(settings).to_string());
     } else if args.env {
         output::write(&environment(&settings)?);
         // Stdout is for the shell.
@@ -85,7 +85,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
             output::error_line(&format!("warning: {warning}"));
         }
     } else {
-        output::write(&text(client, &settings));
+        output::write(&render_settings(client, &settings));
     }
     Ok(())
 }
@@ -112,21 +112,21 @@ async fn server(home: Option<&PathBuf>) -> Result<ClientServer, Error> {
         server: ClientServer,
     }
     let Ok(host) = Host::running(home) else {
-        let server = clients::configured(home.map(PathBuf::as_path))?;
+        let server = clients::configured_server(home.map(PathBuf::as_path))?;
         output::error_line("Tierbar is not running; these are the settings of its configuration.");
         return Ok(server);
     };
-    let answer = host.get(&admin(&["connect"], &[])).await?;
+    let answer = host.get(&admin_path(&["connect"], &[])).await?;
     let Connections { server } = read(answer)?;
     Ok(server)
 }
 
 fn is_found(client: &Client) -> Option<bool> {
-    (!client.traces.is_empty()).then(|| clients::found().contains(&client.id))
+    (!client.traces.is_empty()).then(|| clients::installed_clients().contains(&client.id))
 }
 
 fn list(as_json: bool) -> Result<(), Error> {
-    let found = clients::found();
+    let found = clients::installed_clients();
     let state = |client: &Client| (!client.traces.is_empty()).then(|| found.contains(&client.id));
     if as_json {
         let rows = CLIENTS.iter().map(|client| {
@@ -135,7 +135,7 @@ fn list(as_json: bool) -> Result<(), Error> {
                 "writes": write::has_file(client),
             })
         });
-        output::line(&json!(rows.collect::<Vec<_>>()).to_string());
+        output::write_line(&json!(rows.collect::<Vec<_>>()).to_string());
         return Ok(());
     }
     let mut text = String::new();
@@ -164,7 +164,7 @@ fn list(as_json: bool) -> Result<(), Error> {
     Ok(())
 }
 
-fn text(client: &Client, settings: &ClientSettings) -> String {
+fn render_settings(client: &Client, settings: &ClientSettings) -> String {
     let mut text = by_hand(settings);
     if write::has_file(client) {
         text += &format!(

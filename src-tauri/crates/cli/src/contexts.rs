@@ -150,7 +150,7 @@ async fn list(client: &Client, store: bool, as_json: bool) -> Result<(), Error> 
     };
     let answer = client.get(path).await?;
     if as_json {
-        output::json(&answer);
+        output::write_json(&answer);
         return Ok(());
     }
     let List { data } = read(answer)?;
@@ -162,7 +162,7 @@ async fn list(client: &Client, store: bool, as_json: bool) -> Result<(), Error> 
         });
     }
     for saved in &data {
-        output::line(&line(saved, &TimeZone::system()));
+        output::write_line(&render_context(saved, &TimeZone::system()));
     }
     Ok(())
 }
@@ -172,11 +172,11 @@ async fn call(client: &Client, verb: &str, body: &Value, as_json: bool) -> Resul
     let answer = client.post(&format!("/v1/context/{verb}"), body).await;
     let answer = answer.map_err(without_fields)?;
     if as_json {
-        output::json(&answer);
+        output::write_json(&answer);
         return Ok(());
     }
     let saved: SavedContext = read(answer)?;
-    output::line(&line(&saved, &TimeZone::system()));
+    output::write_line(&render_context(&saved, &TimeZone::system()));
     if body["form"] == json!(ContextForm::Compact) && saved.form == ContextForm::Exact {
         output::error_line(
             "It was saved exactly: only contexts of at least 68 tokens with an f16 KV cache have a compact form.",
@@ -205,10 +205,10 @@ async fn copy(
     let body = json!({"name": name, "replace": replace});
     let answer = client.post(&format!("/v1/context/{verb}"), &body).await?;
     if as_json {
-        output::json(&answer);
+        output::write_json(&answer);
         return Ok(());
     }
-    output::line(&line(&read(answer)?, &TimeZone::system()));
+    output::write_line(&render_context(&read(answer)?, &TimeZone::system()));
     Ok(())
 }
 
@@ -216,16 +216,16 @@ async fn remove(client: &Client, name: &str, store: bool, as_json: bool) -> Resu
     let answer = client
         .post("/v1/context/delete", &json!({"name": name, "store": store}))
         .await?;
-    output::done(as_json, &answer, &format!("Deleted {name}."));
+    output::write_outcome(as_json, &answer, &format!("Deleted {name}."));
     if answer["versions_kept"] == true && !as_json {
-        output::line(
+        output::write_line(
             "The bucket has versioning, so it keeps older versions of the encrypted copy. Delete them with the bucket's own tools.",
         );
     }
     Ok(())
 }
 
-fn line(saved: &SavedContext, zone: &TimeZone) -> String {
+fn render_context(saved: &SavedContext, zone: &TimeZone) -> String {
     let created = Timestamp::from_second(saved.created).unwrap_or(Timestamp::UNIX_EPOCH);
     let created = created
         .to_zoned(zone.clone())
@@ -259,7 +259,7 @@ mod tests {
             "name": "book", "model": "m-Q4", "tokens": 12_000, "bytes": 1_500_000_000, "created": 1_784_548_865, "kv_cache": "f16",
         });
         let line = |saved: &serde_json::Value| {
-            line(
+            render_context(
                 &serde_json::from_value(saved.clone()).unwrap(),
                 &TimeZone::UTC,
             )

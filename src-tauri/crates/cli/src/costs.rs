@@ -3,8 +3,8 @@
 mod break_even;
 
 use crate::{
-    client::{Client, admin, read},
-    measure::table,
+    client::{Client, admin_path, read},
+    measure::render_table,
     output,
 };
 use serde_json::Value;
@@ -48,15 +48,17 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     outcome
 }
 
-async fn ledger(client: &Client, days: u32) -> Result<Value, Error> {
+async fn fetch_ledger(client: &Client, days: u32) -> Result<Value, Error> {
     let days = days.to_string();
-    client.get(&admin(&["ledger"], &[("days", &days)])).await
+    client
+        .get(&admin_path(&["ledger"], &[("days", &days)]))
+        .await
 }
 
 async fn requests(client: &Client, days: u32, as_json: bool) -> Result<(), Error> {
-    let answer = ledger(client, days).await?;
+    let answer = fetch_ledger(client, days).await?;
     if as_json {
-        output::line(&answer.to_string());
+        output::write_line(&answer.to_string());
         return Ok(());
     }
     let report: LedgerReport = read(answer)?;
@@ -65,19 +67,19 @@ async fn requests(client: &Client, days: u32, as_json: bool) -> Result<(), Error
         return Ok(());
     }
     output::write(&table_of_requests(&report));
-    output::write(&notes(&report.total));
+    output::write(&render_notes(&report.total));
     Ok(())
 }
 
 /// Prints the sums of 30 days in a chat.
 pub(crate) async fn show(client: &Client) -> Result<(), Error> {
-    let report: LedgerReport = read(ledger(client, 30).await?)?;
+    let report: LedgerReport = read(fetch_ledger(client, 30).await?)?;
     if report.entries.is_empty() {
         output::error_line("No requests yet.");
         return Ok(());
     }
     output::write(&table_of_tiers(&report));
-    output::write(&notes(&report.total));
+    output::write(&render_notes(&report.total));
     Ok(())
 }
 
@@ -96,10 +98,10 @@ fn figures(costs: &RequestCosts) -> [String; 7] {
         costs.requests.to_string(),
         costs.prompt_tokens.to_string(),
         costs.completion_tokens.to_string(),
-        energy(costs),
-        money(costs.electricity),
-        money(Some(costs.paid)),
-        money(costs.cloud),
+        format_energy(costs),
+        format_dollars(costs.electricity),
+        format_dollars(Some(costs.paid)),
+        format_dollars(costs.cloud),
     ]
 }
 
@@ -108,19 +110,22 @@ fn table_of_requests(report: &LedgerReport) -> String {
     let has_chains = report.entries.iter().any(|entry| entry.chain.is_some());
     let names = if has_chains { 4 } else { 3 };
     let head = ["Day", "Tier", "Client", "Chain"];
-    let mut rows = vec![row(&head[..names], FIGURES.map(str::to_owned))];
+    let mut rows = vec![table_row(&head[..names], FIGURES.map(str::to_owned))];
     for entry in &report.entries {
         let client = entry.client.as_deref().unwrap_or("-");
         let chain = entry.chain.as_deref().unwrap_or("-");
         let all = [entry.day.as_str(), entry.tier.as_str(), client, chain];
-        rows.push(row(&all[..names], figures(&entry.costs)));
+        rows.push(table_row(&all[..names], figures(&entry.costs)));
     }
-    rows.push(row(&["Total", "", "", ""][..names], figures(&report.total)));
+    rows.push(table_row(
+        &["Total", "", "", ""][..names],
+        figures(&report.total),
+    ));
     let right: Vec<usize> = (names..names + FIGURES.len()).collect();
-    table(&rows, &right)
+    render_table(&rows, &right)
 }
 
-fn row(names: &[&str], figures: [String; 7]) -> Vec<String> {
+fn table_row(names: &[&str], figures: [String; 7]) -> Vec<String> {
     let names = names.iter().map(|name| (*name).to_owned());
     names.chain(figures).collect()
 }
@@ -147,11 +152,11 @@ fn table_of_tiers(report: &LedgerReport) -> String {
             sum(&entries, |costs| costs.completion_tokens),
         ]);
     }
-    table(&rows, &[1, 2, 3])
+    render_table(&rows, &[1, 2, 3])
 }
 
 /// What the sums mean, and what is missing for others.
-fn notes(total: &RequestCosts) -> String {
+fn render_notes(total: &RequestCosts) -> String {
     let mut lines = Vec::new();
     let estimated = total.estimated_joules.unwrap_or_default();
     if total.estimated_joules.is_none() {
@@ -169,12 +174,18 @@ fn notes(total: &RequestCosts) -> String {
                 .to_owned(),
         );
         if total.paid > 0.0 {
-            lines.push(format!("Endpoints charged {}.", money(Some(total.paid))));
+            lines.push(format!(
+                "Endpoints charged {}.",
+                format_dollars(Some(total.paid))
+            ));
         }
     } else {
-        let (cloud, paid) = (money(total.cloud), money(Some(total.paid)));
+        let (cloud, paid) = (
+            format_dollars(total.cloud),
+            format_dollars(Some(total.paid)),
+        );
         let electricity = total.electricity.map_or_else(String::new, |dollars| {
-            format!(" Electricity took {}.", money(Some(dollars)))
+            format!(" Electricity took {}.", format_dollars(Some(dollars)))
         });
         lines.push(format!(
             "At your cloud's prices, what this machine answered would have cost {cloud}. Endpoints charged {paid}.{electricity}"
@@ -187,7 +198,7 @@ fn notes(total: &RequestCosts) -> String {
 }
 
 /// Watt-hours; `~` marks an estimate.
-fn energy(costs: &RequestCosts) -> String {
+fn format_energy(costs: &RequestCosts) -> String {
     const JOULES_PER_WH: f64 = 3600.0;
     let Some(estimated) = costs.estimated_joules else {
         return "-".to_owned();
@@ -197,7 +208,7 @@ fn energy(costs: &RequestCosts) -> String {
     format!("{mark}{hours:.2} Wh")
 }
 
-fn money(dollars: Option<f64>) -> String {
+fn format_dollars(dollars: Option<f64>) -> String {
     match dollars {
         None => "-".to_owned(),
         Some(dollars) if dollars > 0.0 && dollars < 0.01 => format!("${dollars:.4}"),
@@ -208,9 +219,11 @@ fn money(dollars: Option<f64>) -> String {
 
 async fn tasks(client: &Client, days: u32, as_json: bool) -> Result<(), Error> {
     let days = days.to_string();
-    let answer = client.get(&admin(&["costs"], &[("days", &days)])).await?;
+    let answer = client
+        .get(&admin_path(&["costs"], &[("days", &days)]))
+        .await?;
     if as_json {
-        output::line(&answer.to_string());
+        output::write_line(&answer.to_string());
         return Ok(());
     }
     let costs: Costs = read(answer)?;
@@ -251,7 +264,7 @@ fn table_of_tasks(costs: &Costs) -> String {
         }
     }
     rows.push(row("Total", "", &costs.total));
-    table(&rows, &[2, 3, 4, 5])
+    render_table(&rows, &[2, 3, 4, 5])
 }
 
 #[cfg(test)]
@@ -309,11 +322,11 @@ mod tests {
         let shown = table_of_requests(&report);
         assert!(shown.contains("~2.00 Wh"), "{shown}");
         assert!(shown.contains("$0.0064"), "{shown}");
-        assert!(notes(&report.total).starts_with("~ is an estimate"));
+        assert!(render_notes(&report.total).starts_with("~ is an estimate"));
         report.total.estimated_joules = None;
         report.total.cloud = None;
-        assert_eq!(energy(&report.total), "-");
-        let notes = notes(&report.total);
+        assert_eq!(format_energy(&report.total), "-");
+        let notes = render_notes(&report.total);
         assert!(notes.contains("costs.busy_watts"), "{notes}");
         assert!(notes.contains("costs.cloud_input_price"), "{notes}");
     }

@@ -26,7 +26,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error>
         ));
     };
     if args.json {
-        output::line(&answer.to_string());
+        output::write_line(&answer.to_string());
     } else {
         output::write(text);
     }

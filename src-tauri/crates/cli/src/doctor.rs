@@ -27,9 +27,9 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         findings.extend(of_the_host(&client).await);
     }
     if args.json {
-        output::json(&json!({"findings": findings}));
+        output::write_json(&json!({"findings": findings}));
     } else {
-        output::write(&text(&findings));
+        output::write(&render_findings(&findings));
     }
     let bad = findings.iter().filter(|finding| finding.remedy.is_some());
     let message = match bad.count() {
@@ -71,7 +71,7 @@ async fn of_the_host(client: &Client) -> Vec<Finding> {
     failed.collect()
 }
 
-fn text(findings: &[Finding]) -> String {
+fn render_findings(findings: &[Finding]) -> String {
     let mut text = String::new();
     for finding in findings {
         match &finding.remedy {
@@ -97,7 +97,7 @@ mod tests {
             finding("a port is taken", Some("quit it")),
         ];
         assert_eq!(
-            text(&found),
+            render_findings(&found),
             "✓ all is well\n✗ a port is taken\n  quit it\n"
         );
     }

@@ -1,7 +1,7 @@
 //! `tierbar documents`: adds files and folders, searches them, and answers questions from them.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     output,
 };
 use futures_util::StreamExt;
@@ -157,10 +157,10 @@ async fn add(
         let body = json!({"path": real, "collection": collection});
         let added = client.post("/tierbar/v1/documents", &body).await?;
         if as_json {
-            output::json(&added);
+            output::write_json(&added);
         } else {
             let source: DocumentSource = read(added)?;
-            output::line(&format!("Added {} to {}.", source.path, source.collection));
+            output::write_line(&format!("Added {} to {}.", source.path, source.collection));
         }
     }
     note_own(client, true);
@@ -170,7 +170,7 @@ async fn add(
 async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
     let listed = client.get("/tierbar/v1/documents").await?;
     if as_json {
-        output::json(&listed);
+        output::write_json(&listed);
         return Ok(());
     }
     let Documents { sources, indexing } = read(listed)?;
@@ -179,9 +179,9 @@ async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
         return Ok(());
     }
     for source in &sources {
-        output::line(&line(source));
+        output::write_line(&render_source(source));
     }
-    output::line(&progress(&indexing, &sources));
+    output::write_line(&render_progress(&indexing, &sources));
     note_own(client, indexing.waiting > 0);
     Ok(())
 }
@@ -195,8 +195,8 @@ fn note_own(client: &Client, waiting: bool) {
     }
 }
 
-fn line(source: &DocumentSource) -> String {
-    let mut parts = vec![count(source.indexed, "document")];
+fn render_source(source: &DocumentSource) -> String {
+    let mut parts = vec![format_count(source.indexed, "document")];
     if source.waiting > 0 {
         parts.push(format!("{} to read", source.waiting));
     }
@@ -206,7 +206,7 @@ fn line(source: &DocumentSource) -> String {
     if source.noticed > 0 {
         parts.push(format!("{} with a note", source.noticed));
     }
-    parts.push(count(source.passages, "passage"));
+    parts.push(format_count(source.passages, "passage"));
     if source.is_missing {
         parts.push("missing".to_owned());
     }
@@ -217,7 +217,7 @@ fn line(source: &DocumentSource) -> String {
     )
 }
 
-fn progress(indexing: &Indexing, sources: &[DocumentSource]) -> String {
+fn render_progress(indexing: &Indexing, sources: &[DocumentSource]) -> String {
     let mut parts = vec![match indexing.state {
         IndexingState::Idle => "All documents are read".to_owned(),
         IndexingState::Indexing => format!("Reading: {} left", indexing.waiting),
@@ -239,7 +239,7 @@ fn progress(indexing: &Indexing, sources: &[DocumentSource]) -> String {
     parts.join(" · ")
 }
 
-fn count(number: u64, what: &str) -> String {
+fn format_count(number: u64, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {what}{plural}")
 }
@@ -253,7 +253,7 @@ async fn files(client: &Client, source: u64, as_json: bool) -> Result<(), Error>
     let mut after = 0;
     loop {
         let (id, from) = (source.to_string(), after.to_string());
-        let path = admin(&["documents", &id, "files"], &[("after", &from)]);
+        let path = admin_path(&["documents", &id, "files"], &[("after", &from)]);
         let Files { files } = read(client.get(&path).await?)?;
         let Some(last) = files.last() else {
             return Ok(());
@@ -261,9 +261,9 @@ async fn files(client: &Client, source: u64, as_json: bool) -> Result<(), Error>
         after = last.id;
         for file in &files {
             if as_json {
-                output::json(&serde_json::to_value(file).unwrap_or_default());
+                output::write_json(&serde_json::to_value(file).unwrap_or_default());
             } else {
-                output::line(&file_line(file));
+                output::write_line(&file_line(file));
             }
         }
     }
@@ -273,9 +273,9 @@ fn file_line(file: &DocumentFile) -> String {
     let mut parts = match file.state {
         FileState::Waiting => vec!["to be read".to_owned()],
         FileState::Failed => Vec::new(),
-        FileState::Indexed => vec![count(file.passages, "passage")],
+        FileState::Indexed => vec![format_count(file.passages, "passage")],
     };
-    parts.extend(file.pages.map(|pages| count(pages.into(), "page")));
+    parts.extend(file.pages.map(|pages| format_count(pages.into(), "page")));
     parts.extend(file.notice.clone());
     format!("{:<5} {}  {}", file.id, file.path, parts.join(" · "))
 }
@@ -283,16 +283,16 @@ fn file_line(file: &DocumentFile) -> String {
 async fn find(client: &Client, search: &Value, as_json: bool) -> Result<(), Error> {
     let found = client.post("/v1/documents/search", search).await?;
     if as_json {
-        output::json(&found);
+        output::write_json(&found);
         return Ok(());
     }
     let found: FoundPassages = read(found)?;
     if found.passages.is_empty() {
-        output::line("No passages match.");
+        output::write_line("No passages match.");
     }
     for (passage, number) in found.passages.iter().zip(1..) {
-        output::line(&heading(number, passage));
-        output::line(&format!("    {}", excerpt(&passage.text)));
+        output::write_line(&heading(number, passage));
+        output::write_line(&format!("    {}", excerpt(&passage.text)));
     }
     if found.embedder.is_none() {
         output::error_line("Only words were compared, because no tier has an embedding model.");
@@ -323,7 +323,7 @@ fn excerpt(text: &str) -> String {
 async fn ask(client: &Client, question: &Value, as_json: bool) -> Result<(), Error> {
     let path = "/v1/documents/ask";
     if as_json {
-        output::json(&client.post(path, question).await?);
+        output::write_json(&client.post(path, question).await?);
         return Ok(());
     }
     let response = client.send(Method::POST, path, Some(question)).await?;
@@ -351,7 +351,7 @@ async fn ask(client: &Client, question: &Value, as_json: bool) -> Result<(), Err
                 show(&answer, &shown, &found);
                 return Ok(());
             }
-            "error" => return Err(failure(&event)),
+            "error" => return Err(error_of_event(&event)),
             _ => {}
         }
     }
@@ -363,12 +363,12 @@ fn show(answer: &DocumentAnswer, shown: &str, found: &[Passage]) {
     if shown.is_empty() {
         output::write(&answer.answer);
     }
-    output::line("");
+    output::write_line("");
     if !answer.citations.is_empty() {
-        output::line("");
+        output::write_line("");
     }
     for cited in &answer.citations {
-        output::line(&heading(cited.number, &cited.passage));
+        output::write_line(&heading(cited.number, &cited.passage));
     }
     if let Some(notice) = &answer.notice {
         output::error_line(notice);
@@ -381,7 +381,7 @@ fn show(answer: &DocumentAnswer, shown: &str, found: &[Passage]) {
     }
 }
 
-fn failure(event: &Value) -> Error {
+fn error_of_event(event: &Value) -> Error {
     let text = |field: &str| event[field].as_str().map(str::to_owned);
     let code = serde_json::from_value(event["code"].clone()).unwrap_or(Code::Internal);
     let error = Error::new(code, text("message").unwrap_or_default());
@@ -400,9 +400,9 @@ fn broken_off(why: &str) -> Error {
 
 async fn remove(client: &Client, id: u64, as_json: bool) -> Result<(), Error> {
     client
-        .delete(&admin(&["documents", &id.to_string()], &[]))
+        .delete(&admin_path(&["documents", &id.to_string()], &[]))
         .await?;
-    output::done(
+    output::write_outcome(
         as_json,
         &json!({"removed": id}),
         "Removed it from the documents. The files stay where they are.",
@@ -411,13 +411,13 @@ async fn remove(client: &Client, id: u64, as_json: bool) -> Result<(), Error> {
 }
 
 async fn pictures(client: &Client, id: u64, read: bool, as_json: bool) -> Result<(), Error> {
-    let path = admin(&["documents", &id.to_string()], &[]);
+    let path = admin_path(&["documents", &id.to_string()], &[]);
     let status = client.patch(&path, &json!({"read_pictures": read})).await?;
     let sentence = match read {
         true => "A model transcribes scanned pages. This takes a while.",
         false => "Scanned pages are skipped.",
     };
-    output::done(as_json, &status, sentence);
+    output::write_outcome(as_json, &status, sentence);
     note_own(client, read);
     Ok(())
 }
@@ -429,7 +429,7 @@ async fn pause(client: &Client, paused: bool, as_json: bool) -> Result<(), Error
         true => "Documents are not read until you resume or Tierbar quits.",
         false => "Documents are read again.",
     };
-    output::done(as_json, &status, sentence);
+    output::write_outcome(as_json, &status, sentence);
     Ok(())
 }
 
@@ -457,10 +457,13 @@ mod tests {
     #[test]
     fn a_source_is_listed_with_what_became_of_it() {
         let mut source = source();
-        assert_eq!(line(&source), "3   Papers  /d  1 document · 40 passages");
+        assert_eq!(
+            render_source(&source),
+            "3   Papers  /d  1 document · 40 passages"
+        );
         (source.waiting, source.failed, source.is_missing) = (2, 1, true);
         assert_eq!(
-            line(&source),
+            render_source(&source),
             "3   Papers  /d  1 document · 2 to read · 1 cannot be read · 40 passages · missing"
         );
     }
@@ -473,16 +476,16 @@ mod tests {
             ..Indexing::default()
         };
         let read = "All documents are read · meaning by minilm";
-        assert_eq!(progress(&indexing, &sources), read);
+        assert_eq!(render_progress(&indexing, &sources), read);
         sources[0].without_vectors = 1;
         let one = format!("{read} · 1 passage is found by its words only");
-        assert_eq!(progress(&indexing, &sources), one);
+        assert_eq!(render_progress(&indexing, &sources), one);
         sources[1].without_vectors = 40;
         let more = format!("{read} · 41 passages are found by their words only");
-        assert_eq!(progress(&indexing, &sources), more);
+        assert_eq!(render_progress(&indexing, &sources), more);
         indexing.embedder = None;
         let none = "All documents are read · found by words only: no tier has an embedding model";
-        assert_eq!(progress(&indexing, &sources), none);
+        assert_eq!(render_progress(&indexing, &sources), none);
     }
 
     #[test]
@@ -499,7 +502,7 @@ mod tests {
     fn an_error_event_is_an_error() {
         let event =
             json!({"type": "error", "code": "not_found", "message": "nothing", "hint": "add some"});
-        let error = failure(&event);
+        let error = error_of_event(&event);
         assert_eq!(
             (error.code, error.hint.as_deref()),
             (Code::NotFound, Some("add some"))

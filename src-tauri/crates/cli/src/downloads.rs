@@ -1,7 +1,7 @@
 //! `tierbar downloads`: lists and manages downloads.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     output,
 };
 use futures_util::{Stream, StreamExt};
@@ -53,28 +53,37 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     let as_json = args.json;
     let outcome = match args.command {
         None => list(&client, as_json).await,
-        Some(Command::Pause { id }) => set(&client, &id, DownloadState::Paused, as_json).await,
-        Some(Command::Resume { id }) => set(&client, &id, DownloadState::Queued, as_json).await,
+        Some(Command::Pause { id }) => {
+            set_state(&client, &id, DownloadState::Paused, as_json).await
+        }
+        Some(Command::Resume { id }) => {
+            set_state(&client, &id, DownloadState::Queued, as_json).await
+        }
         Some(Command::Cancel { id }) => cancel(&client, &id, as_json).await,
     };
     client.close().await;
     outcome
 }
 
-async fn set(client: &Client, id: &str, state: DownloadState, as_json: bool) -> Result<(), Error> {
-    let path = admin(&["downloads", id], &[]);
+async fn set_state(
+    client: &Client,
+    id: &str,
+    state: DownloadState,
+    as_json: bool,
+) -> Result<(), Error> {
+    let path = admin_path(&["downloads", id], &[]);
     let changed = client.patch(&path, &json!({"state": state})).await?;
     if as_json {
-        output::json(&changed);
+        output::write_json(&changed);
     } else {
-        output::line(&line(&read(changed)?));
+        output::write_line(&render_download(&read(changed)?));
     }
     Ok(())
 }
 
 async fn cancel(client: &Client, id: &str, as_json: bool) -> Result<(), Error> {
-    client.delete(&admin(&["downloads", id], &[])).await?;
-    output::done(as_json, &json!({"cancelled": id}), "Canceled the download.");
+    client.delete(&admin_path(&["downloads", id], &[])).await?;
+    output::write_outcome(as_json, &json!({"cancelled": id}), "Canceled the download.");
     Ok(())
 }
 
@@ -86,7 +95,7 @@ struct DownloadList {
 async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
     let listed = client.get("/tierbar/v1/downloads").await?;
     if as_json {
-        output::json(&listed);
+        output::write_json(&listed);
         return Ok(());
     }
     let DownloadList { downloads } = read(listed)?;
@@ -94,7 +103,7 @@ async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
         output::error_line("There are no downloads. To start one: tierbar models pull gemma-4-e4b");
     }
     for download in &downloads {
-        output::line(&line(download));
+        output::write_line(&render_download(download));
     }
     if client.is_own() && downloads.iter().any(|it| it.state.is_under_way()) {
         output::error_line(
@@ -104,7 +113,7 @@ async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
     Ok(())
 }
 
-fn line(download: &DownloadStatus) -> String {
+fn render_download(download: &DownloadStatus) -> String {
     format!("{}  {}  {}", download.id, download.file, progress(download))
 }
 

@@ -1,9 +1,9 @@
 //! `tierbar grades`: rates of graded answers, what `auto` has learned from them, and their export.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     confirm::confirm,
-    measure::table,
+    measure::render_table,
     output,
 };
 use reqwest::Method;
@@ -54,9 +54,9 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 }
 
 async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
-    let answer = client.get(&admin(&["grades"], &[])).await?;
+    let answer = client.get(&admin_path(&["grades"], &[])).await?;
     if as_json {
-        output::line(&answer.to_string());
+        output::write_line(&answer.to_string());
         return Ok(());
     }
     output::write(&render(&read(answer)?));
@@ -69,7 +69,7 @@ pub(crate) async fn show(client: &Client) -> Result<(), Error> {
 }
 
 async fn export(client: &Client, form: &str) -> Result<(), Error> {
-    let path = admin(&["grades", "export"], &[("form", form)]);
+    let path = admin_path(&["grades", "export"], &[("form", form)]);
     let answer = client.send(Method::GET, &path, None).await?;
     let lines = answer.text().await.map_err(|error| {
         let message = format!("the export was interrupted: {error}");
@@ -91,10 +91,10 @@ async fn reset(client: &Client, yes: bool, as_json: bool) -> Result<(), Error> {
         confirm(question, "add --yes", as_json).await?;
     }
     client
-        .post(&admin(&["grades", "reset"], &[]), &json!({}))
+        .post(&admin_path(&["grades", "reset"], &[]), &json!({}))
         .await?;
     let sentence = "auto goes by its rules alone. New grades count again.";
-    output::done(as_json, &json!({"reset": true}), sentence);
+    output::write_outcome(as_json, &json!({"reset": true}), sentence);
     Ok(())
 }
 
@@ -112,7 +112,7 @@ fn render(report: &GradeReport) -> String {
             cell(&group.tier),
             group.level.word().to_owned(),
             describe(group.counts, group.share),
-            interval(group.share),
+            format_interval(group.share),
         ]);
     }
     rows.push([
@@ -120,13 +120,13 @@ fn render(report: &GradeReport) -> String {
         String::new(),
         String::new(),
         describe(report.counts, report.share),
-        interval(report.share),
+        format_interval(report.share),
     ]);
     let rows: Vec<Vec<String>> = rows.into_iter().map(Vec::from).collect();
-    let mut text = table(&rows, &[3, 4]);
+    let mut text = render_table(&rows, &[3, 4]);
     text.push('\n');
     for level in &report.routing.levels {
-        text.push_str(&learned(level, report.routing.enough));
+        text.push_str(&describe_learned(level, report.routing.enough));
         text.push('\n');
     }
     text
@@ -134,22 +134,28 @@ fn render(report: &GradeReport) -> String {
 
 /// A rate with the number of answers that it is of.
 fn describe(counts: GradeCounts, share: Option<Share>) -> String {
-    let rate = share.map_or_else(|| "-".to_owned(), |share| percent(share.good));
+    let rate = share.map_or_else(|| "-".to_owned(), |share| format_percent(share.good));
     format!("{rate} of {}", counts.total())
 }
 
-fn interval(share: Option<Share>) -> String {
+fn format_interval(share: Option<Share>) -> String {
     share.map_or_else(
         || "-".to_owned(),
-        |share| format!("{}-{}", percent(share.low), percent(share.high)),
+        |share| {
+            format!(
+                "{}-{}",
+                format_percent(share.low),
+                format_percent(share.high)
+            )
+        },
     )
 }
 
-fn percent(share: f64) -> String {
+fn format_percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn learned(level: &LearnedLevel, enough: u64) -> String {
+fn describe_learned(level: &LearnedLevel, enough: u64) -> String {
     let word = level.level.word();
     if level.routed_as != level.level {
         let tier = level.routed_as.tier();

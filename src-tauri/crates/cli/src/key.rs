@@ -1,7 +1,7 @@
 //! `tierbar key`: creates, lists and revokes API keys.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     output,
 };
 use jiff::{Timestamp, tz::TimeZone};
@@ -93,11 +93,11 @@ async fn add(client: &Client, name: &str, limits: KeyLimits, as_json: bool) -> R
     });
     let answer = client.post("/tierbar/v1/keys", &body).await?;
     if as_json {
-        output::json(&answer);
+        output::write_json(&answer);
     } else {
         let NewKey { key } = read(answer)?;
         // Alone on stdout, so that a script can capture it.
-        output::line(&key);
+        output::write_line(&key);
     }
     output::error_line("This key is not shown again. Clients send it as their API key.");
     Ok(())
@@ -106,7 +106,7 @@ async fn add(client: &Client, name: &str, limits: KeyLimits, as_json: bool) -> R
 async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
     let listed = client.get("/tierbar/v1/keys").await?;
     if as_json {
-        output::json(&listed);
+        output::write_json(&listed);
         return Ok(());
     }
     let KeyList { keys } = read(listed)?;
@@ -116,13 +116,13 @@ async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
         );
     }
     for key in keys {
-        output::line(&describe(&key));
+        output::write_line(&describe(&key));
     }
     Ok(())
 }
 
 async fn revoke(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
-    let revoked = client.delete(&admin(&["keys", name], &[])).await;
+    let revoked = client.delete(&admin_path(&["keys", name], &[])).await;
     if let Err(unknown) = &revoked
         && unknown.code == Code::NotFound
     {
@@ -134,14 +134,14 @@ async fn revoke(client: &Client, name: &str, as_json: bool) -> Result<(), Error>
     }
     revoked?;
     let sentence = format!("Revoked {name}. Its answers in progress finish.");
-    output::done(as_json, &json!({"revoked": name}), &sentence);
+    output::write_outcome(as_json, &json!({"revoked": name}), &sentence);
     Ok(())
 }
 
 fn describe(key: &ApiKey) -> String {
     let used = match (key.revoked_ms, key.last_used_ms) {
-        (Some(at), _) => format!("revoked {}", time(at)),
-        (None, Some(at)) => format!("last used {}", time(at)),
+        (Some(at), _) => format!("revoked {}", format_time(at)),
+        (None, Some(at)) => format!("last used {}", format_time(at)),
         (None, None) => "never used".to_owned(),
     };
     let limits = [
@@ -163,7 +163,7 @@ fn describe(key: &ApiKey) -> String {
     format!("{:<24} {used:<28} {limits}", key.name)
 }
 
-fn time(at_ms: u64) -> String {
+fn format_time(at_ms: u64) -> String {
     let at = i64::try_from(at_ms).unwrap_or_default();
     let at = Timestamp::from_millisecond(at).unwrap_or_default();
     at.to_zoned(TimeZone::system())

@@ -16,9 +16,9 @@ pub(crate) struct Args {
 pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error> {
     let link = running(home.as_ref())?.sign_in_link().await?;
     if args.json {
-        output::line(&json!({"link": link}).to_string());
+        output::write_line(&json!({"link": link}).to_string());
     } else {
-        output::line(&link);
+        output::write_line(&link);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `tierbar log`: the event log of tiers and memory.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     models::use_in::tiers,
     output,
 };
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     tier: Option<String>,
     /// Show only entries of this kind, such as unload or crash
-    #[arg(long, value_name = "KIND", value_parser = kind)]
+    #[arg(long, value_name = "KIND", value_parser = parse_kind)]
     kind: Option<Kind>,
     /// Show only entries with all of these words
     #[arg(
@@ -155,7 +155,7 @@ impl Log {
             query.extend(tier.as_ref().map(|tier| ("tier", tier.as_str())));
             query.extend(kind.map(|kind| ("kind", kind.as_str())));
             query.push(("words", words.as_str()));
-            let Page { entries } = read(client.get(&admin(&["log"], &query)).await?)?;
+            let Page { entries } = read(client.get(&admin_path(&["log"], &query)).await?)?;
             let page_len = entries.len();
             let new = entries.into_iter().take_while(|entry| entry.id > self.last);
             let before = fetched.len();
@@ -175,15 +175,15 @@ impl Log {
             }
             self.last = entry.id;
             if self.json {
-                output::line(&serde_json::to_string(&entry).unwrap_or_default());
+                output::write_line(&serde_json::to_string(&entry).unwrap_or_default());
             } else {
-                output::line(&line(&entry, &self.zone));
+                output::write_line(&render_entry(&entry, &self.zone));
             }
         }
     }
 }
 
-fn line(entry: &Entry, zone: &TimeZone) -> String {
+fn render_entry(entry: &Entry, zone: &TimeZone) -> String {
     let at = i64::try_from(entry.at_ms).map(Timestamp::from_millisecond);
     let at = match at {
         Ok(Ok(at)) => at
@@ -198,7 +198,7 @@ fn line(entry: &Entry, zone: &TimeZone) -> String {
 }
 
 /// Reads a kind as the log prints it.
-fn kind(text: &str) -> Result<Kind, String> {
+fn parse_kind(text: &str) -> Result<Kind, String> {
     serde_json::from_value(text.replace('-', "_").into())
         .map_err(|_| "this is no kind of event; `tierbar log` shows them".to_owned())
 }
@@ -244,9 +244,9 @@ mod tests {
     #[test]
     fn a_kind_is_read_as_it_is_printed() {
         for known in [Kind::StepDown, Kind::Load, Kind::Calm] {
-            assert_eq!(kind(kind_name(known)), Ok(known));
+            assert_eq!(parse_kind(kind_name(known)), Ok(known));
         }
-        assert!(kind("tea").is_err());
+        assert!(parse_kind("tea").is_err());
     }
 
     #[test]
@@ -258,11 +258,11 @@ mod tests {
         };
         let zone = TimeZone::fixed(jiff::tz::offset(2));
         assert_eq!(
-            line(&entry, &zone),
+            render_entry(&entry, &zone),
             "2026-07-20 14:01:05  alarm     memory is low: 900 MiB of 16.0 GiB"
         );
         entry.what.sentence = "the log:\n\u{1b}[2J".to_owned();
         entry.at_ms = u64::MAX;
-        assert_eq!(line(&entry, &zone), "-  alarm     the log:  [2J");
+        assert_eq!(render_entry(&entry, &zone), "-  alarm     the log:  [2J");
     }
 }

@@ -174,7 +174,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => Exit::Done.into(),
         Err(error) => {
-            output::error(&error);
+            output::write_error(&error);
             Exit::of(error.code).into()
         }
     }

@@ -16,16 +16,16 @@ pub(crate) async fn run(home: Option<PathBuf>) -> Result<(), Error> {
              to end it.",
         );
     }
-    serve_stdio(Running { home }).await
+    serve_stdio(HostApi { home }).await
 }
 
 /// The host that runs while a tool is called: it may start, or start again, after the client has.
 #[derive(Debug)]
-struct Running {
+struct HostApi {
     home: Option<PathBuf>,
 }
 
-impl Api for Running {
+impl Api for HostApi {
     async fn send(&self, path: &str, body: Option<&Value>) -> Result<Value, Error> {
         let client = Client::running(self.home.as_ref())?;
         match body {

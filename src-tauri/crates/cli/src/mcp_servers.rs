@@ -1,7 +1,7 @@
 //! `tierbar mcp-servers`: the servers whose tools agents may use.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     output,
 };
 use serde::Deserialize;
@@ -95,7 +95,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     outcome
 }
 
-async fn servers(client: &Client) -> Result<BTreeMap<String, McpServerConfig>, Error> {
+async fn fetch_servers(client: &Client) -> Result<BTreeMap<String, McpServerConfig>, Error> {
     let mut answer = client.get("/tierbar/v1/config").await?;
     match answer["config"]["mcp"].take() {
         Value::Null => Ok(BTreeMap::new()),
@@ -104,16 +104,16 @@ async fn servers(client: &Client) -> Result<BTreeMap<String, McpServerConfig>, E
 }
 
 async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
-    let servers = servers(client).await?;
+    let servers = fetch_servers(client).await?;
     if as_json {
-        output::json(&json!({"servers": servers}));
+        output::write_json(&json!({"servers": servers}));
         return Ok(());
     }
     if servers.is_empty() {
         output::error_line("There are no MCP servers. Add one with `tierbar mcp-servers add`.");
     }
     for (name, server) in &servers {
-        output::line(&describe(name, server));
+        output::write_line(&describe(name, server));
     }
     Ok(())
 }
@@ -135,7 +135,7 @@ async fn add(client: &Client, add: Add, as_json: bool) -> Result<(), Error> {
     if !as_json {
         output::error_line(&format!("Testing {name}…"));
     }
-    let path = admin(&["mcp-servers", &name], &[]);
+    let path = admin_path(&["mcp-servers", &name], &[]);
     let body = json!({"server": server, "anyway": anyway});
     let answer = client.put(&path, &body).await.map_err(not_saved)?;
     if !as_json {
@@ -158,7 +158,7 @@ fn not_saved(error: Error) -> Error {
 }
 
 async fn remove(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
-    let servers = servers(client).await?;
+    let servers = fetch_servers(client).await?;
     if !servers.contains_key(name) {
         let names = servers.keys().map(String::as_str);
         let hint = suggest(name, names, "`tierbar mcp-servers list` lists them");
@@ -167,7 +167,7 @@ async fn remove(client: &Client, name: &str, as_json: bool) -> Result<(), Error>
     }
     let patch = json!({"mcp": {name: null}});
     client.patch("/tierbar/v1/config", &patch).await?;
-    output::done(
+    output::write_outcome(
         as_json,
         &json!({"removed": name}),
         &format!("Removed {name}."),
@@ -176,7 +176,7 @@ async fn remove(client: &Client, name: &str, as_json: bool) -> Result<(), Error>
 }
 
 async fn test(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
-    let path = admin(&["mcp-servers", name, "test"], &[]);
+    let path = admin_path(&["mcp-servers", name, "test"], &[]);
     let answer = client.post(&path, &json!({})).await?;
     show(name, answer, as_json)
 }
@@ -184,16 +184,16 @@ async fn test(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
 /// Prints what a server has.
 fn show(name: &str, answer: Value, as_json: bool) -> Result<(), Error> {
     if as_json {
-        output::json(&answer);
+        output::write_json(&answer);
         return Ok(());
     }
     let ServerTest { tools, problem } = read(answer)?;
     match tools.len() {
         // It does not answer, or lacks a tool that is to be offered.
         0 if problem.is_some() => {}
-        0 => output::line(&format!("{name} responds, but has no tools.")),
-        1 => output::line(&format!("{name} responds, and has 1 tool:")),
-        count => output::line(&format!("{name} responds, and has {count} tools:")),
+        0 => output::write_line(&format!("{name} responds, but has no tools.")),
+        1 => output::write_line(&format!("{name} responds, and has 1 tool:")),
+        count => output::write_line(&format!("{name} responds, and has {count} tools:")),
     }
     for tool in &tools {
         let first = tool.description.lines().next().unwrap_or_default();
@@ -202,7 +202,7 @@ fn show(name: &str, answer: Value, as_json: bool) -> Result<(), Error> {
         } else {
             " (not offered)"
         };
-        output::line(&format!("  {}{off}  {first}", tool.name));
+        output::write_line(&format!("  {}{off}  {first}", tool.name));
     }
     if let Some(problem) = problem {
         output::error_line(&format!("Agents cannot use its tools: {problem}"));

@@ -1,7 +1,7 @@
 //! What `tierbar bench`, `tierbar tune` and `tierbar agent measure` share: the event stream of a measurement and the formatting of figures.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     output,
 };
 use futures_util::StreamExt;
@@ -59,11 +59,11 @@ pub(crate) async fn run<T: DeserializeOwned>(
             Err(error) => Error::new(Code::Internal, format!("no signal handler: {error}")),
         }),
     };
-    clear();
+    clear_progress();
     client.close().await;
     let report = outcome?;
     if json {
-        output::line(&report.to_string());
+        output::write_line(&report.to_string());
     } else {
         output::write(&text(&read(report)?));
     }
@@ -81,7 +81,7 @@ async fn report(
         Some(tier) => tier,
         None => default_tier(client, kind).await?,
     };
-    let path = admin(&["tiers", &tier, kind], &[]);
+    let path = admin_path(&["tiers", &tier, kind], &[]);
     if show {
         let mut last = client.get(&path).await?;
         return match last["report"].take() {
@@ -103,7 +103,7 @@ async fn report(
             return Err(error);
         }
         match event.event.as_deref() {
-            Some("progress") => progress(&read(data)?),
+            Some("progress") => show_progress(&read(data)?),
             Some("report") => return Ok(data),
             _ => {}
         }
@@ -137,7 +137,7 @@ fn interrupted(reason: &str) -> Error {
 }
 
 /// Overwrites one line on a terminal; elsewhere, prints a line each.
-fn progress(progress: &Progress) {
+fn show_progress(progress: &Progress) {
     // It names tiers and models, which may be anything.
     let doing = progress.doing.replace(char::is_control, " ");
     let line = format!("[{}/{}] {doing}", progress.done, progress.of);
@@ -148,14 +148,14 @@ fn progress(progress: &Progress) {
     }
 }
 
-fn clear() {
+fn clear_progress() {
     if std::io::stderr().is_terminal() {
         let _closed = write!(std::io::stderr(), "\r\x1b[K");
     }
 }
 
 /// Returns a rate such as `41.2 ±3 %`.
-pub(crate) fn rate(figure: Option<Figure>) -> String {
+pub(crate) fn format_rate(figure: Option<Figure>) -> String {
     figure.map_or_else(String::new, |figure| {
         let digits = usize::from(figure.median < 100.0);
         let noise = figure.spread() * 50.0;
@@ -163,7 +163,7 @@ pub(crate) fn rate(figure: Option<Figure>) -> String {
     })
 }
 
-pub(crate) fn milliseconds(ms: f64) -> String {
+pub(crate) fn format_milliseconds(ms: f64) -> String {
     if ms < 10_000.0 {
         format!("{ms:.0} ms")
     } else {
@@ -171,7 +171,7 @@ pub(crate) fn milliseconds(ms: f64) -> String {
     }
 }
 
-pub(crate) fn bytes(bytes: Option<u64>) -> String {
+pub(crate) fn format_bytes(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "–".to_owned(), gib)
 }
 
@@ -185,7 +185,7 @@ pub(crate) fn repeated_runs(disturbed: u32) -> String {
 }
 
 /// Formats rows of cells in aligned columns. The columns in `right` are right-aligned.
-pub(crate) fn table(rows: &[Vec<String>], right: &[usize]) -> String {
+pub(crate) fn render_table(rows: &[Vec<String>], right: &[usize]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));

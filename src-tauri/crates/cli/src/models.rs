@@ -69,7 +69,7 @@ enum Command {
 
 /// Lists the models on this machine.
 pub(crate) async fn installed(client: &Client) -> Result<Vec<LibraryModel>, Error> {
-    Ok(list::all(client).await?.models)
+    Ok(list::fetch_models(client).await?.models)
 }
 
 /// Returns a model as the host has to be given it: a path becomes absolute, since the host runs in another folder.

@@ -1,7 +1,7 @@
 //! `tierbar origins`: which pages in a browser may call the API.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     output,
 };
 use serde::Deserialize;
@@ -45,28 +45,28 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     client.close().await;
     let answer = answered?;
     if args.json {
-        output::line(&answer.to_string());
+        output::write_line(&answer.to_string());
     } else {
-        output::write(&text(&read(answer)?));
+        output::write(&render_origins(&read(answer)?));
     }
     Ok(())
 }
 
 async fn call(client: &Client, command: Option<&Command>) -> Result<Value, Error> {
     match command {
-        None => client.get(&admin(&["origins"], &[])).await,
+        None => client.get(&admin_path(&["origins"], &[])).await,
         Some(Command::Allow { origin }) => {
-            let path = admin(&["origins"], &[]);
+            let path = admin_path(&["origins"], &[]);
             client.post(&path, &json!({"origin": origin})).await
         }
         Some(Command::Revoke { origin }) => {
-            let path = admin(&["origins"], &[("origin", origin)]);
+            let path = admin_path(&["origins"], &[("origin", origin)]);
             client.delete(&path).await
         }
     }
 }
 
-fn text(list: &OriginList) -> String {
+fn render_origins(list: &OriginList) -> String {
     let mut text = String::new();
     for origin in &list.allowed {
         text += &format!("allowed  {origin}\n");
@@ -103,13 +103,13 @@ mod tests {
             refused: Vec::new(),
             program_schemes: vec!["app".to_owned()],
         };
-        assert!(text(&list).starts_with("No page of another origin is allowed"));
+        assert!(render_origins(&list).starts_with("No page of another origin is allowed"));
         list.allowed.push("https://a.example".to_owned());
         list.refused.push(RefusedOrigin {
             origin: "http://localhost:3000".to_owned(),
             since_ms: 0,
         });
-        let text = text(&list);
+        let text = render_origins(&list);
         assert!(text.starts_with("allowed  https://a.example\nrefused  http://localhost:3000\n"));
         assert!(text.contains("tierbar origins allow ORIGIN"));
         assert!(text.contains("(app://)"));

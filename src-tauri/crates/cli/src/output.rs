@@ -27,21 +27,21 @@ pub(crate) fn write(text: &str) {
     }
 }
 
-pub(crate) fn line(text: &str) {
+pub(crate) fn write_line(text: &str) {
     write(&format!("{text}\n"));
 }
 
 /// Writes an object for a script, on one line.
-pub(crate) fn json(object: &Value) {
-    line(&object.to_string());
+pub(crate) fn write_json(object: &Value) {
+    write_line(&object.to_string());
 }
 
 /// Writes what was done: an object for a script, or else a sentence.
-pub(crate) fn done(as_json: bool, object: &Value, sentence: &str) {
+pub(crate) fn write_outcome(as_json: bool, object: &Value, sentence: &str) {
     if as_json {
-        json(object);
+        write_json(object);
     } else {
-        line(sentence);
+        write_line(sentence);
     }
 }
 
@@ -75,7 +75,7 @@ fn printable(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-pub(crate) fn error(error: &Error) {
+pub(crate) fn write_error(error: &Error) {
     error_line(&format!("error: {}", error.message));
     if let Some(hint) = &error.hint {
         error_line(&format!("  {hint}"));
@@ -83,14 +83,14 @@ pub(crate) fn error(error: &Error) {
 }
 
 /// Writes a question without a line break.
-pub(crate) fn prompt(text: &str) {
+pub(crate) fn write_prompt(text: &str) {
     let mut stderr = io::stderr().lock();
     let _closed = stderr.write_all(text.as_bytes());
     let _closed = stderr.flush();
 }
 
 /// Formats a range of speeds with its significant digits.
-pub(crate) fn speeds(SpeedEstimate { low, high, .. }: SpeedEstimate) -> String {
+pub(crate) fn format_speeds(SpeedEstimate { low, high, .. }: SpeedEstimate) -> String {
     speed_range(low, high)
 }
 

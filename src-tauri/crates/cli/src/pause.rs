@@ -8,7 +8,7 @@ use tierbar_core::{Error, config::Span};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Duration, such as 30m or 2h [default: until `tierbar resume`]
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Span>,
     /// Print the status as JSON
     #[arg(long)]
@@ -22,7 +22,7 @@ pub(crate) struct Resume {
     json: bool,
 }
 
-fn duration(text: &str) -> Result<Span, String> {
+fn parse_duration(text: &str) -> Result<Span, String> {
     Span::try_from(text.to_owned())
 }
 
@@ -37,13 +37,13 @@ pub(crate) async fn pause(home: Option<PathBuf>, args: &Args) -> Result<(), Erro
         |duration| format!("for {duration}"),
     );
     let sentence = format!("Paused {until}. Answers in progress finish; new requests are refused.");
-    output::done(args.json, &status, &sentence);
+    output::write_outcome(args.json, &status, &sentence);
     Ok(())
 }
 
 pub(crate) async fn resume(home: Option<PathBuf>, args: &Resume) -> Result<(), Error> {
     let client = Client::running(home.as_ref())?;
     let status = client.post("/tierbar/v1/resume", &json!({})).await?;
-    output::done(args.json, &status, "Resumed.");
+    output::write_outcome(args.json, &status, "Resumed.");
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `tierbar queue`: lists and manages queued requests.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     output,
 };
 use jiff::{Timestamp, tz::TimeZone};
@@ -85,9 +85,9 @@ async fn list(
     let limit = limit.to_string();
     let mut query = vec![("limit", limit.as_str())];
     query.extend(state.map(|state| ("state", state)));
-    let listed = client.get(&admin(&["queue"], &query)).await?;
+    let listed = client.get(&admin_path(&["queue"], &query)).await?;
     if as_json {
-        output::json(&listed);
+        output::write_json(&listed);
         return Ok(());
     }
     let JobList {
@@ -103,9 +103,9 @@ async fn list(
         .iter()
         .map(|(state, count)| format!("{count} {state}"));
     let counted: Vec<_> = counted.collect();
-    output::line(&format!("{} · {}", counted.join(", "), file_size(bytes)));
+    output::write_line(&format!("{} · {}", counted.join(", "), file_size(bytes)));
     for job in &jobs {
-        output::line(&line(job, &TimeZone::system()));
+        output::write_line(&render_job(job, &TimeZone::system()));
     }
     if client.is_own() && jobs.iter().any(|job| !job.state.has_ended()) {
         output::error_line(
@@ -116,19 +116,19 @@ async fn list(
 }
 
 async fn show(client: &Client, id: &str, as_json: bool) -> Result<(), Error> {
-    let job = client.get(&path(id)).await?;
-    output::done(as_json, &job, &format!("{job:#}"));
+    let job = client.get(&job_path(id)).await?;
+    output::write_outcome(as_json, &job, &format!("{job:#}"));
     Ok(())
 }
 
 async fn cancel(client: &Client, id: &str, as_json: bool) -> Result<(), Error> {
-    match client.delete(&path(id)).await? {
-        Value::Null => output::done(
+    match client.delete(&job_path(id)).await? {
+        Value::Null => output::write_outcome(
             as_json,
             &json!({"deleted": id}),
             "Deleted the job and its answer.",
         ),
-        job => output::done(as_json, &job, "Canceled the job."),
+        job => output::write_outcome(as_json, &job, "Canceled the job."),
     }
     Ok(())
 }
@@ -136,20 +136,20 @@ async fn cancel(client: &Client, id: &str, as_json: bool) -> Result<(), Error> {
 async fn secret(client: &Client, as_json: bool) -> Result<(), Error> {
     let answer = client.get("/tierbar/v1/queue/secret").await?;
     if as_json {
-        output::json(&answer);
+        output::write_json(&answer);
         return Ok(());
     }
     let Secret { secret } = read(answer)?;
-    output::line(&secret);
+    output::write_line(&secret);
     Ok(())
 }
 
 /// Returns the path of a job. The ID is percent-encoded.
-fn path(id: &str) -> String {
-    admin(&[id], &[]).replacen("/tierbar/v1/", "/v1/queue/", 1)
+fn job_path(id: &str) -> String {
+    admin_path(&[id], &[]).replacen("/tierbar/v1/", "/v1/queue/", 1)
 }
 
-fn line(job: &JobStatus, zone: &TimeZone) -> String {
+fn render_job(job: &JobStatus, zone: &TimeZone) -> String {
     let state = match job.state {
         JobState::Waiting => "waiting",
         JobState::Running => "running",
@@ -188,7 +188,7 @@ mod tests {
             for (name, value) in fields.as_object().unwrap() {
                 job[name] = value.clone();
             }
-            line(&serde_json::from_value(job).unwrap(), &TimeZone::UTC)
+            render_job(&serde_json::from_value(job).unwrap(), &TimeZone::UTC)
         };
         assert_eq!(
             job(json!({})),
@@ -202,6 +202,6 @@ mod tests {
 
     #[test]
     fn a_job_id_is_percent_encoded() {
-        assert_eq!(path("a/../b"), "/v1/queue/a%2F..%2Fb");
+        assert_eq!(job_path("a/../b"), "/v1/queue/a%2F..%2Fb");
     }
 }

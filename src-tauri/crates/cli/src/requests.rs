@@ -1,8 +1,8 @@
 //! `tierbar requests`: the last requests, with their times and tokens.
 
 use crate::{
-    client::{Client, admin, read},
-    measure::table,
+    client::{Client, admin_path, read},
+    measure::render_table,
     output,
 };
 use jiff::{Timestamp, tz::TimeZone};
@@ -32,10 +32,10 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     let client = Client::running(home.as_ref())?;
     let limit = args.limit.to_string();
     let answer = client
-        .get(&admin(&["requests"], &[("limit", &limit)]))
+        .get(&admin_path(&["requests"], &[("limit", &limit)]))
         .await?;
     if args.json {
-        output::line(&answer.to_string());
+        output::write_line(&answer.to_string());
         return Ok(());
     }
     let Page { requests } = read(answer)?;
@@ -69,9 +69,9 @@ fn table_of(requests: &[RequestRecord], zone: &TimeZone) -> String {
                 .map_or("-".to_owned(), ToString::to_string),
             number(record.prompt_tokens),
             number(record.completion_tokens),
-            record.waited_ms.map_or("-".to_owned(), seconds),
-            record.first_token_ms.map_or("-".to_owned(), seconds),
-            seconds(record.duration_ms),
+            record.waited_ms.map_or("-".to_owned(), format_seconds),
+            record.first_token_ms.map_or("-".to_owned(), format_seconds),
+            format_seconds(record.duration_ms),
             match (record.outcome, &record.code) {
                 (RequestOutcome::Answered, _) => "answered".to_owned(),
                 (RequestOutcome::Cancelled, _) => "canceled".to_owned(),
@@ -80,10 +80,10 @@ fn table_of(requests: &[RequestRecord], zone: &TimeZone) -> String {
             },
         ]);
     }
-    table(&rows, &[4, 5, 6, 7, 8])
+    render_table(&rows, &[4, 5, 6, 7, 8])
 }
 
-fn seconds(milliseconds: u64) -> String {
+fn format_seconds(milliseconds: u64) -> String {
     format!("{}.{} s", milliseconds / 1000, milliseconds % 1000 / 100)
 }
 

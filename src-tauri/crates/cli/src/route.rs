@@ -1,7 +1,7 @@
 //! `tierbar route`: what `auto` would do with a question, without answering it.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     output,
 };
 use serde::Deserialize;
@@ -55,11 +55,11 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     } else {
         &[]
     };
-    let answer = client.post(&admin(&["route"], query), &question).await;
+    let answer = client.post(&admin_path(&["route"], query), &question).await;
     client.close().await;
     let answer = answer?;
     if args.json {
-        output::json(&answer);
+        output::write_json(&answer);
     } else {
         output::write(&describe(&read(answer)?));
     }

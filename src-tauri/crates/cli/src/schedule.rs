@@ -1,7 +1,7 @@
 //! `tierbar schedule`: lists schedules, adds and removes them, and runs one now.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     output,
 };
 use jiff::{Timestamp, tz::TimeZone};
@@ -85,7 +85,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
     let answer = client.get("/tierbar/v1/schedules").await?;
     if as_json {
-        output::json(&answer);
+        output::write_json(&answer);
         return Ok(());
     }
     let ScheduleList { schedules } = read(answer)?;
@@ -118,7 +118,7 @@ async fn add(client: &Client, add: &Add, as_json: bool) -> Result<(), Error> {
         return Err(Error::new(Code::NotFound, message));
     };
     if as_json {
-        output::json(&json!(added));
+        output::write_json(&json!(added));
     } else {
         output::write(&describe(added, &TimeZone::system()));
     }
@@ -135,7 +135,7 @@ async fn remove(client: &Client, name: &str, as_json: bool) -> Result<(), Error>
     }
     let patch = json!({"schedules": {name: null}});
     client.patch("/tierbar/v1/config", &patch).await?;
-    output::done(
+    output::write_outcome(
         as_json,
         &json!({"removed": name}),
         &format!("Removed {name}."),
@@ -145,10 +145,10 @@ async fn remove(client: &Client, name: &str, as_json: bool) -> Result<(), Error>
 
 async fn run_now(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
     let answer = client
-        .post(&admin(&["schedules", name, "run"], &[]), &json!({}))
+        .post(&admin_path(&["schedules", name, "run"], &[]), &json!({}))
         .await?;
     let outcome = answer["outcome"].as_str().unwrap_or_default();
-    output::done(as_json, &answer, outcome);
+    output::write_outcome(as_json, &answer, outcome);
     Ok(())
 }
 

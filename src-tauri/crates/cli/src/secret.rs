@@ -2,7 +2,7 @@
 //! which every program on the machine can read.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     output,
 };
 use reqwest::Method;
@@ -61,19 +61,19 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     let client = Client::running_or_own(home).await?;
     let outcome = match command {
         Command::Set { name } => {
-            let path = admin(&["secrets", &name], &[]);
+            let path = admin_path(&["secrets", &name], &[]);
             let body = json!({"value": value});
             let stored = client.send(Method::PUT, &path, Some(&body)).await;
             stored.map(|_| {
                 let sentence = format!("Saved the token for {name}.");
-                output::done(as_json, &json!({"saved": name}), &sentence);
+                output::write_outcome(as_json, &json!({"saved": name}), &sentence);
             })
         }
         Command::Rm { name } => {
-            let deleted = client.delete(&admin(&["secrets", &name], &[])).await;
+            let deleted = client.delete(&admin_path(&["secrets", &name], &[])).await;
             deleted.map(|_| {
                 let sentence = format!("Deleted the token for {name}.");
-                output::done(as_json, &json!({"deleted": name}), &sentence);
+                output::write_outcome(as_json, &json!({"deleted": name}), &sentence);
             })
         }
         Command::List => list(&client, as_json).await,
@@ -85,7 +85,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
     let listed = client.get("/tierbar/v1/secrets").await?;
     if as_json {
-        output::json(&listed);
+        output::write_json(&listed);
         return Ok(());
     }
     let SecretList { secrets } = read(listed)?;
@@ -98,7 +98,7 @@ async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
             Some("hugging_face") => "in Hugging Face's token file",
             Some(other) => other,
         };
-        output::line(&format!("{name:<16} {place}"));
+        output::write_line(&format!("{name:<16} {place}"));
     }
     Ok(())
 }

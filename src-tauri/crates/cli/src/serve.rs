@@ -38,10 +38,10 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         match Host::start(options.clone()).await {
             Err(error) if args.wait && error.code == Code::AlreadyRunning => {
                 if !args.json {
-                    output::line(&format!("Waiting: {error}"));
+                    output::write_line(&format!("Waiting: {error}"));
                 }
                 tokio::select! {
-                    ended = tierbar_host::released(options.home.clone()) => ended?,
+                    ended = tierbar_host::wait_until_released(options.home.clone()) => ended?,
                     () = signals.next() => return Ok(()),
                 }
             }
@@ -56,32 +56,34 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         if let Some(fingerprint) = host.fingerprint() {
             ready["fingerprint"] = fingerprint.into();
         }
-        output::line(&ready.to_string());
+        output::write_line(&ready.to_string());
     } else {
-        output::line(&format!("Tierbar is serving on {}", host.url()));
+        output::write_line(&format!("Tierbar is serving on {}", host.url()));
         // A service's output is kept in a log, which is no place for a code.
         if io::stdout().is_terminal()
             && let Ok(link) = host.running().sign_in_link().await
         {
-            output::line(&format!("  Browser           {link}"));
-            output::line(
+            output::write_line(&format!("  Browser           {link}"));
+            output::write_line(
                 "                    signs in once, within 10 minutes; for a new link: tierbar link",
             );
         } else {
-            output::line(&format!(
+            output::write_line(&format!(
                 "  Browser           {}   (to sign in, run `tierbar link`)",
                 host.url()
             ));
         }
-        output::line(&format!(
+        output::write_line(&format!(
             "  OpenAI clients    {}/v1   (model: \"auto\" or a tier)",
             host.url()
         ));
         if let Some(fingerprint) = host.fingerprint() {
-            output::line("  Other machines    use HTTPS; the certificate's SHA-256 fingerprint is");
-            output::line(&format!("                    {fingerprint}"));
+            output::write_line(
+                "  Other machines    use HTTPS; the certificate's SHA-256 fingerprint is",
+            );
+            output::write_line(&format!("                    {fingerprint}"));
         }
-        output::line("Press Ctrl-C to stop.");
+        output::write_line("Press Ctrl-C to stop.");
     }
     signals.next().await;
     tokio::select! {

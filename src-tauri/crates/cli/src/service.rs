@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_core::{Code, Error};
-use tierbar_host::{Running, running};
+use tierbar_host::{RunningHost, find_running_host};
 use tokio::time::sleep;
 
 #[derive(Debug, clap::Subcommand)]
@@ -92,13 +92,13 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
         program: program()?,
         home: home
             .clone()
-            .or_else(|| set("TIERBAR_HOME").map(PathBuf::from)),
-        user: set("SUDO_USER")
-            .or_else(|| set("USER"))
+            .or_else(|| nonempty_variable("TIERBAR_HOME").map(PathBuf::from)),
+        user: nonempty_variable("SUDO_USER")
+            .or_else(|| nonempty_variable("USER"))
             .unwrap_or_else(|| "root".to_owned()),
     };
     // Under sudo, the service's data folder is another user's.
-    let other_user = set("SUDO_USER").filter(|_| args.before_login);
+    let other_user = nonempty_variable("SUDO_USER").filter(|_| args.before_login);
     let file = manager.file();
     let starts = if args.before_login {
         "when the computer starts"
@@ -139,7 +139,7 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
         "url": null,
     });
     if other_user.is_some() {
-        output::done(
+        output::write_outcome(
             args.json,
             &report,
             "The service is installed. To see it, run without sudo: tierbar service status",
@@ -147,14 +147,14 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
         return Ok(());
     }
     let log = manager.log_command();
-    let (own, running) = settled(&manager, home.as_deref()).await?;
+    let (own, running) = wait_until_settled(&manager, home.as_deref()).await?;
     report["pid"] = json!(own);
     report["url"] = json!(running.as_ref().map(|running| &running.url));
     let sentence = match (own, running) {
-        (Some(own), Some(Running { pid, url, .. })) if own == pid => {
+        (Some(own), Some(RunningHost { pid, url, .. })) if own == pid => {
             format!("Tierbar is running at {url}")
         }
-        (Some(_), Some(Running { pid, .. })) => format!(
+        (Some(_), Some(RunningHost { pid, .. })) => format!(
             "The service is installed. It waits: Tierbar already runs as process {pid}. \
              When that ends, the service takes its place."
         ),
@@ -163,7 +163,7 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
         }
         (None, _) => format!("The service is installed, but it does not run. Run: {log}"),
     };
-    output::done(args.json, &report, &sentence);
+    output::write_outcome(args.json, &report, &sentence);
     Ok(())
 }
 
@@ -172,15 +172,15 @@ fn explain(as_json: bool, text: &str) {
     if as_json {
         output::error_line(text);
     } else {
-        output::line(text);
+        output::write_line(text);
     }
 }
 
 async fn uninstall(args: &Uninstall) -> Result<(), Error> {
-    let installed = installed()?;
+    let installed = installed_manager()?;
     let Some(manager) = installed else {
         let report = json!({"installed": false, "file": null});
-        output::done(args.json, &report, "No service is installed.");
+        output::write_outcome(args.json, &report, "No service is installed.");
         return Ok(());
     };
     let file = manager.file();
@@ -194,7 +194,7 @@ async fn uninstall(args: &Uninstall) -> Result<(), Error> {
     manager.stop()?;
     fs::remove_file(file).map_err(|error| denied(file, &error))?;
     manager.forget()?;
-    output::done(
+    output::write_outcome(
         args.json,
         &json!({"installed": false, "file": file}),
         "The service is removed. Models and settings stay.",
@@ -203,12 +203,12 @@ async fn uninstall(args: &Uninstall) -> Result<(), Error> {
 }
 
 fn status(home: Option<&Path>, args: &Status) -> Result<(), Error> {
-    let installed = installed()?;
+    let installed = installed_manager()?;
     let state = match &installed {
         Some(manager) => manager.state()?,
         None => State::default(),
     };
-    let running = running(home);
+    let running = find_running_host(home);
     if args.json {
         let file = installed.as_ref().map(Manager::file);
         let report = json!({
@@ -219,17 +219,21 @@ fn status(home: Option<&Path>, args: &Status) -> Result<(), Error> {
             "restarts": state.restarts,
             "url": running.as_ref().map(|running| &running.url),
         });
-        output::line(&report.to_string());
+        output::write_line(&report.to_string());
         return Ok(());
     }
-    for line in words(installed.as_ref(), state, running.as_ref()) {
-        output::line(&line);
+    for line in render_status(installed.as_ref(), state, running.as_ref()) {
+        output::write_line(&line);
     }
     Ok(())
 }
 
 /// What is so, a sentence a line.
-fn words(installed: Option<&Manager>, state: State, running: Option<&Running>) -> Vec<String> {
+fn render_status(
+    installed: Option<&Manager>,
+    state: State,
+    running: Option<&RunningHost>,
+) -> Vec<String> {
     let mut lines = Vec::new();
     match installed {
         None => lines.push(
@@ -272,7 +276,7 @@ fn words(installed: Option<&Manager>, state: State, running: Option<&Running>) -
 }
 
 /// The service that is installed: for the user's login, or for the computer.
-fn installed() -> Result<Option<Manager>, Error> {
+fn installed_manager() -> Result<Option<Manager>, Error> {
     for before_login in [false, true] {
         let manager = Manager::of(platform::SYSTEM, before_login)?;
         if manager.file().exists() {
@@ -318,13 +322,13 @@ fn denied(file: &Path, error: &std::io::Error) -> Error {
 }
 
 /// Waits until the service's process is there and a host answers; returns both as they are.
-async fn settled(
+async fn wait_until_settled(
     manager: &Manager,
     home: Option<&Path>,
-) -> Result<(Option<u32>, Option<Running>), Error> {
+) -> Result<(Option<u32>, Option<RunningHost>), Error> {
     let begun = Instant::now();
     loop {
-        let now = (manager.state()?.pid, running(home));
+        let now = (manager.state()?.pid, find_running_host(home));
         if matches!(now, (Some(_), Some(_))) || begun.elapsed() > STARTING {
             return Ok(now);
         }
@@ -333,7 +337,7 @@ async fn settled(
 }
 
 /// Runs a command of the service manager, and returns what it prints.
-fn call(command: &[String]) -> Result<String, Error> {
+fn run_manager(command: &[String]) -> Result<String, Error> {
     let [program, arguments @ ..] = command else {
         return Ok(String::new());
     };
@@ -369,7 +373,7 @@ fn call(command: &[String]) -> Result<String, Error> {
     })
 }
 
-fn set(name: &str) -> Option<String> {
+fn nonempty_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 

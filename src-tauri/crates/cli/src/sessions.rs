@@ -51,7 +51,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         Some(Command::End) => {
             let client = Client::running(home.as_ref())?;
             client.delete(PATH).await?;
-            output::done(
+            output::write_outcome(
                 args.json,
                 &json!({"signed_out": "all"}),
                 "All browsers are signed out.",
@@ -64,7 +64,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
     let listed = client.get(PATH).await?;
     if as_json {
-        output::json(&listed);
+        output::write_json(&listed);
         return Ok(());
     }
     let SessionList { sessions } = read(listed)?;
@@ -72,12 +72,12 @@ async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
         output::error_line("No browser is signed in. To sign one in, run: tierbar link");
     }
     for session in &sessions {
-        output::line(&line(session, &TimeZone::system()));
+        output::write_line(&render_session(session, &TimeZone::system()));
     }
     Ok(())
 }
 
-fn line(session: &Session, zone: &TimeZone) -> String {
+fn render_session(session: &Session, zone: &TimeZone) -> String {
     let time = |at_ms: u64| {
         let at = i64::try_from(at_ms).unwrap_or_default();
         let at = Timestamp::from_millisecond(at).unwrap_or_default();
@@ -101,7 +101,7 @@ mod tests {
             used_ms: 1_763_776_800_000,
         };
         assert_eq!(
-            line(&session, &TimeZone::UTC),
+            render_session(&session, &TimeZone::UTC),
             "signed in 2025-11-22 00:00, last used 2025-11-22 02:00"
         );
     }

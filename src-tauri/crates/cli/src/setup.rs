@@ -1,7 +1,7 @@
 //! `tierbar setup`: proposes a model for each tier of this machine, downloads them, and has each answer one question.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     confirm::confirm,
     models::pull,
     output,
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     tiers: Vec<String>,
     /// Put a tier's model into another folder, such as heavy=/Volumes/Models
-    #[arg(long, value_name = "TIER=DIR", value_parser = placed)]
+    #[arg(long, value_name = "TIER=DIR", value_parser = parse_tier_folder)]
     to: Vec<(String, PathBuf)>,
     /// RAM of the machine to plan for, such as 16GiB; implies --dry-run [default: this machine's]
     #[arg(long, value_name = "SIZE")]
@@ -54,7 +54,7 @@ impl Args {
     }
 }
 
-fn placed(text: &str) -> Result<(String, PathBuf), String> {
+fn parse_tier_folder(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((tier, folder)) if !tier.is_empty() && !folder.is_empty() => {
             let folder = std::path::absolute(folder).map_err(|error| error.to_string())?;
@@ -67,7 +67,7 @@ fn placed(text: &str) -> Result<(String, PathBuf), String> {
 type Rooms = BTreeMap<TierId, FolderRoom>;
 
 /// The entry of a tier that could not be asked.
-fn failed(plan: &TierPlan, error: Error) -> TierAnswer {
+fn failed_answer(plan: &TierPlan, error: Error) -> TierAnswer {
     TierAnswer {
         state: AnswerState::Failed,
         model: Some(format!("{} {}", plan.name, plan.quant)),
@@ -86,7 +86,7 @@ fn show(answer: &TierAnswer) {
         .map(|speed| format!(" ({speed:.1} tok/s)"))
         .unwrap_or_default();
     match &answer.error {
-        None => output::line(&format!("{tier} answers{speed}: {}", answer.answer)),
+        None => output::write_line(&format!("{tier} answers{speed}: {}", answer.answer)),
         Some(error) => output::error_line(&format!("{tier}: {error}")),
     }
 }
@@ -100,14 +100,14 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 
 async fn set_up(client: &mut Client, home: Option<&PathBuf>, args: &Args) -> Result<(), Error> {
     let query: Vec<_> = args.ram.iter().map(|ram| ("ram", ram.as_str())).collect();
-    let mut plan: SetupPlan = read(client.get(&admin(&["setup"], &query)).await?)?;
+    let mut plan: SetupPlan = read(client.get(&admin_path(&["setup"], &query)).await?)?;
     choose(&mut plan, args)?;
-    let placed = rooms(client, &plan, args).await?;
+    let placed = fetch_rooms(client, &plan, args).await?;
     let only_shown = args.dry_run || args.ram.is_some();
     match (args.json, only_shown) {
-        (true, true) => output::line(&json!(plan).to_string()),
+        (true, true) => output::write_line(&json!(plan).to_string()),
         (true, false) => {}
-        (false, _) => output::write(&text(&plan, &placed)),
+        (false, _) => output::write(&render_plan(&plan, &placed)),
     }
     if only_shown {
         return Ok(());
@@ -134,14 +134,14 @@ async fn set_up(client: &mut Client, home: Option<&PathBuf>, args: &Args) -> Res
         if matches!(&answer, Err(error) if error.code == Code::Cancelled) {
             return answer.map(|_| ());
         }
-        let answer = answer.unwrap_or_else(|error| failed(tier, error));
+        let answer = answer.unwrap_or_else(|error| failed_answer(tier, error));
         if !args.json {
             show(&answer);
         }
         answers.push(answer);
     }
     if args.json {
-        output::line(&json!({"plan": plan, "answers": answers}).to_string());
+        output::write_line(&json!({"plan": plan, "answers": answers}).to_string());
     }
     let failed = answers.iter().filter(|answer| answer.error.is_some());
     match failed.count() {
@@ -212,12 +212,12 @@ fn choose(plan: &mut SetupPlan, args: &Args) -> Result<(), Error> {
 }
 
 /// Returns the room where models go that do not go to the models folder.
-async fn rooms(client: &Client, plan: &SetupPlan, args: &Args) -> Result<Rooms, Error> {
+async fn fetch_rooms(client: &Client, plan: &SetupPlan, args: &Args) -> Result<Rooms, Error> {
     let mut rooms = Rooms::new();
     for tier in &plan.tiers {
         if let Some(folder) = args.folder(tier) {
             let folder = folder.display().to_string();
-            let path = admin(&["setup", "folder"], &[("path", &folder)]);
+            let path = admin_path(&["setup", "folder"], &[("path", &folder)]);
             let room = client.get(&path).await.map_err(|error| Error {
                 message: format!("{}: {}", tier.tier, error.message),
                 ..error
@@ -228,7 +228,7 @@ async fn rooms(client: &Client, plan: &SetupPlan, args: &Args) -> Result<Rooms, 
     Ok(rooms)
 }
 
-fn text(plan: &SetupPlan, placed: &Rooms) -> String {
+fn render_plan(plan: &SetupPlan, placed: &Rooms) -> String {
     let machine = &plan.machine;
     let mut text = format!(
         "This machine has {} of memory, {} of it for models",
@@ -251,7 +251,11 @@ fn text(plan: &SetupPlan, placed: &Rooms) -> String {
     }
     text += &match plan.download_bytes {
         0 => "Nothing has to be downloaded.\n".to_owned(),
-        bytes => format!("To download: {}, to {}\n", file_size(bytes), to(plan)),
+        bytes => format!(
+            "To download: {}, to {}\n",
+            file_size(bytes),
+            render_destination(plan)
+        ),
     };
     for (tier, room) in placed {
         let FolderRoom { path, .. } = room;
@@ -261,7 +265,7 @@ fn text(plan: &SetupPlan, placed: &Rooms) -> String {
     text
 }
 
-fn to(plan: &SetupPlan) -> String {
+fn render_destination(plan: &SetupPlan) -> String {
     match &plan.room {
         Some(room) => format!("{} ({} free)", room.path, file_size(room.free_bytes)),
         None => plan.models_dir.clone(),
@@ -291,7 +295,7 @@ fn of_tier(tier: &TierPlan) -> String {
         text += &format!(", replaces {other}");
     }
     if let Some(speed) = fit.speed {
-        text += &format!(", {} expected", output::speeds(speed));
+        text += &format!(", {} expected", output::format_speeds(speed));
     }
     text + "\n"
 }
@@ -301,7 +305,7 @@ async fn begin(client: &Client, plan: &TierPlan, args: &Args) -> Result<(), Erro
     if let Some(model) = &plan.installed {
         if !plan.in_use {
             let tiers = json!({"tiers": {plan.tier.as_str(): settings_for(model)}});
-            client.patch(&admin(&["config"], &[]), &tiers).await?;
+            client.patch(&admin_path(&["config"], &[]), &tiers).await?;
         }
         return Ok(());
     }
@@ -309,12 +313,12 @@ async fn begin(client: &Client, plan: &TierPlan, args: &Args) -> Result<(), Erro
     if let Some(folder) = args.folder(plan) {
         body["folder"] = json!(folder);
     }
-    client.post(&admin(&["downloads"], &[]), &body).await?;
+    client.post(&admin_path(&["downloads"], &[]), &body).await?;
     Ok(())
 }
 
 async fn has_model(client: &Client, plan: &TierPlan) -> Result<bool, Error> {
-    let now: SetupPlan = read(client.get(&admin(&["setup"], &[])).await?)?;
+    let now: SetupPlan = read(client.get(&admin_path(&["setup"], &[])).await?)?;
     let has = |tier: &TierPlan| tier.tier == plan.tier && tier.in_use;
     Ok(now.tiers.iter().any(has))
 }
@@ -335,7 +339,7 @@ async fn in_use(client: &Client, plan: &TierPlan) -> Result<(), Error> {
 
 /// Has the host ask the tier, and waits for its answer.
 async fn ask(client: &Client, plan: &TierPlan) -> Result<TierAnswer, Error> {
-    let path = admin(&["setup", "answers"], &[]);
+    let path = admin_path(&["setup", "answers"], &[]);
     client.post(&path, &json!({"tiers": [plan.tier]})).await?;
     loop {
         let answers: Answers = read(client.get(&path).await?)?;

@@ -34,10 +34,10 @@ pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error>
     if args.json {
         body["paging"] = paging;
         body["chains"] = chains["chains"].take();
-        output::line(&body.to_string());
+        output::write_line(&body.to_string());
         return Ok(());
     }
-    output::write(&text(&read(body)?, &read(paging)?, args));
+    output::write(&render_status(&read(body)?, &read(paging)?, args));
     let chains: Vec<ChainStatus> = read(chains["chains"].take())?;
     if !chains.is_empty() {
         output::write("\n");
@@ -47,14 +47,14 @@ pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error>
     }
     let folder = home.unwrap_or_else(tierbar_host::data_folder);
     let token_file = folder.join("token");
-    output::line(&format!(
+    output::write_line(&format!(
         "\nTo open the web interface, run `tierbar link`, or sign in with the token in {}",
         token_file.display()
     ));
     Ok(())
 }
 
-fn text(status: &Status, paging: &PagingStatus, args: &Args) -> String {
+fn render_status(status: &Status, paging: &PagingStatus, args: &Args) -> String {
     let (ram, swap, speed) = (&status.ram, &status.swap, &status.speed);
     let used = ram.total_bytes.saturating_sub(ram.available_bytes);
     let pressure = match ram.pressure {
@@ -200,7 +200,7 @@ mod tests {
         };
         let mut paging = PagingStatus::default();
         assert_eq!(
-            text(&status, &paging, &args),
+            render_status(&status, &paging, &args),
             "Tierbar 0.1.0 on http://127.0.0.1:11435\n\n\
              RAM      8.0 GiB of 16.0 GiB in use, under pressure\n\
              Swap     1.0 GiB, growing 50 MiB/min\n\
@@ -211,7 +211,7 @@ mod tests {
              note: a key is unknown\n"
         );
         args.plan = true;
-        let planned = text(&status, &paging, &args);
+        let planned = render_status(&status, &paging, &args);
         assert!(
             planned.contains(
                 "planned\n                   Dense weights                   90 MiB\n                   \
@@ -229,7 +229,7 @@ mod tests {
         }))
         .unwrap();
         (args.plan, args.experts) = (false, true);
-        let paged = text(&status, &paging, &args);
+        let paged = render_status(&status, &paging, &args);
         let lines = [
             "12.0 GiB planned\nDisk     850 MB/s read, 0 B/s written\n\nfast ",
             "                   2 of 4 experts in memory, 1.0 GiB of 2.0 GiB, 93 % found there\n",

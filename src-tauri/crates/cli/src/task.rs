@@ -220,11 +220,11 @@ fn field(answer: &Value, name: &str) -> String {
 
 fn print(as_json: bool, answer: &Value, text: impl Fn(&Value) -> String) {
     if as_json {
-        output::line(&answer.to_string());
+        output::write_line(&answer.to_string());
     } else {
         // An answer may contain terminal escape sequences.
         let text = text(answer);
-        output::line(&text.replace(|c: char| c.is_control() && c != '\n', " "));
+        output::write_line(&text.replace(|c: char| c.is_control() && c != '\n', " "));
     }
 }
 

@@ -75,7 +75,7 @@ async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
     let mut status = client.get("/tierbar/v1/status").await?;
     let listed = status["tiers"].take();
     if as_json {
-        output::json(&json!({"tiers": listed}));
+        output::write_json(&json!({"tiers": listed}));
         return Ok(());
     }
     let tiers: Vec<TierStatus> = read(listed)?;
@@ -100,7 +100,7 @@ async fn call(
     let path = format!("/tierbar/v1/tiers/{tier}/{verb}");
     let status = client.post(&path, &body).await?;
     if as_json {
-        output::json(&status);
+        output::write_json(&status);
     } else {
         output::write(&tier_line(&read(status)?));
     }

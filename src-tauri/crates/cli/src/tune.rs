@@ -1,6 +1,8 @@
 //! `tierbar tune`: finds the fastest settings for a tier.
 
-use crate::measure::{self, Common, bytes, milliseconds, repeated_runs, table};
+use crate::measure::{
+    self, Common, format_bytes, format_milliseconds, render_table, repeated_runs,
+};
 use serde_json::json;
 use std::path::PathBuf;
 use tierbar_core::Error;
@@ -51,10 +53,10 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         answer_tokens: args.answer,
         runs: args.runs,
     };
-    measure::run(home, "tune", args.common, json!(request), text).await
+    measure::run(home, "tune", args.common, json!(request), render_report).await
 }
 
-fn text(report: &TuneReport) -> String {
+fn render_report(report: &TuneReport) -> String {
     let mut rows = vec![
         ["request", "prefill", "decode", "memory", "settings", ""]
             .map(str::to_owned)
@@ -68,7 +70,7 @@ fn text(report: &TuneReport) -> String {
         report.context_tokens,
         report.taken_at,
         report.version,
-        table(&rows, &[0, 1, 2, 3]),
+        render_table(&rows, &[0, 1, 2, 3]),
     );
     text += &format!(
         "Each request has {} tokens of context, {} of prompt and {} of answer. Medians of {} runs; prefill and decode in tok/s.\n",
@@ -86,11 +88,13 @@ fn cells(row: &TuneRow) -> Vec<String> {
         Outcome::Base | Outcome::NotFaster | Outcome::Told => "",
     };
     vec![
-        row.request_ms
-            .map_or_else(|| "–".to_owned(), |figure| milliseconds(figure.median)),
+        row.request_ms.map_or_else(
+            || "–".to_owned(),
+            |figure| format_milliseconds(figure.median),
+        ),
         rate(row.prefill),
         rate(row.decode),
-        bytes(row.memory.map(|memory| memory.total_bytes())),
+        format_bytes(row.memory.map(|memory| memory.total_bytes())),
         TuneRow::named(row.settings),
         format!("{mark}{}", row.reason),
     ]
@@ -120,7 +124,7 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(
-            text(&report),
+            render_report(&report),
             "fast: m, 2048 tokens of context\n2026-11-21T20:00:00Z, Tierbar 0.1.0\n\n\
              request  prefill  decode   memory  settings\n\
              4000 ms    400.0    41.0  100 MiB  automatic threads, batch 512, f16  as configured\n      –        –       –        –  2 threads, batch 512, f16          ✗ it crashed\n\n\

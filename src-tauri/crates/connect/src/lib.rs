@@ -61,7 +61,7 @@ pub enum Trace {
 /// One thing to enter somewhere.
 #[derive(Debug)]
 pub struct Setting {
-    pub when: When,
+    pub when: SettingCondition,
     pub place: Place,
     /// With `{base}`, `{v1}`, `{key}`, `{model}`, `{context}`, `{answer}`, `{tools}` and `{embedder}` in the place of values; for the
     /// command that serves MCP, `{program}` and `{arguments}` as JSON, or `{command}` for a shell.
@@ -70,7 +70,7 @@ pub struct Setting {
 
 /// For which server a setting is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
+pub enum SettingCondition {
     Always,
     /// A key is needed, or none is.
     WithKey,
@@ -197,7 +197,11 @@ pub fn render(
     let embedder = server.embedder.as_ref().map_or("", TierId::as_str);
     let program = server.mcp_command.first().map_or("tierbar", String::as_str);
     let arguments = server.mcp_command.get(1..).unwrap_or_default();
-    let command: Vec<_> = server.mcp_command.iter().map(|part| quoted(part)).collect();
+    let command: Vec<_> = server
+        .mcp_command
+        .iter()
+        .map(|part| quote_for_shell(part))
+        .collect();
     let fill = |text: &str| {
         text.replace("{base}", base)
             .replace("{v1}", &format!("{base}/v1"))
@@ -211,11 +215,11 @@ pub fn render(
             .replace("{arguments}", &json!(arguments).to_string())
             .replace("{command}", &command.join(" "))
     };
-    let holds = |when: When| match when {
-        When::Always => true,
-        When::WithKey => server.key_required,
-        When::WithoutKey => !server.key_required,
-        When::WithEmbedder => server.embedder.is_some(),
+    let holds = |when: SettingCondition| match when {
+        SettingCondition::Always => true,
+        SettingCondition::WithKey => server.key_required,
+        SettingCondition::WithoutKey => !server.key_required,
+        SettingCondition::WithEmbedder => server.embedder.is_some(),
     };
     let settings = client.settings.iter().filter(|setting| holds(setting.when));
     let snippet = |setting: &Setting| {
@@ -224,12 +228,15 @@ pub fn render(
             Place::Environment => (
                 SnippetKind::Environment,
                 "the environment of your shell".to_owned(),
-                exports(&text),
+                to_exports(&text),
                 None,
             ),
-            Place::File { paths, form } => {
-                (SnippetKind::File, usual(paths).to_owned(), text, Some(form))
-            }
+            Place::File { paths, form } => (
+                SnippetKind::File,
+                usual_path(paths).to_owned(),
+                text,
+                Some(form),
+            ),
             Place::Code(language) => (SnippetKind::Code, language.to_owned(), text, None),
             Place::Terminal => (SnippetKind::Terminal, "a terminal".to_owned(), text, None),
             Place::Window => (SnippetKind::Window, client.name.to_owned(), text, None),
@@ -270,13 +277,13 @@ pub fn render(
             true => choice.warnings.clone(),
             false => Vec::new(),
         },
-        settings: joined(settings.map(snippet)),
+        settings: join_snippets(settings.map(snippet)),
         notes,
     }
 }
 
-/// Joins what goes to one place: neighbours of the environment, or of a terminal.
-fn joined(snippets: impl Iterator<Item = Snippet>) -> Vec<Snippet> {
+/// Joins what goes to one place: neighbors of the environment, or of a terminal.
+fn join_snippets(snippets: impl Iterator<Item = Snippet>) -> Vec<Snippet> {
     let mut all: Vec<Snippet> = Vec::new();
     for snippet in snippets {
         let is_of_lines = matches!(
@@ -296,21 +303,21 @@ fn joined(snippets: impl Iterator<Item = Snippet>) -> Vec<Snippet> {
 
 /// Returns the path that people know: one in the home folder.
 #[must_use]
-pub fn usual(paths: &'static [&'static str]) -> &'static str {
+pub fn usual_path(paths: &'static [&'static str]) -> &'static str {
     let usual = paths.iter().find(|path| path.starts_with('~'));
     usual.or(paths.first()).copied().unwrap_or_default()
 }
 
-fn exports(text: &str) -> String {
+fn to_exports(text: &str) -> String {
     let lines = text.lines().map(|line| {
         let (name, value) = line.split_once('=').unwrap_or((line, ""));
-        format!("export {name}={}", quoted(value))
+        format!("export {name}={}", quote_for_shell(value))
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns a word as a shell reads it.
-fn quoted(word: &str) -> String {
+fn quote_for_shell(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:[]".contains(&byte);
     match word.bytes().all(is_plain) {
         true => word.to_owned(),

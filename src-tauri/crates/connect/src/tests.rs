@@ -126,7 +126,7 @@ fn the_environment_is_ready_for_a_shell() {
         "export ANTHROPIC_BASE_URL=http://127.0.0.1:11435\nexport ANTHROPIC_AUTH_TOKEN=unused\n"
     ));
     assert_eq!(
-        exports("A=b c\nB=it's"),
+        to_exports("A=b c\nB=it's"),
         "export A='b c'\nexport B='it'\\''s'"
     );
 }

@@ -58,7 +58,7 @@ pub(crate) fn encode(
             continue;
         }
         let start = rows.at + before as u64 * row;
-        exact(state, out, start - at)?;
+        copy_exact(state, out, start - at)?;
         out.write_all(&[CODED])?;
         for count in [rows.width, groups] {
             let count = u32::try_from(count).map_err(io::Error::other)?;
@@ -67,15 +67,15 @@ pub(crate) fn encode(
         let mut halves = vec![0; GROUP * 2 * rows.width];
         for _ in 0..groups {
             state.read_exact(&mut halves)?;
-            out.write_all(&coded(&halves, rows.width))?;
+            out.write_all(&encode_group(&halves, rows.width))?;
         }
         at = start + (groups * GROUP) as u64 * row;
     }
-    exact(state, out, bytes - at)
+    copy_exact(state, out, bytes - at)
 }
 
 /// Writes bytes of the state as they are.
-fn exact(state: &mut impl Read, out: &mut impl Write, bytes: u64) -> io::Result<()> {
+fn copy_exact(state: &mut impl Read, out: &mut impl Write, bytes: u64) -> io::Result<()> {
     out.write_all(&[EXACT])?;
     out.write_all(&bytes.to_le_bytes())?;
     if io::copy(&mut state.take(bytes), out)? != bytes {
@@ -89,13 +89,13 @@ fn coded_bytes(width: usize) -> usize {
 }
 
 /// Codes one group.
-fn coded(halves: &[u8], width: usize) -> Vec<u8> {
+fn encode_group(halves: &[u8], width: usize) -> Vec<u8> {
     let mut group = vec![0; coded_bytes(width)];
     let (lows, rest) = group.split_at_mut(2 * width);
     let (steps, codes) = rest.split_at_mut(2 * width);
     for first in (0..width).step_by(LANES) {
         let lanes = LANES.min(width - first);
-        let block = block(halves, width, first, lanes);
+        let block = read_block(halves, width, first, lanes);
         let fit = fit(&block);
         let code = fit.code(&block);
         for lane in 0..lanes {
@@ -112,7 +112,7 @@ fn coded(halves: &[u8], width: usize) -> Vec<u8> {
     group
 }
 
-fn block(halves: &[u8], width: usize, first: usize, lanes: usize) -> Block {
+fn read_block(halves: &[u8], width: usize, first: usize, lanes: usize) -> Block {
     let mut block = [[0.0; LANES]; GROUP];
     for (row, lane) in halves.chunks_exact(2 * width).zip(&mut block) {
         let row = row[2 * first..2 * (first + lanes)].as_chunks::<2>().0;
@@ -215,25 +215,25 @@ fn fit(block: &Block) -> Fit {
 
 /// Reads a state from its compact form.
 #[derive(Debug)]
-pub(crate) struct Decoded<R> {
+pub(crate) struct CompactReader<R> {
     form: R,
-    left: Left,
+    left: PartRest,
     rows: Vec<u8>,
     at: usize,
 }
 
 /// What is left of a part.
 #[derive(Debug, Clone, Copy)]
-enum Left {
+enum PartRest {
     Exact(u64),
     Groups { width: usize, count: u32 },
 }
 
-impl<R: Read> Decoded<R> {
+impl<R: Read> CompactReader<R> {
     pub(crate) fn new(form: R) -> Self {
         Self {
             form,
-            left: Left::Exact(0),
+            left: PartRest::Exact(0),
             rows: Vec::new(),
             at: 0,
         }
@@ -241,7 +241,7 @@ impl<R: Read> Decoded<R> {
 
     /// Reads on to a part that has something; `false` at the end.
     fn next(&mut self) -> io::Result<bool> {
-        while let Left::Exact(0) | Left::Groups { count: 0, .. } = self.left {
+        while let PartRest::Exact(0) | PartRest::Groups { count: 0, .. } = self.left {
             let mut tag = [0];
             if self.form.read(&mut tag)? == 0 {
                 return Ok(false);
@@ -254,8 +254,8 @@ impl<R: Read> Decoded<R> {
                 u32::from_le_bytes([e, f, g, h]),
             );
             self.left = match tag[0] {
-                EXACT => Left::Exact(u64::from_le_bytes(counts)),
-                CODED if (1..=WIDEST).contains(&width) => Left::Groups {
+                EXACT => PartRest::Exact(u64::from_le_bytes(counts)),
+                CODED if (1..=WIDEST).contains(&width) => PartRest::Groups {
                     width: width as usize,
                     count,
                 },
@@ -266,7 +266,7 @@ impl<R: Read> Decoded<R> {
     }
 }
 
-impl<R: Read> Read for Decoded<R> {
+impl<R: Read> Read for CompactReader<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.at < self.rows.len() {
             let rest = &self.rows[self.at..];
@@ -279,7 +279,7 @@ impl<R: Read> Read for Decoded<R> {
             return Ok(0);
         }
         match &mut self.left {
-            Left::Exact(left) => {
+            PartRest::Exact(left) => {
                 let read = Read::by_ref(&mut self.form).take(*left).read(into)?;
                 if read == 0 {
                     return Err(io::ErrorKind::UnexpectedEof.into());
@@ -287,12 +287,12 @@ impl<R: Read> Read for Decoded<R> {
                 *left -= read as u64;
                 Ok(read)
             }
-            Left::Groups { width, count } => {
+            PartRest::Groups { width, count } => {
                 let width = *width;
                 *count -= 1;
                 let mut group = vec![0; coded_bytes(width)];
                 self.form.read_exact(&mut group)?;
-                self.rows = decoded(&group, width);
+                self.rows = decode_group(&group, width);
                 self.at = 0;
                 self.read(into)
             }
@@ -300,7 +300,7 @@ impl<R: Read> Read for Decoded<R> {
     }
 }
 
-fn decoded(group: &[u8], width: usize) -> Vec<u8> {
+fn decode_group(group: &[u8], width: usize) -> Vec<u8> {
     let (lows, rest) = group.split_at(2 * width);
     let (steps, codes) = rest.split_at(2 * width);
     let float = |halves: &[u8], channel: usize| {
@@ -392,7 +392,7 @@ pub(crate) mod tests {
 
     fn back(form: &[u8]) -> io::Result<Vec<u8>> {
         let mut state = Vec::new();
-        Decoded::new(form).read_to_end(&mut state)?;
+        CompactReader::new(form).read_to_end(&mut state)?;
         Ok(state)
     }
 
@@ -439,7 +439,7 @@ pub(crate) mod tests {
     #[test]
     fn the_error_is_less_than_that_of_equal_steps() {
         let halves = halves(GROUP, WIDTH, 5);
-        let rows = decoded(&coded(&halves, WIDTH), WIDTH);
+        let rows = decode_group(&encode_group(&halves, WIDTH), WIDTH);
         let (was, is) = (floats(&halves), floats(&rows));
         let squares = was.iter().zip(&is).map(|(a, b)| (a - b) * (a - b));
         let error = squares.sum::<f32>() / was.len() as f32;
@@ -452,7 +452,7 @@ pub(crate) mod tests {
         for number in [0.0, -3.5, 65_504.0, 6e-8] {
             let halves = half::from_float(number).to_le_bytes().repeat(GROUP);
             assert!(
-                decoded(&coded(&halves, 1), 1) == halves,
+                decode_group(&encode_group(&halves, 1), 1) == halves,
                 "{number} did not come back"
             );
         }

@@ -1,10 +1,10 @@
 //! Writing a context: a state on its way to a name.
 
 use crate::{
-    Back, Key, Packed, Saved, compact,
+    Compression, ContextDescription, EarlierEnd, Key, compact,
     file::{COMPACT_MAGIC, MAGIC, PACKED_FOOTER, PACKED_MAGIC, feed},
     layout::layout,
-    now, packed, storage, taken,
+    name_taken_error, now, packed, storage_error,
 };
 use sha2::{Digest, Sha256};
 use std::{
@@ -30,7 +30,7 @@ pub struct Draft {
     name: String,
     path: TempPath,
     dest: PathBuf,
-    back: Option<Back>,
+    back: Option<EarlierEnd>,
     form: ContextForm,
     /// It outlives a power cut.
     durable: bool,
@@ -58,7 +58,7 @@ impl Draft {
     pub fn without_replacing(self) -> Result<Self, Error> {
         // Also one that cannot be read.
         if self.dest.symlink_metadata().is_ok() {
-            return Err(taken(&self.name, "this machine"));
+            return Err(name_taken_error(&self.name, "this machine"));
         }
         Ok(Self {
             replaces: false,
@@ -95,9 +95,9 @@ impl Draft {
             let mut file = OpenOptions::new().append(true).open(&self.path)?;
             file.write_all(state)
         };
-        append().map_err(|error| storage("cannot write to", &self.path, &error))?;
+        append().map_err(|error| storage_error("cannot write to", &self.path, &error))?;
         let bytes = state.len() as u64;
-        self.back = Some(Back { tokens, bytes });
+        self.back = Some(EarlierEnd { tokens, bytes });
         Ok(())
     }
 
@@ -111,9 +111,9 @@ impl Draft {
         tokens: usize,
         key: Key,
         written: u64,
-    ) -> Result<Saved, Error> {
+    ) -> Result<ContextDescription, Error> {
         let back = self.back;
-        let mut saved = Saved {
+        let mut saved = ContextDescription {
             name: self.name,
             model,
             tokens,
@@ -129,23 +129,28 @@ impl Draft {
         let close = || {
             if durable && back.is_none() {
                 let packed = close_packed(&path, &mut saved, written, form)?;
-                return place(packed, &dest, true, replaces);
+                return persist(packed, &dest, true, replaces);
             }
-            saved.bytes = close(&path, &saved, written, durable)?;
-            place(path, &dest, durable, replaces)
+            saved.bytes = write_end(&path, &saved, written, durable)?;
+            persist(path, &dest, durable, replaces)
         };
         match close() {
             Err(error) if !replaces && error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(taken(&saved.name, "this machine"))
+                Err(name_taken_error(&saved.name, "this machine"))
             }
-            Err(error) => Err(storage("cannot write", &dest, &error)),
+            Err(error) => Err(storage_error("cannot write", &dest, &error)),
             Ok(()) => Ok(saved),
         }
     }
 }
 
 /// Gives a finished file its name. `replaces`: also if another file has it.
-pub(crate) fn place(path: TempPath, dest: &Path, durable: bool, replaces: bool) -> io::Result<()> {
+pub(crate) fn persist(
+    path: TempPath,
+    dest: &Path,
+    durable: bool,
+    replaces: bool,
+) -> io::Result<()> {
     let named = match replaces {
         true => path.persist(dest),
         false => path.persist_noclobber(dest),
@@ -168,7 +173,7 @@ pub(crate) fn draft_in(folder: &Path) -> io::Result<TempPath> {
 /// [`Code::Storage`] with both figures if so many bytes do not fit on the path's volume, with a margin left.
 pub(crate) fn check_room(path: &Path, bytes: u64) -> Result<(), Error> {
     let stat = rustix::fs::statvfs(path)
-        .map_err(|error| storage("cannot read the free space of", path, &error.into()))?;
+        .map_err(|error| storage_error("cannot read the free space of", path, &error.into()))?;
     let (free, size) = (stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize);
     let margin = volume::margin(size);
     if free >= bytes.saturating_add(margin) {
@@ -198,13 +203,13 @@ fn check_length(file: &File, written: u64) -> io::Result<u64> {
 }
 
 /// Feeds what is written to a checksum as well.
-struct Summed<W> {
+struct ChecksumWriter<W> {
     out: W,
     sum: Sha256,
     length: u64,
 }
 
-impl<W: Write> Write for Summed<W> {
+impl<W: Write> Write for ChecksumWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
         self.sum.update(&bytes[..written]);
@@ -220,7 +225,7 @@ impl<W: Write> Write for Summed<W> {
 /// Writes the compressed form beside the state, and completes its description.
 fn close_packed(
     path: &Path,
-    saved: &mut Saved,
+    saved: &mut ContextDescription,
     written: u64,
     form: ContextForm,
 ) -> io::Result<TempPath> {
@@ -235,7 +240,7 @@ fn close_packed(
     let folder = path.parent().unwrap_or(Path::new("."));
     let packed = draft_in(folder)?;
     let file = OpenOptions::new().write(true).open(&packed)?;
-    let mut out = Summed {
+    let mut out = ChecksumWriter {
         out: BufWriter::new(&file),
         sum: Sha256::new(),
         length: 0,
@@ -248,14 +253,14 @@ fn close_packed(
         packed::pack(&mut raw, &mut out, halves)?;
         (ContextForm::Exact, halves, PACKED_MAGIC)
     };
-    saved.packed = Some(Packed {
+    saved.packed = Some(Compression {
         raw_bytes,
         halves,
         form,
     });
     let about = serde_json::to_vec(saved)?;
     out.write_all(&about)?;
-    let Summed {
+    let ChecksumWriter {
         out: mut rest,
         sum,
         length,
@@ -271,7 +276,12 @@ fn close_packed(
     Ok(packed)
 }
 
-fn close(path: &Path, saved: &Saved, written: u64, durable: bool) -> io::Result<u64> {
+fn write_end(
+    path: &Path,
+    saved: &ContextDescription,
+    written: u64,
+    durable: bool,
+) -> io::Result<u64> {
     let mut file = OpenOptions::new().read(true).write(true).open(path)?;
     let length = check_length(&file, written)?;
     let about = serde_json::to_vec(saved)?;
@@ -292,7 +302,7 @@ fn close(path: &Path, saved: &Saved, written: u64, durable: bool) -> io::Result<
 }
 
 /// Makes a folder that only its owner may enter.
-pub(crate) fn private(folder: &Path) -> io::Result<()> {
+pub(crate) fn create_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 

@@ -3,8 +3,8 @@
 //! | part | bytes |
 //! |---|---|
 //! | state | llama.cpp's `GGSQ` file: magic, version, count of tokens, the tokens, the cells; from version 2 on compressed ([`packed`]) |
-//! | way back | version 1 only, and maybe, of [`Back`]: what the model has forgotten since then |
-//! | about | JSON, [`Saved`] |
+//! | way back | version 1 only, and maybe, of [`EarlierEnd`]: what the model has forgotten since then |
+//! | about | JSON, [`ContextDescription`] |
 //! | footer | length of the JSON (u32), checksum of all before it, magic (8 bytes); little-endian |
 //!
 //! Version 1 (`TIERCTX1`) has a CRC-32. Swapped-out conversations are written in it, since a worker has seconds to end, and
@@ -12,11 +12,11 @@
 //! differs in that the state is in its compact form ([`crate::compact`]), which earlier programs would misread.
 
 use crate::{
-    Back, Packed, Saved,
-    compact::Decoded,
+    Compression, ContextDescription, EarlierEnd,
+    compact::CompactReader,
     draft::{check_room, draft_in},
-    packed::Unpacked,
-    storage,
+    packed::UnpackReader,
+    storage_error,
 };
 use sha2::{Digest, Sha256};
 use std::{
@@ -56,8 +56,8 @@ pub(crate) fn feed(file: &mut File, bytes: u64, mut sum: impl FnMut(&[u8])) -> i
 }
 
 /// Reads a file's end.
-pub(crate) fn about(path: &Path) -> io::Result<Saved> {
-    end(&mut File::open(path)?).map(|end| end.saved)
+pub(crate) fn read_description(path: &Path) -> io::Result<ContextDescription> {
+    read_end(&mut File::open(path)?).map(|end| end.saved)
 }
 
 #[derive(PartialEq, Eq)]
@@ -67,7 +67,7 @@ enum Sum {
 }
 
 struct End {
-    saved: Saved,
+    saved: ContextDescription,
     sum: Sum,
     /// Where the JSON begins.
     about: u64,
@@ -79,7 +79,7 @@ fn invalid() -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
 
-fn end(file: &mut File) -> io::Result<End> {
+fn read_end(file: &mut File) -> io::Result<End> {
     let bytes = file.metadata()?.len();
     let start = bytes.checked_sub(8).ok_or_else(invalid)?;
     let magic = read_at::<8>(file, start)?;
@@ -104,7 +104,8 @@ fn end(file: &mut File) -> io::Result<End> {
     file.seek(SeekFrom::Start(about))?;
     let mut description = vec![0; json as usize];
     file.read_exact(&mut description)?;
-    let mut saved: Saved = serde_json::from_slice(&description).map_err(|_| invalid())?;
+    let mut saved: ContextDescription =
+        serde_json::from_slice(&description).map_err(|_| invalid())?;
     let expected = match saved.packed.map(|packed| packed.form) {
         None => MAGIC,
         Some(ContextForm::Exact) => PACKED_MAGIC,
@@ -135,7 +136,7 @@ fn read_at<const COUNT: usize>(file: &mut File, at: u64) -> io::Result<[u8; COUN
 /// What reading it gives; `InvalidData` if it is no context, or damaged at its end.
 pub fn is_whole(path: &Path) -> io::Result<bool> {
     let mut file = File::open(path)?;
-    let End { sum, at, .. } = end(&mut file)?;
+    let End { sum, at, .. } = read_end(&mut file)?;
     let found = match sum {
         Sum::Crc32(_) => {
             let mut found = crc32fast::Hasher::new();
@@ -179,10 +180,10 @@ pub fn state(path: &Path) -> Result<State, Error> {
         io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
             Error::new(Code::Corrupt, format!("{} is damaged", path.display()))
         }
-        _ => storage("cannot unpack", path, &error),
+        _ => storage_error("cannot unpack", path, &error),
     };
     let mut file = File::open(path).map_err(failed)?;
-    let end = end(&mut file).map_err(failed)?;
+    let end = read_end(&mut file).map_err(failed)?;
     let Some(packed) = end.saved.packed else {
         return Ok(State::InPlace(path.to_owned()));
     };
@@ -191,7 +192,7 @@ pub fn state(path: &Path) -> Result<State, Error> {
         let copy = draft_in(path.parent().unwrap_or(Path::new(".")))?;
         let out = OpenOptions::new().write(true).open(&copy)?;
         // One more than it should have, to see that there are not more.
-        let mut raw = unpacked(file, &end, packed)?.take(packed.raw_bytes.saturating_add(1));
+        let mut raw = open_unpacked(file, &end, packed)?.take(packed.raw_bytes.saturating_add(1));
         let length = io::copy(&mut raw, &mut &out)?;
         if length != packed.raw_bytes {
             return Err(invalid());
@@ -201,12 +202,12 @@ pub fn state(path: &Path) -> Result<State, Error> {
     unpack().map(State::Unpacked).map_err(failed)
 }
 
-fn unpacked(mut file: File, end: &End, packed: Packed) -> io::Result<Box<dyn Read>> {
+fn open_unpacked(mut file: File, end: &End, packed: Compression) -> io::Result<Box<dyn Read>> {
     file.seek(SeekFrom::Start(0))?;
-    let unpacked = Unpacked::new(BufReader::new(file.take(end.about)), packed.halves)?;
+    let unpacked = UnpackReader::new(BufReader::new(file.take(end.about)), packed.halves)?;
     Ok(match packed.form {
         ContextForm::Exact => Box::new(unpacked),
-        ContextForm::Compact => Box::new(Decoded::new(unpacked)),
+        ContextForm::Compact => Box::new(CompactReader::new(unpacked)),
     })
 }
 
@@ -214,10 +215,10 @@ fn unpacked(mut file: File, end: &End, packed: Packed) -> io::Result<Box<dyn Rea
 ///
 /// # Errors
 /// What reading it gives.
-pub fn back(path: &Path) -> io::Result<Option<(usize, Vec<u8>)>> {
+pub fn read_earlier_end(path: &Path) -> io::Result<Option<(usize, Vec<u8>)>> {
     let mut file = File::open(path)?;
-    let End { saved, about, .. } = end(&mut file)?;
-    let Some(Back { tokens, bytes }) = saved.back else {
+    let End { saved, about, .. } = read_end(&mut file)?;
+    let Some(EarlierEnd { tokens, bytes }) = saved.back else {
         return Ok(None);
     };
     let start = about.checked_sub(bytes).ok_or_else(invalid)?;
@@ -230,9 +231,9 @@ pub fn back(path: &Path) -> io::Result<Option<(usize, Vec<u8>)>> {
 /// The tokens that a file's state holds.
 pub(crate) fn tokens(path: &Path) -> io::Result<Vec<i32>> {
     let mut file = File::open(path)?;
-    let end = end(&mut file)?;
+    let end = read_end(&mut file)?;
     match end.saved.packed {
-        Some(packed) => tokens_in(unpacked(file, &end, packed)?, packed.raw_bytes),
+        Some(packed) => tokens_in(open_unpacked(file, &end, packed)?, packed.raw_bytes),
         None => {
             file.seek(SeekFrom::Start(0))?;
             tokens_in(file, end.about)

@@ -65,10 +65,10 @@ struct Reader<'a, S> {
 }
 
 /// `None`: the form is unknown.
-type Known<T> = io::Result<Option<T>>;
+type IfKnown<T> = io::Result<Option<T>>;
 
 impl<S: Read + Seek> Reader<'_, S> {
-    fn tokens(&mut self) -> Known<()> {
+    fn tokens(&mut self) -> IfKnown<()> {
         let Some([magic, version, count]) = self.words()? else {
             return Ok(None);
         };
@@ -78,7 +78,7 @@ impl<S: Read + Seek> Reader<'_, S> {
         Ok(self.skip(u64::from(count) * 4))
     }
 
-    fn cache(&mut self) -> Known<Vec<Rows>> {
+    fn cache(&mut self) -> IfKnown<Vec<Rows>> {
         let Some([1, cells]) = self.words()? else {
             return Ok(None);
         };
@@ -112,7 +112,7 @@ impl<S: Read + Seek> Reader<'_, S> {
     }
 
     /// Skips the cells, and reads what follows them.
-    fn cells(&mut self, count: u32) -> Known<Layers> {
+    fn cells(&mut self, count: u32) -> IfKnown<Layers> {
         let start = self.at;
         for more in [0, 2] {
             self.at = start;
@@ -141,7 +141,7 @@ impl<S: Read + Seek> Reader<'_, S> {
         Ok(None)
     }
 
-    fn rows(&mut self, kind: Kind, count: u32) -> Known<Rows> {
+    fn rows(&mut self, kind: Kind, count: u32) -> IfKnown<Rows> {
         let Some([HALF, low, high]) = self.words()? else {
             return Ok(None);
         };
@@ -159,7 +159,7 @@ impl<S: Read + Seek> Reader<'_, S> {
     }
 
     /// Values by channel: the cells of a channel follow each other.
-    fn channels(&mut self, cells: u32) -> Known<Vec<Rows>> {
+    fn channels(&mut self, cells: u32) -> IfKnown<Vec<Rows>> {
         let Some([HALF, 2, channels]) = self.words()? else {
             return Ok(None);
         };
@@ -178,7 +178,7 @@ impl<S: Read + Seek> Reader<'_, S> {
             .map(|()| (0..channels).map(channel).collect()))
     }
 
-    fn words<const COUNT: usize>(&mut self) -> Known<[u32; COUNT]> {
+    fn words<const COUNT: usize>(&mut self) -> IfKnown<[u32; COUNT]> {
         let at = self.at;
         if self.skip(4 * COUNT as u64).is_none() {
             return Ok(None);

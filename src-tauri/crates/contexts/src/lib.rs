@@ -2,8 +2,8 @@
 //!
 //! Each is one file in one folder. The worker writes the state in llama.cpp's format (`llama_state_seq_save_file`);
 //! [`Draft::seal`] compresses it, adds a description and a checksum, and only then gives the file its name, so that named files
-//! are complete. [`StoreKey`] encrypts a whole file for a store that others can read. The host lists and deletes them, the worker reads them. No lock is needed: files are renamed and unlinked, and an
-//! open file stays readable.
+//! are complete. [`StoreKey`] encrypts a whole file for a store that others can read. The host lists and deletes them,
+//! the worker reads them. No lock is needed: files are renamed and unlinked, and an open file stays readable.
 
 mod compact;
 mod draft;
@@ -16,12 +16,12 @@ mod sealed;
 mod swapped;
 
 pub use draft::Draft;
-pub use file::{State, back, is_whole, state};
+pub use file::{State, is_whole, read_earlier_end, state};
 pub use half::{from_float, to_float};
 pub use key::{Difference, Key, fingerprint, hash};
 pub use layout::{Kind, Rows, layout};
-pub use sealed::{Salt, Sealed, StoreKey};
-pub use swapped::Swapped;
+pub use sealed::{Salt, SealedContext, StoreKey};
+pub use swapped::SwapFolder;
 
 use serde::{Deserialize, Serialize};
 use std::{
@@ -39,7 +39,7 @@ const ENDING: &str = "context";
 
 /// What is known of a saved context without reading its state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Saved {
+pub struct ContextDescription {
     pub name: String,
     /// The model's id when it was saved.
     pub model: ModelId,
@@ -53,13 +53,13 @@ pub struct Saved {
     pub key: Key,
     /// For a model that forgets: it can be gone back to there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub back: Option<Back>,
+    pub back: Option<EarlierEnd>,
     /// How the state is compressed; `None` if it is as llama.cpp has written it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub packed: Option<Packed>,
+    pub packed: Option<Compression>,
 }
 
-impl Saved {
+impl ContextDescription {
     /// The bytes of the state that is in memory once it is loaded.
     #[must_use]
     pub fn raw_bytes(&self) -> u64 {
@@ -74,7 +74,7 @@ impl Saved {
 
 /// How a state is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Packed {
+pub struct Compression {
     /// Of the state, before.
     pub raw_bytes: u64,
     /// Whether the bytes of each half float are separated first.
@@ -89,7 +89,7 @@ fn is_exact(form: &ContextForm) -> bool {
 
 /// An earlier end of a state, kept behind it: what the model had in memory then and has forgotten since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Back {
+pub struct EarlierEnd {
     /// How many it held then.
     pub tokens: usize,
     /// What was forgotten takes so many.
@@ -123,16 +123,20 @@ impl Contexts {
     ///
     /// # Errors
     /// [`Code::Storage`] if the folder cannot be read.
-    pub fn list(&self) -> Result<Vec<Saved>, Error> {
+    pub fn list(&self) -> Result<Vec<ContextDescription>, Error> {
         let entries = match fs::read_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(|error| storage("cannot read", &self.0, &error))?,
+            entries => entries.map_err(|error| storage_error("cannot read", &self.0, &error))?,
         };
         let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
         let named = paths.filter(|path| path.extension().is_some_and(|end| end == ENDING));
         // A copy under another file name would be there twice.
         let mut all: Vec<_> = named
-            .filter_map(|path| file::about(&path).ok().map(|saved| (path, saved)))
+            .filter_map(|path| {
+                file::read_description(&path)
+                    .ok()
+                    .map(|saved| (path, saved))
+            })
             .filter(|(path, saved)| self.path(&saved.name) == *path)
             .map(|(_, saved)| saved)
             .collect();
@@ -142,8 +146,8 @@ impl Contexts {
 
     /// # Errors
     /// [`Code::ContextUnknown`] if there is none of this name, [`Code::Corrupt`] if its end is damaged.
-    pub fn get(&self, name: &str) -> Result<Saved, Error> {
-        file::about(&self.path(name)).map_err(|error| self.unread(name, &error))
+    pub fn get(&self, name: &str) -> Result<ContextDescription, Error> {
+        file::read_description(&self.path(name)).map_err(|error| self.unread(name, &error))
     }
 
     /// The tokens that a context's state holds.
@@ -161,7 +165,7 @@ impl Contexts {
     pub fn check(&self, name: &str) -> Result<(), Error> {
         match file::is_whole(&self.path(name)) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(damaged(name)),
+            Ok(false) => Err(damaged_error(name)),
             Err(error) => Err(self.unread(name, &error)),
         }
     }
@@ -172,7 +176,7 @@ impl Contexts {
         let path = self.path(name);
         match fs::remove_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.unknown(name)),
-            removed => removed.map_err(|error| storage("cannot remove", &path, &error)),
+            removed => removed.map_err(|error| storage_error("cannot remove", &path, &error)),
         }
     }
 
@@ -182,9 +186,9 @@ impl Contexts {
     /// [`Code::BadRequest`] for a name that cannot be, [`Code::Storage`] if the folder cannot be written.
     pub fn draft(&self, name: &str) -> Result<Draft, Error> {
         check_name(name)?;
-        draft::private(&self.0)
+        draft::create_private(&self.0)
             .and_then(|()| Draft::new(&self.0, name, self.path(name), true))
-            .map_err(|error| storage("cannot write to", &self.0, &error))
+            .map_err(|error| storage_error("cannot write to", &self.0, &error))
     }
 
     /// A temporary file in the folder, which is removed unless it is adopted.
@@ -192,9 +196,9 @@ impl Contexts {
     /// # Errors
     /// [`Code::Storage`] if the folder cannot be written, or has no room for so many bytes.
     pub fn temporary(&self, bytes: u64) -> Result<TempPath, Error> {
-        let path = draft::private(&self.0)
+        let path = draft::create_private(&self.0)
             .and_then(|()| draft::draft_in(&self.0))
-            .map_err(|error| storage("cannot write to", &self.0, &error))?;
+            .map_err(|error| storage_error("cannot write to", &self.0, &error))?;
         draft::check_room(&path, bytes)?;
         Ok(path)
     }
@@ -203,23 +207,23 @@ impl Contexts {
     ///
     /// # Errors
     /// [`Code::Corrupt`] if it is no whole context of this name; [`Code::Storage`] if it cannot be kept.
-    pub fn adopt(&self, name: &str, file: TempPath) -> Result<Saved, Error> {
+    pub fn adopt(&self, name: &str, file: TempPath) -> Result<ContextDescription, Error> {
         check_name(name)?;
         let cannot = |error: &io::Error| match error.kind() {
-            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => damaged(name),
-            io::ErrorKind::Unsupported => newer(name),
-            _ => storage("cannot read", &file, error),
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => damaged_error(name),
+            io::ErrorKind::Unsupported => newer_version_error(name),
+            _ => storage_error("cannot read", &file, error),
         };
-        let saved = file::about(&file).map_err(|error| cannot(&error))?;
+        let saved = file::read_description(&file).map_err(|error| cannot(&error))?;
         let whole = file::is_whole(&file).map_err(|error| cannot(&error))?;
         if !whole || saved.name != name {
-            return Err(damaged(name));
+            return Err(damaged_error(name));
         }
         let dest = self.path(name);
         fs::File::open(&file)
             .and_then(|written| written.sync_all())
-            .and_then(|()| draft::place(file, &dest, true, true))
-            .map_err(|error| storage("cannot write", &dest, &error))?;
+            .and_then(|()| draft::persist(file, &dest, true, true))
+            .map_err(|error| storage_error("cannot write", &dest, &error))?;
         Ok(saved)
     }
 
@@ -227,7 +231,11 @@ impl Contexts {
     ///
     /// # Errors
     /// As [`Self::check`]; [`Code::Storage`] if there is no room.
-    pub fn seal(&self, name: &str, key: &StoreKey) -> Result<(Saved, TempPath), Error> {
+    pub fn seal(
+        &self,
+        name: &str,
+        key: &StoreKey,
+    ) -> Result<(ContextDescription, TempPath), Error> {
         let saved = self.get(name)?;
         self.check(name)?;
         // Tags take less than a thousandth.
@@ -239,17 +247,22 @@ impl Contexts {
             key.seal(&saved, &mut file, &mut out)?;
             out.flush()
         };
-        write().map_err(|error| storage("cannot write", &sealed, &error))?;
+        write().map_err(|error| storage_error("cannot write", &sealed, &error))?;
         Ok((saved, sealed))
     }
 
     /// Decrypts a file from a store, and makes it the context that it was expected to be.
     ///
     /// # Errors
-    /// Those of [`StoreKey::open`], [`Sealed::unseal`] and [`Self::adopt`]; [`Code::Corrupt`] if it is another one. Nothing is
+    /// Those of [`StoreKey::open`], [`SealedContext::unseal`] and [`Self::adopt`]; [`Code::Corrupt`] if it is another one. Nothing is
     /// replaced then.
-    pub fn unseal(&self, sealed: &Path, expected: &Saved, key: &StoreKey) -> Result<Saved, Error> {
-        let unreadable = |error: io::Error| storage("cannot read", sealed, &error);
+    pub fn unseal(
+        &self,
+        sealed: &Path,
+        expected: &ContextDescription,
+        key: &StoreKey,
+    ) -> Result<ContextDescription, Error> {
+        let unreadable = |error: io::Error| storage_error("cannot read", sealed, &error);
         let file = io::BufReader::new(fs::File::open(sealed).map_err(unreadable)?);
         let sealed = key.open(file)?;
         if sealed.saved() != expected {
@@ -259,11 +272,11 @@ impl Contexts {
         let out = fs::OpenOptions::new()
             .write(true)
             .open(&plain)
-            .map_err(|error| storage("cannot write", &plain, &error))?;
+            .map_err(|error| storage_error("cannot write", &plain, &error))?;
         let mut out = io::BufWriter::new(out);
         sealed.unseal(&mut out)?;
         out.flush()
-            .map_err(|error| storage("cannot write", &plain, &error))?;
+            .map_err(|error| storage_error("cannot write", &plain, &error))?;
         drop(out);
         self.adopt(&expected.name, plain)
     }
@@ -288,9 +301,9 @@ impl Contexts {
     fn unread(&self, name: &str, error: &io::Error) -> Error {
         match error.kind() {
             io::ErrorKind::NotFound => self.unknown(name),
-            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => damaged(name),
-            io::ErrorKind::Unsupported => newer(name),
-            _ => storage("cannot read", &self.path(name), error),
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => damaged_error(name),
+            io::ErrorKind::Unsupported => newer_version_error(name),
+            _ => storage_error("cannot read", &self.path(name), error),
         }
     }
 
@@ -334,7 +347,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn damaged(name: &str) -> Error {
+fn damaged_error(name: &str) -> Error {
     Error::new(
         Code::Corrupt,
         format!("the saved context \"{name}\" is damaged"),
@@ -344,14 +357,14 @@ fn damaged(name: &str) -> Error {
 
 /// The refusal to replace a saved context unasked. `place`: where it is.
 #[must_use]
-pub fn taken(name: &str, place: &str) -> Error {
+pub fn name_taken_error(name: &str, place: &str) -> Error {
     let message = format!("{place} has another saved context \"{name}\"");
     Error::new(Code::Conflict, message)
         .hint("replace it with `replace`, or with --replace on the command line")
 }
 
 /// Its form is none that this version knows.
-fn newer(name: &str) -> Error {
+fn newer_version_error(name: &str) -> Error {
     Error::new(
         Code::ContextMismatch,
         format!("the saved context \"{name}\" was saved by a newer version of Tierbar"),
@@ -359,7 +372,7 @@ fn newer(name: &str) -> Error {
     .hint("update Tierbar, or save it again")
 }
 
-fn storage(what: &str, path: &Path, error: &io::Error) -> Error {
+fn storage_error(what: &str, path: &Path, error: &io::Error) -> Error {
     Error::new(Code::Storage, format!("{what} {}: {error}", path.display()))
 }
 

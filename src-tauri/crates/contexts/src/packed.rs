@@ -24,7 +24,7 @@ pub(crate) fn pack(raw: &mut impl Read, out: impl Write, halves: bool) -> io::Re
             break;
         }
         if halves {
-            block = separated(&block);
+            block = separate_bytes(&block);
         }
         encoder.write_all(&block)?;
     }
@@ -45,7 +45,7 @@ pub(crate) fn pack_compact(
     Ok(())
 }
 
-fn separated(block: &[u8]) -> Vec<u8> {
+fn separate_bytes(block: &[u8]) -> Vec<u8> {
     let evens = block.iter().step_by(2);
     evens
         .chain(block.iter().skip(1).step_by(2))
@@ -53,7 +53,7 @@ fn separated(block: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-fn joined(block: &[u8]) -> Vec<u8> {
+fn join_bytes(block: &[u8]) -> Vec<u8> {
     let (evens, odds) = block.split_at(block.len().div_ceil(2));
     let mut joined = vec![0; block.len()];
     for (at, &byte) in evens.iter().enumerate() {
@@ -66,14 +66,14 @@ fn joined(block: &[u8]) -> Vec<u8> {
 }
 
 /// Reads what [`pack`] has written.
-pub(crate) struct Unpacked<R: BufRead> {
+pub(crate) struct UnpackReader<R: BufRead> {
     decoder: zstd::Decoder<'static, R>,
     halves: bool,
     block: Vec<u8>,
     at: usize,
 }
 
-impl<R: BufRead> Unpacked<R> {
+impl<R: BufRead> UnpackReader<R> {
     pub(crate) fn new(packed: R, halves: bool) -> io::Result<Self> {
         Ok(Self {
             decoder: zstd::Decoder::with_buffer(packed)?,
@@ -84,7 +84,7 @@ impl<R: BufRead> Unpacked<R> {
     }
 }
 
-impl<R: BufRead> Read for Unpacked<R> {
+impl<R: BufRead> Read for UnpackReader<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.at == self.block.len() {
             self.block.clear();
@@ -92,7 +92,7 @@ impl<R: BufRead> Read for Unpacked<R> {
             let mut block = (&mut self.decoder).take(BLOCK as u64);
             block.read_to_end(&mut self.block)?;
             if self.halves {
-                self.block = joined(&self.block);
+                self.block = join_bytes(&self.block);
             }
         }
         let rest = &self.block[self.at..];
@@ -132,7 +132,7 @@ mod tests {
             for halves in [false, true] {
                 let packed = packed(bytes, halves);
                 let mut unpacked = Vec::new();
-                let mut reader = Unpacked::new(&*packed, halves).unwrap();
+                let mut reader = UnpackReader::new(&*packed, halves).unwrap();
                 reader.read_to_end(&mut unpacked).unwrap();
                 assert!(unpacked == bytes, "{length} {halves}");
             }
@@ -151,7 +151,7 @@ mod tests {
     fn a_damaged_stream_is_an_error() {
         let mut bytes = packed(&cells(1000), true);
         bytes.truncate(bytes.len() - 3);
-        let mut reader = Unpacked::new(&*bytes, true).unwrap();
+        let mut reader = UnpackReader::new(&*bytes, true).unwrap();
         reader.read_to_end(&mut Vec::new()).unwrap_err();
     }
 }

@@ -3,7 +3,7 @@
 //! | part | bytes |
 //! |---|---|
 //! | header | magic (8), salt of the passphrase (16), salt of this file (16), length of the description (u32, little-endian) |
-//! | description | [`Saved`] as JSON, with its tag (16) |
+//! | description | [`ContextDescription`] as JSON, with its tag (16) |
 //! | pieces | 256 KiB of the file, the last one fewer, each with its tag (16) |
 //!
 //! The key is Argon2id of the passphrase (RFC 9106, its second recommendation: 64 MiB, 3 passes, 4 lanes), then HMAC-SHA-256 of that with
@@ -11,7 +11,7 @@
 //! as associated data: the STREAM construction (Hoang, Reyhanitabar, Rogaway, Vizár 2015). So pieces cannot be changed,
 //! reordered, left out or cut off at the end unnoticed, nor put into another file.
 
-use crate::Saved;
+use crate::ContextDescription;
 use argon2::{Algorithm, Argon2, Params, Version};
 use data_encoding::HEXLOWER;
 use ring::{
@@ -75,7 +75,7 @@ impl StoreKey {
     /// # Errors
     /// [`Code::Internal`] if the system gives no random bytes.
     pub fn new_salt() -> Result<Salt, Error> {
-        random().map_err(|error| Error::new(Code::Internal, error.to_string()))
+        random_salt().map_err(|error| Error::new(Code::Internal, error.to_string()))
     }
 
     #[must_use]
@@ -124,7 +124,7 @@ impl StoreKey {
     /// What reading and writing give; `UnexpectedEof` if the file is shorter, `InvalidData` if it is longer.
     pub fn seal(
         &self,
-        saved: &Saved,
+        saved: &ContextDescription,
         file: &mut impl Read,
         out: &mut impl Write,
     ) -> io::Result<()> {
@@ -135,7 +135,7 @@ impl StoreKey {
         let mut header = [0; HEADER];
         header[..8].copy_from_slice(&MAGIC);
         header[8..24].copy_from_slice(&self.salt);
-        header[24..40].copy_from_slice(&random()?);
+        header[24..40].copy_from_slice(&random_salt()?);
         let length = u32::try_from(description.len()).map_err(io::Error::other)?;
         header[40..].copy_from_slice(&length.to_le_bytes());
         out.write_all(&header)?;
@@ -165,7 +165,7 @@ impl StoreKey {
     /// # Errors
     /// [`Code::Corrupt`] if it is nothing of the kind, was changed, or is of another key; [`Code::Unreachable`] if reading
     /// fails.
-    pub fn open<R: Read>(&self, mut from: R) -> Result<Sealed<R>, Error> {
+    pub fn open<R: Read>(&self, mut from: R) -> Result<SealedContext<R>, Error> {
         let mut header = [0; HEADER];
         read(&mut from, &mut header)?;
         if header[..8] != MAGIC {
@@ -187,7 +187,7 @@ impl StoreKey {
         cipher.open(&mut description, false)?;
         let saved = serde_json::from_slice(&description)
             .map_err(|_| corrupt("was uploaded by another version of Tierbar"))?;
-        Ok(Sealed {
+        Ok(SealedContext {
             saved,
             from,
             cipher,
@@ -201,16 +201,16 @@ impl StoreKey {
 
 /// An encrypted context whose description has been read, and is that of its key's owner.
 #[derive(Debug)]
-pub struct Sealed<R> {
-    saved: Saved,
+pub struct SealedContext<R> {
+    saved: ContextDescription,
     from: R,
     cipher: Cipher,
     before: u64,
 }
 
-impl<R: Read> Sealed<R> {
+impl<R: Read> SealedContext<R> {
     #[must_use]
-    pub fn saved(&self) -> &Saved {
+    pub fn saved(&self) -> &ContextDescription {
         &self.saved
     }
 
@@ -289,7 +289,7 @@ impl Cipher {
     }
 }
 
-fn random() -> io::Result<[u8; 16]> {
+fn random_salt() -> io::Result<[u8; 16]> {
     let mut bytes = [0; 16];
     SystemRandom::new()
         .fill(&mut bytes)
@@ -328,14 +328,14 @@ mod tests {
         StoreKey::derive_with(&passphrase.to_owned().into(), [salt; 16], (32, 1)).unwrap()
     }
 
-    fn saved(bytes: u64) -> Saved {
+    fn saved(bytes: u64) -> ContextDescription {
         let key = Key {
             model: "m".into(),
             template: "t".into(),
             kv_cache: KvCache::F16,
             engine: "e".into(),
         };
-        Saved {
+        ContextDescription {
             name: "book".into(),
             model: ModelId("small".into()),
             tokens: 3,

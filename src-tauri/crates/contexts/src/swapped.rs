@@ -3,7 +3,7 @@
 //! They are saved contexts in a separate folder, which the host creates and removes: without it, nothing is kept. Losing one
 //! only costs a prefill, so writes are not synced, and doubtful files are removed.
 
-use crate::{Contexts, Draft, Saved, draft, file, hash, storage};
+use crate::{ContextDescription, Contexts, Draft, draft, file, hash, storage_error};
 use std::{
     fs, io,
     os::unix::fs::PermissionsExt,
@@ -23,7 +23,7 @@ const FORGOTTEN_DRAFT: Duration = Duration::from_secs(60);
 
 /// The folder of swapped-out conversations, and its bound.
 #[derive(Debug, Clone)]
-pub struct Swapped {
+pub struct SwapFolder {
     contexts: Contexts,
     most_bytes: u64,
 }
@@ -36,7 +36,7 @@ struct Entry {
     used: SystemTime,
 }
 
-impl Swapped {
+impl SwapFolder {
     #[must_use]
     pub fn new(folder: PathBuf, most_bytes: u64) -> Self {
         Self {
@@ -56,9 +56,9 @@ impl Swapped {
     /// [`tierbar_core::Code::Storage`] if it cannot be made.
     pub fn open(&self) -> Result<(), Error> {
         let folder = self.contexts.folder();
-        draft::private(folder)
+        draft::create_private(folder)
             .and_then(|()| fs::set_permissions(folder, fs::Permissions::from_mode(0o700)))
-            .map_err(|error| storage("cannot make", folder, &error))?;
+            .map_err(|error| storage_error("cannot make", folder, &error))?;
         self.tidy();
         Ok(())
     }
@@ -71,7 +71,7 @@ impl Swapped {
         let folder = self.contexts.folder();
         match fs::remove_dir_all(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed.map_err(|error| storage("cannot remove", folder, &error)),
+            removed => removed.map_err(|error| storage_error("cannot remove", folder, &error)),
         }
     }
 
@@ -101,7 +101,7 @@ impl Swapped {
         let name = hash(identity);
         Draft::new(folder, &name, self.contexts.path(&name), false)
             .map(Some)
-            .map_err(|error| storage("cannot write to", folder, &error))
+            .map_err(|error| storage_error("cannot write to", folder, &error))
     }
 
     /// It is as good as written now.
@@ -165,7 +165,8 @@ fn entries(folder: &Path) -> Vec<Entry> {
 
 /// Whether the file is a context of its name, by its end.
 fn is_ours(path: &Path, contexts: &Contexts) -> bool {
-    file::about(path).is_ok_and(|Saved { name, .. }| contexts.path(&name) == *path)
+    file::read_description(path)
+        .is_ok_and(|ContextDescription { name, .. }| contexts.path(&name) == *path)
 }
 
 fn remove(path: &Path) {
@@ -179,15 +180,15 @@ mod tests {
     use crate::Key;
     use tierbar_core::{ModelId, config::KvCache};
 
-    fn swapped(most_bytes: u64) -> (tempfile::TempDir, Swapped) {
+    fn swapped(most_bytes: u64) -> (tempfile::TempDir, SwapFolder) {
         let home = tempfile::tempdir().unwrap();
-        let swapped = Swapped::new(home.path().join("swapped"), most_bytes);
+        let swapped = SwapFolder::new(home.path().join("swapped"), most_bytes);
         swapped.open().unwrap();
         (home, swapped)
     }
 
     /// Written so many seconds after all others.
-    fn keep(swapped: &Swapped, identity: &str, at: u64, superfluous: &[String]) -> String {
+    fn keep(swapped: &SwapFolder, identity: &str, at: u64, superfluous: &[String]) -> String {
         let mut draft = swapped
             .draft(identity, 10_000, superfluous)
             .unwrap()
@@ -208,7 +209,7 @@ mod tests {
         saved.name
     }
 
-    fn names(swapped: &Swapped) -> Vec<String> {
+    fn names(swapped: &SwapFolder) -> Vec<String> {
         let all = swapped.contexts().list().unwrap().into_iter();
         let mut names: Vec<_> = all.map(|saved| saved.name).collect();
         names.sort();
@@ -254,7 +255,10 @@ mod tests {
         let name = keep(&swapped, "a", 1, &[]);
         let path = swapped.contexts().path(&name);
         swapped.contexts().check(&name).unwrap();
-        assert_eq!(crate::back(&path).unwrap(), Some((2, vec![9; 1000])));
+        assert_eq!(
+            crate::read_earlier_end(&path).unwrap(),
+            Some((2, vec![9; 1000]))
+        );
         let mut bytes = fs::read(&path).unwrap();
         bytes[9500] ^= 1;
         fs::write(&path, bytes).unwrap();

@@ -19,7 +19,7 @@ fn state() -> Vec<u8> {
     bytes
 }
 
-fn save(contexts: &Contexts, name: &str) -> Saved {
+fn save(contexts: &Contexts, name: &str) -> ContextDescription {
     let draft = contexts.draft(name).unwrap();
     fs::write(draft.path(), state()).unwrap();
     let written = state().len() as u64;
@@ -193,7 +193,7 @@ fn a_context_of_version_1_is_still_read() {
     assert_eq!(crate::state(&path).unwrap().as_ref(), path);
 }
 
-fn save_compact(contexts: &Contexts, name: &str, state: &[u8]) -> Saved {
+fn save_compact(contexts: &Contexts, name: &str, state: &[u8]) -> ContextDescription {
     let draft = contexts.draft(name).unwrap().in_form(ContextForm::Compact);
     fs::write(draft.path(), state).unwrap();
     let written = state.len() as u64;
@@ -294,7 +294,7 @@ fn a_context_travels_encrypted() {
     );
     // What was announced as something else, or is damaged, changes nothing.
     there.remove("one").unwrap();
-    let other = Saved {
+    let other = ContextDescription {
         tokens: 4,
         ..saved.clone()
     };

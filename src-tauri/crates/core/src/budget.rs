@@ -15,7 +15,7 @@ use crate::{
     run::{KvCache, Paging},
     tier::TierKind,
 };
-pub use beside::{Beside, MediaProjector};
+pub use beside::{CompanionModels, MediaProjector};
 pub use line::{Line, LineKind};
 use serde::{Deserialize, Serialize};
 pub(crate) use sum::needs;
@@ -208,7 +208,7 @@ impl LoadPlan {
 /// What exceeds the budget may stay on disk if it is embeddings of which a token reads one row, experts, or in a dense
 /// model up to [`Budget::overcommit_bytes`], or most of its layers if that is asked for.
 #[must_use]
-pub(crate) fn place(
+pub(crate) fn plan_placement(
     model: &ModelAccount,
     context: u32,
     kv: KvCache,
@@ -252,7 +252,7 @@ pub fn plan_load(
     batch: u32,
     budget: &Budget,
 ) -> Result<LoadPlan, Error> {
-    let plan = place(model, context, kv, batch, budget);
+    let plan = plan_placement(model, context, kv, batch, budget);
     if plan.placement != Placement::Refused {
         return Ok(plan);
     }
@@ -269,7 +269,7 @@ pub fn plan_load(
     .detail("needed_bytes", plan.total_bytes())
     .detail("budget_bytes", budget.total_bytes);
     Err(
-        match largest_context(model, Beside::default(), kv, batch, budget, Placement::SLOWEST) {
+        match largest_context(model, CompanionModels::default(), kv, batch, budget, Placement::SLOWEST) {
             Some(tokens) => error
                 .hint(format!("set the tier's context to {tokens} tokens or less"))
                 .detail("largest_context_tokens", tokens),
@@ -293,14 +293,14 @@ fn can_stream(
         paging: Paging::Stream,
         ..*budget
     };
-    place(model, context, kv, batch, &budget).placement == Placement::Stream
+    plan_placement(model, context, kv, batch, &budget).placement == Placement::Stream
 }
 
 /// Returns the largest context, in steps of [`CONTEXT_STEP`], at which the model is placed at least as well as `at_least` with all of
 /// `beside`; `None` if not even the first step is. A model trained for less than the last step ends it.
 pub(crate) fn largest_context(
     model: &ModelAccount,
-    beside: Beside<'_>,
+    beside: CompanionModels<'_>,
     kv: KvCache,
     batch: u32,
     budget: &Budget,
@@ -311,7 +311,10 @@ pub(crate) fn largest_context(
     let fits = |steps| {
         let context = context(steps);
         let budget = budget.less(beside.bytes(context, kv, batch));
-        place(model, context, kv, batch, &budget).placement.rank() <= at_least.rank()
+        plan_placement(model, context, kv, batch, &budget)
+            .placement
+            .rank()
+            <= at_least.rank()
     };
     let (mut low, mut high) = (0, trained.div_ceil(CONTEXT_STEP) + 1);
     while high - low > 1 {

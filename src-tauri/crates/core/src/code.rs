@@ -245,8 +245,8 @@ impl Error {
         self.detail(PARAM, field)
     }
 
-    /// The body of the OpenAI dialect and of the admin API: `{"error":{message,type,param,code,hint?,…details}}`. `param` is the one field
-    /// that it is about, else `null`.
+    /// The body of the OpenAI dialect and of the admin API: `{"error":{message,type,param,code,hint?,…details}}`.
+    /// `param` is the one field that it is about, else `null`.
     ///
     /// Shape: OpenAI API reference, "Error codes"; `hint` and the details are additions that its clients ignore.
     #[must_use]

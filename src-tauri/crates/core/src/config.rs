@@ -337,7 +337,7 @@ pub struct TierConfig {
     #[schema(required = true)]
     pub profile: Profile,
     /// Context in tokens; `"auto"` follows from the model, the machine and the profile.
-    #[schema(required = true, schema_with = choice::context)]
+    #[schema(required = true, schema_with = choice::context_schema)]
     pub context: Choice<u32>,
     #[schema(required = true, schema_with = choice::kv_cache)]
     pub kv_cache: Choice<KvCache>,

@@ -90,7 +90,7 @@ impl Spread {
 
 /// Merges points into one that starts at `at`. Means are weighted by the readings of each point.
 #[must_use]
-pub fn merged(at: u64, points: &[&Point]) -> Point {
+pub fn merge_points(at: u64, points: &[&Point]) -> Point {
     let spread = |of: fn(&Point) -> Option<Spread>| {
         let known = || {
             points
@@ -136,7 +136,7 @@ pub fn roll_up(points: &[Point], step_seconds: u64) -> Vec<Point> {
     }
     steps
         .into_iter()
-        .map(|(at, points)| merged(at, &points))
+        .map(|(at, points)| merge_points(at, &points))
         .collect()
 }
 
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn points_of_many_readings_weigh_more() {
-        let hour = merged(0, &[&point(0, 59, 10.0, 20.0), &point(60, 1, 70.0, 70.0)]);
+        let hour = merge_points(0, &[&point(0, 59, 10.0, 20.0), &point(60, 1, 70.0, 70.0)]);
         assert_eq!(
             hour.cpu_percent,
             Some(Spread {

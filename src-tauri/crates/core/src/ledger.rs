@@ -16,11 +16,11 @@ pub trait EnergyCounter: Send + Sync + std::fmt::Debug {
 
 /// Splits what passes on one counter between requests, so that what several of them share is counted once: for the one that ends first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Shared {
+pub struct SharedCounter {
     counted: u64,
 }
 
-impl Shared {
+impl SharedCounter {
     /// Returns what a request takes that began and ended at these counts.
     pub fn take(&mut self, begin: u64, end: u64) -> u64 {
         let taken = end.saturating_sub(begin.max(self.counted));
@@ -31,7 +31,7 @@ impl Shared {
 
 /// What some requests took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct RequestTotals {
     pub requests: u64,
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
@@ -43,7 +43,7 @@ pub struct Taken {
     pub paid: Dollars,
 }
 
-impl AddAssign for Taken {
+impl AddAssign for RequestTotals {
     fn add_assign(&mut self, more: Self) {
         self.requests = self.requests.saturating_add(more.requests);
         self.prompt_tokens = self.prompt_tokens.saturating_add(more.prompt_tokens);
@@ -125,9 +125,9 @@ pub struct LedgerReport {
 impl RequestCosts {
     /// Applies prices to what was taken. `avoids`: whether a cloud's prices of tokens were avoided.
     #[must_use]
-    pub fn of(taken: &Taken, avoids: bool, prices: &CostsConfig) -> Self {
-        let measured_joules = figure(taken.millijoules) / 1000.0;
-        let seconds = figure(taken.unmeasured_ms) / 1000.0;
+    pub fn of(taken: &RequestTotals, avoids: bool, prices: &CostsConfig) -> Self {
+        let measured_joules = to_float(taken.millijoules) / 1000.0;
+        let seconds = to_float(taken.unmeasured_ms) / 1000.0;
         let estimated_joules = if taken.unmeasured_ms == 0 {
             Some(0.0)
         } else {
@@ -175,8 +175,8 @@ impl RequestCosts {
 impl LedgerReport {
     /// `taken`: the newest day first. `days`: those from the first to today.
     #[must_use]
-    pub fn of(taken: Vec<(LedgerKey, Taken)>, days: u32, prices: &CostsConfig) -> Self {
-        let mut total = RequestCosts::of(&Taken::default(), true, prices);
+    pub fn of(taken: Vec<(LedgerKey, RequestTotals)>, days: u32, prices: &CostsConfig) -> Self {
+        let mut total = RequestCosts::of(&RequestTotals::default(), true, prices);
         let entries = taken.into_iter().map(|(key, taken)| {
             let avoids = !key.elsewhere && generates_text(&key.tier);
             let costs = RequestCosts::of(&taken, avoids, prices);
@@ -217,7 +217,7 @@ fn generates_text(tier: &str) -> bool {
     clippy::cast_precision_loss,
     reason = "a year of milliseconds and a year of millijoules at a kilowatt are below 2^52"
 )]
-fn figure(count: u64) -> f64 {
+fn to_float(count: u64) -> f64 {
     count as f64
 }
 
@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    const TAKEN: Taken = Taken {
+    const TAKEN: RequestTotals = RequestTotals {
         requests: 2,
         prompt_tokens: 1_000_000,
         completion_tokens: 100_000,
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn what_requests_share_is_counted_once() {
-        let mut shared = Shared::default();
+        let mut shared = SharedCounter::default();
         assert_eq!(shared.take(10, 20), 10);
         // Beside the first, and longer.
         assert_eq!(shared.take(5, 30), 10);
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn an_endpoint_costs_its_price_and_avoids_nothing() {
-        let taken = Taken {
+        let taken = RequestTotals {
             unmeasured_ms: 0,
             millijoules: 0,
             paid: Dollars::try_from(1.5).unwrap(),

@@ -16,11 +16,11 @@ impl Bucket {
     /// Creates a bucket that holds `holds` (at least 1), refills completely in `period`, and lacks `missing` at `at_ms`.
     #[must_use]
     pub fn new(holds: u64, period: Duration, missing: u64, at_ms: u64) -> Self {
-        let holds = real(holds.max(1));
+        let holds = to_float(holds.max(1));
         Self {
             holds,
-            per_ms: holds / real(u64::try_from(period.as_millis()).unwrap_or(u64::MAX).max(1)),
-            missing: real(missing),
+            per_ms: holds / to_float(u64::try_from(period.as_millis()).unwrap_or(u64::MAX).max(1)),
+            missing: to_float(missing),
             at_ms,
         }
     }
@@ -43,7 +43,7 @@ impl Bucket {
     /// Takes this many, even more than there are: what an answer costs is known only when it has ended.
     pub fn spend(&mut self, used: u64, now_ms: u64) {
         self.fill(now_ms);
-        self.missing += real(used);
+        self.missing += to_float(used);
     }
 
     /// Returns what has been taken and not refilled, rounded up.
@@ -68,7 +68,7 @@ impl Bucket {
         } else {
             self.at_ms.max(now_ms)
         };
-        self.missing = (self.missing - real(passed) * self.per_ms).max(0.0);
+        self.missing = (self.missing - to_float(passed) * self.per_ms).max(0.0);
     }
 }
 
@@ -81,7 +81,7 @@ const LONGEST_WAIT: f64 = 10.0 * 365.0 * 86_400.0;
     clippy::cast_precision_loss,
     reason = "above 2^53, single units do not matter"
 )]
-fn real(count: u64) -> f64 {
+fn to_float(count: u64) -> f64 {
     count as f64
 }
 

@@ -57,7 +57,7 @@ enum Sign {
 
 /// What the memory guard requires, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Judgement {
+pub struct Judgment {
     pub alarm: Alarm,
     /// One sentence with its figures, while memory is tight or short.
     pub why: Option<String>,
@@ -84,7 +84,7 @@ pub struct MemoryGuard {
 
 impl MemoryGuard {
     /// Judges one reading; readings must be in order.
-    pub fn observe(&mut self, reading: &Reading) -> Judgement {
+    pub fn observe(&mut self, reading: &Reading) -> Judgment {
         let now = Duration::from_millis(reading.at_ms);
         match self.last {
             Some(last) if now < last => {
@@ -119,10 +119,10 @@ impl MemoryGuard {
                 self.alarm = Alarm::None;
                 self.fell = Some(now);
             }
-            self.why =
-                (sign > Sign::Calm || self.alarm > Alarm::None).then(|| words(reading, sign));
+            self.why = (sign > Sign::Calm || self.alarm > Alarm::None)
+                .then(|| alarm_sentence(reading, sign));
         }
-        Judgement {
+        Judgment {
             alarm: self.alarm,
             why: self.why.clone(),
             reserved: now < self.reserved_until,
@@ -204,7 +204,7 @@ fn growth(reading: &Reading) -> Option<u64> {
     Some(u64::try_from(growth).unwrap_or(0))
 }
 
-fn words(reading: &Reading, sign: Sign) -> String {
+fn alarm_sentence(reading: &Reading, sign: Sign) -> String {
     let mut figures = Vec::new();
     match reading.pressure {
         Some(Pressure::Critical) => figures.push("the system reports critical pressure".to_owned()),

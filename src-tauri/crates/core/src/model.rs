@@ -52,7 +52,7 @@ pub struct ModelAccount {
     /// `general.name`, if the file has one.
     #[schema(required = true)]
     pub name: Option<String>,
-    /// The file's quantisation, such as `Q4_K_M`.
+    /// The file's quantization, such as `Q4_K_M`.
     pub quant: String,
     pub file_bytes: u64,
     /// The number of files; more than one for a split model.
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantised_cache_counts_its_block_scales() {
+    fn a_quantized_cache_counts_its_block_scales() {
         assert_eq!(KvCache::Q8_0.bytes(32), 34);
         assert_eq!(KvCache::Q4_0.bytes(32), 18);
     }

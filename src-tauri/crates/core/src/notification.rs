@@ -82,11 +82,11 @@ impl Notifier {
 
 /// What of the published notifications has been shown. Those before the first look were there before.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ShownNotifications {
     last: Option<u64>,
 }
 
-impl Seen {
+impl ShownNotifications {
     /// Returns what is to be shown now. A host that has restarted counts anew.
     pub fn next<'a>(&mut self, published: &'a [Notification]) -> &'a [Notification] {
         let newest = published.last().map_or(0, |newest| newest.id);
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn each_notification_is_shown_once_and_none_from_before() {
-        let mut seen = Seen::default();
+        let mut seen = ShownNotifications::default();
         let mut ids = |ids: &[u64]| -> Vec<u64> {
             let published: Vec<_> = ids
                 .iter()

@@ -25,7 +25,7 @@ mod pins;
 mod tiers;
 
 pub use holdings::{Holding, Holdings};
-pub use look::{next_look, returning, withdrawn};
+pub use look::{next_look, tier_to_preload, withdrawn_requests};
 pub use pins::{Pins, pins};
 
 use crate::{TierId, TierKind, budget::Budget, reclaim};
@@ -53,17 +53,17 @@ pub struct State {
     /// The tier to load again when another was unloaded because it was idle.
     pub home: Option<TierId>,
     /// Memory of an ended tier that did not come back in time.
-    pub missing: Option<Missing>,
+    pub missing: Option<MissingTierMemory>,
     pub tiers: Vec<TierView>,
     /// Requests without a lease, oldest first.
-    pub queue: Vec<Waiting>,
+    pub queue: Vec<WaitingRequest>,
 }
 
 /// Memory that should have been freed and was not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingTierMemory {
     pub of: TierId,
-    pub memory: reclaim::Missing,
+    pub memory: reclaim::MissingMemory,
 }
 
 /// How short the machine's memory is.
@@ -166,7 +166,7 @@ pub enum StopRequest {
 
 /// A request that waits for a tier.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingRequest {
     pub request: u64,
     pub tier: TierId,
     pub since: Duration,
@@ -179,7 +179,11 @@ pub enum Step {
     /// Start a stopped tier's process.
     Start(TierId),
     /// End a tier's process; with `force`, even if it is leased.
-    Stop { tier: TierId, force: bool, why: Why },
+    Stop {
+        tier: TierId,
+        force: bool,
+        why: UnloadReason,
+    },
     /// Give the request a lease on its tier.
     Grant(u64),
     /// The request cannot have its tier.
@@ -188,7 +192,7 @@ pub enum Step {
 
 /// Why a tier is ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Why {
+pub enum UnloadReason {
     /// It was stopped on request.
     Requested,
     RoomFor(TierId),
@@ -201,7 +205,7 @@ pub enum Why {
     Alarm(Alarm),
 }
 
-impl Why {
+impl UnloadReason {
     /// Returns whether the tier was ended only because it was idle.
     #[must_use]
     pub fn is_disuse(&self) -> bool {
@@ -219,7 +223,7 @@ pub enum Refusal {
     Alarm(Alarm),
     Paused,
     /// It needs this many bytes, and memory of an ended tier is missing.
-    Missing(Missing, u64),
+    Missing(MissingTierMemory, u64),
 }
 
 /// Returns whether a plan fits the budget when nothing else is loaded. One that does not is never started; the caller must
@@ -273,7 +277,7 @@ impl State {
     }
 
     /// Returns when newer requests may no longer pass it.
-    fn patience_ends(&self, waiting: &Waiting) -> Duration {
+    fn patience_ends(&self, waiting: &WaitingRequest) -> Duration {
         match self.alarm {
             Alarm::None => waiting.since + self.patience,
             _ => waiting.since.max(self.alarm_since) + ALARM_PATIENCE,

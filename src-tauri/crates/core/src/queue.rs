@@ -143,23 +143,23 @@ pub struct Attempt<'a> {
 
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum NextStep {
     Ends(JobState),
     /// Another attempt, from this time on.
     Again(u64),
 }
 
 #[must_use]
-pub fn next(attempt: Attempt<'_>, setback: Setback, now_ms: u64) -> Next {
+pub fn next_step(attempt: Attempt<'_>, setback: Setback, now_ms: u64) -> NextStep {
     if setback == Setback::Final {
-        return Next::Ends(JobState::Failed);
+        return NextStep::Ends(JobState::Failed);
     }
     if setback == Setback::Passing && attempt.attempts >= attempt.max_attempts {
-        return Next::Ends(JobState::Failed);
+        return NextStep::Ends(JobState::Failed);
     }
     let pause = match setback {
         Setback::NotTried => FIRST_PAUSE,
-        _ => pause(attempt.id, attempt.attempts),
+        _ => retry_pause(attempt.id, attempt.attempts),
     };
     let retry_after = attempt
         .retry_after
@@ -167,14 +167,14 @@ pub fn next(attempt: Attempt<'_>, setback: Setback, now_ms: u64) -> Next {
         .min(LONGEST_RETRY_AFTER);
     let at = now_ms.saturating_add(millis(pause.max(retry_after)));
     if at >= attempt.deadline_ms {
-        return Next::Ends(JobState::Expired);
+        return NextStep::Ends(JobState::Expired);
     }
-    Next::Again(at)
+    NextStep::Again(at)
 }
 
 /// Returns when to try a request that was just refused.
 #[must_use]
-pub fn first(retry_after: Option<Duration>, now_ms: u64) -> u64 {
+pub fn first_retry_at(retry_after: Option<Duration>, now_ms: u64) -> u64 {
     let pause = retry_after
         .unwrap_or_default()
         .clamp(FIRST_PAUSE, LONGEST_RETRY_AFTER);
@@ -189,7 +189,7 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(3600);
 /// Returns the pause after this many attempts: a second, doubled each time up to five minutes, plus or minus up to a
 /// quarter.
 #[must_use]
-pub fn pause(id: &str, attempts: u32) -> Duration {
+pub fn retry_pause(id: &str, attempts: u32) -> Duration {
     let doubled = attempts.saturating_sub(1).min(16);
     let plain = FIRST_PAUSE.saturating_mul(1 << doubled).min(LONGEST_PAUSE);
     // FNV-1a: the same for the same attempt, spread among requests.
@@ -204,7 +204,7 @@ pub fn pause(id: &str, attempts: u32) -> Duration {
 /// Returns when to send a webhook again that was not accepted; `None` to give up.
 #[must_use]
 pub fn next_delivery(id: &str, attempts: u32, ended_ms: u64, now_ms: u64) -> Option<u64> {
-    let at = now_ms.saturating_add(millis(pause(id, attempts)));
+    let at = now_ms.saturating_add(millis(retry_pause(id, attempts)));
     (at < ended_ms.saturating_add(millis(DELIVERING))).then_some(at)
 }
 
@@ -213,7 +213,7 @@ const DELIVERING: Duration = Duration::from_secs(24 * 3600);
 
 /// Returns the error of an expired request, with its last failure.
 #[must_use]
-pub fn expired(last: Option<&Error>) -> Error {
+pub fn expired_error(last: Option<&Error>) -> Error {
     let message = "it was not answered by its deadline";
     match last {
         Some(last) => Error {
@@ -257,13 +257,16 @@ mod tests {
     fn pauses_double_up_to_five_minutes_and_have_jitter() {
         for attempts in 1..400 {
             let plain = (1_u64 << (attempts - 1).min(16)).min(300);
-            let got = pause("request", attempts).as_secs_f64();
+            let got = retry_pause("request", attempts).as_secs_f64();
             let (least, most) = (plain as f64 * 0.75, plain as f64 * 1.25);
             assert!((least..=most).contains(&got), "{attempts}: {got}");
-            assert_eq!(pause("request", attempts), pause("request", attempts));
+            assert_eq!(
+                retry_pause("request", attempts),
+                retry_pause("request", attempts)
+            );
         }
         let ids: Vec<_> = (0..100).map(|n| format!("request {n}")).collect();
-        let mut pauses: Vec<_> = ids.iter().map(|id| pause(id, 9)).collect();
+        let mut pauses: Vec<_> = ids.iter().map(|id| retry_pause(id, 9)).collect();
         pauses.sort();
         pauses.dedup();
         assert!(pauses.len() > 20, "{pauses:?}");
@@ -271,43 +274,52 @@ mod tests {
 
     #[test]
     fn only_transient_failures_are_retried_up_to_a_limit() {
-        let failed = Next::Ends(JobState::Failed);
-        assert_eq!(next(attempt(1), Setback::Final, 0), failed);
-        let Next::Again(at) = next(attempt(1), Setback::Passing, 10_000) else {
+        let failed = NextStep::Ends(JobState::Failed);
+        assert_eq!(next_step(attempt(1), Setback::Final, 0), failed);
+        let NextStep::Again(at) = next_step(attempt(1), Setback::Passing, 10_000) else {
             panic!("it may pass");
         };
         assert!((10_750..=11_250).contains(&at), "{at}");
         assert!(matches!(
-            next(attempt(4), Setback::Passing, 0),
-            Next::Again(_)
+            next_step(attempt(4), Setback::Passing, 0),
+            NextStep::Again(_)
         ));
-        assert_eq!(next(attempt(5), Setback::Passing, 0), failed);
-        assert_eq!(next(attempt(5), Setback::NotTried, 0), Next::Again(1000));
+        assert_eq!(next_step(attempt(5), Setback::Passing, 0), failed);
+        assert_eq!(
+            next_step(attempt(5), Setback::NotTried, 0),
+            NextStep::Again(1000)
+        );
     }
 
     #[test]
     fn a_retry_waits_for_the_servers_retry_after() {
-        assert_eq!(first(None, 5), 1005);
-        assert_eq!(first(Some(Duration::from_secs(60)), 5), 60_005);
-        assert_eq!(first(Some(Duration::MAX), 5), 3_600_005);
+        assert_eq!(first_retry_at(None, 5), 1005);
+        assert_eq!(first_retry_at(Some(Duration::from_secs(60)), 5), 60_005);
+        assert_eq!(first_retry_at(Some(Duration::MAX), 5), 3_600_005);
     }
 
     #[test]
     fn no_attempt_is_made_after_the_deadline() {
-        let expired = Next::Ends(JobState::Expired);
-        assert_eq!(next(attempt(1), Setback::Passing, 999_900), expired);
+        let expired = NextStep::Ends(JobState::Expired);
+        assert_eq!(next_step(attempt(1), Setback::Passing, 999_900), expired);
         let limited = Attempt {
             retry_after: Some(Duration::from_secs(60)),
             ..attempt(1)
         };
-        assert_eq!(next(limited, Setback::Passing, 0), Next::Again(60_000));
-        assert_eq!(next(limited, Setback::Passing, 945_000), expired);
+        assert_eq!(
+            next_step(limited, Setback::Passing, 0),
+            NextStep::Again(60_000)
+        );
+        assert_eq!(next_step(limited, Setback::Passing, 945_000), expired);
         let for_good = Attempt {
             retry_after: Some(Duration::MAX),
             deadline_ms: u64::MAX,
             ..attempt(1)
         };
-        assert_eq!(next(for_good, Setback::Passing, 0), Next::Again(3_600_000));
+        assert_eq!(
+            next_step(for_good, Setback::Passing, 0),
+            NextStep::Again(3_600_000)
+        );
     }
 
     #[test]
@@ -334,16 +346,16 @@ mod tests {
         let day = 24 * 3600 * 1000;
         assert!(next_delivery("a", 1, 0, 0).is_some_and(|at| at <= 1250));
         assert!(next_delivery("a", 290, 0, day - 400_000).is_some());
-        let last = day - millis(pause("a", 290));
+        let last = day - millis(retry_pause("a", 290));
         assert_eq!(next_delivery("a", 290, 0, last - 1), Some(day - 1));
         assert_eq!(next_delivery("a", 290, 0, last), None);
     }
 
     #[test]
     fn an_expired_request_has_its_last_error() {
-        assert_eq!(expired(None).code, Code::WorkerTimeout);
+        assert_eq!(expired_error(None).code, Code::WorkerTimeout);
         let last = Error::new(Code::Unreachable, "connection refused").hint("start it");
-        let error = expired(Some(&last));
+        let error = expired_error(Some(&last));
         assert_eq!((error.code, error.hint), (last.code, last.hint));
         assert!(
             error

@@ -17,7 +17,7 @@ const SLACK: u64 = 256 << 20;
 
 /// The figures just before a worker was ended. `None` is unknown, such as after a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Before {
+pub struct MemoryBefore {
     /// What its processes held in memory and swap, without mapped files.
     pub group_bytes: Option<u64>,
     /// What all programs and the system held, in the same sense.
@@ -26,7 +26,7 @@ pub struct Before {
 
 /// The same, after its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct After {
+pub struct MemoryAfter {
     /// 0 once all its processes are gone.
     pub group_bytes: Option<u64>,
     pub machine_bytes: Option<u64>,
@@ -36,7 +36,7 @@ pub struct After {
 
 /// Memory of an ended tier that is not back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Missing {
+pub struct MissingMemory {
     /// What is not back.
     pub bytes: u64,
     /// Available memory; 0 if unknown.
@@ -47,14 +47,14 @@ pub struct Missing {
 
 /// Returns what is not back; `None` if all is.
 #[must_use]
-pub fn missing(before: &Before, after: &After) -> Option<Missing> {
+pub fn missing(before: &MemoryBefore, after: &MemoryAfter) -> Option<MissingMemory> {
     let expected = before.group_bytes.unwrap_or(0);
     let (bytes, held) = match after.group_bytes {
         Some(0) => (not_fallen(expected, before, after)?, false),
         Some(left) => (left, true),
         None => (expected, true),
     };
-    Some(Missing {
+    Some(MissingMemory {
         bytes,
         available_bytes: after.available_bytes.unwrap_or(0),
         held,
@@ -63,13 +63,13 @@ pub fn missing(before: &Before, after: &After) -> Option<Missing> {
 
 /// Returns by how much less the machine's figure has fallen than expected. Without that figure, only the end of the
 /// processes counts.
-fn not_fallen(expected: u64, before: &Before, after: &After) -> Option<u64> {
+fn not_fallen(expected: u64, before: &MemoryBefore, after: &MemoryAfter) -> Option<u64> {
     let (was, is) = (before.machine_bytes?, after.machine_bytes?);
     let bytes = expected.saturating_sub(was.saturating_sub(is));
     (bytes > SLACK.max(expected / 8)).then_some(bytes)
 }
 
-impl Missing {
+impl MissingMemory {
     /// Returns whether to stop waiting, given the next plan's bytes, if any.
     #[must_use]
     pub fn is_given_up(&self, waited: Duration, plan_bytes: Option<u64>) -> bool {
@@ -89,20 +89,20 @@ mod tests {
     use super::*;
 
     const GIB: u64 = 1 << 30;
-    const BEFORE: Before = Before {
+    const BEFORE: MemoryBefore = MemoryBefore {
         group_bytes: Some(8 * GIB),
         machine_bytes: Some(12 * GIB),
     };
 
-    fn after(group: u64, machine: u64) -> After {
-        After {
+    fn after(group: u64, machine: u64) -> MemoryAfter {
+        MemoryAfter {
             group_bytes: Some(group),
             machine_bytes: Some(machine),
             available_bytes: Some(3 * GIB),
         }
     }
 
-    fn bytes(before: &Before, after: &After) -> Option<u64> {
+    fn bytes(before: &MemoryBefore, after: &MemoryAfter) -> Option<u64> {
         missing(before, after).map(|missing| missing.bytes)
     }
 
@@ -124,7 +124,7 @@ mod tests {
             Some(GIB + 1),
             "more than an eighth"
         );
-        let small = Before {
+        let small = MemoryBefore {
             group_bytes: Some(SLACK),
             machine_bytes: Some(GIB),
         };
@@ -133,18 +133,18 @@ mod tests {
 
     #[test]
     fn an_unknown_process_counts_as_alive() {
-        let unlisted = After {
+        let unlisted = MemoryAfter {
             group_bytes: None,
             ..after(0, 0)
         };
         assert_eq!(bytes(&BEFORE, &unlisted), Some(8 * GIB));
-        assert!(missing(&Before::default(), &unlisted).is_some_and(|missing| missing.held));
-        let unread = After {
+        assert!(missing(&MemoryBefore::default(), &unlisted).is_some_and(|missing| missing.held));
+        let unread = MemoryAfter {
             machine_bytes: None,
             ..after(0, 0)
         };
         assert_eq!(bytes(&BEFORE, &unread), None);
-        assert_eq!(bytes(&Before::default(), &after(0, GIB)), None);
+        assert_eq!(bytes(&MemoryBefore::default(), &after(0, GIB)), None);
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
         assert!(!missing.is_given_up(soon, Some(3 * GIB + 1)));
         assert!(missing.is_given_up(soon, Some(3 * GIB)));
         assert!(missing.is_given_up(PATIENCE, None));
-        let held = Missing {
+        let held = MissingMemory {
             held: true,
             ..missing
         };

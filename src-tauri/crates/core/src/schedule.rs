@@ -46,7 +46,7 @@ pub struct ScheduleStatus {
 
 /// What to do about a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum NextTurn {
     /// Start this turn now.
     Begin(i64),
     /// Nothing before this time.
@@ -72,7 +72,7 @@ impl Run {
 
     /// Returns what to do. `turns` are those from two days before `now` to a week after it, in order.
     #[must_use]
-    pub fn next(&self, turns: &[i64], now: i64) -> Next {
+    pub fn next(&self, turns: &[i64], now: i64) -> NextTurn {
         let fresh = |turn: i64| turn <= now && now - turn < MADE_UP_WITHIN;
         let last = self.last(now);
         // Of several missed turns, only the last is made up.
@@ -82,18 +82,18 @@ impl Run {
             .filter(|&turn| turn > last && fresh(turn))
             .max();
         if let Some(turn) = missed {
-            return Next::Begin(turn);
+            return NextTurn::Begin(turn);
         }
         let ahead = turns.iter().copied().find(|&turn| turn > now.max(last));
         // A failed turn comes first, as long as it is recent enough to be made up.
         if !self.finished && fresh(self.turn) {
             let again = self.again_at();
             if again <= now {
-                return Next::Begin(self.turn);
+                return NextTurn::Begin(self.turn);
             }
-            return Next::Wait(ahead.map_or(again, |ahead| ahead.min(again)));
+            return NextTurn::Wait(ahead.map_or(again, |ahead| ahead.min(again)));
         }
-        ahead.map_or(Next::Never, Next::Wait)
+        ahead.map_or(NextTurn::Never, NextTurn::Wait)
     }
 
     /// Records that the turn starts now; store this before the run.

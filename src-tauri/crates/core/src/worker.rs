@@ -19,13 +19,13 @@ pub const PROTOCOL: u32 = 1;
 pub enum Handshake {
     /// Percent of the weights that are loaded.
     Loading(u8),
-    Ready(Ready),
+    Ready(WorkerReady),
     /// The load failed; the worker exits with status 1 after it.
     Failed(Error),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ready {
+pub struct WorkerReady {
     pub protocol: u32,
     pub pid: u32,
     /// The allocated context, which may be less than requested: the model's limit caps it.
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn the_handshake_is_one_line_of_json() {
-        let ready = Handshake::Ready(Ready {
+        let ready = Handshake::Ready(WorkerReady {
             protocol: 1,
             pid: 7,
             context_tokens: 4096,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Instant};
 use store::RemoteContexts;
-use tierbar_contexts::{Contexts, Saved};
+use tierbar_contexts::{ContextDescription, Contexts};
 use tierbar_core::{
     Code, Error, TierId,
     config::ContextForm,
@@ -252,7 +252,11 @@ async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failur
 ///
 /// # Errors
 /// `ContextMismatch` if no model is wanted and no tier has the context's; those of [`route::resolve`].
-fn tier_for(saved: &Saved, wanted: Option<&str>, tiers: &[TierStatus]) -> Result<TierId, Error> {
+fn tier_for(
+    saved: &ContextDescription,
+    wanted: Option<&str>,
+    tiers: &[TierStatus],
+) -> Result<TierId, Error> {
     let other_model = |tier: &TierStatus| tier.model.as_ref() != Some(&saved.model);
     let any = matches!(wanted, None | Some("" | TierId::AUTO));
     if any && tiers.iter().all(other_model) {
@@ -269,7 +273,7 @@ fn tier_for(saved: &Saved, wanted: Option<&str>, tiers: &[TierStatus]) -> Result
 }
 
 /// What concerns a client: the key is the worker's.
-fn to_json(saved: &Saved) -> Value {
+fn to_json(saved: &ContextDescription) -> Value {
     json!({
         "name": saved.name,
         "model": saved.model,
@@ -298,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_context_prefers_a_tier_with_its_kv_type_and_room() {
-        let saved: Saved = serde_json::from_value(json!({
+        let saved: ContextDescription = serde_json::from_value(json!({
             "name": "talk", "model": "small", "tokens": 2000, "created": 0,
             "key": {"model": "m", "template": "t", "kv_cache": "q8_0", "engine": "e"},
         }))

@@ -9,7 +9,7 @@ const HEAD: usize = 4096;
 
 /// A text, and whether its letters may be wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decoded {
+pub struct DecodedText {
     /// With U+FFFD where bytes are no letter.
     pub text: String,
     /// Why letters may be wrong, in a sentence.
@@ -18,8 +18,8 @@ pub struct Decoded {
 
 /// Returns bytes as text; `None` for bytes that are no text. `declared`: the name of an encoding, if one is declared outside the text.
 #[must_use]
-pub fn decode(bytes: &[u8], declared: Option<&str>, is_html: bool) -> Option<Decoded> {
-    let sure = |text: String| Some(Decoded { text, doubt: None });
+pub fn decode(bytes: &[u8], declared: Option<&str>, is_html: bool) -> Option<DecodedText> {
+    let sure = |text: String| Some(DecodedText { text, doubt: None });
     let read_as = |encoding: &'static Encoding, bytes| {
         let (text, is_damaged) = encoding.decode_without_bom_handling(bytes);
         (text.into_owned(), is_damaged)
@@ -28,7 +28,7 @@ pub fn decode(bytes: &[u8], declared: Option<&str>, is_html: bool) -> Option<Dec
         return sure(read_as(encoding, &bytes[mark..]).0);
     }
     let declared = match declared {
-        Some(name) => known(name),
+        Some(name) => known_encoding(name),
         None => declared_in(bytes, is_html),
     };
     if let Some(encoding) = declared {
@@ -66,7 +66,7 @@ pub fn decode(bytes: &[u8], declared: Option<&str>, is_html: bool) -> Option<Dec
             "Its character encoding is not declared and was guessed as {name}: letters may be wrong."
         ),
     };
-    Some(Decoded {
+    Some(DecodedText {
         text,
         doubt: Some(doubt),
     })
@@ -83,7 +83,7 @@ pub(crate) fn is_known(name: &str) -> bool {
 }
 
 /// Returns the encoding of a declared name; `None` for ASCII, too, since bytes beyond it contradict it.
-fn known(name: &str) -> Option<&'static Encoding> {
+fn known_encoding(name: &str) -> Option<&'static Encoding> {
     let name = name.trim().trim_matches(['"', '\'']);
     // Python's names have hyphens elsewhere.
     let plain = || name.replace(['-', '_'], "");
@@ -122,7 +122,7 @@ fn declared_in(bytes: &[u8], is_html: bool) -> Option<&'static Encoding> {
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(HEAD)]);
     let name =
         declared_at_the_top(&head).or_else(|| is_html.then(|| declared_in_meta(&head))?)?;
-    let found = known(&name)?;
+    let found = known_encoding(&name)?;
     // A declaration that can be read is not in two bytes a letter.
     let is_wide = [UTF_16LE, UTF_16BE].contains(&found);
     Some(if is_wide { UTF_8 } else { found })
@@ -163,7 +163,7 @@ fn named_behind(text: &str, word: &str) -> Option<String> {
             let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_.:".contains(letter);
             let end = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
             let name = &rest[..end];
-            Encoding::for_label(name.as_bytes()).or_else(|| known(name))?;
+            Encoding::for_label(name.as_bytes()).or_else(|| known_encoding(name))?;
             Some(name.to_owned())
         })
 }

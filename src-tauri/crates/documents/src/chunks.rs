@@ -34,11 +34,11 @@ pub struct Chunk {
 /// Guesses a text's tokens without a tokenizer, rather too many than too few.
 #[must_use]
 pub fn tokens(text: &str) -> usize {
-    let hundredths: usize = text.chars().map(cost).sum();
+    let hundredths: usize = text.chars().map(token_cost).sum();
     hundredths.div_ceil(100)
 }
 
-fn cost(letter: char) -> usize {
+fn token_cost(letter: char) -> usize {
     match letter {
         'a'..='z' => 23,
         'A'..='Z' => 34,
@@ -53,7 +53,7 @@ fn cost(letter: char) -> usize {
 /// Cuts a document into passages.
 #[must_use]
 pub fn chunks(blocks: &[Block], size: Size) -> Vec<Chunk> {
-    let mut cutting = Cutting {
+    let mut cutting = Chunker {
         size,
         chunks: Vec::new(),
         open: Chunk::default(),
@@ -67,7 +67,7 @@ pub fn chunks(blocks: &[Block], size: Size) -> Vec<Chunk> {
     cutting.chunks
 }
 
-struct Cutting {
+struct Chunker {
     size: Size,
     chunks: Vec<Chunk>,
     open: Chunk,
@@ -76,7 +76,7 @@ struct Cutting {
     trail: Vec<(u8, String)>,
 }
 
-impl Cutting {
+impl Chunker {
     fn add(&mut self, block: &Block) {
         let is_new_page = self.open.page.is_some() && block.page != self.open.page;
         if block.heading.is_some() && self.tokens > self.size.most / 4
@@ -171,7 +171,7 @@ impl Cutting {
 
 /// The last whole sentences of a text, as many as so many tokens hold.
 fn last_sentences(text: &str, most: usize) -> &str {
-    let ends: Vec<usize> = ends(text).collect();
+    let ends: Vec<usize> = sentence_ends(text).collect();
     let mut begun = text.len();
     for end in ends.into_iter().rev() {
         if tokens(&text[end..]) > most {
@@ -183,7 +183,7 @@ fn last_sentences(text: &str, most: usize) -> &str {
 }
 
 /// Where sentences end: behind the space or the line break that follows.
-fn ends(text: &str) -> impl Iterator<Item = usize> + '_ {
+fn sentence_ends(text: &str) -> impl Iterator<Item = usize> + '_ {
     let mut last = ' ';
     text.char_indices().filter_map(move |(at, letter)| {
         let before = std::mem::replace(&mut last, letter);
@@ -199,7 +199,7 @@ fn ends(text: &str) -> impl Iterator<Item = usize> + '_ {
 /// How many bytes of a long text to cut off, with so many tokens at most: between sentences, else between lines, such as those of code,
 /// else between words, else anywhere.
 fn first_part(text: &str, most: usize) -> usize {
-    let fits = fitting(text, most);
+    let fits = fitting_length(text, most);
     if fits == text.len() {
         return fits;
     }
@@ -212,17 +212,17 @@ fn first_part(text: &str, most: usize) -> usize {
         Some(at + space.len_utf8())
     };
     let enough = |at: &usize| *at > fits / 3;
-    let cut = ends(room).last().filter(enough);
+    let cut = sentence_ends(room).last().filter(enough);
     cut.or_else(|| line().filter(enough))
         .or_else(word)
         .unwrap_or(fits)
 }
 
 /// How many bytes of a text so many tokens hold; at least one letter.
-fn fitting(text: &str, most: usize) -> usize {
+fn fitting_length(text: &str, most: usize) -> usize {
     let mut hundredths = 0;
     for (at, letter) in text.char_indices() {
-        hundredths += cost(letter);
+        hundredths += token_cost(letter);
         if hundredths > most * 100 && at > 0 {
             return at;
         }
@@ -232,7 +232,7 @@ fn fitting(text: &str, most: usize) -> usize {
 
 /// The text of a document, or of a part of it, from its passages in order.
 #[must_use]
-pub fn whole<'a>(passages: impl IntoIterator<Item = (&'a str, usize)>) -> String {
+pub fn join_passages<'a>(passages: impl IntoIterator<Item = (&'a str, usize)>) -> String {
     let mut whole = String::new();
     for (text, fresh) in passages {
         if !whole.is_empty() {
@@ -339,7 +339,7 @@ mod tests {
                 "{pair:?}"
             );
         }
-        let whole = whole(
+        let whole = join_passages(
             chunks
                 .iter()
                 .map(|chunk| (chunk.text.as_str(), chunk.fresh)),
@@ -406,7 +406,7 @@ mod tests {
                 let most = SMALL.most + SMALL.overlap + longest.max().unwrap_or(0);
                 prop_assert!(tokens(&chunk.text) <= most + 2, "{chunk:?}");
             }
-            let whole = whole(chunks.iter().map(|chunk| (chunk.text.as_str(), chunk.fresh)));
+            let whole = join_passages(chunks.iter().map(|chunk| (chunk.text.as_str(), chunk.fresh)));
             let squeezed = |text: &str| text.split_whitespace().collect::<String>();
             let given: String = blocks.iter().map(|block| squeezed(&block.text)).collect();
             prop_assert_eq!(squeezed(&whole), given);

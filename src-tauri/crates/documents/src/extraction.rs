@@ -22,7 +22,7 @@ pub enum Line {
 
 /// What was read of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Extracted {
+pub struct ExtractedDocument {
     pub blocks: Vec<Block>,
     /// Pages that are pictures, if they were asked for.
     pub pictures: Vec<Picture>,
@@ -31,7 +31,7 @@ pub struct Extracted {
 
 /// How the process ended, and what it wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ProcessEnd {
     Well,
     /// With this signal.
     Killed(i32),
@@ -50,36 +50,36 @@ const SIGABRT: i32 = 6;
 ///
 /// # Errors
 /// Why there are none, in a sentence.
-pub fn outcome(output: &str, ended: Ended) -> Result<Extracted, Refusal> {
+pub fn parse_output(output: &str, ended: ProcessEnd) -> Result<ExtractedDocument, Refusal> {
     let refuse = |sentence: &str| Err(Refusal(sentence.to_owned()));
     match ended {
-        Ended::TooLong => {
+        ProcessEnd::TooLong => {
             return refuse("Reading this file took more than 3 minutes, and was ended.");
         }
-        Ended::TooMuch => {
+        ProcessEnd::TooMuch => {
             return refuse(
                 "This file unpacks to more text than a document can hold, and is not read.",
             );
         }
-        Ended::Killed(SIGABRT) => {
+        ProcessEnd::Killed(SIGABRT) => {
             return refuse("Reading this file needs more than 1 GB of memory, and was ended.");
         }
-        Ended::Killed(signal) if SIGXCPU.contains(&signal) => {
+        ProcessEnd::Killed(signal) if SIGXCPU.contains(&signal) => {
             return refuse(
                 "Reading this file took more than 2 minutes of computing, and was ended.",
             );
         }
-        Ended::Well | Ended::Killed(_) | Ended::Badly => {}
+        ProcessEnd::Well | ProcessEnd::Killed(_) | ProcessEnd::Badly => {}
     }
     let damaged =
         "This file cannot be read: it is damaged, or made in a way that Tierbar does not know.";
-    let mut extracted = Extracted::default();
+    let mut extracted = ExtractedDocument::default();
     for line in output.lines() {
         match serde_json::from_str(line) {
             Ok(Line::Block(block)) => extracted.blocks.push(block),
             Ok(Line::Picture(picture)) => extracted.pictures.push(picture),
-            Ok(Line::End(facts)) if ended == Ended::Well => {
-                return Ok(Extracted { facts, ..extracted });
+            Ok(Line::End(facts)) if ended == ProcessEnd::Well => {
+                return Ok(ExtractedDocument { facts, ..extracted });
             }
             Ok(Line::Refused(refusal)) => return Err(refusal),
             Ok(Line::End(_)) | Err(_) => return refuse(damaged),
@@ -97,30 +97,30 @@ mod tests {
         let block = "{\"block\":{\"text\":\"Hello\",\"page\":2}}\n";
         let whole = format!("{block}{{\"end\":{{\"kind\":\"pdf\",\"pages\":2}}}}\n");
         let picture = "{\"picture\":{\"page\":1,\"jpeg\":\"/9g=\"}}\n";
-        let read = outcome(&format!("{picture}{whole}"), Ended::Well).unwrap();
+        let read = parse_output(&format!("{picture}{whole}"), ProcessEnd::Well).unwrap();
         assert_eq!(read.blocks[0].page, Some(2));
         assert_eq!((read.facts.pages, read.pictures[0].page), (Some(2), 1));
         assert!(
-            outcome(block, Ended::Well)
+            parse_output(block, ProcessEnd::Well)
                 .unwrap_err()
                 .0
                 .contains("damaged")
         );
-        assert!(outcome(&whole, Ended::Badly).is_err());
-        assert!(outcome("{\"block\":", Ended::Well).is_err());
+        assert!(parse_output(&whole, ProcessEnd::Badly).is_err());
+        assert!(parse_output("{\"block\":", ProcessEnd::Well).is_err());
         let refused = "{\"refused\":\"This PDF is encrypted.\"}\n";
         assert_eq!(
-            outcome(refused, Ended::Well).unwrap_err().0,
+            parse_output(refused, ProcessEnd::Well).unwrap_err().0,
             "This PDF is encrypted."
         );
         assert!(
-            outcome("", Ended::Killed(6))
+            parse_output("", ProcessEnd::Killed(6))
                 .unwrap_err()
                 .0
                 .contains("memory")
         );
         assert!(
-            outcome("", Ended::TooLong)
+            parse_output("", ProcessEnd::TooLong)
                 .unwrap_err()
                 .0
                 .contains("3 minutes")

@@ -25,7 +25,7 @@ const OTHERS: [&str; 8] = ["pdf", "docx", "docm", "dotx", "pptx", "pptm", "eml",
 /// Returns whether a file with this name is looked into when its folder is added. A file that is added itself always is.
 #[must_use]
 pub fn is_readable(path: &Path) -> bool {
-    let ending = ending(path);
+    let ending = lowercase_extension(path);
     let ending = ending.as_str();
     [&CODE[..], &CODE_MORE, &MARKDOWN, &HTML, &TEXT, &OTHERS]
         .iter()
@@ -50,7 +50,7 @@ pub fn kind(bytes: &[u8], name: &Path) -> Option<DocumentKind> {
         .take(512)
         .collect::<String>()
         .to_ascii_lowercase();
-    let ending = ending(name);
+    let ending = lowercase_extension(name);
     let ending = ending.as_str();
     if lower.starts_with("<!doctype html") || lower.starts_with("<html") || HTML.contains(&ending) {
         return Some(DocumentKind::Html);
@@ -67,7 +67,7 @@ pub fn kind(bytes: &[u8], name: &Path) -> Option<DocumentKind> {
     })
 }
 
-fn ending(path: &Path) -> String {
+fn lowercase_extension(path: &Path) -> String {
     let ending = path.extension().unwrap_or_default();
     ending.to_string_lossy().to_ascii_lowercase()
 }

@@ -15,5 +15,5 @@ mod read;
 mod text;
 
 pub use kind::{is_readable, kind};
-pub use platform::{limit_this_process, memory::Counted};
+pub use platform::{limit_this_process, memory::CountingAllocator};
 pub use read::{Block, Facts, LONGEST_TEXT, MOST_PICTURES, Part, Picture, Refusal, read};

@@ -7,13 +7,13 @@ use std::{
     process::ExitCode,
 };
 use tierbar_documents::{
-    Counted, Part,
+    CountingAllocator, Part,
     extraction::{LARGEST_FILE, Line},
     limit_this_process, read,
 };
 
 #[global_allocator]
-static MEMORY: Counted = Counted;
+static MEMORY: CountingAllocator = CountingAllocator;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);

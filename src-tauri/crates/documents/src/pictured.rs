@@ -2,8 +2,8 @@
 
 /// Says which pages were not read; `None` if there are none. `of`: the pages of the document.
 #[must_use]
-pub fn unread(pages: &[u32], of: u32) -> Option<String> {
-    let shown = ranges(pages);
+pub fn pictured_pages_notice(pages: &[u32], of: u32) -> Option<String> {
+    let shown = page_ranges(pages);
     match pages.len() {
         0 => None,
         1 => Some(format!(
@@ -17,8 +17,8 @@ pub fn unread(pages: &[u32], of: u32) -> Option<String> {
 
 /// Says which pages are damaged; `None` if there are none.
 #[must_use]
-pub fn skipped(pages: &[u32], of: u32) -> Option<String> {
-    let shown = ranges(pages);
+pub fn damaged_pages_notice(pages: &[u32], of: u32) -> Option<String> {
+    let shown = page_ranges(pages);
     match pages.len() {
         0 => None,
         1 => Some(format!(
@@ -33,7 +33,7 @@ pub fn skipped(pages: &[u32], of: u32) -> Option<String> {
 /// Says which pages a model has read; `None` if there are none.
 #[must_use]
 pub fn read_by(model: &str, pages: &[u32], of: u32) -> Option<String> {
-    let shown = ranges(pages);
+    let shown = page_ranges(pages);
     match pages.len() {
         0 => None,
         1 => Some(format!(
@@ -46,7 +46,7 @@ pub fn read_by(model: &str, pages: &[u32], of: u32) -> Option<String> {
 }
 
 /// Ascending pages as `2, 5–7`, up to a readable length.
-fn ranges(pages: &[u32]) -> String {
+fn page_ranges(pages: &[u32]) -> String {
     const MOST: usize = 8;
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for &page in pages {
@@ -75,15 +75,15 @@ mod tests {
 
     #[test]
     fn pages_are_told_as_ranges() {
-        assert_eq!(ranges(&[2, 5, 6, 7, 9]), "2, 5–7, 9");
+        assert_eq!(page_ranges(&[2, 5, 6, 7, 9]), "2, 5–7, 9");
         let every_other: Vec<u32> = (1..=9).map(|page| 2 * page).collect();
         assert_eq!(
-            ranges(&every_other),
+            page_ranges(&every_other),
             "2, 4, 6, 8, 10, 12, 14, 16 and others"
         );
-        assert_eq!(unread(&[], 3), None);
+        assert_eq!(pictured_pages_notice(&[], 3), None);
         assert!(
-            unread(&[2], 3)
+            pictured_pages_notice(&[2], 3)
                 .unwrap()
                 .starts_with("1 of 3 pages is a picture")
         );

@@ -15,7 +15,7 @@ const HEAD: usize = 40;
 
 /// How a document is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reading {
+pub enum ReadingPlan {
     Whole,
     /// Passages of these ranges are read for what they say about the question, and the notes are read at the end.
     Parts(Vec<Range<usize>>),
@@ -25,7 +25,7 @@ pub enum Reading {
 
 /// Returns how a model with this context reads a document, given as its passages in order.
 #[must_use]
-pub fn plan<'a>(passages: impl IntoIterator<Item = &'a str>, context: usize) -> Reading {
+pub fn plan<'a>(passages: impl IntoIterator<Item = &'a str>, context: usize) -> ReadingPlan {
     let answer = ANSWER.min(context / 4);
     let room = context.saturating_sub(AROUND + answer).max(256);
     let (mut parts, mut begun, mut used, mut count) = (Vec::new(), 0, 0, 0);
@@ -40,9 +40,9 @@ pub fn plan<'a>(passages: impl IntoIterator<Item = &'a str>, context: usize) -> 
     }
     parts.push(begun..count);
     match parts.len() {
-        0 | 1 => Reading::Whole,
-        many if many > MOST_PARTS => Reading::TooLong(many),
-        _ => Reading::Parts(parts),
+        0 | 1 => ReadingPlan::Whole,
+        many if many > MOST_PARTS => ReadingPlan::TooLong(many),
+        _ => ReadingPlan::Parts(parts),
     }
 }
 
@@ -57,19 +57,19 @@ mod tests {
             let passages = passages.iter().cycle().take(count).map(String::as_str);
             plan(passages, context)
         };
-        assert_eq!(planned(20, 8192), Reading::Whole);
-        assert_eq!(planned(0, 8192), Reading::Whole);
-        let Reading::Parts(parts) = planned(20, 1600) else {
+        assert_eq!(planned(20, 8192), ReadingPlan::Whole);
+        assert_eq!(planned(0, 8192), ReadingPlan::Whole);
+        let ReadingPlan::Parts(parts) = planned(20, 1600) else {
             panic!("not in parts");
         };
         assert!(parts.len() > 1);
         let all: Vec<usize> = parts.iter().cloned().flatten().collect();
         assert_eq!(all, (0..20).collect::<Vec<_>>());
-        assert!(matches!(planned(5000, 2048), Reading::TooLong(_)));
+        assert!(matches!(planned(5000, 2048), ReadingPlan::TooLong(_)));
         // A passage that is too large by itself is a part of its own.
         assert_eq!(
             plan(["x ".repeat(5000).as_str(), "y"], 512),
-            Reading::Parts(vec![0..1, 1..2])
+            ReadingPlan::Parts(vec![0..1, 1..2])
         );
     }
 }

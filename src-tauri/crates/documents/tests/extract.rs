@@ -10,7 +10,7 @@ use std::{
     path::Path,
     process::{Command, ExitStatus, Stdio},
 };
-use tierbar_documents::extraction::{Ended, outcome};
+use tierbar_documents::extraction::{ProcessEnd, parse_output};
 
 fn extract(name: &str, bytes: &[u8]) -> (Option<i32>, String) {
     let (status, output) = run(name, bytes);
@@ -165,8 +165,8 @@ fn what_unpacks_to_gigabytes_is_ended() {
     let twice = pack(&mut once.as_slice());
     let bomb = pdf(&[twice], "/Filter [/FlateDecode /FlateDecode]", "");
     let (status, output) = run("a.pdf", &bomb);
-    let ended = Ended::Killed(status.signal().unwrap());
-    let refusal = outcome(&output, ended).unwrap_err().0;
+    let ended = ProcessEnd::Killed(status.signal().unwrap());
+    let refusal = parse_output(&output, ended).unwrap_err().0;
     assert!(refusal.contains("more than 1 GB of memory"), "{refusal}");
 }
 

@@ -42,7 +42,7 @@ use tierbar_core::{
     config::KvCache,
     run::Approximation,
     sampling::ModelSampling,
-    worker::{Handshake, PROTOCOL, Ready},
+    worker::{Handshake, PROTOCOL, WorkerReady},
 };
 use tokio::net::UnixListener;
 use trims::TrimRequests;
@@ -241,7 +241,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         pause: Arc::clone(&pause),
         media: loading::open_media_reader(args, &model, threads, context.turns(), &pause),
     };
-    let ready = Ready {
+    let ready = WorkerReady {
         protocol: PROTOCOL,
         pid: std::process::id(),
         context_tokens: engine.context_tokens,
@@ -273,7 +273,7 @@ fn serve(args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-async fn listen(args: &Args, ready: Ready, engine: Arc<Engine>) -> Result<(), Error> {
+async fn listen(args: &Args, ready: WorkerReady, engine: Arc<Engine>) -> Result<(), Error> {
     let failed = |error: std::io::Error| {
         internal_error(
             &format!("cannot listen on {}", args.socket.display()),

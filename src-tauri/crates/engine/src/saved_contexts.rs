@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
-use tierbar_contexts::{Contexts, Difference, Draft, Key, Saved};
+use tierbar_contexts::{ContextDescription, Contexts, Difference, Draft, Key};
 use tierbar_core::{Code, Error, ModelId};
 
 /// A state is not worth reading if the prompt uses less than one part in this many of it.
@@ -194,7 +194,12 @@ impl SavedContexts {
     }
 
     /// Gives a written state its name.
-    pub(crate) fn seal(&self, draft: Draft, tokens: usize, bytes: u64) -> Result<Saved, Error> {
+    pub(crate) fn seal(
+        &self,
+        draft: Draft,
+        tokens: usize,
+        bytes: u64,
+    ) -> Result<ContextDescription, Error> {
         let saved = draft.seal(self.model.clone(), tokens, self.key.clone(), bytes);
         // After two renames within one clock tick, the folder has the same time.
         self.known
@@ -208,7 +213,7 @@ impl SavedContexts {
     ///
     /// # Errors
     /// [`Code::ContextUnknown`], [`Code::ContextMismatch`] with what differs, [`Code::Corrupt`].
-    pub(crate) fn named(&self, name: &str) -> Result<(Saved, SavedState), Error> {
+    pub(crate) fn named(&self, name: &str) -> Result<(ContextDescription, SavedState), Error> {
         let saved = self.contexts.get(name)?;
         if let Some(difference) = saved.key.difference(&self.key) {
             return Err(self.mismatch(&saved, difference));
@@ -226,7 +231,7 @@ impl SavedContexts {
         Ok((saved, state))
     }
 
-    fn mismatch(&self, saved: &Saved, difference: Difference) -> Error {
+    fn mismatch(&self, saved: &ContextDescription, difference: Difference) -> Error {
         let name = &saved.name;
         let (why, hint) = match difference {
             Difference::Model => (

@@ -7,7 +7,7 @@ use crate::{
     swap::{ConversationSwap, Swapping},
 };
 use std::{path::PathBuf, sync::Arc};
-use tierbar_contexts::{Contexts, Key, Swapped, fingerprint, hash};
+use tierbar_contexts::{Contexts, Key, SwapFolder, fingerprint, hash};
 use tierbar_core::{Error, ModelId, run::Approximation};
 
 pub(crate) fn open_saved_contexts(
@@ -37,7 +37,7 @@ pub(crate) fn open_swap(
     let (Some(folder), Some(mib), None) = (&args.swapped, args.swapped_mib, pooling) else {
         return Ok(None);
     };
-    let folder = Swapped::new(folder.clone(), u64::from(mib) << 20);
+    let folder = SwapFolder::new(folder.clone(), u64::from(mib) << 20);
     let key = state_key(args, model, template)?;
     let id = ModelId(id.to_owned());
     let swap = ConversationSwap::new(folder, key, id, model.forgets(), &args.socket);

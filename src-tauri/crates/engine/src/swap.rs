@@ -15,7 +15,7 @@ use std::{
     },
     time::Duration,
 };
-use tierbar_contexts::{Draft, Key, Swapped};
+use tierbar_contexts::{Draft, Key, SwapFolder};
 use tierbar_core::{Error, ModelId};
 
 /// How long the worker may take to write them. What is not written by then is lost; the host waits longer before it kills
@@ -24,7 +24,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(crate) struct ConversationSwap {
-    folder: Swapped,
+    folder: SwapFolder,
     states: SavedContexts,
     key: Key,
     /// Whether a state with more tokens than the prompt is of little use, because the model cannot go back in it.
@@ -35,7 +35,7 @@ pub(crate) struct ConversationSwap {
 
 impl ConversationSwap {
     pub(crate) fn new(
-        folder: Swapped,
+        folder: SwapFolder,
         key: Key,
         model: ModelId,
         whole_only: bool,

@@ -14,7 +14,7 @@ pub use objects::{BucketOptions, Object, Objects};
 pub use queue::{Job, OnComplete, Queue, QueueOptions};
 pub use remote::{Remote, RemoteAnswer};
 pub use transfer::{
-    Fetched, FileSpec, Phase, Progress, RateLimit, Terms, TokenFor, discard, transfer,
+    FetchedFile, FileSpec, Phase, Progress, RateLimit, Terms, TokenFor, discard, transfer,
     transfer_with,
 };
 pub use url::Url;

@@ -19,7 +19,7 @@ pub fn client() -> reqwest::ClientBuilder {
 }
 
 /// For a client that sends to whom it is told and nowhere else: no redirects, no referer, no second try.
-pub(crate) fn strict(connect: Duration) -> ClientBuilder {
+pub(crate) fn strict_client(connect: Duration) -> ClientBuilder {
     client()
         .user_agent(concat!("Tierbar/", env!("CARGO_PKG_VERSION")))
         .http1_only()
@@ -31,7 +31,7 @@ pub(crate) fn strict(connect: Duration) -> ClientBuilder {
 
 /// # Errors
 /// [`Code::Internal`] if the system gives no TLS roots.
-pub(crate) fn built(builder: ClientBuilder) -> Result<Client, Error> {
+pub(crate) fn build_client(builder: ClientBuilder) -> Result<Client, Error> {
     builder.build().map_err(|error| {
         let why = root_cause(&error);
         Error::new(

@@ -156,6 +156,6 @@ fn too_long(place: &str, expected: u64) -> Error {
     .hint("upload the context again; nothing here was changed")
 }
 
-fn gone(place: &str) -> Error {
+fn missing_object_error(place: &str) -> Error {
     Error::new(Code::NotFound, format!("{place} no longer has the object"))
 }

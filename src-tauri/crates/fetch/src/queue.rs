@@ -14,7 +14,7 @@ mod secret;
 #[cfg(test)]
 mod tests;
 
-use crate::{FileSpec, RateLimit, TokenFor, Web, transfer::Fetched};
+use crate::{FileSpec, RateLimit, TokenFor, Web, transfer::FetchedFile};
 use commands::Command;
 use futures_util::future::BoxFuture;
 use owner::Owner;
@@ -52,7 +52,7 @@ impl fmt::Debug for Job {
 /// Called with a job and its verified files before the download is done. Its error fails the download; another try calls
 /// it again and downloads nothing twice.
 pub type OnComplete =
-    Arc<dyn Fn(&Job, &[Fetched]) -> BoxFuture<'static, Result<(), Error>> + Send + Sync>;
+    Arc<dyn Fn(&Job, &[FetchedFile]) -> BoxFuture<'static, Result<(), Error>> + Send + Sync>;
 
 pub struct QueueOptions {
     /// The file of the list. Its folder exists.
@@ -166,9 +166,9 @@ impl Queue {
 
     /// # Errors
     /// [`Code::NotFound`], [`Code::ShuttingDown`].
-    pub async fn prioritise(&self, id: &str, priority: Priority) -> Result<DownloadStatus, Error> {
+    pub async fn prioritize(&self, id: &str, priority: Priority) -> Result<DownloadStatus, Error> {
         let id = id.to_owned();
-        self.send(|reply| Command::Prioritise {
+        self.send(|reply| Command::Prioritize {
             id,
             priority,
             reply,

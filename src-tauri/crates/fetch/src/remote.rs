@@ -1,7 +1,7 @@
 //! A client of model servers that the user configured. An answer may take minutes.
 
 use crate::{
-    loopback::{built, strict},
+    loopback::{build_client, strict_client},
     platform::LOCAL_NETWORK,
     web::{display_url, root_cause},
 };
@@ -42,10 +42,10 @@ impl Remote {
     /// # Errors
     /// [`Code::Internal`] if the system gives no TLS roots.
     pub fn new(silence: Duration) -> Result<Self, Error> {
-        let builder = || strict(CONNECT).read_timeout(silence);
+        let builder = || strict_client(CONNECT).read_timeout(silence);
         Ok(Self {
-            direct: built(builder().no_proxy())?,
-            open: built(builder())?,
+            direct: build_client(builder().no_proxy())?,
+            open: build_client(builder())?,
         })
     }
 
@@ -179,15 +179,15 @@ mod tests {
 
     /// An error of a layer above the connection.
     #[derive(Debug)]
-    struct Connecting(io::Error);
+    struct ConnectError(io::Error);
 
-    impl fmt::Display for Connecting {
+    impl fmt::Display for ConnectError {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("client error (Connect)")
         }
     }
 
-    impl std::error::Error for Connecting {
+    impl std::error::Error for ConnectError {
         fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
             Some(&self.0)
         }
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_host_that_the_system_hides_is_named_with_the_remedy() {
         let hidden = io::Error::from(io::ErrorKind::HostUnreachable);
-        assert!(is_host_unreachable(&Connecting(hidden)));
+        assert!(is_host_unreachable(&ConnectError(hidden)));
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
         assert!(!is_host_unreachable(&refused));
         let text = unreachable("No route to host", Some("allow Tierbar"));

@@ -98,7 +98,7 @@ pub enum Phase {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fetched {
+pub struct FetchedFile {
     pub size: u64,
     /// Computed from the bytes on the disk, in lower-case hex.
     pub sha256: String,
@@ -140,7 +140,7 @@ pub async fn transfer(
     rate: &RateLimit,
     progress: watch::Sender<Progress>,
     cancel: CancellationToken,
-) -> Result<Fetched, Error> {
+) -> Result<FetchedFile, Error> {
     transfer_with(&Terms::default(), web, spec, tokens, rate, progress, cancel).await
 }
 
@@ -156,7 +156,7 @@ pub async fn transfer_with(
     rate: &RateLimit,
     progress: watch::Sender<Progress>,
     cancel: CancellationToken,
-) -> Result<Fetched, Error> {
+) -> Result<FetchedFile, Error> {
     let report = Report(progress);
     let folder = destination::folder_of(&spec.dest)?;
     let paths = Paths::of(&spec.dest);
@@ -191,7 +191,7 @@ pub fn discard(dest: &Path) -> io::Result<()> {
     destination::discard(&Paths::of(dest))
 }
 
-fn cancelled() -> Error {
+fn canceled_error() -> Error {
     Error::new(
         Code::Cancelled,
         "the download was stopped; the partial file is kept",
@@ -224,7 +224,7 @@ async fn existing(
     spec: &FileSpec,
     report: &Report,
     cancel: &CancellationToken,
-) -> Result<Option<Fetched>, Error> {
+) -> Result<Option<FetchedFile>, Error> {
     if spec.dest.symlink_metadata().is_ok() {
         report.phase(Phase::Verifying);
     }
@@ -244,7 +244,7 @@ async fn existing(
     if let Err(error) = discard(&spec.dest) {
         tracing::warn!(%error, "cannot remove the journal of a finished download");
     }
-    Ok(Some(Fetched {
+    Ok(Some(FetchedFile {
         size,
         sha256: sha256.to_ascii_lowercase(),
         etag: None,

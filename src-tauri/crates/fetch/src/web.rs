@@ -13,7 +13,7 @@ mod tests;
 pub use answer::{Answer, ByteRange, ContentRange};
 
 use self::reach::{Lookup, Reach};
-use crate::loopback::{built, strict};
+use crate::loopback::{build_client, strict_client};
 use http::{HeaderMap, HeaderValue, header};
 use hyper_util::client::proxy::matcher::Matcher;
 use secrecy::{ExposeSecret, SecretString};
@@ -124,10 +124,10 @@ impl Web {
 
     fn with_lookup(options: WebOptions, lookup: Lookup) -> Result<Self, Error> {
         let client = |reach| {
-            let builder = strict(options.connect_timeout)
+            let builder = strict_client(options.connect_timeout)
                 .tcp_keepalive(Duration::from_secs(15))
                 .dns_resolver(lookup.resolver(reach));
-            built(if options.proxies {
+            build_client(if options.proxies {
                 builder
             } else {
                 builder.no_proxy()

@@ -73,7 +73,7 @@ pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
         )
         .hint("choose another address with --listen or as `listen` in config.toml"));
     }
-    Err(taken(address).await)
+    Err(port_taken_error(address).await)
 }
 
 /// Listens on one of the next ports, and returns a notice of it: another user of this machine has the first one, such as with a
@@ -98,7 +98,7 @@ pub(crate) async fn bind_beside(
 }
 
 /// Returns the error that another program has the address, with its name.
-pub(crate) async fn taken(address: SocketAddr) -> Error {
+pub(crate) async fn port_taken_error(address: SocketAddr) -> Error {
     let port = address.port();
     let owner = spawn_blocking(move || platform::listener(port))
         .await

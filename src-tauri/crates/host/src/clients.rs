@@ -3,7 +3,7 @@
 use crate::{
     address,
     config::parse,
-    folder::{Folder, data_folder, set},
+    folder::{Folder, data_folder, path_variable},
     platform,
 };
 use std::{
@@ -25,7 +25,7 @@ const MORE_FOLDERS: [&str; 5] = [
 
 /// Returns the ids of the clients that are installed here. Blocking.
 #[must_use]
-pub fn found() -> Vec<&'static str> {
+pub fn installed_clients() -> Vec<&'static str> {
     let path = env::var_os("PATH").unwrap_or_default();
     let more = MORE_FOLDERS.iter().filter_map(|folder| expand(folder));
     let folders: Vec<PathBuf> = env::split_paths(&path).chain(more).collect();
@@ -46,8 +46,8 @@ pub fn found() -> Vec<&'static str> {
 pub fn expand(path: &str) -> Option<PathBuf> {
     let (first, rest) = path.split_once('/').unwrap_or((path, ""));
     let base = match first.strip_prefix('$') {
-        Some(variable) => set(variable)?,
-        None if first == "~" => set("HOME")?,
+        Some(variable) => path_variable(variable)?,
+        None if first == "~" => path_variable("HOME")?,
         None => return Some(PathBuf::from(path)),
     };
     Some(if rest.is_empty() {
@@ -71,7 +71,7 @@ pub fn mcp_command(home: &Path) -> Vec<String> {
         .and_then(|program| beside(&program).or_else(|| beside(&program.canonicalize().ok()?)));
     let program = program.unwrap_or_else(|| PathBuf::from("tierbar"));
     let mut command = vec![program.display().to_string()];
-    let usual = platform::data_folder(&set("HOME").unwrap_or_default());
+    let usual = platform::data_folder(&path_variable("HOME").unwrap_or_default());
     if home != usual {
         command.extend(["--home".to_owned(), home.display().to_string()]);
     }
@@ -84,7 +84,7 @@ pub fn mcp_command(home: &Path) -> Vec<String> {
 ///
 /// # Errors
 /// `ConfigInvalid` with the line; `Storage` if the file cannot be read.
-pub fn configured(home: Option<&Path>) -> Result<ClientServer, Error> {
+pub fn configured_server(home: Option<&Path>) -> Result<ClientServer, Error> {
     let folder = Folder::at(home.map_or_else(data_folder, Path::to_owned));
     let text = match fs::read_to_string(folder.config()) {
         Ok(text) => text,
@@ -130,13 +130,13 @@ mod tests {
     #[test]
     fn a_configured_server_is_known_without_a_host() {
         let home = tempfile::tempdir().unwrap();
-        let none = configured(Some(home.path())).unwrap();
+        let none = configured_server(Some(home.path())).unwrap();
         assert_eq!(none.url, "http://127.0.0.1:11435");
         assert!(!none.key_required && none.tiers.is_empty());
         let config = "listen = \"127.0.0.1:9000\"\n[server]\nrequire_keys = true\n[tiers.heavy]\nmodel = \"a\"\ncontext = 32768\n\
                       [tiers.fast]\nmodel = \"b\"\n[tiers.primary]\n[tiers.embedder]\nmodel = \"c\"\n";
         fs::write(home.path().join("config.toml"), config).unwrap();
-        let server = configured(Some(home.path())).unwrap();
+        let server = configured_server(Some(home.path())).unwrap();
         assert_eq!(server.url, "http://127.0.0.1:9000");
         assert!(server.key_required);
         let tiers = server
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(server.mcp_command[1..], home_argument);
         fs::write(home.path().join("config.toml"), "listen = 7").unwrap();
         assert_eq!(
-            configured(Some(home.path())).unwrap_err().code,
+            configured_server(Some(home.path())).unwrap_err().code,
             Code::ConfigInvalid
         );
     }

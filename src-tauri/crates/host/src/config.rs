@@ -9,11 +9,11 @@ mod read;
 mod template;
 mod watch;
 
-pub(crate) use watch::{Watching, watch};
+pub(crate) use watch::{ConfigWatch, watch};
 
 use crate::whole_file;
 use parking_lot::Mutex;
-use read::Parsed;
+use read::ParsedConfig;
 pub(crate) use read::parse;
 use serde_json::{Map, Value};
 use std::{
@@ -46,13 +46,13 @@ impl ConfigFile {
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let text = template::first(models);
+                let text = template::first_config(models);
                 write(&path, &text)?;
                 text
             }
             Err(error) => return Err(unreadable(&path, &error)),
         };
-        let Parsed { config, notices } = parse(&text)?;
+        let ParsedConfig { config, notices } = parse(&text)?;
         Ok(Self {
             path,
             state: Mutex::new(State {
@@ -96,7 +96,7 @@ impl ConfigFile {
             }
         };
         match outcome {
-            Ok(Parsed { config, notices }) => {
+            Ok(ParsedConfig { config, notices }) => {
                 state.config = Arc::new(config);
                 state.notices = notices;
             }
@@ -156,11 +156,12 @@ impl ConfigFile {
             Err(error) => return Err(unreadable(&self.path, &error)),
         };
         let text = edit::merge(&before, patch)?;
-        let Parsed { config, notices } = parse(&text).map_err(|error| match parse(&before) {
-            // The invalid value came with the patch, so its line means nothing to the sender.
-            Ok(_) => edit::without_line(error),
-            Err(broken) => broken,
-        })?;
+        let ParsedConfig { config, notices } =
+            parse(&text).map_err(|error| match parse(&before) {
+                // The invalid value came with the patch, so its line means nothing to the sender.
+                Ok(_) => edit::without_line(error),
+                Err(broken) => broken,
+            })?;
         let patched = State {
             text,
             config: Arc::new(config),

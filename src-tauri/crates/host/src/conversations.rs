@@ -1,7 +1,7 @@
 //! The folder of conversations that ending workers save: it exists and is within its limit, or it does not exist.
 
 use crate::{blocking::blocking, folder::Folder};
-use tierbar_contexts::Swapped;
+use tierbar_contexts::SwapFolder;
 use tierbar_core::config::PolicyConfig;
 
 /// Applies the configuration to the folder.
@@ -9,7 +9,7 @@ use tierbar_core::config::PolicyConfig;
 /// Workers save only if the folder exists, so turning the setting off also applies to a loaded worker.
 pub(crate) async fn apply(folder: &Folder, policy: &PolicyConfig) {
     let most = policy.conversations();
-    let swapped = Swapped::new(
+    let swapped = SwapFolder::new(
         folder.conversations(),
         u64::from(most.unwrap_or_default()) << 20,
     );

@@ -135,7 +135,7 @@ impl DocumentIndex {
         collection: Option<String>,
     ) -> Result<DocumentSource, Error> {
         let collection = collection_name(collection)?;
-        let (path, is_folder) = blocking("a look at the file", move || place(&path)).await?;
+        let (path, is_folder) = blocking("a look at the file", move || real_path(&path)).await?;
         let source = self
             .store
             .add_document_source(&path, &collection, is_folder)
@@ -195,8 +195,8 @@ fn collection_name(name: Option<String>) -> Result<String, Error> {
 }
 
 /// Returns the real path, and whether it is a folder.
-fn place(path: &str) -> Result<(String, bool), Error> {
-    let given = from_home(path, folder::set("HOME"));
+fn real_path(path: &str) -> Result<(String, bool), Error> {
+    let given = from_home(path, folder::path_variable("HOME"));
     if !given.is_absolute() {
         let message = format!("\"{path}\" is not a full path");
         return Err(Error::new(Code::BadRequest, message).hint("begin the path with / or ~/"));
@@ -245,17 +245,17 @@ mod tests {
         std::fs::write(&file, "x").unwrap();
         let real = folder.path().canonicalize().unwrap();
         assert_eq!(
-            place(real.to_str().unwrap()).unwrap(),
+            real_path(real.to_str().unwrap()).unwrap(),
             (real.to_str().unwrap().to_owned(), true)
         );
-        assert!(!place(file.to_str().unwrap()).unwrap().1);
+        assert!(!real_path(file.to_str().unwrap()).unwrap().1);
         for (path, code) in [
             ("a.md", Code::BadRequest),
             ("/", Code::BadRequest),
             ("/dev/null", Code::BadRequest),
             ("/no/such/file", Code::NotFound),
         ] {
-            assert_eq!(place(path).unwrap_err().code, code, "{path}");
+            assert_eq!(real_path(path).unwrap_err().code, code, "{path}");
         }
     }
 
@@ -266,7 +266,7 @@ mod tests {
             std::fs::write(home.path().join(name), "x").unwrap();
         }
         for path in [home.path().to_owned(), home.path().join("secrets.json")] {
-            let error = place(path.to_str().unwrap()).unwrap_err();
+            let error = real_path(path.to_str().unwrap()).unwrap_err();
             assert_eq!(error.code, Code::BadRequest, "{error}");
         }
     }

@@ -53,7 +53,7 @@ impl Finding {
 pub fn examine(home: Option<&Path>) -> Vec<Finding> {
     let home = home.map_or_else(folder::data_folder, Path::to_owned);
     let mut findings = platform::examine();
-    findings.push(programs());
+    findings.push(examine_programs());
     if !home.is_dir() {
         let what = format!(
             "the data folder {} does not exist yet; Tierbar creates it at its first start",
@@ -79,13 +79,13 @@ pub fn examine(home: Option<&Path>) -> Vec<Finding> {
         // It is written at the first start.
         Err(_) => Config::default(),
     };
-    findings.push(server(&folder, &config));
-    findings.push(room(&folder, &config));
-    findings.extend(tiers(&folder, &config));
+    findings.push(examine_server(&folder, &config));
+    findings.push(examine_room(&folder, &config));
+    findings.extend(examine_tiers(&folder, &config));
     findings
 }
 
-fn programs() -> Finding {
+fn examine_programs() -> Finding {
     match worker::find(None).and_then(|_| worker::process_guard()) {
         Ok(_) => Finding::good("the worker and the process guard are in place"),
         Err(error) => Finding::of(&error),
@@ -123,8 +123,8 @@ fn private_files(folder: &Folder) -> Vec<Finding> {
 }
 
 /// The running host, or else whether the port is free for one.
-fn server(folder: &Folder, config: &Config) -> Finding {
-    if let Some(running) = ownership::running(Some(folder.home())) {
+fn examine_server(folder: &Folder, config: &Config) -> Finding {
+    if let Some(running) = ownership::find_running_host(Some(folder.home())) {
         let what = format!(
             "Tierbar is running at {} (pid {})",
             running.url, running.pid
@@ -151,7 +151,7 @@ fn server(folder: &Folder, config: &Config) -> Finding {
     }
 }
 
-fn room(folder: &Folder, config: &Config) -> Finding {
+fn examine_room(folder: &Folder, config: &Config) -> Finding {
     let models = folder.models_dir(&config.models_dir);
     match Volume::of(&models) {
         Ok(volume) if volume.free < margin(volume.size) => Finding::bad(
@@ -171,7 +171,7 @@ fn room(folder: &Folder, config: &Config) -> Finding {
 }
 
 /// Each tier's model; a tier of another engine has none here.
-fn tiers(folder: &Folder, config: &Config) -> Vec<Finding> {
+fn examine_tiers(folder: &Folder, config: &Config) -> Vec<Finding> {
     let library = Library::new(models::options(folder, config));
     let own = config
         .tiers
@@ -179,7 +179,12 @@ fn tiers(folder: &Folder, config: &Config) -> Vec<Finding> {
         .filter(|(_, tier)| tier.engine == Engine::Embedded && !tier.model.is_empty());
     let older = |id, tier| older_default(id, tier).map(|(what, remedy)| Finding::bad(what, remedy));
     let examined: Vec<_> = own
-        .flat_map(|(id, tier)| [Some(model(&library, id, &tier.model)), older(id, tier)])
+        .flat_map(|(id, tier)| {
+            [
+                Some(examine_model(&library, id, &tier.model)),
+                older(id, tier),
+            ]
+        })
         .flatten()
         .collect();
     if examined.is_empty() {
@@ -191,7 +196,7 @@ fn tiers(folder: &Folder, config: &Config) -> Vec<Finding> {
     examined
 }
 
-fn model(library: &Library, tier: &TierId, model: &str) -> Finding {
+fn examine_model(library: &Library, tier: &TierId, model: &str) -> Finding {
     match library.resolve(model) {
         Ok(_) => Finding::good(format!("the model of {tier}, {model}, is here")),
         Err(error) if error.code == Code::ModelMissing => Finding::bad(

@@ -11,14 +11,14 @@ use tierbar_core::{Code, Error, TierId, home::from_home};
 /// Returns the default data folder: `TIERBAR_HOME`, or else the system's folder for application data.
 #[must_use]
 pub fn data_folder() -> PathBuf {
-    if let Some(home) = set("TIERBAR_HOME") {
+    if let Some(home) = path_variable("TIERBAR_HOME") {
         return home;
     }
-    crate::platform::data_folder(&set("HOME").unwrap_or_default())
+    crate::platform::data_folder(&path_variable("HOME").unwrap_or_default())
 }
 
 /// Returns a variable's path, unless it is empty.
-pub(crate) fn set(variable: &str) -> Option<PathBuf> {
+pub(crate) fn path_variable(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable)
         .filter(|value| !value.is_empty())
         .map(PathBuf::from)
@@ -48,7 +48,7 @@ impl Folder {
             &folder.logs(),
             &folder.run(),
         ] {
-            private(path).map_err(|error| unusable(path, &error))?;
+            create_private(path).map_err(|error| unusable(path, &error))?;
         }
         // Models may be on a disk that knows no owners; what is written there goes through no links.
         for path in [folder.home(), &folder.logs(), &folder.run()] {
@@ -159,7 +159,7 @@ impl Folder {
 
     /// Resolves a path of the configuration.
     pub(crate) fn configured(&self, path: &str) -> PathBuf {
-        self.0.join(from_home(path.trim(), set("HOME")))
+        self.0.join(from_home(path.trim(), path_variable("HOME")))
     }
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn token_file(home: &Path) -> PathBuf {
 }
 
 /// An existing folder keeps its permissions, except that `run` is made private.
-fn private(path: &Path) -> io::Result<()> {
+fn create_private(path: &Path) -> io::Result<()> {
     // A link to another folder, such as models on another disk, is the user's choice.
     if path.is_dir() {
         if path.ends_with("run") {

@@ -46,7 +46,7 @@ pub use examine::{Finding, examine};
 pub use folder::data_folder;
 pub use journal::past_log;
 pub use log::log_to_folder;
-pub use ownership::{Running, released, running};
+pub use ownership::{RunningHost, find_running_host, wait_until_released};
 pub use remote::HostEvent;
 pub use tierbar_edge::openapi::API_DESCRIPTION;
 
@@ -131,10 +131,10 @@ impl Host {
         self.config.home()
     }
 
-    /// Returns how to reach it, as [`running`] does in other processes.
+    /// Returns how to reach it, as [`find_running_host`] does in other processes.
     #[must_use]
-    pub fn running(&self) -> Running {
-        Running {
+    pub fn running(&self) -> RunningHost {
+        RunningHost {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             url: self.url().to_owned(),

@@ -2,7 +2,7 @@
 
 use crate::{
     blocking::blocking,
-    config::{ConfigFile, Watching},
+    config::{ConfigFile, ConfigWatch},
     conversations,
     folder::Folder,
     memory_guard::GuardRunner,
@@ -60,7 +60,7 @@ impl LiveConfig {
     }
 
     /// Applies changes made to the file by hand, until `closing`.
-    pub(crate) async fn follow_file(&self, watching: Watching, closing: CancellationToken) {
+    pub(crate) async fn follow_file(&self, watching: ConfigWatch, closing: CancellationToken) {
         loop {
             tokio::select! {
                 () = closing.cancelled() => return,

@@ -39,7 +39,7 @@ pub(crate) struct HostParts {
 
 /// The host's measurements, one at a time: two would distort each other.
 #[derive(Debug)]
-pub(crate) struct Measuring {
+pub(crate) struct Measurements {
     parts: Arc<HostParts>,
     /// The tier that is being measured.
     running: Arc<Mutex<Option<TierId>>>,
@@ -54,7 +54,7 @@ impl Drop for Turn {
     }
 }
 
-impl Measuring {
+impl Measurements {
     pub(crate) fn new(parts: Arc<HostParts>) -> Self {
         Self {
             parts,
@@ -103,7 +103,7 @@ impl Measuring {
                     working.abort();
                     // It releases the tier when it ends.
                     let _ = working.await;
-                    Err(Error::new(Code::Cancelled, "the measurement was cancelled"))
+                    Err(Error::new(Code::Cancelled, "the measurement was canceled"))
                 }
             };
             parts.config.end_trial(&tier).await;
@@ -111,7 +111,7 @@ impl Measuring {
                 Ok(report) => {
                     let json = serde_json::to_value(&report).unwrap_or_default();
                     if let Some(kind) = kind {
-                        keep(&parts, kind, &tier, report).await;
+                        store_report(&parts, kind, &tier, report).await;
                     }
                     MeasureEvent::Report(json)
                 }
@@ -156,7 +156,7 @@ impl Kind {
     }
 }
 
-async fn keep<T: Serialize + Send + 'static>(
+async fn store_report<T: Serialize + Send + 'static>(
     parts: &HostParts,
     kind: Kind,
     tier: &TierId,
@@ -176,7 +176,7 @@ async fn keep<T: Serialize + Send + 'static>(
     .await;
 }
 
-impl Measures for Measuring {
+impl Measures for Measurements {
     fn bench(&self, tier: TierId, request: BenchRequest) -> Result<Measurement, Error> {
         self.begin(Some(Kind::Bench), tier, |parts, tier, progress| {
             bench::bench(parts, tier, request, progress)
@@ -202,7 +202,7 @@ impl Measures for Measuring {
     }
 
     fn last_agent(&self, tier: TierId) -> BoxFuture<'_, Result<Option<AgentReport>, Error>> {
-        Box::pin(agent::last(Arc::clone(&self.parts), tier))
+        Box::pin(agent::last_report(Arc::clone(&self.parts), tier))
     }
 }
 
@@ -234,7 +234,7 @@ impl ProgressSender {
 
 /// # Errors
 /// `Overloaded` if memory pressure is at `limit` or higher.
-fn spared(parts: &HostParts, limit: Pressure) -> Result<(), Error> {
+fn check_pressure(parts: &HostParts, limit: Pressure) -> Result<(), Error> {
     if parts.board.now().ram.pressure < limit {
         return Ok(());
     }
@@ -246,7 +246,7 @@ fn spared(parts: &HostParts, limit: Pressure) -> Result<(), Error> {
 ///
 /// # Errors
 /// `TierStopped` if it is to end.
-fn wanted(parts: &HostParts, tier: &TierId) -> Result<(), Error> {
+fn check_not_stopped(parts: &HostParts, tier: &TierId) -> Result<(), Error> {
     let tiers = parts.config.supervisor.snapshot();
     let stopping = |status: &TierStatus| status.id == *tier && status.state == TierState::Stopping;
     if tiers.iter().any(stopping) {

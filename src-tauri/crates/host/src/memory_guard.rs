@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 use tierbar_core::{
     journal::{Journal, Kind, LogEvent},
-    memory_guard::{Judgement, MemoryGuard},
+    memory_guard::{Judgment, MemoryGuard},
     policy::{Alarm, Stance},
     reading::{Power, Reading},
     stance::{Circumstances, stance},
@@ -26,7 +26,7 @@ pub(crate) struct GuardRunner {
 struct State {
     guard: MemoryGuard,
     reading: Reading,
-    judgement: Judgement,
+    judgment: Judgment,
     pause: Option<Pause>,
     /// What the supervisor received last.
     sent: Orders,
@@ -72,7 +72,7 @@ impl GuardRunner {
 
     pub(crate) fn observe(&self, reading: &Reading) {
         let mut state = self.state.lock();
-        state.judgement = state.guard.observe(reading);
+        state.judgment = state.guard.observe(reading);
         state.reading = reading.clone();
         self.apply(&mut state);
     }
@@ -99,7 +99,7 @@ impl GuardRunner {
 
     /// Returns whether readings should be frequent, because it may act soon.
     pub(crate) fn is_alarmed(&self) -> bool {
-        self.state.lock().judgement.why.is_some()
+        self.state.lock().judgment.why.is_some()
     }
 
     /// The power source of the last reading.
@@ -115,7 +115,7 @@ impl GuardRunner {
             alarm,
             stance: stance.0,
             why: restricts
-                .or_else(|| state.judgement.why.clone())
+                .or_else(|| state.judgment.why.clone())
                 .or_else(|| Some(stance.1.clone()).filter(|why| !why.is_empty())),
             paused_until: state
                 .pause
@@ -134,9 +134,9 @@ impl GuardRunner {
         let circumstances = Circumstances {
             paused: state.pause.is_some(),
             minute_of_day: u16::try_from(minute).unwrap_or(0),
-            reserved: state.judgement.reserved,
+            reserved: state.judgment.reserved,
         };
-        let Judgement { alarm, why, .. } = &state.judgement;
+        let Judgment { alarm, why, .. } = &state.judgment;
         let orders = Orders {
             alarm: (*alarm, why.clone().unwrap_or_default()),
             stance: stance(&self.models.config().policy, &state.reading, circumstances),

@@ -5,11 +5,11 @@ mod load;
 mod pins;
 
 pub(crate) use foreign::{not_measured, refuse_new_commands};
-pub(crate) use load::{beside, draft_model};
+pub(crate) use load::{companion_models, draft_model};
 
 use crate::{
     blocking::blocking,
-    folder::{Folder, set},
+    folder::{Folder, path_variable},
 };
 use load::load;
 use parking_lot::{Mutex, RwLock};
@@ -36,13 +36,13 @@ use tierbar_supervisor::{LoadSettings, LoadSpec, ModelSource, Rules, TierSpec};
 pub(crate) struct Models {
     folder: Folder,
     machine: Machine,
-    current: RwLock<Current>,
+    current: RwLock<ModelsState>,
     /// What generative plans leave to the embedder's slot, as the tiers were last looked for.
     embedder_bytes: AtomicU64,
 }
 
 #[derive(Debug, Clone)]
-struct Current {
+struct ModelsState {
     config: Arc<Config>,
     library: Arc<Library>,
     /// Trial settings of a tier, in place of its configured ones.
@@ -71,7 +71,7 @@ impl Trial {
     }
 }
 
-impl Current {
+impl ModelsState {
     /// Returns the tier as it is to be loaded. Blocking: it reads the model's header.
     fn tier(&self, id: &TierId, machine: &Machine) -> Option<TierConfig> {
         let tier = self.settled(self.config.tiers.get(id)?, machine);
@@ -99,7 +99,7 @@ impl Current {
         let projector = self.library.projector(&path, &account);
         let draft = draft_model(tier, &self.library).ok().flatten();
         let draft = draft.as_ref().map(|(_, account)| account);
-        let beside = beside(projector.as_ref(), draft);
+        let beside = companion_models(projector.as_ref(), draft);
         let settled = settle(tier, &account, beside, machine);
         if let Some(at) = at {
             known.remove(at);
@@ -144,7 +144,7 @@ impl Models {
         Self {
             folder,
             machine,
-            current: RwLock::new(Current {
+            current: RwLock::new(ModelsState {
                 config,
                 library,
                 trial: None,
@@ -241,7 +241,7 @@ impl Models {
         let slot = current.embedder_bytes(&self.machine_of(&current.config));
         self.embedder_bytes.store(slot, Ordering::Relaxed);
         let machine = self.machine_of(&current.config);
-        let pins = pins::of(&current.config, &current.library, &machine);
+        let pins = pins::pins_that_fit(&current.config, &current.library, &machine);
         let notice = pins::too_many(&pins, &machine.budget()).map(|error| error.to_string());
         let spec = |id: &TierId| {
             let config = current.tier(id, &machine)?;
@@ -361,7 +361,7 @@ fn media(library: &Library, model: &Path) -> (Option<PathBuf>, Vec<Modality>) {
 
 /// Returns where to look for models.
 pub(crate) fn options(folder: &Folder, config: &Config) -> LibraryOptions {
-    let home = set("HOME").unwrap_or_default();
+    let home = path_variable("HOME").unwrap_or_default();
     LibraryOptions::new(
         folder.models_dir(&config.models_dir),
         &config.library,

@@ -24,7 +24,7 @@ pub(crate) const ADDRESS: SocketAddr =
 const ACCEPTING: Duration = Duration::from_secs(1);
 
 /// Serves there while configured, until `closing`, and reports why if it cannot.
-pub(crate) async fn act(
+pub(crate) async fn serve_as_ollama(
     address: SocketAddr,
     options: ServeOptions,
     mut config: watch::Receiver<Arc<Config>>,
@@ -33,7 +33,11 @@ pub(crate) async fn act(
     let closing = options.closing.clone();
     loop {
         let acts = config.borrow_and_update().server.act_as_ollama;
-        let listener = if acts { take(address).await } else { Ok(None) };
+        let listener = if acts {
+            bind_free_port(address).await
+        } else {
+            Ok(None)
+        };
         notify(listener.as_ref().err().map(notice));
         let ending = closing.child_token();
         let mut serving = pin!(async {
@@ -75,11 +79,11 @@ pub(crate) async fn act(
 
 /// # Errors
 /// `PortTaken` with the program, and those of [`address::bind`].
-async fn take(address: SocketAddr) -> Result<Option<TcpListener>, Error> {
+async fn bind_free_port(address: SocketAddr) -> Result<Option<TcpListener>, Error> {
     // On macOS one address of a port can be bound while another program listens on all addresses.
     let answers = timeout(ACCEPTING, TcpStream::connect(address)).await;
     if answers.is_ok_and(|answers| answers.is_ok()) {
-        return Err(address::taken(address).await);
+        return Err(address::port_taken_error(address).await);
     }
     address::bind(address).await.map(Some)
 }
@@ -104,7 +108,7 @@ mod tests {
     };
     use tokio_util::sync::CancellationToken;
 
-    struct Acting {
+    struct TestAddress {
         address: SocketAddr,
         config: watch::Sender<Arc<Config>>,
         notices: mpsc::UnboundedReceiver<Option<String>>,
@@ -112,7 +116,7 @@ mod tests {
         task: JoinHandle<()>,
     }
 
-    fn acting(address: SocketAddr, acts: bool) -> Acting {
+    fn acting(address: SocketAddr, acts: bool) -> TestAddress {
         let config = watch::Sender::new(configured(acts));
         let (sender, notices) = mpsc::unbounded_channel();
         let closing = CancellationToken::new();
@@ -123,8 +127,8 @@ mod tests {
             closing: closing.clone(),
         };
         let notify = move |notice| sender.send(notice).unwrap();
-        let task = act(address, options, config.subscribe(), notify);
-        Acting {
+        let task = serve_as_ollama(address, options, config.subscribe(), notify);
+        TestAddress {
             address,
             config,
             notices,

@@ -23,7 +23,7 @@ struct Announcement {
 
 /// A host that owns a data folder now.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Running {
+pub struct RunningHost {
     pub pid: u32,
     /// The version of Tierbar.
     pub version: String,
@@ -33,7 +33,7 @@ pub struct Running {
     pub kind: HostKind,
 }
 
-impl std::fmt::Debug for Running {
+impl std::fmt::Debug for RunningHost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
             pid,
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Running {
 
 /// Returns the host that owns the data folder `home` (the default one if `None`), once it has said its address.
 #[must_use]
-pub fn running(home: Option<&Path>) -> Option<Running> {
+pub fn find_running_host(home: Option<&Path>) -> Option<RunningHost> {
     let home = home.map_or_else(folder::data_folder, Path::to_owned);
     let run = home.join("run");
     if !is_locked(&run.join(LOCK)) {
@@ -64,12 +64,12 @@ pub fn running(home: Option<&Path>) -> Option<Running> {
         url,
         kind,
         version,
-    } = announced(&run)?;
+    } = read_announcement(&run)?;
     let token = fs::read_to_string(folder::token_file(&home))
         .ok()?
         .trim()
         .to_owned();
-    Some(Running {
+    Some(RunningHost {
         pid,
         version,
         url,
@@ -82,7 +82,7 @@ pub fn running(home: Option<&Path>) -> Option<Running> {
 ///
 /// # Errors
 /// `Storage` if the lock cannot be read.
-pub async fn released(home: Option<PathBuf>) -> Result<(), Error> {
+pub async fn wait_until_released(home: Option<PathBuf>) -> Result<(), Error> {
     let path = home
         .unwrap_or_else(folder::data_folder)
         .join("run")
@@ -118,7 +118,7 @@ fn is_locked(lock: &Path) -> bool {
         .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-fn announced(run: &Path) -> Option<Announcement> {
+fn read_announcement(run: &Path) -> Option<Announcement> {
     serde_json::from_str(&fs::read_to_string(run.join(HOST)).ok()?).ok()
 }
 
@@ -149,7 +149,7 @@ impl Ownership {
                 Err(TryLockError::WouldBlock) if tries.next().is_some() => {
                     sleep(Duration::from_millis(20)).await
                 }
-                Err(TryLockError::WouldBlock) => return Err(taken(folder)),
+                Err(TryLockError::WouldBlock) => return Err(already_running_error(folder)),
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
         }
@@ -192,9 +192,9 @@ impl Drop for Ownership {
     }
 }
 
-fn taken(folder: &Folder) -> Error {
+fn already_running_error(folder: &Folder) -> Error {
     let home = folder.home().display();
-    let Some(owner) = announced(&folder.run()) else {
+    let Some(owner) = read_announcement(&folder.run()) else {
         return Error::new(
             Code::AlreadyRunning,
             format!("another Tierbar is starting with the data folder {home}"),
@@ -226,11 +226,11 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let folder = Folder::open(Some(home.path().to_owned())).unwrap();
         fs::write(folder.token(), "a-token\n").unwrap();
-        assert!(running(Some(home.path())).is_none());
+        assert!(find_running_host(Some(home.path())).is_none());
 
         let owner = Ownership::take(&folder).await.unwrap();
         assert!(
-            running(Some(home.path())).is_none(),
+            find_running_host(Some(home.path())).is_none(),
             "its address is not known yet"
         );
         let error = Ownership::take(&folder).await.unwrap_err();
@@ -240,7 +240,7 @@ mod tests {
         owner
             .announce("http://127.0.0.1:7", HostKind::Serve)
             .unwrap();
-        let found = running(Some(home.path())).unwrap();
+        let found = find_running_host(Some(home.path())).unwrap();
         assert_eq!(
             (found.pid, &*found.url, &*found.token),
             (std::process::id(), "http://127.0.0.1:7", "a-token")
@@ -250,7 +250,7 @@ mod tests {
         assert!(error.message.contains("http://127.0.0.1:7"), "{error}");
 
         drop(owner);
-        assert!(running(Some(home.path())).is_none());
+        assert!(find_running_host(Some(home.path())).is_none());
         Ownership::take(&folder).await.unwrap();
     }
 
@@ -265,7 +265,7 @@ mod tests {
         )
         .unwrap();
         fs::write(folder.token(), "a-token\n").unwrap();
-        assert!(running(Some(home.path())).is_none());
+        assert!(find_running_host(Some(home.path())).is_none());
         let _owner = Ownership::take(&folder).await.unwrap();
         assert!(!folder.run().join(HOST).exists());
     }

@@ -1,6 +1,6 @@
 //! Uses a running host over its API, in this process or in another: what the menu does.
 
-use crate::{HostKind, Running};
+use crate::{HostKind, RunningHost};
 use futures_util::{StreamExt, TryStreamExt};
 use reqwest::{ClientBuilder, Method, Response};
 use serde_json::{Map, Value, json};
@@ -19,7 +19,7 @@ pub enum HostEvent {
     Log(Entry),
 }
 
-impl Running {
+impl RunningHost {
     /// Loads a tier; returns once it is ready.
     ///
     /// # Errors
@@ -253,7 +253,7 @@ mod tests {
     /// A host that hangs: before its answer, or within it.
     async fn follow_one_that_hangs(answer: &'static [u8]) -> Error {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let host = Running {
+        let host = RunningHost {
             pid: 1,
             version: "1".to_owned(),
             url: format!("http://{}", listener.local_addr().unwrap()),

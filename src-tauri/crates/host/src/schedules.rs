@@ -16,7 +16,7 @@ use tierbar_core::{
     config::ScheduleConfig,
     lease::BoxFuture,
     nearest::suggest,
-    schedule::{Next, Run, ScheduleStatus},
+    schedule::{NextTurn, Run, ScheduleStatus},
 };
 use tierbar_store::Store;
 use tokio::sync::{
@@ -47,7 +47,7 @@ struct State {
 
 /// A result that could not be delivered.
 #[derive(Debug, Clone)]
-struct Undelivered {
+struct UndeliveredResult {
     turn: i64,
     /// The schedule at that time: after a change, the result is dropped.
     schedule: ScheduleConfig,
@@ -110,11 +110,11 @@ impl Schedules {
         for (name, schedule) in &config.schedules {
             let kept = self.store.schedule_run(name).await?;
             let run = kept.unwrap_or_else(|| Run::first_seen(now.as_second()));
-            let next = run.next(&turns::turns(schedule, now, &zone), now.as_second());
+            let next = run.next(&turns::turns_around(schedule, now, &zone), now.as_second());
             let next_at = match next {
-                Next::Begin(_) => Some(now.as_second()),
-                Next::Wait(until) => Some(until),
-                Next::Never => None,
+                NextTurn::Begin(_) => Some(now.as_second()),
+                NextTurn::Wait(until) => Some(until),
+                NextTurn::Never => None,
             };
             statuses.push(ScheduleStatus {
                 name: name.clone(),
@@ -142,9 +142,9 @@ impl Schedules {
                     Code::Overloaded,
                     "too many schedules are already waiting to run",
                 ),
-                TrySendError::Closed(_) => ending(),
+                TrySendError::Closed(_) => shutdown_error(),
             })?;
-        outcome.await.unwrap_or_else(|_| Err(ending()))
+        outcome.await.unwrap_or_else(|_| Err(shutdown_error()))
     }
 }
 
@@ -166,10 +166,10 @@ pub(crate) struct Inbox {
     requests: mpsc::Receiver<RunNow>,
     state: Arc<State>,
     takes_turns: bool,
-    undelivered: Mutex<BTreeMap<String, Undelivered>>,
+    undelivered: Mutex<BTreeMap<String, UndeliveredResult>>,
 }
 
-fn ending() -> Error {
+fn shutdown_error() -> Error {
     Error::new(
         Code::ShuttingDown,
         "Tierbar is quitting before the schedule ran",

@@ -5,13 +5,13 @@ mod body;
 mod slots;
 
 use axum::{Json, Router, response::IntoResponse};
-use body::{Answer, Arriving};
+use body::{Answer, RequestBody};
 use hyper::{
     Request, Response, StatusCode, body::Incoming, server::conn::http1, service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use slots::{ConnectionSlots, Taken};
+use slots::{ConnectionSlots, TakenSlot};
 use std::{
     convert::Infallible,
     io,
@@ -95,19 +95,19 @@ pub(crate) async fn serve(listener: TcpListener, options: ServeOptions) {
         let stream = tokio::select! {
             () = options.closing.cancelled() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
-            stream = next(&listener) => stream,
+            stream = accept(&listener) => stream,
         };
         // While running requests take all slots, new connections wait in the system's queue.
         let Some(taken) = options.closing.run_until_cancelled(slots.take()).await else {
             break;
         };
-        connections.spawn(attend(stream, taken, Arc::clone(&options)));
+        connections.spawn(serve_connection(stream, taken, Arc::clone(&options)));
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
 }
 
-async fn next(listener: &TcpListener) -> TcpStream {
+async fn accept(listener: &TcpListener) -> TcpStream {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => return stream,
@@ -121,7 +121,7 @@ async fn next(listener: &TcpListener) -> TcpStream {
     }
 }
 
-async fn attend(stream: TcpStream, taken: Taken, options: Arc<ServeOptions>) {
+async fn serve_connection(stream: TcpStream, taken: TakenSlot, options: Arc<ServeOptions>) {
     let taken = Arc::new(taken);
     // Ends a WebSocket too, which has a task of its own.
     let _ends = taken.end_with();
@@ -133,14 +133,14 @@ async fn attend(stream: TcpStream, taken: Taken, options: Arc<ServeOptions>) {
 }
 
 /// Detects TLS, if configured. Clients on this machine may do without it.
-async fn detect_tls(stream: TcpStream, taken: Arc<Taken>, options: Arc<ServeOptions>) {
+async fn detect_tls(stream: TcpStream, taken: Arc<TakenSlot>, options: Arc<ServeOptions>) {
     // Send tokens as they come, without buffering.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("a connection buffers its answers: {error}");
     }
     let Some(tls) = &options.tls else {
         return serve_http(
-            stalling(stream, &options),
+            with_write_timeout(stream, &options),
             taken,
             options.router.clone(),
             &options,
@@ -151,14 +151,14 @@ async fn detect_tls(stream: TcpStream, taken: Arc<Taken>, options: Arc<ServeOpti
     let mut first = [0];
     match timeout(options.limits.head, stream.peek(&mut first)).await {
         Ok(Ok(1)) if first == [HANDSHAKE] => {
-            let accepting = tls.accept(stalling(stream, &options));
+            let accepting = tls.accept(with_write_timeout(stream, &options));
             if let Ok(Ok(stream)) = timeout(options.limits.head, accepting).await {
                 serve_http(stream, taken, options.router.clone(), &options, true).await;
             }
         }
         Ok(Ok(1)) if is_from_here(&stream) => {
             serve_http(
-                stalling(stream, &options),
+                with_write_timeout(stream, &options),
                 taken,
                 options.router.clone(),
                 &options,
@@ -168,7 +168,7 @@ async fn detect_tls(stream: TcpStream, taken: Arc<Taken>, options: Arc<ServeOpti
         }
         Ok(Ok(1)) => {
             serve_http(
-                stalling(stream, &options),
+                with_write_timeout(stream, &options),
                 taken,
                 wants_tls(),
                 &options,
@@ -182,7 +182,7 @@ async fn detect_tls(stream: TcpStream, taken: Arc<Taken>, options: Arc<ServeOpti
 
 async fn serve_http(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    taken: Arc<Taken>,
+    taken: Arc<TakenSlot>,
     router: Router,
     options: &ServeOptions,
     over_tls: bool,
@@ -195,7 +195,7 @@ async fn serve_http(
     let service = service_fn(move |request: Request<Incoming>| {
         let (router, taken, slot) = (router.clone(), Arc::clone(&taken), slot.clone());
         async move {
-            let mut request = request.map(|body| Arriving::new(body, Arc::clone(&taken)));
+            let mut request = request.map(|body| RequestBody::new(body, Arc::clone(&taken)));
             if over_tls {
                 request.extensions_mut().insert(OverTls);
             }
@@ -235,7 +235,7 @@ async fn serve_http(
 /// A connection's slot for a WebSocket.
 #[derive(Debug)]
 struct HeldSlot {
-    taken: Arc<Taken>,
+    taken: Arc<TakenSlot>,
     _holds: mpsc::Sender<Infallible>,
 }
 
@@ -263,7 +263,10 @@ fn head_bytes<B>(request: &Request<B>) -> usize {
 }
 
 /// Ends a connection whose client has read nothing for too long. Time without data to send does not count.
-fn stalling(stream: TcpStream, options: &ServeOptions) -> Pin<Box<TimeoutStream<TcpStream>>> {
+fn with_write_timeout(
+    stream: TcpStream,
+    options: &ServeOptions,
+) -> Pin<Box<TimeoutStream<TcpStream>>> {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(options.limits.reading));
     Box::pin(stream)

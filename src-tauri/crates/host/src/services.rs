@@ -101,7 +101,7 @@ impl Services for Admin {
 
     fn found_clients(&self) -> BoxFuture<'_, Vec<&'static str>> {
         Box::pin(async {
-            let found = tokio::task::spawn_blocking(clients::found).await;
+            let found = tokio::task::spawn_blocking(clients::installed_clients).await;
             found.unwrap_or_default()
         })
     }

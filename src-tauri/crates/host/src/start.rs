@@ -12,7 +12,7 @@ use crate::{
     history::PastReadings,
     library::{Assignments, CatalogList, Downloads, LocalModels, ModelService, Offers},
     live_config::LiveConfig,
-    measure::{HostParts, Measuring},
+    measure::{HostParts, Measurements},
     measured,
     notices::Notices,
     notifications::Notifications,
@@ -26,7 +26,7 @@ use crate::{
     worker,
 };
 use parking_lot::Mutex;
-use parts::{DataFolder, Fetching, Network, Readings, Workers};
+use parts::{DataFolder, FetchParts, Network, Readings, Workers};
 use std::{sync::Arc, time::Instant};
 use tierbar_core::{Error, lease::BoxFuture, policy::Stance};
 use tierbar_edge::keys::Keys;
@@ -48,7 +48,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     let network = Network::open(options.listen.as_deref(), &data).await?;
     let readings = Readings::begin().await?;
     let workers = Workers::start(&data, &readings, program).await?;
-    let fetching = Fetching::start(&data, &workers, endpoint)?;
+    let fetching = FetchParts::start(&data, &workers, endpoint)?;
     let (schedules, inbox) = Schedules::new(
         data.in_force.subscribe(),
         data.store.clone(),
@@ -105,7 +105,7 @@ fn status_board(
     network: &Network,
     readings: &Readings,
     workers: &Workers,
-    fetching: &Fetching,
+    fetching: &FetchParts,
 ) -> Arc<StatusBoard> {
     Arc::new(StatusBoard::new(
         network.url.clone(),
@@ -122,7 +122,7 @@ fn live_config(
     data: &DataFolder,
     network: &Network,
     workers: &Workers,
-    fetching: &Fetching,
+    fetching: &FetchParts,
     schedules: &Arc<Schedules>,
     board: Arc<StatusBoard>,
 ) -> Arc<LiveConfig> {
@@ -186,7 +186,7 @@ fn models(
     data: &DataFolder,
     config: &Arc<LiveConfig>,
     workers: &Workers,
-    fetching: &Fetching,
+    fetching: &FetchParts,
 ) -> Arc<ModelService> {
     let local = Arc::new(LocalModels {
         models: Arc::clone(&workers.models),
@@ -221,7 +221,7 @@ struct Assembly {
     data: DataFolder,
     network: Network,
     workers: Workers,
-    fetching: Fetching,
+    fetching: FetchParts,
     schedules: Arc<Schedules>,
     documents: Arc<DocumentIndex>,
     board: Arc<StatusBoard>,
@@ -284,7 +284,7 @@ impl Assembly {
             tiers: Arc::new(self.workers.supervisor.clone()),
             services: Arc::clone(&self.admin) as _,
             models: Arc::clone(&self.models) as _,
-            measures: Arc::new(Measuring::new(Arc::new(parts))),
+            measures: Arc::new(Measurements::new(Arc::new(parts))),
             schedules: Arc::clone(&self.schedules) as _,
             documents: Arc::clone(&self.documents) as _,
             secrets: self.data.secrets.clone(),
@@ -354,7 +354,7 @@ impl Assembly {
             tls: None,
             ..options.clone()
         };
-        let ollama = ollama::act(
+        let ollama = ollama::serve_as_ollama(
             ollama::ADDRESS,
             as_ollama,
             self.config.in_force.subscribe(),

@@ -47,7 +47,7 @@ impl Tls {
         addresses: &[IpAddr],
     ) -> Result<Self, Error> {
         let (certificate, key) = if server.certificate.is_empty() {
-            own(folder, server, addresses)?
+            own_certificate(folder, server, addresses)?
         } else {
             (
                 folder.configured(&server.certificate),
@@ -90,14 +90,16 @@ fn fingerprint(certificate: &CertificateDer<'_>) -> String {
 }
 
 /// Returns our own certificate and its key.
-fn own(
+fn own_certificate(
     folder: &Folder,
     server: &ServerConfig,
     addresses: &[IpAddr],
 ) -> Result<(PathBuf, PathBuf), Error> {
     let (certificate, key) = (folder.certificate(), folder.certificate_key());
     let today = jiff::Zoned::now().date();
-    if key.is_file() && fs::read_to_string(&certificate).is_ok_and(|text| lasts(&text, today)) {
+    if key.is_file()
+        && fs::read_to_string(&certificate).is_ok_and(|text| is_valid_long_enough(&text, today))
+    {
         return Ok((certificate, key));
     }
     let impossible = |error: &dyn std::fmt::Display| {
@@ -110,14 +112,14 @@ fn own(
         .checked_add(jiff::Span::new().days(VALID_DAYS))
         .map_err(|error| impossible(&error))?;
     let secret = KeyPair::generate().map_err(|error| impossible(&error))?;
-    let mut params =
-        CertificateParams::new(names(server, addresses)).map_err(|error| impossible(&error))?;
+    let mut params = CertificateParams::new(certificate_names(server, addresses))
+        .map_err(|error| impossible(&error))?;
     params
         .distinguished_name
         .push(DnType::CommonName, "Tierbar on this machine");
-    let (year, month, day) = parts(today.yesterday().unwrap_or(today));
+    let (year, month, day) = date_parts(today.yesterday().unwrap_or(today));
     params.not_before = date_time_ymd(year, month, day);
-    let (year, month, day) = parts(until);
+    let (year, month, day) = date_parts(until);
     params.not_after = date_time_ymd(year, month, day);
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let made = params
@@ -129,7 +131,7 @@ fn own(
     );
     // The key first, so that an existing certificate has one.
     for (path, text) in [(&key, secret.serialize_pem()), (&certificate, text)] {
-        keep(path, &text).map_err(|error| {
+        write_private(path, &text).map_err(|error| {
             Error::new(
                 Code::Storage,
                 format!("{} cannot be written: {error}", path.display()),
@@ -141,7 +143,7 @@ fn own(
 }
 
 /// Returns the names and addresses that clients may use for this server.
-fn names(server: &ServerConfig, addresses: &[IpAddr]) -> Vec<String> {
+fn certificate_names(server: &ServerConfig, addresses: &[IpAddr]) -> Vec<String> {
     let mut names = vec![
         "localhost".to_owned(),
         "127.0.0.1".to_owned(),
@@ -163,7 +165,7 @@ fn way_out() -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip()).filter(|ip| !ip.is_unspecified())
 }
 
-fn lasts(text: &str, today: Date) -> bool {
+fn is_valid_long_enough(text: &str, today: Date) -> bool {
     let named = text.lines().find_map(|line| line.strip_prefix(NOT_AFTER));
     let until = named.and_then(|until| until.trim().parse::<Date>().ok());
     until.is_some_and(|until| {
@@ -173,7 +175,7 @@ fn lasts(text: &str, today: Date) -> bool {
     })
 }
 
-fn parts(date: Date) -> (i32, u8, u8) {
+fn date_parts(date: Date) -> (i32, u8, u8) {
     (
         date.year().into(),
         date.month().unsigned_abs(),
@@ -182,7 +184,7 @@ fn parts(date: Date) -> (i32, u8, u8) {
 }
 
 /// Writes the whole file or nothing, readable only by its owner.
-fn keep(path: &Path, text: &str) -> io::Result<()> {
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.as_file()

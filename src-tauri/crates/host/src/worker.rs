@@ -13,8 +13,8 @@ const SANDBOX: &str = "tierbar-sandbox";
 /// # Errors
 /// `Internal` with the path that was expected.
 pub(crate) fn find(given: Option<PathBuf>) -> Result<PathBuf, Error> {
-    let named = given.or_else(|| crate::folder::set("TIERBAR_WORKER"));
-    found(WORKER, named, "TIERBAR_WORKER")
+    let named = given.or_else(|| crate::folder::path_variable("TIERBAR_WORKER"));
+    find_program(WORKER, named, "TIERBAR_WORKER")
 }
 
 /// Returns the process guard, found like the worker.
@@ -22,9 +22,9 @@ pub(crate) fn find(given: Option<PathBuf>) -> Result<PathBuf, Error> {
 /// # Errors
 /// Those of [`find`].
 pub(crate) fn process_guard() -> Result<PathBuf, Error> {
-    found(
+    find_program(
         PROCESS_GUARD,
-        crate::folder::set("TIERBAR_GUARD"),
+        crate::folder::path_variable("TIERBAR_GUARD"),
         "TIERBAR_GUARD",
     )
 }
@@ -34,9 +34,9 @@ pub(crate) fn process_guard() -> Result<PathBuf, Error> {
 /// # Errors
 /// Those of [`find`].
 pub(crate) fn extract() -> Result<PathBuf, Error> {
-    found(
+    find_program(
         EXTRACT,
-        crate::folder::set("TIERBAR_EXTRACT"),
+        crate::folder::path_variable("TIERBAR_EXTRACT"),
         "TIERBAR_EXTRACT",
     )
 }
@@ -46,16 +46,16 @@ pub(crate) fn extract() -> Result<PathBuf, Error> {
 /// # Errors
 /// Those of [`find`].
 pub(crate) fn sandbox() -> Result<PathBuf, Error> {
-    found(
+    find_program(
         SANDBOX,
-        crate::folder::set("TIERBAR_SANDBOX"),
+        crate::folder::path_variable("TIERBAR_SANDBOX"),
         "TIERBAR_SANDBOX",
     )
 }
 
-fn found(name: &str, named: Option<PathBuf>, variable: &str) -> Result<PathBuf, Error> {
+fn find_program(name: &str, named: Option<PathBuf>, variable: &str) -> Result<PathBuf, Error> {
     let candidates = named.map_or_else(
-        || beside(name, std::env::current_exe().ok().as_deref()),
+        || candidate_paths(name, std::env::current_exe().ok().as_deref()),
         |path| vec![path],
     );
     if let Some(found) = candidates.iter().find(|path| path.is_file()) {
@@ -72,7 +72,7 @@ fn found(name: &str, named: Option<PathBuf>, variable: &str) -> Result<PathBuf, 
     )))
 }
 
-fn beside(name: &str, program: Option<&Path>) -> Vec<PathBuf> {
+fn candidate_paths(name: &str, program: Option<&Path>) -> Vec<PathBuf> {
     // A program may be a link, such as one in /usr/local/bin; the others are beside its target.
     let real = program.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
     let Some(folder) = real.as_deref().and_then(Path::parent) else {
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_bundled_program_finds_the_worker_beside_the_app() {
-        let looked = beside(
+        let looked = candidate_paths(
             WORKER,
             Some(Path::new(
                 "/Applications/Tierbar.app/Contents/Resources/tierbar",

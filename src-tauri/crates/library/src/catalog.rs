@@ -10,12 +10,12 @@ mod figures;
 
 pub use figures::{HubFigures, KnownFile};
 
-use crate::{model_id, reference::Known};
+use crate::{model_id, reference::CatalogName};
 use serde::Deserialize;
 use std::sync::LazyLock;
 use tierbar_core::{
     Modality, ModelAccount, ModelId,
-    budget::{Beside, MediaProjector},
+    budget::{CompanionModels, MediaProjector},
     catalog::{
         Capabilities, CatalogModel, ModelKind, OfferedFile, OfferedProjector, PublishedScore,
         PublishedSpeed,
@@ -198,8 +198,8 @@ impl Catalog {
 
     /// Looks up a name for [`crate::reference::Reference::parse`].
     #[must_use]
-    pub fn known(&self, name: &str) -> Option<Known> {
-        self.find(name).map(|entry| Known {
+    pub fn known(&self, name: &str) -> Option<CatalogName> {
+        self.find(name).map(|entry| CatalogName {
             id: entry.id.clone(),
             quant: None,
         })
@@ -269,8 +269,8 @@ impl Entry {
 
     /// What is loaded beside its models.
     #[must_use]
-    pub fn beside(&self) -> Beside<'_> {
-        Beside::projector(self.projector.as_ref())
+    pub fn beside(&self) -> CompanionModels<'_> {
+        CompanionModels::projector(self.projector.as_ref())
     }
 
     fn offers(&self) -> Vec<Offer> {

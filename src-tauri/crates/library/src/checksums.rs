@@ -104,10 +104,10 @@ pub(crate) fn verify(
             })?;
         let expected = match keeper {
             Keeper::Ollama | Keeper::HuggingFace => other_apps::hash_in_name(path),
-            Keeper::Tierbar | Keeper::Folder | Keeper::LmStudio => records::expected(path),
+            Keeper::Tierbar | Keeper::Folder | Keeper::LmStudio => records::expected_sha256(path),
         };
         if keeper == Keeper::Tierbar
-            && let Err(error) = records::hashed(path, &sha256)
+            && let Err(error) = records::record_hash(path, &sha256)
         {
             // This result is correct; only the next check has less to compare with.
             tracing::warn!(%error, "cannot record a checksum");

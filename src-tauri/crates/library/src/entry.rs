@@ -1,6 +1,6 @@
 //! The models that are listed.
 
-use crate::{Projector, Record, files::Found, records};
+use crate::{Projector, Record, files::ModelFiles, records};
 use std::path::PathBuf;
 use tierbar_core::{Error, ModelAccount, ModelId, fit::Keeper};
 
@@ -27,7 +27,7 @@ pub struct Entry {
 
 impl Entry {
     /// Without its projector.
-    pub(super) fn new(model: &Found, account: Result<ModelAccount, Error>) -> Self {
+    pub(super) fn new(model: &ModelFiles, account: Result<ModelAccount, Error>) -> Self {
         let account = match &model.incomplete {
             Some(error) => Err(error.clone()),
             None => {
@@ -47,7 +47,7 @@ impl Entry {
                 .version
                 .first()
                 .filter(|_| recorded)
-                .and_then(|file| records::current(&model.path, file)),
+                .and_then(|file| records::current_record(&model.path, file)),
             account,
         }
     }

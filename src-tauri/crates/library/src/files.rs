@@ -3,7 +3,7 @@
 use crate::{
     folder::file_name,
     headers::{self, Version, stamp},
-    missing, name,
+    name, not_found,
 };
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -16,7 +16,7 @@ use tierbar_gguf::{Split, split_of};
 
 /// The files of a model.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
+pub(crate) struct ModelFiles {
     pub(crate) id: ModelId,
     /// Other names for the same file.
     pub(crate) also: Vec<String>,
@@ -31,7 +31,7 @@ pub(crate) struct Found {
     pub(crate) version: Version,
 }
 
-impl Found {
+impl ModelFiles {
     pub(crate) fn size_bytes(&self) -> u64 {
         self.version.iter().map(|file| file.size).sum()
     }
@@ -50,7 +50,7 @@ pub(crate) struct File {
 }
 
 /// Groups files by model, in the order of the parts.
-pub(crate) fn together(files: Vec<File>) -> Vec<Vec<File>> {
+pub(crate) fn group_by_model(files: Vec<File>) -> Vec<Vec<File>> {
     let mut groups: Vec<BTreeMap<u16, File>> = Vec::new();
     let mut splits: HashMap<(PathBuf, String, u16), usize> = HashMap::new();
     for file in files {
@@ -75,7 +75,7 @@ pub(crate) fn together(files: Vec<File>) -> Vec<Vec<File>> {
 }
 
 /// `files`: one, or the parts of one model.
-pub(crate) fn found(files: Vec<File>) -> Found {
+pub(crate) fn to_model_files(files: Vec<File>) -> ModelFiles {
     let File {
         path, name, keeper, ..
     } = &files[0];
@@ -88,19 +88,19 @@ pub(crate) fn found(files: Vec<File>) -> Found {
         (None, Keeper::Ollama) => name.replace('/', "-"),
         (None, _) => name::model_id(name).0,
     };
-    Found {
+    ModelFiles {
         id: ModelId(id),
         also: Vec::new(),
         name: name.clone(),
         path: path.clone(),
-        incomplete: split.and_then(|split| absent(&split, &files)),
+        incomplete: split.and_then(|split| missing_parts_error(&split, &files)),
         keeper: *keeper,
         version: files.iter().map(|file| stamp(&file.metadata)).collect(),
         parts: files.into_iter().map(|file| file.path).collect(),
     }
 }
 
-fn absent(split: &Split, files: &[File]) -> Option<Error> {
+fn missing_parts_error(split: &Split, files: &[File]) -> Option<Error> {
     let there: HashSet<&str> = files.iter().map(|file| file.name.as_str()).collect();
     let absent = usize::from(split.count) - files.len();
     let first = split.parts().find(|part| !there.contains(part.as_str()))?;
@@ -135,7 +135,7 @@ pub(crate) fn parts_of(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let parts: Vec<PathBuf> = split.parts().map(|part| folder.join(part)).collect();
     match parts.iter().find(|part| !part.is_file()) {
         None => Ok(parts),
-        Some(absent) => Err(missing(format!(
+        Some(absent) => Err(not_found(format!(
             "the part {} of the model cannot be found",
             absent.display()
         ))
@@ -147,12 +147,12 @@ pub(crate) fn parts_of(path: &Path) -> Result<Vec<PathBuf>, Error> {
 ///
 /// # Errors
 /// As [`parts_of`]; [`Code::ModelMissing`] if it is gone.
-pub(crate) fn unlisted(path: &Path, keeper: Keeper) -> Result<Found, Error> {
+pub(crate) fn unlisted_model(path: &Path, keeper: Keeper) -> Result<ModelFiles, Error> {
     let parts = parts_of(path)?;
     let version = headers::version(&parts)
-        .ok_or_else(|| missing(format!("the model {} is gone", path.display())))?;
+        .ok_or_else(|| not_found(format!("the model {} is gone", path.display())))?;
     let name = file_name(path);
-    Ok(Found {
+    Ok(ModelFiles {
         id: name::model_id(&name),
         also: Vec::new(),
         name,

@@ -14,7 +14,7 @@ use std::{
 pub(crate) type Link = (PathBuf, Option<Stamp>);
 
 #[derive(Debug, Default)]
-pub(crate) struct Walked {
+pub(crate) struct FolderContents {
     /// A folder's files before those of the folders in it; within a folder by name. May hold what is no regular file.
     pub(crate) files: Vec<PathBuf>,
     /// The folder itself first.
@@ -33,8 +33,8 @@ pub(crate) fn walk(
     depth: usize,
     limit: usize,
     wanted: impl Fn(&OsStr) -> bool,
-) -> io::Result<Walked> {
-    let mut walked = Walked::default();
+) -> io::Result<FolderContents> {
+    let mut walked = FolderContents::default();
     let mut left = limit;
     let mut seen = HashSet::new();
     let mut waiting = VecDeque::from([(root.to_owned(), 0)]);
@@ -42,7 +42,7 @@ pub(crate) fn walk(
         // A link may lead to a folder that was read already, or to one above it.
         let read = fs::metadata(&folder).and_then(|this| {
             if seen.insert((this.dev(), this.ino())) {
-                names(&folder, &mut left).map(Some)
+                read_names(&folder, &mut left).map(Some)
             } else {
                 Ok(None)
             }
@@ -83,10 +83,10 @@ pub(crate) fn walk(
     Ok(walked)
 }
 
-type Named = (OsString, fs::FileType);
+type NamedEntry = (OsString, fs::FileType);
 
 /// Returns all but hidden entries, sorted, and whether some were left out.
-fn names(folder: &Path, left: &mut usize) -> io::Result<(Vec<Named>, bool)> {
+fn read_names(folder: &Path, left: &mut usize) -> io::Result<(Vec<NamedEntry>, bool)> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -102,7 +102,7 @@ fn names(folder: &Path, left: &mut usize) -> io::Result<(Vec<Named>, bool)> {
     Ok((sorted(names), false))
 }
 
-fn sorted(mut names: Vec<Named>) -> Vec<Named> {
+fn sorted(mut names: Vec<NamedEntry>) -> Vec<NamedEntry> {
     names.sort_by(|a, b| a.0.cmp(&b.0));
     names
 }

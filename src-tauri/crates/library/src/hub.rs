@@ -16,11 +16,11 @@ mod tree;
 pub use endpoint::{endpoint, tokens};
 pub use projectors::{PinnedProjector, ResolvedProjector};
 pub use quants::Quant;
-pub use resolve::{Pinned, Resolved, ResolvedFile, Resolver, Suit};
+pub use resolve::{PinnedQuant, QuantTarget, ResolvedFile, ResolvedReference, Resolver};
 pub use tree::HubFile;
 
 use crate::reference::Repository;
-use lenient::Lenient;
+use lenient::LenientList;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 use tierbar_core::{Code, Error, catalog::HubModel};
@@ -58,7 +58,7 @@ pub struct HubFiles {
     /// The full commit hash.
     pub commit: String,
     pub licence: Option<String>,
-    /// A licence has to be accepted on the repository's page before files can be fetched.
+    /// A license has to be accepted on the repository's page before files can be fetched.
     pub gated: bool,
     /// Whole quants, the smallest first.
     pub quants: Vec<Quant>,
@@ -76,7 +76,7 @@ struct Info {
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct SearchHit {
     id: String,
     #[serde(default)]
     downloads: u64,
@@ -148,7 +148,7 @@ impl Hub {
             .ok_or_else(|| invalid_answer(repository, "has no commit"))?;
         let files = self.tree(repository, &commit).await?;
         Ok(HubFiles {
-            licence: info.card.as_deref().and_then(licence),
+            licence: info.card.as_deref().and_then(license_of_card),
             gated: is_gated(info.gated.as_deref()),
             ..HubFiles::new(repository.clone(), commit, files)
         })
@@ -180,7 +180,7 @@ impl Hub {
                 ["downloads", "likes", "lastModified", "gated"].map(|field| ("expand[]", field)),
             );
         let answer = self.json(url, MAX_PAGE_BYTES).await;
-        let (Lenient::<Found>(found), _) = answer.map_err(|error| self.refused(error))?;
+        let (LenientList::<SearchHit>(found), _) = answer.map_err(|error| self.refused(error))?;
         Ok(found
             .into_iter()
             .filter(|found| Repository::new(&found.id).is_ok())
@@ -208,7 +208,7 @@ impl Hub {
         (self.tokens)(&self.endpoint).is_some()
     }
 
-    /// For a gated repository without a token, or with one whose owner has not accepted the licence.
+    /// For a gated repository without a token, or with one whose owner has not accepted the license.
     pub(crate) fn denied(&self, repository: &Repository) -> Error {
         let page = self.url(&[repository.owner(), repository.name()]);
         Error::new(
@@ -235,7 +235,7 @@ impl Hub {
         url.set_query(Some("recursive=true"));
         let (mut files, mut count) = (Vec::new(), 0);
         for _ in 0..MAX_PAGES {
-            let (Lenient(page), link) = self
+            let (LenientList(page), link) = self
                 .json(url.clone(), MAX_PAGE_BYTES)
                 .await
                 .map_err(|error| self.explain(error, repository, Some(commit)))?;
@@ -381,7 +381,7 @@ fn is_gated(gated: Option<&RawValue>) -> bool {
 }
 
 /// Returns the `license` of the card, or the first of a list.
-fn licence(card: &RawValue) -> Option<String> {
+fn license_of_card(card: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     struct Card {
         license: Box<RawValue>,
@@ -390,12 +390,12 @@ fn licence(card: &RawValue) -> Option<String> {
     let text = card.license.get();
     let alone: Option<String> = serde_json::from_str(text).ok();
     let first = || {
-        let Lenient::<String>(listed) = serde_json::from_str(text).ok()?;
+        let LenientList::<String>(listed) = serde_json::from_str(text).ok()?;
         listed.into_iter().next()
     };
     alone
         .or_else(first)
-        .filter(|licence| licence.len() <= 100 && !licence.chars().any(char::is_control))
+        .filter(|license| license.len() <= 100 && !license.chars().any(char::is_control))
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 
 use crate::{
     LibraryOptions,
-    files::{File, Found, found, together},
-    folder::{Link, Walked, file_name, is_hidden, walk},
+    files::{File, ModelFiles, group_by_model, to_model_files},
+    folder::{FolderContents, Link, file_name, is_hidden, walk},
     headers::{Version, stamp},
     name,
     other_apps::{self, AppModels},
@@ -28,7 +28,7 @@ pub(crate) const MOST: usize = 20_000;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Inventory {
     /// Those of the models folder first, then in the order of [`Keeper`].
-    pub(crate) models: Vec<Found>,
+    pub(crate) models: Vec<ModelFiles>,
     /// The files named like a media projector.
     pub(crate) projectors: Vec<(PathBuf, Version)>,
     /// Models of other apps with the projectors that their manifests name.
@@ -43,7 +43,7 @@ pub(crate) struct Inventory {
 
 impl Inventory {
     /// Returns the model with this ID or file name, the first of several. IDs take precedence.
-    pub(crate) fn find(&self, spec: &str) -> Option<&Found> {
+    pub(crate) fn find(&self, spec: &str) -> Option<&ModelFiles> {
         let by_id = self.models.iter().find(|model| model.id.as_str() == spec);
         by_id.or_else(|| self.models.iter().find(|model| model.is_named(spec)))
     }
@@ -51,7 +51,7 @@ impl Inventory {
 
 /// Who keeps a file that is not listed, such as one that has a second name, or that is named through a link.
 pub(crate) fn keeper_of(options: &LibraryOptions, path: &Path) -> Keeper {
-    let mut taking = Taking::new(options);
+    let mut taking = InventoryBuilder::new(options);
     let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
     let own = taking.own.as_ref();
     let below = own.and_then(|own| Some(folder.as_ref()?.strip_prefix(own).ok()?.to_owned()));
@@ -70,7 +70,7 @@ pub(crate) fn keeper_of(options: &LibraryOptions, path: &Path) -> Keeper {
 }
 
 pub(crate) fn take(options: &LibraryOptions) -> Inventory {
-    let mut taking = Taking::new(options);
+    let mut taking = InventoryBuilder::new(options);
     match walk(&options.models_dir, OWN_DEPTH, MOST, is_model) {
         Ok(walked) => taking.add(walked, &options.models_dir, Keeper::Tierbar),
         Err(error) => taking.inventory.own = Some(unreadable(&options.models_dir, &error)),
@@ -128,7 +128,7 @@ fn is_preallocated(path: &Path) -> bool {
 }
 
 #[derive(Debug)]
-struct Taking<'a> {
+struct InventoryBuilder<'a> {
     options: &'a LibraryOptions,
     /// Other apps' folders as they really are.
     apps: Vec<(Keeper, PathBuf)>,
@@ -138,7 +138,7 @@ struct Taking<'a> {
     inventory: Inventory,
 }
 
-impl<'a> Taking<'a> {
+impl<'a> InventoryBuilder<'a> {
     fn new(options: &'a LibraryOptions) -> Self {
         let apps = options.apps.all();
         let real = |(keeper, path): (_, &PathBuf)| Some((keeper, path.canonicalize().ok()?));
@@ -172,7 +172,7 @@ impl<'a> Taking<'a> {
         }
     }
 
-    fn add(&mut self, walked: Walked, folder: &Path, found_in: Keeper) {
+    fn add(&mut self, walked: FolderContents, folder: &Path, found_in: Keeper) {
         self.note_if_cut(walked.cut, folder);
         self.inventory.folders.extend(walked.folders);
         self.inventory.links.extend(walked.links);
@@ -233,12 +233,12 @@ impl<'a> Taking<'a> {
     }
 
     fn done(mut self) -> Inventory {
-        let mut models: Vec<Found> = Vec::new();
+        let mut models: Vec<ModelFiles> = Vec::new();
         let mut seen: HashMap<(u64, u64), usize> = HashMap::new();
-        for group in together(std::mem::take(&mut self.files)) {
+        for group in group_by_model(std::mem::take(&mut self.files)) {
             let Some(first) = group.first() else { continue };
             let identity = (first.metadata.dev(), first.metadata.ino());
-            let found = found(group);
+            let found = to_model_files(group);
             if let Some(known) = seen.get(&identity) {
                 let known = &mut models[*known];
                 known.also.extend([found.id.0, found.name]);
@@ -254,7 +254,7 @@ impl<'a> Taking<'a> {
 }
 
 /// Gives each model an id of its own: of two alike, the first keeps it.
-fn name_apart(models: &mut [Found], models_dir: &Path) {
+fn name_apart(models: &mut [ModelFiles], models_dir: &Path) {
     let mut taken = HashSet::new();
     for model in models {
         let plain = model.id.0.clone();

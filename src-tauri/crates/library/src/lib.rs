@@ -29,14 +29,14 @@ pub use entry::{Entry, Scan};
 pub use name::model_id;
 pub use options::LibraryOptions;
 pub use other_apps::AppFolders;
-pub use records::{Hashed, Origin, Record};
-pub use trash::Removed;
+pub use records::{FileHash, Origin, Record};
+pub use trash::RemovalOutcome;
 pub use watch::{LibraryWatch, Pace};
 
-use files::Found;
+use files::ModelFiles;
 use headers::{Headers, Version};
 use inventory::Inventory;
-use projector::{Candidate, Folders, Wanted};
+use projector::{Candidate, Folders, ProjectorQuery};
 pub use projector::{Projector, is_named as is_projector};
 use std::{
     path::{Path, PathBuf},
@@ -224,9 +224,9 @@ impl Library {
             }
         }
         let version = headers::stamp_at(model);
-        let record = version.and_then(|file| records::current(model, &file));
+        let record = version.and_then(|file| records::current_record(model, &file));
         let origin = record.as_ref().and_then(projector::origin);
-        let wanted = Wanted {
+        let wanted = ProjectorQuery {
             path: model,
             account,
             origin: origin.as_deref(),
@@ -248,7 +248,7 @@ impl Library {
 
     fn candidate(&self, path: PathBuf, version: &Version) -> Candidate {
         let account = self.headers.projector(&path, version);
-        let current = || records::current(&path, version.first()?);
+        let current = || records::current_record(&path, version.first()?);
         // One that was cut short since is still the one of its repository.
         let record = current().or_else(|| records::read(&path).filter(|_| account.is_err()));
         Candidate {
@@ -276,12 +276,12 @@ impl Library {
                 size_bytes: 0,
                 origin: None,
                 account: Err(
-                    missing(format!("its projector {} is missing", layer.display()))
+                    not_found(format!("its projector {} is missing", layer.display()))
                         .hint("pull the model again in Ollama"),
                 ),
             });
         };
-        let wanted = Wanted {
+        let wanted = ProjectorQuery {
             path: model,
             account,
             origin: None,
@@ -295,14 +295,14 @@ impl Library {
     /// # Errors
     /// [`Code::Storage`] if the folder cannot be written to.
     pub fn record(&self, path: &Path, origin: Origin) -> Result<(), Error> {
-        records::fetched(path, origin)
+        records::record_download(path, origin)
     }
 
     /// Returns the URL that a file was downloaded from, unless it has changed since.
     #[must_use]
     pub fn recorded_url(&self, path: &Path) -> Option<String> {
         let file = headers::stamp_at(path)?;
-        records::current(path, &file)?.url
+        records::current_record(path, &file)?.url
     }
 
     /// Hashes all files of a model and compares them with their recorded checksums. The hashes of our own files are recorded.
@@ -343,7 +343,7 @@ impl Library {
         spec: &str,
         permanently: bool,
         in_use: &[PathBuf],
-    ) -> Result<Removed, Error> {
+    ) -> Result<RemovalOutcome, Error> {
         let model = self.found(spec)?;
         let projector = self.own_projector(&model.path);
         trash::remove(&model, projector.as_deref(), permanently, in_use)
@@ -369,15 +369,17 @@ impl Library {
         (is_ours && !others.iter().any(uses)).then_some(path)
     }
 
-    fn found(&self, spec: &str) -> Result<Found, Error> {
+    fn found(&self, spec: &str) -> Result<ModelFiles, Error> {
         match self.listed(spec)? {
             (_, Some(model)) => Ok(model),
-            (path, None) => files::unlisted(&path, inventory::keeper_of(&self.options, &path)),
+            (path, None) => {
+                files::unlisted_model(&path, inventory::keeper_of(&self.options, &path))
+            }
         }
     }
 
     /// Returns the path that a spec names, and its model, if it is listed.
-    fn listed(&self, spec: &str) -> Result<(PathBuf, Option<Found>), Error> {
+    fn listed(&self, spec: &str) -> Result<(PathBuf, Option<ModelFiles>), Error> {
         let inventory = self.inventory();
         let path = resolve::resolve(&self.options.models_dir, spec, || inventory.clone())?;
         // The same file may be named by way of another folder.
@@ -392,6 +394,6 @@ impl Library {
     }
 }
 
-fn missing(message: String) -> Error {
+fn not_found(message: String) -> Error {
     Error::new(Code::ModelMissing, message)
 }

@@ -5,7 +5,7 @@
 //! `….projector` that of the media projector. The cache of
 //! `huggingface_hub`: `models--OWNER--REPOSITORY/snapshots/REVISION/FILE`, links into `blobs/`.
 
-use crate::folder::{Link, Walked, file_name, walk};
+use crate::folder::{FolderContents, Link, file_name, walk};
 use serde::Deserialize;
 use std::{
     ffi::OsString,
@@ -106,7 +106,7 @@ pub(crate) struct AppModels {
 }
 
 impl AppModels {
-    fn take(&mut self, walked: Walked) -> Vec<PathBuf> {
+    fn take(&mut self, walked: FolderContents) -> Vec<PathBuf> {
         self.folders.extend(walked.folders);
         self.links.extend(walked.links);
         self.cut |= walked.cut;

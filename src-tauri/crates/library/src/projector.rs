@@ -43,7 +43,7 @@ pub(crate) struct Candidate {
 
 /// The model that a projector is looked for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ProjectorQuery<'a> {
     pub(crate) path: &'a Path,
     pub(crate) account: &'a ModelAccount,
     pub(crate) origin: Option<&'a str>,
@@ -72,7 +72,7 @@ impl Folders {
         origin: Option<&str>,
     ) -> Option<Projector> {
         let (candidates, models) = self.0.get(model.parent()?)?;
-        let wanted = Wanted {
+        let wanted = ProjectorQuery {
             path: model,
             account,
             origin,
@@ -88,7 +88,7 @@ fn folder_of(path: &Path) -> PathBuf {
 
 /// Returns the projector that fits the model: of several, that of its repository, then one of its name, then the one in
 /// the precision that GPUs compute in. Without any, returns one that was meant for it, with what is wrong.
-pub(crate) fn choose(model: Wanted<'_>, candidates: &[Candidate]) -> Option<Projector> {
+pub(crate) fn choose(model: ProjectorQuery<'_>, candidates: &[Candidate]) -> Option<Projector> {
     let fitting = candidates.iter().filter_map(|candidate| {
         let account = candidate.account.as_ref().ok()?;
         let fits = account.fits(model.account) && candidate.may_serve(account, model);
@@ -128,7 +128,7 @@ impl Candidate {
     }
 
     /// Many models share a width, so a projector of known origin is for models of its repository or its name.
-    fn may_serve(&self, account: &ProjectorAccount, model: Wanted<'_>) -> bool {
+    fn may_serve(&self, account: &ProjectorAccount, model: ProjectorQuery<'_>) -> bool {
         self.origin.is_none() || self.is_of(model.origin) || has_name_of(account, model.account)
     }
 

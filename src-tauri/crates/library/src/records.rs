@@ -37,11 +37,11 @@ pub struct Record {
     pub modified: Option<u64>,
     pub sha256: Option<String>,
     /// The last complete check.
-    pub hashed: Option<Hashed>,
+    pub hashed: Option<FileHash>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hashed {
+pub struct FileHash {
     pub sha256: String,
     pub at: u64,
     /// The modification time of the file then.
@@ -87,11 +87,11 @@ fn is_same_time(then: Option<u64>, file: &Stamp) -> bool {
 
 /// Returns the record of a file, which may have changed since. An unreadable record counts as none.
 pub(crate) fn read(path: &Path) -> Option<Record> {
-    serde_json::from_slice(&read_small(&place(path)?)?).ok()
+    serde_json::from_slice(&read_small(&record_path(path)?)?).ok()
 }
 
 /// Returns the record of a file, unless the file has been replaced since, even by one of the same size.
-pub(crate) fn current(path: &Path, file: &Stamp) -> Option<Record> {
+pub(crate) fn current_record(path: &Path, file: &Stamp) -> Option<Record> {
     read(path).filter(|record| record.is_of(file) || record.was_read_of(file))
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn is_fetched(path: &Path) -> bool {
 }
 
 /// Records where the file came from.
-pub(crate) fn fetched(path: &Path, origin: Origin) -> Result<(), Error> {
+pub(crate) fn record_download(path: &Path, origin: Origin) -> Result<(), Error> {
     let file = fs::metadata(path).map_err(|error| unwritten(path, &error))?;
     let Stamp { size, modified, .. } = stamp(&file);
     let mut url = origin.url;
@@ -130,7 +130,7 @@ pub(crate) fn fetched(path: &Path, origin: Origin) -> Result<(), Error> {
 
 /// Returns the expected hash of the file. For a file that was not downloaded, this is its previous hash, unless the file
 /// has changed since.
-pub(crate) fn expected(path: &Path) -> Option<String> {
+pub(crate) fn expected_sha256(path: &Path) -> Option<String> {
     let record = read(path)?;
     let file = stamp(&fs::metadata(path).ok()?);
     (record.fetched.is_some() || record.is_of(&file))
@@ -139,7 +139,7 @@ pub(crate) fn expected(path: &Path) -> Option<String> {
 }
 
 /// Records the hash of a complete check.
-pub(crate) fn hashed(path: &Path, sha256: &str) -> Result<(), Error> {
+pub(crate) fn record_hash(path: &Path, sha256: &str) -> Result<(), Error> {
     let file = fs::metadata(path).map_err(|error| unwritten(path, &error))?;
     let file = stamp(&file);
     let known = read(path).filter(|record| record.fetched.is_some() || record.is_of(&file));
@@ -149,7 +149,7 @@ pub(crate) fn hashed(path: &Path, sha256: &str) -> Result<(), Error> {
         sha256: Some(sha256.to_owned()),
         ..Record::default()
     });
-    record.hashed = Some(Hashed {
+    record.hashed = Some(FileHash {
         sha256: sha256.to_owned(),
         at: seconds(SystemTime::now()).unwrap_or(0),
         modified: file.modified.and_then(seconds),
@@ -160,7 +160,7 @@ pub(crate) fn hashed(path: &Path, sha256: &str) -> Result<(), Error> {
 /// Writes the record atomically, also across a power failure.
 fn write(path: &Path, record: &Record) -> Result<(), Error> {
     let replace = || {
-        let place = place(path).ok_or(io::ErrorKind::InvalidInput)?;
+        let place = record_path(path).ok_or(io::ErrorKind::InvalidInput)?;
         let folder = place.parent().ok_or(io::ErrorKind::InvalidInput)?;
         fs::create_dir_all(folder)?;
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
@@ -184,7 +184,7 @@ fn unwritten(path: &Path, error: &io::Error) -> Error {
 }
 
 /// Returns the path of the record of a file.
-pub(crate) fn place(path: &Path) -> Option<PathBuf> {
+pub(crate) fn record_path(path: &Path) -> Option<PathBuf> {
     let mut name = path.file_name()?.to_owned();
     name.push(".json");
     if name.len() > MAX_NAME {

@@ -98,7 +98,7 @@ impl fmt::Display for Repository {
 
 /// A model that the catalog knows under some name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct CatalogName {
     pub id: String,
     /// The quant, if the name means one.
     pub quant: Option<String>,
@@ -109,7 +109,7 @@ impl Reference {
     ///
     /// # Errors
     /// [`Code::BadRequest`] for what is malformed, [`Code::ModelUnknown`] for a bare name that is not in the catalog.
-    pub fn parse(text: &str, catalog: impl Fn(&str) -> Option<Known>) -> Result<Self, Error> {
+    pub fn parse(text: &str, catalog: impl Fn(&str) -> Option<CatalogName>) -> Result<Self, Error> {
         let text = text.trim();
         if text.is_empty() {
             return Err(Error::new(Code::BadRequest, "the model name is empty").hint(FORMS));
@@ -191,10 +191,10 @@ const FORMS: &str = "name it owner/repo, owner/repo:quant, owner/repo/file.gguf,
 
 fn of_catalog(
     text: &str,
-    catalog: impl Fn(&str) -> Option<Known>,
+    catalog: impl Fn(&str) -> Option<CatalogName>,
 ) -> Result<Option<Reference>, Error> {
     // The whole first: in `gemma4:e4b` the colon is part of the name.
-    if let Some(Known { id, quant }) = catalog(text) {
+    if let Some(CatalogName { id, quant }) = catalog(text) {
         return Ok(Some(Reference::Catalog { id, quant }));
     }
     let Some((head, quant)) = text

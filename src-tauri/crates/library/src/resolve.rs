@@ -1,6 +1,6 @@
 //! Which file a name means.
 
-use crate::{files::parts_of, inventory::Inventory, missing};
+use crate::{files::parts_of, inventory::Inventory, not_found};
 use std::{
     collections::BTreeSet,
     fs,
@@ -19,7 +19,7 @@ pub(crate) fn resolve(
 ) -> Result<PathBuf, Error> {
     let spec = spec.trim();
     if spec.is_empty() {
-        return Err(missing("no model is chosen".to_owned()).hint(format!(
+        return Err(not_found("no model is chosen".to_owned()).hint(format!(
             "choose one of the models in {}, or a path",
             folder.display()
         )));
@@ -45,12 +45,12 @@ pub(crate) fn resolve(
     if let Some(error) = inventory.own {
         return Err(error);
     }
-    let hint = match offered(spec, &inventory).as_slice() {
+    let hint = match similar_ids(spec, &inventory).as_slice() {
         [] => "the folder has no models: connect its volume if they are on another disk, put a .gguf file in it, or use a path"
             .to_owned(),
         names => format!("the library has {}", names.join(", ")),
     };
-    Err(missing(format!(
+    Err(not_found(format!(
         "there is no model \"{spec}\" in {}",
         folder.display()
     ))
@@ -73,18 +73,18 @@ fn of_path(path: PathBuf) -> Result<PathBuf, Error> {
     let shown = path.display();
     match fs::metadata(&path) {
         Ok(file) if file.is_file() => Ok(first_part(path)),
-        Ok(file) if file.is_dir() => Err(missing(format!("{shown} is a folder, not a model"))
+        Ok(file) if file.is_dir() => Err(not_found(format!("{shown} is a folder, not a model"))
             .hint("use the path of a .gguf file in it")),
-        Ok(_) => Err(missing(format!("{shown} is not a file"))),
+        Ok(_) => Err(not_found(format!("{shown} is not a file"))),
         Err(error) => Err(
-            missing(format!("the model {shown} cannot be found: {error}"))
+            not_found(format!("the model {shown} cannot be found: {error}"))
                 .hint("check the path, and that its volume is connected"),
         ),
     }
 }
 
 /// Returns the IDs most similar to `spec`, or the first IDs if none is similar.
-fn offered(spec: &str, inventory: &Inventory) -> Vec<String> {
+fn similar_ids(spec: &str, inventory: &Inventory) -> Vec<String> {
     let wanted = spec.to_lowercase();
     let ids: BTreeSet<&str> = inventory
         .models

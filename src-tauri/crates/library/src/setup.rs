@@ -17,7 +17,7 @@ const LEAST_CONTEXT: u32 = 8192;
 
 /// A model for a tier.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Proposed<'a> {
+pub struct TierProposal<'a> {
     pub tier: &'static str,
     pub entry: &'a Entry,
     pub quant: &'a Quant,
@@ -30,8 +30,8 @@ pub struct Proposed<'a> {
 /// Returns a model for each tier, none twice: the tier's default if it runs well on this machine, else another of the tier, else the
 /// largest of the rest that does. Where none runs well, the tier's default is proposed if it runs at all.
 #[must_use]
-pub fn propose<'a>(catalog: &'a Catalog, machine: &Machine) -> Vec<Proposed<'a>> {
-    let mut chosen: Vec<Proposed<'a>> = Vec::new();
+pub fn propose<'a>(catalog: &'a Catalog, machine: &Machine) -> Vec<TierProposal<'a>> {
+    let mut chosen: Vec<TierProposal<'a>> = Vec::new();
     for tier in TIERS {
         let free = |entry: &&Entry| chosen.iter().all(|other| other.entry.id != entry.id);
         let candidates: Vec<_> = catalog
@@ -44,20 +44,24 @@ pub fn propose<'a>(catalog: &'a Catalog, machine: &Machine) -> Vec<Proposed<'a>>
             .collect();
         let best = candidates
             .into_iter()
-            .min_by_key(|candidate| order(tier, candidate));
+            .min_by_key(|candidate| sort_key(tier, candidate));
         chosen.extend(best);
     }
     chosen
 }
 
-fn candidate<'a>(tier: &'static str, entry: &'a Entry, machine: &Machine) -> Option<Proposed<'a>> {
+fn candidate<'a>(
+    tier: &'static str,
+    entry: &'a Entry,
+    machine: &Machine,
+) -> Option<TierProposal<'a>> {
     let advice = entry.advice(Profile::Balanced, machine)?;
     let quant = entry.quant(&advice.quant)?;
     let account = entry.account(quant)?;
     let choice = ContextChoice::default();
     let mut fit = verdict_with(&account, entry.beside(), choice, machine, &[]);
     fit.estimated = true;
-    Some(Proposed {
+    Some(TierProposal {
         runs_well: runs_well(&fit, &account) && fit.context_tokens >= LEAST_CONTEXT,
         tier,
         entry,
@@ -69,7 +73,7 @@ fn candidate<'a>(tier: &'static str, entry: &'a Entry, machine: &Machine) -> Opt
 }
 
 /// From the best: what runs well; of this tier; its default; the most parameters.
-fn order(tier: &str, candidate: &Proposed<'_>) -> (bool, bool, bool, u64) {
+fn sort_key(tier: &str, candidate: &TierProposal<'_>) -> (bool, bool, bool, u64) {
     let entry = candidate.entry;
     let parameters = entry
         .architecture

@@ -1,6 +1,6 @@
 //! Deletes a model, by moving it to the Trash where there is one.
 
-use crate::{files::Found, platform, records};
+use crate::{files::ModelFiles, platform, records};
 use std::{
     fs,
     os::unix::fs::MetadataExt,
@@ -10,18 +10,18 @@ use tierbar_core::{Code, Error, fit::Keeper};
 
 /// How a model was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Removed {
+pub struct RemovalOutcome {
     /// Whether its files are in the Trash, rather than deleted.
     pub trashed: bool,
 }
 
 pub(crate) fn remove(
-    model: &Found,
+    model: &ModelFiles,
     projector: Option<&Path>,
     permanently: bool,
     in_use: &[PathBuf],
-) -> Result<Removed, Error> {
-    ours(model)?;
+) -> Result<RemovalOutcome, Error> {
+    check_removable(model)?;
     let loaded: Vec<_> = in_use.iter().filter_map(|path| identity(path)).collect();
     let used = |path: &PathBuf| identity(path).is_some_and(|file| loaded.contains(&file));
     if model.parts.iter().any(used) {
@@ -36,12 +36,12 @@ pub(crate) fn remove(
     let parts = model.parts.iter().rev().map(PathBuf::as_path);
     for path in projector.into_iter().chain(parts) {
         trashed &= remove_file(path, permanently)?;
-        if let Some(record) = records::place(path).filter(|record| record.exists()) {
+        if let Some(record) = records::record_path(path).filter(|record| record.exists()) {
             // A record without its file is harmless.
             let _ = remove_file(&record, permanently);
         }
     }
-    Ok(Removed { trashed })
+    Ok(RemovalOutcome { trashed })
 }
 
 /// Returns `false` if the file was deleted permanently.
@@ -66,7 +66,7 @@ fn remove_file(path: &Path, permanently: bool) -> Result<bool, Error> {
     }
 }
 
-fn ours(model: &Found) -> Result<(), Error> {
+fn check_removable(model: &ModelFiles) -> Result<(), Error> {
     let (whose, how) = match model.keeper {
         Keeper::Tierbar => return Ok(()),
         Keeper::Folder => (

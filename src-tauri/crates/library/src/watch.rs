@@ -6,7 +6,7 @@
 mod attach;
 
 use crate::{Library, Scan, folder::Link, headers::stamp_at};
-use attach::{Attached, Bell};
+use attach::{Bell, WatchedFolders};
 use std::{
     fs, mem,
     os::unix::fs::MetadataExt,
@@ -61,7 +61,7 @@ impl LibraryWatch {
     /// Must be called in a tokio runtime.
     #[must_use]
     pub fn start(library: Arc<Library>, pace: Pace) -> Self {
-        Self::start_with(library, pace, attach::recommended)
+        Self::start_with(library, pace, attach::recommended_watcher)
     }
 
     fn start_with(library: Arc<Library>, pace: Pace, make: attach::Make) -> Self {
@@ -139,10 +139,10 @@ struct Owner {
 
 impl Owner {
     async fn run(mut self) {
-        let mut attached = Attached::new(self.make, &self.bell);
+        let mut attached = WatchedFolders::new(self.make, &self.bell);
         loop {
             let library = self.library.borrow_and_update().clone();
-            let places = places(&library);
+            let places = folder_identities(&library);
             let work = spawn_blocking(move || {
                 let (scan, links) = scan(&library, &mut attached);
                 (scan, links, attached)
@@ -150,7 +150,7 @@ impl Owner {
             let Ok((scan, links, back)) = work.await else {
                 // A defect of ours: the list stays as it is, and another try follows.
                 tracing::error!("a scan of the models did not finish");
-                attached = Attached::new(self.make, &self.bell);
+                attached = WatchedFolders::new(self.make, &self.bell);
                 sleep(self.pace.poll).await;
                 continue;
             };
@@ -177,14 +177,14 @@ impl Owner {
             let look = Instant::now() + self.pace.look;
             tokio::select! {
                 () = self.bell.rung() => {
-                    settled(&self.bell, self.pace).await;
+                    wait_until_settled(&self.bell, self.pace).await;
                     return true;
                 }
                 changed = self.library.changed() => return changed.is_ok(),
                 () = sleep_until(poll), if blind => return true,
                 () = sleep_until(look) => {
                     let (library, links) = (self.library.borrow().clone(), Arc::clone(&links));
-                    let look = move || (places(&library), links.iter().any(leads_elsewhere));
+                    let look = move || (folder_identities(&library), links.iter().any(leads_elsewhere));
                     let now = spawn_blocking(look).await;
                     if now.is_ok_and(|(now, elsewhere)| elsewhere || now != scanned) {
                         return true;
@@ -196,7 +196,7 @@ impl Owner {
 }
 
 /// Until nothing has changed for a while.
-async fn settled(bell: &Bell, pace: Pace) {
+async fn wait_until_settled(bell: &Bell, pace: Pace) {
     let latest = Instant::now() + pace.longest;
     loop {
         let quiet = (Instant::now() + pace.settling).min(latest);
@@ -209,7 +209,7 @@ async fn settled(bell: &Bell, pace: Pace) {
 /// A folder's device and number; `None` if it is not there.
 type Place = Option<(u64, u64)>;
 
-fn places(library: &Library) -> Vec<Place> {
+fn folder_identities(library: &Library) -> Vec<Place> {
     let place = |path: PathBuf| {
         let file = fs::metadata(path).ok()?;
         Some((file.dev(), file.ino()))
@@ -222,7 +222,7 @@ fn leads_elsewhere((link, was): &Link) -> bool {
     stamp_at(link) != *was
 }
 
-fn scan(library: &Library, attached: &mut Attached) -> (Scan, Vec<Link>) {
+fn scan(library: &Library, attached: &mut WatchedFolders) -> (Scan, Vec<Link>) {
     let mut inventory = library.inventory();
     // What came into a folder before it was watched is found by looking once more.
     if attached.to(&inventory.folders) {

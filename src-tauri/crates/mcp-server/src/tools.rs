@@ -51,7 +51,7 @@ struct Triage {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct NoArguments {}
 
 impl Tool {
     pub(crate) const ALL: [Self; 5] = [
@@ -263,7 +263,7 @@ impl Tool {
                 result.structured_content = Some(fields);
                 result
             }
-            Err(error) => CallToolResult::error(vec![ContentBlock::text(words(&error))]),
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(error_sentence(&error))]),
         }
     }
 }
@@ -275,7 +275,7 @@ fn object(value: Value) -> Arc<JsonObject> {
     Arc::new(object)
 }
 
-fn words(error: &Error) -> String {
+fn error_sentence(error: &Error) -> String {
     match &error.hint {
         Some(hint) => format!("{}: {hint}", error.message),
         None => error.message.clone(),
@@ -369,7 +369,7 @@ async fn collections<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, E
         failed: u64,
         passages: u64,
     }
-    let Nothing {} = read_arguments(arguments)?;
+    let NoArguments {} = read_arguments(arguments)?;
     let documents = api.send("/tierbar/v1/documents", None).await?;
     let Documents { sources } = read_answer(documents)?;
     let mut names: Vec<&str> = Vec::new();
@@ -453,7 +453,7 @@ async fn models<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
         id: String,
         tierbar: Map<String, Value>,
     }
-    let Nothing {} = read_arguments(arguments)?;
+    let NoArguments {} = read_arguments(arguments)?;
     let ModelList { data } = read_answer(api.send("/v1/models", None).await?)?;
     let mut text = String::new();
     let mut models = Vec::new();

@@ -94,9 +94,9 @@ impl BenchRequest {
         if let Some(depth) = self.depths.iter().find(|depth| **depth > DEEPEST) {
             return Err(format!("a depth of {depth} is beyond any context"));
         }
-        within("prompt_tokens", self.prompt_tokens, &PROMPT)?;
-        within("answer_tokens", self.answer_tokens, &ANSWER)?;
-        within("runs", self.runs, &RUNS)
+        check_range("prompt_tokens", self.prompt_tokens, &PROMPT)?;
+        check_range("answer_tokens", self.answer_tokens, &ANSWER)?;
+        check_range("runs", self.runs, &RUNS)
     }
 
     /// Returns why a depth cannot be measured in a context of this many tokens; `None` if it can.
@@ -110,7 +110,11 @@ impl BenchRequest {
     }
 }
 
-pub(crate) fn within(name: &str, value: u32, range: &RangeInclusive<u32>) -> Result<(), String> {
+pub(crate) fn check_range(
+    name: &str,
+    value: u32,
+    range: &RangeInclusive<u32>,
+) -> Result<(), String> {
     if range.contains(&value) {
         return Ok(());
     }

@@ -170,8 +170,8 @@ impl Diagnosis {
             events,
             tierbar: sources.tierbar,
             machine: MachineFigures {
-                system: plain(&sources.machine.system),
-                processor: plain(&sources.machine.processor),
+                system: without_controls(&sources.machine.system),
+                processor: without_controls(&sources.machine.processor),
                 ..sources.machine
             },
         }
@@ -206,7 +206,7 @@ fn tier_figures(
         paging: config.filter(|_| own).map(|config| config.paging),
         footprint_bytes: tier.footprint_bytes,
         plan: tier.plan.clone(),
-        loads_seconds: loads(&tier.id, recent),
+        loads_seconds: load_seconds(&tier.id, recent),
         bench: bench.map(bench_figures),
     }
 }
@@ -236,7 +236,7 @@ fn round(size: u64) -> u64 {
 }
 
 /// A line of the system's, without what would be more than text.
-fn plain(line: &str) -> String {
+fn without_controls(line: &str) -> String {
     line.chars().filter(|char| !char.is_control()).collect()
 }
 
@@ -254,7 +254,7 @@ fn bench_figures(report: &BenchReport) -> BenchFigures {
 }
 
 /// Pairs each load of a tier with the moment in which it was ready.
-fn loads(tier: &TierId, recent: &[&Entry]) -> Vec<f64> {
+fn load_seconds(tier: &TierId, recent: &[&Entry]) -> Vec<f64> {
     let mut seconds = Vec::new();
     let mut begun = None;
     let of_tier = |entry: &&&Entry| entry.what.tier.as_ref() == Some(tier);

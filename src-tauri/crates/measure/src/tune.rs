@@ -9,9 +9,9 @@
 mod search;
 mod words;
 
-pub use search::{Limits, Measured, Search};
+pub use search::{CandidateMeasurement, Limits, Search};
 
-use crate::bench::{BenchMemory, BenchRequest, Figure, Settings, within};
+use crate::bench::{BenchMemory, BenchRequest, Figure, Settings, check_range};
 use serde::{Deserialize, Serialize};
 use tierbar_core::{ModelId, TierId, config::TierConfig};
 
@@ -73,10 +73,10 @@ impl TuneRequest {
             ));
         }
         for threads in self.threads.iter().flatten() {
-            within("threads", (*threads).into(), &(1..=MOST_THREADS.into()))?;
+            check_range("threads", (*threads).into(), &(1..=MOST_THREADS.into()))?;
         }
         for batch in self.batch.iter().flatten() {
-            within("batch", *batch, &TierConfig::BATCH)?;
+            check_range("batch", *batch, &TierConfig::BATCH)?;
         }
         Ok(())
     }

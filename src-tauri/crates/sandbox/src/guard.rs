@@ -126,7 +126,7 @@ struct ProcessGuard {
 impl ProcessGuard {
     fn start(program: &[OsString], signal: Signal, deadline: Duration) -> io::Result<Self> {
         let lock = env::var_os(LOCK).and_then(|path| {
-            held(path)
+            lock_shared(path)
                 .inspect_err(|error| write_error(&format!("no lock: {error}")))
                 .ok()
         });
@@ -223,7 +223,7 @@ impl ProcessGuard {
     }
 }
 
-fn held(path: OsString) -> io::Result<File> {
+fn lock_shared(path: OsString) -> io::Result<File> {
     let file = File::options().create(true).append(true).open(path)?;
     file.lock_shared()?;
     Ok(file)

@@ -3,7 +3,9 @@
 //! passed on, the report goes to stderr, and a moment is left for it to end by itself. With [`INSIDE`] it is the second stage, which
 //! restricts itself and becomes the command.
 
-use super::{End, Finished, Report, Request, environment::kept_environment, output::Collector};
+use super::{
+    CommandResult, End, Report, Request, environment::kept_environment, output::Collector,
+};
 use crate::platform;
 use rustix::{
     io::Errno,
@@ -33,7 +35,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The first argument of the second stage. The launcher's process number and the [`Inside`] follow.
+/// The first argument of the second stage. The launcher's process number and the [`StageInput`] follow.
 const INSIDE: &str = "--inside";
 /// How often processes and memory are counted: there is nothing to wait on.
 const LOOK: Duration = Duration::from_millis(50);
@@ -52,7 +54,7 @@ const NOT_RUN: u8 = 126;
 
 /// What the second stage has to do.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
-struct Inside {
+struct StageInput {
     request: Request,
     /// A folder for this command alone.
     home: PathBuf,
@@ -95,11 +97,11 @@ fn become_command(launcher: &OsString, inside: &OsString) -> ExitCode {
     if launcher.to_str().and_then(|text| text.parse().ok()) != Some(parent_id()) {
         return ExitCode::from(NOT_RUN);
     }
-    let Some(Ok(inside)) = inside.to_str().map(serde_json::from_str::<Inside>) else {
+    let Some(Ok(inside)) = inside.to_str().map(serde_json::from_str::<StageInput>) else {
         write_error("the request cannot be read");
         return ExitCode::from(NOT_RUN);
     };
-    let Inside { request, home } = inside;
+    let StageInput { request, home } = inside;
     let policy = &request.policy;
     let readable: Vec<PathBuf> = platform::system_folders()
         .into_iter()
@@ -191,7 +193,7 @@ impl RunningCommand {
         let places = request.policy.write.iter().chain([&home]);
         let places: Vec<PathBuf> = places.filter_map(|path| path.canonicalize().ok()).collect();
         let speaks = request.speaks;
-        let inside = Inside { request, home };
+        let inside = StageInput { request, home };
         // The way to the command: until it is one, and beyond that if it speaks with the host.
         let (ours, theirs) = UnixStream::pair()?;
         let to_command = speaks.then(|| ours.try_clone()).transpose()?;
@@ -247,7 +249,7 @@ impl RunningCommand {
         })
     }
 
-    fn run(mut self) -> Finished {
+    fn run(mut self) -> CommandResult {
         let end = self.wait();
         self.kill();
         // After the last reading, because the end itself may come while all are being killed.
@@ -256,7 +258,7 @@ impl RunningCommand {
             let collector = stream.lock().unwrap_or_else(PoisonError::into_inner);
             collector.finish()
         });
-        Finished {
+        CommandResult {
             end,
             stdout,
             stderr,

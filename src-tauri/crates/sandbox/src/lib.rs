@@ -123,7 +123,7 @@ pub enum End {
 
 /// What a command has done.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Finished {
+pub struct CommandResult {
     pub end: End,
     pub stdout: Output,
     pub stderr: Output,
@@ -148,7 +148,7 @@ pub enum NotRun {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Report {
-    Finished(Finished),
+    Finished(CommandResult),
     Unenforceable(String),
     Failed(String),
 }
@@ -199,7 +199,7 @@ pub fn enforcement() -> Result<String, NotRun> {
 ///
 /// # Errors
 /// [`NotRun`], if the command did not start. A command that fails, or that is ended, is no error.
-pub fn run(launcher: &Path, request: &Request, stop: &Stop) -> Result<Finished, NotRun> {
+pub fn run(launcher: &Path, request: &Request, stop: &Stop) -> Result<CommandResult, NotRun> {
     let failed = |error: io::Error| NotRun::Launcher(error.to_string());
     let line = request.line()?;
     let mut child = Command::new(launcher)
@@ -232,7 +232,7 @@ pub fn run(launcher: &Path, request: &Request, stop: &Stop) -> Result<Finished, 
 ///
 /// # Errors
 /// [`NotRun`], if the command did not start, or if this is no report.
-pub fn report(text: &str) -> Result<Finished, NotRun> {
+pub fn report(text: &str) -> Result<CommandResult, NotRun> {
     match serde_json::from_str(text) {
         Ok(Report::Finished(finished)) => Ok(finished),
         Ok(Report::Unenforceable(why)) => Err(NotRun::Unenforceable(why)),

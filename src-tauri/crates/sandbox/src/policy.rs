@@ -98,7 +98,7 @@ impl Policy {
     /// # Errors
     /// [`PolicyError`], with the folder.
     pub fn check(&self, folder: &Path) -> Result<(), PolicyError> {
-        let protected: Vec<_> = self.protected.iter().map(|path| real(path)).collect();
+        let protected: Vec<_> = self.protected.iter().map(|path| real_path(path)).collect();
         // What lies among the system's programs would be seen with them.
         for system in crate::platform::system_folders() {
             let Ok(system) = system.canonicalize() else {
@@ -111,7 +111,7 @@ impl Policy {
         }
         let mut granted = Vec::new();
         for path in self.read.iter().chain(&self.write) {
-            let real = real(path)?;
+            let real = real_path(path)?;
             if real.parent().is_none() {
                 return Err(PolicyError::Root);
             }
@@ -124,7 +124,7 @@ impl Policy {
             }
             granted.push(real);
         }
-        let start = real(folder)?;
+        let start = real_path(folder)?;
         if !granted.iter().any(|granted| start.starts_with(granted)) {
             return Err(PolicyError::Outside(start));
         }
@@ -133,7 +133,7 @@ impl Policy {
 }
 
 /// The path without symbolic links.
-fn real(path: &Path) -> Result<PathBuf, PolicyError> {
+fn real_path(path: &Path) -> Result<PathBuf, PolicyError> {
     let plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
     if !path.is_absolute() || !path.components().all(plain) {
         return Err(PolicyError::NotAbsolute(path.to_owned()));

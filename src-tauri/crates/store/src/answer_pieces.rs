@@ -19,7 +19,7 @@ pub(crate) fn append(
 }
 
 /// The parts that the pieces of a message make; none without pieces.
-pub(crate) fn joined(connection: &Connection, message: u64) -> rusqlite::Result<Vec<Part>> {
+pub(crate) fn join_pieces(connection: &Connection, message: u64) -> rusqlite::Result<Vec<Part>> {
     let mut select = connection
         .prepare_cached("SELECT part FROM answer_pieces WHERE message = ?1 ORDER BY id")?;
     let mut rows = select.query([message])?;

@@ -49,7 +49,7 @@ impl Store {
 }
 
 /// Returns the parts of a question's files, after their room is checked. The outer result is the database's.
-pub(crate) fn parts(
+pub(crate) fn parts_of_files(
     connection: &Connection,
     chat: &str,
     messages: &[ChatMessage],

@@ -16,7 +16,7 @@ pub(crate) fn is_by_itself(letter: char) -> bool {
 }
 
 /// Returns the text with each such character as a word of its own; as it is, if it has none.
-pub(crate) fn apart(text: &str) -> Cow<'_, str> {
+pub(crate) fn separate(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_by_itself) {
         return Cow::Borrowed(text);
     }
@@ -34,13 +34,13 @@ pub(crate) fn apart(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns a text of the index as it was.
-pub(crate) fn together(text: &str) -> String {
+pub(crate) fn rejoin(text: &str) -> String {
     text.replace(BETWEEN, "")
 }
 
 /// Adds a message to the index, if its text has such characters. The database removes it with the message.
 pub(crate) fn index(connection: &Connection, id: u64, text: &str) -> rusqlite::Result<()> {
-    if let Cow::Owned(text) = apart(text) {
+    if let Cow::Owned(text) = separate(text) {
         connection
             .prepare_cached("INSERT INTO message_characters (rowid, text) VALUES (?1, ?2)")?
             .execute(params![id, text])?;
@@ -75,9 +75,9 @@ mod tests {
             ("Zürich", "Zürich"),
             ("", ""),
         ] {
-            let apart = apart(text);
+            let apart = separate(text);
             assert_eq!(apart.replace(BETWEEN, "|"), words);
-            assert_eq!(together(&apart), text);
+            assert_eq!(rejoin(&apart), text);
         }
     }
 }

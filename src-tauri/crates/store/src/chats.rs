@@ -59,11 +59,11 @@ impl ChatFields {
     pub(crate) fn checked(mut self) -> Result<Self, Error> {
         if let Some(title) = &mut self.title {
             *title = title.trim().to_owned();
-            within(title, "title", MAX_TITLE_CHARS)?;
+            check_length(title, "title", MAX_TITLE_CHARS)?;
         }
         if let Some(model) = &mut self.model {
             *model = model.trim().to_owned();
-            within(model, "model", MAX_MODEL_CHARS)?;
+            check_length(model, "model", MAX_MODEL_CHARS)?;
             if model.is_empty() {
                 return Err(Error::new(Code::BadRequest, "model is empty")
                     .hint("name a tier or a model, or use \"auto\""));
@@ -91,7 +91,7 @@ pub struct ChatPage {
     pub limit: Option<u32>,
 }
 
-fn within(text: &str, field: &str, most: usize) -> Result<(), Error> {
+fn check_length(text: &str, field: &str, most: usize) -> Result<(), Error> {
     let chars = text.chars().count();
     if chars <= most {
         return Ok(());
@@ -245,7 +245,7 @@ pub(crate) fn hide(connection: &Connection, id: &str) -> rusqlite::Result<bool> 
 pub(crate) fn restore(connection: &Connection, id: &str) -> rusqlite::Result<Option<ChatSummary>> {
     connection
         .prepare_cached("UPDATE chats SET deleted_at = NULL WHERE id = ?1 AND deleted_at > ?2")?
-        .execute(params![id, stored(Timestamp::now() - RESTORABLE)])?;
+        .execute(params![id, to_stored_time(Timestamp::now() - RESTORABLE)])?;
     find(connection, id)
 }
 
@@ -255,7 +255,7 @@ pub(crate) fn erase(connection: &Connection) -> rusqlite::Result<usize> {
     connection
         // Also those that were deleted before the clock was set back: they would wait until it is right again.
         .prepare_cached("DELETE FROM chats WHERE deleted_at <= ?1 OR deleted_at > ?2")?
-        .execute([stored(now - RESTORABLE), stored(now)])
+        .execute([to_stored_time(now - RESTORABLE), to_stored_time(now)])
 }
 
 /// Returns the last message of the shown branch; `None` in an empty chat.
@@ -310,10 +310,10 @@ fn summary(row: &Row) -> rusqlite::Result<ChatSummary> {
 }
 
 pub(crate) fn now() -> String {
-    stored(Timestamp::now())
+    to_stored_time(Timestamp::now())
 }
 
 /// A fixed number of decimals, so that times sort as text.
-pub(crate) fn stored(time: Timestamp) -> String {
+pub(crate) fn to_stored_time(time: Timestamp) -> String {
     format!("{time:.6}")
 }

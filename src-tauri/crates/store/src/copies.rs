@@ -15,7 +15,7 @@ const AROUND_A_MESSAGE: usize = 512;
 
 /// What a part of an import has brought.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Added {
+pub struct AddedChats {
     pub chats: u64,
     pub messages: u64,
     /// Chats that were there already.
@@ -38,10 +38,10 @@ impl Store {
         &self,
         chats: Vec<ImportedChat>,
         files: HashMap<String, Vec<u8>>,
-    ) -> Result<Added, Error> {
+    ) -> Result<AddedChats, Error> {
         self.call(move |database| {
             database.write(|change| {
-                let mut added = Added::default();
+                let mut added = AddedChats::default();
                 for chat in chats {
                     import(change, chat, &files, &mut added)?;
                 }
@@ -102,7 +102,7 @@ fn import(
     change: &Connection,
     imported: ImportedChat,
     files: &HashMap<String, Vec<u8>>,
-    added: &mut Added,
+    added: &mut AddedChats,
 ) -> rusqlite::Result<()> {
     let ImportedChat {
         source,
@@ -183,5 +183,5 @@ fn time(ms: Option<i64>, text: &str) -> String {
     let now = Timestamp::now();
     let time = ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
     let time = time.or_else(|| text.parse().ok());
-    chats::stored(time.map_or(now, |time| time.min(now)))
+    chats::to_stored_time(time.map_or(now, |time| time.min(now)))
 }

@@ -241,7 +241,7 @@ fn answers(connection: &Connection) -> rusqlite::Result<Vec<GradedAnswer>> {
             chat = Some((found.chat.clone(), messages));
         }
         let all = chat.as_ref().map(|(_, messages)| messages.as_slice());
-        let Some(answer) = exported(all.unwrap_or_default(), found)? else {
+        let Some(answer) = to_graded_answer(all.unwrap_or_default(), found)? else {
             continue;
         };
         let prompt = answer.prompt.iter().map(|(_, text)| text.len());
@@ -255,7 +255,10 @@ fn answers(connection: &Connection) -> rusqlite::Result<Vec<GradedAnswer>> {
 }
 
 /// The answer with its conversation; `None` if it has no text to learn from.
-fn exported(all: &[ChatMessage], found: GradedMessage) -> rusqlite::Result<Option<GradedAnswer>> {
+fn to_graded_answer(
+    all: &[ChatMessage],
+    found: GradedMessage,
+) -> rusqlite::Result<Option<GradedAnswer>> {
     let path = branch(all, found.message);
     let Some((answer, before)) = path.split_last() else {
         return Ok(None);

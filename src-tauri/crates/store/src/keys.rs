@@ -36,7 +36,7 @@ pub struct KeyUse {
 
 /// The outcome of adding a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Added {
+pub enum AddedKey {
     Kept,
     /// A key of this name is in use.
     Exists,
@@ -49,12 +49,12 @@ pub(crate) fn list(connection: &Connection) -> rusqlite::Result<Vec<KeptKey>> {
         .prepare_cached(&format!(
             "SELECT {COLUMNS} FROM keys ORDER BY created_ms, name"
         ))?
-        .query_map([], kept)?
+        .query_map([], key_of_row)?
         .collect()
 }
 
 /// Adds a key, in place of a revoked one of the same name.
-pub(crate) fn add(connection: &Connection, kept: &KeptKey) -> rusqlite::Result<Added> {
+pub(crate) fn add(connection: &Connection, kept: &KeptKey) -> rusqlite::Result<AddedKey> {
     let ApiKey {
         name,
         limits,
@@ -70,7 +70,7 @@ pub(crate) fn add(connection: &Connection, kept: &KeptKey) -> rusqlite::Result<A
         )
         .optional()?;
     if revoked == Some(None) {
-        return Ok(Added::Exists);
+        return Ok(AddedKey::Exists);
     }
     let live: u32 = connection.query_row(
         "SELECT count(*) FROM keys WHERE revoked_ms IS NULL",
@@ -78,7 +78,7 @@ pub(crate) fn add(connection: &Connection, kept: &KeptKey) -> rusqlite::Result<A
         |row| row.get(0),
     )?;
     if live >= MOST {
-        return Ok(Added::Full);
+        return Ok(AddedKey::Full);
     }
     connection.execute(
         &format!("INSERT OR REPLACE INTO keys ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"),
@@ -95,7 +95,7 @@ pub(crate) fn add(connection: &Connection, kept: &KeptKey) -> rusqlite::Result<A
             signed(kept.tokens.at_ms),
         ],
     )?;
-    Ok(Added::Kept)
+    Ok(AddedKey::Kept)
 }
 
 /// Revokes a key; returns `false` if no active key has that name.
@@ -112,7 +112,7 @@ pub(crate) fn revoke(connection: &Connection, name: &str, at_ms: u64) -> rusqlit
     Ok(changed > 0)
 }
 
-pub(crate) fn used(connection: &Connection, uses: &[KeyUse]) -> rusqlite::Result<()> {
+pub(crate) fn record_uses(connection: &Connection, uses: &[KeyUse]) -> rusqlite::Result<()> {
     let mut update = connection.prepare_cached(
         "UPDATE keys SET last_used_ms = ?2, tokens_missing = ?3, tokens_at_ms = ?4 WHERE hash = ?1",
     )?;
@@ -132,7 +132,7 @@ pub(crate) fn used(connection: &Connection, uses: &[KeyUse]) -> rusqlite::Result
     Ok(())
 }
 
-fn kept(row: &Row) -> rusqlite::Result<KeptKey> {
+fn key_of_row(row: &Row) -> rusqlite::Result<KeptKey> {
     let time = |at: usize| -> rusqlite::Result<Option<u64>> {
         Ok(row.get::<_, Option<i64>>(at)?.map(i64::unsigned_abs))
     };

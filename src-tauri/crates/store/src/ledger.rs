@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row, params};
 use tierbar_core::{
     Error,
     config::Dollars,
-    ledger::{LedgerKey, Taken},
+    ledger::{LedgerKey, RequestTotals},
 };
 
 /// How many days are kept.
@@ -16,22 +16,26 @@ const DROPPED_AT_ONCE: u32 = 64;
 
 impl Store {
     /// Adds to what requests took. Days are kept for a year.
-    pub async fn add_taken(&self, taken: Vec<(LedgerKey, Taken)>) -> Result<(), Error> {
+    pub async fn add_taken(&self, taken: Vec<(LedgerKey, RequestTotals)>) -> Result<(), Error> {
         let today = jiff::Zoned::now().date();
         self.call(move |database| database.write(|change| add(change, today, &taken)))
             .await
     }
 
     /// Returns what requests took on the last `days` days, today included, the newest first.
-    pub async fn taken(&self, days: u32) -> Result<Vec<(LedgerKey, Taken)>, Error> {
+    pub async fn taken(&self, days: u32) -> Result<Vec<(LedgerKey, RequestTotals)>, Error> {
         let today = jiff::Zoned::now().date();
         let from = today.saturating_sub(jiff::Span::new().days(i64::from(days) - 1));
-        self.call(move |database| database.read(|connection| since(connection, from)))
+        self.call(move |database| database.read(|connection| totals_since(connection, from)))
             .await
     }
 }
 
-fn add(connection: &Connection, today: Date, taken: &[(LedgerKey, Taken)]) -> rusqlite::Result<()> {
+fn add(
+    connection: &Connection,
+    today: Date,
+    taken: &[(LedgerKey, RequestTotals)],
+) -> rusqlite::Result<()> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO ledger (day, tier, elsewhere, client, chain, requests, prompt_tokens, completion_tokens,
              unmeasured_ms, millijoules, paid)
@@ -69,7 +73,10 @@ fn add(connection: &Connection, today: Date, taken: &[(LedgerKey, Taken)]) -> ru
     Ok(())
 }
 
-fn since(connection: &Connection, from: Date) -> rusqlite::Result<Vec<(LedgerKey, Taken)>> {
+fn totals_since(
+    connection: &Connection,
+    from: Date,
+) -> rusqlite::Result<Vec<(LedgerKey, RequestTotals)>> {
     connection
         .prepare_cached(
             "SELECT day, tier, elsewhere, client, chain, requests, prompt_tokens, completion_tokens, unmeasured_ms,
@@ -80,7 +87,7 @@ fn since(connection: &Connection, from: Date) -> rusqlite::Result<Vec<(LedgerKey
         .collect()
 }
 
-fn read(row: &Row) -> rusqlite::Result<(LedgerKey, Taken)> {
+fn read(row: &Row) -> rusqlite::Result<(LedgerKey, RequestTotals)> {
     let figure = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
     let key = LedgerKey {
         day: row.get(0)?,
@@ -89,7 +96,7 @@ fn read(row: &Row) -> rusqlite::Result<(LedgerKey, Taken)> {
         client: row.get(3)?,
         chain: row.get(4)?,
     };
-    let taken = Taken {
+    let taken = RequestTotals {
         requests: figure(5)?,
         prompt_tokens: figure(6)?,
         completion_tokens: figure(7)?,
@@ -122,8 +129,8 @@ mod tests {
         }
     }
 
-    fn taken(tokens: u64) -> Taken {
-        Taken {
+    fn taken(tokens: u64) -> RequestTotals {
+        RequestTotals {
             requests: 1,
             prompt_tokens: tokens,
             completion_tokens: 1,
@@ -148,10 +155,12 @@ mod tests {
             let one = [(key(day, client), taken(tokens))];
             database.write(|change| add(change, day, &one)).unwrap();
         }
-        let all = database.read(|connection| since(connection, old)).unwrap();
+        let all = database
+            .read(|connection| totals_since(connection, old))
+            .unwrap();
         assert_eq!(all.len(), 3, "the old day is gone");
         assert_eq!(all[0].0, key(today, ""));
-        let twice = Taken {
+        let twice = RequestTotals {
             requests: 2,
             prompt_tokens: 15,
             completion_tokens: 2,
@@ -162,7 +171,7 @@ mod tests {
         assert_eq!(all[0].1, twice);
         assert_eq!(all[1].1.prompt_tokens, 1 << 50);
         let new = database
-            .read(|connection| since(connection, today))
+            .read(|connection| totals_since(connection, today))
             .unwrap();
         assert_eq!(new, all[..2]);
     }

@@ -30,15 +30,15 @@ mod word;
 
 pub use attachments::NewAttachment;
 pub use chats::{ChatFields, ChatPage, RESTORABLE};
-pub use copies::Added as AddedChats;
+pub use copies::AddedChats;
 pub use documents::{
     Collection, FileRange, NewDocument, NewPassage, Place, SeenFile, Unread, WaitingFile,
 };
-pub use keys::{Added as AddedKey, KeptKey, KeyUse, TokensUsed};
+pub use keys::{AddedKey, KeptKey, KeyUse, TokensUsed};
 pub use messages::NewMessage;
 pub use queue::{
-    Added, Cancelled, Claim, Delivery, Ending, Headers, JobAnswer, JobOutcome, JobRequest, NewJob,
-    Room, Turn,
+    AddedJob, CanceledJob, Claim, Delivery, Ending, Headers, JobAnswer, JobOutcome, JobRequest,
+    NewJob, Room, Turn,
 };
 
 pub use turns::{NewTurn, OpenedTurn, Parent};
@@ -240,7 +240,7 @@ impl Store {
     /// Returns the minutes that start from `from` on and before `to`, in seconds since 1970, oldest first.
     pub async fn minutes(&self, from: u64, to: u64) -> Result<Vec<Point>, Error> {
         self.call(move |database| {
-            database.read(|connection| minutes::between(connection, from, to))
+            database.read(|connection| minutes::minutes_between(connection, from, to))
         })
         .await
     }
@@ -259,14 +259,14 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<Entry>, Error> {
         self.call(move |database| {
-            database.read(|connection| log::before(connection, before, &filter, limit))
+            database.read(|connection| log::entries_before(connection, before, &filter, limit))
         })
         .await
     }
 
     /// Returns the id of the log's last entry; 0 without entries.
     pub async fn last_entry(&self) -> Result<u64, Error> {
-        self.call(|database| database.read(log::last)).await
+        self.call(|database| database.read(log::last_id)).await
     }
 
     /// Returns all API keys, oldest first, with those revoked last.
@@ -289,7 +289,7 @@ impl Store {
 
     /// Records the use of keys; deleted ones are ignored.
     pub async fn keys_used(&self, uses: Vec<KeyUse>) -> Result<(), Error> {
-        self.call(move |database| database.write(|change| keys::used(change, &uses)))
+        self.call(move |database| database.write(|change| keys::record_uses(change, &uses)))
             .await
     }
 
@@ -304,7 +304,7 @@ impl Store {
     pub async fn costs(&self, days: u32) -> Result<Costs, Error> {
         self.call(move |database| {
             Ok(Costs::of(
-                database.read(|connection| savings::last(connection, days))?,
+                database.read(|connection| savings::last_days(connection, days))?,
             ))
         })
         .await

@@ -49,7 +49,7 @@ pub(crate) fn add(connection: &Connection, entries: &[Entry]) -> rusqlite::Resul
 }
 
 /// Returns entries before `before`, newest first.
-pub(crate) fn before(
+pub(crate) fn entries_before(
     connection: &Connection,
     before: Option<u64>,
     filter: &Filter,
@@ -78,7 +78,7 @@ pub(crate) fn before(
 }
 
 /// Returns the largest id.
-pub(crate) fn last(connection: &Connection) -> rusqlite::Result<u64> {
+pub(crate) fn last_id(connection: &Connection) -> rusqlite::Result<u64> {
     let last: Option<i64> =
         connection.query_row("SELECT max(id) FROM log", [], |row| row.get(0))?;
     Ok(last.unwrap_or(0).unsigned_abs())

@@ -73,7 +73,8 @@ pub(crate) fn text_size(part: &Part) -> usize {
     }
 }
 
-/// Adds a message below `parent` and returns it. `files`: the parts that stand before its text. `turn`: what writes it, if it is an answer of one.
+/// Adds a message below `parent` and returns it. `files`: the parts that stand before its text. `turn`: what writes it,
+/// if it is an answer of one.
 pub(crate) fn add(
     connection: &Connection,
     chat: &str,
@@ -240,7 +241,7 @@ pub(crate) fn of_chat(connection: &Connection, chat: &str) -> rusqlite::Result<V
         message.answer.grade = grades.remove(&message.id);
     }
     for message in messages.iter_mut().filter(is_written) {
-        let parts = answer_pieces::joined(connection, message.id)?;
+        let parts = answer_pieces::join_pieces(connection, message.id)?;
         if !parts.is_empty() {
             message.parts = parts;
         }
@@ -414,7 +415,7 @@ pub(crate) fn end_unfinished(connection: &Connection) -> rusqlite::Result<()> {
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for id in pieced {
-        let parts = answer_pieces::joined(connection, id)?;
+        let parts = answer_pieces::join_pieces(connection, id)?;
         connection.execute(
             "UPDATE messages SET parts = ?2 WHERE id = ?1",
             params![id, to_json(&parts)?],

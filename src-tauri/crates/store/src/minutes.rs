@@ -2,7 +2,7 @@
 
 use crate::word::Word;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use tierbar_core::history::{Point, Spread, merged};
+use tierbar_core::history::{Point, Spread, merge_points};
 
 /// How long minutes are kept.
 const KEPT_SECONDS: u64 = 30 * 24 * 3600;
@@ -20,7 +20,7 @@ pub(crate) fn add(connection: &Connection, minute: &Point) -> rusqlite::Result<(
         .query_row([signed(minute.at)], point)
         .optional()?;
     let minute = match &before {
-        Some(before) => &merged(minute.at, &[before, minute]),
+        Some(before) => &merge_points(minute.at, &[before, minute]),
         None => minute,
     };
     let mean = |spread: Option<Spread>| spread.map(|spread| spread.mean);
@@ -67,7 +67,11 @@ pub(crate) fn add(connection: &Connection, minute: &Point) -> rusqlite::Result<(
 }
 
 /// Returns the minutes that start from `from` on and before `to`, oldest first.
-pub(crate) fn between(connection: &Connection, from: u64, to: u64) -> rusqlite::Result<Vec<Point>> {
+pub(crate) fn minutes_between(
+    connection: &Connection,
+    from: u64,
+    to: u64,
+) -> rusqlite::Result<Vec<Point>> {
     connection
         .prepare_cached(&format!(
             "SELECT {COLUMNS} FROM minutes WHERE at >= ?1 AND at < ?2 ORDER BY at"

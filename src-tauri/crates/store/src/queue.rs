@@ -58,7 +58,7 @@ pub struct Room {
 
 /// The outcome of adding a [`NewJob`].
 #[derive(Debug, Clone, PartialEq)]
-pub enum Added {
+pub enum AddedJob {
     New(JobStatus),
     /// The same request with the same key is already stored.
     Known(JobStatus),
@@ -117,7 +117,7 @@ pub struct JobOutcome {
 
 /// The outcome of [`Store::cancel_job`].
 #[derive(Debug, Clone, PartialEq)]
-pub enum Cancelled {
+pub enum CanceledJob {
     Now(JobStatus),
     /// It had ended, and is deleted with its answer.
     Removed,
@@ -131,25 +131,25 @@ impl Store {
     ///
     /// # Errors
     /// [`Code::Overloaded`] if there is no room.
-    pub async fn add_job(&self, job: NewJob, room: Room, now_ms: u64) -> Result<Added, Error> {
+    pub async fn add_job(&self, job: NewJob, room: Room, now_ms: u64) -> Result<AddedJob, Error> {
         self.call(move |database| {
             database.write(|change| {
-                if let Some(known) = rows::known(change, &job)? {
+                if let Some(known) = rows::find_by_key(change, &job)? {
                     return Ok(Ok(known));
                 }
                 let size = rows::ROW_BYTES + job.request.body.len() as u64;
-                if let Err(full) = room::make(change, room, job.owner.as_deref(), size)? {
+                if let Err(full) = room::make_room(change, room, job.owner.as_deref(), size)? {
                     return Ok(Err(full));
                 }
-                rows::add(change, &job, now_ms).map(|job| Ok(Added::New(job)))
+                rows::add(change, &job, now_ms).map(|job| Ok(AddedJob::New(job)))
             })?
         })
         .await
     }
 
     /// Returns what [`Store::add_job`] would find for the job's key.
-    pub async fn known_job(&self, job: NewJob) -> Result<Option<Added>, Error> {
-        self.call(move |database| database.read(|connection| rows::known(connection, &job)))
+    pub async fn known_job(&self, job: NewJob) -> Result<Option<AddedJob>, Error> {
+        self.call(move |database| database.read(|connection| rows::find_by_key(connection, &job)))
             .await
     }
 
@@ -233,17 +233,22 @@ impl Store {
     }
 
     /// Cancels a request that has not ended. Removes one that has, unless it is to be `kept`.
-    pub async fn cancel_job(&self, id: &str, kept: bool, now_ms: u64) -> Result<Cancelled, Error> {
+    pub async fn cancel_job(
+        &self,
+        id: &str,
+        kept: bool,
+        now_ms: u64,
+    ) -> Result<CanceledJob, Error> {
         let id = id.to_owned();
         self.call(move |database| {
             let done = database.write(|change| {
                 if rows::cancel(change, &id, now_ms)? {
-                    return Ok(rows::find(change, &id)?.map(Cancelled::Now));
+                    return Ok(rows::find(change, &id)?.map(CanceledJob::Now));
                 }
                 if kept {
-                    return Ok(rows::find(change, &id)?.map(|_| Cancelled::Kept));
+                    return Ok(rows::find(change, &id)?.map(|_| CanceledJob::Kept));
                 }
-                Ok(rows::remove(change, &id)?.then_some(Cancelled::Removed))
+                Ok(rows::remove(change, &id)?.then_some(CanceledJob::Removed))
             })?;
             done.ok_or_else(|| no_job(&id))
         })
@@ -261,7 +266,7 @@ impl Store {
     pub async fn tidy_jobs(&self, keep_ms: u64, now_ms: u64) -> Result<Vec<String>, Error> {
         self.call(move |database| {
             // Mostly there is nothing to do, and then nothing is written.
-            if !database.read(|connection| room::untidy(connection, keep_ms, now_ms))? {
+            if !database.read(|connection| room::needs_sweep(connection, keep_ms, now_ms))? {
                 return Ok(Vec::new());
             }
             database.write(|change| {

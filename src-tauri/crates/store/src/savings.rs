@@ -49,7 +49,7 @@ pub(crate) fn add(
 }
 
 /// Returns the last `limit` days with any, newest first.
-pub(crate) fn last(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<Day>> {
+pub(crate) fn last_days(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<Day>> {
     let mut select = connection.prepare_cached(
         "SELECT day, task, answers, prompt_tokens, completion_tokens, saved_tokens FROM savings
          WHERE day IN (SELECT DISTINCT day FROM savings ORDER BY day DESC LIMIT ?1) ORDER BY day DESC",
@@ -116,7 +116,9 @@ mod tests {
         add(today, Task::Triage, 10);
         add(today, Task::Triage, 20);
         add(today, Task::Compress, u64::MAX);
-        let days = database.read(|connection| last(connection, 10)).unwrap();
+        let days = database
+            .read(|connection| last_days(connection, 10))
+            .unwrap();
         let named: Vec<_> = days.iter().map(|day| day.day.as_str()).collect();
         assert_eq!(named, ["2026-11-22", "2026-11-21"]);
         let triage = days[0].tasks[&Task::Triage];
@@ -126,7 +128,9 @@ mod tests {
         );
         assert_eq!(days[0].tasks[&Task::Compress].saved_tokens, 1 << 50);
         assert_eq!(days[1].tasks[&Task::Triage], spent(7));
-        let one = database.read(|connection| last(connection, 1)).unwrap();
+        let one = database
+            .read(|connection| last_days(connection, 1))
+            .unwrap();
         assert_eq!(one, days[..1]);
     }
 
@@ -143,7 +147,9 @@ mod tests {
                 )
             })
             .unwrap();
-        let days = database.read(|connection| last(connection, 10)).unwrap();
+        let days = database
+            .read(|connection| last_days(connection, 10))
+            .unwrap();
         assert_eq!(days[0].tasks.len(), 1);
     }
 }

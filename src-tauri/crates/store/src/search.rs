@@ -63,7 +63,7 @@ fn search(
         let mut rows = select.query((query, &messages))?;
         while let Some(row) = rows.next()? {
             let excerpt: String = row.get(1)?;
-            excerpts.insert(row.get(0)?, characters::together(&excerpt));
+            excerpts.insert(row.get(0)?, characters::rejoin(&excerpt));
         }
     }
     let mut found = Vec::new();
@@ -83,7 +83,7 @@ fn search(
 /// Words as a query of SQLite's full-text search: each in quotes, so that nothing in them is an operator.
 fn query(words: &str) -> Option<String> {
     let words: Vec<_> = split(words)
-        .map(|word| format!("\"{}\"", characters::apart(word).replace('"', "\"\"")))
+        .map(|word| format!("\"{}\"", characters::separate(word).replace('"', "\"\"")))
         .collect();
     (!words.is_empty()).then(|| format!("{} *", words.join(" ")))
 }

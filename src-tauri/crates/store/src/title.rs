@@ -59,10 +59,10 @@ mod tests {
 
     #[test]
     fn a_long_title_ends_at_a_word() {
-        let words = "Please summarise the following report about rivers in twelve languages for me";
+        let words = "Please summarize the following report about rivers in twelve languages for me";
         assert_eq!(
             title(words).unwrap(),
-            "Please summarise the following report about rivers in twelve"
+            "Please summarize the following report about rivers in twelve"
         );
         assert_eq!(title(words).unwrap().chars().count(), 60);
     }

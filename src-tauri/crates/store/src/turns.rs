@@ -61,7 +61,8 @@ pub struct OpenedTurn {
 }
 
 impl Store {
-    /// Stores a turn's question and an answer without content, to be written by [`Self::append_answer`] and [`Self::write_answer`]. Both become the shown branch.
+    /// Stores a turn's question and an answer without content, to be written by [`Self::append_answer`] and
+    /// [`Self::write_answer`]. Both become the shown branch.
     ///
     /// # Errors
     /// [`Code::NotFound`] for an unknown chat or parent, [`Code::BadRequest`] if there is no question.
@@ -226,7 +227,7 @@ fn carry_on(
         return Ok(Err(full));
     }
     messages::reopen(change, answer, &turn.id)?;
-    opened(change, chat, turn, &all, answer.id, answer.id)
+    opened_turn(change, chat, turn, &all, answer.id, answer.id)
 }
 
 fn open(
@@ -252,7 +253,7 @@ fn open(
         }
         parent => resolve(change, chat, parent)?,
     };
-    let files = match attachments::parts(change, chat, &all, &turn.attachments)? {
+    let files = match attachments::parts_of_files(change, chat, &all, &turn.attachments)? {
         Ok(files) => files,
         Err(refused) => return Ok(Err(refused)),
     };
@@ -303,11 +304,11 @@ fn open(
         Some(&turn.id),
     )?
     .id;
-    opened(change, chat, turn, &all, question, answer)
+    opened_turn(change, chat, turn, &all, question, answer)
 }
 
 /// A turn that begins: `end` is the last message of its conversation, and `answer` what it writes.
-fn opened(
+fn opened_turn(
     change: &Transaction,
     chat: &str,
     turn: &NewTurn,

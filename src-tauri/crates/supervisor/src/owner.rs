@@ -99,7 +99,7 @@ pub struct Supervisor {
     tiers: Vec<Tier>,
     queue: Vec<WaitingRequest>,
     /// Memory not yet freed, and of which worker.
-    missing: Option<(u64, policy::Missing)>,
+    missing: Option<(u64, policy::MissingTierMemory)>,
     /// Numbers requests, preparations, workers and uses, which only have to differ and grow.
     counter: u64,
     closing: bool,

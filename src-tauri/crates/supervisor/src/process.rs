@@ -32,7 +32,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tierbar_core::{TierId, lease::Address, reclaim::Missing, worker::Ready};
+use tierbar_core::{TierId, lease::Address, reclaim::MissingMemory, worker::WorkerReady};
 use tokio::{
     io::{BufReader, copy, sink},
     process::{Child, ChildStdin},
@@ -76,11 +76,11 @@ pub(crate) enum ProcessReport {
     Spawned(u32),
     /// The percentage of the weights that is loaded.
     Loading(u8),
-    Ready(Ready),
+    Ready(WorkerReady),
     /// The process has ended. Without a failure, it ended on request.
     Ended(Option<WorkerFailure>),
     /// Memory not freed this long after its end.
-    Missing(Missing, Duration),
+    Missing(MissingMemory, Duration),
     /// All memory is freed, or counts as another program's; with the available memory. This is the last report.
     Back(Option<u64>),
 }
@@ -226,7 +226,7 @@ impl WorkerProcess {
         &mut self,
         launch: &LaunchParams,
         report: &impl Fn(ProcessReport),
-    ) -> Result<Ready, HandshakeFailure> {
+    ) -> Result<WorkerReady, HandshakeFailure> {
         let Some(stdout) = self.child.stdout.take() else {
             return Err(HandshakeFailure::Closed);
         };

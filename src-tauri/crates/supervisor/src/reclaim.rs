@@ -7,7 +7,7 @@
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{fmt, io, sync::Arc, time::Duration};
-use tierbar_core::reclaim::{After, Before, MEMORY, Missing, PATIENCE, missing};
+use tierbar_core::reclaim::{MEMORY, MemoryAfter, MemoryBefore, MissingMemory, PATIENCE, missing};
 use tierbar_telemetry::{MEMORY_INTERVAL, Process, held_by, machine_memory, members_of_group};
 use tokio::{
     task::spawn_blocking,
@@ -28,10 +28,10 @@ pub trait MemoryProbe: Send + Sync + fmt::Debug {
     }
 
     /// Measures while the worker lives.
-    fn before(&self, worker: Process) -> Before;
+    fn before(&self, worker: Process) -> MemoryBefore;
 
     /// Measures after the worker has ended, and kills what is left of its group.
-    fn after(&self, worker: Process) -> After;
+    fn after(&self, worker: Process) -> MemoryAfter;
 }
 
 /// Measures by the system's figures.
@@ -39,17 +39,17 @@ pub trait MemoryProbe: Send + Sync + fmt::Debug {
 pub struct MachineProbe;
 
 impl MemoryProbe for MachineProbe {
-    fn before(&self, worker: Process) -> Before {
+    fn before(&self, worker: Process) -> MemoryBefore {
         let held = members_of_group(worker.pid()).and_then(|members| held_by(&members));
-        Before {
+        MemoryBefore {
             group_bytes: ok_or_log(held),
             machine_bytes: machine_memory().held_bytes,
         }
     }
 
-    fn after(&self, worker: Process) -> After {
+    fn after(&self, worker: Process) -> MemoryAfter {
         let machine = machine_memory();
-        After {
+        MemoryAfter {
             group_bytes: ok_or_log(end_group(worker)),
             machine_bytes: machine.held_bytes,
             available_bytes: machine.available_bytes,
@@ -83,7 +83,7 @@ pub(crate) struct MemoryReclaim {
     probe: Arc<dyn MemoryProbe>,
     /// `None` if it was gone at once.
     worker: Option<Process>,
-    before: Option<Before>,
+    before: Option<MemoryBefore>,
 }
 
 impl MemoryReclaim {
@@ -106,7 +106,7 @@ impl MemoryReclaim {
 
     /// Reports what is missing until all is back, or counts as another program's. Call it when the worker has ended.
     /// Returns the available memory.
-    pub(crate) async fn follow(self, report: impl Fn(Missing, Duration)) -> Option<u64> {
+    pub(crate) async fn follow(self, report: impl Fn(MissingMemory, Duration)) -> Option<u64> {
         let worker = self.worker?;
         let before = self.before.unwrap_or_default();
         let (ended, mut pause) = (Instant::now(), SHORTEST);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use tierbar_core::{
-    history::{ModelUse, Point, merged},
+    history::{ModelUse, Point, merge_points},
     reading::Reading,
 };
 
@@ -28,7 +28,7 @@ impl RecentReadings {
     pub fn record(&mut self, at: u64, reading: &Reading, models: ModelUse) -> Option<Point> {
         let point = Point::of(at, reading, models);
         match self.seconds.back_mut() {
-            Some((_, last)) if last.at == at => *last = merged(at, &[last, &point]),
+            Some((_, last)) if last.at == at => *last = merge_points(at, &[last, &point]),
             _ => self.seconds.push_back((reading.at_ms, point.clone())),
         }
         while self.seconds.len() > MOST_POINTS
@@ -56,7 +56,7 @@ impl RecentReadings {
     pub fn now(&self) -> Option<Point> {
         let first = self.minute.first()?;
         let points: Vec<_> = self.minute.iter().collect();
-        Some(merged(first.at / 60 * 60, &points))
+        Some(merge_points(first.at / 60 * 60, &points))
     }
 
     /// Returns the current minute so far, and starts another.

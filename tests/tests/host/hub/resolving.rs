@@ -8,7 +8,7 @@ use tierbar_core::{
 };
 use tierbar_fetch::FileSpec;
 use tierbar_library::{
-    hub::{Pinned, PinnedProjector, Suit},
+    hub::{PinnedProjector, PinnedQuant, QuantTarget},
     reference::Reference,
 };
 use tierbar_tests::{
@@ -69,7 +69,7 @@ async fn a_repository_resolves_to_the_quant_that_fits() {
     .await;
     let reference = Reference::parse("a/Smol-GGUF", |_| None).unwrap();
     let chosen = async |ram: u64, context: u32| {
-        let suit = Suit {
+        let suit = QuantTarget {
             machine: Machine::mac(ram),
             context: (context, KvCache::F16).into(),
         };
@@ -158,7 +158,7 @@ async fn offers_have_verdicts_from_one_header() {
 async fn catalog_facts_are_checked_against_the_hub() {
     let stand = Stand::new().await;
     let commit = HubRepository::tests_models().commit();
-    let known = Pinned {
+    let known = PinnedQuant {
         repository: repository(PUBLIC),
         revision: Some(commit),
         quant: "Q4_K_M".to_owned(),
@@ -167,7 +167,7 @@ async fn catalog_facts_are_checked_against_the_hub() {
         sha256: Some(GEMMA_HASH.to_uppercase()),
         projector: None,
     };
-    let resolve = async |pinned: &Pinned| {
+    let resolve = async |pinned: &PinnedQuant| {
         stand
             .resolver
             .pinned(pinned, &suit(16 * GIB), &|_, _| false)
@@ -175,33 +175,33 @@ async fn catalog_facts_are_checked_against_the_hub() {
     };
     let resolved = resolve(&known).await.unwrap();
     assert_eq!(resolved.files[0].sha256.as_deref(), Some(GEMMA_HASH));
-    let unknown = Pinned {
+    let unknown = PinnedQuant {
         size: None,
         sha256: None,
         ..known.clone()
     };
     assert_eq!(resolve(&unknown).await.unwrap().files, resolved.files);
-    let other_hash = Pinned {
+    let other_hash = PinnedQuant {
         sha256: Some("0".repeat(64)),
         ..known.clone()
     };
     let error = resolve(&other_hash).await.unwrap_err();
     assert_eq!(error.code, Code::Corrupt);
     assert!(error.message.contains(GEMMA_HASH), "{error}");
-    let other_size = Pinned {
+    let other_size = PinnedQuant {
         size: Some(1),
         ..known.clone()
     };
     assert_eq!(resolve(&other_size).await.unwrap_err().code, Code::Corrupt);
     // A size without a hash is not reliable: the hub's counts.
-    let only_size = Pinned {
+    let only_size = PinnedQuant {
         sha256: None,
         ..other_size.clone()
     };
     assert_eq!(resolve(&only_size).await.unwrap().files, resolved.files);
     // A branch may have other contents; so may a commit that no longer exists.
     for revision in [None, Some("0".repeat(40))] {
-        let moved = Pinned {
+        let moved = PinnedQuant {
             revision,
             ..other_hash.clone()
         };
@@ -214,7 +214,7 @@ async fn catalog_facts_are_checked_against_the_hub() {
 async fn a_file_that_is_gone_is_found_on_the_main_branch() {
     let stand = Stand::new().await;
     let commit = HubRepository::tests_models().commit();
-    let pinned = |revision: Option<&str>, file: &str, quant: &str| Pinned {
+    let pinned = |revision: Option<&str>, file: &str, quant: &str| PinnedQuant {
         repository: repository(PUBLIC),
         revision: revision.map(str::to_owned),
         quant: quant.to_owned(),
@@ -223,7 +223,7 @@ async fn a_file_that_is_gone_is_found_on_the_main_branch() {
         sha256: Some("0".repeat(64)),
         projector: None,
     };
-    let resolve = async |pinned: &Pinned| {
+    let resolve = async |pinned: &PinnedQuant| {
         let suit = suit(16 * GIB);
         stand.resolver.pinned(pinned, &suit, &|_, _| false).await
     };
@@ -333,7 +333,7 @@ async fn a_model_resolves_with_the_projector_that_fits() {
     let published = seeing(&[("mmproj-F16.gguf", CAUSAL)]);
     let sha256 = published.files.last().unwrap().sha256.clone();
     let size = published.files.last().unwrap().content.size();
-    let pinned = |sha256: String| Pinned {
+    let pinned = |sha256: String| PinnedQuant {
         repository: repository("a/Seeing-GGUF"),
         revision: Some(published.commit()),
         quant: "Q4_1".to_owned(),
@@ -351,7 +351,7 @@ async fn a_model_resolves_with_the_projector_that_fits() {
         ..Options::default()
     };
     let stand = Stand::with(options, None).await;
-    let resolve = async |pinned: Pinned| {
+    let resolve = async |pinned: PinnedQuant| {
         let suit = suit(16 * GIB);
         stand.resolver.pinned(&pinned, &suit, &|_, _| false).await
     };

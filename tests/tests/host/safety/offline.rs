@@ -51,7 +51,7 @@ impl Alone {
             .spawn()
             .ok()?;
         until("the host", async || {
-            tierbar_host::running(Some(data.path()))
+            tierbar_host::find_running_host(Some(data.path()))
         })
         .await;
         Some(Self { data, host })

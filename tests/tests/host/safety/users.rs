@@ -61,7 +61,7 @@ async fn a_second_user_gets_the_next_port_and_is_told() {
         .spawn()
         .unwrap();
     until("the first user's", async || {
-        tierbar_host::running(Some(first.path()))
+        tierbar_host::find_running_host(Some(first.path()))
     })
     .await;
     let mut enter = Command::new("nsenter");

@@ -1,8 +1,8 @@
 //! What goes into the agent's loop, and what comes out of it.
 
 use crate::{
-    calls::{Call, Surroundings, Wanted},
-    consent::{Answer, Change, General, Grants, Invalid, Permitted, Question, WebAddress},
+    calls::{Call, CallIntent, Surroundings},
+    consent::{Answer, Change, General, Grants, InvalidReply, PermittedAct, Question, WebAddress},
 };
 use serde_json::Value;
 
@@ -114,14 +114,14 @@ pub enum Input {
     /// A person's answer.
     Answer(Answer),
     /// What an act has found, or why it failed. Both are data.
-    Done(Result<Found, String>),
+    Done(Result<ActResult, String>),
     /// The person stops the turn.
     Stop,
 }
 
 /// What an act has found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct ActResult {
     pub text: String,
     /// The addresses of a search provider's hits.
     pub addresses: Vec<WebAddress>,
@@ -129,7 +129,7 @@ pub struct Found {
     pub failed: bool,
 }
 
-impl Found {
+impl ActResult {
     /// Text alone, of an act that succeeded.
     #[must_use]
     pub fn text(text: String) -> Self {
@@ -145,10 +145,10 @@ impl Found {
 pub enum Output {
     Ask(Ask),
     /// To read a file and prepare its change.
-    Prepare(Wanted),
+    Prepare(CallIntent),
     /// To ask the person.
     Consent(Question),
-    Do(Permitted),
+    Do(PermittedAct),
     Finish(Finish),
 }
 
@@ -163,7 +163,7 @@ pub enum Finish {
 
 /// A step that the model wanted and that was not done, without a question to the person.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failed {
+pub struct FailedStep {
     pub tool: String,
     pub arguments: Value,
     pub why: String,
@@ -171,9 +171,9 @@ pub struct Failed {
 
 /// An input that does not belong to what is open.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Misplaced {
+pub enum MisplacedInput {
     #[error(transparent)]
-    Answer(#[from] Invalid),
+    Answer(#[from] InvalidReply),
     #[error("nothing is open for this")]
     NotOpen,
 }

@@ -32,7 +32,7 @@ and not that you will look.\n"
 }
 
 /// The question for the line of a route.
-pub(super) fn line(route: Route) -> &'static str {
+pub(super) fn route_line(route: Route) -> &'static str {
     match route {
         Route::Search => {
             "Write the words to search for, or the address of one page to open. One line, nothing else."

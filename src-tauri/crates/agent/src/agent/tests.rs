@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     calls::{ExternalTool, Surroundings},
-    consent::{Answer, Collections, General, Invalid, Question, Scope, read_only},
+    consent::{Answer, Collections, General, InvalidReply, Question, Scope, read_only},
 };
 use serde_json::json;
 
@@ -52,7 +52,7 @@ impl Turn {
         Self::new(Way::Text { grammar }, General::default(), Bounds::default())
     }
 
-    fn try_step(&mut self, input: Input) -> Result<Output, Misplaced> {
+    fn try_step(&mut self, input: Input) -> Result<Output, MisplacedInput> {
         self.now += 1;
         self.fresh += 1;
         let moment = Moment {
@@ -96,7 +96,7 @@ impl Turn {
     }
 
     fn found(&mut self, text: &str) -> Output {
-        self.step(Input::Done(Ok(Found::text(text.into()))))
+        self.step(Input::Done(Ok(ActResult::text(text.into()))))
     }
 
     fn answer(&mut self, id: &str, allow: Option<Scope>) -> Output {
@@ -153,7 +153,7 @@ fn a_test_is_mended_with_consent() {
         "{text}"
     );
     let edit = json!({ "path": "a.py", "old": "1", "new": "2" });
-    let Output::Prepare(Wanted::Edit { .. }) = turn.call("edit_file", edit) else {
+    let Output::Prepare(CallIntent::Edit { .. }) = turn.call("edit_file", edit) else {
         panic!();
     };
     let change = Change {
@@ -176,7 +176,7 @@ fn a_test_is_mended_with_consent() {
         Output::Finish(Finish::Answered("It passes now.".into()))
     );
     assert_eq!(turn.agent.grants().list().len(), 1);
-    assert_eq!(turn.try_step(Input::Begin), Err(Misplaced::NotOpen));
+    assert_eq!(turn.try_step(Input::Begin), Err(MisplacedInput::NotOpen));
 }
 
 #[test]
@@ -393,7 +393,7 @@ fn a_stop_ends_a_turn_anywhere() {
     turns[2].call("run_command", json!({ "command": "make" }));
     for turn in &mut turns {
         assert_eq!(turn.step(Input::Stop), Output::Finish(Finish::Stopped));
-        assert_eq!(turn.try_step(Input::Stop), Err(Misplaced::NotOpen));
+        assert_eq!(turn.try_step(Input::Stop), Err(MisplacedInput::NotOpen));
     }
 }
 
@@ -406,10 +406,13 @@ fn an_input_in_the_wrong_place_changes_nothing() {
             allow: Some(Scope::Once),
         })
     };
-    assert_eq!(turn.try_step(answer("x")), Err(Misplaced::NotOpen));
+    assert_eq!(turn.try_step(answer("x")), Err(MisplacedInput::NotOpen));
     turn.step(Input::Begin);
-    assert_eq!(turn.try_step(answer("fresh-1")), Err(Misplaced::NotOpen));
-    assert_eq!(turn.try_step(Input::Begin), Err(Misplaced::NotOpen));
+    assert_eq!(
+        turn.try_step(answer("fresh-1")),
+        Err(MisplacedInput::NotOpen)
+    );
+    assert_eq!(turn.try_step(Input::Begin), Err(MisplacedInput::NotOpen));
     let run = question(turn.call("run_command", json!({ "command": "make" })));
     for wrong in [
         Input::Begin,
@@ -417,23 +420,29 @@ fn an_input_in_the_wrong_place_changes_nothing() {
             text: format!("I allow it: {}", run.id),
             ..Reply::default()
         }),
-        Input::Done(Ok(Found::default())),
+        Input::Done(Ok(ActResult::default())),
         Input::Prepared(Err(String::new())),
     ] {
-        assert_eq!(turn.try_step(wrong), Err(Misplaced::NotOpen));
+        assert_eq!(turn.try_step(wrong), Err(MisplacedInput::NotOpen));
     }
     for id in ["", "x", "fresh-1"] {
         let wrong = turn.try_step(answer(id));
-        assert_eq!(wrong, Err(Misplaced::Answer(Invalid::AnotherQuestion)));
+        assert_eq!(
+            wrong,
+            Err(MisplacedInput::Answer(InvalidReply::AnotherQuestion))
+        );
     }
     let scope = Input::Answer(Answer {
         id: run.id.clone(),
         allow: Some(Scope::Chat),
     });
-    assert_eq!(turn.try_step(scope), Err(Misplaced::Answer(Invalid::Scope)));
+    assert_eq!(
+        turn.try_step(scope),
+        Err(MisplacedInput::Answer(InvalidReply::Scope))
+    );
     done(turn.answer(&run.id, Some(Scope::Once)));
     // Twice.
-    assert_eq!(turn.try_step(answer(&run.id)), Err(Misplaced::NotOpen));
+    assert_eq!(turn.try_step(answer(&run.id)), Err(MisplacedInput::NotOpen));
 }
 
 #[test]
@@ -450,7 +459,7 @@ fn only_hits_of_a_search_become_known_addresses() {
     // The person's own.
     done(turn.call("read_page", open("https://known.example/help")));
     // A page brings none, even if the host says so.
-    turn.step(Input::Done(Ok(Found {
+    turn.step(Input::Done(Ok(ActResult {
         text: "See https://evil.example/?q=".into(),
         addresses: vec![address("https://evil.example/")],
         failed: false,
@@ -459,7 +468,7 @@ fn only_hits_of_a_search_become_known_addresses() {
     assert_eq!(ask.scopes, [Scope::Once]);
     turn.answer(&ask.id, None);
     done(turn.call("search_web", json!({ "query": "x" })));
-    turn.step(Input::Done(Ok(Found {
+    turn.step(Input::Done(Ok(ActResult {
         text: "1. https://hit.example/".into(),
         addresses: vec![address("https://hit.example/")],
         failed: false,

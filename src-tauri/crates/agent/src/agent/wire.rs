@@ -7,7 +7,7 @@ impl Ask {
     /// The fields of a chat's request but for its model. `earlier`: the messages of the chat before this turn, in OpenAI's form; a system
     /// message among them stands before ours.
     ///
-    /// Neighbours of one role become one message, because some templates take turns only.
+    /// Neighbors of one role become one message, because some templates take turns only.
     #[must_use]
     pub fn fields(&self, earlier: &[Value]) -> Map<String, Value> {
         let mut messages = vec![json!({ "role": "system", "content": self.system })];

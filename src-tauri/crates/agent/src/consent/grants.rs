@@ -14,7 +14,7 @@ const MOST: usize = 200;
 pub struct Grant {
     /// That of the question that it answered, which is spent.
     pub id: String,
-    pub what: Covered,
+    pub what: GrantCoverage,
     /// Where it holds. `None`: in every chat.
     pub chat: Option<String>,
     /// Seconds; `None`: until it is revoked.
@@ -25,7 +25,7 @@ pub struct Grant {
 /// What a grant covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "covers", rename_all = "snake_case")]
-pub enum Covered {
+pub enum GrantCoverage {
     /// Commands that start in this folder, without the network. They can change files that something runs later, too: the rules of a
     /// sandbox for a folder hold for all that is in it.
     Commands {
@@ -97,7 +97,7 @@ impl Grants {
     }
 
     pub(super) fn add(&mut self, act: &Act, scope: Scope, chat: &str, now: u64, id: &str) {
-        let Some(what) = covered(act, scope) else {
+        let Some(what) = coverage_of_answer(act, scope) else {
             return;
         };
         let forever = scope == Scope::Exact;
@@ -131,14 +131,16 @@ impl Grants {
 }
 
 /// What an answer in this scope covers; nothing further for once.
-fn covered(act: &Act, scope: Scope) -> Option<Covered> {
+fn coverage_of_answer(act: &Act, scope: Scope) -> Option<GrantCoverage> {
     Some(match (scope, act.clone()) {
-        (Scope::Folder, Act::Command { folder, .. }) => Covered::Commands { folder },
-        (Scope::Folder, Act::Read { folder, .. }) => Covered::Reading { folder },
-        (Scope::Folder, Act::Write { folder, .. }) => Covered::Writing { folder },
-        (Scope::Chat, Act::Search { provider, .. }) => Covered::Searching { provider },
-        (Scope::Chat, Act::Page { .. }) => Covered::KnownPages,
-        (Scope::Chat, Act::Documents { collections, .. }) => Covered::Documents { collections },
+        (Scope::Folder, Act::Command { folder, .. }) => GrantCoverage::Commands { folder },
+        (Scope::Folder, Act::Read { folder, .. }) => GrantCoverage::Reading { folder },
+        (Scope::Folder, Act::Write { folder, .. }) => GrantCoverage::Writing { folder },
+        (Scope::Chat, Act::Search { provider, .. }) => GrantCoverage::Searching { provider },
+        (Scope::Chat, Act::Page { .. }) => GrantCoverage::KnownPages,
+        (Scope::Chat, Act::Documents { collections, .. }) => {
+            GrantCoverage::Documents { collections }
+        }
         (
             Scope::Exact,
             Act::Command {
@@ -146,7 +148,7 @@ fn covered(act: &Act, scope: Scope) -> Option<Covered> {
                 folder,
                 network,
             },
-        ) => Covered::Command {
+        ) => GrantCoverage::Command {
             line,
             folder,
             network,
@@ -159,7 +161,7 @@ fn covered(act: &Act, scope: Scope) -> Option<Covered> {
                 definition,
                 ..
             },
-        ) => Covered::Tool {
+        ) => GrantCoverage::Tool {
             server,
             name,
             definition,
@@ -168,7 +170,7 @@ fn covered(act: &Act, scope: Scope) -> Option<Covered> {
     })
 }
 
-impl Covered {
+impl GrantCoverage {
     /// What is allowed, in words for a person.
     #[must_use]
     pub fn title(&self) -> &'static str {

@@ -135,7 +135,7 @@ const LONGEST: usize = 2_000;
 /// Returns the words of a command that only reads, or `None` if that is not certain.
 #[must_use]
 pub fn read_only(line: &str) -> Option<Vec<String>> {
-    let words = words(line)?;
+    let words = split_words(line)?;
     let (name, rest) = words.split_first()?;
     let program = PROGRAMS.iter().find(|program| program.name == name)?;
     program.only_reads(rest).then_some(words)
@@ -200,7 +200,7 @@ impl Program {
 }
 
 /// Splits a line as a shell would, or returns `None` where a shell would do more than split.
-fn words(line: &str) -> Option<Vec<String>> {
+fn split_words(line: &str) -> Option<Vec<String>> {
     if line.len() > LONGEST {
         return None;
     }

@@ -73,7 +73,7 @@ fn asks(act: Act, general: General, grants: &Grants, now: u64) -> bool {
 }
 
 /// Answers an act's question.
-fn answered(act: Act, scope: Scope, grants: &mut Grants, now: u64) -> Permitted {
+fn answered(act: Act, scope: Scope, grants: &mut Grants, now: u64) -> PermittedAct {
     let Decision::Ask(pending) = decided(act, NOTHING, grants, now) else {
         panic!("no consent was requested");
     };
@@ -280,10 +280,14 @@ fn an_answer_is_for_its_question_and_its_scopes() {
     };
     for id in ["", "ID", "id ", "another"] {
         let wrong = answer(id, Some(Scope::Once));
-        assert_eq!(wrong, Err(Invalid::AnotherQuestion), "{id:?}");
+        assert_eq!(wrong, Err(InvalidReply::AnotherQuestion), "{id:?}");
     }
     for scope in [Scope::Folder, Scope::Chat, Scope::Exact] {
-        assert_eq!(answer("id", Some(scope)), Err(Invalid::Scope), "{scope:?}");
+        assert_eq!(
+            answer("id", Some(scope)),
+            Err(InvalidReply::Scope),
+            "{scope:?}"
+        );
     }
     assert_eq!(answer("id", None), Ok(None));
     assert!(answer("id", Some(Scope::Once)).unwrap().is_some());

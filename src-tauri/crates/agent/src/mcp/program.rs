@@ -55,12 +55,12 @@ pub struct Program {
 pub(crate) struct StartedProgram {
     pub(crate) stdin: ChildStdin,
     pub(crate) stdout: Lines<ChildStdout>,
-    pub(crate) end: Ending,
+    pub(crate) end: ProgramEnd,
 }
 
 /// What is known of a program's end.
 #[derive(Debug)]
-pub(crate) struct Ending {
+pub(crate) struct ProgramEnd {
     too_long: Arc<AtomicBool>,
     /// The launcher's report, once there is one.
     report: watch::Receiver<Option<String>>,
@@ -126,12 +126,12 @@ impl Program {
         Ok(StartedProgram {
             stdin,
             stdout: Lines::new(stdout, Arc::clone(&too_long)),
-            end: Ending { too_long, report },
+            end: ProgramEnd { too_long, report },
         })
     }
 }
 
-impl Ending {
+impl ProgramEnd {
     /// Why a program does not answer whose output has ended.
     pub(crate) async fn why(&self) -> Failure {
         if self.too_long.load(Ordering::Relaxed) {
@@ -144,14 +144,14 @@ impl Ending {
             _ => return Failure::Ended(String::new()),
         };
         match report(&text) {
-            Ok(finished) => Failure::Ended(ended(&finished.end, &finished.stderr.text)),
+            Ok(finished) => Failure::Ended(describe_end(&finished.end, &finished.stderr.text)),
             Err(not_run) => Failure::NotRun(not_run.to_string()),
         }
     }
 }
 
 /// How it ended and what it wrote last, behind `has ended`.
-fn ended(end: &End, errors: &str) -> String {
+fn describe_end(end: &End, errors: &str) -> String {
     let how = match end {
         End::Exited { code: 0 } => String::new(),
         End::Exited { code } => format!(" with code {code}"),
@@ -177,13 +177,13 @@ mod tests {
 
     #[test]
     fn an_exit_is_reported_with_the_last_output() {
-        assert_eq!(ended(&End::Exited { code: 0 }, " \n"), "");
+        assert_eq!(describe_end(&End::Exited { code: 0 }, " \n"), "");
         assert_eq!(
-            ended(&End::Exited { code: 127 }, "x cannot be run: not found\n"),
+            describe_end(&End::Exited { code: 127 }, "x cannot be run: not found\n"),
             " with code 127, and wrote: x cannot be run: not found"
         );
         let long = "ä".repeat(LAST_WORDS * 2) + "!";
-        let told = ended(&End::MemoryLimit, &long);
+        let told = describe_end(&End::MemoryLimit, &long);
         assert!(told.starts_with(" at its limit of memory, and wrote: ä"));
         assert!(told.ends_with("ä!") && told.chars().count() < LAST_WORDS + 50);
     }

@@ -3,7 +3,7 @@
 use crate::mcp::{
     Failure,
     lines::MESSAGE_BYTES,
-    program::{Ending, Program, StartedProgram},
+    program::{Program, ProgramEnd, StartedProgram},
     tools::{MOST_LISTED, Tool, text_of},
 };
 use reqwest::redirect::Policy;
@@ -49,7 +49,7 @@ pub enum Place {
 pub struct Session {
     service: RunningService<RoleClient, ClientConfig>,
     /// Of a program.
-    ending: Option<Ending>,
+    ending: Option<ProgramEnd>,
 }
 
 impl Session {
@@ -61,7 +61,7 @@ impl Session {
         match place {
             Place::Program(program) => {
                 let StartedProgram { stdin, stdout, end } = program.start().await?;
-                Self::serve(serve_client(client(), (stdout, stdin)), Some(end)).await
+                Self::serve(serve_client(client_config(), (stdout, stdin)), Some(end)).await
             }
             Place::Address { url, key } => {
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url)
@@ -76,9 +76,9 @@ impl Session {
                     // Arguments and the key go to the server that was added.
                     .redirect(Policy::none())
                     .build()
-                    .map_err(|error| Failure::Unreachable(root(&error)))?;
+                    .map_err(|error| Failure::Unreachable(root_cause(&error)))?;
                 let transport = StreamableHttpClientTransport::with_client(http, config);
-                Self::serve(serve_client(client(), transport), None).await
+                Self::serve(serve_client(client_config(), transport), None).await
             }
         }
     }
@@ -87,7 +87,7 @@ impl Session {
         opening: impl Future<
             Output = Result<RunningService<RoleClient, ClientConfig>, ClientInitializeError>,
         >,
-        ending: Option<Ending>,
+        ending: Option<ProgramEnd>,
     ) -> Result<Self, Failure> {
         match timeout(OPEN, opening).await {
             Ok(Ok(service)) => {
@@ -166,7 +166,7 @@ impl Session {
             CallToolResponse::Complete(result) => {
                 let text = text_of(&result);
                 if result.is_error == Some(true) {
-                    return Err(Failure::Reported(cut(&text)));
+                    return Err(Failure::Reported(shorten(&text)));
                 }
                 Ok(text)
             }
@@ -179,24 +179,24 @@ impl Session {
             return Failure::KeyWanted;
         }
         match (error, &self.ending) {
-            (ServiceError::McpError(error), _) => Failure::Reported(cut(&error.message)),
+            (ServiceError::McpError(error), _) => Failure::Reported(shorten(&error.message)),
             (ServiceError::TransportClosed | ServiceError::TransportSend(_), Some(ending)) => {
                 ending.why().await
             }
             (ServiceError::TransportClosed, None) => Failure::Ended(String::new()),
             (ServiceError::TransportSend(error), None) => unreachable(error.error.as_ref()),
-            (error, _) => Failure::Protocol(cut(&error.to_string())),
+            (error, _) => Failure::Protocol(shorten(&error.to_string())),
         }
     }
 }
 
 /// What is said of ourselves: no capabilities, so that no server asks for the model, folders or the person.
-fn client() -> ClientConfig {
+fn client_config() -> ClientConfig {
     let name = Implementation::new("tierbar", env!("CARGO_PKG_VERSION"));
     ClientConfig::new(ClientCapabilities::default(), name)
 }
 
-async fn not_opened(error: ClientInitializeError, ending: Option<&Ending>) -> Failure {
+async fn not_opened(error: ClientInitializeError, ending: Option<&ProgramEnd>) -> Failure {
     if error.is_authorization_required() {
         return Failure::KeyWanted;
     }
@@ -210,13 +210,15 @@ async fn not_opened(error: ClientInitializeError, ending: Option<&Ending>) -> Fa
             unreachable(error.error.as_ref())
         }
         (ClientInitializeError::ConnectionClosed(_), None) => Failure::Ended(String::new()),
-        (ClientInitializeError::JsonRpcError(error), _) => Failure::Reported(cut(&error.message)),
-        (error, _) => Failure::Protocol(cut(&error.to_string())),
+        (ClientInitializeError::JsonRpcError(error), _) => {
+            Failure::Reported(shorten(&error.message))
+        }
+        (error, _) => Failure::Protocol(shorten(&error.to_string())),
     }
 }
 
 fn unreachable(error: &(dyn Error + 'static)) -> Failure {
-    let why = root(error);
+    let why = root_cause(error);
     // A server that does not say in a header how it wants the key.
     if ["HTTP 401", "HTTP 403"]
         .iter()
@@ -228,15 +230,15 @@ fn unreachable(error: &(dyn Error + 'static)) -> Failure {
 }
 
 /// The cause of all causes: those above say less and less.
-fn root(error: &(dyn Error + 'static)) -> String {
+fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;
     }
-    cut(&cause.to_string())
+    shorten(&cause.to_string())
 }
 
-fn cut(words: &str) -> String {
+fn shorten(words: &str) -> String {
     words.trim().chars().take(WORDS).collect()
 }
 

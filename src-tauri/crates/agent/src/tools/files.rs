@@ -1,7 +1,7 @@
 //! Files of one folder. A path is opened part by part from the folder, and no symbolic link is followed, so none leads out of it.
 
 use super::Failure;
-use crate::consent::{Act, Change, Permitted};
+use crate::consent::{Act, Change, PermittedAct};
 use rustix::{
     fs::{
         AtFlags, Dir, FileType, Mode, OFlags, fchmod, fstat, fsync, openat, renameat, statat,
@@ -75,14 +75,14 @@ impl Folder {
     /// # Errors
     /// [`Failure`] for one that leads out of it.
     pub fn relative(&self, path: &str) -> Result<PathBuf, Failure> {
-        crate::calls::relative(&self.path, path).map_err(Failure)
+        crate::calls::relative_path(&self.path, path).map_err(Failure)
     }
 
     /// Reads a text file from a line on.
     ///
     /// # Errors
     /// [`Failure`] for what is no text file of this folder, or is too large.
-    pub fn read(&self, permitted: &Permitted, from: usize) -> Result<Excerpt, Failure> {
+    pub fn read(&self, permitted: &PermittedAct, from: usize) -> Result<Excerpt, Failure> {
         let path = self.permitted_path(permitted)?;
         let text = self.text(path)?;
         let lines = text.lines().count();
@@ -114,9 +114,9 @@ impl Folder {
     ///
     /// # Errors
     /// [`Failure`] for what is no folder here.
-    pub fn list(&self, permitted: &Permitted) -> Result<Vec<String>, Failure> {
+    pub fn list(&self, permitted: &PermittedAct) -> Result<Vec<String>, Failure> {
         let path = self.permitted_path(permitted)?;
-        let failed = |error| failure(path, error);
+        let failed = |error| failure_of_errno(path, error);
         let folder = self.folder(path)?;
         let mut names = Vec::new();
         for entry in Dir::read_from(&folder).map_err(failed)? {
@@ -180,7 +180,7 @@ impl Folder {
     ///
     /// # Errors
     /// [`Failure`]; then the file is as it was.
-    pub fn write(&self, permitted: &Permitted) -> Result<(), Failure> {
+    pub fn write(&self, permitted: &PermittedAct) -> Result<(), Failure> {
         let Act::Write { folder, change } = permitted.act() else {
             return Err(Failure::new("this is no change of a file"));
         };
@@ -196,7 +196,7 @@ impl Folder {
             )));
         }
         let (parent, name) = self.parent(path, true)?;
-        let failed = |error| failure(path, error);
+        let failed = |error| failure_of_errno(path, error);
         let mode = match statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Mode::from_raw_mode(stat.st_mode) & Mode::from_raw_mode(0o777),
             Err(_) => Mode::from_raw_mode(0o644),
@@ -229,7 +229,7 @@ impl Folder {
         })
     }
 
-    fn permitted_path<'a>(&self, permitted: &'a Permitted) -> Result<&'a Path, Failure> {
+    fn permitted_path<'a>(&self, permitted: &'a PermittedAct) -> Result<&'a Path, Failure> {
         match permitted.act() {
             Act::Read { folder, path, .. } if *folder == self.path => Ok(path),
             Act::Read { .. } => Err(Failure::new("the file is of another folder")),
@@ -239,7 +239,7 @@ impl Folder {
 
     /// The text of a file of this folder.
     fn text(&self, path: &Path) -> Result<String, Failure> {
-        let failed = |error| failure(path, error);
+        let failed = |error| failure_of_errno(path, error);
         let (parent, name) = self.parent(path, false)?;
         // A pipe would wait for its writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -300,29 +300,30 @@ impl Folder {
                 if let Err(error) = made
                     && error != Errno::EXIST
                 {
-                    return Err(failure(path, error));
+                    return Err(failure_of_errno(path, error));
                 }
             }
-            folder = step(&folder, part, path)?;
+            folder = open_component(&folder, part, path)?;
         }
         Ok(folder)
     }
 }
 
 /// Opens a folder inside another one, and nothing else.
-fn step(folder: &OwnedFd, part: Component<'_>, path: &Path) -> Result<OwnedFd, Failure> {
+fn open_component(folder: &OwnedFd, part: Component<'_>, path: &Path) -> Result<OwnedFd, Failure> {
     let Component::Normal(name) = part else {
         return Err(Failure(format!("{} leads elsewhere", path.display())));
     };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(folder.as_fd(), name, flags, Mode::empty()).map_err(|error| failure(path, error))
+    openat(folder.as_fd(), name, flags, Mode::empty())
+        .map_err(|error| failure_of_errno(path, error))
 }
 
 fn missing(path: &Path) -> Failure {
     Failure(format!("{} does not exist", path.display()))
 }
 
-fn failure(path: &Path, error: Errno) -> Failure {
+fn failure_of_errno(path: &Path, error: Errno) -> Failure {
     match error {
         Errno::NOENT => missing(path),
         // Linux says so of a link; a folder that is a link is no folder.
@@ -405,7 +406,7 @@ mod tests {
         }
     }
 
-    fn permitted(act: Act) -> Permitted {
+    fn permitted(act: Act) -> PermittedAct {
         let mut grants = Grants::default();
         let decision = decide(act, General::default(), &grants, 0, "id".into());
         let Decision::Ask(pending) = decision else {

@@ -2,11 +2,11 @@
 
 use super::Failure;
 use crate::{
-    agent::Found,
-    consent::{Act, Permitted, read_only},
+    agent::ActResult,
+    consent::{Act, PermittedAct, read_only},
 };
 use std::{fmt::Write, path::PathBuf};
-use tierbar_sandbox::{End, Finished, Limits, Network, Policy, Request};
+use tierbar_sandbox::{CommandResult, End, Limits, Network, Policy, Request};
 
 /// What holds for every command of a host.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +22,7 @@ pub struct Terms {
 ///
 /// # Errors
 /// [`Failure`] for an act that is no command.
-pub fn request(permitted: &Permitted, terms: &Terms) -> Result<Request, Failure> {
+pub fn request(permitted: &PermittedAct, terms: &Terms) -> Result<Request, Failure> {
     let Act::Command {
         line,
         folder,
@@ -58,7 +58,7 @@ pub fn request(permitted: &Permitted, terms: &Terms) -> Result<Request, Failure>
 
 /// What a command that has ended has found. Any end but exit code 0 is a failure.
 #[must_use]
-pub fn render(finished: &Finished, limits: &Limits) -> Found {
+pub fn render(finished: &CommandResult, limits: &Limits) -> ActResult {
     let mut text = finished.stdout.text.trim_end_matches('\n').to_owned();
     let errors = finished.stderr.text.trim_end_matches('\n');
     if !errors.is_empty() {
@@ -70,7 +70,7 @@ pub fn render(finished: &Finished, limits: &Limits) -> Found {
     }
     let end = match &finished.end {
         End::Exited { code: 0 } if text.is_empty() => "it ended without output".to_owned(),
-        End::Exited { code: 0 } => return Found::text(text),
+        End::Exited { code: 0 } => return ActResult::text(text),
         End::Exited { code } => format!("exit code {code}"),
         End::Killed { signal } => format!("ended by signal {signal}"),
         End::TimeLimit => format!("ended after {} s, its time limit", limits.seconds),
@@ -89,9 +89,9 @@ pub fn render(finished: &Finished, limits: &Limits) -> Found {
         text.push('\n');
     }
     let _ = write!(text, "[{end}]");
-    Found {
+    ActResult {
         failed: !matches!(finished.end, End::Exited { code: 0 }),
-        ..Found::text(text)
+        ..ActResult::text(text)
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
     }
 
     /// Permits an act, by a person's answer if it asks.
-    fn permitted(act: Act) -> Permitted {
+    fn permitted(act: Act) -> PermittedAct {
         let general = General {
             reading: true,
             ..General::default()
@@ -169,7 +169,7 @@ mod tests {
                 text: text.into(),
                 bytes: text.len() as u64,
             };
-            let finished = Finished {
+            let finished = CommandResult {
                 end,
                 stdout: output(stdout),
                 stderr: output(stderr),

@@ -6,9 +6,9 @@ use super::{
     shell::{self, Terms},
 };
 use crate::{
-    agent::Found,
-    calls::Wanted,
-    consent::{Act, Change, Permitted},
+    agent::ActResult,
+    calls::CallIntent,
+    consent::{Act, Change, PermittedAct},
 };
 use std::{
     fmt::Write,
@@ -56,19 +56,19 @@ impl Workplace {
     ///
     /// # Errors
     /// [`Failure`], for the model.
-    pub fn prepare(&self, wanted: Wanted) -> Result<Change, Failure> {
+    pub fn prepare(&self, wanted: CallIntent) -> Result<Change, Failure> {
         match wanted {
-            Wanted::Write { path, content } => self.folder.prepare_write(&path, content),
-            Wanted::Edit { path, old, new } => self.folder.prepare_edit(&path, &old, &new),
-            Wanted::Act(_) => Err(Failure::new("this is no change of a file")),
+            CallIntent::Write { path, content } => self.folder.prepare_write(&path, content),
+            CallIntent::Edit { path, old, new } => self.folder.prepare_edit(&path, &old, &new),
+            CallIntent::Act(_) => Err(Failure::new("this is no change of a file")),
         }
     }
 
     /// Carries out a command, or an act on a file.
     ///
     /// # Errors
-    /// [`Failure`], for the model. A command that ran and failed is [`Found`].
-    pub fn perform(&self, permitted: &Permitted, stop: &Stop) -> Result<Found, Failure> {
+    /// [`Failure`], for the model. A command that ran and failed is [`ActResult`].
+    pub fn perform(&self, permitted: &PermittedAct, stop: &Stop) -> Result<ActResult, Failure> {
         match permitted.act() {
             Act::Command { .. } => {
                 let request = shell::request(permitted, &self.terms)?;
@@ -76,11 +76,11 @@ impl Workplace {
                 let finished = finished.map_err(|error| Failure(error.to_string()))?;
                 Ok(shell::render(&finished, &self.terms.limits))
             }
-            Act::Read { path, .. } => self.read(permitted, path).map(Found::text),
+            Act::Read { path, .. } => self.read(permitted, path).map(ActResult::text),
             Act::Write { change, .. } => {
                 self.folder.write(permitted)?;
                 let text = format!("{} is written", change.path.display());
-                Ok(Found::text(text))
+                Ok(ActResult::text(text))
             }
             Act::Search { .. } | Act::Page { .. } | Act::Documents { .. } | Act::Tool { .. } => {
                 Err(Failure::new("this is not done in the folder"))
@@ -89,7 +89,7 @@ impl Workplace {
     }
 
     /// A path is listed if it is a folder, whatever the model has called it.
-    fn read(&self, permitted: &Permitted, path: &Path) -> Result<String, Failure> {
+    fn read(&self, permitted: &PermittedAct, path: &Path) -> Result<String, Failure> {
         if let Ok(names) = self.folder.list(permitted) {
             return Ok(if names.is_empty() {
                 "the folder is empty".to_owned()

@@ -15,9 +15,9 @@ use std::{
     path::{Path, PathBuf},
 };
 use tierbar_agent::{
-    agent::{Agent, Ask, Bounds, Found, Input, Message, Moment, Output, Reply, Task, Way},
+    agent::{ActResult, Agent, Ask, Bounds, Input, Message, Moment, Output, Reply, Task, Way},
     calls::{Call, ExternalTool, Surroundings},
-    consent::{Act, Answer, General, Grants, Permitted, Question, Scope},
+    consent::{Act, Answer, General, Grants, PermittedAct, Question, Scope},
     routing::{self, Route},
     tools::{
         Workplace,
@@ -117,7 +117,11 @@ fn lay(case: &Case, work: &Path) -> (String, Value) {
 }
 
 /// Does what was permitted, as the host does it.
-fn perform(case: &Case, workplace: &Workplace, permitted: &Permitted) -> Result<Found, String> {
+fn perform(
+    case: &Case,
+    workplace: &Workplace,
+    permitted: &PermittedAct,
+) -> Result<ActResult, String> {
     match permitted.act() {
         Act::Command { .. } | Act::Read { .. } | Act::Write { .. } => {
             let performed = workplace.perform(permitted, &Stop::default());
@@ -130,7 +134,7 @@ fn perform(case: &Case, workplace: &Workplace, permitted: &Permitted) -> Result<
                 let address = hit.address.url();
                 format!("{}\n{address}\n{}", hit.title, hit.excerpt)
             });
-            Ok(Found {
+            Ok(ActResult {
                 text: lines.collect::<Vec<_>>().join("\n\n"),
                 addresses: hits.iter().map(|hit| hit.address.clone()).collect(),
                 failed: false,
@@ -142,7 +146,7 @@ fn perform(case: &Case, workplace: &Workplace, permitted: &Permitted) -> Result<
             let links: Vec<_> = links
                 .map(|link| format!("{}: {}", link.text, link.url))
                 .collect();
-            Ok(Found::text(format!(
+            Ok(ActResult::text(format!(
                 "{}\n\n{}\n\nLinks:\n{}",
                 page.title,
                 page.text,
@@ -150,7 +154,7 @@ fn perform(case: &Case, workplace: &Workplace, permitted: &Permitted) -> Result<
             )))
         }
         // Another program's tool returns what it likes.
-        _ => Ok(Found::text(case.text.clone())),
+        _ => Ok(ActResult::text(case.text.clone())),
     }
 }
 
@@ -352,7 +356,7 @@ fn pretend(agent: &mut Agent, question: &Question, moment: Moment<'_>, case: &Ca
             allow,
         })
     };
-    let found = Found::text(yes.clone());
+    let found = ActResult::text(yes.clone());
     for wrong in [
         Input::Begin,
         Input::Reply(Reply {

@@ -47,7 +47,7 @@ impl AgentArgs {
         let Some(folder) = &self.agent else {
             return Ok(None);
         };
-        let folder = real(folder)?;
+        let folder = real_path(folder)?;
         let documents = self.documents.as_ref().map(|names| match names.as_slice() {
             [] => json!(true),
             names => json!(names),
@@ -80,11 +80,11 @@ pub(super) fn in_folder(before: Option<&Value>, folder: PathBuf) -> Result<Optio
         return args.options();
     };
     let mut agent = before.clone();
-    agent["folder"] = real(&folder)?.into();
+    agent["folder"] = real_path(&folder)?.into();
     Ok(Some(agent))
 }
 
-fn real(folder: &Path) -> Result<String, Error> {
+fn real_path(folder: &Path) -> Result<String, Error> {
     let wrong = |why: String| {
         let message = format!("{} cannot be the agent's folder: {why}", folder.display());
         Error::new(Code::BadRequest, message)
@@ -152,7 +152,13 @@ pub(super) async fn ask(question: &ConsentQuestion) -> Result<ConsentReply, Erro
         return Ok(ConsentReply::No);
     }
     let words = question.scopes.iter();
-    let words = words.map(|scope| format!("{}{}", word(*scope), reach(*scope, question.act)));
+    let words = words.map(|scope| {
+        format!(
+            "{}{}",
+            scope_name(*scope),
+            describe_reach(*scope, question.act)
+        )
+    });
     let words: Vec<_> = words.collect();
     let prompt = format!("Type {} or no: ", words.join(", "));
     loop {
@@ -167,7 +173,7 @@ pub(super) async fn ask(question: &ConsentQuestion) -> Result<ConsentReply, Erro
 }
 
 /// The word that allows something.
-fn word(scope: ConsentScope) -> &'static str {
+fn scope_name(scope: ConsentScope) -> &'static str {
     match scope {
         ConsentScope::Once => "once",
         ConsentScope::Folder => "folder",
@@ -177,7 +183,7 @@ fn word(scope: ConsentScope) -> &'static str {
 }
 
 /// How far the word reaches.
-fn reach(scope: ConsentScope, act: ConsentAct) -> &'static str {
+fn describe_reach(scope: ConsentScope, act: ConsentAct) -> &'static str {
     match (scope, act) {
         (ConsentScope::Once, _) => "",
         (ConsentScope::Folder, ConsentAct::Command) => {
@@ -200,7 +206,7 @@ fn answer(line: &str, scopes: &[ConsentScope]) -> Option<ConsentReply> {
     if line == "no" || line == "n" {
         return Some(ConsentReply::No);
     }
-    let scope = scopes.iter().find(|scope| word(**scope) == line);
+    let scope = scopes.iter().find(|scope| scope_name(**scope) == line);
     scope.map(|scope| ConsentReply::Scope(*scope))
 }
 
@@ -256,9 +262,9 @@ mod tests {
 
     #[test]
     fn all_commands_of_a_folder_name_hidden_files() {
-        let commands = reach(ConsentScope::Folder, ConsentAct::Command);
+        let commands = describe_reach(ConsentScope::Folder, ConsentAct::Command);
         assert!(commands.contains("hidden files, such as"), "{commands}");
-        let reading = reach(ConsentScope::Folder, ConsentAct::Read);
+        let reading = describe_reach(ConsentScope::Folder, ConsentAct::Read);
         assert!(!reading.contains("hidden"), "{reading}");
     }
 

@@ -9,7 +9,7 @@ use super::{
     printer::show,
 };
 use crate::{
-    client::{self, Client, admin},
+    client::{self, Client, admin_path},
     costs, grades, output,
 };
 use reqwest::Method;
@@ -34,11 +34,11 @@ pub(super) async fn hold(client: &Client, args: Args, agent: Option<Value>) -> R
         starts_over: false,
     };
     if let Some(id) = args.resume {
-        let chat: Chat = client::read(client.get(&admin(&["chats", &id], &[])).await?)?;
+        let chat: Chat = client::read(client.get(&admin_path(&["chats", &id], &[])).await?)?;
         let shown = chat.leaf.map(|leaf| branch(&chat.messages, leaf));
         if let Some(tier) = &conversation.tier {
             // From now on: the model of a turn answers it alone.
-            let path = admin(&["chats", &id], &[]);
+            let path = admin_path(&["chats", &id], &[]);
             client.patch(&path, &json!({"model": tier})).await?;
         }
         let turn = chat.summary.turn;
@@ -71,7 +71,7 @@ async fn check_folder(client: &Client, agent: Option<&Value>) -> Result<(), Erro
     if let Some(agent) = agent {
         let body = json!({"folder": agent["folder"]});
         client
-            .post(&admin(&["agent", "folder"], &[]), &body)
+            .post(&admin_path(&["agent", "folder"], &[]), &body)
             .await?;
     }
     Ok(())
@@ -131,7 +131,7 @@ impl Conversation<'_> {
                     if !std::io::stdin().is_terminal() {
                         asked?;
                     } else if let Err(error) = asked {
-                        output::error(&error);
+                        output::write_error(&error);
                     }
                 }
                 Err(ReadlineError::Eof | ReadlineError::Interrupted) => return Ok(()),
@@ -149,7 +149,7 @@ impl Conversation<'_> {
     async fn models(&self) -> Vec<String> {
         let mut names = vec![TierId::AUTO.to_owned()];
         for (path, list, name) in [("status", "tiers", "id"), ("chains", "chains", "name")] {
-            if let Ok(answer) = self.client.get(&admin(&[path], &[])).await {
+            if let Ok(answer) = self.client.get(&admin_path(&[path], &[])).await {
                 let listed = answer[list].as_array().into_iter().flatten();
                 let answers = |entry: &&Value| {
                     let kind = entry["kind"].as_str();
@@ -183,7 +183,8 @@ impl Conversation<'_> {
             "model" => return self.choose(argument).await,
             "agent" => return self.act_in(&argument).await,
             "file" => {
-                self.files.push(files::read(&files::typed(&argument))?);
+                self.files
+                    .push(files::read(&files::path_as_typed(&argument))?);
                 output::error_line("The file will be sent with the next question.");
             }
             "instructions" => return self.instruct(argument).await,
@@ -205,7 +206,7 @@ impl Conversation<'_> {
             _ => {
                 for (name, argument, help) in COMMANDS {
                     let usage = format!("/{name} {argument}");
-                    output::line(&format!("{usage:22} {help}"));
+                    output::write_line(&format!("{usage:22} {help}"));
                 }
             }
         }
@@ -224,7 +225,7 @@ impl Conversation<'_> {
             output::error_line("The model can no longer act in a folder.");
             return Ok(());
         }
-        let agent = agent::in_folder(self.agent.as_ref(), files::typed(folder))?;
+        let agent = agent::in_folder(self.agent.as_ref(), files::path_as_typed(folder))?;
         check_folder(self.client, agent.as_ref()).await?;
         self.agent = agent;
         output::error_line(&format!(
@@ -240,7 +241,7 @@ impl Conversation<'_> {
             return Err(error.hint(format!("choose one of {}", self.models().await.join(", "))));
         }
         if let Some(chat) = &self.chat {
-            let path = admin(&["chats", chat], &[]);
+            let path = admin_path(&["chats", chat], &[]);
             self.client.patch(&path, &json!({"model": name})).await?;
         }
         output::error_line(&format!("From now on, {name} answers."));
@@ -256,7 +257,7 @@ impl Conversation<'_> {
                 None => self.instructions.clone().unwrap_or_default(),
             };
             let known = known.trim();
-            output::line(if known.is_empty() {
+            output::write_line(if known.is_empty() {
                 "There are no instructions."
             } else {
                 known
@@ -266,7 +267,7 @@ impl Conversation<'_> {
         let text = if text == "\"\"" { String::new() } else { text };
         match &self.chat {
             Some(chat) => {
-                let path = admin(&["chats", chat], &[]);
+                let path = admin_path(&["chats", chat], &[]);
                 let fields = json!({"instructions": text});
                 self.client.patch(&path, &fields).await?;
             }
@@ -315,7 +316,10 @@ impl Conversation<'_> {
             error.hint("ask a question first, or answer the last one with /retry")
         })?;
         let (id, message) = (&chat.summary.id, answer.id.to_string());
-        Ok(admin(&["chats", id, "messages", &message, "grade"], &[]))
+        Ok(admin_path(
+            &["chats", id, "messages", &message, "grade"],
+            &[],
+        ))
     }
 
     /// The id of the chat, if it has begun.
@@ -329,6 +333,6 @@ impl Conversation<'_> {
     /// The chat as it is stored.
     async fn read(&self) -> Result<Chat, Error> {
         let chat = self.begun()?;
-        client::read(self.client.get(&admin(&["chats", chat], &[])).await?)
+        client::read(self.client.get(&admin_path(&["chats", chat], &[])).await?)
     }
 }

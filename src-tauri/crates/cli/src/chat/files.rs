@@ -95,7 +95,7 @@ pub(super) fn content(question: &str, files: &[Value]) -> Value {
 }
 
 /// Returns the path that was typed, from the home folder if it begins with `~`.
-pub(super) fn typed(path: &str) -> PathBuf {
+pub(super) fn path_as_typed(path: &str) -> PathBuf {
     from_home(path, std::env::home_dir())
 }
 

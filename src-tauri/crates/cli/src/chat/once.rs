@@ -69,7 +69,7 @@ pub(super) async fn ask(
     } = answered?;
     let (thought, answer) = split(&shown.gathered);
     let reasoning = [reasoning.trim(), thought].join("\n");
-    output::json(&json!({
+    output::write_json(&json!({
         "tier": tier,
         "model": model,
         "answer": answer,

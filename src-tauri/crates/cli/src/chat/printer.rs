@@ -60,7 +60,7 @@ impl AnswerPrinter {
         let rest = self.answer.end();
         self.print(&rest);
         if std::mem::take(&mut self.ends_within_a_line) {
-            output::line("");
+            output::write_line("");
         }
     }
 }
@@ -68,8 +68,8 @@ impl AnswerPrinter {
 pub(super) fn show(message: &ChatMessage) {
     let text = message.text();
     match message.role {
-        Role::User => output::line(&format!("> {text}")),
-        Role::Assistant => output::line(split(&text).1),
+        Role::User => output::write_line(&format!("> {text}")),
+        Role::Assistant => output::write_line(split(&text).1),
         Role::System => {}
     }
 }

@@ -1,6 +1,6 @@
 //! Whether something has the name that `--tier` gives.
 
-use crate::client::{Client as Host, admin, read};
+use crate::client::{Client as Host, admin_path, read};
 use serde::Deserialize;
 use std::path::PathBuf;
 use tierbar_connect::{Client, ClientServer};
@@ -60,7 +60,7 @@ pub(super) async fn check(
         return Ok(());
     };
     let ModelList { data } = read(host.get("/v1/models").await?)?;
-    let Tiers { tiers } = read(host.get(&admin(&["status"], &[])).await?)?;
+    let Tiers { tiers } = read(host.get(&admin_path(&["status"], &[])).await?)?;
     let names: Vec<_> = data.into_iter().map(|entry| entry.id).collect();
     // A tier without a model exists all the same, and is not listed.
     let is_tier = tiers.iter().any(|tier| tier.id == name);

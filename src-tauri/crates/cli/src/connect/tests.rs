@@ -136,7 +136,7 @@ fn the_environment_is_printed_alone() {
     );
     let none = environment(&render(find("zed").unwrap(), &server, None, None));
     assert_eq!(none.unwrap_err().code, Code::BadRequest);
-    let all = text(client(), &render(client(), &server, None, None));
+    let all = render_settings(client(), &render(client(), &server, None, None));
     assert!(all.contains("Warning: no tier has a model yet"), "{all}");
     assert!(all.contains("In ~/.claude/settings.json:"), "{all}");
     assert!(

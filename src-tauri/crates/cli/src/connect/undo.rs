@@ -5,7 +5,7 @@ use super::{
     files::{Record, Records, Target, diff},
 };
 use crate::{
-    client::{Client as Host, admin},
+    client::{Client as Host, admin_path},
     output,
 };
 use serde_json::json;
@@ -28,7 +28,7 @@ pub(super) async fn run(
         return Err(Error::new(Code::NotFound, message).hint(hint));
     };
     let target = Target::read(record.path.clone())?;
-    let Restoration { text, left } = restored(&record, &target)?;
+    let Restoration { text, left } = restoration(&record, &target)?;
     let path = target.path.display().to_string();
     let before = target.text.as_deref().unwrap_or_default();
     let changes = diff(&target.path, before, text.as_deref().unwrap_or_default());
@@ -62,23 +62,23 @@ pub(super) async fn run(
             "backup": backup, "revoked": revoked.as_ref().map(Result::is_ok),
             "revoke_error": error.map(|error| &error.message),
         });
-        output::line(&report.to_string());
+        output::write_line(&report.to_string());
         return Ok(());
     }
     match (&target.text, &text) {
-        (None, _) => output::line(&format!(
+        (None, _) => output::write_line(&format!(
             "{path} is gone, so there is nothing to undo in it."
         )),
-        (Some(_), None) => output::line(&format!("{path} is removed again.")),
+        (Some(_), None) => output::write_line(&format!("{path} is removed again.")),
         (Some(_), Some(_)) if left.is_empty() => {
-            output::line(&format!("{path} is as it was without Tierbar."));
+            output::write_line(&format!("{path} is as it was without Tierbar."));
         }
-        (Some(_), Some(_)) => output::line(&format!(
+        (Some(_), Some(_)) => output::write_line(&format!(
             "Removed the rest of Tierbar's settings from {path}."
         )),
     }
     if let Some(backup) = backup {
-        output::line(&format!(
+        output::write_line(&format!(
             "The file before Tierbar changed it is in {}.",
             backup.display()
         ));
@@ -98,7 +98,7 @@ struct Restoration {
 }
 
 /// Returns the file without what was written: as it was, or if it was changed since, without our part.
-fn restored(record: &Record, target: &Target) -> Result<Restoration, Error> {
+fn restoration(record: &Record, target: &Target) -> Result<Restoration, Error> {
     let Some(now) = &target.text else {
         return Ok(Restoration {
             text: None,
@@ -131,7 +131,7 @@ fn restored(record: &Record, target: &Target) -> Result<Restoration, Error> {
 
 async fn revoke(home: Option<&PathBuf>, key: &str) -> Result<(), Error> {
     let host = Host::running(home)?;
-    match host.delete(&admin(&["keys", key], &[])).await {
+    match host.delete(&admin_path(&["keys", key], &[])).await {
         Err(error) if error.code != Code::NotFound => Err(error),
         _ => Ok(()),
     }

@@ -6,7 +6,7 @@ use super::{
     files::{Record, Records, Target, diff},
 };
 use crate::{
-    client::{Client as Host, admin, read},
+    client::{Client as Host, admin_path, read},
     output,
 };
 use serde::Deserialize;
@@ -53,7 +53,7 @@ pub(super) async fn run(
         Some(last) => Target::read(last.path.clone())?,
         None => Target::find(client, paths)?,
     };
-    let base = base(&target, last.as_ref())?;
+    let base = text_without_last(&target, last.as_ref())?;
     let edit = |fragment: &str| -> Result<EditResult, Error> {
         edit::apply(form, base.as_deref().unwrap_or_default(), fragment).map_err(|why| {
             // For people; a script reads the error.
@@ -73,7 +73,7 @@ pub(super) async fn run(
         let had_key = last.is_some_and(|last| last.key.is_some());
         report(args, client, &target, &WriteReport::default());
         if needs_key && !had_key && !args.json {
-            output::write(&outside(&settings));
+            output::write(&render_other_places(&settings));
         }
         return Ok(());
     }
@@ -125,15 +125,15 @@ pub(super) async fn run(
     report(args, client, &target, &written);
     if !args.json {
         output::write(&match written.to_enter {
-            Some(keyed) => outside(keyed),
-            None => notes(&keyed.as_ref().unwrap_or(&settings).notes),
+            Some(keyed) => render_other_places(keyed),
+            None => render_notes(&keyed.as_ref().unwrap_or(&settings).notes),
         });
     }
     Ok(())
 }
 
 /// Returns what is entered elsewhere than in the file.
-fn outside(settings: &ClientSettings) -> String {
+fn render_other_places(settings: &ClientSettings) -> String {
     let mut text = String::new();
     for snippet in settings.settings.iter().filter(|one| one.form.is_none()) {
         text += &format!("\nIn {}:\n\n", snippet.place);
@@ -144,15 +144,15 @@ fn outside(settings: &ClientSettings) -> String {
     if !text.is_empty() {
         text += "\n";
     }
-    text + &notes(&settings.notes)
+    text + &render_notes(&settings.notes)
 }
 
-fn notes(notes: &[String]) -> String {
+fn render_notes(notes: &[String]) -> String {
     notes.iter().map(|note| format!("{note}\n")).collect()
 }
 
 /// Returns the file's text without what was written last.
-fn base(target: &Target, last: Option<&Record>) -> Result<Option<String>, Error> {
+fn text_without_last(target: &Target, last: Option<&Record>) -> Result<Option<String>, Error> {
     let (Some(last), Some(text)) = (last, &target.text) else {
         return Ok(target.text.clone());
     };
@@ -178,13 +178,13 @@ async fn create_key(
     }
     let host = Host::running(home)?;
     if exists {
-        match host.delete(&admin(&["keys", client.id], &[])).await {
+        match host.delete(&admin_path(&["keys", client.id], &[])).await {
             Err(error) if error.code != Code::NotFound => return Err(error),
             _ => {}
         }
     }
     let body = json!({"name": client.id});
-    let answer = host.post(&admin(&["keys"], &[]), &body).await;
+    let answer = host.post(&admin_path(&["keys"], &[]), &body).await;
     let NewKey { key } = read(answer.map_err(|error| {
         error.hint(format!(
             "if nothing uses the key {0}, revoke it: tierbar key revoke {0}",
@@ -216,24 +216,24 @@ fn report(args: &Args, client: &Client, target: &Target, written: &WriteReport<'
             "client": client.id, "path": path, "changed": changed, "diff": written.changes, "backup": written.backup,
             "to_enter": to_enter,
         });
-        output::line(&report.to_string());
+        output::write_line(&report.to_string());
         return;
     }
     if !changed {
-        output::line(&format!("{path} already has these settings."));
+        output::write_line(&format!("{path} already has these settings."));
         return;
     }
     match written.to_enter {
-        Some(_) => output::line(&format!(
+        Some(_) => output::write_line(&format!(
             "\n{} uses Tierbar once it has the API key below, which is shown only now.",
             client.name
         )),
-        None => output::line(&format!("\n{} uses Tierbar now.", client.name)),
+        None => output::write_line(&format!("\n{} uses Tierbar now.", client.name)),
     }
     if let Some(backup) = &written.backup {
-        output::line(&format!("The previous file is in {}.", backup.display()));
+        output::write_line(&format!("The previous file is in {}.", backup.display()));
     }
-    output::line(&format!("To undo it: tierbar connect {} --undo", client.id));
+    output::write_line(&format!("To undo it: tierbar connect {} --undo", client.id));
 }
 
 #[cfg(test)]
@@ -254,11 +254,12 @@ mod tests {
         for client in CLIENTS.iter().filter(takes_key) {
             let settings = render(client, &server, None, Some("tb-made"));
             let (_, text) = fragment(&settings).unwrap();
-            let is_shown = text.contains("tb-made") || outside(&settings).contains("tb-made");
+            let is_shown =
+                text.contains("tb-made") || render_other_places(&settings).contains("tb-made");
             assert!(is_shown, "{}", client.id);
         }
         let codex = CLIENTS.iter().find(|client| client.id == "codex").unwrap();
-        let shown = outside(&render(codex, &server, None, Some("tb-made")));
+        let shown = render_other_places(&render(codex, &server, None, Some("tb-made")));
         assert!(
             shown.contains("  export TIERBAR_API_KEY=tb-made\n"),
             "{shown}"

@@ -1,9 +1,9 @@
 //! `tierbar costs break-even`: after how many months a machine has paid for itself. Each figure is given, configured or measured.
 
-use super::{ledger, money};
+use super::{fetch_ledger, format_dollars};
 use crate::{
-    client::{Client, admin, read},
-    measure::table,
+    client::{Client, admin_path, read},
+    measure::render_table,
     output,
 };
 use serde_json::{Map, Value, json};
@@ -58,10 +58,10 @@ struct Figure {
     label: &'static str,
     given: Option<f64>,
     /// Where it comes from if it is not given.
-    otherwise: Otherwise,
+    otherwise: FigureDefault,
 }
 
-enum Otherwise {
+enum FigureDefault {
     /// A key of `costs` with the same name.
     Configured,
     /// The tokens a day of the ledger.
@@ -71,7 +71,7 @@ enum Otherwise {
 
 impl Args {
     fn figures(&self) -> [Figure; 11] {
-        use Otherwise::{Configured, Measured, Nothing};
+        use FigureDefault::{Configured, Measured, Nothing};
         let figure = |name, label, given, otherwise| Figure {
             name,
             label,
@@ -130,9 +130,9 @@ impl Args {
 }
 
 pub(super) async fn run(client: &Client, args: &Args, as_json: bool) -> Result<(), Error> {
-    let configured = client.get(&admin(&["config"], &[])).await?;
+    let configured = client.get(&admin_path(&["config"], &[])).await?;
     let configured = &configured["config"]["costs"];
-    let measured: LedgerReport = read(ledger(client, 30).await?)?;
+    let measured: LedgerReport = read(fetch_ledger(client, 30).await?)?;
     let mut inputs = Map::new();
     let mut rows = Vec::new();
     let mut missing = Vec::new();
@@ -142,22 +142,22 @@ pub(super) async fn run(client: &Client, args: &Args, as_json: bool) -> Result<(
             continue;
         };
         inputs.insert(figure.name.to_owned(), json!(value));
-        rows.push(vec![figure.label.to_owned(), number(value), source]);
+        rows.push(vec![figure.label.to_owned(), format_number(value), source]);
     }
     if !missing.is_empty() {
         let message = "some figures are missing, and Tierbar assumes none";
         let hint = format!("add {}", missing.join(", "));
         return Err(Error::new(Code::BadRequest, message).hint(hint));
     }
-    let path = admin(&["costs", "break-even"], &[]);
+    let path = admin_path(&["costs", "break-even"], &[]);
     let inputs = Value::Object(inputs);
     let sum = client.post(&path, &inputs).await?;
     if as_json {
-        output::line(&json!({"inputs": inputs, "sum": sum}).to_string());
+        output::write_line(&json!({"inputs": inputs, "sum": sum}).to_string());
         return Ok(());
     }
     let (inputs, sum): (BreakEvenInputs, BreakEven) = (read(inputs)?, read(sum)?);
-    output::write(&table(&rows, &[1]));
+    output::write(&render_table(&rows, &[1]));
     output::write(&format!("\n{}", render(&inputs, &sum)));
     Ok(())
 }
@@ -168,11 +168,11 @@ fn find(figure: &Figure, configured: &Value, measured: &LedgerReport) -> Option<
         return Some((given, "given".to_owned()));
     }
     match figure.otherwise {
-        Otherwise::Configured => {
+        FigureDefault::Configured => {
             let value = configured[figure.name].as_f64()?;
             Some((value, format!("costs.{}", figure.name)))
         }
-        Otherwise::Measured(tokens) => {
+        FigureDefault::Measured(tokens) => {
             let days = f64::from(measured.days);
             #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
             let tokens = measured.text_tokens(tokens) as f64;
@@ -182,12 +182,12 @@ fn find(figure: &Figure, configured: &Value, measured: &LedgerReport) -> Option<
             };
             (measured.days > 0).then(|| ((tokens / days).round(), source))
         }
-        Otherwise::Nothing => None,
+        FigureDefault::Nothing => None,
     }
 }
 
 fn render(inputs: &BreakEvenInputs, sum: &BreakEven) -> String {
-    let money = |dollars| money(Some(dollars));
+    let money = |dollars| format_dollars(Some(dollars));
     let rows = [
         ("All tokens in the cloud, a month", money(sum.cloud)),
         ("Of that, done locally", money(sum.avoided)),
@@ -208,10 +208,10 @@ fn render(inputs: &BreakEvenInputs, sum: &BreakEven) -> String {
         }
         None => format!("By these figures, the machine ({price}) never pays for itself."),
     };
-    format!("{}\n{end}\n", table(&rows, &[]))
+    format!("{}\n{end}\n", render_table(&rows, &[]))
 }
 
-fn number(value: f64) -> String {
+fn format_number(value: f64) -> String {
     format!("{value}")
 }
 
@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    fn figure(given: Option<f64>, otherwise: Otherwise) -> Figure {
+    fn figure(given: Option<f64>, otherwise: FigureDefault) -> Figure {
         Figure {
             name: "idle_watts",
             label: "Idle, W",
@@ -255,29 +255,29 @@ mod tests {
         let tokens: fn(&RequestCosts) -> u64 = |costs| costs.prompt_tokens;
         for (figure, days, found) in [
             (
-                figure(Some(7.0), Otherwise::Configured),
+                figure(Some(7.0), FigureDefault::Configured),
                 3,
                 Some((7.0, "given")),
             ),
             (
-                figure(None, Otherwise::Configured),
+                figure(None, FigureDefault::Configured),
                 3,
                 Some((5.0, "costs.idle_watts")),
             ),
             (
-                figure(None, Otherwise::Measured(tokens)),
+                figure(None, FigureDefault::Measured(tokens)),
                 3,
                 Some((1000.0, "yours, of 3 days")),
             ),
-            (figure(None, Otherwise::Measured(tokens)), 0, None),
-            (figure(None, Otherwise::Nothing), 3, None),
+            (figure(None, FigureDefault::Measured(tokens)), 0, None),
+            (figure(None, FigureDefault::Nothing), 3, None),
         ] {
             let found = found.map(|(value, source): (f64, &str)| (value, source.to_owned()));
             assert_eq!(find(&figure, &configured, &measured(days)), found);
         }
         assert_eq!(
             find(
-                &figure(None, Otherwise::Configured),
+                &figure(None, FigureDefault::Configured),
                 &json!({}),
                 &measured(1)
             ),

@@ -28,7 +28,10 @@ pub(super) async fn offer(
     may_ask: bool,
 ) -> Result<(), Error> {
     // The download is done, whatever becomes of the offer.
-    let (Ok(list), Ok(tiers)) = (list::all(client).await, use_in::tiers(client).await) else {
+    let (Ok(list), Ok(tiers)) = (
+        list::fetch_models(client).await,
+        use_in::tiers(client).await,
+    ) else {
         return Ok(());
     };
     let mut models = list.models.into_iter();
@@ -38,7 +41,7 @@ pub(super) async fn offer(
     if !model.tiers.is_empty() || model.error.is_some() {
         return Ok(());
     }
-    let default = proposed(&model, &tiers);
+    let default = proposed_tier(&model, &tiers);
     let command = format!(
         "To use it: tierbar tier use {} {}",
         default.as_deref().unwrap_or("fast"),
@@ -61,7 +64,7 @@ pub(super) async fn offer(
         };
         match use_in::choose(client, &tier, &model, false).await {
             Err(error) if matches!(error.code, Code::TierUnknown | Code::BadRequest) => {
-                output::error(&error);
+                output::write_error(&error);
             }
             Ok(()) if use_in::tier_of_kind(use_in::kind(&model)).is_none() => {
                 output::error_line(&format!("To chat with it: tierbar chat --tier {tier}"));
@@ -73,10 +76,10 @@ pub(super) async fn offer(
 }
 
 /// Waits until the tier that was named for the download has the model, so that the next command can use it.
-pub(super) async fn wait(client: &Client, done: &DownloadStatus, tier: &str) {
+pub(super) async fn wait_for_download(client: &Client, done: &DownloadStatus, tier: &str) {
     let begun = Instant::now();
     while begun.elapsed() < ASSIGNED_WITHIN {
-        let Ok(list) = list::all(client).await else {
+        let Ok(list) = list::fetch_models(client).await else {
             return;
         };
         let mut own = list.models.iter().filter(|model| is_of(model, done));
@@ -98,7 +101,7 @@ fn is_of(model: &LibraryModel, done: &DownloadStatus) -> bool {
 }
 
 /// Returns the first tier without a model of the user's choice, or the one for models of this kind.
-fn proposed(model: &LibraryModel, tiers: &[TierStatus]) -> Option<String> {
+fn proposed_tier(model: &LibraryModel, tiers: &[TierStatus]) -> Option<String> {
     if let Some(tier) = use_in::tier_of_kind(use_in::kind(model)) {
         return Some(tier.to_owned());
     }
@@ -161,9 +164,9 @@ mod tests {
             (tiers(Some("mine"), None), Some("primary")),
             (tiers(Some("mine"), Some("other")), None),
         ] {
-            assert_eq!(proposed(&model, &tiers).as_deref(), name);
+            assert_eq!(proposed_tier(&model, &tiers).as_deref(), name);
         }
-        assert_eq!(proposed(&model, &[]).as_deref(), Some("fast"));
+        assert_eq!(proposed_tier(&model, &[]).as_deref(), Some("fast"));
         assert_eq!(
             question(&model, &tiers(None, None), Some("fast")),
             "Which tier should use it: fast, primary? [fast; n for none] "

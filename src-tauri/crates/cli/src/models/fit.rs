@@ -1,7 +1,7 @@
 //! `tierbar models fit`: whether a model fits, line by line.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     output,
 };
 use tierbar_core::{
@@ -42,16 +42,16 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     query.extend(args.kv_cache.as_deref().map(|kv| ("kv_cache", kv)));
     query.extend(args.profile.as_deref().map(|name| ("profile", name)));
     query.extend(args.ram.as_deref().map(|ram| ("ram", ram)));
-    let body = client.get(&admin(&["models", "fit"], &query)).await?;
+    let body = client.get(&admin_path(&["models", "fit"], &query)).await?;
     if args.json {
-        output::line(&body.to_string());
+        output::write_line(&body.to_string());
     } else {
-        output::write(&text(&read(body)?));
+        output::write(&render_verdict(&read(body)?));
     }
     Ok(())
 }
 
-fn text(verdict: &Verdict) -> String {
+fn render_verdict(verdict: &Verdict) -> String {
     let mut text = format!("{}\n", verdict.summary);
     if let Some(warning) = &verdict.warning {
         text += &format!("{warning}\n");
@@ -96,7 +96,7 @@ fn text(verdict: &Verdict) -> String {
         }
     }
     if let Some(speed) = verdict.speed {
-        row("Expected speed", output::speeds(speed));
+        row("Expected speed", output::format_speeds(speed));
         if let Some(measured) = speed.measured {
             row("Measured speed", format!("{measured:.1} tok/s"));
         }
@@ -151,7 +151,7 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(
-            text(&verdict),
+            render_verdict(&verdict),
             "It runs.\nBut slowly.\n\n\
             \x20 Dense weights                       2.0 GiB\n\
             \x20 Experts in memory                   8.0 GiB\n\

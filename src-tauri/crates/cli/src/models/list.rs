@@ -1,7 +1,7 @@
 //! `tierbar models list` and `tierbar models import`.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     output,
 };
 use serde::Deserialize;
@@ -32,13 +32,13 @@ pub(super) struct ModelList {
     pub(super) models: Vec<LibraryModel>,
 }
 
-pub(super) async fn all(client: &Client) -> Result<ModelList, Error> {
+pub(super) async fn fetch_models(client: &Client) -> Result<ModelList, Error> {
     read(client.get("/tierbar/v1/models").await?)
 }
 
 /// Returns what is free on the disk of the models folder, if that is known.
 pub(super) async fn free_bytes(client: &Client) -> Option<u64> {
-    let list = all(client).await.ok()?;
+    let list = fetch_models(client).await.ok()?;
     list.disks.first().map(|disk| disk.free_bytes)
 }
 
@@ -46,10 +46,10 @@ pub(super) async fn free_bytes(client: &Client) -> Option<u64> {
 ///
 /// # Errors
 /// `ModelMissing` with the nearest ID; those of the host.
-pub(super) async fn find(client: &Client, name: &str) -> Result<LibraryModel, Error> {
+pub(super) async fn find_model(client: &Client, name: &str) -> Result<LibraryModel, Error> {
     let wanted = super::absolute_if_path(name);
     let id = wanted.strip_suffix(".gguf").unwrap_or(&wanted);
-    let mut models = all(client).await?.models;
+    let mut models = fetch_models(client).await?.models;
     let is_wanted = |model: &LibraryModel| model.id.as_str() == id || model.path == wanted;
     if let Some(at) = models.iter().position(is_wanted) {
         return Ok(models.swap_remove(at));
@@ -70,14 +70,14 @@ pub(super) async fn find(client: &Client, name: &str) -> Result<LibraryModel, Er
 pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     if args.json {
         let body = client.get("/tierbar/v1/models").await?;
-        output::line(&body.to_string());
+        output::write_line(&body.to_string());
         return Ok(());
     }
     let ModelList {
         models_dir,
         disks,
         models,
-    } = all(client).await?;
+    } = fetch_models(client).await?;
     if models.is_empty() {
         output::error_line(&format!("There are no models in {models_dir}."));
         output::error_line(
@@ -85,9 +85,9 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
         );
         return Ok(());
     }
-    output::write(&text(&models_dir, &models));
+    output::write(&render_models(&models_dir, &models));
     for disk in &disks {
-        output::line(&disk_line(disk));
+        output::write_line(&disk_line(disk));
     }
     Ok(())
 }
@@ -105,10 +105,10 @@ fn disk_line(disk: &ModelDisk) -> String {
 
 /// Prints the models of other apps on this machine.
 pub(super) async fn of_other_apps(client: &Client, as_json: bool) -> Result<(), Error> {
-    let mut models = all(client).await?.models;
-    models.retain(|model| place(model.keeper).is_some());
+    let mut models = fetch_models(client).await?.models;
+    models.retain(|model| describe_keeper(model.keeper).is_some());
     if as_json {
-        output::json(&json!({"models": models}));
+        output::write_json(&json!({"models": models}));
         return Ok(());
     }
     if models.is_empty() {
@@ -116,7 +116,10 @@ pub(super) async fn of_other_apps(client: &Client, as_json: bool) -> Result<(), 
         output::error_line("  To add another folder: tierbar models import FOLDER");
         return Ok(());
     }
-    output::write(&text("Used in place; never copied or changed:", &models));
+    output::write(&render_models(
+        "Used in place; never copied or changed:",
+        &models,
+    ));
     Ok(())
 }
 
@@ -132,10 +135,13 @@ pub(super) async fn import(client: &Client, path: &Path, as_json: bool) -> Resul
         models: Vec<LibraryModel>,
     }
     let body = client
-        .post(&admin(&["models", "import"], &[]), &json!({"path": path}))
+        .post(
+            &admin_path(&["models", "import"], &[]),
+            &json!({"path": path}),
+        )
         .await?;
     if as_json {
-        output::json(&body);
+        output::write_json(&body);
         return Ok(());
     }
     let ImportedFolder { models } = read(body)?;
@@ -143,11 +149,14 @@ pub(super) async fn import(client: &Client, path: &Path, as_json: bool) -> Resul
         output::error_line("The folder has no models yet. Tierbar adds them when they appear.");
         return Ok(());
     }
-    output::write(&text("Used in place; never copied or changed:", &models));
+    output::write(&render_models(
+        "Used in place; never copied or changed:",
+        &models,
+    ));
     Ok(())
 }
 
-fn text(head: &str, models: &[LibraryModel]) -> String {
+fn render_models(head: &str, models: &[LibraryModel]) -> String {
     let longest = models.iter().map(|model| model.id.as_str().chars().count());
     let width = longest.max().unwrap_or(0).min(56);
     let mut text = format!("{head}\n");
@@ -169,8 +178,8 @@ fn text(head: &str, models: &[LibraryModel]) -> String {
                 Placement::Refused => about.push("does not fit in memory".to_owned()),
             }
         }
-        about.extend(media(model));
-        about.extend(place(model.keeper).map(str::to_owned));
+        about.extend(describe_media(model));
+        about.extend(describe_keeper(model.keeper).map(str::to_owned));
         if !model.tiers.is_empty() {
             let tiers: Vec<_> = model.tiers.iter().map(|tier| tier.as_str()).collect();
             about.push(format!("used by {}", tiers.join(", ")));
@@ -183,7 +192,7 @@ fn text(head: &str, models: &[LibraryModel]) -> String {
 }
 
 /// Returns what the model takes besides text, or why it does not.
-fn media(model: &LibraryModel) -> Option<String> {
+fn describe_media(model: &LibraryModel) -> Option<String> {
     if let Some(error) = &model.projector_error {
         return Some(format!("accepts only text: {error}"));
     }
@@ -199,7 +208,7 @@ fn media(model: &LibraryModel) -> Option<String> {
 }
 
 /// Returns where a model of another app is.
-fn place(keeper: Keeper) -> Option<&'static str> {
+fn describe_keeper(keeper: Keeper) -> Option<&'static str> {
     match keeper {
         Keeper::Tierbar | Keeper::Folder => None,
         Keeper::LmStudio => Some("in LM Studio"),

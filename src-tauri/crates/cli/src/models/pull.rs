@@ -2,7 +2,7 @@
 
 use super::{choose_tier, list};
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     downloads::{RESUME_HINT, Updates, progress},
     output,
 };
@@ -103,14 +103,14 @@ pub(super) async fn run(
 ) -> Result<(), Error> {
     let done = to_the_end(client, home, args, false).await?;
     if args.json {
-        output::json(&json!(done));
+        output::write_json(&json!(done));
     } else {
-        output::line(&format!("Downloaded and verified {}.", done.file));
+        output::write_line(&format!("Downloaded and verified {}.", done.file));
     }
     match &args.tier {
         _ if args.only_media => Ok(()),
         Some(tier) => {
-            choose_tier::wait(client, &done, tier).await;
+            choose_tier::wait_for_download(client, &done, tier).await;
             Ok(())
         }
         None => choose_tier::offer(client, &done, !args.json).await,
@@ -169,7 +169,7 @@ async fn download(
 ) -> Result<DownloadStatus, Error> {
     if !*announced && !args.only_media {
         // The download itself reports what is wrong with the model.
-        let path = admin(&["models", "fit"], &[("model", &args.model)]);
+        let path = admin_path(&["models", "fit"], &[("model", &args.model)]);
         if let Ok(verdict) = client.get(&path).await {
             print_verdict(&read(verdict)?);
         }
@@ -182,7 +182,7 @@ async fn download(
         "tier": args.tier,
         "folder": args.folder()?,
     });
-    let begun: DownloadStatus = read(client.post(&admin(&["downloads"], &[]), &body).await?)?;
+    let begun: DownloadStatus = read(client.post(&admin_path(&["downloads"], &[]), &body).await?)?;
     id.get_or_init(|| begun.id.clone());
     if !std::mem::replace(announced, true) {
         if let Some((model, projector)) = begun.with_projector() {
@@ -218,7 +218,10 @@ fn print_verdict(verdict: &Verdict) {
         output::error_line(warning);
     }
     if let Some(speed) = verdict.speed {
-        output::error_line(&format!("Expected speed: {}.", output::speeds(speed)));
+        output::error_line(&format!(
+            "Expected speed: {}.",
+            output::format_speeds(speed)
+        ));
     }
     if let Some(instead) = &verdict.instead {
         output::error_line(&format!("Better choice: {}", instead.reference));
@@ -265,7 +268,7 @@ async fn pause(client: &Client, id: Option<&String>) -> Result<DownloadStatus, E
             "stopped before the download started",
         ));
     };
-    let path = admin(&["downloads", id], &[]);
+    let path = admin_path(&["downloads", id], &[]);
     let paused: DownloadStatus = read(client.patch(&path, &json!({"state": "paused"})).await?)?;
     if paused.state == DownloadState::Done {
         return Ok(paused);

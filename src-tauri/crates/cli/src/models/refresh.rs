@@ -1,7 +1,7 @@
 //! `tierbar models refresh`: updates the list of models from Hugging Face.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     output,
 };
 use serde_json::json;
@@ -16,17 +16,17 @@ pub(crate) struct Args {
 }
 
 pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
-    let path = admin(&["catalog", "refresh"], &[]);
+    let path = admin_path(&["catalog", "refresh"], &[]);
     let body = client.post(&path, &json!({})).await?;
     if args.json {
-        output::line(&body.to_string());
+        output::write_line(&body.to_string());
     } else {
-        output::write(&text(&read(body)?));
+        output::write(&render_refresh(&read(body)?));
     }
     Ok(())
 }
 
-fn text(outcome: &CatalogRefresh) -> String {
+fn render_refresh(outcome: &CatalogRefresh) -> String {
     let CatalogRefresh {
         updated, failed, ..
     } = outcome;
@@ -51,7 +51,7 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(
-            text(&outcome),
+            render_refresh(&outcome),
             "Updated 2 of 3 models.\n  C not updated: the hub has no repository o/c\n"
         );
     }

@@ -2,7 +2,7 @@
 
 use super::list;
 use crate::{
-    client::{Client, admin},
+    client::{Client, admin_path},
     confirm::confirm,
     output,
 };
@@ -26,10 +26,10 @@ pub(crate) struct Args {
 
 pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     // Looked up before the question, so that the user is not asked to delete a missing model.
-    let known = list::find(client, &args.model).await?;
+    let known = list::find_model(client, &args.model).await?;
     let model = super::absolute_if_path(&args.model);
     if !args.yes {
-        let question = format!("Delete {model}{}?", size(&known));
+        let question = format!("Delete {model}{}?", format_size(&known));
         confirm(&question, "add --yes", args.json).await?;
     }
     let query: &[_] = if args.permanently {
@@ -37,18 +37,20 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     } else {
         &[]
     };
-    let removed = client.delete(&admin(&["models", &model], query)).await?;
+    let removed = client
+        .delete(&admin_path(&["models", &model], query))
+        .await?;
     if args.json {
-        output::json(&removed);
+        output::write_json(&removed);
     } else if removed["trashed"] == true {
-        output::line(&format!("Moved {model} to the Trash."));
+        output::write_line(&format!("Moved {model} to the Trash."));
     } else {
-        output::line(&format!("Deleted {model}."));
+        output::write_line(&format!("Deleted {model}."));
     }
     Ok(())
 }
 
-fn size(model: &LibraryModel) -> String {
+fn format_size(model: &LibraryModel) -> String {
     let size = file_size(model.size_bytes);
     match &model.projector {
         Some(projector) => {

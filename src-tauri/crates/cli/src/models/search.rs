@@ -1,7 +1,7 @@
 //! `tierbar models search`: finds models on Hugging Face.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     output,
 };
 use serde::Deserialize;
@@ -14,10 +14,10 @@ struct SearchResults {
 
 pub(super) async fn run(client: &Client, words: &str, as_json: bool) -> Result<(), Error> {
     let body = client
-        .get(&admin(&["hub", "search"], &[("q", words)]))
+        .get(&admin_path(&["hub", "search"], &[("q", words)]))
         .await?;
     if as_json {
-        output::json(&body);
+        output::write_json(&body);
         return Ok(());
     }
     let SearchResults { models } = read(body)?;
@@ -34,7 +34,7 @@ pub(super) async fn run(client: &Client, words: &str, as_json: bool) -> Result<(
     } in models
     {
         let gated = if gated { "  requires a license" } else { "" };
-        output::line(&format!(
+        output::write_line(&format!(
             "{repository:<60} {downloads:>10} downloads{gated}"
         ));
     }

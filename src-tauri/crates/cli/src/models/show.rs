@@ -1,7 +1,7 @@
 //! `tierbar models show`: the models to choose from, and what is known of one.
 
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     output,
 };
 use serde::Deserialize;
@@ -36,10 +36,10 @@ struct List {
 }
 
 pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
-    let body = client.get(&admin(&["catalog"], &[])).await?;
+    let body = client.get(&admin_path(&["catalog"], &[])).await?;
     let Some(name) = &args.name else {
         if args.json {
-            output::line(&body.to_string());
+            output::write_line(&body.to_string());
         } else {
             output::write(&list(&read(body)?));
         }
@@ -63,19 +63,19 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     if args.json {
         let json = serde_json::to_string(model)
             .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
-        output::line(&json);
+        output::write_line(&json);
     } else {
-        output::write(&details(model));
+        output::write(&render_details(model));
     }
     Ok(())
 }
 
 /// Prints what a repository says of its models.
 async fn readme(client: &Client, repository: &str, as_json: bool) -> Result<(), Error> {
-    let path = admin(&["hub", "readme"], &[("id", repository)]);
+    let path = admin_path(&["hub", "readme"], &[("id", repository)]);
     let body = client.get(&path).await?;
     if as_json {
-        output::json(&body);
+        output::write_json(&body);
         return Ok(());
     }
     let HubReadme { url, text, .. } = read(body)?;
@@ -98,7 +98,7 @@ fn list(list: &List) -> String {
         let chosen = model.quants.iter().find(|file| file.recommended);
         let size = chosen.and_then(|file| file.size_bytes).map(file_size);
         let fits = match chosen.and_then(|file| file.fit.as_ref()) {
-            Some(fit) => placed(fit.placement),
+            Some(fit) => describe_placement(fit.placement),
             None if model.quants.iter().any(|file| file.fit.is_some()) => "too large",
             None => "",
         };
@@ -117,7 +117,7 @@ fn list(list: &List) -> String {
     text
 }
 
-fn placed(placement: Placement) -> &'static str {
+fn describe_placement(placement: Placement) -> &'static str {
     match placement {
         Placement::Resident => "fits",
         Placement::Refused => "too large",
@@ -132,7 +132,7 @@ fn day(time: &str) -> &str {
     time.get(..10).unwrap_or(time)
 }
 
-fn details(model: &CatalogModel) -> String {
+fn render_details(model: &CatalogModel) -> String {
     let mut text = format!("{}\n{}\n\n", model.name, model.about);
     let mut row = |what: &str, value: &str| text += &format!("  {what:<12} {value}\n");
     row("ID", &model.id);
@@ -160,7 +160,7 @@ fn details(model: &CatalogModel) -> String {
     }
     text += "\nFiles\n";
     for file in &model.quants {
-        text += &format!("  {}\n", offered(file));
+        text += &format!("  {}\n", render_file(file));
     }
     if model.quants.iter().any(|file| file.loss.is_some()) {
         text += &format!("  Quality as published for Llama 3 8B: {QUALITY_SOURCE}\n");
@@ -168,7 +168,7 @@ fn details(model: &CatalogModel) -> String {
     if !model.speeds.is_empty() {
         text += "\nPublished speeds (measured by others, not on this machine)\n";
         for speed in &model.speeds {
-            text += &format!("  {}\n    {}\n", published(speed), speed.source);
+            text += &format!("  {}\n    {}\n", render_speed(speed), speed.source);
         }
     }
     if !model.scores.is_empty() {
@@ -183,10 +183,14 @@ fn details(model: &CatalogModel) -> String {
     text
 }
 
-fn offered(file: &OfferedFile) -> String {
+fn render_file(file: &OfferedFile) -> String {
     let mut facts = Vec::new();
     facts.extend(file.loss.map(QuantLoss::words));
-    facts.extend(file.fit.as_ref().map(|fit| placed(fit.placement)));
+    facts.extend(
+        file.fit
+            .as_ref()
+            .map(|fit| describe_placement(fit.placement)),
+    );
     facts.extend(file.recommended.then_some("recommended"));
     facts.extend(file.installed.then_some("installed"));
     facts.push(if file.sha256.is_some() {
@@ -198,7 +202,7 @@ fn offered(file: &OfferedFile) -> String {
     format!("{:<12} {size:>8}  {}", file.quant, facts.join(", "))
 }
 
-fn published(speed: &PublishedSpeed) -> String {
+fn render_speed(speed: &PublishedSpeed) -> String {
     let ram = speed.ram_gb.map(|ram| format!("{ram} GB"));
     let machine = [Some(speed.chip.clone()), ram];
     let machine: Vec<_> = machine.into_iter().flatten().collect();
@@ -240,7 +244,7 @@ mod tests {
     #[test]
     fn published_figures_are_named_as_such() {
         assert_eq!(
-            details(&model()),
+            render_details(&model()),
             "Big 9B\nHard questions.\n\n\
             \x20 ID           big\n\
             \x20 Developer    Example Labs\n\

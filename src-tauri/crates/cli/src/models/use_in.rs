@@ -2,7 +2,7 @@
 
 use super::list;
 use crate::{
-    client::{Client, admin, read},
+    client::{Client, admin_path, read},
     output,
 };
 use serde_json::json;
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 }
 
 pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
-    let model = list::find(client, &args.model).await?;
+    let model = list::find_model(client, &args.model).await?;
     let tier = match &args.tier {
         Some(tier) => tier.as_str(),
         None => tier_of_kind(kind(&model)).ok_or_else(|| {
@@ -72,7 +72,7 @@ pub(crate) async fn choose_named(
             false => unknown,
         });
     }
-    let model = list::find(client, model).await?;
+    let model = list::find_model(client, model).await?;
     choose(client, tier, &model, as_json).await
 }
 
@@ -88,16 +88,16 @@ pub(super) async fn choose(
 ) -> Result<(), Error> {
     let tier = find(tier, &tiers(client).await?)?;
     let patch = json!({"tiers": {tier.as_str(): settings_for(model.id.as_str())}});
-    client.patch(&admin(&["config"], &[]), &patch).await?;
+    client.patch(&admin_path(&["config"], &[]), &patch).await?;
     if as_json {
-        output::json(&json!({"tier": tier, "model": model.id}));
+        output::write_json(&json!({"tier": tier, "model": model.id}));
         return Ok(());
     }
-    output::line(&format!("{tier} uses {}.", model.id));
+    output::write_line(&format!("{tier} uses {}.", model.id));
     if let (true, Some(fit)) = (kind(model) != ModelKind::Chat, &model.fit) {
-        output::line(&format!("  {}", fit.summary));
+        output::write_line(&format!("  {}", fit.summary));
         if let Some(warning) = &fit.warning {
-            output::line(&format!("  {warning}"));
+            output::write_line(&format!("  {warning}"));
         }
     }
     Ok(())

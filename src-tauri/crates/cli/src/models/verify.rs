@@ -2,7 +2,7 @@
 
 use super::list;
 use crate::{
-    client::{Client, admin},
+    client::{Client, admin_path},
     output,
 };
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ pub(super) async fn run(client: &Client, model: Option<&str>, as_json: bool) -> 
     let models = match model {
         Some(model) => vec![super::absolute_if_path(model)],
         None => {
-            let listed = list::all(client).await?.models;
+            let listed = list::fetch_models(client).await?.models;
             listed.into_iter().map(|model| model.id.0).collect()
         }
     };
@@ -22,14 +22,14 @@ pub(super) async fn run(client: &Client, model: Option<&str>, as_json: bool) -> 
     let one = models.len() == 1;
     let (mut wrong, mut failed) = (Vec::new(), false);
     for model in models {
-        let path = admin(&["models", &model, "verify"], &[]);
+        let path = admin_path(&["models", &model, "verify"], &[]);
         match client.post(&path, &json!({})).await {
             Ok(mut verified) => {
                 if as_json {
                     verified["model"] = model.as_str().into();
-                    output::json(&verified);
+                    output::write_json(&verified);
                 } else {
-                    output::write(&text(&model, &verified));
+                    output::write(&render_verification(&model, &verified));
                 }
                 if verified["matches"] == false {
                     wrong.push(model);
@@ -38,7 +38,7 @@ pub(super) async fn run(client: &Client, model: Option<&str>, as_json: bool) -> 
             // With one model, its error is the outcome.
             Err(error) if one => return Err(error),
             Err(error) => {
-                output::error(&error);
+                output::write_error(&error);
                 failed = true;
             }
         }
@@ -54,7 +54,7 @@ pub(super) async fn run(client: &Client, model: Option<&str>, as_json: bool) -> 
     }
 }
 
-fn text(model: &str, verified: &Value) -> String {
+fn render_verification(model: &str, verified: &Value) -> String {
     let sha256 = verified["sha256"].as_str().unwrap_or_default();
     let outcome = match verified["matches"].as_bool() {
         Some(true) => "ok",

@@ -1,6 +1,6 @@
 //! systemd and launchd: what they are told, and what they say.
 
-use super::{call, set};
+use super::{nonempty_variable, run_manager};
 use std::path::{Path, PathBuf};
 use tierbar_core::{Code, Error};
 
@@ -45,14 +45,14 @@ impl Manager {
     /// # Errors
     /// If the user has no home folder.
     pub(super) fn of(system: System, before_login: bool) -> Result<Self, Error> {
-        let home = set("HOME").ok_or_else(|| {
+        let home = nonempty_variable("HOME").ok_or_else(|| {
             Error::new(
                 Code::NotFound,
                 "HOME is not set, so there is no place for the service",
             )
         })?;
-        let config =
-            set("XDG_CONFIG_HOME").map_or_else(|| Path::new(&home).join(".config"), PathBuf::from);
+        let config = nonempty_variable("XDG_CONFIG_HOME")
+            .map_or_else(|| Path::new(&home).join(".config"), PathBuf::from);
         let file = match (system, before_login) {
             (System::Systemd, false) => config.join("systemd/user").join(UNIT),
             (System::Systemd, true) => Path::new("/etc/systemd/system").join(UNIT),
@@ -115,14 +115,14 @@ impl Manager {
     /// Starts what the file says, now and from now on.
     pub(super) fn start(&self) -> Result<(), Error> {
         for command in self.starting() {
-            call(&command)?;
+            run_manager(&command)?;
         }
         Ok(())
     }
 
     /// Stops it, and does not start it again. What does not run is no error.
     pub(super) fn stop(&self) -> Result<(), Error> {
-        match (self.system, call(&self.stopping())) {
+        match (self.system, run_manager(&self.stopping())) {
             // It is not loaded.
             (System::Launchd, Err(error)) if error.message.contains("No such process") => Ok(()),
             (_, stopped) => stopped.map(|_| ()),
@@ -132,7 +132,7 @@ impl Manager {
     /// Has the system notice that the file is gone.
     pub(super) fn forget(&self) -> Result<(), Error> {
         match self.system {
-            System::Systemd => call(&self.systemctl(&["daemon-reload"])).map(|_| ()),
+            System::Systemd => run_manager(&self.systemctl(&["daemon-reload"])).map(|_| ()),
             System::Launchd => Ok(()),
         }
     }
@@ -141,10 +141,10 @@ impl Manager {
         Ok(match self.system {
             System::Systemd => {
                 let show = ["show", UNIT, "--property=MainPID,NRestarts"];
-                shown_by_systemd(&call(&self.systemctl(&show))?)
+                shown_by_systemd(&run_manager(&self.systemctl(&show))?)
             }
             // What is not loaded is an error there.
-            System::Launchd => call(&words(&["launchctl", "print", &self.target()]))
+            System::Launchd => run_manager(&to_strings(&["launchctl", "print", &self.target()]))
                 .map(|text| shown_by_launchd(&text))
                 .unwrap_or_default(),
         })
@@ -158,7 +158,7 @@ impl Manager {
             ],
             System::Launchd => {
                 let file = self.file.to_string_lossy();
-                vec![words(&["launchctl", "bootstrap", &self.domain, &file])]
+                vec![to_strings(&["launchctl", "bootstrap", &self.domain, &file])]
             }
         }
     }
@@ -166,7 +166,7 @@ impl Manager {
     pub(super) fn stopping(&self) -> Vec<String> {
         match self.system {
             System::Systemd => self.systemctl(&["disable", "--now", UNIT]),
-            System::Launchd => words(&["launchctl", "bootout", &self.target()]),
+            System::Launchd => to_strings(&["launchctl", "bootout", &self.target()]),
         }
     }
 
@@ -184,10 +184,10 @@ impl Manager {
 
     /// `systemd.service(5)`. `OOMPolicy`: the kernel's end of a worker is no end of the host, which reports it.
     fn unit(&self, service: &Service) -> String {
-        let program = quoted(&service.program.to_string_lossy(), true);
+        let program = quote_argument(&service.program.to_string_lossy(), true);
         let home = service.home.as_ref().map(|home| {
             let variable = format!("TIERBAR_HOME={}", home.display());
-            format!("Environment={}\n", quoted(&variable, false))
+            format!("Environment={}\n", quote_argument(&variable, false))
         });
         let (user, target) = if self.before_login {
             (format!("User={}\n", service.user), "multi-user.target")
@@ -215,15 +215,15 @@ impl Manager {
 
     /// `launchd.plist(5)`. Without `ProcessType`, launchd slows it down.
     fn plist(&self, service: &Service) -> String {
-        let program = escaped(&service.program.to_string_lossy());
+        let program = escape_xml(&service.program.to_string_lossy());
         let home = service.home.as_ref().map(|home| {
-            let home = escaped(&home.to_string_lossy());
+            let home = escape_xml(&home.to_string_lossy());
             format!(
                 "\t<key>EnvironmentVariables</key>\n\t<dict>\n\t\t<key>TIERBAR_HOME</key>\n\t\t<string>{home}</string>\n\t</dict>\n"
             )
         });
         let user = if self.before_login {
-            let user = escaped(&service.user);
+            let user = escape_xml(&service.user);
             format!("\t<key>UserName</key>\n\t<string>{user}</string>\n")
         } else {
             String::new()
@@ -244,12 +244,12 @@ impl Manager {
     }
 }
 
-fn words(all: &[&str]) -> Vec<String> {
+fn to_strings(all: &[&str]) -> Vec<String> {
     all.iter().map(|word| (*word).to_owned()).collect()
 }
 
 /// A word of a unit: specifiers begin with `%`, and in a command variables with `$` (`systemd.syntax(7)`).
-fn quoted(text: &str, command: bool) -> String {
+fn quote_argument(text: &str, command: bool) -> String {
     let mut quoted = String::from('"');
     for character in text.chars() {
         match character {
@@ -265,7 +265,7 @@ fn quoted(text: &str, command: bool) -> String {
 }
 
 /// A text in XML.
-fn escaped(text: &str) -> String {
+fn escape_xml(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

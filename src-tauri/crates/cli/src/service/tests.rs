@@ -125,7 +125,7 @@ fn answers_of_both_systems_are_understood() {
 #[test]
 fn each_state_is_said_in_a_sentence() {
     let systemd = manager(System::Systemd, true);
-    let running = Running {
+    let running = RunningHost {
         pid: 7,
         version: "0.1.0".to_owned(),
         url: "http://127.0.0.1:11435".to_owned(),
@@ -135,7 +135,7 @@ fn each_state_is_said_in_a_sentence() {
     let file = "The service is installed as /etc/systemd/system/tierbar.service.";
     let state = |pid, restarts| State { pid, restarts };
     assert_eq!(
-        words(Some(&systemd), state(Some(7), Some(1)), Some(&running)),
+        render_status(Some(&systemd), state(Some(7), Some(1)), Some(&running)),
         [
             file,
             "It runs as process 7, at http://127.0.0.1:11435.",
@@ -143,18 +143,18 @@ fn each_state_is_said_in_a_sentence() {
         ]
     );
     assert_eq!(
-        words(Some(&systemd), State::default(), None),
+        render_status(Some(&systemd), State::default(), None),
         [file, "It does not run."]
     );
     assert_eq!(
-        words(None, State::default(), Some(&running)),
+        render_status(None, State::default(), Some(&running)),
         [
             "No service is installed. To install one, run: tierbar service install",
             "Tierbar runs outside the service, as process 7, at http://127.0.0.1:11435."
         ]
     );
     assert_eq!(
-        words(Some(&systemd), state(Some(8), Some(3)), Some(&running))[1..],
+        render_status(Some(&systemd), state(Some(8), Some(3)), Some(&running))[1..],
         [
             "It waits as process 8: Tierbar runs outside the service, as process 7, at http://127.0.0.1:11435. \
              When that ends, the service takes its place.",

@@ -6,8 +6,8 @@ use crate::{
     Needs,
     Place::{Environment, File},
     Setting,
+    SettingCondition::{Always, WithKey, WithoutKey},
     Trace::{Path, Program},
-    When::{Always, WithKey, WithoutKey},
 };
 
 pub(super) const CLAUDE_CODE: Client = Client {

@@ -6,8 +6,8 @@ use crate::{
     Form::Json,
     Place::{Environment, File, Window},
     Setting,
+    SettingCondition::{Always, WithEmbedder},
     Trace::{Path, Program},
-    When::{Always, WithEmbedder},
 };
 
 pub(super) const OPEN_WEBUI: Client = Client {

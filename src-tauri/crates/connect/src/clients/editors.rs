@@ -7,8 +7,8 @@ use crate::{
     Needs,
     Place::File,
     Setting,
+    SettingCondition::Always,
     Trace::{Path, Program},
-    When::Always,
 };
 
 pub(super) const CONTINUE: Client = Client {

@@ -5,8 +5,8 @@ use crate::{
     Client,
     Place::{Code, Environment},
     Setting,
+    SettingCondition::{Always, WithKey},
     Trace::Program,
-    When::{Always, WithKey},
 };
 
 pub(super) const OPENAI: Client = Client {

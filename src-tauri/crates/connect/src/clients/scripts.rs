@@ -6,8 +6,8 @@ use crate::{
     Form::Yaml,
     Place::{File, Terminal, Window},
     Setting,
+    SettingCondition::{Always, WithKey, WithoutKey},
     Trace::{Path, Program},
-    When::{Always, WithKey, WithoutKey},
 };
 
 pub(super) const N8N: Client = Client {

@@ -12,12 +12,12 @@ pub trait MediaProjector: fmt::Debug + Sync {
 
 /// A projector and a draft model, in the order in which they are given room.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Beside<'a> {
+pub struct CompanionModels<'a> {
     pub projector: Option<&'a dyn MediaProjector>,
     pub draft: Option<&'a ModelAccount>,
 }
 
-impl<'a> Beside<'a> {
+impl<'a> CompanionModels<'a> {
     /// Only a projector, if there is one.
     #[must_use]
     pub fn projector<P: MediaProjector>(projector: Option<&'a P>) -> Self {

@@ -124,7 +124,7 @@ fn row_embeddings_may_stay_on_disk_on_any_machine() {
             paging: crate::run::Paging::Mmap,
             embedder_bytes: EMBEDDER,
         };
-        let plan = place(&model, 512, KvCache::F16, MICRO_BATCH, &budget);
+        let plan = plan_placement(&model, 512, KvCache::F16, MICRO_BATCH, &budget);
         (plan.placement, plan.bytes(LineKind::PagedWeights))
     };
     assert_eq!(placed(false, 0), (Placement::Resident, 0));
@@ -147,7 +147,7 @@ fn at_least_some_experts_must_fit() {
             paging: crate::run::Paging::Mmap,
             embedder_bytes: EMBEDDER,
         };
-        place(&model, 512, KvCache::F16, MICRO_BATCH, &budget)
+        plan_placement(&model, 512, KvCache::F16, MICRO_BATCH, &budget)
     };
     let plan = placed(rows + model.expert_bytes - 1);
     assert_eq!(plan.placement, Placement::Mmap);
@@ -224,7 +224,7 @@ fn a_sum_that_cannot_be_counted_is_refused() {
     let mut model = accounts::qwen35_35b(11_391_613_568);
     model.kv.full_elements_per_token = u64::MAX;
     let machine = Budget::of_machine(u64::MAX, MaxLoaded::Auto);
-    let plan = place(&model, 4096, KvCache::F16, MICRO_BATCH, &machine);
+    let plan = plan_placement(&model, 4096, KvCache::F16, MICRO_BATCH, &machine);
     assert_eq!(plan.placement, Placement::Refused);
 }
 
@@ -233,7 +233,7 @@ fn a_mixture_beyond_the_budget_has_its_experts_cached() {
     let model = accounts::qwen35_35b(22_016_023_168);
     let plan = |paging| {
         let budget = Machine::mac(16 * GIB).paging(paging).budget();
-        place(&model, 12_288, KvCache::Q4_0, MICRO_BATCH, &budget)
+        plan_placement(&model, 12_288, KvCache::Q4_0, MICRO_BATCH, &budget)
     };
     let cached = plan(Paging::Cache);
     assert_eq!(cached.placement, Placement::Cache);
@@ -269,7 +269,7 @@ fn a_cache_below_two_layers_or_a_token_is_none() {
             paging: Paging::Cache,
             embedder_bytes: EMBEDDER,
         };
-        place(&model, 4096, KvCache::Q4_0, MICRO_BATCH, &budget).placement
+        plan_placement(&model, 4096, KvCache::Q4_0, MICRO_BATCH, &budget).placement
     };
     let rows = model.row_read_bytes();
     assert_eq!(placement(least - rows), Placement::Cache);
@@ -282,7 +282,7 @@ fn a_dense_model_is_read_layer_by_layer_on_request() {
     let model = accounts::qwen35_9b(5_680_522_464);
     let plan = |paging| {
         let budget = Machine::mac(8 * GIB).paging(paging).budget();
-        let plan = place(&model, 4096, KvCache::F16, MICRO_BATCH, &budget);
+        let plan = plan_placement(&model, 4096, KvCache::F16, MICRO_BATCH, &budget);
         assert!(plan.total_bytes() <= budget.total_bytes, "{plan:?}");
         plan
     };
@@ -301,7 +301,7 @@ fn a_large_dense_model_is_streamed_only_where_that_is_asked_for() {
     let model = accounts::qwen35_9b(9_527_502_048);
     let plan = |paging| {
         let budget = Machine::mac(8 * GIB).paging(paging).budget();
-        place(&model, 4096, KvCache::F16, MICRO_BATCH, &budget)
+        plan_placement(&model, 4096, KvCache::F16, MICRO_BATCH, &budget)
     };
     assert_eq!(plan(Paging::Cache).placement, Placement::Refused);
     let streamed = plan(Paging::Stream);
@@ -311,7 +311,7 @@ fn a_large_dense_model_is_streamed_only_where_that_is_asked_for() {
     // With less than its attention, it is refused in any way.
     let large = accounts::qwen35_9b(40 * GIB);
     let budget = Machine::mac(8 * GIB).paging(Paging::Stream).budget();
-    let plan = place(&large, 4096, KvCache::F16, MICRO_BATCH, &budget);
+    let plan = plan_placement(&large, 4096, KvCache::F16, MICRO_BATCH, &budget);
     assert_eq!(plan.placement, Placement::Refused);
 }
 
@@ -340,7 +340,8 @@ fn minilm() -> ModelAccount {
 #[test]
 fn a_small_embedding_model_is_planned_for_the_slot() {
     let budget = Budget::of_machine(16 * GIB, MaxLoaded::Auto);
-    let plan = |model: &ModelAccount| place(model, 4096, KvCache::F16, MICRO_BATCH, &budget);
+    let plan =
+        |model: &ModelAccount| plan_placement(model, 4096, KvCache::F16, MICRO_BATCH, &budget);
     let small = plan(&minilm());
     assert_eq!(small.kind, TierKind::Embedder);
     assert_eq!(
@@ -375,7 +376,7 @@ fn generative_plans_leave_as_much_as_the_embedder_needs() {
         ..Budget::of_machine(16 * GIB, MaxLoaded::Auto)
     };
     let model = accounts::smollm2_135m();
-    let plan = place(&model, 4096, KvCache::F16, MICRO_BATCH, &budget);
+    let plan = plan_placement(&model, 4096, KvCache::F16, MICRO_BATCH, &budget);
     assert_eq!(plan.bytes(LineKind::Embedder), 300 * MIB);
     assert_eq!(plan.kind, TierKind::Generative);
 }

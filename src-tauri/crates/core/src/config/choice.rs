@@ -62,7 +62,7 @@ impl<T: Serialize> From<Choice<T>> for Value {
 }
 
 /// The schema of a context, or `"auto"`.
-pub(super) fn context() -> RefOr<Schema> {
+pub(super) fn context_schema() -> RefOr<Schema> {
     or_auto(
         u32::schema(),
         "Context in tokens; `\"auto\"` follows from the model, the machine and the profile.",

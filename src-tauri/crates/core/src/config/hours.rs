@@ -32,8 +32,8 @@ impl TryFrom<String> for QuietHours {
         let wrong = || format!("\"{text}\" is not a valid time range: write it as \"22:00-07:30\"");
         let (from, to) = text.split_once('-').ok_or_else(wrong)?;
         let (from, to) = (
-            minute(from).ok_or_else(wrong)?,
-            minute(to).ok_or_else(wrong)?,
+            parse_minute(from).ok_or_else(wrong)?,
+            parse_minute(to).ok_or_else(wrong)?,
         );
         if from == to {
             return Err(format!(
@@ -45,7 +45,7 @@ impl TryFrom<String> for QuietHours {
 }
 
 /// `07:30`, with two digits each.
-pub(super) fn minute(text: &str) -> Option<u16> {
+pub(super) fn parse_minute(text: &str) -> Option<u16> {
     let (hour, minute) = text.split_once(':')?;
     let two = |digits: &str, below: u16| {
         let plain = digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_digit());

@@ -189,7 +189,7 @@ fn collect(table: &str, schema: &Value, named: &Schemas, keys: &mut Vec<Key>) {
             keys.push(Key {
                 name,
                 accepts,
-                about: about(schema, named),
+                about: describe_key(schema, named),
                 default: schema
                     .get("default")
                     .cloned()
@@ -200,7 +200,7 @@ fn collect(table: &str, schema: &Value, named: &Schemas, keys: &mut Vec<Key>) {
 }
 
 /// Returns what a key is for, and, if its type says it, how its value is written.
-fn about(schema: &Value, named: &Schemas) -> String {
+fn describe_key(schema: &Value, named: &Schemas) -> String {
     // A key that may be missing has its description at the type that it has otherwise.
     let alternatives = schema["oneOf"].as_array().into_iter().flatten();
     let parts: Vec<&Value> = iter::once(schema).chain(alternatives).collect();

@@ -1,6 +1,6 @@
 //! Schedules: tasks at a time of day.
 
-use super::hours::minute;
+use super::hours::parse_minute;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -82,7 +82,7 @@ impl TimeOfDay {
 impl TryFrom<String> for TimeOfDay {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
-        minute(&text)
+        parse_minute(&text)
             .map(Self)
             .ok_or_else(|| format!("\"{text}\" is not a time of day: write it as \"02:00\""))
     }

@@ -2,7 +2,7 @@
 
 use super::{Machine, gpu};
 use crate::{
-    budget::{Beside, Budget, LoadPlan, Placement, place},
+    budget::{Budget, CompanionModels, LoadPlan, Placement, plan_placement},
     config::{Choice, TierConfig},
     model::{ModelAccount, ModelKind},
     run::{KvCache, MICRO_BATCH, Paging, Profile},
@@ -87,7 +87,7 @@ impl ContextChoice {
     pub fn settle(
         &self,
         model: &ModelAccount,
-        beside: Beside<'_>,
+        beside: CompanionModels<'_>,
         machine: &Machine,
     ) -> ContextSettings {
         let search = |beside| Search {
@@ -102,7 +102,7 @@ impl ContextChoice {
                 Choice::Auto => CACHES.to_vec(),
             },
         };
-        let alone = search(Beside::default());
+        let alone = search(CompanionModels::default());
         let alone = alone.settings(self.profile, alone.best());
         // As in a load, the model comes first, then its projector: neither is worth a context that is of no use.
         for part in beside.parts() {
@@ -122,12 +122,12 @@ impl ContextChoice {
     pub(super) fn plan(
         &self,
         model: &ModelAccount,
-        beside: Beside<'_>,
+        beside: CompanionModels<'_>,
         ContextSettings { context, kv_cache }: ContextSettings,
         machine: &Machine,
     ) -> LoadPlan {
         let (batch, budget) = (self.batch_tokens(), machine.paging(self.paging).budget());
-        let alone = place(model, context, kv_cache, batch, &budget);
+        let alone = plan_placement(model, context, kv_cache, batch, &budget);
         beside.join(alone, kv_cache, batch, &budget)
     }
 
@@ -157,7 +157,7 @@ impl ContextChoice {
 pub fn settle(
     tier: &TierConfig,
     model: &ModelAccount,
-    beside: Beside<'_>,
+    beside: CompanionModels<'_>,
     machine: &Machine,
 ) -> TierConfig {
     let settled = ContextChoice::from(tier).settle(model, beside, machine);
@@ -172,7 +172,7 @@ pub fn settle(
 #[must_use]
 pub fn profiles(
     model: &ModelAccount,
-    beside: Beside<'_>,
+    beside: CompanionModels<'_>,
     tier: ContextChoice,
     machine: &Machine,
 ) -> Vec<ProfileFit> {
@@ -193,7 +193,7 @@ pub fn profiles(
 
 struct Search<'a> {
     model: &'a ModelAccount,
-    beside: Beside<'a>,
+    beside: CompanionModels<'a>,
     budget: Budget,
     gpu_limit: Option<u64>,
     batch: u32,
@@ -274,7 +274,7 @@ impl Search<'_> {
     fn of_texts(&self) -> ContextSettings {
         let kv_cache = self.caches.first().copied().unwrap_or_default();
         let in_slot = |context: &u32| {
-            let plan = place(self.model, *context, kv_cache, self.batch, &self.budget);
+            let plan = plan_placement(self.model, *context, kv_cache, self.batch, &self.budget);
             self.context.is_some() || *context <= TEXT_MOST && plan.kind == TierKind::Embedder
         };
         let trained = self.model.context_train.max(1);
@@ -306,7 +306,7 @@ impl Search<'_> {
         let beside = self
             .beside
             .bytes(context.min(trained), kv_cache, self.batch);
-        let plan = place(
+        let plan = plan_placement(
             self.model,
             context,
             kv_cache,

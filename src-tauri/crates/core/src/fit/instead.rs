@@ -2,7 +2,7 @@
 
 use super::{ContextChoice, Instead, Machine, quality::quality};
 use crate::{
-    budget::{Beside, Placement},
+    budget::{CompanionModels, Placement},
     model::ModelAccount,
     run::Profile,
 };
@@ -63,7 +63,7 @@ const COARSE: u64 = 40;
 #[must_use]
 pub fn recommend(
     model: &ModelAccount,
-    beside: Beside<'_>,
+    beside: CompanionModels<'_>,
     choice: impl Into<ContextChoice>,
     machine: &Machine,
     offers: &[Offer],

@@ -29,7 +29,7 @@ const DISK_LOW_ADVISE: f64 = 0.7;
 const DISK_LOW_CACHE: f64 = 0.9;
 /// Layers one after another, in large reads that never stop.
 const DISK_LOW_STREAM: f64 = 0.9;
-/// Neighbouring tokens use some of the same experts: of the misses that chance would give, at most half are spared where
+/// Neighboring tokens use some of the same experts: of the misses that chance would give, at most half are spared where
 /// routing repeats itself.
 const REPEATED: f64 = 0.5;
 
@@ -41,7 +41,7 @@ pub(super) fn estimate(
     machine: &Machine,
 ) -> Option<SpeedEstimate> {
     let memory = machine.memory_bandwidth.filter(|rate| *rate > 0)?;
-    let read = Read::of(model, plan, kv);
+    let read = TokenReads::of(model, plan, kv);
     let paged = read.paged_weights.saturating_add(read.paged_experts);
     let disk = match machine.disk_bandwidth {
         Some(rate) if rate > 0 => rate,
@@ -95,14 +95,14 @@ pub(super) fn estimate(
 }
 
 /// Bytes that one token reads at half the context, or in a usual conversation.
-struct Read {
+struct TokenReads {
     active: u64,
     /// Of them, from the disk: weights that all tokens read, and experts if their places were drawn by chance.
     paged_weights: u64,
     paged_experts: u64,
 }
 
-impl Read {
+impl TokenReads {
     fn of(model: &ModelAccount, plan: &LoadPlan, kv: KvCache) -> Self {
         let cache = model.kv.bytes((plan.context_tokens / 2).min(TYPICAL), kv);
         Self {
@@ -110,7 +110,7 @@ impl Read {
             paged_weights: plan
                 .bytes(LineKind::PagedWeights)
                 .saturating_sub(model.row_read_bytes()),
-            paged_experts: part(
+            paged_experts: proportion(
                 experts_per_token(model),
                 plan.bytes(LineKind::PagedExperts),
                 model.expert_bytes,
@@ -137,7 +137,7 @@ fn weights_per_token(model: &ModelAccount) -> u64 {
 }
 
 fn experts_per_token(model: &ModelAccount) -> u64 {
-    part(
+    proportion(
         model.expert_bytes,
         u64::from(model.experts_used.min(model.experts)),
         u64::from(model.experts),
@@ -162,7 +162,7 @@ impl DecodeRate {
 }
 
 /// Returns `bytes × of / all`, or all bytes if the number of parts is unknown.
-fn part(bytes: u64, of: u64, all: u64) -> u64 {
+fn proportion(bytes: u64, of: u64, all: u64) -> u64 {
     if all == 0 {
         return bytes;
     }

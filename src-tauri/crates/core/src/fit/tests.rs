@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     ModelAccount,
-    budget::{Beside, GIB, MICRO_BATCH, MediaProjector, place},
+    budget::{CompanionModels, GIB, MICRO_BATCH, MediaProjector, plan_placement},
     run::Paging,
 };
 
@@ -69,7 +69,7 @@ fn the_gpu_holds_the_whole_model_or_some_layers() {
         };
         let layers = model.dense_bytes - output + cache;
         let machine = Machine::new(64 * GIB, None);
-        let plan = place(&model, context, kv, MICRO_BATCH, &machine.budget());
+        let plan = plan_placement(&model, context, kv, MICRO_BATCH, &machine.budget());
         let share = |limit| {
             let share = gpu_share(&model, &plan, kv, MICRO_BATCH, limit);
             assert_eq!(share.layers_all, model.layers + 1);

@@ -5,7 +5,7 @@ use super::{
     cautions::cautions, gpu, instead::recommend, speed, words,
 };
 use crate::{
-    budget::{Beside, Budget, LineKind, Placement, largest_context, place},
+    budget::{Budget, CompanionModels, LineKind, Placement, largest_context, plan_placement},
     model::ModelAccount,
     run::Paging,
 };
@@ -21,14 +21,14 @@ pub fn verdict(
     machine: &Machine,
     others: &[Offer],
 ) -> Verdict {
-    verdict_with(model, Beside::default(), choice, machine, others)
+    verdict_with(model, CompanionModels::default(), choice, machine, others)
 }
 
 /// As [`verdict`], with what is loaded beside the model. As in a load, that is left out if the model does not fit with it.
 #[must_use]
 pub fn verdict_with(
     model: &ModelAccount,
-    beside: Beside<'_>,
+    beside: CompanionModels<'_>,
     choice: impl Into<ContextChoice>,
     machine: &Machine,
     others: &[Offer],
@@ -58,7 +58,7 @@ pub fn verdict_with(
     let speed = speed::estimate(model, &plan, kv, machine).filter(|_| runs);
     let by = |(paging, placement)| {
         let budget = Budget { paging, ..budget };
-        let plan = place(model, context, kv, batch, &budget);
+        let plan = plan_placement(model, context, kv, batch, &budget);
         let speed = speed::estimate(model, &plan, kv, machine)?;
         (plan.placement == placement).then_some(PagingSpeed {
             paging,

@@ -4,12 +4,12 @@ use crate::status::Pressure::{Critical, Normal, Warning};
 const TOTAL: u64 = 16 * GIB;
 
 /// A guard that is shown a reading each second.
-struct Shown {
+struct GuardTest {
     guard: MemoryGuard,
     second: u64,
 }
 
-impl Shown {
+impl GuardTest {
     fn new() -> Self {
         let (guard, second) = (MemoryGuard::default(), 100);
         Self { guard, second }
@@ -19,7 +19,7 @@ impl Shown {
         self.judges(reading).alarm
     }
 
-    fn judges(&mut self, reading: Reading) -> Judgement {
+    fn judges(&mut self, reading: Reading) -> Judgment {
         self.second += 1;
         let at_ms = self.second * 1000;
         self.guard.observe(&Reading { at_ms, ..reading })
@@ -58,7 +58,7 @@ fn swapping() -> Reading {
 #[test]
 fn critical_pressure_holds_then_evicts_idle_then_leased() {
     use Alarm::{Critical as Last, Hold, Unload};
-    let mut shown = Shown::new();
+    let mut shown = GuardTest::new();
     shown.sees(calm());
     let alarms = shown.sees_for(7, &reading(Critical, 3 * GIB, 0));
     assert_eq!(alarms, [Hold, Unload, Unload, Unload, Unload, Last, Last]);
@@ -66,7 +66,7 @@ fn critical_pressure_holds_then_evicts_idle_then_leased() {
 
 #[test]
 fn little_available_memory_is_critical_unless_called_normal() {
-    let at = |pressure, available| Shown::new().sees(reading(pressure, available, 0));
+    let at = |pressure, available| GuardTest::new().sees(reading(pressure, available, 0));
     assert_eq!(at(Warning, TOTAL * 39 / 1000), Alarm::Hold);
     assert_eq!(at(Warning, TOTAL * 41 / 1000), Alarm::None);
     assert_eq!(at(Normal, TOTAL * 39 / 1000), Alarm::None);
@@ -74,12 +74,12 @@ fn little_available_memory_is_critical_unless_called_normal() {
         pressure: None,
         ..reading(Normal, TOTAL * 39 / 1000, 0)
     };
-    assert_eq!(Shown::new().sees(ungraded), Alarm::Hold);
+    assert_eq!(GuardTest::new().sees(ungraded), Alarm::Hold);
 }
 
 #[test]
 fn swap_growth_acts_later_than_critical_pressure() {
-    let mut shown = Shown::new();
+    let mut shown = GuardTest::new();
     assert_eq!(shown.sees(swapping()), Alarm::Hold);
     assert_eq!(shown.seconds_until(Alarm::Unload, &swapping()), Some(5));
     assert_eq!(shown.seconds_until(Alarm::Critical, &swapping()), Some(25));
@@ -98,19 +98,19 @@ fn full_swap_growth_or_pressure_alone_is_no_alarm() {
         reading(Warning, 3 * GIB, 0),
         reading(Normal, 8 * GIB, -(4 << 30)),
     ] {
-        let alarms = Shown::new().sees_for(60, &harmless);
+        let alarms = GuardTest::new().sees_for(60, &harmless);
         assert!(
             alarms.iter().all(|&alarm| alarm == Alarm::None),
             "{harmless:?}"
         );
     }
     let flood = reading(Normal, 8 * GIB, 1 << 30);
-    assert_eq!(Shown::new().sees(flood), Alarm::Hold);
+    assert_eq!(GuardTest::new().sees(flood), Alarm::Hold);
 }
 
 #[test]
 fn tight_memory_is_reported_and_stops_preloading() {
-    let mut shown = Shown::new();
+    let mut shown = GuardTest::new();
     let tight = shown.judges(reading(Warning, 2 * GIB, 0));
     assert_eq!(tight.alarm, Alarm::None);
     assert!(tight.reserved);
@@ -122,16 +122,16 @@ fn tight_memory_is_reported_and_stops_preloading() {
     assert!(calm.iter().all(|judged| judged.why.is_none()));
     let (last, first) = calm.split_last().unwrap();
     assert!(first.iter().all(|judged| judged.reserved), "it may hover");
-    assert_eq!(*last, Judgement::default());
+    assert_eq!(*last, Judgment::default());
 }
 
 #[test]
 fn an_alarm_ends_after_ten_calm_seconds() {
-    let mut shown = Shown::new();
+    let mut shown = GuardTest::new();
     shown.sees(reading(Critical, 3 * GIB, 0));
     assert_eq!(shown.seconds_until(Alarm::None, &calm()), Some(11));
 
-    shown = Shown::new();
+    shown = GuardTest::new();
     shown.sees(reading(Warning, TOTAL * 39 / 1000, 0));
     let hovers = reading(Warning, TOTAL * 49 / 1000, 0);
     let alarms = shown.sees_for(60, &hovers);
@@ -144,7 +144,7 @@ fn an_alarm_ends_after_ten_calm_seconds() {
 
 #[test]
 fn one_bad_second_restarts_only_the_calm() {
-    let mut shown = Shown::new();
+    let mut shown = GuardTest::new();
     shown.sees_for(2, &reading(Critical, 3 * GIB, 0));
     shown.sees_for(9, &calm());
     assert_eq!(shown.sees(reading(Critical, 3 * GIB, 0)), Alarm::Unload);
@@ -155,7 +155,7 @@ fn one_bad_second_restarts_only_the_calm() {
 
 #[test]
 fn a_repeated_alarm_needs_a_longer_calm() {
-    let mut shown = Shown::new();
+    let mut shown = GuardTest::new();
     let needed: Vec<_> = (0..8)
         .map(|_| {
             shown.sees(reading(Critical, 3 * GIB, 0));
@@ -172,7 +172,7 @@ fn a_repeated_alarm_needs_a_longer_calm() {
 #[test]
 fn unknown_figures_keep_the_level_and_stop_preloading() {
     let unknown = Reading::default();
-    let mut shown = Shown::new();
+    let mut shown = GuardTest::new();
     let judged = shown.judges(unknown.clone());
     assert_eq!((judged.alarm, judged.reserved), (Alarm::None, true));
     shown.sees(reading(Critical, 3 * GIB, 0));
@@ -190,13 +190,13 @@ fn unknown_figures_keep_the_level_and_stop_preloading() {
         swap_growth_bytes_per_minute: Some(i64::MIN),
         ..calm()
     };
-    let judged = Shown::new().judges(absurd);
+    let judged = GuardTest::new().judges(absurd);
     assert_eq!((judged.alarm, judged.reserved), (Alarm::None, true));
 }
 
 #[test]
 fn sleep_and_a_clock_set_back_add_no_time() {
-    let mut shown = Shown::new();
+    let mut shown = GuardTest::new();
     shown.sees(reading(Critical, 3 * GIB, 0));
     // The sleep counts as a second.
     shown.second += 8 * 3600;
@@ -213,7 +213,7 @@ fn sleep_and_a_clock_set_back_add_no_time() {
 
 #[test]
 fn two_readings_of_one_moment_forget_nothing() {
-    let mut shown = Shown::new();
+    let mut shown = GuardTest::new();
     let critical = reading(Critical, 3 * GIB, 0);
     shown.sees_for(5, &critical);
     shown.second -= 1;
@@ -223,7 +223,7 @@ fn two_readings_of_one_moment_forget_nothing() {
 
 #[test]
 fn an_alarms_message_has_its_figures() {
-    let mut shown = Shown::new();
+    let mut shown = GuardTest::new();
     let why = shown.judges(swapping()).why;
     assert_eq!(
         why.as_deref(),
@@ -241,7 +241,7 @@ fn an_alarms_message_has_its_figures() {
 
 #[test]
 fn nothing_is_judged_just_after_waking() {
-    let mut shown = Shown::new();
+    let mut shown = GuardTest::new();
     assert!(!shown.judges(calm()).reserved, "a start is no wake");
     shown.second += 3600;
     let reserved: Vec<_> = (0..40).map(|_| shown.judges(calm()).reserved).collect();
@@ -252,7 +252,7 @@ fn nothing_is_judged_just_after_waking() {
 
 #[test]
 fn missed_readings_of_a_thrashing_machine_still_alarm() {
-    let mut shown = Shown::new();
+    let mut shown = GuardTest::new();
     let critical = reading(Critical, GIB, 0);
     let mut alarms = Vec::new();
     for _ in 0..6 {
@@ -270,7 +270,7 @@ fn a_single_swap_step_is_not_swap_growth() {
         swap_out_bytes_per_second: Some(rate),
         ..reading(Warning, 3 * GIB, 2 << 30)
     };
-    let mut shown = Shown::new();
+    let mut shown = GuardTest::new();
     assert_eq!(shown.sees(swapped(400 << 20)), Alarm::Hold);
     // For a minute it still counts as growth.
     let alarms = shown.sees_for(59, &swapped(0));
@@ -287,11 +287,11 @@ fn grows(pressure: crate::status::Pressure, available: u64, growth: u64) -> Read
 }
 
 fn first_alarm(reading: Reading) -> Alarm {
-    Shown::new().sees(reading)
+    GuardTest::new().sees(reading)
 }
 
 fn first_reason(reading: Reading) -> Option<String> {
-    Shown::new().judges(reading).why
+    GuardTest::new().judges(reading).why
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn memory_is_tight_below_eight_percent_available() {
 #[test]
 fn an_alarm_ends_below_half_the_growth_that_raised_it() {
     let raised = || {
-        let mut shown = Shown::new();
+        let mut shown = GuardTest::new();
         assert_eq!(shown.sees(swapping()), Alarm::Hold);
         shown
     };
@@ -336,7 +336,7 @@ fn an_alarm_ends_below_half_the_growth_that_raised_it() {
 
 #[test]
 fn a_sleep_adds_no_time_to_swapping_that_lasts() {
-    let mut shown = Shown::new();
+    let mut shown = GuardTest::new();
     assert_eq!(shown.sees(swapping()), Alarm::Hold);
     shown.second += 3600;
     assert_eq!(shown.sees(swapping()), Alarm::Hold);
@@ -347,7 +347,7 @@ fn a_sleep_adds_no_time_to_swapping_that_lasts() {
 #[test]
 fn readings_more_than_fifteen_seconds_apart_have_a_gap() {
     let after = |seconds: u64| {
-        let mut shown = Shown::new();
+        let mut shown = GuardTest::new();
         shown.sees(calm());
         shown.second += seconds - 1;
         shown.judges(calm()).reserved
@@ -359,7 +359,7 @@ fn readings_more_than_fifteen_seconds_apart_have_a_gap() {
 #[test]
 fn an_alarm_within_five_minutes_of_the_last_is_a_relapse() {
     let calm_needed_after = |pause: usize| {
-        let mut shown = Shown::new();
+        let mut shown = GuardTest::new();
         let critical = reading(Critical, 3 * GIB, 0);
         shown.sees(critical.clone());
         shown.seconds_until(Alarm::None, &calm()).unwrap();

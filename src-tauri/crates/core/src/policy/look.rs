@@ -1,6 +1,6 @@
 //! What the policy's owner does by itself: when to call the policy again, and which tiers to request.
 
-use super::{Alarm, Phase, Stance, State, TierView, Waiting};
+use super::{Alarm, Phase, Stance, State, TierView, WaitingRequest};
 use crate::{TierId, TierKind};
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ pub fn next_look(state: &State) -> Option<Duration> {
 }
 
 /// Returns a tier to load without a request: a pinned one, or the home tier after another was unloaded because it was idle.
-/// The owner queues a preload for it ([`super::Waiting::ahead`]), and withdraws it when this no longer applies.
+/// The owner queues a preload for it ([`super::WaitingRequest::ahead`]), and withdraws it when this no longer applies.
 #[must_use]
-pub fn returning(state: &State) -> Option<TierId> {
+pub fn tier_to_preload(state: &State) -> Option<TierId> {
     let queued = |tier: &TierView| state.queue.iter().any(|waiting| waiting.tier == tier.id);
     let may = |tier: &TierView| {
         tier.phase == Phase::Stopped && !tier.rests && tier.stop.is_none() && !queued(tier)
@@ -39,15 +39,15 @@ pub fn returning(state: &State) -> Option<TierId> {
     back.map(|tier| tier.id.clone())
 }
 
-/// Returns which of its `own` requests, those queued for [`returning`] tiers, to withdraw because they no longer apply.
+/// Returns which of its `own` requests, those queued for [`tier_to_preload`] tiers, to withdraw because they no longer apply.
 #[must_use]
-pub fn withdrawn(state: &State, own: &[u64]) -> Vec<u64> {
-    let is_own = |waiting: &Waiting| own.contains(&waiting.request);
+pub fn withdrawn_requests(state: &State, own: &[u64]) -> Vec<u64> {
+    let is_own = |waiting: &WaitingRequest| own.contains(&waiting.request);
     let mut rest = state.clone();
     rest.queue.retain(|waiting| !is_own(waiting));
     let mut gone = Vec::new();
     for waiting in state.queue.iter().filter(|waiting| is_own(waiting)) {
-        if returning(&rest).as_ref() == Some(&waiting.tier) {
+        if tier_to_preload(&rest).as_ref() == Some(&waiting.tier) {
             rest.queue.push(waiting.clone());
         } else {
             gone.push(waiting.request);

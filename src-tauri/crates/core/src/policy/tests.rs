@@ -51,7 +51,7 @@ fn stopping(stop: StopRequest, view: TierView) -> TierView {
 
 /// A budget of 10 bytes for up to `max_loaded` tiers, and no patience; the requests are numbered from 1 and arrived at 0.
 fn state(max_loaded: usize, tiers: Vec<TierView>, queue: &[&str]) -> State {
-    let waiting = |(request, name): (u64, &&str)| Waiting {
+    let waiting = |(request, name): (u64, &&str)| WaitingRequest {
         request,
         tier: id(name),
         since: Duration::ZERO,
@@ -80,7 +80,7 @@ fn start(name: &str) -> Step {
     Step::Start(id(name))
 }
 
-fn ended(name: &str, why: Why) -> Step {
+fn ended(name: &str, why: UnloadReason) -> Step {
     Step::Stop {
         tier: id(name),
         force: false,
@@ -89,18 +89,18 @@ fn ended(name: &str, why: Why) -> Step {
 }
 
 fn room(name: &str, by: &str) -> Step {
-    ended(name, Why::RoomFor(id(by)))
+    ended(name, UnloadReason::RoomFor(id(by)))
 }
 
 fn stop(name: &str) -> Step {
-    ended(name, Why::Requested)
+    ended(name, UnloadReason::Requested)
 }
 
 fn force(name: &str) -> Step {
     Step::Stop {
         tier: id(name),
         force: true,
-        why: Why::Requested,
+        why: UnloadReason::Requested,
     }
 }
 
@@ -308,7 +308,7 @@ fn a_lowered_budget_evicts_idle_and_drains_leased_tiers() {
     let tiers = vec![used(2, tier("a", Ready, 6)), used(1, leased("b", 6))];
     assert_eq!(
         plan(&state(8, tiers, &["b"])),
-        [ended("a", Why::Budget), Step::Grant(1)]
+        [ended("a", UnloadReason::Budget), Step::Grant(1)]
     );
     let tiers = vec![leased("a", 6), used(1, leased("b", 6))];
     assert_eq!(plan(&state(8, tiers, &["a", "b"])), [Step::Grant(2)]);

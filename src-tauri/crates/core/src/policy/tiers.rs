@@ -1,8 +1,8 @@
 //! The tiers, with what one call of the policy has decided about them.
 
 use super::{
-    Alarm, Holding, Holdings, Missing, Phase, Refusal, Stance, State, Step, StopRequest, TierView,
-    Waiting, Why, fits_alone,
+    Alarm, Holding, Holdings, MissingTierMemory, Phase, Refusal, Stance, State, Step, StopRequest,
+    TierView, UnloadReason, WaitingRequest, fits_alone,
 };
 use crate::{TierId, TierKind};
 use std::time::Duration;
@@ -94,7 +94,7 @@ impl<'a> Tiers<'a> {
             let tier = &self.tiers[index];
             let Some(stop) = tier.view.stop else { continue };
             if self.lives(index) && (tier.leases == 0 || stop == StopRequest::Force) {
-                self.stop(index, stop == StopRequest::Force, Why::Requested);
+                self.stop(index, stop == StopRequest::Force, UnloadReason::Requested);
             }
         }
     }
@@ -110,23 +110,23 @@ impl<'a> Tiers<'a> {
             };
             let ends = alarm >= if leased { Alarm::Critical } else { unloads };
             if self.lives(index) && ends {
-                self.stop(index, leased, Why::Alarm(alarm));
+                self.stop(index, leased, UnloadReason::Alarm(alarm));
             }
         }
     }
 
     pub(super) fn end_idle(&mut self) {
-        let mut ends: Vec<(usize, Why)> = (0..self.tiers.len())
+        let mut ends: Vec<(usize, UnloadReason)> = (0..self.tiers.len())
             .filter_map(|index| Some((index, self.ends_idle(index)?)))
             .collect();
         // An embedder does not outlast the tiers that it was loaded beside.
-        let idles_out = |(index, why): &(usize, Why)| {
-            matches!(why, Why::Idle(_)) && !self.tiers[*index].is_embedder()
+        let idles_out = |(index, why): &(usize, UnloadReason)| {
+            matches!(why, UnloadReason::Idle(_)) && !self.tiers[*index].is_embedder()
         };
         if ends.iter().any(idles_out) {
             let mut follow: Vec<_> = (0..self.tiers.len())
                 .filter(|index| !ends.iter().any(|(ends, _)| ends == index))
-                .filter_map(|index| Some((index, Why::Idle(self.idle_embedder(index)?))))
+                .filter_map(|index| Some((index, UnloadReason::Idle(self.idle_embedder(index)?))))
                 .collect();
             follow.append(&mut ends);
             ends = follow;
@@ -148,7 +148,7 @@ impl<'a> Tiers<'a> {
     }
 
     /// Returns why the tier ends if it has been idle for too long.
-    fn ends_idle(&self, index: usize) -> Option<Why> {
+    fn ends_idle(&self, index: usize) -> Option<UnloadReason> {
         let Tier {
             view,
             phase,
@@ -161,7 +161,7 @@ impl<'a> Tiers<'a> {
             return None;
         }
         if paused && phase == Phase::Starting {
-            return Some(Why::Stance(Stance::Paused));
+            return Some(UnloadReason::Stance(Stance::Paused));
         }
         let idle = self.state.now.saturating_sub(view.idle_since?);
         let keep = self.state.keep_of(view)?;
@@ -171,18 +171,18 @@ impl<'a> Tiers<'a> {
         let keeps = view.keep.filter(|_| !view.pinned);
         let of_itself = keeps.is_some_and(|keeps| idle >= keeps);
         Some(if of_itself {
-            Why::Idle(idle)
+            UnloadReason::Idle(idle)
         } else {
-            Why::Stance(self.state.stance)
+            UnloadReason::Stance(self.state.stance)
         })
     }
 
     pub(super) fn end_excess(&mut self) {
-        self.make_room(None, Claim::All, &Why::Budget);
+        self.make_room(None, Claim::All, &UnloadReason::Budget);
     }
 
     /// Plans what can be done for a waiter now.
-    pub(super) fn serve(&mut self, waiting: &Waiting) {
+    pub(super) fn serve(&mut self, waiting: &WaitingRequest) {
         let Some(index) = self.index_of(waiting) else {
             return;
         };
@@ -216,7 +216,7 @@ impl<'a> Tiers<'a> {
     }
 
     /// The same for a preload.
-    pub(super) fn serve_ahead(&mut self, waiting: &Waiting) {
+    pub(super) fn serve_ahead(&mut self, waiting: &WaitingRequest) {
         let Some(index) = self.index_of(waiting) else {
             return;
         };
@@ -238,7 +238,7 @@ impl<'a> Tiers<'a> {
     }
 
     /// Returns the missing memory that prevents a plan, if any.
-    fn missing_for(&self, bytes: u64) -> Option<Missing> {
+    fn missing_for(&self, bytes: u64) -> Option<MissingTierMemory> {
         let missing = self.state.missing.as_ref();
         missing
             .filter(|missing| !missing.memory.allows(bytes))
@@ -260,7 +260,7 @@ impl<'a> Tiers<'a> {
         }
     }
 
-    fn index_of(&self, waiting: &Waiting) -> Option<usize> {
+    fn index_of(&self, waiting: &WaitingRequest) -> Option<usize> {
         let of = |tier: &Tier<'_>| tier.view.id == waiting.tier;
         self.tiers.iter().position(of)
     }
@@ -318,8 +318,8 @@ impl<'a> Tiers<'a> {
     }
 
     /// Returns the missing memory if there would be room without it.
-    fn load(&mut self, index: usize, bytes: u64, claim: Claim) -> Option<Missing> {
-        let why = Why::RoomFor(self.tiers[index].view.id.clone());
+    fn load(&mut self, index: usize, bytes: u64, claim: Claim) -> Option<MissingTierMemory> {
+        let why = UnloadReason::RoomFor(self.tiers[index].view.id.clone());
         self.make_room(Some(index), claim, &why);
         if !self.is_settled_for(index) {
             return None;
@@ -335,7 +335,7 @@ impl<'a> Tiers<'a> {
     }
 
     /// Ends idle tiers, and claims leased ones if it may, until the tier would fit too.
-    fn make_room(&mut self, load: Option<usize>, claim: Claim, why: &Why) {
+    fn make_room(&mut self, load: Option<usize>, claim: Claim, why: &UnloadReason) {
         let budget = self.state.budget;
         let loaded = load.map(|index| self.tiers[index].holding());
         let fits = |tiers: &[Tier<'_>], without: &[usize]| {
@@ -388,7 +388,7 @@ impl<'a> Tiers<'a> {
         }
     }
 
-    fn stop(&mut self, index: usize, force: bool, why: Why) {
+    fn stop(&mut self, index: usize, force: bool, why: UnloadReason) {
         let tier = &mut self.tiers[index];
         tier.phase = Phase::Stopping;
         let tier = tier.view.id.clone();
@@ -400,7 +400,7 @@ impl<'a> Tiers<'a> {
         self.steps.push(Step::Grant(request));
     }
 
-    fn refuse(&mut self, waiting: &Waiting, why: Refusal) {
+    fn refuse(&mut self, waiting: &WaitingRequest, why: Refusal) {
         let request = waiting.request;
         self.steps.push(Step::Refuse { request, why });
     }

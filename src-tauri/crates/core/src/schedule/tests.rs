@@ -12,7 +12,7 @@ fn daily(now: i64) -> Vec<i64> {
         .collect()
 }
 
-fn next(run: &Run, now: i64) -> Next {
+fn next(run: &Run, now: i64) -> NextTurn {
     run.next(&daily(now), now)
 }
 
@@ -21,13 +21,13 @@ fn a_new_schedule_starts_with_its_next_run() {
     let run = Run::first_seen(10 * DAY + 3 * HOUR);
     assert_eq!(
         next(&run, 10 * DAY + 3 * HOUR),
-        Next::Wait(11 * DAY + 2 * HOUR)
+        NextTurn::Wait(11 * DAY + 2 * HOUR)
     );
     assert_eq!(
         next(&run, 11 * DAY + 2 * HOUR),
-        Next::Begin(11 * DAY + 2 * HOUR)
+        NextTurn::Begin(11 * DAY + 2 * HOUR)
     );
-    assert_eq!(run.next(&[], 11 * DAY), Next::Never);
+    assert_eq!(run.next(&[], 11 * DAY), NextTurn::Never);
 }
 
 #[test]
@@ -36,18 +36,18 @@ fn a_missed_run_is_made_up_once_within_a_day() {
     let run = run.done(10 * DAY, "done".to_owned());
     let back = 13 * DAY + 9 * HOUR;
     let missed = 13 * DAY + 2 * HOUR;
-    assert_eq!(next(&run, back), Next::Begin(missed), "one of three");
+    assert_eq!(next(&run, back), NextTurn::Begin(missed), "one of three");
     let made_up = run.begun(missed, back).done(back, "done".to_owned());
-    assert_eq!(next(&made_up, back), Next::Wait(14 * DAY + 2 * HOUR));
+    assert_eq!(next(&made_up, back), NextTurn::Wait(14 * DAY + 2 * HOUR));
     // A weekly one that was missed by more than a day waits for its next time.
     let weekly = [10 * DAY, 17 * DAY];
     assert_eq!(
         Run::first_seen(9 * DAY).next(&weekly, 11 * DAY),
-        Next::Wait(17 * DAY)
+        NextTurn::Wait(17 * DAY)
     );
     assert_eq!(
         Run::first_seen(9 * DAY).next(&weekly, 11 * DAY - 1),
-        Next::Begin(10 * DAY)
+        NextTurn::Begin(10 * DAY)
     );
 }
 
@@ -61,7 +61,7 @@ fn a_run_by_hand_is_the_last_result_and_takes_no_turn() {
     assert_eq!((run.outcome.as_deref(), run.failing), (Some("done"), false));
     assert_eq!((run.covers_to, run.attempts), (None, 0));
     let turn = 10 * DAY + 2 * HOUR;
-    assert_eq!(next(&run, turn), Next::Begin(turn));
+    assert_eq!(next(&run, turn), NextTurn::Begin(turn));
 }
 
 #[test]
@@ -71,19 +71,19 @@ fn a_failed_run_is_retried_with_back_off_then_given_up() {
     let mut now = turn;
     let mut waited = Vec::new();
     loop {
-        assert_eq!(next(&run, now), Next::Begin(turn));
+        assert_eq!(next(&run, now), NextTurn::Begin(turn));
         run = run.begun(turn, now).failed("no".to_owned());
         if run.finished {
             break;
         }
-        let Next::Wait(again) = next(&run, now) else {
+        let NextTurn::Wait(again) = next(&run, now) else {
             panic!("{run:?}");
         };
         waited.push(again - now);
         now = again;
     }
     assert_eq!(waited, BACK_OFF);
-    assert_eq!(next(&run, now), Next::Wait(11 * DAY + 2 * HOUR));
+    assert_eq!(next(&run, now), NextTurn::Wait(11 * DAY + 2 * HOUR));
     // The next day begins anew.
     let tomorrow = 11 * DAY + 2 * HOUR;
     assert_eq!(run.begun(tomorrow, tomorrow).attempts, 1);
@@ -93,16 +93,16 @@ fn a_failed_run_is_retried_with_back_off_then_given_up() {
 fn a_run_that_killed_the_host_is_retried() {
     let turn = 10 * DAY + 2 * HOUR;
     let begun = Run::first_seen(10 * DAY).begun(turn, turn);
-    assert_eq!(next(&begun, turn + 59), Next::Wait(turn + 60));
-    assert_eq!(next(&begun, turn + 60), Next::Begin(turn));
+    assert_eq!(next(&begun, turn + 59), NextTurn::Wait(turn + 60));
+    assert_eq!(next(&begun, turn + 60), NextTurn::Begin(turn));
     assert_eq!(
         next(&begun, turn + DAY),
-        Next::Begin(turn + DAY),
+        NextTurn::Begin(turn + DAY),
         "too old, and the next is due"
     );
     let put_off = begun.put_off();
     assert_eq!((put_off.attempts, put_off.finished), (0, false));
-    assert_eq!(next(&put_off, turn + 60), Next::Begin(turn));
+    assert_eq!(next(&put_off, turn + 60), NextTurn::Begin(turn));
 }
 
 #[test]
@@ -112,13 +112,13 @@ fn clock_changes_neither_repeat_nor_block_runs() {
         .begun(turn, turn)
         .done(turn, "done".to_owned());
     for now in [turn, turn - HOUR, turn + HOUR] {
-        assert_eq!(next(&run, now), Next::Wait(11 * DAY + 2 * HOUR));
+        assert_eq!(next(&run, now), NextTurn::Wait(11 * DAY + 2 * HOUR));
     }
     let ahead = Run {
         turn: turn + 365 * DAY,
         ..run
     };
-    assert_eq!(next(&ahead, turn - 1), Next::Wait(turn));
+    assert_eq!(next(&ahead, turn - 1), NextTurn::Wait(turn));
 }
 
 proptest! {
@@ -130,7 +130,7 @@ proptest! {
         for (later, what) in steps {
             now += later;
             match next(&run, now) {
-                Next::Begin(turn) => {
+                NextTurn::Begin(turn) => {
                     prop_assert!(turn <= now && now - turn < MADE_UP_WITHIN);
                     prop_assert!(!done.contains(&turn), "{turn} again");
                     run = run.begun(turn, now);
@@ -143,8 +143,8 @@ proptest! {
                         _ => {}
                     }
                 }
-                Next::Wait(until) => prop_assert!(until > now),
-                Next::Never => prop_assert!(false),
+                NextTurn::Wait(until) => prop_assert!(until > now),
+                NextTurn::Never => prop_assert!(false),
             }
         }
     }

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use std::{collections::HashMap, sync::Arc};
-use tierbar_contexts::{Contexts, Salt, Saved, StoreKey, taken};
+use tierbar_contexts::{ContextDescription, Contexts, Salt, StoreKey, name_taken_error};
 use tierbar_core::{
     Code, Error,
     config::{ContextStore, ContextsConfig},
@@ -44,7 +44,7 @@ struct Opened {
     objects: Objects,
     key: StoreKey,
     /// Descriptions that have been read, by object, with its version.
-    described: Mutex<HashMap<String, (String, Saved)>>,
+    described: Mutex<HashMap<String, (String, ContextDescription)>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ impl RemoteContexts {
     }
 
     /// Lists the contexts in the store, newest first; none if no store is set.
-    pub(super) async fn list(&self) -> Result<Vec<Saved>, Error> {
+    pub(super) async fn list(&self) -> Result<Vec<ContextDescription>, Error> {
         if self
             .inference
             .services
@@ -111,7 +111,11 @@ impl RemoteContexts {
     ///
     /// # Errors
     /// `Conflict` if the store has another one of this name, unless it is to be replaced.
-    pub(super) async fn upload(&self, name: &str, replace: bool) -> Result<Saved, Error> {
+    pub(super) async fn upload(
+        &self,
+        name: &str,
+        replace: bool,
+    ) -> Result<ContextDescription, Error> {
         let contexts = self.contexts.clone();
         let wanted = name.to_owned();
         let saved = blocking("the saved contexts", move || contexts.get(&wanted)).await?;
@@ -123,7 +127,7 @@ impl RemoteContexts {
                 Ok(None) => {}
                 Err(error) if error.code != Code::Corrupt => return Err(error),
                 // One that is damaged is not overwritten unasked either.
-                Ok(Some(_)) | Err(_) => return Err(taken(name, "the store")),
+                Ok(Some(_)) | Err(_) => return Err(name_taken_error(name, "the store")),
             }
         }
         let (contexts, key, name) = (self.contexts.clone(), opened.key.clone(), name.to_owned());
@@ -138,7 +142,11 @@ impl RemoteContexts {
     /// # Errors
     /// `Conflict` if there is another one of this name here, unless it is to be replaced; `ContextMismatch` if no tier uses
     /// its model; `Corrupt` if the store returns anything but what was uploaded.
-    pub(super) async fn download(&self, name: &str, replace: bool) -> Result<Saved, Error> {
+    pub(super) async fn download(
+        &self,
+        name: &str,
+        replace: bool,
+    ) -> Result<ContextDescription, Error> {
         let Some(opened) = self.open(false).await? else {
             return Err(self.unknown(name).await);
         };
@@ -158,7 +166,7 @@ impl RemoteContexts {
                     return Ok(None);
                 }
                 Ok(here) if !replace && here != wanted => {
-                    return Err(taken(&here.name, "this machine"));
+                    return Err(name_taken_error(&here.name, "this machine"));
                 }
                 _ => {}
             }
@@ -172,7 +180,9 @@ impl RemoteContexts {
         let (contexts, key) = (self.contexts.clone(), opened.key.clone());
         let unseal = move || match contexts.get(&saved.name) {
             // Saved in the meantime.
-            Ok(here) if !replace && here != saved => Err(taken(&here.name, "this machine")),
+            Ok(here) if !replace && here != saved => {
+                Err(name_taken_error(&here.name, "this machine"))
+            }
             _ => contexts.unseal(&sealed, &saved, &key),
         };
         blocking("the saved contexts", unseal).await
@@ -269,7 +279,7 @@ impl Opened {
     }
 
     /// Returns an object's description, and its length; `None` if there is no such object.
-    async fn describe(&self, object: &str) -> Result<Option<(Saved, u64)>, Error> {
+    async fn describe(&self, object: &str) -> Result<Option<(ContextDescription, u64)>, Error> {
         let Some(start) = self.objects.read(object, StoreKey::OPENING).await? else {
             return Ok(None);
         };
@@ -277,7 +287,7 @@ impl Opened {
         Ok(Some((sealed.saved().clone(), sealed.bytes())))
     }
 
-    async fn describe_listed(&self, object: &Object) -> Result<Option<Saved>, Error> {
+    async fn describe_listed(&self, object: &Object) -> Result<Option<ContextDescription>, Error> {
         if let Some((version, saved)) = self.described.lock().get(&object.name)
             && *version == object.version
         {
@@ -394,7 +404,7 @@ fn no_store() -> Error {
 
 /// # Errors
 /// `ContextMismatch` if no tier uses the model: nothing could load it.
-fn check_model(saved: &Saved, tiers: &[TierStatus]) -> Result<(), Error> {
+fn check_model(saved: &ContextDescription, tiers: &[TierStatus]) -> Result<(), Error> {
     if tiers
         .iter()
         .any(|tier| tier.model.as_ref() == Some(&saved.model))

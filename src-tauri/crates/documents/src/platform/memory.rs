@@ -11,14 +11,14 @@ static USED: AtomicU64 = AtomicU64::new(0);
 
 /// The allocator of `tierbar-extract`: beyond its limit an allocation fails, which ends the process.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Counted;
+pub struct CountingAllocator;
 
 pub(super) fn limit(bytes: u64) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
 
 // SAFETY: every call goes on to the system's allocator with the same arguments, or returns null, which is how an allocator refuses.
-unsafe impl GlobalAlloc for Counted {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let size = layout.size() as u64;
         if USED.fetch_add(size, Ordering::Relaxed) + size > LIMIT.load(Ordering::Relaxed) {

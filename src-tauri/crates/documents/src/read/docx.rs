@@ -24,7 +24,7 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> 
     let relations = package.relations(&main)?;
     let mut styles = Styles::default();
     for part in package.parts(&main, &relations, "styles") {
-        styles.levels = levels(&package.text(&part)?);
+        styles.levels = heading_levels(&package.text(&part)?);
     }
     let document = package.text(&main)?;
     // Only where Word has written down where its pages break.
@@ -40,7 +40,7 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> 
 }
 
 /// The levels of the styles that are headings. Their names are English whatever Word's language; their ids are not.
-fn levels(styles: &str) -> HashMap<String, u8> {
+fn heading_levels(styles: &str) -> HashMap<String, u8> {
     let mut levels = HashMap::new();
     let mut style = String::new();
     for piece in Pieces::new(styles) {

@@ -82,9 +82,9 @@ pub(super) fn for_each_block(text: &str, take: &mut dyn FnMut(Block), title: &mu
                 }
                 "svg" if tag.is_closed => {}
                 left_out if LEFT_OUT.contains(&left_out) => pieces.skip_element(&tag),
-                heading if level(heading).is_some() => {
+                heading if heading_level(heading).is_some() => {
                     state.end();
-                    state.heading = level(heading);
+                    state.heading = heading_level(heading);
                 }
                 block if BLOCKS.contains(&block) => state.end_line(block == "br"),
                 _ => {}
@@ -93,7 +93,7 @@ pub(super) fn for_each_block(text: &str, take: &mut dyn FnMut(Block), title: &mu
                 if name == "pre" {
                     state.end();
                     state.preformatted = state.preformatted.saturating_sub(1);
-                } else if level(&name).is_some() {
+                } else if heading_level(&name).is_some() {
                     state.end();
                     state.heading = None;
                 } else if BLOCKS.contains(&name.as_str()) {
@@ -105,7 +105,7 @@ pub(super) fn for_each_block(text: &str, take: &mut dyn FnMut(Block), title: &mu
     state.end();
 }
 
-fn level(name: &str) -> Option<u8> {
+fn heading_level(name: &str) -> Option<u8> {
     match name.as_bytes() {
         [b'h', level @ b'1'..=b'6'] => Some(level - b'0'),
         _ => None,

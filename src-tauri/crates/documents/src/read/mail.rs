@@ -5,7 +5,7 @@ mod transfer;
 
 use super::{Block, Facts, Sink, html, plain};
 use crate::{
-    charset::{self, Decoded},
+    charset::{self, DecodedText},
     text::squeeze,
 };
 use mail_parser::{
@@ -30,13 +30,13 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Facts {
     let mut facts = Facts::default();
     let bytes = bytes.trim_ascii_start();
     if !bytes.starts_with(b"From ") {
-        facts.title = one(bytes, 1, sink);
+        facts.title = read_nested(bytes, 1, sink);
         return facts;
     }
     for mail in MessageIterator::new(bytes) {
         // Bytes in memory can always be read.
         let Ok(mail) = mail else { break };
-        let subject = one(mail.contents(), 1, sink);
+        let subject = read_nested(mail.contents(), 1, sink);
         facts.title = facts.title.or(subject);
         if sink.full {
             break;
@@ -46,7 +46,7 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Facts {
 }
 
 /// Reads one mail with those within it, and returns its subject.
-fn one(bytes: &[u8], depth: usize, sink: &mut Sink<'_>) -> Option<String> {
+fn read_nested(bytes: &[u8], depth: usize, sink: &mut Sink<'_>) -> Option<String> {
     // An empty line would end a header that has not begun.
     let bytes = with_readable_header(bytes.trim_ascii_start(), sink);
     let flat = without_nesting(&bytes);
@@ -57,7 +57,7 @@ fn one(bytes: &[u8], depth: usize, sink: &mut Sink<'_>) -> Option<String> {
         .parse(&flat)
         .filter(|message| has_header(message, &bytes))
     else {
-        let decoded = decoded(&bytes, None, false);
+        let decoded = decode_part(&bytes, None, false);
         decoded.doubt.into_iter().for_each(|doubt| sink.warn(doubt));
         plain::read(&decoded.text, sink);
         return None;
@@ -69,12 +69,12 @@ fn one(bytes: &[u8], depth: usize, sink: &mut Sink<'_>) -> Option<String> {
     drop(flat);
     for part in attached {
         match part {
-            Attached::Text(body) => body.push_to(sink),
-            Attached::Mail(_) if depth == DEEPEST => {
+            AttachedContent::Text(body) => body.push_to(sink),
+            AttachedContent::Mail(_) if depth == DEEPEST => {
                 sink.warn("Mails within mails are searched to a depth of 8.");
             }
-            Attached::Mail(inner) => {
-                one(&inner, depth + 1, sink);
+            AttachedContent::Mail(inner) => {
+                read_nested(&inner, depth + 1, sink);
             }
         }
     }
@@ -150,7 +150,7 @@ fn with_readable_header<'a>(bytes: &'a [u8], sink: &mut Sink<'_>) -> Cow<'a, [u8
         return Cow::Borrowed(bytes);
     }
     let declared = charset::declared_by(&String::from_utf8_lossy(header));
-    let whole = decoded(&unclear.concat(), declared.as_deref(), false);
+    let whole = decode_part(&unclear.concat(), declared.as_deref(), false);
     whole.doubt.into_iter().for_each(|doubt| sink.warn(doubt));
     let mut clear = whole.text.split_inclusive('\n');
     let mut readable = Vec::with_capacity(bytes.len());
@@ -164,7 +164,7 @@ fn with_readable_header<'a>(bytes: &'a [u8], sink: &mut Sink<'_>) -> Cow<'a, [u8
 }
 
 /// What is attached to a mail and has text.
-enum Attached<'a> {
+enum AttachedContent<'a> {
     Text(Body),
     Mail(Cow<'a, [u8]>),
 }
@@ -175,7 +175,7 @@ fn read_message<'a>(
     bytes: &'a [u8],
     depth: usize,
     sink: &mut Sink<'_>,
-) -> (Option<String>, Vec<Attached<'a>>) {
+) -> (Option<String>, Vec<AttachedContent<'a>>) {
     let field = |name: &HeaderName<'static>| {
         let values = message.header_as(name.clone(), HeaderForm::Text);
         let values: Vec<_> = values.iter().filter_map(|value| value.as_text()).collect();
@@ -212,23 +212,23 @@ fn read_message<'a>(
     attached.sort_unstable();
     attached.dedup();
     let parts = (0..).take(message.parts.len());
-    let names = parts.filter_map(|number| name(message, bytes, number));
+    let names = parts.filter_map(|number| part_name(message, bytes, number));
     let names = names.collect::<Vec<_>>().join(", ");
     if !names.is_empty() {
         sink.push(Block::new(format!("Attached: {names}")));
     }
     let take = |number: u32| {
         if is_mail(number) {
-            Attached::Mail(content(bytes, &message.parts[number as usize]))
+            AttachedContent::Mail(part_content(bytes, &message.parts[number as usize]))
         } else {
-            Attached::Text(Body::new(message, bytes, [number]))
+            AttachedContent::Text(Body::new(message, bytes, [number]))
         }
     };
     (subject, attached.into_iter().map(take).collect())
 }
 
 /// Returns the name of an attachment, as its own header has it.
-fn name(message: &Message<'_>, bytes: &[u8], number: u32) -> Option<String> {
+fn part_name(message: &Message<'_>, bytes: &[u8], number: u32) -> Option<String> {
     let part = message.part(number)?;
     let header = part.raw_header_offset() as usize..part.raw_body_offset() as usize;
     let parser = MessageParser::new()
@@ -257,13 +257,13 @@ impl Body {
             if !is_text && kind.is_some_and(|kind| kind.subtype().is_some()) {
                 continue;
             }
-            let content = content(bytes, part);
+            let content = part_content(bytes, part);
             if !is_text && content.contains(&0) {
                 continue;
             }
             let is_html = kind.is_some_and(|kind| kind.subtype() == Some("html"));
             let declared = kind.and_then(|kind| kind.attribute("charset"));
-            let Decoded { text, doubt } = text_of(&content, declared, is_html);
+            let DecodedText { text, doubt } = text_of(&content, declared, is_html);
             body.doubts.extend(doubt);
             let take = &mut |block| body.blocks.push(block);
             if is_html {
@@ -286,29 +286,29 @@ impl Body {
 }
 
 /// Returns the bytes of a part.
-fn content<'a>(bytes: &'a [u8], part: &MessagePart<'_>) -> Cow<'a, [u8]> {
+fn part_content<'a>(bytes: &'a [u8], part: &MessagePart<'_>) -> Cow<'a, [u8]> {
     let place = part.raw_body_offset() as usize..part.raw_end_offset() as usize;
     let raw = bytes.get(place).unwrap_or_default();
     transfer::decode(raw, part.content_transfer_encoding().unwrap_or_default())
 }
 
 /// Returns a part's text in its declared encoding.
-fn text_of(bytes: &[u8], declared: Option<&str>, is_html: bool) -> Decoded {
+fn text_of(bytes: &[u8], declared: Option<&str>, is_html: bool) -> DecodedText {
     // UTF-7 is no encoding of the web's.
     let of_mail_alone = declared
         .filter(|name| !charset::is_known(name))
         .and_then(|name| charset_decoder(name.as_bytes()));
     match of_mail_alone {
-        Some(decode) => Decoded {
+        Some(decode) => DecodedText {
             text: decode(bytes),
             doubt: None,
         },
-        None => decoded(bytes, declared, is_html),
+        None => decode_part(bytes, declared, is_html),
     }
 }
 
-fn decoded(bytes: &[u8], declared: Option<&str>, is_html: bool) -> Decoded {
-    charset::decode(bytes, declared, is_html).unwrap_or_else(|| Decoded {
+fn decode_part(bytes: &[u8], declared: Option<&str>, is_html: bool) -> DecodedText {
+    charset::decode(bytes, declared, is_html).unwrap_or_else(|| DecodedText {
         text: String::from_utf8_lossy(bytes).into_owned(),
         doubt: None,
     })

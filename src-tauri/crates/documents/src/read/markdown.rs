@@ -4,7 +4,7 @@ use super::{Block, Facts, Sink};
 
 pub(super) fn read(text: &str, sink: &mut Sink<'_>) -> Facts {
     let mut facts = Facts::default();
-    let mut open = Open::default();
+    let mut open = OpenBlock::default();
     let mut lines = text.lines().zip(1_u32..).peekable();
     if lines
         .peek()
@@ -91,13 +91,13 @@ fn front_matter(text: &str) -> bool {
 
 /// The block that is being read.
 #[derive(Default)]
-struct Open {
+struct OpenBlock {
     text: String,
     line: u32,
     lines: usize,
 }
 
-impl Open {
+impl OpenBlock {
     fn add(&mut self, line: &str, number: u32) {
         if self.lines == 0 {
             self.line = number;

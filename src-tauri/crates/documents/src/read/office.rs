@@ -190,9 +190,9 @@ pub(super) struct Styles {
 /// Reads the paragraphs of a part, and returns the page where it ends. Tables become a block a row.
 pub(super) fn paragraphs(xml: &str, styles: &Styles, sink: &mut Sink<'_>) -> u32 {
     let mut pieces = Pieces::new(xml);
-    let mut open = Open {
+    let mut open = OpenParagraph {
         page: 1,
-        ..Open::default()
+        ..OpenParagraph::default()
     };
     while let Some(piece) = pieces.next() {
         match piece {
@@ -233,7 +233,7 @@ pub(super) fn paragraphs(xml: &str, styles: &Styles, sink: &mut Sink<'_>) -> u32
 
 /// The paragraph or row that is being read.
 #[derive(Default)]
-struct Open {
+struct OpenParagraph {
     text: String,
     heading: Option<u8>,
     page: u32,
@@ -247,7 +247,7 @@ struct Open {
     is_muted: bool,
 }
 
-impl Open {
+impl OpenParagraph {
     fn start(&mut self, start: &BytesStart<'_>, styles: &Styles) {
         match start.local_name().as_ref() {
             "t" => self.in_text = true,

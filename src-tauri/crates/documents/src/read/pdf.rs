@@ -1,5 +1,5 @@
-//! The text of PDFs (ISO 32000-2), page by page. `hayro-syntax` reads the file and `hayro-font` its fonts; what is here draws the text of a page
-//! and puts it in order. Pictures, colors and paths are passed over.
+//! The text of PDFs (ISO 32000-2), page by page. `hayro-syntax` reads the file and `hayro-font` its fonts; what is here
+//! draws the text of a page and puts it in order. Pictures, colors and paths are passed over.
 
 mod annotations;
 mod bidi;
@@ -12,7 +12,7 @@ mod streams;
 
 use super::{Block, Facts, Refusal, Sink};
 use crate::{
-    pictured::{skipped, unread},
+    pictured::{damaged_pages_notice, pictured_pages_notice},
     text,
 };
 use content::{Content, Reader};
@@ -42,7 +42,7 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> 
         }
         Err(_) => return Err(Refusal::new(DAMAGED)),
     };
-    let mut reading = Reading {
+    let mut reading = PageReader {
         reader: Reader::new(),
         sizes: Sizes::default(),
         pictured: Vec::new(),
@@ -61,7 +61,7 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> 
     reading.end(pages, title)
 }
 
-struct Reading<'a, 'b, 'c> {
+struct PageReader<'a, 'b, 'c> {
     reader: Reader<'a>,
     sizes: Sizes,
     /// Pages with a picture and no letter.
@@ -72,7 +72,7 @@ struct Reading<'a, 'b, 'c> {
     sink: &'b mut Sink<'c>,
 }
 
-impl<'a> Reading<'a, '_, '_> {
+impl<'a> PageReader<'a, '_, '_> {
     fn page(&mut self, page: &Page<'a>, number: u32) {
         let bytes = streams::page_content(page, &mut self.is_cut);
         let (letters, pictures) = (self.reader.letters, self.reader.pictures);
@@ -138,8 +138,8 @@ impl<'a> Reading<'a, '_, '_> {
         let notices: Vec<String> = [
             self.is_cut.then(|| cut.to_owned()),
             lost,
-            skipped(&self.broken, pages),
-            unread(&self.pictured, pages).filter(|_| !self.sink.wants_pictures),
+            damaged_pages_notice(&self.broken, pages),
+            pictured_pages_notice(&self.pictured, pages).filter(|_| !self.sink.wants_pictures),
         ]
         .into_iter()
         .flatten()

@@ -493,7 +493,12 @@ fn what_is_no_document_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
     #[test]
-    fn damaged_documents_never_panic(at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<prop::sample::Index>(), which in 0..3_usize) {
+    fn damaged_documents_never_panic(
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+        cut in any::<prop::sample::Index>(),
+        which in 0..3_usize,
+    ) {
         let documents = [
             pages(&["BT /F1 10 Tf 72 700 Td (Some) Tj 0 -12 Td [(w) -300 (ords)] TJ ET"]),
             archive(&[("word/document.xml", "<w:p><w:t>x</w:t></w:p>")]),

@@ -80,12 +80,12 @@ impl<'a> Archive<'a> {
             let sentence = format!("This file unpacks to more than {most} MB, and is not read.");
             return Err(Refusal::new(sentence));
         }
-        Ok(decoded(&bytes))
+        Ok(decode_name(&bytes))
     }
 
     /// Returns the beginning of a part as text, as far as it can be unpacked.
     pub(crate) fn head(&self, name: &str) -> String {
-        decoded(&self.unpack(name, HEAD).unwrap_or_default())
+        decode_name(&self.unpack(name, HEAD).unwrap_or_default())
     }
 
     fn unpack(&self, name: &str, most: u64) -> Result<Vec<u8>, Refusal> {
@@ -119,7 +119,7 @@ impl<'a> Archive<'a> {
 }
 
 /// Office's XML is in UTF-8, or begins with the mark of UTF-16.
-fn decoded(bytes: &[u8]) -> String {
+fn decode_name(bytes: &[u8]) -> String {
     let decoded = charset::decode(bytes, Some("utf-8"), false);
     decoded.map_or_else(
         || String::from_utf8_lossy(bytes).into_owned(),

@@ -275,7 +275,7 @@ impl Slots {
         if saved.back.is_none() {
             return;
         }
-        if let Ok(Some((tokens, state))) = tierbar_contexts::back(&saved.path) {
+        if let Ok(Some((tokens, state))) = tierbar_contexts::read_earlier_end(&saved.path) {
             self.add_mark(at, tokens, state);
         }
     }

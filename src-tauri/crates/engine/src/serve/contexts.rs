@@ -20,7 +20,7 @@ use axum::{
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 use std::sync::{Arc, atomic::AtomicBool};
-use tierbar_contexts::Saved;
+use tierbar_contexts::ContextDescription;
 use tierbar_core::{Code, Error, config::ContextForm};
 
 pub(super) fn routes() -> Router<Arc<Engine>> {
@@ -103,7 +103,7 @@ async fn load(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Re
     Ok(Json(to_json(&saved, timings)))
 }
 
-fn to_json(saved: &Saved, timings: Option<Timings>) -> Value {
+fn to_json(saved: &ContextDescription, timings: Option<Timings>) -> Value {
     let mut json = json!(saved);
     json["raw_bytes"] = saved.raw_bytes().into();
     json["form"] = json!(saved.form());

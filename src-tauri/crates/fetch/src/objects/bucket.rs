@@ -4,11 +4,11 @@
 //! such server understands. rusty-s3 signs each request in its URL, which no message shows.
 
 use super::{
-    MOST_LISTED, Object, gone, too_long, wrong_length,
+    MOST_LISTED, Object, missing_object_error, too_long, wrong_length,
     xml::{Page, read_failure, read_page},
 };
 use crate::{
-    loopback::{built, strict},
+    loopback::{build_client, strict_client},
     remote::is_near,
     web::{display_url, host_of, root_cause},
 };
@@ -97,8 +97,8 @@ impl Bucket {
                 .hint("put the bucket into `contexts.store`, and the key where secrets are kept"));
         }
         // A signature is for one address, and what is sent is for one server.
-        let builder = strict(CONNECT);
-        let client = built(if is_near(&server) {
+        let builder = strict_client(CONNECT);
+        let client = build_client(if is_near(&server) {
             builder.no_proxy()
         } else {
             builder
@@ -218,7 +218,7 @@ impl Bucket {
 
     pub(super) async fn download(&self, name: &str, to: &Path, bytes: u64) -> Result<(), Error> {
         let answer = self.found(self.send(self.get(name), 0).await?).await?;
-        let mut answer = answer.ok_or_else(|| gone(&self.place()))?;
+        let mut answer = answer.ok_or_else(|| missing_object_error(&self.place()))?;
         if let Some(found) = answer.content_length().filter(|found| *found != bytes) {
             return Err(wrong_length(&self.place(), found, bytes));
         }

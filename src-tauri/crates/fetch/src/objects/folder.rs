@@ -1,6 +1,6 @@
 //! A folder as a store: on another disk, on a server's share, or one that another program keeps in step.
 
-use super::{MOST_LISTED, Object, gone, is_plain, too_long, wrong_length};
+use super::{MOST_LISTED, Object, is_plain, missing_object_error, too_long, wrong_length};
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read, Write},
@@ -26,7 +26,7 @@ impl Folder {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && has_parent(folder) => {
                     return Ok(Vec::new());
                 }
-                entries => entries.map_err(|error| cannot("read", folder, &error))?,
+                entries => entries.map_err(|error| storage_error("read", folder, &error))?,
             };
             let objects = entries.flatten().filter_map(|entry| {
                 let name = entry.file_name().into_string().ok()?;
@@ -52,7 +52,7 @@ impl Folder {
             let mut bytes = Vec::new();
             file.take(most)
                 .read_to_end(&mut bytes)
-                .map_err(|error| cannot("read", folder, &error))?;
+                .map_err(|error| storage_error("read", folder, &error))?;
             Ok(Some(bytes))
         })
         .await
@@ -64,7 +64,7 @@ impl Folder {
             if new && folder.join(&name).exists() {
                 return Ok(());
             }
-            place(folder, &name, &mut &*bytes)
+            write_object(folder, &name, &mut &*bytes)
         })
         .await
     }
@@ -72,8 +72,9 @@ impl Folder {
     pub(super) async fn upload(&self, name: &str, from: &Path) -> Result<(), Error> {
         let (name, from) = (name.to_owned(), from.to_owned());
         self.run(move |folder| {
-            let mut file = File::open(&from).map_err(|error| cannot("read", &from, &error))?;
-            place(folder, &name, &mut file)
+            let mut file =
+                File::open(&from).map_err(|error| storage_error("read", &from, &error))?;
+            write_object(folder, &name, &mut file)
         })
         .await
     }
@@ -82,15 +83,15 @@ impl Folder {
         let (name, to) = (name.to_owned(), to.to_owned());
         self.run(move |folder| {
             let place = folder.display().to_string();
-            let file = open(&folder.join(&name))?.ok_or_else(|| gone(&place))?;
+            let file = open(&folder.join(&name))?.ok_or_else(|| missing_object_error(&place))?;
             let mut out = OpenOptions::new()
                 .write(true)
                 .truncate(true)
                 .open(&to)
-                .map_err(|error| cannot("write to", &to, &error))?;
+                .map_err(|error| storage_error("write to", &to, &error))?;
             // One more, to see that there are not more.
             let copied = io::copy(&mut file.take(bytes.saturating_add(1)), &mut out)
-                .map_err(|error| cannot("copy from", folder, &error))?;
+                .map_err(|error| storage_error("copy from", folder, &error))?;
             match copied {
                 copied if copied < bytes => Err(wrong_length(&place, copied, bytes)),
                 copied if copied > bytes => Err(too_long(&place, bytes)),
@@ -104,7 +105,7 @@ impl Folder {
         let name = name.to_owned();
         self.run(move |folder| match fs::remove_file(folder.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(cannot("remove from", folder, &error))
+                Err(storage_error("remove from", folder, &error))
             }
             _ => Ok(()),
         })
@@ -135,15 +136,15 @@ fn open(path: &Path) -> Result<Option<File>, Error> {
             return Err(Error::new(Code::Corrupt, message));
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(cannot("read", path, &error)),
+        Err(error) => return Err(storage_error("read", path, &error)),
     }
     File::open(path)
         .map(Some)
-        .map_err(|error| cannot("read", path, &error))
+        .map_err(|error| storage_error("read", path, &error))
 }
 
 /// Writes beside the name first.
-fn place(folder: &Path, name: &str, from: &mut impl Read) -> Result<(), Error> {
+fn write_object(folder: &Path, name: &str, from: &mut impl Read) -> Result<(), Error> {
     let mut write = || {
         if !folder.is_dir() {
             // Only the last part: the rest is missing if a disk is not connected.
@@ -159,10 +160,10 @@ fn place(folder: &Path, name: &str, from: &mut impl Read) -> Result<(), Error> {
             .map_err(|failed| failed.error)?;
         Ok(())
     };
-    write().map_err(|error: io::Error| cannot("write to", folder, &error))
+    write().map_err(|error: io::Error| storage_error("write to", folder, &error))
 }
 
-fn cannot(what: &str, path: &Path, error: &io::Error) -> Error {
+fn storage_error(what: &str, path: &Path, error: &io::Error) -> Error {
     Error::new(
         Code::Storage,
         format!("cannot {what} {}: {error}", path.display()),

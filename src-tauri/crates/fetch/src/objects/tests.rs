@@ -25,9 +25,12 @@ enum Manner {
     EndlessList,
 }
 
-type Kept = Arc<parking_lot::Mutex<BTreeMap<String, Vec<u8>>>>;
+type StoredObjects = Arc<parking_lot::Mutex<BTreeMap<String, Vec<u8>>>>;
 
-async fn answer(State((kept, manner)): State<(Kept, Manner)>, request: Request) -> Response {
+async fn answer(
+    State((kept, manner)): State<(StoredObjects, Manner)>,
+    request: Request,
+) -> Response {
     let (parts, body) = request.into_parts();
     let query = parts.uri.query().unwrap();
     let signed = |what: &str| assert!(query.contains(what), "{query}");
@@ -109,7 +112,7 @@ async fn answer(State((kept, manner)): State<(Kept, Manner)>, request: Request) 
 async fn bucket(manner: Manner) -> Objects {
     let router = Router::new()
         .fallback(answer)
-        .with_state((Kept::default(), manner));
+        .with_state((StoredObjects::default(), manner));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await });

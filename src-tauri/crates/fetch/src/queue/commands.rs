@@ -2,7 +2,7 @@
 
 use super::{
     Job,
-    entry::{self, Entry, Standing},
+    entry::{self, Entry, EntryState},
     owner::{Owner, discard, limit, slots},
 };
 use crate::transfer::Phase;
@@ -31,7 +31,7 @@ pub(super) enum Command {
         id: String,
         reply: Reply<DownloadStatus>,
     },
-    Prioritise {
+    Prioritize {
         id: String,
         priority: Priority,
         reply: Reply<DownloadStatus>,
@@ -71,7 +71,7 @@ impl Owner {
                 let changed = self.resume(&id);
                 self.answer(&id, changed, reply).await;
             }
-            Command::Prioritise {
+            Command::Prioritize {
                 id,
                 priority,
                 reply,
@@ -80,14 +80,14 @@ impl Owner {
                 self.answer(&id, changed, reply).await;
             }
             Command::Remove { id, reply } => match self.find(&id) {
-                Ok(entry) if matches!(entry.standing, Standing::Done) => {
+                Ok(entry) if matches!(entry.standing, EntryState::Done) => {
                     self.entries.retain(|entry| entry.id != id);
                     self.settle().await;
                     let _ = reply.send(Ok(()));
                 }
                 Ok(entry) => {
                     entry.cancel();
-                    entry.standing = Standing::Removed(vec![reply]);
+                    entry.standing = EntryState::Removed(vec![reply]);
                     self.settle().await;
                 }
                 Err(error) => drop(reply.send(Err(error))),
@@ -117,7 +117,7 @@ impl Owner {
     fn find(&mut self, id: &str) -> Result<&mut Entry, Error> {
         let mut entries = self.entries.iter_mut();
         entries
-            .find(|entry| entry.id == id && !matches!(entry.standing, Standing::Removed(_)))
+            .find(|entry| entry.id == id && !matches!(entry.standing, EntryState::Removed(_)))
             .ok_or_else(|| {
                 Error::new(Code::NotFound, format!("there is no download {id}"))
                     .hint("it may be done and off the list; see the list of downloads")
@@ -127,16 +127,17 @@ impl Owner {
     async fn add(&mut self, job: Job) -> Result<(String, bool), Error> {
         entry::check(&job)?;
         if let Some(entry) = self.entries.iter_mut().find(|entry| {
-            matches!(entry.standing, Standing::Wanted | Standing::Paused) && entry.is_of(&job)
+            matches!(entry.standing, EntryState::Wanted | EntryState::Paused) && entry.is_of(&job)
         }) {
             entry.job.priority = entry.job.priority.max(job.priority);
             // Adding it again resumes it.
-            entry.standing = Standing::Wanted;
+            entry.standing = EntryState::Wanted;
             return Ok((entry.id.clone(), false));
         }
         let replaced: Vec<_> = (self.entries)
             .extract_if(.., |entry| {
-                matches!(entry.standing, Standing::Failed(_) | Standing::Done) && entry.is_of(&job)
+                matches!(entry.standing, EntryState::Failed(_) | EntryState::Done)
+                    && entry.is_of(&job)
             })
             .collect();
         let refused = self.refusal(&job);
@@ -147,7 +148,7 @@ impl Owner {
         }
         for old in replaced {
             entry.inherit(&old);
-            if let Standing::Failed(_) = old.standing {
+            if let EntryState::Failed(_) = old.standing {
                 let kept = std::slice::from_ref(&entry);
                 // It does not conflict with the new one.
                 if let Err(error) = discard(old, kept).await {
@@ -167,7 +168,7 @@ impl Owner {
 
     fn refusal(&self, job: &Job) -> Result<(), Error> {
         let unfinished =
-            |entry: &&Entry| !matches!(entry.standing, Standing::Done | Standing::Removed(_));
+            |entry: &&Entry| !matches!(entry.standing, EntryState::Done | EntryState::Removed(_));
         let in_the_way = self
             .entries
             .iter()
@@ -196,11 +197,11 @@ impl Owner {
     fn pause(&mut self, id: &str) -> Result<(), Error> {
         let entry = self.find(id)?;
         let why = match entry.standing {
-            Standing::Done => "is done",
-            Standing::Failed(_) => "has failed and is not running",
+            EntryState::Done => "is done",
+            EntryState::Failed(_) => "has failed and is not running",
             _ => {
                 entry.cancel();
-                entry.standing = Standing::Paused;
+                entry.standing = EntryState::Paused;
                 return Ok(());
             }
         };
@@ -213,7 +214,7 @@ impl Owner {
 
     fn resume(&mut self, id: &str) -> Result<(), Error> {
         let entry = self.find(id)?;
-        if let Standing::Done = entry.standing {
+        if let EntryState::Done = entry.standing {
             let message = format!("the download of {} is done", entry.job.reference);
             return Err(Error::new(Code::BadRequest, message));
         }
@@ -225,7 +226,7 @@ impl Owner {
         {
             entry.cancel();
         }
-        entry.standing = Standing::Wanted;
+        entry.standing = EntryState::Wanted;
         Ok(())
     }
 }

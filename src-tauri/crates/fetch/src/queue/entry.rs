@@ -3,8 +3,8 @@
 use super::{
     Job,
     meter::Meter,
-    order::{Candidate, Running},
-    run::{Current, Whole},
+    order::{Candidate, RunStage},
+    run::{RunPosition, VerifiedFile},
     secret,
 };
 use crate::{
@@ -32,7 +32,7 @@ pub(super) struct Entry {
     pub(super) job: Job,
     /// One for each file of the job.
     pub(super) parts: Vec<Part>,
-    pub(super) standing: Standing,
+    pub(super) standing: EntryState,
     /// A URL of it held a secret, which the last program took with it.
     pub(super) withheld: bool,
     /// Its run, from its start until it has reported its end.
@@ -43,12 +43,12 @@ pub(super) struct Entry {
 pub(super) struct Part {
     pub(super) received: u64,
     pub(super) total: Option<u64>,
-    pub(super) whole: Option<Whole>,
+    pub(super) whole: Option<VerifiedFile>,
 }
 
 /// What is to become of it.
 #[derive(Debug)]
-pub(super) enum Standing {
+pub(super) enum EntryState {
     /// Runs when it is its turn.
     Wanted,
     /// By the user.
@@ -63,7 +63,7 @@ pub(super) enum Standing {
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) cancel: CancellationToken,
-    pub(super) current: watch::Receiver<Current>,
+    pub(super) current: watch::Receiver<RunPosition>,
     pub(super) phase: Phase,
     pub(super) completing: bool,
     /// It has waited long for its server, and no byte has come since.
@@ -73,7 +73,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    pub(super) fn new(cancel: CancellationToken, current: watch::Receiver<Current>) -> Self {
+    pub(super) fn new(cancel: CancellationToken, current: watch::Receiver<RunPosition>) -> Self {
         Self {
             cancel,
             current,
@@ -96,7 +96,7 @@ impl Entry {
             id: uuid::Uuid::new_v4().to_string(),
             parts: parts.collect(),
             job,
-            standing: Standing::Wanted,
+            standing: EntryState::Wanted,
             withheld: false,
             task: None,
         }
@@ -105,7 +105,7 @@ impl Entry {
     /// Takes note of where its run is.
     pub(super) fn observe(&mut self, now: Instant) {
         let Some(task) = &mut self.task else { return };
-        let Current { file, progress } = task.current.borrow_and_update().clone();
+        let RunPosition { file, progress } = task.current.borrow_and_update().clone();
         let part = &mut self.parts[file];
         if part.whole.is_none() {
             part.received = progress.received;
@@ -129,7 +129,7 @@ impl Entry {
         }
     }
 
-    /// Returns whether it runs and has not been cancelled.
+    /// Returns whether it runs and has not been canceled.
     fn running(&self) -> Option<&Task> {
         self.task
             .as_ref()
@@ -140,13 +140,13 @@ impl Entry {
     pub(super) fn candidate(&self, blocked: bool) -> Option<Candidate> {
         let running = match self.running() {
             Some(task) if task.completing || matches!(task.phase, Phase::Verifying) => {
-                Running::Finishing
+                RunStage::Finishing
             }
-            Some(task) if task.waits => Running::Waiting,
-            Some(_) => Running::Yes,
-            None => Running::No,
+            Some(task) if task.waits => RunStage::Waiting,
+            Some(_) => RunStage::Yes,
+            None => RunStage::No,
         };
-        matches!(self.standing, Standing::Wanted).then_some(Candidate {
+        matches!(self.standing, EntryState::Wanted).then_some(Candidate {
             priority: self.job.priority,
             running,
             blocked: blocked && self.task.is_none(),
@@ -166,10 +166,10 @@ impl Entry {
 
     fn state(&self) -> (DownloadState, Option<String>) {
         match &self.standing {
-            Standing::Done => (DownloadState::Done, None),
-            Standing::Failed(reason) => (DownloadState::Failed, Some(reason.clone())),
-            Standing::Paused => (DownloadState::Paused, None),
-            Standing::Wanted | Standing::Removed(_) => match self.running() {
+            EntryState::Done => (DownloadState::Done, None),
+            EntryState::Failed(reason) => (DownloadState::Failed, Some(reason.clone())),
+            EntryState::Paused => (DownloadState::Paused, None),
+            EntryState::Wanted | EntryState::Removed(_) => match self.running() {
                 None => (DownloadState::Queued, None),
                 Some(task) if task.completing => (DownloadState::Verifying, None),
                 Some(task) => match &task.phase {
@@ -233,8 +233,12 @@ impl Entry {
     pub(super) fn is_of(&self, job: &Job) -> bool {
         let dests =
             |job: &Job| -> Vec<_> { job.files.iter().map(|file| folded(&file.dest)).collect() };
-        let paths =
-            |job: &Job| -> Vec<_> { job.files.iter().map(|file| plain(&file.url)).collect() };
+        let paths = |job: &Job| -> Vec<_> {
+            job.files
+                .iter()
+                .map(|file| comparable_url(&file.url))
+                .collect()
+        };
         let same_files = dests(&self.job) == dests(job);
         // A URL is shown without its query, which may name the file.
         let is_url = job.reference.contains("://");
@@ -248,7 +252,7 @@ impl Entry {
     /// Takes over the files that an earlier try has fetched whole. Once it was done, they may have been damaged or
     /// replaced: those that have a hash are read again.
     pub(super) fn inherit(&mut self, old: &Self) {
-        let done = matches!(old.standing, Standing::Done);
+        let done = matches!(old.standing, EntryState::Done);
         for (file, part) in self.job.files.iter().zip(&mut self.parts) {
             if done && file.sha256.is_some() {
                 continue;
@@ -256,7 +260,8 @@ impl Entry {
             let mut files = old.job.files.iter().zip(&old.parts);
             if let Some((earlier, left)) = files.find(|(it, _)| it.dest == file.dest) {
                 // Of a file without a hash it counts where it came from.
-                let same = file.sha256.is_some() || plain(&file.url) == plain(&earlier.url);
+                let same = file.sha256.is_some()
+                    || comparable_url(&file.url) == comparable_url(&earlier.url);
                 let whole = left.whole.as_ref();
                 part.whole = whole.filter(|whole| same && whole.is(file)).cloned();
                 part.received = left.received;
@@ -334,8 +339,8 @@ pub(super) fn check(job: &Job) -> Result<(), Error> {
 }
 
 /// Without what differs between two signatures of one file.
-fn plain(url: &Url) -> Url {
-    let mut url = secret::withheld(url).unwrap_or_else(|| url.clone());
+fn comparable_url(url: &Url) -> Url {
+    let mut url = secret::without_secrets(url).unwrap_or_else(|| url.clone());
     url.set_fragment(None);
     url
 }

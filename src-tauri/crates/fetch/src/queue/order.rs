@@ -9,19 +9,19 @@ const MOST_WAITING: usize = 4;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) priority: Priority,
-    pub(super) running: Running,
+    pub(super) running: RunStage,
     /// It may not run beside another one that still ends.
     pub(super) blocked: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Running {
+pub(super) enum RunStage {
     /// All its bytes are here: to interrupt it would only repeat its end.
     Finishing,
     Yes,
     /// Its server will not be tried again for a while.
     Waiting,
-    /// It is not its turn, or its transfer has been cancelled.
+    /// It is not its turn, or its transfer has been canceled.
     No,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn order(candidates: &[Candidate]) -> Vec<usize> {
     order.sort_by_key(|&index| {
         let candidate = &candidates[index];
         (
-            candidate.running != Running::Finishing,
+            candidate.running != RunStage::Finishing,
             std::cmp::Reverse(candidate.priority),
             candidate.running,
             index,
@@ -44,13 +44,13 @@ pub(super) fn order(candidates: &[Candidate]) -> Vec<usize> {
 
 /// Those of the candidates that should run: the first `at_once` that are not blocked, and beside them those that wait
 /// for their servers, or one server that is away would hold up all downloads from others.
-pub(super) fn wanted(candidates: &[Candidate], at_once: usize) -> Vec<usize> {
+pub(super) fn candidates_to_run(candidates: &[Candidate], at_once: usize) -> Vec<usize> {
     let (mut places, mut waiting) = (at_once, MOST_WAITING);
     let mut order = order(candidates);
     order.retain(|&index| {
         let candidate = &candidates[index];
         let left = match candidate.running {
-            Running::Waiting if waiting > 0 => &mut waiting,
+            RunStage::Waiting if waiting > 0 => &mut waiting,
             _ => &mut places,
         };
         let runs = !candidate.blocked && *left > 0;
@@ -64,9 +64,9 @@ pub(super) fn wanted(candidates: &[Candidate], at_once: usize) -> Vec<usize> {
 mod tests {
     use super::*;
     use Priority::{High, Low, Normal};
-    use Running::{Finishing, No, Waiting, Yes};
+    use RunStage::{Finishing, No, Waiting, Yes};
 
-    fn wanted(candidates: &[(Priority, Running)], at_once: usize) -> Vec<usize> {
+    fn wanted(candidates: &[(Priority, RunStage)], at_once: usize) -> Vec<usize> {
         let candidates: Vec<_> = candidates
             .iter()
             .map(|&(priority, running)| Candidate {
@@ -75,7 +75,7 @@ mod tests {
                 blocked: false,
             })
             .collect();
-        super::wanted(&candidates, at_once)
+        super::candidates_to_run(&candidates, at_once)
     }
 
     #[test]
@@ -122,6 +122,6 @@ mod tests {
             running: No,
             blocked: false,
         };
-        assert_eq!(super::wanted(&[blocked, free], 1), [1]);
+        assert_eq!(super::candidates_to_run(&[blocked, free], 1), [1]);
     }
 }

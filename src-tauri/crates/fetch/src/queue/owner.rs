@@ -4,9 +4,9 @@
 use super::{
     Queue,
     commands::{Command, Reply},
-    entry::{self, Entry, Standing, Task},
+    entry::{self, Entry, EntryState, Task},
     order,
-    run::{Current, Effects, Event, Run, What},
+    run::{Effects, Event, EventKind, Run, RunPosition},
     saved::StateFile,
 };
 use crate::{
@@ -128,8 +128,8 @@ impl Owner {
         };
         let entry = &mut self.entries[at];
         match event.what {
-            What::Moved => entry.observe(Instant::now()),
-            What::Whole { file, whole } => {
+            EventKind::Moved => entry.observe(Instant::now()),
+            EventKind::Whole { file, whole } => {
                 entry.parts[file].whole = Some(whole);
                 // The completion callback follows the last one.
                 if file + 1 < entry.parts.len()
@@ -138,16 +138,16 @@ impl Owner {
                     task.phase = Phase::Connecting;
                 }
             }
-            What::Lost { file } => {
+            EventKind::Lost { file } => {
                 let part = &mut entry.parts[file];
                 (part.whole, part.received) = (None, 0);
             }
-            What::Completing => {
+            EventKind::Completing => {
                 if let Some(task) = &mut entry.task {
                     task.completing = true;
                 }
             }
-            What::Ended(result) => {
+            EventKind::Ended(result) => {
                 entry.observe(Instant::now());
                 let was_cancelled = entry
                     .task
@@ -163,20 +163,22 @@ impl Owner {
         let reference = &entry.job.reference;
         match (result, &mut entry.standing) {
             // It was all here before it could be stopped: then it is done, and only leaves the list.
-            (Ok(()), Standing::Removed(waiting)) => {
+            (Ok(()), EntryState::Removed(waiting)) => {
                 self.answers
                     .extend(waiting.drain(..).map(|reply| (reply, Ok(()))));
                 self.entries.remove(at);
             }
             (Ok(()), _) => {
                 tracing::info!(reference, "download done");
-                entry.standing = Standing::Done;
+                entry.standing = EntryState::Done;
                 let done = self.entries.remove(at);
                 self.entries.push(done);
             }
-            (Err(error), Standing::Wanted) if !(was_cancelled && error.code == Code::Cancelled) => {
+            (Err(error), EntryState::Wanted)
+                if !(was_cancelled && error.code == Code::Cancelled) =>
+            {
                 tracing::warn!(reference, %error, "download failed");
-                entry.standing = Standing::Failed(sentence(&error));
+                entry.standing = EntryState::Failed(error_sentence(&error));
             }
             // It was stopped by a command, which set its state.
             (Err(_), _) => {}
@@ -216,12 +218,12 @@ impl Owner {
     async fn delete_removed(&mut self) {
         let gone: Vec<_> = (self.entries)
             .extract_if(.., |entry| {
-                entry.task.is_none() && matches!(entry.standing, Standing::Removed(_))
+                entry.task.is_none() && matches!(entry.standing, EntryState::Removed(_))
             })
             .collect();
         for mut entry in gone {
             let waiting = match &mut entry.standing {
-                Standing::Removed(waiting) => std::mem::take(waiting),
+                EntryState::Removed(waiting) => std::mem::take(waiting),
                 _ => Vec::new(),
             };
             let outcome = discard(entry, &self.entries).await;
@@ -231,7 +233,7 @@ impl Owner {
     }
 
     fn forget_old(&mut self) {
-        let done = |entry: &Entry| matches!(entry.standing, Standing::Done);
+        let done = |entry: &Entry| matches!(entry.standing, EntryState::Done);
         let mut surplus = self
             .entries
             .iter()
@@ -248,7 +250,7 @@ impl Owner {
     fn start_and_stop(&mut self) {
         let (wanted, _) = self.turns();
         for (at, entry) in self.entries.iter().enumerate() {
-            if !wanted.contains(&at) && matches!(entry.standing, Standing::Wanted) {
+            if !wanted.contains(&at) && matches!(entry.standing, EntryState::Wanted) {
                 entry.cancel();
             }
         }
@@ -272,7 +274,8 @@ impl Owner {
             .filter_map(|(at, entry)| {
                 let blocked = self.entries.iter().any(|other| {
                     other.id != entry.id
-                        && (other.task.is_some() || matches!(other.standing, Standing::Removed(_)))
+                        && (other.task.is_some()
+                            || matches!(other.standing, EntryState::Removed(_)))
                         && other.collides(&entry.job)
                 });
                 Some((at, entry.candidate(blocked)?))
@@ -282,7 +285,7 @@ impl Owner {
         let place =
             |indices: Vec<usize>| indices.into_iter().map(|index| positions[index]).collect();
         (
-            place(order::wanted(&candidates, self.at_once)),
+            place(order::candidates_to_run(&candidates, self.at_once)),
             place(order::order(&candidates)),
         )
     }
@@ -290,7 +293,7 @@ impl Owner {
     fn start_run(&mut self, at: usize) {
         let entry = &mut self.entries[at];
         let cancel = CancellationToken::new();
-        let (current, seen) = watch::channel(Current {
+        let (current, seen) = watch::channel(RunPosition {
             file: 0,
             progress: Progress {
                 received: entry.parts[0].received,
@@ -313,7 +316,7 @@ impl Owner {
 
     fn publish(&self) {
         let (_, going) = self.turns();
-        let stands = |wanted: fn(&Standing) -> bool| {
+        let stands = |wanted: fn(&EntryState) -> bool| {
             self.entries
                 .iter()
                 .filter(move |entry| wanted(&entry.standing))
@@ -322,10 +325,10 @@ impl Owner {
             .into_iter()
             .map(|at| &self.entries[at])
             .chain(stands(|it| {
-                matches!(it, Standing::Paused | Standing::Failed(_))
+                matches!(it, EntryState::Paused | EntryState::Failed(_))
             }))
             .chain(
-                stands(|it| matches!(it, Standing::Done))
+                stands(|it| matches!(it, EntryState::Done))
                     .collect::<Vec<_>>()
                     .into_iter()
                     .rev(),
@@ -353,7 +356,7 @@ pub(super) fn slots(at_once: u8) -> usize {
 }
 
 /// What happened, and what to do.
-fn sentence(error: &Error) -> String {
+fn error_sentence(error: &Error) -> String {
     match &error.hint {
         Some(hint) => format!("{}: {hint}", error.message),
         None => error.message.clone(),
@@ -363,7 +366,7 @@ fn sentence(error: &Error) -> String {
 /// Deletes what has arrived of a download, but for what others still need.
 pub(super) async fn discard(entry: Entry, others: &[Entry]) -> Result<(), Error> {
     let needed: Vec<_> = (others.iter())
-        .filter(|other| !matches!(other.standing, Standing::Removed(_)))
+        .filter(|other| !matches!(other.standing, EntryState::Removed(_)))
         .flat_map(|other| other.job.files.iter().map(|file| entry::folded(&file.dest)))
         .collect();
     // Deleting gigabytes takes a while on some volumes.

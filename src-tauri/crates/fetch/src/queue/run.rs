@@ -3,7 +3,7 @@
 use super::{Job, OnComplete, entry::Part};
 use crate::{
     FileSpec,
-    transfer::{Fetched, Phase, Progress},
+    transfer::{FetchedFile, Phase, Progress},
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ pub(super) struct Work {
 }
 
 pub(super) type Transfer =
-    Arc<dyn Fn(Work) -> BoxFuture<'static, Result<Fetched, Error>> + Send + Sync>;
+    Arc<dyn Fn(Work) -> BoxFuture<'static, Result<FetchedFile, Error>> + Send + Sync>;
 
 /// What a run does to the world.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ pub(super) struct Effects {
 
 /// Where a run is.
 #[derive(Debug, Clone)]
-pub(super) struct Current {
+pub(super) struct RunPosition {
     pub(super) file: usize,
     pub(super) progress: Progress,
 }
@@ -40,29 +40,29 @@ pub(super) struct Current {
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) id: String,
-    pub(super) what: What,
+    pub(super) what: EventKind,
 }
 
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum EventKind {
     /// Something other than the bytes has changed.
     Moved,
     Whole {
         file: usize,
-        whole: Whole,
+        whole: VerifiedFile,
     },
     /// A downloaded file is gone.
     Lost {
         file: usize,
     },
-    /// All files are downloaded; cancelling no longer has an effect.
+    /// All files are downloaded; canceling no longer has an effect.
     Completing,
     Ended(Result<(), Error>),
 }
 
 /// A file that is here and verified.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Whole {
+pub(super) struct VerifiedFile {
     pub(super) size: u64,
     sha256: String,
     etag: Option<String>,
@@ -70,9 +70,9 @@ pub(super) struct Whole {
     pub(super) ours: bool,
 }
 
-impl Whole {
-    fn new(fetched: Fetched, ours: bool) -> Self {
-        let Fetched { size, sha256, etag } = fetched;
+impl VerifiedFile {
+    fn new(fetched: FetchedFile, ours: bool) -> Self {
+        let FetchedFile { size, sha256, etag } = fetched;
         Self {
             size,
             sha256,
@@ -81,8 +81,8 @@ impl Whole {
         }
     }
 
-    fn fetched(&self) -> Fetched {
-        Fetched {
+    fn fetched(&self) -> FetchedFile {
+        FetchedFile {
             size: self.size,
             sha256: self.sha256.clone(),
             etag: self.etag.clone(),
@@ -103,7 +103,7 @@ pub(super) struct Run {
     /// What an earlier run has fetched, file by file.
     pub(super) parts: Vec<Part>,
     pub(super) effects: Effects,
-    pub(super) current: watch::Sender<Current>,
+    pub(super) current: watch::Sender<RunPosition>,
     pub(super) events: mpsc::UnboundedSender<Event>,
     pub(super) cancel: CancellationToken,
 }
@@ -112,8 +112,8 @@ impl Run {
     /// Runs to the end and reports it, even after a panic.
     pub(super) async fn run(mut self) {
         let ended = AssertUnwindSafe(self.files()).catch_unwind().await;
-        let result = ended.unwrap_or_else(|panic| Err(defect(&self.job, panic.as_ref())));
-        self.notify(What::Ended(result));
+        let result = ended.unwrap_or_else(|panic| Err(panic_error(&self.job, panic.as_ref())));
+        self.notify(EventKind::Ended(result));
     }
 
     async fn files(&mut self) -> Result<(), Error> {
@@ -123,7 +123,7 @@ impl Run {
                 Some(whole) if still_there(&self.job.files[file], &whole).await => whole,
                 Some(_) => {
                     self.parts[file].received = 0;
-                    self.notify(What::Lost { file });
+                    self.notify(EventKind::Lost { file });
                     self.file(file).await?
                 }
                 None => self.file(file).await?,
@@ -133,11 +133,11 @@ impl Run {
         if self.cancel.is_cancelled() {
             return Err(Error::new(Code::Cancelled, "the download was stopped"));
         }
-        self.notify(What::Completing);
+        self.notify(EventKind::Completing);
         (self.effects.on_complete)(&self.job, &fetched).await
     }
 
-    async fn file(&mut self, file: usize) -> Result<Whole, Error> {
+    async fn file(&mut self, file: usize) -> Result<VerifiedFile, Error> {
         let spec = self.job.files[file].clone();
         let ours = !tokio::fs::try_exists(&spec.dest).await.unwrap_or(false);
         let start = Progress {
@@ -157,15 +157,15 @@ impl Run {
                 result = &mut transfer => break result,
                 Ok(()) = seen.changed() => {
                     let progress = seen.borrow_and_update().clone();
-                    self.move_to(Current { file, progress });
+                    self.move_to(RunPosition { file, progress });
                 }
             }
         };
         // The last of it, so that a download that stops shows all that it has.
         let progress = seen.borrow().clone();
-        self.move_to(Current { file, progress });
-        let whole = Whole::new(result?, ours);
-        self.notify(What::Whole {
+        self.move_to(RunPosition { file, progress });
+        let whole = VerifiedFile::new(result?, ours);
+        self.notify(EventKind::Whole {
             file,
             whole: whole.clone(),
         });
@@ -173,14 +173,16 @@ impl Run {
     }
 
     /// The owner polls the bytes; all other changes are reported at once.
-    fn move_to(&self, current: Current) {
+    fn move_to(&self, current: RunPosition) {
         let before = self.current.send_replace(current.clone());
-        if before.file != current.file || !alike(&before.progress.phase, &current.progress.phase) {
-            self.notify(What::Moved);
+        if before.file != current.file
+            || !is_same_phase(&before.progress.phase, &current.progress.phase)
+        {
+            self.notify(EventKind::Moved);
         }
     }
 
-    fn notify(&self, what: What) {
+    fn notify(&self, what: EventKind) {
         // Fails only when the owner is gone.
         let _ = self.events.send(Event {
             id: self.id.clone(),
@@ -189,7 +191,7 @@ impl Run {
     }
 }
 
-fn alike(one: &Phase, other: &Phase) -> bool {
+fn is_same_phase(one: &Phase, other: &Phase) -> bool {
     match (one, other) {
         // Each wait is reported: during a long one, another download runs.
         (Phase::Waiting { .. }, Phase::Waiting { .. }) => one == other,
@@ -197,13 +199,13 @@ fn alike(one: &Phase, other: &Phase) -> bool {
     }
 }
 
-async fn still_there(spec: &FileSpec, whole: &Whole) -> bool {
+async fn still_there(spec: &FileSpec, whole: &VerifiedFile) -> bool {
     tokio::fs::metadata(&spec.dest)
         .await
         .is_ok_and(|file| file.is_file() && file.len() == whole.size)
 }
 
-fn defect(job: &Job, panic: &(dyn Any + Send)) -> Error {
+fn panic_error(job: &Job, panic: &(dyn Any + Send)) -> Error {
     let message = panic
         .downcast_ref::<&str>()
         .copied()

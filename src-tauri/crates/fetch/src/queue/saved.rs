@@ -2,8 +2,8 @@
 
 use super::{
     Job,
-    entry::{Entry, Part, Standing},
-    run::Whole,
+    entry::{Entry, EntryState, Part},
+    run::VerifiedFile,
     secret,
 };
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ const VERSION: u32 = 1;
 const LARGEST: u64 = 16 << 20;
 
 #[derive(Serialize, Deserialize)]
-struct Saved {
+struct SavedQueue {
     version: u32,
     /// By age.
     downloads: Vec<Download>,
@@ -45,7 +45,7 @@ struct SavedPart {
     received: u64,
     total: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    whole: Option<Whole>,
+    whole: Option<VerifiedFile>,
 }
 
 #[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -94,7 +94,7 @@ impl StateFile {
 
     /// What is to be written; `None` if that is there already.
     pub(super) fn unwritten(&self, entries: &[Entry]) -> Option<Vec<u8>> {
-        let saved = Saved {
+        let saved = SavedQueue {
             version: VERSION,
             downloads: entries.iter().map(Download::of).collect(),
         };
@@ -153,7 +153,7 @@ fn read(path: &Path) -> Result<Vec<Entry>, String> {
             "a newer Tierbar wrote it (format {version}; this one reads {VERSION})"
         ));
     }
-    let saved: Saved = serde_json::from_value(json).map_err(|error| garbage(&error))?;
+    let saved: SavedQueue = serde_json::from_value(json).map_err(|error| garbage(&error))?;
     let entries = saved.downloads.into_iter().map(Download::entry);
     entries
         .collect::<Result<_, _>>()
@@ -165,17 +165,17 @@ impl Download {
         let mut job = entry.job.clone();
         let mut withheld = entry.withheld;
         for file in &mut job.files {
-            if let Some(url) = secret::withheld(&file.url) {
+            if let Some(url) = secret::without_secrets(&file.url) {
                 file.url = url;
                 withheld = true;
             }
         }
         let (state, reason) = match &entry.standing {
-            Standing::Wanted => (State::Wanted, None),
-            Standing::Paused => (State::Paused, None),
-            Standing::Failed(reason) => (State::Failed, Some(reason.clone())),
-            Standing::Done => (State::Done, None),
-            Standing::Removed(_) => (State::Removed, None),
+            EntryState::Wanted => (State::Wanted, None),
+            EntryState::Paused => (State::Paused, None),
+            EntryState::Failed(reason) => (State::Failed, Some(reason.clone())),
+            EntryState::Done => (State::Done, None),
+            EntryState::Removed(_) => (State::Removed, None),
         };
         let parts = entry.parts.iter().map(|part| SavedPart {
             received: part.received,
@@ -202,16 +202,16 @@ impl Download {
         }
         let lost = self.withheld && matches!(self.state, State::Wanted | State::Paused);
         let standing = match self.state {
-            _ if lost => Standing::Failed(
+            _ if lost => EntryState::Failed(
                 "Its address contained a secret, which is not saved. Download it again with the full address to \
                  resume."
                     .to_owned(),
             ),
-            State::Wanted => Standing::Wanted,
-            State::Paused => Standing::Paused,
-            State::Failed => Standing::Failed(self.reason.unwrap_or_default()),
-            State::Done => Standing::Done,
-            State::Removed => Standing::Removed(Vec::new()),
+            State::Wanted => EntryState::Wanted,
+            State::Paused => EntryState::Paused,
+            State::Failed => EntryState::Failed(self.reason.unwrap_or_default()),
+            State::Done => EntryState::Done,
+            State::Removed => EntryState::Removed(Vec::new()),
         };
         let parts = self.parts.into_iter().map(|part| Part {
             received: part.received,

@@ -35,7 +35,7 @@ const NAMES: [&str; 12] = [
 ];
 
 /// Returns the URL without its secrets, or `None` if it has none.
-pub(super) fn withheld(url: &Url) -> Option<Url> {
+pub(super) fn without_secrets(url: &Url) -> Option<Url> {
     let signed = url.query_pairs().any(|(name, _)| {
         let name = name.to_lowercase();
         NAMES.contains(&name.as_str()) || PARTS.iter().any(|part| name.contains(part))
@@ -84,7 +84,7 @@ mod tests {
             ),
             ("https://user@x.example/m.gguf", "https://x.example/m.gguf"),
         ] {
-            let withheld = withheld(&Url::parse(url).unwrap());
+            let withheld = without_secrets(&Url::parse(url).unwrap());
             assert_eq!(withheld.unwrap().as_str(), kept, "{url}");
         }
     }
@@ -95,7 +95,7 @@ mod tests {
             "https://x.example/m.gguf",
             "https://x.example/get?file=m.gguf&version=3&download=true",
         ] {
-            assert_eq!(withheld(&Url::parse(url).unwrap()), None, "{url}");
+            assert_eq!(without_secrets(&Url::parse(url).unwrap()), None, "{url}");
         }
     }
 }

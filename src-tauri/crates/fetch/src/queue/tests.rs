@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     FileSpec, RateLimit,
-    transfer::{Fetched, Phase, Progress},
+    transfer::{FetchedFile, Phase, Progress},
 };
 use parking_lot::Mutex;
 use std::{
@@ -45,7 +45,7 @@ struct Stage {
 
 #[derive(Clone, Default)]
 struct Cues {
-    /// A transfer goes on after it has been cancelled, until the test ends it.
+    /// A transfer goes on after it has been canceled, until the test ends it.
     stubborn: Arc<AtomicBool>,
     /// What `on_complete` answers, the next first. Empty: it succeeds.
     callback_answers: Arc<Mutex<Vec<CallbackAnswer>>>,
@@ -54,7 +54,7 @@ struct Cues {
 }
 
 type CallbackAnswer = oneshot::Receiver<Result<(), Error>>;
-type Completion = (String, Vec<Fetched>);
+type Completion = (String, Vec<FetchedFile>);
 
 /// One transfer that runs.
 struct Call {
@@ -62,7 +62,7 @@ struct Call {
     end: oneshot::Sender<Outcome>,
 }
 
-type Outcome = Box<dyn FnOnce() -> Result<Fetched, Error> + Send>;
+type Outcome = Box<dyn FnOnce() -> Result<FetchedFile, Error> + Send>;
 
 impl Stage {
     fn new(at_once: u8) -> Self {
@@ -257,7 +257,7 @@ impl Call {
         self.end_with(|| Err(error));
     }
 
-    fn end_with(self, outcome: impl FnOnce() -> Result<Fetched, Error> + Send + 'static) {
+    fn end_with(self, outcome: impl FnOnce() -> Result<FetchedFile, Error> + Send + 'static) {
         assert!(
             self.end.send(Box::new(outcome)).is_ok(),
             "the transfer still runs"
@@ -266,7 +266,7 @@ impl Call {
 
     async fn cancelled(&self) {
         let cancelled = tokio::time::timeout(LONG, self.work.cancel.cancelled()).await;
-        assert!(cancelled.is_ok(), "the transfer is cancelled");
+        assert!(cancelled.is_ok(), "the transfer is canceled");
     }
 
     fn is_cancelled(&self) -> bool {
@@ -274,8 +274,8 @@ impl Call {
     }
 }
 
-fn fetched() -> Fetched {
-    Fetched {
+fn fetched() -> FetchedFile {
+    FetchedFile {
         size: 1000,
         sha256: "00".repeat(32),
         etag: None,

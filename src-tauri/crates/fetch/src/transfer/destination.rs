@@ -23,7 +23,7 @@ const LEFT_SHARE: u64 = 4;
 #[expect(clippy::cast_possible_wrap, reason = "a flag")]
 pub(super) const NO_LINKS: i32 = OFlags::NOFOLLOW.bits() as i32;
 
-pub(super) fn storage(what: &str, path: &Path, error: &io::Error) -> Error {
+pub(super) fn storage_error(what: &str, path: &Path, error: &io::Error) -> Error {
     Error::new(Code::Storage, format!("{what} {}: {error}", path.display()))
 }
 
@@ -51,7 +51,7 @@ pub(super) fn folder_of(dest: &Path) -> Result<&Path, Error> {
 
 /// Opens and locks the partial file.
 pub(super) fn lock(paths: &Paths) -> Result<File, Error> {
-    let failed = |error: &io::Error| storage("cannot write", &paths.part, error);
+    let failed = |error: &io::Error| storage_error("cannot write", &paths.part, error);
     loop {
         let file = File::options()
             .read(true)
@@ -111,7 +111,7 @@ pub(super) fn discard(paths: &Paths) -> io::Result<()> {
 /// Returns an error if the volume has no space for `missing` bytes.
 pub(super) fn check_space(folder: &Path, missing: u64, margin: Option<u64>) -> Result<(), Error> {
     let volume = statvfs(folder)
-        .map_err(|error| storage("cannot read the free space of", folder, &error.into()))?;
+        .map_err(|error| storage_error("cannot read the free space of", folder, &error.into()))?;
     let (free, margin) = free_and_margin(&volume, margin);
     let wanted = missing.saturating_add(margin);
     if free >= wanted {
@@ -141,7 +141,7 @@ pub(super) fn check_remaining_space(
     margin: Option<u64>,
 ) -> Result<(), Error> {
     let volume = fstatvfs(file)
-        .map_err(|error| storage("cannot read the free space of", part, &error.into()))?;
+        .map_err(|error| storage_error("cannot read the free space of", part, &error.into()))?;
     let (free, margin) = free_and_margin(&volume, margin);
     let least = margin / LEFT_SHARE;
     if free >= least {
@@ -174,7 +174,7 @@ pub(super) fn rename_into_place(
     folder: &Path,
     sync: &dyn Fn(&File) -> io::Result<()>,
 ) -> Result<(), Error> {
-    let failed = |error: io::Error| storage("cannot finish", dest, &error);
+    let failed = |error: io::Error| storage_error("cannot finish", dest, &error);
     sync(file).map_err(failed)?;
     match renameat_with(CWD, &paths.part, CWD, dest, RenameFlags::NOREPLACE) {
         Ok(()) => {}

@@ -54,13 +54,13 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedState {
     state: Mutex<State>,
     changed: Condvar,
     troubled: Notify,
 }
 
-impl Shared {
+impl SharedState {
     fn change(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.state.lock());
         self.changed.notify_all();
@@ -76,7 +76,7 @@ impl Shared {
 
 /// Ends the hasher once its result is no longer needed.
 #[derive(Debug)]
-struct Interest(Arc<Shared>);
+struct Interest(Arc<SharedState>);
 
 impl Drop for Interest {
     fn drop(&mut self) {
@@ -103,7 +103,7 @@ impl Disk {
         identity: Option<Identity>,
         terms: &Terms,
     ) -> Self {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedState {
             state: Mutex::new(State {
                 synced: written.prefix(),
                 written,
@@ -119,7 +119,7 @@ impl Disk {
         let (blocks, received) = mpsc::channel(WAITING);
         let writer = spawn_blocking({
             let (shared, file) = (shared.clone(), file.clone());
-            move || write(&shared, &file, received)
+            move || write_blocks(&shared, &file, received)
         });
         let hasher = spawn_blocking({
             let (shared, file) = (shared.clone(), file.clone());
@@ -133,7 +133,7 @@ impl Disk {
                 ..
             } = *terms;
             move || {
-                let keeping = Keeping {
+                let keeping = KeeperEffects {
                     sync: &|| platform::sync(&file),
                     store: &|ranges| {
                         destination::check_in_place(&file, &paths.part)?;
@@ -147,7 +147,7 @@ impl Disk {
                     give_back: &|end| file.set_len(end),
                     room: &|| destination::check_remaining_space(&file, &paths.part, margin),
                 };
-                keep(&shared, &paths.part, journal_every, &keeping);
+                keep_blocks(&shared, &paths.part, journal_every, &keeping);
             }
         });
         Self {
@@ -159,7 +159,7 @@ impl Disk {
         }
     }
 
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &SharedState {
         &self.interest.0
     }
 
@@ -236,7 +236,7 @@ impl Disk {
         }
         match hash {
             // Also where the hash was quicker.
-            _ if cancel.is_cancelled() => Err(super::cancelled()),
+            _ if cancel.is_cancelled() => Err(super::canceled_error()),
             Ok(Some(hash)) => Ok(hash),
             _ => Err(Error::new(
                 Code::Internal,
@@ -258,7 +258,7 @@ async fn join<T>(thread: JoinHandle<T>) -> Result<T, Error> {
     thread.await.map_err(lost)
 }
 
-fn write(shared: &Shared, file: &File, mut blocks: mpsc::Receiver<Block>) {
+fn write_blocks(shared: &SharedState, file: &File, mut blocks: mpsc::Receiver<Block>) {
     let mut sound = true;
     while let Some((at, bytes)) = blocks.blocking_recv() {
         // After a failure blocks are let go, so that no connection waits for room.
@@ -277,7 +277,7 @@ fn write(shared: &Shared, file: &File, mut blocks: mpsc::Receiver<Block>) {
 }
 
 /// What the keeper does to the disk.
-struct Keeping<'a> {
+struct KeeperEffects<'a> {
     sync: &'a dyn Fn() -> io::Result<()>,
     store: &'a dyn Fn(&Ranges) -> io::Result<()>,
     /// Cuts the file to a length.
@@ -290,7 +290,7 @@ struct Keeping<'a> {
 ///
 /// The order is what a power cut tests: first it is noted what has been written, then the data is synced, then
 /// the journal claims what was noted, and nothing that was written meanwhile.
-fn keep(shared: &Shared, part: &Path, every: Duration, keeping: &Keeping<'_>) {
+fn keep_blocks(shared: &SharedState, part: &Path, every: Duration, keeping: &KeeperEffects<'_>) {
     let begun = Instant::now();
     let mut stored = None;
     loop {

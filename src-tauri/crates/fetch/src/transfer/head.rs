@@ -6,13 +6,13 @@ use tierbar_core::{Code, Error};
 
 /// The file's properties in the first answer. Later answers must agree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct FileProperties {
     pub(super) total: Option<u64>,
     pub(super) etag: Option<String>,
     pub(super) last_modified: Option<String>,
 }
 
-impl Known {
+impl FileProperties {
     pub(super) fn of(answer: &Answer) -> Self {
         let total = match answer.status {
             206 => answer.content_range.and_then(|range| range.total),
@@ -44,7 +44,7 @@ impl Known {
 }
 
 /// The error for an answer that violates HTTP.
-pub(super) fn wrong(answer: &Answer, what: &str) -> Trouble {
+pub(super) fn invalid_answer(answer: &Answer, what: &str) -> Trouble {
     Trouble::Wrong(
         Error::new(
             Code::Corrupt,
@@ -59,7 +59,7 @@ pub(super) fn wrong(answer: &Answer, what: &str) -> Trouble {
 
 fn check_encoding(answer: &Answer) -> Result<(), Trouble> {
     match &answer.content_encoding {
-        Some(encoding) => Err(wrong(
+        Some(encoding) => Err(invalid_answer(
             answer,
             &format!("unrequested compression `{encoding}`"),
         )),
@@ -71,30 +71,33 @@ fn check_encoding(answer: &Answer) -> Result<(), Trouble> {
 pub(super) fn check_part(
     answer: &Answer,
     (start, end): (u64, u64),
-    known: &Known,
+    known: &FileProperties,
 ) -> Result<(), Trouble> {
     check_encoding(answer)?;
     let Some(range) = answer.content_range else {
-        return Err(wrong(
+        return Err(invalid_answer(
             answer,
             "a partial answer without a valid Content-Range",
         ));
     };
     let (Some((from, to)), Some(_)) = (range.bytes, range.total) else {
-        return Err(wrong(answer, "a Content-Range without bytes or size"));
+        return Err(invalid_answer(
+            answer,
+            "a Content-Range without bytes or size",
+        ));
     };
     if known.differs(answer) {
         return Err(Trouble::Changed);
     }
     if from != start || to > end {
         let mismatch = format!("bytes {from}..{to} instead of {start}..{end}");
-        return Err(wrong(answer, &mismatch));
+        return Err(invalid_answer(answer, &mismatch));
     }
     if answer
         .content_length
         .is_some_and(|length| length != to - from)
     {
-        return Err(wrong(
+        return Err(invalid_answer(
             answer,
             "a Content-Length that contradicts its Content-Range",
         ));

@@ -111,7 +111,7 @@ impl Plan {
 
 /// A piece that is being fetched, as seen by a connection without work.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Busy {
+pub(super) struct BusyPiece {
     pub(super) rest: u64,
     pub(super) bytes_per_second: f64,
     /// How long that has been measured.
@@ -138,7 +138,7 @@ const WORTH: Duration = Duration::from_secs(1);
 /// If a connection takes longer than this for the end of the file, another one tries it, too.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(super) fn relief(busy: Busy) -> Option<Relief> {
+pub(super) fn relief(busy: BusyPiece) -> Option<Relief> {
     if busy.silent >= SILENCE {
         return (!busy.retaken && busy.rest > 0).then_some(Relief::All);
     }

@@ -2,11 +2,11 @@
 //! The checks themselves are in `verify`.
 
 use super::{
-    Fetched, FileSpec, Phase, Report, Terms,
+    FetchedFile, FileSpec, Phase, Report, Terms,
     backoff::Backoff,
-    cancelled, destination,
+    canceled_error, destination,
     disk::{self, Disk},
-    head::Known,
+    head::FileProperties,
     journal::{Identity, Paths},
     pieces::Plan,
     ranges::Ranges,
@@ -43,28 +43,28 @@ pub(super) struct Transfer<'a> {
 }
 
 /// How a try ended, if not in an error.
-enum Try {
-    Fetched(Fetched),
-    Again(Again),
+enum Attempt {
+    Fetched(FetchedFile),
+    Again(RetryReason),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Again {
+enum RetryReason {
     Changed,
     /// A stream ended early and cannot be resumed.
     Broken,
 }
 
 impl Transfer<'_> {
-    pub(super) async fn run(&self) -> Result<Fetched, Error> {
+    pub(super) async fn run(&self) -> Result<FetchedFile, Error> {
         let mut backoff = Backoff::default();
         let mut changes = 0;
         loop {
             match self.once(&mut backoff).await? {
-                Try::Fetched(fetched) => return Ok(fetched),
-                Try::Again(again) => {
+                Attempt::Fetched(fetched) => return Ok(fetched),
+                Attempt::Again(again) => {
                     self.start_anew()?;
-                    changes += u32::from(again == Again::Changed);
+                    changes += u32::from(again == RetryReason::Changed);
                 }
             }
             if changes > CHANGES {
@@ -106,7 +106,7 @@ impl Transfer<'_> {
 
     /// Returns what an earlier run left, if it is of the same file. A file with the same sha256 is the same, whatever its
     /// URL: URLs of the hub name a commit, and another commit may have the same file.
-    fn resumable(&self) -> Result<Option<(Known, Ranges)>, Error> {
+    fn resumable(&self) -> Result<Option<(FileProperties, Ranges)>, Error> {
         let length = self
             .file
             .metadata()
@@ -120,7 +120,7 @@ impl Transfer<'_> {
             && (same_place || identity.sha256.is_some())
             && self.spec.size.is_none_or(|size| size == identity.total);
         // Another URL has validators of its own.
-        let known = Known {
+        let known = FileProperties {
             total: Some(identity.total),
             etag: identity.etag.filter(|_| same_place),
             last_modified: identity.last_modified.filter(|_| same_place),
@@ -132,7 +132,7 @@ impl Transfer<'_> {
         self.spec.sha256.as_deref().map(str::to_ascii_lowercase)
     }
 
-    fn identity(&self, known: &Known, total: u64) -> Identity {
+    fn identity(&self, known: &FileProperties, total: u64) -> Identity {
         Identity {
             url: display_url(&self.spec.url),
             sha256: self.wanted(),
@@ -142,7 +142,7 @@ impl Transfer<'_> {
         }
     }
 
-    async fn once(&self, backoff: &mut Backoff) -> Result<Try, Error> {
+    async fn once(&self, backoff: &mut Backoff) -> Result<Attempt, Error> {
         let left = self.resumable()?;
         if left.is_none() {
             self.start_anew()?;
@@ -167,7 +167,7 @@ impl Transfer<'_> {
                     return self.whole(*answer, backoff).await;
                 }
                 if known.differs(&answer) {
-                    return Ok(Try::Again(Again::Changed));
+                    return Ok(Attempt::Again(RetryReason::Changed));
                 }
                 // Ranges worked before and no longer do.
                 self.start_anew()?;
@@ -175,16 +175,16 @@ impl Transfer<'_> {
             }
             Err(Trouble::Beyond(Some(0))) if known.total.is_none() => {
                 verify::check_size(self.spec, 0)?;
-                let known = Known {
+                let known = FileProperties {
                     total: Some(0),
                     ..known
                 };
                 let disk = self.disk(Ranges::default(), &known, 0);
                 return self.finish(disk, &known, 0).await;
             }
-            Err(_) => return Ok(Try::Again(Again::Changed)),
+            Err(_) => return Ok(Attempt::Again(RetryReason::Changed)),
         };
-        let known = Known::of(&answer);
+        let known = FileProperties::of(&answer);
         let total = known.total.unwrap_or(0);
         verify::check_size(self.spec, total)?;
         destination::check_space(self.folder, total - ranges.bytes(), self.terms.margin)?;
@@ -192,7 +192,7 @@ impl Transfer<'_> {
         // What is missing is known only now; the first piece already has its answer.
         let mut plan = Plan::new(ranges.gaps(total));
         let Some(piece) = plan.next_until(piece.rest().1) else {
-            return Ok(Try::Again(Again::Changed));
+            return Ok(Attempt::Again(RetryReason::Changed));
         };
         let disk = self.disk(ranges, &known, total);
         let known = Arc::new(known);
@@ -206,13 +206,16 @@ impl Transfer<'_> {
         };
         let end = tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Err(cancelled()),
+            () = self.cancel.cancelled() => Err(canceled_error()),
             end = fetch.run(plan, (piece, answer), backoff) => end,
         };
         self.report.received(disk.received());
         match end {
             Ok(End::Complete) => self.finish(disk, &known, total).await,
-            Ok(End::Changed) => disk.close().await.map(|()| Try::Again(Again::Changed)),
+            Ok(End::Changed) => disk
+                .close()
+                .await
+                .map(|()| Attempt::Again(RetryReason::Changed)),
             Err(error) => {
                 // The first error is reported; a second one of the disk follows from it.
                 if let Err(echo) = disk.close().await {
@@ -224,8 +227,8 @@ impl Transfer<'_> {
     }
 
     /// Downloads the whole file over one connection, from a server without ranges.
-    async fn whole(&self, answer: Answer, backoff: &mut Backoff) -> Result<Try, Error> {
-        let known = Known::of(&answer);
+    async fn whole(&self, answer: Answer, backoff: &mut Backoff) -> Result<Attempt, Error> {
+        let known = FileProperties::of(&answer);
         let total = known.total.or(self.spec.size);
         if let Some(total) = known.total {
             verify::check_size(self.spec, total)?;
@@ -236,7 +239,7 @@ impl Transfer<'_> {
         let disk = Disk::start(&self.file, &self.paths, none, total, None, self.terms);
         let end = tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Err(cancelled()),
+            () = self.cancel.cancelled() => Err(canceled_error()),
             end = whole::fetch(answer, self.spec, &disk, self.rate, &self.report, backoff) => end,
         };
         match end {
@@ -245,7 +248,7 @@ impl Transfer<'_> {
                 disk.close().await?;
                 let wait = backoff.next_wait(trouble, self.terms)?;
                 self.wait(wait, backoff).await?;
-                Ok(Try::Again(Again::Broken))
+                Ok(Attempt::Again(RetryReason::Broken))
             }
             Err(error) => {
                 if let Err(echo) = disk.close().await {
@@ -256,7 +259,7 @@ impl Transfer<'_> {
         }
     }
 
-    fn disk(&self, ranges: Ranges, known: &Known, total: u64) -> Disk {
+    fn disk(&self, ranges: Ranges, known: &FileProperties, total: u64) -> Disk {
         Disk::start(
             &self.file,
             &self.paths,
@@ -271,13 +274,13 @@ impl Transfer<'_> {
     async fn first_answer(
         &self,
         part: (u64, u64),
-        known: &Known,
+        known: &FileProperties,
         backoff: &mut Backoff,
     ) -> Result<Result<Answer, Trouble>, Error> {
         loop {
             let answer = tokio::select! {
                 biased;
-                () = self.cancel.cancelled() => return Err(cancelled()),
+                () = self.cancel.cancelled() => return Err(canceled_error()),
                 answer = self.source.open(Some(part), known) => answer,
             };
             let trouble = match answer {
@@ -318,13 +321,18 @@ impl Transfer<'_> {
         });
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Err(cancelled()),
+            () = self.cancel.cancelled() => Err(canceled_error()),
             () = tokio::time::sleep_until(until) => Ok(()),
         }
     }
 
     /// Waits until all bytes are written and hashed, verifies the sha256, and gives the file its name.
-    async fn finish(&self, disk: Disk, known: &Known, total: u64) -> Result<Try, Error> {
+    async fn finish(
+        &self,
+        disk: Disk,
+        known: &FileProperties,
+        total: u64,
+    ) -> Result<Attempt, Error> {
         if !disk.is_hashed() {
             self.report.change(|progress| {
                 progress.received = total;
@@ -356,7 +364,7 @@ impl Transfer<'_> {
             progress.received = total;
             progress.total = Some(total);
         });
-        Ok(Try::Fetched(Fetched {
+        Ok(Attempt::Fetched(FetchedFile {
             size: total,
             sha256,
             etag: known.etag.clone(),

@@ -4,8 +4,8 @@ use super::{
     Phase, Report, Terms,
     backoff::Backoff,
     disk::{Block, Disk},
-    head::{self, Known},
-    pieces::{self, Busy, Piece, Plan, Relief},
+    head::{self, FileProperties},
+    pieces::{self, BusyPiece, Piece, Plan, Relief},
     rate::RateLimit,
     source::{Source, Trouble},
 };
@@ -36,7 +36,7 @@ pub(super) enum End {
 
 pub(super) struct Fetch<'a> {
     pub(super) source: &'a Arc<Source>,
-    pub(super) known: &'a Arc<Known>,
+    pub(super) known: &'a Arc<FileProperties>,
     pub(super) disk: &'a Disk,
     pub(super) rate: &'a RateLimit,
     pub(super) terms: &'a Terms,
@@ -54,7 +54,7 @@ struct Connection {
     retaken: bool,
 }
 
-struct Ended {
+struct ConnectionEnd {
     trouble: Option<Trouble>,
 }
 
@@ -69,7 +69,7 @@ impl Fetch<'_> {
         first: (Arc<Piece>, Answer),
         backoff: &mut Backoff,
     ) -> Result<End, Error> {
-        let mut tasks: JoinSet<Ended> = JoinSet::new();
+        let mut tasks: JoinSet<ConnectionEnd> = JoinSet::new();
         let mut busy: HashMap<Id, Connection> = HashMap::new();
         let mut size = pieces::SMALLEST * 2;
         let mut resting: Vec<Instant> = Vec::new();
@@ -159,7 +159,7 @@ impl Fetch<'_> {
 
     fn spawn(
         &self,
-        tasks: &mut JoinSet<Ended>,
+        tasks: &mut JoinSet<ConnectionEnd>,
         busy: &mut HashMap<Id, Connection>,
         piece: Arc<Piece>,
         answer: Option<Answer>,
@@ -173,7 +173,7 @@ impl Fetch<'_> {
             piece: piece.clone(),
         };
         let abort = tasks.spawn(async move {
-            Ended {
+            ConnectionEnd {
                 trouble: segment.fetch(answer).await.err(),
             }
         });
@@ -204,7 +204,7 @@ impl Connection {
 
 /// An aborted connection has been forgotten already.
 fn end_of(
-    ended: Result<(Id, Ended), JoinError>,
+    ended: Result<(Id, ConnectionEnd), JoinError>,
     busy: &mut HashMap<Id, Connection>,
 ) -> (Option<Connection>, Option<Trouble>) {
     match ended {
@@ -224,7 +224,7 @@ fn relieve(busy: &mut HashMap<Id, Connection>) -> Option<(Arc<Piece>, bool)> {
         let (next, end) = connection.piece.rest();
         let rest = end - next;
         let done = connection.bytes.saturating_sub(rest);
-        let relief = pieces::relief(Busy {
+        let relief = pieces::relief(BusyPiece {
             rest,
             bytes_per_second: rate_of(done, connection.begun),
             working: connection.begun.elapsed(),
@@ -289,7 +289,7 @@ impl Crew {
 /// One connection's work.
 struct Segment {
     source: Arc<Source>,
-    known: Arc<Known>,
+    known: Arc<FileProperties>,
     rate: RateLimit,
     blocks: mpsc::Sender<Block>,
     piece: Arc<Piece>,

@@ -2,7 +2,7 @@
 
 use super::{
     TokenFor,
-    head::{self, Known},
+    head::{self, FileProperties},
 };
 use crate::web::{Answer, ByteRange, Failure, Get, Location, Web};
 use parking_lot::Mutex;
@@ -31,7 +31,7 @@ pub(super) enum Trouble {
 
 impl Trouble {
     /// Returns how an answer contradicts earlier ones, if the file is otherwise the same.
-    pub(super) fn contradiction(&self, known: &Known) -> Option<&'static str> {
+    pub(super) fn contradiction(&self, known: &FileProperties) -> Option<&'static str> {
         match self {
             Self::Whole(answer) if known.total.is_some() && !known.differs(answer) => {
                 Some("the server sends the whole file instead of the requested part")
@@ -83,7 +83,7 @@ impl Source {
     pub(super) async fn open(
         &self,
         part: Option<(u64, u64)>,
-        known: &Known,
+        known: &FileProperties,
     ) -> Result<Answer, Trouble> {
         loop {
             let mut resolving = None;
@@ -141,7 +141,7 @@ impl Source {
         &self,
         answer: Answer,
         part: Option<(u64, u64)>,
-        known: &Known,
+        known: &FileProperties,
     ) -> Result<Answer, Trouble> {
         let Some(error) = answer.refusal() else {
             return match (answer.status, part) {
@@ -155,7 +155,7 @@ impl Source {
                     }
                     Err(trouble)
                 }
-                _ => Err(head::wrong(
+                _ => Err(head::invalid_answer(
                     &answer,
                     "a part of the file instead of the whole",
                 )),

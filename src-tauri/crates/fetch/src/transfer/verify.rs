@@ -5,7 +5,7 @@
 
 use super::{
     FileSpec,
-    destination::{name_taken, storage},
+    destination::{name_taken, storage_error},
     disk,
 };
 use crate::web::display_url;
@@ -61,13 +61,13 @@ pub(super) fn check_existing(
 ) -> Result<Option<u64>, Error> {
     match fs::symlink_metadata(dest) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(storage("cannot read the metadata of", dest, &error)),
+        Err(error) => return Err(storage_error("cannot read the metadata of", dest, &error)),
         Ok(_) => {}
     }
     let Some(sha256) = sha256 else {
         return Err(name_taken(dest));
     };
-    let failed = |error: io::Error| storage("cannot read", dest, &error);
+    let failed = |error: io::Error| storage_error("cannot read", dest, &error);
     // Checked before it is opened: opening a pipe would block.
     let metadata = fs::metadata(dest).map_err(failed)?;
     if !metadata.is_file() {
@@ -77,7 +77,7 @@ pub(super) fn check_existing(
     match disk::sha256_of(&file, is_wanted).map_err(failed)? {
         Some(actual) if actual.eq_ignore_ascii_case(sha256) => Ok(Some(metadata.len())),
         Some(_) => Err(name_taken(dest)),
-        None => Err(super::cancelled()),
+        None => Err(super::canceled_error()),
     }
 }
 

@@ -52,7 +52,10 @@ pub(super) async fn fetch(
         }
         let end = at + bytes.len() as u64;
         if wanted.is_some_and(|wanted| end > wanted) {
-            return Ok(Err(head::wrong(&answer, "more bytes than the file has")));
+            return Ok(Err(head::invalid_answer(
+                &answer,
+                "more bytes than the file has",
+            )));
         }
         rate.take(bytes.len()).await;
         if blocks.send((at, bytes)).await.is_err() {
@@ -68,7 +71,7 @@ pub(super) async fn fetch(
         }
     }
     match wanted {
-        Some(wanted) if at < wanted => Ok(Err(head::wrong(
+        Some(wanted) if at < wanted => Ok(Err(head::invalid_answer(
             &answer,
             &format!("{at} bytes instead of {wanted}"),
         ))),

@@ -20,12 +20,12 @@ pub(super) enum Reach {
     PrivateOnly,
 }
 
-type Found = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
 /// How names become addresses.
 #[derive(Clone)]
 pub(super) struct Lookup {
-    find: Arc<dyn Fn(String) -> Found + Send + Sync>,
+    find: Arc<dyn Fn(String) -> LookupFuture + Send + Sync>,
     /// Tests let a public address lead to their own server.
     #[cfg(test)]
     dial: Option<IpAddr>,

@@ -1,7 +1,7 @@
 //! Files and servers that are not what they were.
 
 use crate::{
-    Wanted,
+    TestDownload,
     server::{Content, Reply, Server},
     slow, spares,
 };
@@ -19,7 +19,7 @@ async fn only_a_file_with_the_same_sha256_resumes_from_another_url() {
     let server = slow(&content).await;
     let mirror = Server::of(&content.clone().etag("\"of the mirror\"")).await;
     for hash in [Some(content.sha256()), None] {
-        let mut wanted = Wanted::new(&server);
+        let mut wanted = TestDownload::new(&server);
         wanted.spec.sha256 = hash.clone();
         wanted.fetch_until(4 * MIB as u64).await;
         let claimed = wanted.claimed();
@@ -44,7 +44,7 @@ async fn one_refused_range_keeps_the_partial_file() {
             }
         })
         .await;
-        let wanted = Wanted::new(&server);
+        let wanted = TestDownload::new(&server);
         assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
         let from_zero = server.log().into_iter().filter(|it| it.starts_at() == 0);
         assert_eq!(from_zero.count(), 1, "{denied}");
@@ -72,7 +72,7 @@ async fn a_file_that_changed_meanwhile_starts_anew() {
             }
         })
         .await;
-        let mut wanted = Wanted::new(&server);
+        let mut wanted = TestDownload::new(&server);
         wanted.fetch_until(5 * MIB as u64).await;
         changed.store(true, SeqCst);
         server.forget_log();
@@ -108,7 +108,7 @@ async fn a_changed_file_restarts_the_transfer_up_to_three_times() {
         }
     })
     .await;
-    let wanted = Wanted::new(&server);
+    let wanted = TestDownload::new(&server);
     assert_eq!(wanted.fetch().await.unwrap().sha256, new.sha256());
 
     // By its ETag; or by its date, if that is all there is.
@@ -127,7 +127,7 @@ async fn a_changed_file_restarts_the_transfer_up_to_three_times() {
             content.part(request.range().unwrap())
         })
         .await;
-        let wanted = Wanted::new(&server);
+        let wanted = TestDownload::new(&server);
         let error = wanted.fetch().await.unwrap_err();
         assert_eq!(error.code, Code::Corrupt);
         assert!(error.message.contains("changed on the server"), "{error}");
@@ -147,7 +147,7 @@ async fn only_strong_validators_are_sent_in_if_range() {
         let mut content = Content::new(12 * MIB, 7);
         (content.etag, content.last_modified) = (etag, last_modified);
         let server = slow(&content).await;
-        let mut wanted = Wanted::new(&server);
+        let mut wanted = TestDownload::new(&server);
         wanted.fetch_until(3 * MIB as u64).await;
         let claimed = wanted.claimed();
         server.forget_log();
@@ -171,7 +171,7 @@ async fn a_server_without_if_range_is_resumed_from() {
         }
     })
     .await;
-    let mut wanted = Wanted::new(&server);
+    let mut wanted = TestDownload::new(&server);
     wanted.fetch_until(5 * MIB as u64).await;
     let claimed = wanted.claimed();
     server.forget_log();
@@ -199,7 +199,7 @@ async fn lost_range_support_or_a_shorter_file_is_accepted() {
             }
         })
         .await;
-        let mut wanted = Wanted::new(&server);
+        let mut wanted = TestDownload::new(&server);
         wanted.fetch_until(5 * MIB as u64).await;
         state.store(true, SeqCst);
         let now = if becomes_short { &short } else { &content };

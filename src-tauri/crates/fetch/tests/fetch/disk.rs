@@ -1,7 +1,7 @@
 //! Disks that are full, and names that are none.
 
 use crate::{
-    Wanted, claimed,
+    TestDownload, claimed,
     server::{Content, Server},
 };
 use std::{path::PathBuf, process::Stdio, sync::Mutex};
@@ -24,7 +24,7 @@ async fn a_volume_without_room_is_refused_before_the_first_byte() {
             }
         })
         .await;
-        let mut wanted = Wanted::new(&server);
+        let mut wanted = TestDownload::new(&server);
         wanted.terms.margin = Some(1 << 60);
         let error = wanted.fetch().await.unwrap_err();
         assert_eq!(error.code, Code::Storage, "{error}");
@@ -40,7 +40,7 @@ async fn a_volume_without_room_is_refused_before_the_first_byte() {
 }
 
 /// A process that may write no file longer than `blocks` of 512 bytes.
-async fn fetch_limited(wanted: &Wanted, blocks: usize) -> (bool, String) {
+async fn fetch_limited(wanted: &TestDownload, blocks: usize) -> (bool, String) {
     let script = "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\"";
     let output = Command::new("dash")
         .args([
@@ -76,7 +76,7 @@ async fn a_full_disk_keeps_the_partial_file() {
             _ => content.answer(request),
         })
         .await;
-        let wanted = Wanted::new(&server);
+        let wanted = TestDownload::new(&server);
         let (fetched, output) = fetch_limited(&wanted, 8 * MIB / 512).await;
         assert!(!fetched);
         assert!(
@@ -133,7 +133,7 @@ impl Drop for SmallVolume {
 async fn a_completely_full_volume_still_gets_a_journal() {
     let content = Content::new(7 * MIB, 3);
     let server = Server::of(&content).await;
-    let mut wanted = Wanted::new(&server);
+    let mut wanted = TestDownload::new(&server);
     let folder = wanted.path("volume");
     let Some(volume) = SmallVolume::mount(folder.clone()).await else {
         return skip("a small volume can be mounted by root alone, and on Linux");
@@ -187,7 +187,7 @@ async fn an_endless_stream_stops_before_the_volume_is_full() {
         reply.paced(4 << 20)
     })
     .await;
-    let mut wanted = Wanted::new(&server);
+    let mut wanted = TestDownload::new(&server);
     let folder = wanted.path("volume");
     let Some(volume) = SmallVolume::mount(folder.clone()).await else {
         return skip("a small volume can be mounted by root alone, and on Linux");
@@ -204,7 +204,7 @@ async fn an_endless_stream_stops_before_the_volume_is_full() {
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_names_and_missing_folders_are_refused() {
     let server = Server::of(&Content::new(10, 4)).await;
-    let mut wanted = Wanted::new(&server);
+    let mut wanted = TestDownload::new(&server);
     for (dest, code) in [
         (PathBuf::from("model.gguf"), Code::BadRequest),
         (PathBuf::from("/"), Code::BadRequest),

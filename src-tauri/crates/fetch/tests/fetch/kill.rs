@@ -3,7 +3,7 @@
 //! `TIERBAR_KILLS` (12) and `TIERBAR_KILL_MIB` (32) set how many points and how large the file.
 
 use crate::{
-    Wanted,
+    TestDownload,
     server::{Content, Server},
 };
 use std::{process::Stdio, sync::Arc};
@@ -36,7 +36,7 @@ async fn kill_and_resume(content: Content, point: u64, journaled: bool) -> Outco
         move |request| content.answer(request).paced(PACE)
     })
     .await;
-    let mut wanted = Wanted::new(&server);
+    let mut wanted = TestDownload::new(&server);
     wanted.spec.sha256 = Some(content.sha256());
     let mut child = Command::new(env!("CARGO_BIN_EXE_fetch-file"))
         .args([wanted.spec.url.as_str(), wanted.spec.dest.to_str().unwrap()])

@@ -1,7 +1,7 @@
 //! Servers that refuse, lie, or redirect.
 
 use crate::{
-    Wanted,
+    TestDownload,
     server::{Content, Framing, Reply, Request, Server},
 };
 use secrecy::SecretString;
@@ -16,7 +16,7 @@ const MIB: usize = 1 << 20;
 /// Returns the error of a transfer from a server with this answer, which leaves no file; and the number of requests.
 async fn refused(behave: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Error, usize) {
     let server = Server::start(behave).await;
-    let wanted = Wanted::new(&server);
+    let wanted = TestDownload::new(&server);
     let error = wanted.fetch().await.unwrap_err();
     assert!(wanted.names().is_empty(), "{:?}", wanted.names());
     (error, server.log().len())
@@ -95,7 +95,7 @@ async fn occasional_wrong_answers_are_tolerated() {
         }
     })
     .await;
-    let wanted = Wanted::new(&server);
+    let wanted = TestDownload::new(&server);
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
 }
 
@@ -111,7 +111,7 @@ async fn bytes_beyond_the_requested_range_are_not_written() {
         }
     })
     .await;
-    let wanted = Wanted::new(&server);
+    let wanted = TestDownload::new(&server);
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
     assert!(wanted.arrived() == content.bytes);
 
@@ -123,7 +123,7 @@ async fn bytes_beyond_the_requested_range_are_not_written() {
             reply
         })
         .await;
-        let mut wanted = Wanted::new(&server);
+        let mut wanted = TestDownload::new(&server);
         wanted.spec.size = Some(3 * MIB as u64);
         (wanted.fetch().await.unwrap_err(), server.log().len())
     };
@@ -142,7 +142,7 @@ async fn a_short_answer_is_continued_from_its_last_byte() {
         }
     })
     .await;
-    let wanted = Wanted::new(&server);
+    let wanted = TestDownload::new(&server);
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
 
     let server = Server::start({
@@ -157,7 +157,7 @@ async fn a_short_answer_is_continued_from_its_last_byte() {
         }
     })
     .await;
-    let wanted = Wanted::new(&server);
+    let wanted = TestDownload::new(&server);
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
 }
 
@@ -174,7 +174,7 @@ async fn a_file_of_another_size_is_refused_before_a_byte_is_written() {
             }
         })
         .await;
-        let mut wanted = Wanted::new(&server);
+        let mut wanted = TestDownload::new(&server);
         wanted.spec.size = Some(MIB as u64 + 1);
         let error = wanted.fetch().await.unwrap_err();
         assert_eq!(error.code, Code::Corrupt);
@@ -203,7 +203,7 @@ async fn a_wrong_sha256_discards_the_file() {
         }
     })
     .await;
-    let mut wanted = Wanted::new(&server);
+    let mut wanted = TestDownload::new(&server);
     wanted.spec.sha256 = Some(content.sha256());
     let error = wanted.fetch().await.unwrap_err();
     assert_eq!(error.code, Code::Corrupt);
@@ -234,7 +234,7 @@ async fn a_web_page_is_not_a_file() {
                 reply.with("content-type", kind)
             })
             .await;
-            let wanted = Wanted::new(&server);
+            let wanted = TestDownload::new(&server);
             match wanted.fetch().await {
                 Ok(_) => assert!(!is_page, "{kind} {page}"),
                 Err(error) => {
@@ -258,7 +258,7 @@ async fn redirects_resolve_once_and_the_token_stays_with_the_hub() {
     let content = Content::new(16 * MIB, 7);
     let storage = Server::of(&content).await;
     let hub = hub(&storage).await;
-    let mut wanted = Wanted::new(&hub);
+    let mut wanted = TestDownload::new(&hub);
     wanted.tokens = Arc::new(|_| Some(SecretString::from("hf_secret")));
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
     assert!(storage.log().len() > 2);
@@ -286,7 +286,7 @@ async fn an_expired_redirect_is_resolved_once_more() {
         })
         .await;
         let hub_server = hub(&storage).await;
-        let wanted = Wanted::new(&hub_server);
+        let wanted = TestDownload::new(&hub_server);
         let fetched = wanted.fetch().await;
         assert_eq!(fetched.unwrap().sha256, content.sha256(), "{expired}");
         assert_eq!(hub_server.log().len(), 2);
@@ -294,7 +294,7 @@ async fn an_expired_redirect_is_resolved_once_more() {
 
     let storage = Server::start(|_| Reply::status(403)).await;
     let hub_server = hub(&storage).await;
-    let wanted = Wanted::new(&hub_server);
+    let wanted = TestDownload::new(&hub_server);
     let error = wanted.fetch().await.unwrap_err();
     assert_eq!(error.code, Code::AccessDenied);
     assert_eq!((hub_server.log().len(), storage.log().len()), (2, 2));
@@ -314,7 +314,7 @@ async fn endless_headers_are_no_answer() {
         }
     })
     .await;
-    let web = tierbar_fetch::Web::new(Wanted::new(&server).options).unwrap();
+    let web = tierbar_fetch::Web::new(TestDownload::new(&server).options).unwrap();
     for _ in 0..2 {
         let error = web
             .get(tierbar_fetch::Get::new(server.url("/")))
@@ -330,7 +330,7 @@ async fn the_environment_proxy_is_used_except_for_no_proxy() {
     let content = Content::new(MIB, 9);
     let proxy = Server::of(&content).await;
     let direct = Server::of(&content).await;
-    let wanted = Wanted::new(&direct);
+    let wanted = TestDownload::new(&direct);
     let fetch = async |url: &str, name: &str| {
         let status = tokio::process::Command::new(env!("CARGO_BIN_EXE_fetch-file"))
             .arg(url)

@@ -15,7 +15,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use tierbar_core::Error;
 use tierbar_fetch::{
-    Fetched, FileSpec, Progress, RateLimit, Terms, TokenFor, Web, WebOptions, transfer_with,
+    FetchedFile, FileSpec, Progress, RateLimit, Terms, TokenFor, Web, WebOptions, transfer_with,
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 const HANG: Duration = Duration::from_secs(120);
 
 /// One file to fetch into a folder of its own.
-struct Wanted {
+struct TestDownload {
     folder: TempDir,
     spec: FileSpec,
     terms: Terms,
@@ -35,7 +35,7 @@ struct Wanted {
     cancel: CancellationToken,
 }
 
-impl Wanted {
+impl TestDownload {
     fn new(server: &Server) -> Self {
         let folder = TempDir::new().unwrap();
         Self {
@@ -62,7 +62,7 @@ impl Wanted {
         }
     }
 
-    async fn fetch(&self) -> Result<Fetched, Error> {
+    async fn fetch(&self) -> Result<FetchedFile, Error> {
         let web = Web::new(self.options.clone()).unwrap();
         let transfer = transfer_with(
             &self.terms,

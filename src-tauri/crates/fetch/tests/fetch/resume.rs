@@ -1,7 +1,7 @@
 //! Transfers that go on where an earlier one ended.
 
 use crate::{
-    Wanted,
+    TestDownload,
     server::{Content, Server},
     slow, spares,
 };
@@ -15,7 +15,7 @@ const MIB: usize = 1 << 20;
 async fn bytes_that_have_arrived_are_not_requested_again() {
     let content = Content::new(24 * MIB, 1);
     let server = slow(&content).await;
-    let mut wanted = Wanted::new(&server);
+    let mut wanted = TestDownload::new(&server);
     let kept = wanted.fetch_until(6 * MIB as u64).await;
     let claimed = wanted.claimed();
     server.forget_log();
@@ -43,7 +43,7 @@ async fn bytes_that_have_arrived_are_not_requested_again() {
 async fn a_complete_partial_file_is_verified_without_a_request() {
     let content = Content::new(8 * MIB, 2);
     let server = Server::of(&content).await;
-    let wanted = Wanted::new(&server);
+    let wanted = TestDownload::new(&server);
     // The journal of a transfer that was killed after its last byte.
     let text = serde_json::json!({
         "version": 1, "url": wanted.spec.url.as_str(), "sha256": null, "total": 8 * MIB,
@@ -63,7 +63,7 @@ async fn a_complete_partial_file_is_verified_without_a_request() {
 async fn verification_can_be_cancelled_without_loss() {
     let content = Content::new(48 * MIB, 17);
     let server = Server::of(&content).await;
-    let mut wanted = Wanted::new(&server);
+    let mut wanted = TestDownload::new(&server);
     wanted.spec.sha256 = Some(content.sha256());
     let text = serde_json::json!({
         "version": 1, "url": wanted.spec.url.as_str(), "sha256": content.sha256(), "total": 48 * MIB,
@@ -86,7 +86,7 @@ async fn verification_can_be_cancelled_without_loss() {
 async fn an_impossible_journal_restarts_the_download() {
     let content = Content::new(3 * MIB, 10);
     let server = Server::of(&content).await;
-    let whole = Wanted::new(&server).spec.url.to_string();
+    let whole = TestDownload::new(&server).spec.url.to_string();
     let journal = |change: &str, value: serde_json::Value| {
         let mut journal = serde_json::json!({
             "version": 1, "url": whole, "sha256": null, "total": 3 * MIB,
@@ -124,7 +124,7 @@ async fn an_impossible_journal_restarts_the_download() {
         (journal("ranges", serde_json::json!([[0, u64::MAX]])), false),
         (journal("ranges", " ".repeat(2 << 20).into()), false),
     ] {
-        let wanted = Wanted::new(&server);
+        let wanted = TestDownload::new(&server);
         let mut part = vec![0xee; 2 * MIB];
         if resumes {
             part[..MIB].copy_from_slice(&content.bytes[..MIB]);
@@ -151,11 +151,11 @@ async fn two_transfers_never_share_a_file() {
         move |request| {
             content
                 .answer(request)
-                .then(1000, crate::server::Then::Stall)
+                .then(1000, crate::server::BodyEnd::Stall)
         }
     })
     .await;
-    let wanted = Wanted::new(&server);
+    let wanted = TestDownload::new(&server);
     let mut served = server.served();
     let second = async {
         served.wait_for(|served| *served > 0).await.unwrap();
@@ -180,7 +180,7 @@ async fn two_transfers_never_share_a_file() {
 async fn an_existing_file_is_verified_and_never_overwritten() {
     let content = Content::new(MIB, 12);
     let server = Server::of(&content).await;
-    let mut wanted = Wanted::new(&server);
+    let mut wanted = TestDownload::new(&server);
     wanted.spec.sha256 = Some(content.sha256());
     fs::write(&wanted.spec.dest, &content.bytes).unwrap();
     fs::write(wanted.path("model.gguf.part.json"), "left by a crash").unwrap();
@@ -220,7 +220,7 @@ async fn an_existing_file_is_verified_and_never_overwritten() {
 async fn a_stopped_transfer_has_no_open_file_and_can_be_discarded() {
     let content = Content::new(16 * MIB, 13);
     let server = slow(&content).await;
-    let mut wanted = Wanted::new(&server);
+    let mut wanted = TestDownload::new(&server);
     for _ in 0..3 {
         // Each needs the lock that the one before held.
         wanted.fetch_until(MIB as u64).await;
@@ -235,7 +235,7 @@ async fn a_stopped_transfer_has_no_open_file_and_can_be_discarded() {
 async fn the_finished_part_is_hashed_while_the_rest_arrives() {
     let content = Content::new(8 * MIB, 14);
     let server = slow(&content).await;
-    let mut wanted = Wanted::new(&server);
+    let mut wanted = TestDownload::new(&server);
     wanted.fetch_until(4 * MIB as u64).await;
     // A byte that rots on the disk between two runs is found, although it is not fetched again.
     let part = wanted.path("model.gguf.part");

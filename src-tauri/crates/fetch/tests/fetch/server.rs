@@ -51,7 +51,7 @@ impl Request {
 
 /// After so many bytes of the body.
 #[derive(Debug, Clone)]
-pub(crate) enum Then {
+pub(crate) enum BodyEnd {
     Close,
     Reset,
     /// Silence until the other side gives up.
@@ -64,7 +64,7 @@ pub(crate) struct Reply {
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Bytes,
     pub(crate) framing: Framing,
-    pub(crate) then: Option<(usize, Then)>,
+    pub(crate) then: Option<(usize, BodyEnd)>,
     /// Bytes a second.
     pub(crate) pace: Option<u64>,
 }
@@ -106,7 +106,7 @@ impl Reply {
         self
     }
 
-    pub(crate) fn then(mut self, after: usize, then: Then) -> Self {
+    pub(crate) fn then(mut self, after: usize, then: BodyEnd) -> Self {
         self.then = Some((after, then));
         self
     }
@@ -199,10 +199,10 @@ impl Content {
     }
 }
 
-type Behaviour = dyn Fn(&Request) -> Reply + Send + Sync;
+type Behavior = dyn Fn(&Request) -> Reply + Send + Sync;
 
 struct Shared {
-    behaviour: Box<Behaviour>,
+    behavior: Box<Behavior>,
     log: Mutex<Vec<Request>>,
     served: watch::Sender<u64>,
     connections: AtomicUsize,
@@ -225,9 +225,9 @@ impl Drop for Server {
 
 impl Server {
     pub(crate) async fn start(
-        behaviour: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+        behavior: impl Fn(&Request) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        Self::at("127.0.0.1:0".parse().unwrap(), behaviour).await
+        Self::at("127.0.0.1:0".parse().unwrap(), behavior).await
     }
 
     /// One that serves `content` as it should be.
@@ -238,12 +238,12 @@ impl Server {
 
     pub(crate) async fn at(
         address: SocketAddr,
-        behaviour: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+        behavior: impl Fn(&Request) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
-            behaviour: Box::new(behaviour),
+            behavior: Box::new(behavior),
             log: Mutex::default(),
             served: watch::Sender::new(0),
             connections: AtomicUsize::new(0),
@@ -308,7 +308,7 @@ impl Shared {
             request.open = self.open.fetch_add(1, SeqCst) + 1;
             self.most_open.fetch_max(request.open, SeqCst);
             self.log.lock().push(request.clone());
-            let reply = (self.behaviour)(&request);
+            let reply = (self.behavior)(&request);
             let goes_on = self.write(stream.get_mut(), &reply).await;
             self.open.fetch_sub(1, SeqCst);
             if !goes_on? {
@@ -378,12 +378,12 @@ impl Shared {
                 .send_modify(|served| *served += block.len() as u64);
         }
         match reply.then {
-            Some((_, Then::Close)) => return Ok(false),
-            Some((_, Then::Reset)) => {
+            Some((_, BodyEnd::Close)) => return Ok(false),
+            Some((_, BodyEnd::Reset)) => {
                 stream.set_zero_linger()?;
                 return Ok(false);
             }
-            Some((_, Then::Stall)) => std::future::pending().await,
+            Some((_, BodyEnd::Stall)) => std::future::pending().await,
             None => {}
         }
         if reply.framing == Framing::Chunked {

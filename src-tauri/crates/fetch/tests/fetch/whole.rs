@@ -1,8 +1,8 @@
 //! Files that arrive.
 
 use crate::{
-    Wanted,
-    server::{Content, Framing, Reply, Request, Server, Then},
+    TestDownload,
+    server::{BodyEnd, Content, Framing, Reply, Request, Server},
 };
 use std::{sync::Arc, time::Duration};
 use tierbar_core::Code;
@@ -19,7 +19,7 @@ async fn a_file_in_pieces_leaves_no_partial_file_or_journal() {
         move |request| content.answer(request).paced(40 << 20)
     })
     .await;
-    let mut wanted = Wanted::new(&server);
+    let mut wanted = TestDownload::new(&server);
     wanted.spec.sha256 = Some(content.sha256().to_uppercase());
     wanted.spec.size = Some(content.bytes.len() as u64);
     let fetched = wanted.fetch().await.unwrap();
@@ -39,7 +39,7 @@ async fn a_file_in_pieces_leaves_no_partial_file_or_journal() {
 async fn connections_are_reused_and_no_piece_is_requested_twice() {
     let content = Content::new(64 * MIB, 2);
     let server = Server::of(&content).await;
-    let wanted = Wanted::new(&server);
+    let wanted = TestDownload::new(&server);
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
     let log = server.log();
     // Pieces taken over from a slow connection are requested again, but no two requests start at the same byte.
@@ -59,7 +59,7 @@ async fn connections_are_reused_and_no_piece_is_requested_twice() {
 async fn an_empty_file_is_a_file() {
     let content = Content::new(0, 1);
     let server = Server::of(&content).await;
-    let wanted = Wanted::new(&server);
+    let wanted = TestDownload::new(&server);
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
     assert_eq!(wanted.arrived(), b"");
 }
@@ -72,7 +72,7 @@ async fn a_server_without_ranges_gets_one_connection() {
         move |_| content.whole()
     })
     .await;
-    let wanted = Wanted::new(&server);
+    let wanted = TestDownload::new(&server);
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
     assert!(wanted.arrived() == content.bytes);
     assert_eq!(server.log().len(), 1);
@@ -86,7 +86,7 @@ async fn the_rate_limit_holds_over_one_connection_too() {
         move |_| content.whole()
     })
     .await;
-    let (mut limited, free) = (Wanted::new(&server), Wanted::new(&server));
+    let (mut limited, free) = (TestDownload::new(&server), TestDownload::new(&server));
     // It would take a year.
     limited.rate = RateLimit::new(Some(1));
     let mut progress = limited.progress.subscribe();
@@ -110,12 +110,12 @@ async fn a_broken_stream_restarts_unless_it_gets_no_further() {
     let broken_twice = {
         let content = content.clone();
         move |request: &Request| match request.nth {
-            0 | 1 => content.whole().then(2 * MIB, Then::Close),
+            0 | 1 => content.whole().then(2 * MIB, BodyEnd::Close),
             _ => content.whole(),
         }
     };
     let server = Server::start(broken_twice).await;
-    let wanted = Wanted::new(&server);
+    let wanted = TestDownload::new(&server);
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
     assert_eq!(server.log().len(), 3);
 
@@ -130,7 +130,7 @@ async fn a_broken_stream_restarts_unless_it_gets_no_further() {
             reply
         })
         .await;
-        let mut wanted = Wanted::new(&server);
+        let mut wanted = TestDownload::new(&server);
         wanted.spec.size = Some(3 * MIB as u64);
         let error = wanted.fetch().await.unwrap_err();
         assert_eq!(error.code, code, "{error}");
@@ -146,7 +146,7 @@ async fn an_unknown_length_needs_a_framed_body() {
         let content = content.clone();
         let sha256 = content.sha256();
         let server = Server::start(move |_| content.whole().framed(framing)).await;
-        let mut wanted = Wanted::new(&server);
+        let mut wanted = TestDownload::new(&server);
         let fetched = wanted.fetch().await;
         match fetched {
             Ok(fetched) => assert!(arrives && fetched.sha256 == sha256),
@@ -171,14 +171,14 @@ async fn a_reset_costs_only_the_bytes_it_cut() {
             let half = reply.body.len() / 2;
             // Every second answer breaks off in its middle.
             if request.nth % 2 == 1 {
-                reply.then(half, Then::Reset)
+                reply.then(half, BodyEnd::Reset)
             } else {
                 reply
             }
         }
     })
     .await;
-    let wanted = Wanted::new(&server);
+    let wanted = TestDownload::new(&server);
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
     let starts_at_zero = server
         .log()
@@ -198,19 +198,19 @@ async fn a_failing_or_absent_server_is_retried() {
             0 => Reply::status(500),
             1 => Reply::status(502),
             2 => Reply::status(408),
-            3 => content.answer(request).then(0, Then::Reset),
+            3 => content.answer(request).then(0, BodyEnd::Reset),
             4..12 => Reply::status(503),
             _ => content.answer(request),
         }
     };
     let server = Server::start(failing).await;
-    let wanted = Wanted::new(&server);
+    let wanted = TestDownload::new(&server);
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
 
     let address = server.address;
     drop(server);
     let server = Server::start(|_| Reply::status(500)).await;
-    let mut wanted = Wanted::new(&server);
+    let mut wanted = TestDownload::new(&server);
     wanted.spec.url.set_port(Some(address.port())).unwrap();
     let mut progress = wanted.progress.subscribe();
     let back = async {
@@ -235,7 +235,7 @@ async fn retry_after_is_respected() {
     ] {
         let server =
             Server::start(move |_| Reply::status(429).with("retry-after", header.clone())).await;
-        let wanted = Wanted::new(&server);
+        let wanted = TestDownload::new(&server);
         let mut progress = wanted.progress.subscribe();
         let look = async {
             let waits =
@@ -263,7 +263,7 @@ async fn a_retry_after_applies_to_all_connections() {
         _ => content.answer(request),
     })
     .await;
-    let wanted = Wanted::new(&server);
+    let wanted = TestDownload::new(&server);
     let mut progress = wanted.progress.subscribe();
     let look = async {
         let waits = progress.wait_for(|progress| matches!(progress.phase, Phase::Waiting { .. }));
@@ -300,7 +300,7 @@ async fn a_server_that_allows_two_connections_gets_two() {
         }
     })
     .await;
-    let wanted = Wanted::new(&server);
+    let wanted = TestDownload::new(&server);
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
     let later = server.log().into_iter().filter(|request| request.nth >= 6);
     // One answer may not have been seen to end when the next begins.
@@ -318,14 +318,14 @@ async fn another_connection_takes_over_a_silent_one_early() {
         move |request| {
             let reply = content.answer(request);
             if request.nth == 1 {
-                reply.then(70_000, Then::Stall)
+                reply.then(70_000, BodyEnd::Stall)
             } else {
                 reply
             }
         }
     })
     .await;
-    let mut wanted = Wanted::new(&server);
+    let mut wanted = TestDownload::new(&server);
     wanted.options.stall = Duration::from_secs(3600);
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
 }
@@ -338,14 +338,14 @@ async fn a_silent_server_is_retried_after_the_stall_deadline() {
         move |request| {
             let reply = content.answer(request);
             if request.nth == 0 {
-                reply.then(MIB / 2, Then::Stall)
+                reply.then(MIB / 2, BodyEnd::Stall)
             } else {
                 reply
             }
         }
     })
     .await;
-    let mut wanted = Wanted::new(&server);
+    let mut wanted = TestDownload::new(&server);
     wanted.options.stall = Duration::from_secs(2);
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
     assert_eq!(server.log()[1].starts_at(), MIB as u64 / 2);

@@ -92,14 +92,14 @@ fn apply(table: &mut dyn TableLike, patch: &Map<String, Value>, path: &str) -> R
                     apply(section, inner, &here)?;
                 }
             }
-            other => set(table, key, toml_value(other, &here)?),
+            other => set_value(table, key, toml_value(other, &here)?),
         }
     }
     Ok(())
 }
 
 /// Replaces only the value: the rest of its line stays.
-fn set(table: &mut dyn TableLike, key: &str, mut new: toml_edit::Value) {
+fn set_value(table: &mut dyn TableLike, key: &str, mut new: toml_edit::Value) {
     if let Some(Item::Value(old)) = table.get_mut(key) {
         if let (Some(list), Some(changed)) = (old.as_array_mut(), new.as_array())
             && change_texts(list, changed)

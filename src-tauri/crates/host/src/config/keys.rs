@@ -52,7 +52,7 @@ fn fields<T: DeserializeOwned>() -> &'static [&'static str] {
 
 struct FieldNames<'a>(&'a mut &'static [&'static str]);
 
-fn nothing() -> value::Error {
+fn no_value() -> value::Error {
     value::Error::custom("there is nothing to read")
 }
 
@@ -66,11 +66,11 @@ impl<'de> Deserializer<'de> for FieldNames<'_> {
         _visitor: V,
     ) -> Result<V::Value, Self::Error> {
         *self.0 = fields;
-        Err(nothing())
+        Err(no_value())
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, Self::Error> {
-        Err(nothing())
+        Err(no_value())
     }
 
     forward_to_deserialize_any! {
@@ -104,7 +104,7 @@ mod tests {
             ("schedules.night.sorce", Some("source")),
             ("mcp.notes.comand", Some("command")),
             ("tiers.fast.listn", None),
-            ("colour", None),
+            ("color", None),
             ("more.of.it", None),
         ] {
             let keys: Vec<_> = unknown.split('.').map(str::to_owned).collect();

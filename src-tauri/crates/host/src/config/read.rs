@@ -13,7 +13,7 @@ use tierbar_core::{
 use toml_edit::{Document, Item, TableLike};
 
 #[derive(Debug)]
-pub(crate) struct Parsed {
+pub(crate) struct ParsedConfig {
     pub(crate) config: Config,
     /// Notices about unknown keys.
     pub(crate) notices: Vec<String>,
@@ -21,7 +21,7 @@ pub(crate) struct Parsed {
 
 /// # Errors
 /// `ConfigInvalid` with the line.
-pub(crate) fn parse(text: &str) -> Result<Parsed, Error> {
+pub(crate) fn parse(text: &str) -> Result<ParsedConfig, Error> {
     let source = Source::new(text)?;
     let mut unknown = Vec::new();
     let deserializer = toml::Deserializer::parse(text).map_err(|error| source.mistyped(&error))?;
@@ -40,7 +40,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, Error> {
             format!("config.toml{line}: the key {key} is unknown and has no effect{meant}")
         })
         .collect();
-    Ok(Parsed { config, notices })
+    Ok(ParsedConfig { config, notices })
 }
 
 /// The text with the position of each key.
@@ -55,14 +55,14 @@ impl<'a> Source<'a> {
             .map(|document| Self { text, document })
             .map_err(|error| {
                 wrong_at(
-                    line(text, error.span().map_or(0, |span| span.start)),
+                    line_number(text, error.span().map_or(0, |span| span.start)),
                     error.message(),
                 )
             })
     }
 
     fn line(&self, offset: usize) -> usize {
-        line(self.text, offset)
+        line_number(self.text, offset)
     }
 
     /// Returns the position of a key's value, or of the nearest table around it.
@@ -93,7 +93,7 @@ impl<'a> Source<'a> {
     /// Returns the keys of the value or key at `offset`; none if there is no value.
     fn keys(&self, offset: usize) -> Vec<String> {
         let mut keys = Vec::new();
-        find(self.document.as_table(), offset, &mut keys);
+        find_keys_at(self.document.as_table(), offset, &mut keys);
         keys
     }
 
@@ -112,13 +112,13 @@ impl<'a> Source<'a> {
 }
 
 /// Finds the keys of the value or key at `offset`.
-fn find(table: &dyn TableLike, offset: usize, keys: &mut Vec<String>) -> bool {
+fn find_keys_at(table: &dyn TableLike, offset: usize, keys: &mut Vec<String>) -> bool {
     for (name, item) in table.iter() {
         keys.push(name.to_owned());
         let at = |span: Option<Range<usize>>| span.is_some_and(|span| span.contains(&offset));
         let inner = item
             .as_table_like()
-            .is_some_and(|inner| find(inner, offset, keys));
+            .is_some_and(|inner| find_keys_at(inner, offset, keys));
         let key = table
             .get_key_value(name)
             .is_some_and(|(key, _)| at(key.span()));
@@ -145,7 +145,7 @@ fn in_words(message: &str, keys: &[String]) -> String {
     let end = expected.find(|letter| !is_name(letter));
     let (kind, rest) = expected.split_at(end.unwrap_or(expected.len()));
     let kind = match kind {
-        "u8" | "u16" | "u32" | "u64" | "usize" => match bounds(keys) {
+        "u8" | "u16" | "u32" | "u64" | "usize" => match value_bounds(keys) {
             Some((least, most)) => format!("a whole number from {least} to {most}"),
             None => "a whole number, 0 or more".to_owned(),
         },
@@ -157,7 +157,7 @@ fn in_words(message: &str, keys: &[String]) -> String {
 }
 
 /// Returns the least and the most that `check` allows for a key, where it has both.
-fn bounds(keys: &[String]) -> Option<(u16, u16)> {
+fn value_bounds(keys: &[String]) -> Option<(u16, u16)> {
     let small = |range: RangeInclusive<u8>| (u16::from(*range.start()), u16::from(*range.end()));
     let requests = ServerConfig::REQUESTS_AT_ONCE;
     match keys.join(".").as_str() {
@@ -180,7 +180,7 @@ fn wrong_at(line: usize, message: &str) -> Error {
     .detail("line", line)
 }
 
-fn line(text: &str, offset: usize) -> usize {
+fn line_number(text: &str, offset: usize) -> usize {
     let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
     before.iter().filter(|&&byte| byte == b'\n').count() + 1
 }

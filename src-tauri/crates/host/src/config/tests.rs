@@ -240,12 +240,12 @@ fn invalid_values_are_refused_with_line_and_key() {
 #[test]
 fn unknown_keys_are_reported_with_their_line() {
     let (_home, file) = opened(
-        "colour = \"red\"\nlistn = 1\n[tiers.fast]\nmodel = \"m\"\ntemperature = 1\n[more.of.it]\nx = 1\n",
+        "color = \"red\"\nlistn = 1\n[tiers.fast]\nmodel = \"m\"\ntemperature = 1\n[more.of.it]\nx = 1\n",
     );
     assert_eq!(
         file.notices(),
         [
-            "config.toml line 1: the key colour is unknown and has no effect",
+            "config.toml line 1: the key color is unknown and has no effect",
             "config.toml line 2: the key listn is unknown and has no effect; did you mean listen?",
             "config.toml line 6: the key more is unknown and has no effect",
             "config.toml line 5: the key tiers.fast.temperature is unknown and has no effect",
@@ -351,9 +351,9 @@ fn an_invalid_patch_changes_nothing() {
             "tiers.fast.context: invalid type",
         ),
         (
-            json!({"tiers": {"fast": {"colour": "x"}}}),
+            json!({"tiers": {"fast": {"color": "x"}}}),
             Code::BadRequest,
-            "the configuration has no key tiers.fast.colour",
+            "the configuration has no key tiers.fast.color",
         ),
         (
             json!({"tiers": {"A": {}}}),

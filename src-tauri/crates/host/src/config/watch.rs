@@ -10,13 +10,13 @@ const SETTLING: Duration = Duration::from_millis(200);
 
 /// Reports changes while it lives.
 #[derive(Debug)]
-pub(crate) struct Watching {
+pub(crate) struct ConfigWatch {
     changed: Arc<Notify>,
     _watcher: RecommendedWatcher,
 }
 
 /// Watches the folders of the file and of its link target: to the system, a replaced file is another one.
-pub(crate) fn watch(file: &ConfigFile) -> Result<Watching, notify::Error> {
+pub(crate) fn watch(file: &ConfigFile) -> Result<ConfigWatch, notify::Error> {
     let changed = Arc::new(Notify::new());
     let target = file
         .path()
@@ -46,13 +46,13 @@ pub(crate) fn watch(file: &ConfigFile) -> Result<Watching, notify::Error> {
     for folder in folders {
         watcher.watch(folder as &Path, RecursiveMode::NonRecursive)?;
     }
-    Ok(Watching {
+    Ok(ConfigWatch {
         changed,
         _watcher: watcher,
     })
 }
 
-impl Watching {
+impl ConfigWatch {
     /// Waits until the file may have changed and its writer is likely done.
     pub(crate) async fn next(&self) {
         self.changed.notified().await;

@@ -12,7 +12,9 @@ use std::{
 };
 use tierbar_documents::{
     Refusal,
-    extraction::{Ended, Extracted, LARGEST_FILE, LARGEST_OUTPUT, LONGEST, outcome},
+    extraction::{
+        ExtractedDocument, LARGEST_FILE, LARGEST_OUTPUT, LONGEST, ProcessEnd, parse_output,
+    },
 };
 use tokio::{
     io::AsyncReadExt,
@@ -24,7 +26,7 @@ const BUFFER: usize = 256 << 10;
 
 /// A file that is open and whose bytes are known by their hash.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenedFile {
     file: File,
     pub(super) sha256: String,
 }
@@ -33,7 +35,7 @@ pub(super) struct Opened {
 ///
 /// # Errors
 /// Why it cannot be read, in a sentence.
-pub(super) fn open(path: &Path) -> Result<Opened, Refusal> {
+pub(super) fn open(path: &Path) -> Result<OpenedFile, Refusal> {
     let refused = |error: std::io::Error| Refusal(format!("This file cannot be opened: {error}."));
     let mut file = File::open(path).map_err(refused)?;
     let found = file.metadata().map_err(refused)?;
@@ -57,7 +59,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, Refusal> {
     }
     file.rewind().map_err(refused)?;
     let sha256 = HEXLOWER.encode(&hash.finalize());
-    Ok(Opened { file, sha256 })
+    Ok(OpenedFile { file, sha256 })
 }
 
 /// Has an open file read. `pictures`: whether pages that are pictures are returned, too.
@@ -66,10 +68,10 @@ pub(super) fn open(path: &Path) -> Result<Opened, Refusal> {
 /// Why it has no text, in a sentence.
 pub(super) async fn extract(
     program: &Path,
-    opened: Opened,
+    opened: OpenedFile,
     path: &Path,
     pictures: bool,
-) -> Result<Extracted, Refusal> {
+) -> Result<ExtractedDocument, Refusal> {
     let name = path.file_name().unwrap_or_default();
     let begun = Command::new(program)
         .arg(name)
@@ -88,10 +90,10 @@ pub(super) async fn extract(
     })?;
     let (output, ended) = match timeout(Duration::from_secs(LONGEST), output(child)).await {
         Ok(ended) => ended,
-        Err(_) => (Vec::new(), Ended::TooLong),
+        Err(_) => (Vec::new(), ProcessEnd::TooLong),
     };
     let read =
-        tokio::task::spawn_blocking(move || outcome(&String::from_utf8_lossy(&output), ended));
+        tokio::task::spawn_blocking(move || parse_output(&String::from_utf8_lossy(&output), ended));
     read.await.unwrap_or_else(|ended| {
         Err(Refusal(format!(
             "Reading this file did not finish: {ended}."
@@ -100,30 +102,30 @@ pub(super) async fn extract(
 }
 
 /// Reads what the process writes, and waits for its end. Dropped, it ends the process.
-async fn output(mut child: Child) -> (Vec<u8>, Ended) {
+async fn output(mut child: Child) -> (Vec<u8>, ProcessEnd) {
     let mut written = Vec::new();
     if let Some(output) = child.stdout.take() {
         let most = LARGEST_OUTPUT + 1;
         let read = output.take(most).read_to_end(&mut written).await;
         if written.len() as u64 > LARGEST_OUTPUT {
-            return (Vec::new(), Ended::TooMuch);
+            return (Vec::new(), ProcessEnd::TooMuch);
         }
         if read.is_err() {
-            return (Vec::new(), Ended::Badly);
+            return (Vec::new(), ProcessEnd::Badly);
         }
     }
     let ended = match child.wait().await {
-        Ok(status) => how(status),
-        Err(_) => Ended::Badly,
+        Ok(status) => to_process_end(status),
+        Err(_) => ProcessEnd::Badly,
     };
     (written, ended)
 }
 
-fn how(status: ExitStatus) -> Ended {
+fn to_process_end(status: ExitStatus) -> ProcessEnd {
     match status.signal() {
-        Some(signal) => Ended::Killed(signal),
-        None if status.success() => Ended::Well,
-        None => Ended::Badly,
+        Some(signal) => ProcessEnd::Killed(signal),
+        None if status.success() => ProcessEnd::Well,
+        None => ProcessEnd::Badly,
     }
 }
 
@@ -141,7 +143,7 @@ mod tests {
         path
     }
 
-    async fn run(script: &str) -> Result<Extracted, Refusal> {
+    async fn run(script: &str) -> Result<ExtractedDocument, Refusal> {
         let folder = tempfile::tempdir().unwrap();
         let document = folder.path().join("a.txt");
         std::fs::write(&document, "Some words").unwrap();

@@ -31,7 +31,7 @@ const LEFT_OUT: [&str; 5] = [
 pub(super) fn scan(source: &DocumentSource) -> Option<Vec<SeenFile>> {
     let path = Path::new(&source.path);
     if !source.is_folder {
-        return Some(vec![seen(path, &path.metadata().ok()?)?]);
+        return Some(vec![to_seen_file(path, &path.metadata().ok()?)?]);
     }
     let mut files = Vec::new();
     let mut folders = vec![(path.to_owned(), 0)];
@@ -61,7 +61,7 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Vec<SeenFile>> {
             if found.is_dir() && depth < DEEPEST {
                 folders.push((path, depth + 1));
             } else if found.is_file() && is_readable(&path) && files.len() < MOST_FILES {
-                files.extend(seen(&path, &found));
+                files.extend(to_seen_file(&path, &found));
             }
         }
     }
@@ -70,7 +70,7 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Vec<SeenFile>> {
 }
 
 /// `None` for a name that is not UTF-8.
-fn seen(path: &Path, found: &Metadata) -> Option<SeenFile> {
+fn to_seen_file(path: &Path, found: &Metadata) -> Option<SeenFile> {
     let modified = found
         .modified()
         .ok()

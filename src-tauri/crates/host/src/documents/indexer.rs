@@ -17,7 +17,7 @@ use tierbar_core::{Code, Error, TierId, lease::Tiers};
 use tierbar_documents::{
     Block, Facts, Refusal,
     chunks::{Chunk, Size, chunks},
-    extraction::Extracted,
+    extraction::ExtractedDocument,
     pictured,
 };
 use tierbar_store::{NewDocument, NewPassage, Store, WaitingFile};
@@ -87,7 +87,7 @@ impl Indexer {
                 Ok(is_whole) => is_whole,
                 Err(error) => {
                     tracing::warn!("the documents could not be read: {error}");
-                    self.state.lock().problem = Some(sentence(&error));
+                    self.state.lock().problem = Some(error_sentence(&error));
                     false
                 }
             };
@@ -208,7 +208,7 @@ impl Indexer {
     fn begin(&self) -> Option<&PathBuf> {
         let mut state = self.state.lock();
         state.done = 0;
-        state.problem = self.program.as_ref().err().map(sentence);
+        state.problem = self.program.as_ref().err().map(error_sentence);
         self.program.as_ref().ok()
     }
 
@@ -251,8 +251,11 @@ impl Indexer {
     ///
     /// # Errors
     /// Why there is nothing to search.
-    async fn see(&self, extracted: Extracted) -> Result<Option<(Vec<Block>, Facts)>, Refusal> {
-        let Extracted {
+    async fn see(
+        &self,
+        extracted: ExtractedDocument,
+    ) -> Result<Option<(Vec<Block>, Facts)>, Refusal> {
+        let ExtractedDocument {
             mut blocks,
             pictures,
             mut facts,
@@ -272,7 +275,7 @@ impl Indexer {
                         blocks.extend(text);
                     }
                     Err(error) => {
-                        self.state.lock().problem = Some(sentence(&error));
+                        self.state.lock().problem = Some(error_sentence(&error));
                         break;
                     }
                 }
@@ -289,7 +292,7 @@ impl Indexer {
         let notices = [
             facts.notice.take(),
             pictured::read_by(&by, &read, pages),
-            pictured::unread(&left, pages),
+            pictured::pictured_pages_notice(&left, pages),
         ];
         let notice = notices.into_iter().flatten().collect::<Vec<_>>().join(" ");
         if blocks.is_empty() {
@@ -376,7 +379,7 @@ impl Indexer {
                 Some(vectors).filter(|_| self.embedder.tier().as_ref() == Some(embedder))
             }
             Err(error) => {
-                self.state.lock().problem = Some(sentence(&error));
+                self.state.lock().problem = Some(error_sentence(&error));
                 None
             }
         }
@@ -419,7 +422,7 @@ fn name_of(path: &str) -> String {
     name.to_string_lossy().into_owned()
 }
 
-fn sentence(error: &Error) -> String {
+fn error_sentence(error: &Error) -> String {
     match &error.hint {
         Some(hint) => format!("{}; {hint}", error.message),
         None => error.message.clone(),

@@ -14,15 +14,15 @@ use tierbar_library::Entry;
 
 /// What a model or a projector takes of a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stored {
+pub(super) struct StoredFile {
     path: PathBuf,
     bytes: u64,
     keeper: Keeper,
 }
 
 /// Returns what these models take, a projector of several models once.
-pub(super) fn stored(entries: &[Entry]) -> Vec<Stored> {
-    let models = entries.iter().map(|entry| Stored {
+pub(super) fn stored(entries: &[Entry]) -> Vec<StoredFile> {
+    let models = entries.iter().map(|entry| StoredFile {
         path: entry.path.clone(),
         bytes: entry.size_bytes,
         keeper: entry.keeper,
@@ -30,7 +30,7 @@ pub(super) fn stored(entries: &[Entry]) -> Vec<Stored> {
     let mut known = HashSet::new();
     let projectors = entries.iter().filter_map(|entry| {
         let projector = entry.projector.as_ref()?;
-        known.insert(&projector.path).then(|| Stored {
+        known.insert(&projector.path).then(|| StoredFile {
             path: projector.path.clone(),
             bytes: projector.size_bytes,
             keeper: entry.keeper,
@@ -40,10 +40,10 @@ pub(super) fn stored(entries: &[Entry]) -> Vec<Stored> {
 }
 
 /// Returns the disks of these files, first that of the models folder. Disks that cannot be read are left out. Blocking.
-pub(super) fn disks(models_dir: &Path, stored: &[Stored]) -> Vec<ModelDisk> {
+pub(super) fn disks(models_dir: &Path, stored: &[StoredFile]) -> Vec<ModelDisk> {
     let mut disks = Vec::new();
     disk_of(&mut disks, models_dir);
-    for Stored {
+    for StoredFile {
         path,
         bytes,
         keeper,
@@ -101,7 +101,7 @@ mod tests {
         let file = |name: &str, bytes, keeper| {
             let path = home.path().join(name);
             std::fs::write(&path, "").unwrap();
-            Stored {
+            StoredFile {
                 path,
                 bytes,
                 keeper,
@@ -112,7 +112,7 @@ mod tests {
             file("b.gguf", 7, Keeper::Ollama),
             file("c.gguf", 1, Keeper::Tierbar),
         ];
-        stored.push(Stored {
+        stored.push(StoredFile {
             path: home.path().join("gone.gguf"),
             bytes: 9,
             keeper: Keeper::Folder,

@@ -18,12 +18,12 @@ use tierbar_core::{
     fit::{ContextChoice, Keeper, Verdict},
     nearest::suggest,
 };
-use tierbar_fetch::{Fetched, FileSpec, Job, OnComplete, Queue};
+use tierbar_fetch::{FetchedFile, FileSpec, Job, OnComplete, Queue};
 use tierbar_inference::services::models::{DownloadChange, Pull};
 use tierbar_library::{
     Entry, Library, LibraryWatch, Origin,
     catalog::catalog,
-    hub::{Resolved, Suit},
+    hub::{QuantTarget, ResolvedReference},
     is_projector,
 };
 
@@ -93,7 +93,7 @@ impl Downloads {
     async fn fetch(&self, mut pull: Pull) -> Result<(DownloadStatus, bool), Error> {
         let unknown = Error::new(
             Code::ModelUnknown,
-            format!("\"{}\" is not in the catalog", shown(&pull.reference)),
+            format!("\"{}\" is not in the catalog", shorten_reference(&pull.reference)),
         )
         .hint(suggest(
             &pull.reference,
@@ -114,7 +114,7 @@ impl Downloads {
         }
         let reference = offers::parse(&pull.reference, unknown)?;
         let machine = self.local.machine_for(&entries, Measure::First).await;
-        let suit = Suit {
+        let suit = QuantTarget {
             machine,
             context: ContextChoice::default(),
         };
@@ -217,7 +217,7 @@ impl Downloads {
         }
         let mut changed = None;
         if let Some(priority) = change.priority {
-            changed = Some(self.queue.prioritise(&id, priority).await?);
+            changed = Some(self.queue.prioritize(&id, priority).await?);
         }
         match change.state {
             Some(DownloadState::Paused) => changed = Some(self.queue.pause(&id).await?),
@@ -257,7 +257,7 @@ impl Downloads {
     ) -> Result<(DownloadStatus, bool), Error> {
         let mut now = known;
         if now.priority < pull.priority {
-            now = self.queue.prioritise(&now.id, pull.priority).await?;
+            now = self.queue.prioritize(&now.id, pull.priority).await?;
         }
         if !now.state.is_under_way() {
             now = self.queue.resume(&now.id).await?;
@@ -270,7 +270,11 @@ impl Downloads {
 ///
 /// # Errors
 /// `OverBudget` and those of the header, unless the download is wanted anyway; why there is no projector, if it alone is wanted.
-fn warnings(resolved: &Resolved, suit: &Suit, pull: &Pull) -> Result<Vec<String>, Error> {
+fn warnings(
+    resolved: &ResolvedReference,
+    suit: &QuantTarget,
+    pull: &Pull,
+) -> Result<Vec<String>, Error> {
     let mut warnings = Vec::new();
     match (&resolved.projector, pull.include) {
         (Ok(None), Include::Projector) => {
@@ -338,7 +342,7 @@ fn over_budget(verdict: &Verdict) -> Error {
         .detail("budget_bytes", verdict.budget_bytes)
 }
 
-fn shown(reference: &str) -> String {
+fn shorten_reference(reference: &str) -> String {
     reference.chars().take(100).collect()
 }
 
@@ -365,7 +369,7 @@ pub(crate) fn on_complete(
     })
 }
 
-fn origin(job: &Job, spec: &FileSpec, fetched: &Fetched) -> Origin {
+fn origin(job: &Job, spec: &FileSpec, fetched: &FetchedFile) -> Origin {
     Origin {
         reference: job.reference.clone(),
         url: spec.url.clone(),

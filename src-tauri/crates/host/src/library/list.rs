@@ -16,7 +16,7 @@ use tierbar_core::{
 };
 use tierbar_library::{
     catalog::{Catalog, Entry, HubFigures, KnownFile, catalog},
-    hub::{Hub, HubFiles, Resolved},
+    hub::{Hub, HubFiles, ResolvedReference},
     reference::Repository,
 };
 
@@ -28,17 +28,17 @@ type Answer = (&'static Entry, Result<HubFiles, Error>);
 /// Owns the file.
 pub(crate) struct CatalogList {
     path: PathBuf,
-    current: RwLock<Current>,
+    current: RwLock<CurrentFigures>,
     /// Held while the figures change, so that no change is lost.
     changing: tokio::sync::Mutex<()>,
 }
 
-struct Current {
+struct CurrentFigures {
     figures: HubFigures,
     catalog: Arc<Catalog>,
 }
 
-impl Current {
+impl CurrentFigures {
     fn new(figures: HubFigures) -> Self {
         let catalog = Arc::new(catalog().with(&figures));
         Self { figures, catalog }
@@ -49,7 +49,7 @@ impl CatalogList {
     /// A file that cannot be used is ignored: the built-in catalog is complete without it. Blocking.
     pub(crate) fn open(path: PathBuf) -> Self {
         Self {
-            current: RwLock::new(Current::new(read(&path))),
+            current: RwLock::new(CurrentFigures::new(read(&path))),
             path,
             changing: tokio::sync::Mutex::default(),
         }
@@ -106,7 +106,7 @@ impl CatalogList {
     }
 
     /// Notes what the hub said of a file whose hash was not known, so that another download has to be the same.
-    pub(crate) async fn pin(&self, id: &str, quant: &str, resolved: &Resolved) {
+    pub(crate) async fn pin(&self, id: &str, quant: &str, resolved: &ResolvedReference) {
         let ([file], Some(revision)) = (resolved.files.as_slice(), &resolved.revision) else {
             return;
         };
@@ -138,7 +138,7 @@ impl CatalogList {
             })
         })
         .await?;
-        *self.current.write() = Current::new(figures);
+        *self.current.write() = CurrentFigures::new(figures);
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     live_config::LiveConfig,
     machine::{Sample, ThisMachine},
     measured,
-    models::{Models, beside, draft_model},
+    models::{Models, companion_models, draft_model},
 };
 use std::{
     collections::HashMap,
@@ -66,7 +66,7 @@ impl LocalModels {
             let tier = used_by.and_then(|tier| config.tiers.get(tier));
             let choice = tier.map(ContextChoice::from).unwrap_or_default();
             let draft = used_by.and_then(|tier| drafts.get(tier));
-            let beside = beside(entry.projector.as_ref(), draft);
+            let beside = companion_models(entry.projector.as_ref(), draft);
             let (fit, profiles) = match &entry.account {
                 Ok(account) => {
                     let fit = verdict_with(account, beside, choice, &machine, &[]);
@@ -75,7 +75,7 @@ impl LocalModels {
                 }
                 Err(_) => (None, Vec::new()),
             };
-            let mut model = wire(entry, tiers, fit, profiles);
+            let mut model = to_library_model(entry, tiers, fit, profiles);
             let sha256 = model.sha256.as_deref();
             let of = |report: &&AgentReport| report.is_of(&entry.id, entry.size_bytes, sha256);
             model.agent = agents.iter().filter(of).cloned().collect();
@@ -99,7 +99,7 @@ impl LocalModels {
         // A process keeps a file that is deleted or moved, so a tier that starts meanwhile is not harmed: a snapshot is
         // enough to refuse.
         let held: Vec<(TierId, PathBuf)> = {
-            let running = holding(&self.supervisor.snapshot());
+            let running = loaded_tiers(&self.supervisor.snapshot());
             let paths = self.tiers_by_path().await;
             let of = |(path, tiers): (PathBuf, Vec<TierId>)| {
                 let held = tiers.into_iter().filter(|tier| running.contains(tier));
@@ -278,7 +278,7 @@ pub(crate) enum Measure {
     Later,
 }
 
-fn holding(tiers: &[TierStatus]) -> Vec<TierId> {
+fn loaded_tiers(tiers: &[TierStatus]) -> Vec<TierId> {
     let held = tiers
         .iter()
         .filter(|tier| tier.pid.is_some() || tier.state.holds_memory());
@@ -338,7 +338,7 @@ fn folder_of(path: &str) -> Result<PathBuf, Error> {
         Error::new(Code::BadRequest, format!("{path} {why}"))
             .hint("give the full path of a folder or of a model in it")
     };
-    let full = from_home(path, folder::set("HOME"));
+    let full = from_home(path, folder::path_variable("HOME"));
     if !full.is_absolute() {
         return Err(wrong("is not a full path"));
     }
@@ -371,7 +371,7 @@ fn offer(entry: &Entry) -> Option<OfferedProjector> {
     Some(known.projector.as_ref()?.offer())
 }
 
-fn wire(
+fn to_library_model(
     entry: &Entry,
     tiers: Vec<TierId>,
     fit: Option<Verdict>,

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     blocking::blocking,
-    models::{beside, draft_model},
+    models::{companion_models, draft_model},
 };
 use std::{path::Path, sync::Arc};
 use tierbar_core::{
@@ -21,7 +21,7 @@ use tierbar_inference::services::models::{CatalogAnswer, FitQuestion};
 use tierbar_library::{
     Entry, Projector,
     catalog::{self, Catalog, catalog},
-    hub::{Pinned, PinnedProjector, Resolved, Resolver, Suit},
+    hub::{PinnedProjector, PinnedQuant, QuantTarget, ResolvedReference, Resolver},
     is_projector, model_id,
     reference::{Pick, Reference, Repository},
 };
@@ -70,8 +70,8 @@ impl Offers {
         };
         let missing = match self.account_of(&model).await {
             Ok(local) => {
-                let choice = wanted(local.context, profile, context, kv_cache);
-                let beside = beside(local.projector.as_ref(), local.draft.as_ref());
+                let choice = requested_context(local.context, profile, context, kv_cache);
+                let beside = companion_models(local.projector.as_ref(), local.draft.as_ref());
                 let verdict = verdict_with(&local.account, beside, choice, &machine, &[]);
                 return Ok(match another {
                     Some(_) => verdict,
@@ -82,9 +82,9 @@ impl Offers {
             Err(error) => return Err(error),
         };
         let reference = parse(&model, missing)?;
-        let suit = Suit {
+        let suit = QuantTarget {
             machine,
-            context: wanted(ContextChoice::default(), profile, context, kv_cache),
+            context: requested_context(ContextChoice::default(), profile, context, kv_cache),
         };
         let resolved = match self.resolve(&reference, &suit, &entries).await {
             Ok(resolved) => resolved,
@@ -126,7 +126,7 @@ impl Offers {
     }
 
     /// Notes the hub's figures of a file of the catalog whose hash was not known until it was downloaded.
-    pub(crate) async fn pin(&self, resolved: &Resolved) {
+    pub(crate) async fn pin(&self, resolved: &ResolvedReference) {
         let (Some(repository), Some(name)) = (&resolved.repository, &resolved.quant) else {
             return;
         };
@@ -145,7 +145,7 @@ impl Offers {
     pub(crate) async fn repository(&self, id: String) -> Result<HubRepository, Error> {
         let repository = Repository::new(&id)?;
         let entries = self.readable().await;
-        let suit = Suit {
+        let suit = QuantTarget {
             machine: self.local.machine_for(&entries, Measure::First).await,
             context: ContextChoice::default(),
         };
@@ -166,9 +166,9 @@ impl Offers {
     pub(crate) async fn resolve(
         &self,
         reference: &Reference,
-        suit: &Suit,
+        suit: &QuantTarget,
         entries: &[Entry],
-    ) -> Result<Resolved, Error> {
+    ) -> Result<ResolvedReference, Error> {
         let library = self.local.models.library();
         let models_dir = library.models_dir().to_owned();
         let under_way = self.queue.watch().borrow().clone();
@@ -204,7 +204,7 @@ impl Offers {
                         format!("the catalog does not list {id}"),
                     )
                 })?;
-                match chosen(entry, quant.as_deref(), suit) {
+                match choose_quant(entry, quant.as_deref(), suit) {
                     Some(quant) => {
                         let pinned = pinned(entry, quant)?;
                         self.resolver.pinned(&pinned, suit, &taken).await
@@ -281,7 +281,7 @@ struct Local {
 }
 
 /// Returns a choice of context with what a request says in place of its own.
-fn wanted(
+fn requested_context(
     own: ContextChoice,
     profile: Option<Profile>,
     context: Option<u32>,
@@ -308,7 +308,11 @@ pub(crate) fn parse(text: &str, missing: Error) -> Result<Reference, Error> {
 
 /// # Errors
 /// Why the header could not be read.
-pub(crate) fn judge(resolved: &Resolved, suit: &Suit, include: Include) -> Result<Verdict, Error> {
+pub(crate) fn judge(
+    resolved: &ResolvedReference,
+    suit: &QuantTarget,
+    include: Include,
+) -> Result<Verdict, Error> {
     let account = resolved.account.as_ref().map_err(Error::clone)?;
     let mut verdict = verdict_with(
         account,
@@ -322,22 +326,22 @@ pub(crate) fn judge(resolved: &Resolved, suit: &Suit, include: Include) -> Resul
 }
 
 /// Returns the catalog's estimate, for when the hub is unreachable.
-fn of_catalog(catalog: &Catalog, reference: &Reference, suit: &Suit) -> Option<Verdict> {
+fn of_catalog(catalog: &Catalog, reference: &Reference, suit: &QuantTarget) -> Option<Verdict> {
     let Reference::Catalog { id, quant } = reference else {
         return None;
     };
     let entry = catalog.find(id)?;
-    let account = entry.account(chosen(entry, quant.as_deref(), suit)?)?;
+    let account = entry.account(choose_quant(entry, quant.as_deref(), suit)?)?;
     let mut verdict = verdict_with(&account, entry.beside(), suit.context, &suit.machine, &[]);
     verdict.estimated = true;
     Some(verdict)
 }
 
 /// Returns the requested quant, or else the recommended one, or else the smallest; `None` if the catalog does not have it.
-fn chosen<'a>(
+fn choose_quant<'a>(
     entry: &'a catalog::Entry,
     quant: Option<&str>,
-    suit: &Suit,
+    suit: &QuantTarget,
 ) -> Option<&'a catalog::Quant> {
     match quant {
         Some(name) => entry.quant(name),
@@ -347,8 +351,8 @@ fn chosen<'a>(
     }
 }
 
-fn pinned(entry: &catalog::Entry, quant: &catalog::Quant) -> Result<Pinned, Error> {
-    Ok(Pinned {
+fn pinned(entry: &catalog::Entry, quant: &catalog::Quant) -> Result<PinnedQuant, Error> {
+    Ok(PinnedQuant {
         repository: Repository::new(&entry.repository)?,
         revision: entry.revision(quant).map(str::to_owned),
         quant: quant.quant.clone(),
@@ -380,11 +384,11 @@ fn is_from_elsewhere(entry: &Entry, url: &Url) -> bool {
 }
 
 fn is_elsewhere(recorded: &str, url: &Url) -> bool {
-    Url::parse(recorded).is_ok_and(|recorded| place(&recorded) != place(url))
+    Url::parse(recorded).is_ok_and(|recorded| source_of_url(&recorded) != source_of_url(url))
 }
 
 /// Returns a URL's server and path, without the commit.
-fn place(url: &Url) -> (String, Vec<&str>) {
+fn source_of_url(url: &Url) -> (String, Vec<&str>) {
     let mut parts: Vec<_> = url.path_segments().into_iter().flatten().collect();
     if parts.get(2) == Some(&"resolve") && parts.len() > 4 {
         parts.drain(2..4);
@@ -395,7 +399,8 @@ fn place(url: &Url) -> (String, Vec<&str>) {
 /// Returns whether the reference of a download may mean the file at the URL.
 fn is_of(reference: &str, url: &Url) -> bool {
     if reference.contains("://") {
-        return Url::parse(reference).is_ok_and(|reference| place(&reference) == place(url));
+        return Url::parse(reference)
+            .is_ok_and(|reference| source_of_url(&reference) == source_of_url(url));
     }
     let mut parts = reference.split(['/', ':']);
     match (parts.next(), parts.next(), url.path_segments()) {
@@ -413,7 +418,7 @@ mod tests {
     #[test]
     fn one_file_of_two_commits_has_one_place() {
         let url = |text: &str| Url::parse(text).unwrap();
-        let same = |a: &str, b: &str| place(&url(a)) == place(&url(b));
+        let same = |a: &str, b: &str| source_of_url(&url(a)) == source_of_url(&url(b));
         assert!(same(
             "https://hub/a/b/resolve/111/x/m.gguf",
             "https://hub/a/b/resolve/222/x/m.gguf?download=true"

@@ -13,7 +13,7 @@ use tierbar_core::{
 };
 use tierbar_library::{
     Entry, model_id,
-    setup::{Proposed, propose},
+    setup::{TierProposal, propose},
 };
 
 impl Offers {
@@ -30,7 +30,7 @@ impl Offers {
         let catalog = self.list.catalog();
         let tiers_by_path = self.local.tiers_by_path().await;
         let downloads = self.queue.watch().borrow().clone();
-        let of_tier = |proposed: Proposed<'_>| {
+        let of_tier = |proposed: TierProposal<'_>| {
             let tier = TierId::new(proposed.tier).ok()?;
             let reference = proposed.entry.reference(proposed.quant);
             let mut candidates = entries.iter().filter(|_| another.is_none());
@@ -106,7 +106,7 @@ pub(super) async fn folder_room(path: String) -> Result<FolderRoom, Error> {
 }
 
 /// By its record, or by name and size.
-fn is_installed(entry: &Entry, reference: &str, proposed: &Proposed<'_>) -> bool {
+fn is_installed(entry: &Entry, reference: &str, proposed: &TierProposal<'_>) -> bool {
     let size = proposed.quant.size_bytes;
     entry.reference() == Some(reference)
         || entry.id == model_id(&proposed.quant.file)

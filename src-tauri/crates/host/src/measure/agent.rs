@@ -3,8 +3,8 @@
 
 use super::{
     HostParts, ProgressSender,
-    bench::{configured, lease, now},
-    spared, wanted,
+    bench::{configured_settings, lease, now},
+    check_not_stopped, check_pressure,
     worker::Worker,
 };
 use crate::{blocking::blocking, measured, models::Models};
@@ -62,7 +62,7 @@ impl Subject {
 }
 
 /// Returns what was measured of the tier's model as it answers now.
-pub(super) async fn last(
+pub(super) async fn last_report(
     parts: Arc<HostParts>,
     tier: TierId,
 ) -> Result<Option<AgentReport>, Error> {
@@ -82,7 +82,7 @@ pub(super) async fn measure(
     tier: TierId,
     progress: ProgressSender,
 ) -> Result<AgentReport, Error> {
-    configured(&parts, &tier).await?;
+    configured_settings(&parts, &tier).await?;
     let subject = {
         let (models, tier) = (Arc::clone(&parts.config.models), tier.clone());
         let subject = blocking("reading the model", move || Subject::of(&models, &tier));
@@ -119,7 +119,7 @@ pub(super) async fn measure(
         way: choose_way(calls.right, text.right, prompts),
         tier,
     };
-    keep(&parts, report.clone()).await;
+    store_report(&parts, report.clone()).await;
     Ok(report)
 }
 
@@ -141,8 +141,8 @@ impl Meter<'_> {
         };
         let (mut right, begun) = (0, Instant::now());
         for (at, prompt) in PROMPTS.iter().enumerate() {
-            spared(self.parts, Pressure::Critical)?;
-            wanted(self.parts, self.tier)?;
+            check_pressure(self.parts, Pressure::Critical)?;
+            check_not_stopped(self.parts, self.tier)?;
             self.progress.progress(done + at, 2 * PROMPTS.len(), doing);
             let request = first_step::request(way, prompt, self.thinking);
             let answer = self.worker.chat(&request.into()).await;
@@ -168,18 +168,18 @@ fn is_refusal(code: Code) -> bool {
 }
 
 /// Keeps the report in place of the last one of the same model.
-async fn keep(parts: &HostParts, report: AgentReport) {
+async fn store_report(parts: &HostParts, report: AgentReport) {
     let path = parts.config.folder.agents();
     // A panic in it would only lose a measurement.
     let _ = spawn_blocking(move || {
         let reports: Vec<AgentReport> = measured::read(&path);
-        measured::write(&path, &with(reports, report));
+        measured::write(&path, &add_report(reports, report));
     })
     .await;
 }
 
 /// The newest comes first.
-fn with(mut reports: Vec<AgentReport>, newest: AgentReport) -> Vec<AgentReport> {
+fn add_report(mut reports: Vec<AgentReport>, newest: AgentReport) -> Vec<AgentReport> {
     let sha256 = newest.sha256.as_deref();
     reports.retain(|known| {
         known.thinking != newest.thinking || !known.is_of(&newest.model, newest.size_bytes, sha256)
@@ -217,13 +217,13 @@ mod tests {
     fn a_report_replaces_the_last_one_of_the_same_model() {
         let mut reports = Vec::new();
         for (model, thinking, right) in [("a", false, 1), ("b", false, 2), ("a", true, 3)] {
-            reports = with(reports, report(model, thinking, right));
+            reports = add_report(reports, report(model, thinking, right));
         }
-        reports = with(reports, report("a", false, 4));
+        reports = add_report(reports, report("a", false, 4));
         let right: Vec<_> = reports.iter().map(|report| report.calls.right).collect();
         assert_eq!(right, [4, 3, 2]);
         for number in 0..KEPT {
-            reports = with(reports, report(&number.to_string(), false, 5));
+            reports = add_report(reports, report(&number.to_string(), false, 5));
         }
         assert_eq!(reports.len(), KEPT);
     }

@@ -1,8 +1,8 @@
 //! Measures prefill and decode of a loaded tier, at several depths of its context.
 
 use super::{
-    HostParts, ProgressSender, paging, spared, wanted,
-    worker::{Timed, Worker},
+    HostParts, ProgressSender, check_not_stopped, check_pressure, paging,
+    worker::{RequestTiming, Worker},
 };
 use crate::{blocking::blocking, measured};
 use std::{
@@ -34,7 +34,7 @@ pub(super) async fn bench(
     request: BenchRequest,
     progress: ProgressSender,
 ) -> Result<BenchReport, Error> {
-    let settings = configured(&parts, &tier).await?;
+    let settings = configured_settings(&parts, &tier).await?;
     if request.paging {
         return paging::bench(parts, tier, request, settings, progress).await;
     }
@@ -102,7 +102,10 @@ pub(super) fn now() -> String {
         .to_string()
 }
 
-pub(super) async fn configured(parts: &HostParts, tier: &TierId) -> Result<Settings, Error> {
+pub(super) async fn configured_settings(
+    parts: &HostParts,
+    tier: &TierId,
+) -> Result<Settings, Error> {
     let config = parts.config.models.config();
     let tier_config = config.tiers.get(tier).ok_or_else(|| {
         let gone = format!("{tier} was removed from the configuration");
@@ -176,17 +179,17 @@ pub(super) fn steps(request: &BenchRequest) -> usize {
 /// The runs of one depth; no list is empty.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
-    pub(super) prefill: Vec<Timed>,
-    pub(super) decode: Vec<Timed>,
+    pub(super) prefill: Vec<RequestTiming>,
+    pub(super) decode: Vec<RequestTiming>,
 }
 
 /// Returns the prefill in tokens per second.
-pub(super) fn prefill_rate(run: &Timed) -> f64 {
+pub(super) fn prefill_rate(run: &RequestTiming) -> f64 {
     f64::from(run.prompt_n) * 1e3 / run.prompt_ms
 }
 
 /// Returns the decode in tokens per second, without the first token, which comes with the prompt.
-pub(super) fn decode_rate(run: &Timed) -> f64 {
+pub(super) fn decode_rate(run: &RequestTiming) -> f64 {
     f64::from(run.predicted_n.saturating_sub(1)) * 1e3 / run.predicted_ms
 }
 
@@ -218,8 +221,8 @@ pub(super) struct Meter<'a> {
 }
 
 /// A request that counts, or what disturbed it.
-enum Counted {
-    Alone(Timed),
+enum TimedRequest {
+    Alone(RequestTiming),
     Disturbed,
 }
 
@@ -293,13 +296,13 @@ impl<'a> Meter<'a> {
         depth: u32,
         read: u32,
         written: u32,
-    ) -> Result<Result<Timed, String>, Error> {
+    ) -> Result<Result<RequestTiming, String>, Error> {
         let mut shallow = None;
         for _ in 0..TRIES {
             match self.alone(depth, read, written).await? {
-                Counted::Disturbed => self.disturbed += 1,
-                Counted::Alone(timed) if timed.cached == depth => return Ok(Ok(timed)),
-                Counted::Alone(timed) => shallow = Some(timed.cached),
+                TimedRequest::Disturbed => self.disturbed += 1,
+                TimedRequest::Alone(timed) if timed.cached == depth => return Ok(Ok(timed)),
+                TimedRequest::Alone(timed) => shallow = Some(timed.cached),
             }
             // The cached depth may be gone.
             if depth > 0 {
@@ -314,15 +317,15 @@ impl<'a> Meter<'a> {
         }))
     }
 
-    async fn alone(&mut self, depth: u32, read: u32, written: u32) -> Result<Counted, Error> {
+    async fn alone(&mut self, depth: u32, read: u32, written: u32) -> Result<TimedRequest, Error> {
         let before = self.quiet().await?;
         let timed = self.request(depth, read, written).await?;
         let after = self.worker.props().await?.generations;
         let alone = after.running == 0 && after.ended() == before + 1;
         Ok(if alone {
-            Counted::Alone(timed)
+            TimedRequest::Alone(timed)
         } else {
-            Counted::Disturbed
+            TimedRequest::Disturbed
         })
     }
 
@@ -330,8 +333,8 @@ impl<'a> Meter<'a> {
     async fn quiet(&self) -> Result<u64, Error> {
         let begun = Instant::now();
         loop {
-            spared(self.parts, self.limit)?;
-            wanted(self.parts, self.tier)?;
+            check_pressure(self.parts, self.limit)?;
+            check_not_stopped(self.parts, self.tier)?;
             let generations = self.worker.props().await?.generations;
             if generations.running == 0 || begun.elapsed() > QUIET {
                 return Ok(generations.ended());
@@ -341,7 +344,12 @@ impl<'a> Meter<'a> {
     }
 
     /// Sends a prompt of `depth` cached and `read` new tokens, for an answer of `written` tokens.
-    async fn request(&mut self, depth: u32, read: u32, written: u32) -> Result<Timed, Error> {
+    async fn request(
+        &mut self,
+        depth: u32,
+        read: u32,
+        written: u32,
+    ) -> Result<RequestTiming, Error> {
         let (depth, read) = (depth as usize, read as usize);
         let prompt = prompt(&self.tokens, &self.beginnings, self.prompts, depth, read);
         self.prompts += 1;

@@ -3,7 +3,7 @@
 use super::{
     HostParts, ProgressSender,
     bench::{Meter, Runs, decode_rate, last_like, lease, memory, now, prefill_rate},
-    spared,
+    check_pressure,
     tune::ends_it,
 };
 use crate::{blocking::blocking, models::Trial};
@@ -91,7 +91,7 @@ async fn measure(
         return Ok(Err(why));
     }
     // Each is a load, so do not start while memory is low.
-    spared(parts, Pressure::Warning)?;
+    check_pressure(parts, Pressure::Warning)?;
     parts.config.begin_trial(tier, Trial::Paging(paging)).await;
     let (worker, load_ms) = lease(parts, tier).await?;
     let mut meter = Meter::new(parts, tier, &worker, request, Pressure::Critical).await?;

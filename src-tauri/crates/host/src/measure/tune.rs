@@ -2,8 +2,8 @@
 
 use super::{
     HostParts, ProgressSender,
-    bench::{Meter, configured, decode_rate, lease, memory, now, prefill_rate},
-    spared,
+    bench::{Meter, configured_settings, decode_rate, lease, memory, now, prefill_rate},
+    check_pressure,
 };
 use crate::{blocking::blocking, models::Trial};
 use serde_json::{Map, Value, json};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tierbar_core::{Code, Config, Error, ModelId, TierId, status::Pressure};
 use tierbar_measure::{
     bench::{Figure, Settings},
-    tune::{Knob, Measured, Search, TuneReport, TuneRequest, TuneRow},
+    tune::{CandidateMeasurement, Knob, Search, TuneReport, TuneRequest, TuneRow},
 };
 
 /// Tries settings one after another; the configuration changes only at the end, if at all.
@@ -21,7 +21,7 @@ pub(super) async fn tune(
     request: TuneRequest,
     progress: ProgressSender,
 ) -> Result<TuneReport, Error> {
-    let before = configured(&parts, &tier).await?;
+    let before = configured_settings(&parts, &tier).await?;
     let (limits, context) = {
         let (parts, tier) = (Arc::clone(&parts), tier.clone());
         blocking("reading the model", move || {
@@ -31,12 +31,12 @@ pub(super) async fn tune(
     };
     let request = request.fitting(context);
     let mut search = Search::new(request.clone(), before, limits);
-    let mut seen = Seen::default();
+    let mut seen = CandidateFacts::default();
     let mut done = 0;
     while let Some((knob, settings)) = search.next_candidate() {
-        unchanged(&parts, &tier, before).await?;
+        check_unchanged(&parts, &tier, before).await?;
         // Each candidate is a load, so do not start while memory is low.
-        spared(&parts, Pressure::Warning)?;
+        check_pressure(&parts, Pressure::Warning)?;
         progress.progress(done, search.expected(), TuneRow::named(settings));
         parts
             .config
@@ -79,7 +79,7 @@ pub(super) async fn tune(
 
 /// What the candidates show besides their figures.
 #[derive(Debug, Default)]
-struct Seen {
+struct CandidateFacts {
     model: Option<ModelId>,
     context_tokens: u32,
     disturbed: u32,
@@ -90,8 +90,8 @@ async fn candidate(
     parts: &HostParts,
     tier: &TierId,
     request: &TuneRequest,
-    seen: &mut Seen,
-) -> Result<Measured, Error> {
+    seen: &mut CandidateFacts,
+) -> Result<CandidateMeasurement, Error> {
     let (worker, load_ms) = lease(parts, tier).await?;
     let measurement = request.measurement();
     let mut meter = Meter::new(parts, tier, &worker, &measurement, Pressure::Critical).await?;
@@ -105,7 +105,7 @@ async fn candidate(
     // The times of prompt and answer, without the decode run's own prompt of one token.
     let request_ms = pairs().map(|(read, written)| read.prompt_ms + written.predicted_ms);
     let median = |rates: Vec<f64>| Figure::of(rates).map_or(0.0, |figure| figure.median);
-    Ok(Measured {
+    Ok(CandidateMeasurement {
         request_ms: Figure::of(request_ms.collect()).ok_or_else(|| {
             Error::new(
                 Code::Internal,
@@ -130,8 +130,8 @@ pub(super) fn ends_it(error: &Error) -> bool {
 
 /// # Errors
 /// `ConfigInvalid` if the tier's configuration was changed meanwhile; that change takes precedence.
-async fn unchanged(parts: &HostParts, tier: &TierId, before: Settings) -> Result<(), Error> {
-    if configured(parts, tier).await? == before {
+async fn check_unchanged(parts: &HostParts, tier: &TierId, before: Settings) -> Result<(), Error> {
+    if configured_settings(parts, tier).await? == before {
         return Ok(());
     }
     Err(Error::new(

@@ -59,7 +59,7 @@ impl Generations {
 
 /// The result of a timed request.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Timed {
+pub(super) struct RequestTiming {
     /// From the request to the whole answer, in milliseconds.
     pub(super) wall_ms: f64,
     /// Cached tokens.
@@ -118,7 +118,7 @@ impl Worker {
         prompt: &[i32],
         answer: u32,
         cache: bool,
-    ) -> Result<Timed, Error> {
+    ) -> Result<RequestTiming, Error> {
         #[derive(Deserialize)]
         struct Completion {
             timings: Timings,
@@ -129,7 +129,7 @@ impl Worker {
         });
         let begun = Instant::now();
         let Completion { timings } = self.post("v1/completions", &body).await?;
-        Ok(Timed {
+        Ok(RequestTiming {
             wall_ms: begun.elapsed().as_secs_f64() * 1e3,
             cached: timings.cache_n,
             prompt_n: timings.prompt_n,

@@ -4,7 +4,7 @@ use super::foreign;
 use std::path::PathBuf;
 use tierbar_core::{
     Code, Error, ModelAccount, TierId,
-    budget::{Beside, plan_load},
+    budget::{CompanionModels, plan_load},
     config::TierConfig,
     fit::{Machine, gpu_share, settle},
     sampling::ModelSampling,
@@ -34,7 +34,7 @@ pub(super) fn load(
     let account = library.account(&path)?;
     let projector = library.projector(&path, &account);
     let draft = draft_model(config, library)?;
-    let beside = beside(
+    let beside = companion_models(
         projector.as_ref(),
         draft.as_ref().map(|(_, account)| account),
     );
@@ -81,14 +81,14 @@ pub(super) fn load(
 }
 
 /// Returns what is loaded beside a model if there is room for it.
-pub(crate) fn beside<'a>(
+pub(crate) fn companion_models<'a>(
     projector: Option<&'a Projector>,
     draft: Option<&'a ModelAccount>,
-) -> Beside<'a> {
+) -> CompanionModels<'a> {
     let usable = projector.and_then(|projector| projector.account.as_ref().ok());
-    Beside {
+    CompanionModels {
         draft,
-        ..Beside::projector(usable)
+        ..CompanionModels::projector(usable)
     }
 }
 

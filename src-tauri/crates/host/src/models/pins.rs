@@ -1,6 +1,6 @@
 //! Pinned tiers: whether they fit into memory together.
 
-use super::{Current, Models, load, options};
+use super::{Models, ModelsState, load, options};
 use std::sync::Arc;
 use tierbar_core::{
     Code, Config, Error, TierId, TierKind,
@@ -17,7 +17,7 @@ impl Models {
     /// # Errors
     /// `ConfigInvalid` with the sum.
     pub(crate) fn check_pins(&self, config: &Config) -> Result<(), Error> {
-        let Current {
+        let ModelsState {
             config: before,
             library,
             ..
@@ -29,8 +29,8 @@ impl Models {
             Arc::new(library.with(options))
         };
         let machine = self.machine_of(config);
-        let pins = of(config, &after, &machine);
-        let was = of(&before, &library, &self.machine_of(&before));
+        let pins = pins_that_fit(config, &after, &machine);
+        let was = pins_that_fit(&before, &library, &self.machine_of(&before));
         match too_many(&pins, &machine.budget()) {
             Some(error) if pins.left_out != was.left_out => Err(error),
             _ => Ok(()),
@@ -40,7 +40,7 @@ impl Models {
 
 /// Returns the pinned tiers that fit together, and those that do not fit beside them. One whose model cannot be read counts
 /// as zero bytes.
-pub(super) fn of(config: &Config, library: &Library, machine: &Machine) -> Pins {
+pub(super) fn pins_that_fit(config: &Config, library: &Library, machine: &Machine) -> Pins {
     let pinned = config.tier_order().into_iter().filter_map(|id| {
         let tier = config.tiers.get(id).filter(|tier| tier.pinned)?;
         let unread = Holding {

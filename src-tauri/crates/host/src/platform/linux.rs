@@ -12,7 +12,7 @@ use tierbar_core::config::Paging;
 pub(crate) const PAGING: Paging = Paging::Cache;
 
 pub(crate) fn data_folder(home: &Path) -> PathBuf {
-    let data = crate::folder::set("XDG_DATA_HOME").filter(|path| path.is_absolute());
+    let data = crate::folder::path_variable("XDG_DATA_HOME").filter(|path| path.is_absolute());
     data.unwrap_or_else(|| home.join(".local/share"))
         .join("tierbar")
 }

@@ -161,11 +161,11 @@ pub(crate) fn listener(port: u16) -> Option<Listener> {
         .stderr(Stdio::null())
         .output()
         .ok()?;
-    first(&String::from_utf8_lossy(&output.stdout))
+    parse_listener(&String::from_utf8_lossy(&output.stdout))
 }
 
 /// With `-F`, each line is a field: `p` the process id, `c` its command.
-fn first(fields: &str) -> Option<Listener> {
+fn parse_listener(fields: &str) -> Option<Listener> {
     let field = |name: char| fields.lines().find_map(|line| line.strip_prefix(name));
     Some(Listener {
         pid: field('p')?.parse().ok()?,
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_first_process_that_listens_is_named() {
-        let found = first("p501\ncollama\nf12\np502\ncother\n");
+        let found = parse_listener("p501\ncollama\nf12\np502\ncother\n");
         assert_eq!(
             found,
             Some(Listener {
@@ -194,7 +194,7 @@ mod tests {
                 command: "ollama".to_owned()
             })
         );
-        assert_eq!(first(""), None);
+        assert_eq!(parse_listener(""), None);
     }
 
     #[test]

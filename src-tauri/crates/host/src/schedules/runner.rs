@@ -1,7 +1,7 @@
 //! The owner of the schedules: starts due runs, one at a time.
 
 use super::{
-    Inbox, RunNow, Undelivered, no_schedule, source,
+    Inbox, RunNow, UndeliveredResult, no_schedule, source,
     target::{self, Outcome},
     turns,
 };
@@ -13,7 +13,7 @@ use tierbar_core::{
     config::ScheduleConfig,
     journal::{Journal, Kind, LogEvent},
     lease::BoxFuture,
-    schedule::{Next, Run},
+    schedule::{NextTurn, Run},
 };
 use tierbar_fetch::{Remote, Web};
 use tierbar_secrets::Secrets;
@@ -109,17 +109,17 @@ impl Runner {
                 run
             }
         };
-        let turn = match run.next(&turns::turns(schedule, now, zone), at) {
-            Next::Begin(_) if (self.paused)() => return Ok(None),
-            Next::Begin(turn) => turn,
-            Next::Wait(until) => return Ok(Some(until)),
-            Next::Never => return Ok(None),
+        let turn = match run.next(&turns::turns_around(schedule, now, zone), at) {
+            NextTurn::Begin(_) if (self.paused)() => return Ok(None),
+            NextTurn::Begin(turn) => turn,
+            NextTurn::Wait(until) => return Ok(Some(until)),
+            NextTurn::Never => return Ok(None),
         };
         // Stored first, so that a run that kills the host is not retried forever.
         let run = run.begun(turn, at);
         self.inbox.store.put_schedule_run(name, run.clone()).await?;
         let date = turns::date_of(turn, zone);
-        let of = Of {
+        let of = RunPurpose {
             turn: Some(turn),
             covers_to: run.covers_to,
             date,
@@ -168,7 +168,7 @@ impl Runner {
         let now = Timestamp::now().as_second();
         let kept = self.inbox.store.schedule_run(name).await?;
         let run = kept.unwrap_or_else(|| Run::first_seen(now));
-        let of = Of {
+        let of = RunPurpose {
             turn: None,
             covers_to: run.covers_to,
             date: turns::date_of(now, &TimeZone::system()),
@@ -201,18 +201,18 @@ impl Runner {
         &self,
         name: &str,
         schedule: &ScheduleConfig,
-        of: Of,
+        of: RunPurpose,
         now: i64,
     ) -> Result<(String, i64), Error> {
         *self.inbox.state.running.lock() = Some(name.to_owned());
-        let _ended = Ended(self);
+        let _ended = RunningMark(self);
         let kept = self.inbox.undelivered.lock().get(name).cloned();
         let kept = kept.filter(|kept| Some(kept.turn) == of.turn && kept.schedule == *schedule);
         let (outcome, read_at) = match kept {
             Some(kept) => (kept.outcome, kept.read_at),
             None => match self.make(name, schedule, &of, now).await? {
-                Made::Outcome(outcome) => (outcome, now),
-                Made::Nothing(sentence) => return Ok((sentence.to_owned(), now)),
+                RunResult::Outcome(outcome) => (outcome, now),
+                RunResult::Nothing(sentence) => return Ok((sentence.to_owned(), now)),
             },
         };
         let went = target::deliver(schedule, &outcome, &self.remote, &self.secrets).await;
@@ -226,7 +226,7 @@ impl Runner {
                 Ok((sentence, read_at))
             }
             (Err(error), Some(turn)) => {
-                let kept = Undelivered {
+                let kept = UndeliveredResult {
                     turn,
                     schedule: schedule.clone(),
                     outcome,
@@ -245,20 +245,20 @@ impl Runner {
         &self,
         name: &str,
         schedule: &ScheduleConfig,
-        of: &Of,
+        of: &RunPurpose,
         now: i64,
-    ) -> Result<Made, Error> {
+    ) -> Result<RunResult, Error> {
         let (from, to) = (&schedule.source, &schedule.to);
         let material = source::read(from, to, of.covers_to, now, &self.web).await?;
         let Some(material) = material else {
-            return Ok(Made::Nothing("found nothing new"));
+            return Ok(RunResult::Nothing("found nothing new"));
         };
         if material.text.trim().is_empty() {
-            return Ok(Made::Nothing("found nothing to read"));
+            return Ok(RunResult::Nothing("found nothing to read"));
         }
         let answer = (self.run_task)(schedule.clone(), material.text).await?;
         let field = schedule.task.result();
-        Ok(Made::Outcome(Outcome {
+        Ok(RunResult::Outcome(Outcome {
             name: name.to_owned(),
             date: of.date,
             text: answer[field].as_str().unwrap_or_default().to_owned(),
@@ -284,23 +284,23 @@ impl Runner {
 }
 
 /// What a run is for.
-struct Of {
+struct RunPurpose {
     /// The turn; `None` for a run on request.
     turn: Option<i64>,
     covers_to: Option<i64>,
     date: jiff::civil::Date,
 }
 
-enum Made {
+enum RunResult {
     Outcome(Outcome),
     /// Why there is nothing to deliver.
     Nothing(&'static str),
 }
 
 /// Marks the end of a run, however it ended.
-struct Ended<'a>(&'a Runner);
+struct RunningMark<'a>(&'a Runner);
 
-impl Drop for Ended<'_> {
+impl Drop for RunningMark<'_> {
     fn drop(&mut self) {
         *self.0.inbox.state.running.lock() = None;
     }

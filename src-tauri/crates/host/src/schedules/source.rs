@@ -46,7 +46,7 @@ pub(super) async fn read(
             )
         })?;
         let bytes = web.get(Get::new(url)).await?.bytes(MOST_BYTES).await?;
-        return Ok(Some(whole(&bytes, "1 document")));
+        return Ok(Some(to_material(&bytes, "1 document")));
     }
     let path = expanded(source);
     let own = (!is_url(to)).then(|| Outputs::of(to));
@@ -54,33 +54,40 @@ pub(super) async fn read(
     blocking("reading a schedule's source", move || {
         let metadata = fs::metadata(&path).map_err(|error| unreadable(&path, &error))?;
         if metadata.is_dir() {
-            return changed(&path, since, own.as_ref());
+            return read_changed_files(&path, since, own.as_ref());
         }
         if own.is_some_and(|own| own.is(&path)) {
             let message = format!("{} is the file that the schedule writes", path.display());
             return Err(Error::new(Code::BadRequest, message));
         }
-        Ok(Some(whole(&tail(&path, &metadata, MOST_BYTES)?, "1 file")))
+        Ok(Some(to_material(
+            &read_tail(&path, &metadata, MOST_BYTES)?,
+            "1 file",
+        )))
     })
     .await
 }
 
 /// Expands `~` to the user's home.
 pub(super) fn expanded(path: &str) -> PathBuf {
-    from_home(path, folder::set("HOME"))
+    from_home(path, folder::path_variable("HOME"))
 }
 
-fn whole(bytes: &[u8], what: &str) -> Material {
+fn to_material(bytes: &[u8], what: &str) -> Material {
     Material {
         // An invalid byte affects only its own line.
         text: String::from_utf8_lossy(bytes).into_owned(),
-        words: format!("{what}, {}", size(bytes.len())),
+        words: format!("{what}, {}", format_size(bytes.len())),
     }
 }
 
 /// Returns the files of the folder, without subfolders, that have changed since then: as many of the newest as fit, by
 /// name.
-fn changed(folder: &Path, since: i64, own: Option<&Outputs>) -> Result<Option<Material>, Error> {
+fn read_changed_files(
+    folder: &Path,
+    since: i64,
+    own: Option<&Outputs>,
+) -> Result<Option<Material>, Error> {
     let unreadable = |error| unreadable(folder, &error);
     let own = own.filter(|own| own.is_in(folder));
     let mut files: Vec<(PathBuf, Metadata)> = Vec::new();
@@ -109,7 +116,7 @@ fn changed(folder: &Path, since: i64, own: Option<&Outputs>) -> Result<Option<Ma
             continue;
         }
         // A file that vanishes or cannot be read counts as left out.
-        match tail(&path, &metadata, left) {
+        match read_tail(&path, &metadata, left) {
             Ok(bytes) if !bytes.is_empty() && !bytes.contains(&0) => {
                 left -= bytes.len().min(left);
                 parts.push((path, bytes));
@@ -125,7 +132,7 @@ fn changed(folder: &Path, since: i64, own: Option<&Outputs>) -> Result<Option<Ma
             "{} changed in {}, but none is a text of at most {}",
             file_count(skipped),
             folder.display(),
-            size(MOST_BYTES)
+            format_size(MOST_BYTES)
         );
         return Err(Error::new(Code::BadRequest, message));
     }
@@ -138,7 +145,7 @@ fn changed(folder: &Path, since: i64, own: Option<&Outputs>) -> Result<Option<Ma
             text.push('\n');
         }
     }
-    let mut words = format!("{}, {}", file_count(count), size(text.len()));
+    let mut words = format!("{}, {}", file_count(count), format_size(text.len()));
     if skipped > 0 {
         words += &format!("; skipped {skipped} that were too many, too large or not text");
     }
@@ -146,7 +153,7 @@ fn changed(folder: &Path, since: i64, own: Option<&Outputs>) -> Result<Option<Ma
 }
 
 /// Returns the file's last bytes, from the start of a line if it is longer than the limit.
-fn tail(path: &Path, metadata: &Metadata, most: usize) -> Result<Vec<u8>, Error> {
+fn read_tail(path: &Path, metadata: &Metadata, most: usize) -> Result<Vec<u8>, Error> {
     let unreadable = |error| unreadable(path, &error);
     if !metadata.is_file() {
         let message = format!("{} is neither a file nor a folder", path.display());
@@ -183,7 +190,7 @@ fn file_count(count: usize) -> String {
     }
 }
 
-fn size(bytes: usize) -> String {
+fn format_size(bytes: usize) -> String {
     match bytes {
         0..=1023 => format!("{bytes} bytes"),
         1024..=1_048_575 => format!("{} KiB", bytes >> 10),
@@ -223,15 +230,17 @@ mod tests {
         fs::create_dir(path("inside")).unwrap();
         put(&path("inside/c.log"), b"c", 3000);
         symlink("/etc/passwd", path("link")).unwrap();
-        let material = changed(folder.path(), 2000, None).unwrap().unwrap();
+        let material = read_changed_files(folder.path(), 2000, None)
+            .unwrap()
+            .unwrap();
         assert_eq!(material.text, "a\nb\n");
         assert_eq!(
             material.words,
             "2 files, 4 bytes; skipped 1 that were too many, too large or not text"
         );
-        assert_eq!(changed(folder.path(), 4000, None).unwrap(), None);
+        assert_eq!(read_changed_files(folder.path(), 4000, None).unwrap(), None);
         fs::remove_file(path("a.log")).unwrap();
-        let error = changed(folder.path(), 3000, None).unwrap_err();
+        let error = read_changed_files(folder.path(), 3000, None).unwrap_err();
         assert!(error.message.contains("1 file "), "{error}");
     }
 
@@ -242,7 +251,7 @@ mod tests {
         put(&path("large"), &vec![b'x'; MOST_BYTES - 2], 3000);
         put(&path("a"), b"abc", 2000);
         put(&path("b"), b"b", 2500);
-        let material = changed(folder.path(), 0, None).unwrap().unwrap();
+        let material = read_changed_files(folder.path(), 0, None).unwrap().unwrap();
         assert!(material.text.starts_with("b\nxxx"));
         assert_eq!(
             material.words,
@@ -257,14 +266,14 @@ mod tests {
         let mut bytes = vec![b'x'; MOST_BYTES];
         bytes.extend(b"\nlast\n");
         put(&path("large.log"), &bytes, 3000);
-        let material = changed(folder.path(), 0, None).unwrap().unwrap();
+        let material = read_changed_files(folder.path(), 0, None).unwrap().unwrap();
         assert_eq!(
             (material.text.as_str(), material.words.as_str()),
             ("last\n", "1 file, 5 bytes")
         );
         // The newer file comes first; the rest of the limit goes to the large one.
         put(&path("new.log"), &vec![b'y'; MOST_BYTES - 8], 4000);
-        let material = changed(folder.path(), 0, None).unwrap().unwrap();
+        let material = read_changed_files(folder.path(), 0, None).unwrap().unwrap();
         assert!(material.text.starts_with("last\nyyy"));
     }
 
@@ -279,7 +288,7 @@ mod tests {
             put(name);
         }
         let read = |to: String| {
-            changed(&inside, 0, Some(&Outputs::of(&to)))
+            read_changed_files(&inside, 0, Some(&Outputs::of(&to)))
                 .unwrap()
                 .unwrap()
                 .text

@@ -9,7 +9,7 @@ use tierbar_core::config::{ScheduleConfig, Weekday};
 
 /// Returns a schedule's times from two days ago to more than a week ahead, in seconds since 1970, one per day. A time that
 /// the change of clocks skips moves by the skipped amount; of a repeated time, the first counts.
-pub(super) fn turns(schedule: &ScheduleConfig, now: Timestamp, zone: &TimeZone) -> Vec<i64> {
+pub(super) fn turns_around(schedule: &ScheduleConfig, now: Timestamp, zone: &TimeZone) -> Vec<i64> {
     let today = now.to_zoned(zone.clone()).date();
     let (hour, minute) = schedule.at.hour_and_minute();
     let (Ok(hour), Ok(minute)) = (i8::try_from(hour), i8::try_from(minute)) else {
@@ -50,7 +50,7 @@ fn weekday(date: Date) -> Weekday {
 mod tests {
     use super::*;
     use jiff::civil::datetime;
-    use tierbar_core::schedule::{Next, Run};
+    use tierbar_core::schedule::{NextTurn, Run};
 
     fn schedule(at: &str, days: &str) -> ScheduleConfig {
         let text = format!(
@@ -76,8 +76,8 @@ mod tests {
         let mut begun = Vec::new();
         for minute in 0..hours * 60 {
             let now = Timestamp::from_second(from.as_second() + minute * 60).unwrap();
-            let turns = turns(schedule, now, &zone);
-            if let Next::Begin(turn) = run.next(&turns, now.as_second()) {
+            let turns = turns_around(schedule, now, &zone);
+            if let NextTurn::Begin(turn) = run.next(&turns, now.as_second()) {
                 let shown = now.to_zoned(zone.clone());
                 begun.push(shown.strftime("%m-%d %H:%M %Z").to_string());
                 run = run
@@ -117,7 +117,7 @@ mod tests {
             begun(&schedule("00:00", "[\"mon\", \"thu\"]"), from, 9 * 24),
             ["11-23 00:00 EST", "11-26 00:00 EST", "11-30 00:00 EST"]
         );
-        let monday = turns(&schedule("23:59", "[\"mon\"]"), from, &zone);
+        let monday = turns_around(&schedule("23:59", "[\"mon\"]"), from, &zone);
         assert_eq!(date_of(monday[0], &zone), civil::date(2026, 11, 23));
     }
 }

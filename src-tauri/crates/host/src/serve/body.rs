@@ -1,6 +1,6 @@
 //! Bodies that update their connection's slot.
 
-use super::slots::Taken;
+use super::slots::TakenSlot;
 use axum::body::{Body as AxumBody, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -11,14 +11,14 @@ use std::{
 };
 
 /// A request's body. It is complete, or no longer needed, when this is dropped.
-pub(super) struct Arriving {
+pub(super) struct RequestBody {
     body: Incoming,
-    taken: Arc<Taken>,
+    taken: Arc<TakenSlot>,
     whole: bool,
 }
 
-impl Arriving {
-    pub(super) fn new(body: Incoming, taken: Arc<Taken>) -> Self {
+impl RequestBody {
+    pub(super) fn new(body: Incoming, taken: Arc<TakenSlot>) -> Self {
         let whole = body.is_end_stream();
         if whole {
             taken.answers();
@@ -35,7 +35,7 @@ impl Arriving {
     }
 }
 
-impl Body for Arriving {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -59,7 +59,7 @@ impl Body for Arriving {
     }
 }
 
-impl Drop for Arriving {
+impl Drop for RequestBody {
     fn drop(&mut self) {
         self.is_whole();
     }
@@ -68,11 +68,11 @@ impl Drop for Arriving {
 /// An answer's body. After it, the client may send another request.
 pub(super) struct Answer {
     body: AxumBody,
-    taken: Arc<Taken>,
+    taken: Arc<TakenSlot>,
 }
 
 impl Answer {
-    pub(super) fn new(body: AxumBody, taken: Arc<Taken>) -> Self {
+    pub(super) fn new(body: AxumBody, taken: Arc<TakenSlot>) -> Self {
         Self { body, taken }
     }
 }

@@ -34,7 +34,7 @@ struct Slot {
 
 /// A connection's slot, held while this lives.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct TakenSlot {
     slots: Arc<ConnectionSlots>,
     slot: Arc<Slot>,
     number: u64,
@@ -51,7 +51,7 @@ impl ConnectionSlots {
     }
 
     /// Waits for a slot.
-    pub(super) async fn take(self: &Arc<Self>) -> Taken {
+    pub(super) async fn take(self: &Arc<Self>) -> TakenSlot {
         loop {
             if let Some(taken) = self.try_take() {
                 return taken;
@@ -60,7 +60,7 @@ impl ConnectionSlots {
         }
     }
 
-    fn try_take(self: &Arc<Self>) -> Option<Taken> {
+    fn try_take(self: &Arc<Self>) -> Option<TakenSlot> {
         let mut taken = self.taken.lock();
         if taken.len() >= self.most {
             let longest = longest_waiting(&taken)?;
@@ -74,7 +74,7 @@ impl ConnectionSlots {
             given_up: CancellationToken::new(),
         });
         taken.insert(number, Arc::clone(&slot));
-        Some(Taken {
+        Some(TakenSlot {
             slots: Arc::clone(self),
             slot,
             number,
@@ -94,7 +94,7 @@ fn longest_waiting(taken: &HashMap<u64, Arc<Slot>>) -> Option<u64> {
         .map(|(number, _)| *number)
 }
 
-impl Taken {
+impl TakenSlot {
     /// Marks the connection as waiting for its client.
     pub(super) fn waits(&self) {
         let now = self.slots.tick();
@@ -117,7 +117,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for TakenSlot {
     fn drop(&mut self) {
         self.slots.taken.lock().remove(&self.number);
         self.slots.changed.notify_one();
@@ -138,7 +138,7 @@ mod tests {
             .is_pending()
     }
 
-    fn is_given_up(taken: &Taken) -> bool {
+    fn is_given_up(taken: &TakenSlot) -> bool {
         taken.slot.given_up.is_cancelled()
     }
 

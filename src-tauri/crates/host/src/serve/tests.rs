@@ -111,9 +111,9 @@ async fn endless_and_large_request_heads_end_the_connection() {
 }
 
 /// A body of what the test sends. The sender notices when it is dropped.
-struct Streamed(mpsc::Receiver<Bytes>);
+struct ChannelBody(mpsc::Receiver<Bytes>);
 
-impl http_body::Body for Streamed {
+impl http_body::Body for ChannelBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -131,7 +131,7 @@ fn streaming() -> (Router, mpsc::Sender<Bytes>) {
     let receive = Arc::new(parking_lot::Mutex::new(Some(receive)));
     let answer = move || {
         let receive = receive.lock().take().unwrap();
-        std::future::ready(Response::new(Body::new(Streamed(receive))))
+        std::future::ready(Response::new(Body::new(ChannelBody(receive))))
     };
     (Router::new().route("/", get(answer)), send)
 }

@@ -3,7 +3,7 @@
 use crate::{
     address,
     blocking::blocking,
-    config::{self, ConfigFile, Watching},
+    config::{self, ConfigFile, ConfigWatch},
     conversations,
     folder::Folder,
     journal::Ledger,
@@ -63,7 +63,7 @@ pub(super) struct DataFolder {
     /// The configuration at the start.
     pub(super) configured: Arc<Config>,
     pub(super) in_force: watch::Sender<Arc<Config>>,
-    pub(super) watching: Option<Watching>,
+    pub(super) watching: Option<ConfigWatch>,
     /// Why the file is not watched, if it is not.
     pub(super) unwatched: Option<String>,
     pub(super) token: Token,
@@ -334,14 +334,14 @@ fn supervisor_options(
 }
 
 /// The way to other servers, and the downloads.
-pub(super) struct Fetching {
+pub(super) struct FetchParts {
     pub(super) web: Web,
     pub(super) queue: Queue,
     tokens: TokenFor,
     endpoint: Url,
 }
 
-impl Fetching {
+impl FetchParts {
     pub(super) fn start(
         data: &DataFolder,
         workers: &Workers,

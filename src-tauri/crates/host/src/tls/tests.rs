@@ -184,7 +184,7 @@ async fn an_invalid_user_certificate_is_reported_with_its_file() {
 #[test]
 fn a_loopback_certificate_also_names_the_network_address() {
     let loopback: IpAddr = "127.0.0.1".parse().unwrap();
-    let named = names(&ServerConfig::default(), &[loopback, loopback]);
+    let named = certificate_names(&ServerConfig::default(), &[loopback, loopback]);
     let expected: BTreeSet<_> = ["localhost", "127.0.0.1", "::1"]
         .map(str::to_owned)
         .into_iter()

@@ -12,7 +12,7 @@ use std::{
 use tierbar_core::{
     Error,
     config::{CacheTokens, ChainBudget, Dollars, Period, Prices},
-    ledger::{EnergyCounter, LedgerKey, Shared, Taken},
+    ledger::{EnergyCounter, LedgerKey, RequestTotals, SharedCounter},
     requests::{RequestOutcome, RequestRecord},
 };
 use tierbar_store::Store;
@@ -32,10 +32,10 @@ pub struct Ledger {
 
 #[derive(Debug, Default)]
 struct State {
-    pending: BTreeMap<LedgerKey, Taken>,
+    pending: BTreeMap<LedgerKey, RequestTotals>,
     /// Milliseconds in which this machine worked.
-    busy: Shared,
-    millijoules: Shared,
+    busy: SharedCounter,
+    millijoules: SharedCounter,
     /// What chains have cost, by day.
     spent: BTreeMap<String, BTreeMap<Date, Dollars>>,
     /// What requests of chains that run may cost, in millionths.
@@ -130,19 +130,19 @@ impl Ledger {
         chain: &str,
         cache: CacheTokens,
         reserved: Option<Dollars>,
-    ) -> Taken {
+    ) -> RequestTotals {
         let Some(tier) = &record.tier else {
-            return Taken::default();
+            return RequestTotals::default();
         };
         let today = Zoned::now().date();
         let ended = self.millijoules().filter(|_| !attempt.elsewhere);
         let mut state = self.state.lock();
-        let mut taken = Taken {
+        let mut taken = RequestTotals {
             requests,
             prompt_tokens: record.prompt_tokens.unwrap_or_default(),
             completion_tokens: record.completion_tokens.unwrap_or_default(),
             paid: paid(record, cache, attempt.prices, reserved),
-            ..Taken::default()
+            ..RequestTotals::default()
         };
         if !attempt.elsewhere {
             let since = |at: Instant| {

@@ -11,7 +11,7 @@ use tierbar_core::{
     status::EngineKind,
 };
 use tierbar_documents::{
-    answer::{INSTRUCTIONS, NOTES, Quoted, SUMMARY, cited, question, summary},
+    answer::{INSTRUCTIONS, NOTES, QuotedPassage, SUMMARY, check_citations, question, summary},
     plan::{self, MOST_PARTS, plan},
 };
 use tierbar_inference::{
@@ -135,13 +135,13 @@ impl Jobs {
         let (model, context) = self.reader(asked.model.as_deref(), true)?;
         let texts = passages.iter().map(|passage| passage.text.as_str());
         let parts = match plan(texts, context as usize) {
-            plan::Reading::Whole => {
+            plan::ReadingPlan::Whole => {
                 let message = question(&asked.question, 1, &quoted(&passages));
                 let answered = self.answer(&model, INSTRUCTIONS, message, events).await?;
                 return Ok(complete(answered, &passages, Reading::Whole));
             }
-            plan::Reading::Parts(parts) => parts,
-            plan::Reading::TooLong(parts) => {
+            plan::ReadingPlan::Parts(parts) => parts,
+            plan::ReadingPlan::TooLong(parts) => {
                 let message = format!(
                     "the document would take {parts} parts of this model's context, and may take {MOST_PARTS}"
                 );
@@ -278,13 +278,13 @@ fn request(
     }))
 }
 
-fn quoted(passages: &[Passage]) -> Vec<Quoted<'_>> {
-    passages.iter().map(Quoted::from).collect()
+fn quoted(passages: &[Passage]) -> Vec<QuotedPassage<'_>> {
+    passages.iter().map(QuotedPassage::from).collect()
 }
 
 /// Checks what the answer cites.
 fn complete(answered: Answered, passages: &[Passage], reading: Reading) -> DocumentAnswer {
-    let found = cited(answered.text.trim(), passages.len());
+    let found = check_citations(answered.text.trim(), passages.len());
     let notice = match (found.numbers.is_empty(), found.invented) {
         (true, 0) => Some("The answer cites no passage, so check it against the documents."),
         (true, _) => {

@@ -26,7 +26,7 @@ use tierbar_http::{
     path::Id,
     schema::{Errors, Queued, QueuedRequest},
 };
-use tierbar_store::{Cancelled, JobAnswer, JobOutcome, Store};
+use tierbar_store::{CanceledJob, JobAnswer, JobOutcome, Store};
 use tokio::sync::broadcast::{self, error::RecvError};
 use utoipa::{IntoParams, ToSchema};
 
@@ -162,12 +162,12 @@ pub(super) async fn cancel(
     jobs.queue.break_off(&id);
     jobs.queue.changed(&id);
     Ok(match done {
-        Cancelled::Now(job) => Json(render::status_json(&job)).into_response(),
-        Cancelled::Kept => {
+        CanceledJob::Now(job) => Json(render::status_json(&job)).into_response(),
+        CanceledJob::Kept => {
             let message = "the request has ended and is kept";
             return Err(Failure(Error::new(Code::Conflict, message)));
         }
-        Cancelled::Removed => StatusCode::NO_CONTENT.into_response(),
+        CanceledJob::Removed => StatusCode::NO_CONTENT.into_response(),
     })
 }
 

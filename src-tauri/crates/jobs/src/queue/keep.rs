@@ -24,11 +24,11 @@ use sha2::{Digest, Sha256};
 use std::{borrow::Cow, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
-    queue::{JobStatus, first},
+    queue::{JobStatus, first_retry_at},
 };
 use tierbar_http::error::Failure;
 use tierbar_inference::{body, caller::Caller};
-use tierbar_store::{Added, JobRequest, NewJob};
+use tierbar_store::{AddedJob, JobRequest, NewJob};
 
 /// On a failure whose request could not be kept.
 static QUEUE: HeaderName = HeaderName::from_static("x-tierbar-queue");
@@ -187,20 +187,20 @@ impl Later {
         let (mut job, now) = (self.job(body), now_ms());
         if let Some((why, retry_after)) = failed {
             job.reason = Some(why);
-            job.not_before_ms = first(retry_after, now);
+            job.not_before_ms = first_retry_at(retry_after, now);
         }
         let added = jobs.store.add_job(job, room, now).await?;
-        if let Added::New(job) = &added {
+        if let AddedJob::New(job) = &added {
             jobs.queue.changed(&job.id);
         }
         answer(added)
     }
 }
 
-fn answer(added: Added) -> Result<Response, Error> {
+fn answer(added: AddedJob) -> Result<Response, Error> {
     match added {
-        Added::New(job) | Added::Known(job) => Ok(accepted(&job)),
-        Added::OtherRequest => Err(Error::new(
+        AddedJob::New(job) | AddedJob::Known(job) => Ok(accepted(&job)),
+        AddedJob::OtherRequest => Err(Error::new(
             Code::Conflict,
             "the Idempotency-Key was used for another request",
         )

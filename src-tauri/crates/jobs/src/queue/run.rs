@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
     policy::Stance,
-    queue::{Attempt, JobState, Next, Setback, expired, next},
+    queue::{Attempt, JobState, NextStep, Setback, expired_error, next_step},
 };
 use tierbar_inference::{body, caller::Caller, error::seconds_of};
 use tierbar_store::{Claim, Ending, JobAnswer, Turn};
@@ -326,12 +326,12 @@ fn judge(claim: &Claim, went: Outcome, now: u64) -> Record {
                 deadline_ms: claim.deadline_ms,
                 retry_after,
             };
-            match next(attempt, setback, now) {
-                Next::Again(at) => Record::Defer(at, Some(error), setback == Setback::Passing),
-                Next::Ends(JobState::Expired) => {
-                    end(JobState::Expired, None, Some(expired(Some(&error))))
+            match next_step(attempt, setback, now) {
+                NextStep::Again(at) => Record::Defer(at, Some(error), setback == Setback::Passing),
+                NextStep::Ends(JobState::Expired) => {
+                    end(JobState::Expired, None, Some(expired_error(Some(&error))))
                 }
-                Next::Ends(state) => end(state, answer, Some(error)),
+                NextStep::Ends(state) => end(state, answer, Some(error)),
             }
         }
     }

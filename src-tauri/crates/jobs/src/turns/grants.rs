@@ -148,12 +148,12 @@ fn shown(grant: &Grant) -> AgentGrant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_agent::consent::Covered;
+    use tierbar_agent::consent::GrantCoverage;
 
     fn grant(id: &str, chat: Option<&str>) -> Grant {
         Grant {
             id: id.to_owned(),
-            what: Covered::Command {
+            what: GrantCoverage::Command {
                 line: "make test".to_owned(),
                 folder: "/work".into(),
                 network: false,

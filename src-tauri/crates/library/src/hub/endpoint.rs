@@ -53,7 +53,7 @@ pub fn tokens(secrets: Secrets, endpoint: &Url) -> TokenFor {
         if url.origin() != origin {
             return None;
         }
-        let found = aside(|| secrets.get(&Name::HuggingFace));
+        let found = run_blocking(|| secrets.get(&Name::HuggingFace));
         found.unwrap_or_else(|error| {
             tracing::warn!("the request has no token: {error}");
             None
@@ -62,7 +62,7 @@ pub fn tokens(secrets: Secrets, endpoint: &Url) -> TokenFor {
 }
 
 /// Runs work that may block, such as a Keychain prompt, without blocking other tasks.
-fn aside<T>(work: impl FnOnce() -> T) -> T {
+fn run_blocking<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|handle| handle.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => block_in_place(work),
         _ => work(),

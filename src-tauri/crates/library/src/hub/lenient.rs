@@ -9,9 +9,9 @@ use std::{fmt, marker::PhantomData};
 
 /// A list, less what makes no sense in it.
 #[derive(Debug)]
-pub(super) struct Lenient<T>(pub(super) Vec<T>);
+pub(super) struct LenientList<T>(pub(super) Vec<T>);
 
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Lenient<T> {
+impl<'de, T: DeserializeOwned> Deserialize<'de> for LenientList<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_seq(Entries(PhantomData)).map(Self)
     }

@@ -47,7 +47,10 @@ pub(super) fn names(
     ];
     let skip = usize::from(is_generic(&first.path, short));
     let of = |prefix: &String| -> Vec<String> {
-        files.iter().map(|file| plain(&file.path, prefix)).collect()
+        files
+            .iter()
+            .map(|file| plain_name(&file.path, prefix))
+            .collect()
     };
     let last = prefixes.len() - 1;
     prefixes[skip..last]
@@ -64,14 +67,14 @@ pub(super) fn name_of_url(url: &url::Url, taken: &dyn Fn(&str) -> bool) -> Strin
         .and_then(|mut parts| parts.next_back())
         .unwrap_or_default();
     let decoded = percent_encoding::percent_decode_str(last).decode_utf8_lossy();
-    let name = plain(&decoded, "");
+    let name = plain_name(&decoded, "");
     if !taken(&name) {
         return name;
     }
     // Without the query, whose signature may change each time.
     let mut address = url.clone();
     address.set_query(None);
-    plain(&decoded, &format!("{}-", short_hash(address.as_str())))
+    plain_name(&decoded, &format!("{}-", short_hash(address.as_str())))
 }
 
 fn is_generic(path: &str, repository: &str) -> bool {
@@ -84,8 +87,8 @@ fn is_generic(path: &str, repository: &str) -> bool {
 }
 
 /// Returns a safe file name: no separators, not hidden, no characters that confuse a shell or the Finder, of bounded
-/// length. A projector's stays recognisable as one. The numbers of a part stay at the end, where llama.cpp looks.
-fn plain(path: &str, prefix: &str) -> String {
+/// length. A projector's stays recognizable as one. The numbers of a part stay at the end, where llama.cpp looks.
+fn plain_name(path: &str, prefix: &str) -> String {
     let full = file_name(path);
     let stem = stem(path);
     let numbers = tierbar_gguf::split_of(full).map_or_else(String::new, |split| {

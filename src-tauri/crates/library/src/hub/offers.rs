@@ -1,13 +1,13 @@
 //! A repository as it is offered: every quant with its verdict.
 
 use super::{
-    Quant, Resolver, Suit,
-    resolve::{offers, suiting, usual},
+    Quant, QuantTarget, Resolver,
+    resolve::{offers, quant_for_target, usual_quant},
 };
 use crate::reference::Repository;
 use tierbar_core::{
     Error,
-    budget::Beside,
+    budget::CompanionModels,
     catalog::{HubRepository, OfferedFile},
     fit::{Instead, QuantLoss, Verdict, verdict_with},
 };
@@ -20,12 +20,12 @@ impl Resolver {
     pub async fn offers(
         &self,
         repository: &Repository,
-        suit: &Suit,
+        suit: &QuantTarget,
         installed: &(dyn Fn(&str) -> bool + Sync),
     ) -> Result<HubRepository, Error> {
         let files = self.hub().repository(repository, None).await?;
         let offers = offers(&files);
-        let read = usual(&files.quants);
+        let read = usual_quant(&files.quants);
         let account = match read {
             Some(quant) => self.account(&files, quant).await.ok(),
             None => None,
@@ -39,8 +39,9 @@ impl Resolver {
         };
         let best = account
             .as_ref()
-            .and_then(|(account, _)| suiting(account, projector.as_ref(), suit, &offers));
-        let beside = Beside::projector(projector.as_ref().map(|projector| &projector.account));
+            .and_then(|(account, _)| quant_for_target(account, projector.as_ref(), suit, &offers));
+        let beside =
+            CompanionModels::projector(projector.as_ref().map(|projector| &projector.account));
         let files_offered = files
             .quants
             .iter()

@@ -30,7 +30,7 @@ impl ResolvedProjector {
     }
 }
 
-/// The catalog's facts about a projector. See [`super::Pinned`].
+/// The catalog's facts about a projector. See [`super::PinnedQuant`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinnedProjector {
     pub file: String,

@@ -128,7 +128,7 @@ fn code(text: &str) -> Option<&str> {
         return None;
     }
     let (mark, rest) = text.split_at(ticks);
-    let near = near(rest);
+    let near = nearby_text(rest);
     let paragraph = near.find("\n\n").unwrap_or(near.len());
     // Without an end, the marks are text.
     let end = near[..paragraph].find(mark);
@@ -143,15 +143,15 @@ fn comment(text: &str) -> Option<&str> {
 /// `![alt](address)`.
 fn picture(text: &str) -> Option<&str> {
     let rest = text.strip_prefix("![")?;
-    let (alt, rest) = until(rest, "](")?;
-    let (address, after) = until(rest, ")")?;
+    let (alt, rest) = split_at_mark(rest, "](")?;
+    let (address, after) = split_at_mark(rest, ")")?;
     (!alt.contains('\n') && !address.contains('\n')).then_some(after)
 }
 
 /// A picture that is a link: `[![alt](address)](address)`.
 fn linked_picture(text: &str) -> Option<&str> {
     let rest = picture(text.strip_prefix('[')?)?;
-    let (address, after) = until(rest.strip_prefix("](")?, ")")?;
+    let (address, after) = split_at_mark(rest.strip_prefix("](")?, ")")?;
     (!address.contains('\n')).then_some(after)
 }
 
@@ -168,7 +168,7 @@ fn tag(text: &str) -> Option<(String, &str)> {
     if !is_name || !(first.is_whitespace() || first == '>' || first == '/') {
         return None;
     }
-    let (attributes, after) = until(rest, ">")?;
+    let (attributes, after) = split_at_mark(rest, ">")?;
     if attributes.contains("\n\n") {
         return None;
     }
@@ -184,13 +184,13 @@ fn tag(text: &str) -> Option<(String, &str)> {
 }
 
 /// Returns what comes before a mark that is near, and after it.
-fn until<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
-    let at = near(text).find(mark)?;
+fn split_at_mark<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
+    let at = nearby_text(text).find(mark)?;
     Some((&text[..at], &text[at + mark.len()..]))
 }
 
 /// Returns the beginning in which the end of a tag, picture or code span is looked for, so that a card of openings takes no longer.
-fn near(text: &str) -> &str {
+fn nearby_text(text: &str) -> &str {
     let mut end = text.len().min(LONGEST_MARKUP);
     while !text.is_char_boundary(end) {
         end -= 1;

@@ -8,7 +8,7 @@ use crate::{
 use std::path::Path;
 use tierbar_core::{
     Code, Error, ModelAccount,
-    budget::Beside,
+    budget::CompanionModels,
     download::Include,
     fit::{ContextChoice, Instead, Machine, Offer, recommend},
 };
@@ -19,14 +19,14 @@ const USUAL: [&str; 5] = ["Q4_K_M", "UD-Q4_K_XL", "Q4_0", "Q8_0", "UD-IQ2_M"];
 
 /// The machine and settings to choose a quant for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Suit {
+pub struct QuantTarget {
     pub machine: Machine,
     pub context: ContextChoice,
 }
 
 /// The catalog's facts about one of its quants.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pinned {
+pub struct PinnedQuant {
     pub repository: Repository,
     /// The commit of the other facts, or `None` for the main branch.
     pub revision: Option<String>,
@@ -53,7 +53,7 @@ pub struct ResolvedFile {
 
 /// A resolved reference: what a download would fetch.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Resolved {
+pub struct ResolvedReference {
     /// The requested reference with the chosen quant.
     pub reference: String,
     /// `None` for a URL whose header could not be read.
@@ -73,7 +73,7 @@ pub struct Resolved {
     pub projector: Result<Option<ResolvedProjector>, Error>,
 }
 
-impl Resolved {
+impl ResolvedReference {
     /// Returns the size of the model's files, or `None` if a server does not give it.
     #[must_use]
     pub fn total_bytes(&self) -> Option<u64> {
@@ -105,10 +105,10 @@ impl Resolved {
 
     /// Returns what is loaded beside the model if that much is downloaded.
     #[must_use]
-    pub fn beside(&self, include: Include) -> Beside<'_> {
+    pub fn beside(&self, include: Include) -> CompanionModels<'_> {
         let projector = self.usable_projector();
         let projector = projector.filter(|_| include != Include::Model);
-        Beside::projector(projector.map(|projector| &projector.account))
+        CompanionModels::projector(projector.map(|projector| &projector.account))
     }
 }
 
@@ -139,9 +139,9 @@ impl Resolver {
     pub async fn resolve(
         &self,
         reference: &Reference,
-        suit: &Suit,
+        suit: &QuantTarget,
         taken: &(dyn Fn(&str, &Url) -> bool + Sync),
-    ) -> Result<Resolved, Error> {
+    ) -> Result<ResolvedReference, Error> {
         match reference {
             Reference::Hub {
                 repository,
@@ -168,10 +168,10 @@ impl Resolver {
     /// As [`Resolver::resolve`]; [`Code::Corrupt`] if the hub names another hash or size for the pinned commit.
     pub async fn pinned(
         &self,
-        pinned: &Pinned,
-        suit: &Suit,
+        pinned: &PinnedQuant,
+        suit: &QuantTarget,
         taken: &(dyn Fn(&str, &Url) -> bool + Sync),
-    ) -> Result<Resolved, Error> {
+    ) -> Result<ResolvedReference, Error> {
         if let Some(commit) = pinned.revision.as_deref() {
             match self.at_commit(pinned, commit, suit, taken).await {
                 Err(error) if error.code == Code::RepositoryUnknown => tracing::info!(
@@ -194,18 +194,18 @@ impl Resolver {
 
     async fn at_commit(
         &self,
-        pinned: &Pinned,
+        pinned: &PinnedQuant,
         commit: &str,
-        suit: &Suit,
+        suit: &QuantTarget,
         taken: &(dyn Fn(&str, &Url) -> bool + Sync),
-    ) -> Result<Resolved, Error> {
+    ) -> Result<ResolvedReference, Error> {
         let files = self
             .hub
             .repository(&pinned.repository, Some(commit))
             .await?;
         let quant = files.picked(&Pick::File(pinned.file.clone()))?;
         if let Some(quant) = &quant {
-            check(pinned, quant)?;
+            check_pin(pinned, quant)?;
             check_projector(pinned, &files)?;
         }
         self.of_hub(&files, quant, suit, taken).await
@@ -215,9 +215,9 @@ impl Resolver {
         &self,
         files: &HubFiles,
         quant: Option<Quant>,
-        suit: &Suit,
+        suit: &QuantTarget,
         taken: &(dyn Fn(&str, &Url) -> bool + Sync),
-    ) -> Result<Resolved, Error> {
+    ) -> Result<ResolvedReference, Error> {
         if files.gated && !self.hub.has_token() {
             return Err(self.hub.denied(&files.repository));
         }
@@ -260,7 +260,7 @@ impl Resolver {
             &quant.files,
             &|name: &str| taken(name, &first_url),
         );
-        Ok(Resolved {
+        Ok(ResolvedReference {
             reference: quant.reference.clone(),
             quant: Some(quant.name),
             repository: Some(files.repository.to_string()),
@@ -289,11 +289,11 @@ impl Resolver {
     async fn suiting(
         &self,
         files: &HubFiles,
-        suit: &Suit,
+        suit: &QuantTarget,
         offers: &[Offer],
         taken: &(dyn Fn(&str, &Url) -> bool + Sync),
     ) -> Result<(Quant, Result<(ModelAccount, bool), Error>), Error> {
-        let usual = usual(&files.quants).ok_or_else(|| {
+        let usual = usual_quant(&files.quants).ok_or_else(|| {
             Error::new(
                 Code::RepositoryUnknown,
                 format!("{} has no GGUF files", files.repository),
@@ -305,7 +305,7 @@ impl Resolver {
         };
         let projector = self.projector(files, usual, read, taken).await;
         let projector = projector.ok().flatten();
-        let best = suiting(read, projector.as_ref(), suit, offers);
+        let best = quant_for_target(read, projector.as_ref(), suit, offers);
         let quant = files
             .quants
             .iter()
@@ -357,7 +357,7 @@ impl Resolver {
         &self,
         url: &Url,
         taken: &(dyn Fn(&str, &Url) -> bool + Sync),
-    ) -> Result<Resolved, Error> {
+    ) -> Result<ResolvedReference, Error> {
         let read = remote::header(self.hub.web(), self.hub.tokens(), url).await?;
         if read.account.parts > 1 {
             return Err(Error::new(
@@ -370,7 +370,7 @@ impl Resolver {
             )
             .hint("use owner/repo instead, so that all parts are found"));
         }
-        Ok(Resolved {
+        Ok(ResolvedReference {
             reference: Reference::Url(url.clone()).to_string(),
             quant: Some(read.account.quant.clone()),
             repository: None,
@@ -392,14 +392,14 @@ impl Resolver {
 }
 
 /// Compares the catalog's facts with the hub's.
-fn check(pinned: &Pinned, quant: &Quant) -> Result<(), Error> {
+fn check_pin(pinned: &PinnedQuant, quant: &Quant) -> Result<(), Error> {
     // A size without a hash may be of another commit.
     let Some(known) = &pinned.sha256 else {
         return Ok(());
     };
     if let Some(size) = pinned.size.filter(|size| *size != quant.size()) {
         let (size, published) = (size.to_string(), quant.size().to_string());
-        return Err(differs(pinned, &pinned.file, "size", &size, &published));
+        return Err(mismatch(pinned, &pinned.file, "size", &size, &published));
     }
     let published = quant.files[0]
         .sha256
@@ -407,13 +407,13 @@ fn check(pinned: &Pinned, quant: &Quant) -> Result<(), Error> {
         .filter(|_| quant.files.len() == 1);
     match published {
         Some(published) if !known.eq_ignore_ascii_case(published) => {
-            Err(differs(pinned, &pinned.file, "sha256", known, published))
+            Err(mismatch(pinned, &pinned.file, "sha256", known, published))
         }
         _ => Ok(()),
     }
 }
 
-fn check_projector(pinned: &Pinned, files: &HubFiles) -> Result<(), Error> {
+fn check_projector(pinned: &PinnedQuant, files: &HubFiles) -> Result<(), Error> {
     let Some(known) = &pinned.projector else {
         return Ok(());
     };
@@ -423,10 +423,10 @@ fn check_projector(pinned: &Pinned, files: &HubFiles) -> Result<(), Error> {
     };
     if file.size != known.size {
         let (size, published) = (known.size.to_string(), file.size.to_string());
-        return Err(differs(pinned, &known.file, "size", &size, &published));
+        return Err(mismatch(pinned, &known.file, "size", &size, &published));
     }
     match file.sha256.as_deref() {
-        Some(published) if !known.sha256.eq_ignore_ascii_case(published) => Err(differs(
+        Some(published) if !known.sha256.eq_ignore_ascii_case(published) => Err(mismatch(
             pinned,
             &known.file,
             "sha256",
@@ -437,7 +437,7 @@ fn check_projector(pinned: &Pinned, files: &HubFiles) -> Result<(), Error> {
     }
 }
 
-fn differs(pinned: &Pinned, file: &str, what: &str, here: &str, there: &str) -> Error {
+fn mismatch(pinned: &PinnedQuant, file: &str, what: &str, here: &str, there: &str) -> Error {
     Error::new(
         Code::Corrupt,
         format!(
@@ -461,18 +461,18 @@ pub(super) fn offers(files: &HubFiles) -> Vec<Offer> {
 }
 
 /// Returns the recommended quant.
-pub(super) fn suiting(
+pub(super) fn quant_for_target(
     account: &ModelAccount,
     projector: Option<&ResolvedProjector>,
-    suit: &Suit,
+    suit: &QuantTarget,
     offers: &[Offer],
 ) -> Option<Instead> {
-    let beside = Beside::projector(projector.map(|projector| &projector.account));
+    let beside = CompanionModels::projector(projector.map(|projector| &projector.account));
     recommend(account, beside, suit.context, &suit.machine, offers)
 }
 
 /// Returns the quant whose header represents its repository.
-pub(super) fn usual(quants: &[Quant]) -> Option<&Quant> {
+pub(super) fn usual_quant(quants: &[Quant]) -> Option<&Quant> {
     let whole = |quant: &&Quant| quant.files.len() == 1;
     USUAL
         .iter()

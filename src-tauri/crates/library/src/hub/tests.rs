@@ -269,10 +269,10 @@ async fn a_keychain_prompt_does_not_block_other_tasks() {
 #[test]
 fn a_license_is_read_from_any_form_of_card() {
     let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
-    let licence = |card: &str| licence(&raw(card));
-    assert_eq!(licence(r#"{"license": "mit"}"#).as_deref(), Some("mit"));
+    let license = |card: &str| license_of_card(&raw(card));
+    assert_eq!(license(r#"{"license": "mit"}"#).as_deref(), Some("mit"));
     assert_eq!(
-        licence(r#"{"license": ["gemma", "mit"]}"#).as_deref(),
+        license(r#"{"license": ["gemma", "mit"]}"#).as_deref(),
         Some("gemma")
     );
     let long = format!("{{\"license\": \"{}\"}}", "x".repeat(101));
@@ -285,7 +285,7 @@ fn a_license_is_read_from_any_form_of_card() {
         r#"{"license": "a\nb"}"#,
         &long,
     ] {
-        assert_eq!(licence(none), None, "{none}");
+        assert_eq!(license(none), None, "{none}");
     }
     let gated = |text: &str| is_gated(Some(&raw(text)));
     assert!(!gated("false") && !is_gated(None));

@@ -162,7 +162,7 @@ fn the_parts_of_a_split_model_are_one_model() {
     assert_eq!(whole.parts.len(), 3);
     assert_eq!(whole.size_bytes(), 3 * 21);
     assert_eq!(whole.incomplete, None);
-    let reason_of = |model: &Found| model.incomplete.clone().unwrap().message;
+    let reason_of = |model: &ModelFiles| model.incomplete.clone().unwrap().message;
     assert_eq!(
         reason_of(broken),
         "3 of the 4 parts of n are missing: n-00001-of-00004.gguf and 2 more"
@@ -250,7 +250,7 @@ fn files_in_an_apps_folder_belong_to_the_app() {
         url: "https://example.com/a.gguf".parse().unwrap(),
         sha256: String::new(),
     };
-    records::fetched(&at("lm/publisher/a.gguf"), origin).unwrap();
+    records::record_download(&at("lm/publisher/a.gguf"), origin).unwrap();
     assert_eq!(ids(&options)[0].1, Keeper::Tierbar);
     // The app has fetched it again since, and so it is the app's.
     let file = fs::File::create(at("lm/publisher/a.gguf")).unwrap();

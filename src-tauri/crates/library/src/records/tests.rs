@@ -21,7 +21,7 @@ fn origin() -> Origin {
 #[test]
 fn a_record_has_the_source_without_secrets() {
     let (folder, path) = file("four");
-    fetched(&path, origin()).unwrap();
+    record_download(&path, origin()).unwrap();
     let record = read(&path).unwrap();
     assert_eq!(record.reference.as_deref(), Some("owner/repo:Q4_K_M"));
     assert_eq!(record.url.as_deref(), Some("https://example.com/m.gguf"));
@@ -37,7 +37,7 @@ fn a_record_has_the_source_without_secrets() {
 
 /// The record that is shown of the file as it is now.
 fn shown(path: &Path) -> Option<Record> {
-    current(path, &stamp(&fs::metadata(path).unwrap()))
+    current_record(path, &stamp(&fs::metadata(path).unwrap()))
 }
 
 /// Sets the file's time of change, in seconds from now.
@@ -50,7 +50,7 @@ fn set_time(path: &Path, seconds: u64) {
 #[test]
 fn a_record_of_a_replaced_file_is_ignored() {
     let (folder, path) = file("four");
-    fetched(&path, origin()).unwrap();
+    record_download(&path, origin()).unwrap();
     assert!(shown(&path).is_some() && is_fetched(&path));
     // Another one of the same size, by its time.
     let other = folder.path().join("other");
@@ -60,7 +60,7 @@ fn a_record_of_a_replaced_file_is_ignored() {
     assert_eq!(shown(&path), None);
     assert!(!is_fetched(&path));
     // Once all of it was read, what is known of it is: also that it is not what was fetched.
-    hashed(&path, "bb").unwrap();
+    record_hash(&path, "bb").unwrap();
     let record = shown(&path).unwrap();
     assert_eq!(
         (record.sha256.as_deref(), record.last_sha256()),
@@ -77,7 +77,7 @@ fn a_record_of_a_replaced_file_is_ignored() {
 fn an_invalid_record_is_ignored() {
     let (_folder, path) = file("four");
     assert_eq!(read(&path), None);
-    let place = place(&path).unwrap();
+    let place = record_path(&path).unwrap();
     fs::create_dir_all(place.parent().unwrap()).unwrap();
     for text in [
         "",
@@ -102,23 +102,23 @@ fn the_longest_file_name_can_have_a_record() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(format!("{}.gguf", "x".repeat(250)));
     fs::write(&path, "four").unwrap();
-    fetched(&path, origin()).unwrap();
+    record_download(&path, origin()).unwrap();
     assert_eq!(read(&path).unwrap().size, 4);
 }
 
 #[test]
 fn only_downloaded_files_keep_their_expected_hash() {
     let (_folder, path) = file("four");
-    hashed(&path, "bb").unwrap();
-    assert_eq!(expected(&path).as_deref(), Some("bb"));
+    record_hash(&path, "bb").unwrap();
+    assert_eq!(expected_sha256(&path).as_deref(), Some("bb"));
     set_time(&path, 100);
-    assert_eq!(expected(&path), None);
-    hashed(&path, "cc").unwrap();
-    assert_eq!(expected(&path).as_deref(), Some("cc"));
-    fetched(&path, origin()).unwrap();
+    assert_eq!(expected_sha256(&path), None);
+    record_hash(&path, "cc").unwrap();
+    assert_eq!(expected_sha256(&path).as_deref(), Some("cc"));
+    record_download(&path, origin()).unwrap();
     set_time(&path, 200);
-    assert_eq!(expected(&path).as_deref(), Some("aa"));
-    hashed(&path, "dd").unwrap();
+    assert_eq!(expected_sha256(&path).as_deref(), Some("aa"));
+    record_hash(&path, "dd").unwrap();
     let record = read(&path).unwrap();
     assert_eq!(record.last_sha256(), Some("dd"));
     assert_eq!(record.sha256.as_deref(), Some("aa"));

@@ -2,9 +2,9 @@ use super::*;
 use proptest::prelude::*;
 
 /// Two models, one of them under Ollama's names too.
-fn catalog(name: &str) -> Option<Known> {
+fn catalog(name: &str) -> Option<CatalogName> {
     let known = |id: &str, quant: Option<&str>| {
-        Some(Known {
+        Some(CatalogName {
             id: id.to_owned(),
             quant: quant.map(str::to_owned),
         })

@@ -99,7 +99,7 @@ fn table() -> String {
 }
 
 /// As it is downloaded, with its projector.
-fn size(one: &Proposed<'_>) -> String {
+fn size(one: &TierProposal<'_>) -> String {
     let projector = one.entry.projector.as_ref();
     let projector = projector.map_or(0, |projector| projector.size_bytes);
     let model = one.quant.size_bytes;

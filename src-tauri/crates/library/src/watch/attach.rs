@@ -49,7 +49,7 @@ impl Bell {
             // Events may have been lost.
             return self.ring();
         };
-        if !matters(&event) {
+        if !is_relevant(&event) {
             return;
         }
         if matches!(
@@ -63,7 +63,7 @@ impl Bell {
 }
 
 /// Reads are not changes, and hidden or partial files are not models.
-fn matters(event: &Event) -> bool {
+fn is_relevant(event: &Event) -> bool {
     let written = EventKind::Access(AccessKind::Close(AccessMode::Write));
     if event.kind.is_access() && event.kind != written {
         return false;
@@ -77,13 +77,13 @@ fn matters(event: &Event) -> bool {
 
 pub(super) type Make = fn(Arc<Bell>) -> notify::Result<Box<dyn Watcher + Send>>;
 
-pub(super) fn recommended(bell: Arc<Bell>) -> notify::Result<Box<dyn Watcher + Send>> {
+pub(super) fn recommended_watcher(bell: Arc<Bell>) -> notify::Result<Box<dyn Watcher + Send>> {
     let watcher = RecommendedWatcher::new(move |event| bell.hear(event), Config::default())?;
     Ok(Box::new(watcher))
 }
 
 /// The watched folders.
-pub(super) struct Attached {
+pub(super) struct WatchedFolders {
     make: Make,
     bell: Arc<Bell>,
     watcher: Option<Box<dyn Watcher + Send>>,
@@ -92,7 +92,7 @@ pub(super) struct Attached {
     blind: Option<String>,
 }
 
-impl Attached {
+impl WatchedFolders {
     pub(super) fn new(make: Make, bell: &Arc<Bell>) -> Self {
         Self {
             make,

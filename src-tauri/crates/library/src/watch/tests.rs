@@ -22,7 +22,7 @@ async fn a_burst_of_changes_ends_after_a_quiet_period() {
             sleep(Duration::from_millis(100)).await;
         }
     });
-    settled(&bell, pace).await;
+    wait_until_settled(&bell, pace).await;
     assert_eq!(start.elapsed(), Duration::from_millis(900) + pace.settling);
 }
 
@@ -38,7 +38,7 @@ async fn endless_changes_still_cause_scans() {
             sleep(Duration::from_millis(100)).await;
         }
     });
-    settled(&bell, pace).await;
+    wait_until_settled(&bell, pace).await;
     assert_eq!(start.elapsed(), pace.longest);
 }
 

@@ -1,9 +1,9 @@
 use super::*;
 
 /// An API that answers every request in one way.
-struct Played(fn(&str, Option<&Value>) -> Result<Value, Error>);
+struct ScriptedApi(fn(&str, Option<&Value>) -> Result<Value, Error>);
 
-impl Api for Played {
+impl Api for ScriptedApi {
     async fn send(&self, path: &str, body: Option<&Value>) -> Result<Value, Error> {
         (self.0)(path, body)
     }
@@ -18,7 +18,7 @@ async fn call(
     let Value::Object(arguments) = arguments else {
         panic!("arguments are an object");
     };
-    let result = tool.call(&Played(api), arguments).await;
+    let result = tool.call(&ScriptedApi(api), arguments).await;
     serde_json::to_value(result).unwrap()
 }
 

@@ -298,5 +298,5 @@ fn a_file_passes_on_no_text_and_no_exact_size() {
     ] {
         assert_eq!(round(size), rounded);
     }
-    assert_eq!(plain("Apple\u{1b}[2J M4\n"), "Apple[2J M4");
+    assert_eq!(without_controls("Apple\u{1b}[2J M4\n"), "Apple[2J M4");
 }

@@ -17,7 +17,7 @@ impl fmt::Display for Diagnosis {
             "memory: {} of {} available, pressure {}, swap {} used and {} a minute",
             gib(self.ram.available_bytes),
             gib(self.ram.total_bytes),
-            word(&self.ram.pressure),
+            wire_name(&self.ram.pressure),
             gib(self.swap.used_bytes),
             change(self.swap.growth_bytes_per_minute),
         )?;
@@ -26,8 +26,8 @@ impl fmt::Display for Diagnosis {
             "models may use {}, are planned to use {}; alarm {}, stance {}",
             gib(self.budget.total_bytes),
             gib(self.budget.planned_bytes),
-            word(&self.alarm),
-            word(&self.stance),
+            wire_name(&self.alarm),
+            wire_name(&self.stance),
         )?;
         host(f, &self.tierbar)?;
         if !self.events.is_empty() {
@@ -96,8 +96,8 @@ fn tier(f: &mut fmt::Formatter<'_>, tier: &TierFigures) -> fmt::Result {
         f,
         "{}: {}, engine {}, context {} tokens",
         tier.tier,
-        word(&tier.state),
-        word(&tier.engine),
+        wire_name(&tier.state),
+        wire_name(&tier.engine),
         tier.context_tokens
     )?;
     if let Some(model) = &tier.model {
@@ -123,9 +123,9 @@ fn tier(f: &mut fmt::Formatter<'_>, tier: &TierFigures) -> fmt::Result {
             settings.threads,
             settings.batch,
             layers.map_or_else(|| "auto".to_owned(), |layers| layers.to_string()),
-            word(&settings.kv_cache),
+            wire_name(&settings.kv_cache),
             tier.paging
-                .map_or_else(|| "auto".to_owned(), |paging| word(&paging)),
+                .map_or_else(|| "auto".to_owned(), |paging| wire_name(&paging)),
         )?;
     }
     if let Some(plan) = &tier.plan {
@@ -145,7 +145,7 @@ fn tier(f: &mut fmt::Formatter<'_>, tier: &TierFigures) -> fmt::Result {
 fn planned(f: &mut fmt::Formatter<'_>, plan: &LoadPlan) -> fmt::Result {
     let lines = plan.lines.iter();
     let lines: Vec<String> = lines
-        .map(|line| format!("{} {}", word(&line.what), gib(line.bytes)))
+        .map(|line| format!("{} {}", wire_name(&line.what), gib(line.bytes)))
         .collect();
     writeln!(
         f,
@@ -195,7 +195,7 @@ fn change(bytes: i64) -> String {
 }
 
 /// The wire's word for a value.
-fn word(value: &impl serde::Serialize) -> String {
+fn wire_name(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
         // No value here is written as anything else.

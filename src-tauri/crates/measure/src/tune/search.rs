@@ -21,7 +21,7 @@ pub struct Limits {
 
 /// The measurement of a candidate.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
+pub struct CandidateMeasurement {
     pub request_ms: Figure,
     pub prefill: f64,
     pub decode: f64,
@@ -33,7 +33,7 @@ pub struct Measured {
 #[derive(Debug, Clone)]
 struct Candidate {
     settings: Settings,
-    measured: Measured,
+    measured: CandidateMeasurement,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub struct Search {
     pending: Option<(Knob, Settings)>,
     best: Option<Candidate>,
     /// The first of the two final measurements.
-    checked: Option<Measured>,
+    checked: Option<CandidateMeasurement>,
     rows: Vec<TuneRow>,
     gain: f64,
 }
@@ -105,7 +105,7 @@ impl Search {
     }
 
     /// Records the measurement of the last candidate, or why it failed.
-    pub fn record(&mut self, result: Result<Measured, String>) {
+    pub fn record(&mut self, result: Result<CandidateMeasurement, String>) {
         let Some((knob, settings)) = self.pending.take() else {
             return;
         };
@@ -127,7 +127,7 @@ impl Search {
         });
     }
 
-    fn judge(&mut self, settings: Settings, measured: &Measured) -> (Outcome, String) {
+    fn judge(&mut self, settings: Settings, measured: &CandidateMeasurement) -> (Outcome, String) {
         let candidate = || Candidate {
             settings,
             measured: measured.clone(),
@@ -144,7 +144,7 @@ impl Search {
                 let (gain, noise) = gain(&before.request_ms, &measured.request_ms);
                 if gain > noise {
                     self.gain = gain;
-                    (Outcome::Faster, words::faster(gain))
+                    (Outcome::Faster, words::describe_gain(gain))
                 } else {
                     (Outcome::NotFaster, words::not_faster(gain, noise))
                 }
@@ -161,7 +161,7 @@ impl Search {
                     (Outcome::Told, words)
                 } else if gain > noise {
                     self.best = Some(candidate());
-                    (Outcome::Faster, words::faster(gain))
+                    (Outcome::Faster, words::describe_gain(gain))
                 } else {
                     (Outcome::NotFaster, words::not_faster(gain, noise))
                 }

@@ -18,8 +18,8 @@ fn limits(cores: u16) -> Limits {
     }
 }
 
-fn taking(ms: f64, noise: f64, threads_used: u16) -> Measured {
-    Measured {
+fn taking(ms: f64, noise: f64, threads_used: u16) -> CandidateMeasurement {
+    CandidateMeasurement {
         request_ms: Figure {
             median: ms,
             low: ms * (1.0 - noise / 2.0),

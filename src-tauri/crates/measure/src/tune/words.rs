@@ -11,7 +11,7 @@ fn percent(part: f64) -> String {
     format!("{:.0} %", (part.abs() * 100.0).max(0.0))
 }
 
-pub(super) fn faster(gain: f64) -> String {
+pub(super) fn describe_gain(gain: f64) -> String {
     format!("{} less time", percent(gain))
 }
 
@@ -34,7 +34,7 @@ pub(super) fn difference(
     after: &BenchMemory,
 ) -> String {
     let time = if gain > noise {
-        faster(gain)
+        describe_gain(gain)
     } else {
         not_faster(gain, noise)
     };
@@ -59,7 +59,7 @@ pub(super) fn summary(before: Settings, after: Settings, gain: f64, written: boo
     } else {
         "The configuration is unchanged"
     };
-    format!("{}: {}. {kept}.", changes.join(", "), faster(gain))
+    format!("{}: {}. {kept}.", changes.join(", "), describe_gain(gain))
 }
 
 fn changes(before: Settings, after: Settings) -> Vec<String> {

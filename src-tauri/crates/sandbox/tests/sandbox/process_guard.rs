@@ -9,13 +9,13 @@ use std::{
 use tempfile::TempDir;
 use tierbar_skip::skip;
 
-struct Guarded {
+struct GuardedProcess {
     child: Child,
     stdout: BufReader<ChildStdout>,
     dir: TempDir,
 }
 
-impl Guarded {
+impl GuardedProcess {
     /// Runs a shell script in a folder of its own. Its processes hold the pipe `alive` open while they live.
     fn new(signal: &str, deadline: &str, script: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -83,7 +83,7 @@ fn gone(mut alive: File) {
 
 #[test]
 fn exit_status_and_output_are_passed_on() {
-    let mut guarded = Guarded::new(
+    let mut guarded = GuardedProcess::new(
         "SIGTERM",
         "60000",
         "echo a line; echo an error >&2; read nothing; exit 7",
@@ -102,7 +102,7 @@ fn exit_status_and_output_are_passed_on() {
 fn a_lock_is_held_until_the_last_process_ends() {
     let script =
         "trap '' TERM; env >environment; mv environment written; while :; do sleep 0.01; done";
-    let mut guarded = Guarded::new("SIGTERM", "200", script);
+    let mut guarded = GuardedProcess::new("SIGTERM", "200", script);
     let mut alive = guarded.alive();
     let environment = guarded.when_written("written");
     assert!(!environment.contains("TIERBAR_GUARD_LOCK"), "{environment}");
@@ -118,7 +118,7 @@ fn a_lock_is_held_until_the_last_process_ends() {
 
 #[test]
 fn a_signal_is_passed_on() {
-    let mut guarded = Guarded::new("SIGTERM", "60000", "kill -SEGV $$");
+    let mut guarded = GuardedProcess::new("SIGTERM", "60000", "kill -SEGV $$");
     drop(guarded.alive());
     let pid = guarded.line();
     assert_eq!(guarded.end().1, "signal 11\n", "{pid}");
@@ -151,7 +151,7 @@ fn a_missing_program_is_reported_as_by_a_shell() {
 fn when_the_host_is_gone_the_program_gets_its_signal() {
     let script =
         "trap 'echo interrupted > signal; exit 3' INT; touch ready; while :; do sleep 0.01; done";
-    let mut guarded = Guarded::new("SIGINT", "60000", script);
+    let mut guarded = GuardedProcess::new("SIGINT", "60000", script);
     let alive = guarded.alive();
     guarded.when_written("ready");
     guarded.leave();
@@ -164,7 +164,7 @@ fn when_the_host_is_gone_the_program_gets_its_signal() {
 #[test]
 fn a_program_that_ignores_the_signal_is_killed_with_children() {
     let script = "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > a; mv a ready; while :; do sleep 1; done' & wait";
-    let mut guarded = Guarded::new("SIGTERM", "100", script);
+    let mut guarded = GuardedProcess::new("SIGTERM", "100", script);
     let alive = guarded.alive();
     guarded.when_written("ready");
     guarded.leave();
@@ -176,7 +176,7 @@ fn a_program_that_ignores_the_signal_is_killed_with_children() {
 #[test]
 fn a_program_that_ends_leaves_nothing_behind() {
     let script = "sh -c 'trap \"\" TERM; echo $$ > a; mv a ready; while :; do sleep 1; done' & while [ ! -e ready ]; do sleep 0.01; done; exit 5";
-    let guarded = Guarded::new("SIGTERM", "100", script);
+    let guarded = GuardedProcess::new("SIGTERM", "100", script);
     gone(guarded.alive());
     assert_eq!(guarded.end().0, Some(5));
 }
@@ -192,7 +192,7 @@ fn a_process_that_leaves_the_group_is_found_by_adoption() {
         return skip("processes that leave their group are adopted on Linux alone");
     }
     let script = "setsid sh -c 'trap \"\" TERM HUP; echo $$ > a; mv a ready; while :; do sleep 1; done' & wait";
-    let mut guarded = Guarded::new("SIGTERM", "60000", script);
+    let mut guarded = GuardedProcess::new("SIGTERM", "60000", script);
     let alive = guarded.alive();
     guarded.when_written("ready");
     guarded.leave();
@@ -204,7 +204,7 @@ fn a_killed_guard_ends_its_program_where_supported() {
     if !adopts() {
         return skip("processes that leave their group are adopted on Linux alone");
     }
-    let mut guarded = Guarded::new("SIGTERM", "60000", "touch ready; exec sleep 1000");
+    let mut guarded = GuardedProcess::new("SIGTERM", "60000", "touch ready; exec sleep 1000");
     let alive = guarded.alive();
     guarded.when_written("ready");
     guarded.child.kill().unwrap();

@@ -9,7 +9,7 @@ use std::{
     sync::LazyLock,
 };
 use tempfile::NamedTempFile;
-use tierbar_sandbox::{Finished, Request, Stop, run};
+use tierbar_sandbox::{CommandResult, Request, Stop, run};
 
 /// One that every system has.
 pub(crate) const ORDINARY_USER: u32 = 65534;
@@ -27,7 +27,7 @@ impl Place {
     }
 
     /// Runs a line of shell, as an ordinary user where the folder is that user's.
-    pub(crate) fn run(&self, line: &str) -> Finished {
+    pub(crate) fn run(&self, line: &str) -> CommandResult {
         let owner = fs::metadata(&self.work).unwrap().uid();
         let is_another_users = owner == ORDINARY_USER && rustix::process::getuid().is_root();
         let launcher = if is_another_users {

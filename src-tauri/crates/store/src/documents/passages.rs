@@ -88,7 +88,7 @@ impl Store {
     ) -> Result<Vec<(u64, f32)>, Error> {
         let model = model.to_owned();
         self.call(move |database| {
-            database.read(|connection| alike(connection, &model, &vector, &place, limit))
+            database.read(|connection| similar_passages(connection, &model, &vector, &place, limit))
         })
         .await
     }
@@ -118,7 +118,7 @@ impl Store {
     /// [`Code::NotFound`], also once its document has changed.
     pub async fn passages_around(&self, id: u64) -> Result<Vec<Passage>, Error> {
         self.call(move |database| {
-            let around = database.read(|connection| around(connection, id))?;
+            let around = database.read(|connection| passages_around(connection, id))?;
             if around.is_empty() {
                 let message = format!("there is no passage {id}");
                 return Err(Error::new(Code::NotFound, message)
@@ -249,7 +249,7 @@ pub(super) fn replace(
     Ok(())
 }
 
-fn alike(
+fn similar_passages(
     connection: &Connection,
     model: &str,
     vector: &[f32],
@@ -297,7 +297,7 @@ fn alike(
     Ok(found)
 }
 
-fn around(connection: &Connection, id: u64) -> rusqlite::Result<Vec<Passage>> {
+fn passages_around(connection: &Connection, id: u64) -> rusqlite::Result<Vec<Passage>> {
     connection
         .prepare_cached(&format!(
             "{} WHERE file = (SELECT file FROM document_passages WHERE id = ?1)

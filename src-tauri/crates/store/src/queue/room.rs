@@ -10,7 +10,7 @@ const AT_ONCE: u32 = 500;
 const MAY_LEAVE: &str = "ended_ms IS NOT NULL AND told = 1 AND webhook_due_ms IS NULL";
 
 /// Makes room for a request.
-pub(super) fn make(
+pub(super) fn make_room(
     connection: &Connection,
     room: Room,
     owner: Option<&str>,
@@ -19,12 +19,12 @@ pub(super) fn make(
     let full = |message| {
         Err(Error::new(Code::Overloaded, message).hint("try again when some of them are done"))
     };
-    let live = live(connection, None)?;
+    let live = count_live(connection, None)?;
     if live >= room.live {
         let message = format!("the queue is full: {live} requests are waiting");
         return Ok(full(message));
     }
-    if owner.is_some() && self::live(connection, owner)? >= room.of_one_key {
+    if owner.is_some() && self::count_live(connection, owner)? >= room.of_one_key {
         let most = room.of_one_key;
         let message =
             format!("this API key already has {most} requests in the queue, which is its limit");
@@ -46,7 +46,7 @@ pub(super) fn make(
 }
 
 /// Counts requests that have not ended: all, or those of one key.
-fn live(connection: &Connection, owner: Option<&str>) -> rusqlite::Result<u64> {
+fn count_live(connection: &Connection, owner: Option<&str>) -> rusqlite::Result<u64> {
     let count = |row: &rusqlite::Row| Ok(row.get::<_, i64>(0)?.unsigned_abs());
     let all = "SELECT count(*) FROM jobs WHERE state IN ('waiting', 'running')";
     match owner {
@@ -90,7 +90,11 @@ pub(super) fn bytes(connection: &Connection) -> rusqlite::Result<u64> {
         .query_row([], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
 }
 
-pub(super) fn untidy(connection: &Connection, keep_ms: u64, now_ms: u64) -> rusqlite::Result<bool> {
+pub(super) fn needs_sweep(
+    connection: &Connection,
+    keep_ms: u64,
+    now_ms: u64,
+) -> rusqlite::Result<bool> {
     connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM jobs WHERE state = 'waiting' AND deadline_ms <= ?1)

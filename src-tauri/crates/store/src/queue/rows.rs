@@ -1,12 +1,12 @@
 //! The table's rows.
 
-use super::{Added, Claim, Ending, Headers, JobAnswer, JobOutcome, JobRequest, NewJob, signed};
+use super::{AddedJob, Claim, Ending, Headers, JobAnswer, JobOutcome, JobRequest, NewJob, signed};
 use crate::word::Word;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tierbar_core::{
     Code, Error,
     download::Priority,
-    queue::{JobState, JobStatus, WebhookState, expired, pause},
+    queue::{JobState, JobStatus, WebhookState, expired_error, retry_pause},
 };
 use uuid::Uuid;
 
@@ -21,7 +21,10 @@ const ENDS: &str = "body = x'', headers = '[]', \
     webhook_state = CASE WHEN webhook IS NULL THEN NULL ELSE 'pending' END, \
     webhook_due_ms = CASE WHEN webhook IS NULL THEN NULL ELSE ?1 END, ended_ms = ?1";
 
-pub(super) fn known(connection: &Connection, job: &NewJob) -> rusqlite::Result<Option<Added>> {
+pub(super) fn find_by_key(
+    connection: &Connection,
+    job: &NewJob,
+) -> rusqlite::Result<Option<AddedJob>> {
     let Some(key) = &job.idempotency_key else {
         return Ok(None);
     };
@@ -35,8 +38,10 @@ pub(super) fn known(connection: &Connection, job: &NewJob) -> rusqlite::Result<O
         .optional()?;
     match found {
         None => Ok(None),
-        Some((_, fingerprint)) if fingerprint != job.fingerprint => Ok(Some(Added::OtherRequest)),
-        Some((id, _)) => Ok(find(connection, &id)?.map(Added::Known)),
+        Some((_, fingerprint)) if fingerprint != job.fingerprint => {
+            Ok(Some(AddedJob::OtherRequest))
+        }
+        Some((id, _)) => Ok(find(connection, &id)?.map(AddedJob::Known)),
     }
 }
 
@@ -215,13 +220,13 @@ pub(super) fn defer(
 /// A canceled request counts as fetched.
 pub(super) fn cancel(connection: &Connection, id: &str, now_ms: u64) -> rusqlite::Result<bool> {
     let error = Error::new(Code::Cancelled, "it was canceled");
-    let cancelled = connection
+    let canceled = connection
         .prepare_cached(&format!(
             "UPDATE jobs SET {ENDS}, state = 'cancelled', error = ?2, told = 1
              WHERE id = ?3 AND state IN ('waiting', 'running')"
         ))?
         .execute(params![signed(now_ms), json(&error)?, id])?;
-    Ok(cancelled > 0)
+    Ok(canceled > 0)
 }
 
 pub(super) fn remove(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
@@ -249,7 +254,7 @@ pub(super) fn recover(connection: &Connection, now_ms: u64) -> rusqlite::Result<
             continue;
         }
         // A request that kills the host is not retried at once.
-        let pause = u64::try_from(pause(&id, attempts).as_millis()).unwrap_or(u64::MAX);
+        let pause = u64::try_from(retry_pause(&id, attempts).as_millis()).unwrap_or(u64::MAX);
         connection.execute(
             "UPDATE jobs SET state = 'waiting', not_before_ms = ?1, error = ?2 WHERE id = ?3",
             params![signed(now_ms.saturating_add(pause)), json(&why)?, id],
@@ -273,7 +278,11 @@ pub(super) fn expire(connection: &Connection, now_ms: u64) -> rusqlite::Result<V
             .prepare_cached(&format!(
                 "UPDATE jobs SET {ENDS}, state = 'expired', error = ?2 WHERE id = ?3"
             ))?
-            .execute(params![signed(now_ms), json(&expired(last.as_ref()))?, id])?;
+            .execute(params![
+                signed(now_ms),
+                json(&expired_error(last.as_ref()))?,
+                id
+            ])?;
         ended.push(id);
     }
     Ok(ended)

@@ -8,7 +8,7 @@ use tierbar_core::{
     queue::{JobState, JobStatus, WebhookState},
 };
 use tierbar_store::{
-    Added, Cancelled, Claim, Ending, JobAnswer, JobRequest, KeptKey, NewJob, Room, Store,
+    AddedJob, CanceledJob, Claim, Ending, JobAnswer, JobRequest, KeptKey, NewJob, Room, Store,
     TokensUsed, Turn,
 };
 
@@ -40,7 +40,7 @@ fn job(body: &str) -> NewJob {
 
 async fn add(store: &Store, job: NewJob) -> JobStatus {
     match store.add_job(job, ROOM, 1).await.unwrap() {
-        Added::New(job) => job,
+        AddedJob::New(job) => job,
         other => panic!("{other:?}"),
     }
 }
@@ -172,11 +172,11 @@ async fn an_idempotency_key_names_one_job_of_its_owner() {
     };
     let first = add(&store, keyed("a")).await;
     let again = store.add_job(keyed("a"), ROOM, 2).await.unwrap();
-    assert_eq!(again, Added::Known(first.clone()));
+    assert_eq!(again, AddedJob::Known(first.clone()));
     let found = store.known_job(keyed("a")).await.unwrap();
-    assert_eq!(found, Some(Added::Known(first.clone())));
+    assert_eq!(found, Some(AddedJob::Known(first.clone())));
     let other = store.add_job(keyed("b"), ROOM, 2).await.unwrap();
-    assert_eq!(other, Added::OtherRequest);
+    assert_eq!(other, AddedJob::OtherRequest);
     let theirs = NewJob {
         owner: Some("phone".to_owned()),
         ..keyed("b")
@@ -191,7 +191,7 @@ async fn a_canceled_job_is_never_answered() {
     let store = fixture.store();
     let id = add(&store, job("a")).await.id;
     let running = claim(&store, 1).await.unwrap();
-    let Cancelled::Now(cancelled) = store.cancel_job(&id, false, 2).await.unwrap() else {
+    let CanceledJob::Now(cancelled) = store.cancel_job(&id, false, 2).await.unwrap() else {
         panic!("it ran");
     };
     assert_eq!(cancelled.state, JobState::Cancelled);
@@ -199,7 +199,7 @@ async fn a_canceled_job_is_never_answered() {
     assert_eq!(store.job_outcome(&id, true).await.unwrap().answer, None);
     assert_eq!(
         store.cancel_job(&id, false, 4).await.unwrap(),
-        Cancelled::Removed
+        CanceledJob::Removed
     );
     let gone = store.cancel_job(&id, false, 5).await.unwrap_err();
     assert_eq!(gone.code, Code::NotFound);
@@ -227,7 +227,7 @@ async fn a_full_queue_refuses_until_an_answer_is_fetched() {
     assert_eq!(full.code, Code::Overloaded, "its answer was not fetched");
     store.job_outcome(&id, false).await.unwrap();
     let added = store.add_job(job("b"), one, 1).await.unwrap();
-    assert!(matches!(added, Added::New(_)));
+    assert!(matches!(added, AddedJob::New(_)));
     assert_eq!(store.job(&id).await.unwrap_err().code, Code::NotFound);
 }
 
@@ -286,7 +286,7 @@ async fn older_jobs_go_to_the_key_that_they_came_with() {
                 ..job("a")
             };
             match store.add_job(job, ROOM, 10).await.unwrap() {
-                Added::New(job) => ids.push(job.id),
+                AddedJob::New(job) => ids.push(job.id),
                 other => panic!("{other:?}"),
             }
         }

@@ -2,11 +2,17 @@
 
 use super::{Reply, Supervisor, WaitingRequest};
 use std::time::Duration;
-use tierbar_core::{TierId, budget::gib, policy, reclaim::Missing};
+use tierbar_core::{TierId, budget::gib, policy, reclaim::MissingMemory};
 
 impl Supervisor {
     /// Records memory that is not freed yet.
-    pub(super) fn missed(&mut self, id: &TierId, worker: u64, missing: Missing, waited: Duration) {
+    pub(super) fn missed(
+        &mut self,
+        id: &TierId,
+        worker: u64,
+        missing: MissingMemory,
+        waited: Duration,
+    ) {
         let next = self.next_plan();
         if let Some((of, known)) = &mut self.missing
             && *of == worker
@@ -28,7 +34,7 @@ impl Supervisor {
             let stoppers = tier.given_up(&missing, waited);
             let of = id.clone();
             let memory = missing;
-            self.missing = Some((worker, policy::Missing { of, memory }));
+            self.missing = Some((worker, policy::MissingTierMemory { of, memory }));
             self.settle(id, stoppers);
         }
     }

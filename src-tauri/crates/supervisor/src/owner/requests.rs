@@ -18,7 +18,7 @@ pub(crate) enum TierRequest {
     Loaded(Reply<()>),
     /// To have the tier loaded for a request expected until then.
     Expected(Instant),
-    /// To load the tier again: [`policy::returning`].
+    /// To load the tier again: [`policy::tier_to_preload`].
     Returning,
 }
 

@@ -14,7 +14,7 @@ use tierbar_core::{
     budget::gib,
     config::Dialect,
     lease::{Address, Endpoint, Foreign},
-    policy::{self, Refusal, State, Step, Waiting, Why},
+    policy::{self, Refusal, State, Step, UnloadReason},
 };
 use tokio::time::timeout;
 
@@ -33,7 +33,7 @@ impl Supervisor {
             let state = self.state();
             let steps = policy::plan(&state);
             if steps.is_empty() {
-                match policy::returning(&state).filter(|_| !self.closing) {
+                match policy::tier_to_preload(&state).filter(|_| !self.closing) {
                     Some(id) => self.enqueue(id, TierRequest::Returning),
                     None => return self.next_look(&state),
                 }
@@ -66,7 +66,7 @@ impl Supervisor {
         let own = self.queue.iter().filter(returning);
         let own: Vec<_> = own.map(|waiter| waiter.request).collect();
         if !own.is_empty() {
-            let gone = policy::withdrawn(&self.state(), &own);
+            let gone = policy::withdrawn_requests(&self.state(), &own);
             self.queue.retain(|waiter| !gone.contains(&waiter.request));
         }
     }
@@ -121,7 +121,7 @@ impl Supervisor {
                 tier.stale() && !matches!(tier.preparation, Preparation::Done(_))
             })
         };
-        let waiting = |waiter: &WaitingRequest| Waiting {
+        let waiting = |waiter: &WaitingRequest| policy::WaitingRequest {
             request: waiter.request,
             tier: waiter.tier.clone(),
             since: waiter.since,
@@ -221,18 +221,18 @@ impl Supervisor {
         }
     }
 
-    fn stop_worker(&mut self, id: &TierId, force: bool, why: &Why) {
+    fn stop_worker(&mut self, id: &TierId, force: bool, why: &UnloadReason) {
         if !why.is_disuse() {
             self.not_for_disuse(id);
         }
         // Short memory does not wait for conversations to be saved; an ending host does.
-        let at_once = (force || matches!(why, Why::Alarm(_))) && !self.closing;
+        let at_once = (force || matches!(why, UnloadReason::Alarm(_))) && !self.closing;
         let sentence = words::end_reason(why, force, &self.causes);
         let Some(tier) = self.tier(id) else { return };
         tier.idled_out = why.is_disuse() && !tier.is_embedder();
         let why = match (tier.stop_reason(), why) {
             (Some(error), _) => error.message.clone(),
-            (None, Why::Requested) => words::CHANGED.to_owned(),
+            (None, UnloadReason::Requested) => words::CHANGED.to_owned(),
             (None, _) => sentence,
         };
         tracing::info!(tier = %id, force, why, "stopping");

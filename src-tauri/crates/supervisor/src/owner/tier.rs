@@ -18,7 +18,7 @@ use tierbar_core::{
     budget::gib,
     journal::Kind,
     policy::{Holding, Phase, StopRequest},
-    reclaim::{Missing, PATIENCE},
+    reclaim::{MissingMemory, PATIENCE},
 };
 use tokio::time::Instant;
 
@@ -316,7 +316,7 @@ impl Tier {
     }
 
     /// The same when the wait is given up, or a request needs less than is available.
-    pub(super) fn given_up(&mut self, missing: &Missing, waited: Duration) -> Vec<Reply<()>> {
+    pub(super) fn given_up(&mut self, missing: &MissingMemory, waited: Duration) -> Vec<Reply<()>> {
         if waited >= PATIENCE {
             self.why = Some(words::not_back(self.why.as_deref(), missing));
         }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tierbar_core::{
     Code, Error, ModelId, TierId,
     budget::{Budget, gib},
-    policy::{self, ALARM_PATIENCE, Refusal, Why},
-    reclaim::{Missing, PATIENCE},
+    policy::{self, ALARM_PATIENCE, Refusal, UnloadReason},
+    reclaim::{MissingMemory, PATIENCE},
     worker::Memory,
 };
 
@@ -38,21 +38,21 @@ pub(super) fn steps_down(
 }
 
 /// Why a tier was ended; `used`: although it was.
-pub(super) fn end_reason(why: &Why, used: bool, causes: &GuardReasons) -> String {
+pub(super) fn end_reason(why: &UnloadReason, used: bool, causes: &GuardReasons) -> String {
     match why {
-        Why::Requested => "stopped".to_owned(),
-        Why::RoomFor(next) => format!("unloaded to make room for {next}"),
-        Why::Budget => "unloaded because the memory budget was lowered".to_owned(),
-        Why::Idle(idle) => {
+        UnloadReason::Requested => "stopped".to_owned(),
+        UnloadReason::RoomFor(next) => format!("unloaded to make room for {next}"),
+        UnloadReason::Budget => "unloaded because the memory budget was lowered".to_owned(),
+        UnloadReason::Idle(idle) => {
             let seconds = idle.as_secs();
             match seconds / 60 {
                 0 => format!("unloaded after {seconds} s without a request"),
                 minutes => format!("unloaded after {minutes} min without a request"),
             }
         }
-        Why::Alarm(_) if used => format!("unloaded while in use: {}", causes.alarm),
-        Why::Alarm(_) => format!("unloaded: {}", causes.alarm),
-        Why::Stance(_) => format!("unloaded: {}", causes.stance),
+        UnloadReason::Alarm(_) if used => format!("unloaded while in use: {}", causes.alarm),
+        UnloadReason::Alarm(_) => format!("unloaded: {}", causes.alarm),
+        UnloadReason::Stance(_) => format!("unloaded: {}", causes.stance),
     }
 }
 
@@ -65,7 +65,7 @@ pub(super) struct RefusalFigures {
 }
 
 /// What requests wait for after a tier's process has ended.
-pub(super) fn waits_for(tier: &TierId, missing: Option<&Missing>) -> String {
+pub(super) fn waits_for(tier: &TierId, missing: Option<&MissingMemory>) -> String {
     match missing.and_then(missing_figure) {
         Some(bytes) => format!("waiting for {bytes} of {tier}'s memory to be freed"),
         None => format!("waiting for {tier}'s memory to be freed"),
@@ -73,21 +73,21 @@ pub(super) fn waits_for(tier: &TierId, missing: Option<&Missing>) -> String {
 }
 
 /// Why a tier has ended whose memory is not freed yet.
-pub(super) fn not_yet_back(why: Option<&str>, missing: &Missing) -> String {
+pub(super) fn not_yet_back(why: Option<&str>, missing: &MissingMemory) -> String {
     let part = missing_figure(missing).map_or_else(String::new, |bytes| format!("{bytes} of "));
     let why = why.unwrap_or("ended");
     format!("{why}; {part}its memory is not free yet")
 }
 
 /// The same, after the wait for it.
-pub(super) fn not_back(why: Option<&str>, missing: &Missing) -> String {
+pub(super) fn not_back(why: Option<&str>, missing: &MissingMemory) -> String {
     let part = missing_figure(missing).map_or_else(String::new, |bytes| format!("{bytes} of "));
     let (why, seconds) = (why.unwrap_or("ended"), PATIENCE.as_secs());
     format!("{why}; {part}its memory was not freed within {seconds} s")
 }
 
 /// A smaller amount is not stated.
-fn missing_figure(missing: &Missing) -> Option<String> {
+fn missing_figure(missing: &MissingMemory) -> Option<String> {
     (missing.bytes >= 1 << 20).then(|| gib(missing.bytes))
 }
 
@@ -131,7 +131,7 @@ pub(super) fn refusal_error(
                 "unload {names}: its next load leaves room for {tier}; or choose a smaller model for {tier}"
             ))
         }
-        Refusal::Missing(policy::Missing { of, memory }, needed) => {
+        Refusal::Missing(policy::MissingTierMemory { of, memory }, needed) => {
             let part = missing_figure(memory).unwrap_or_else(|| "some".to_owned());
             let what = format!(
                 "{tier} needs {} and {} is available: {part} of {of}'s memory was not freed when it was unloaded",

@@ -22,7 +22,7 @@ use tierbar_core::{
     Code, Error,
     config::CommandEngine,
     lease::Address,
-    worker::{Memory, PROTOCOL, Ready},
+    worker::{Memory, PROTOCOL, WorkerReady},
 };
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
@@ -162,8 +162,8 @@ async fn watch_command(
 
 impl LaunchParams {
     /// The user's settings, since a server does not report its own.
-    fn ready(&self) -> Ready {
-        Ready {
+    fn ready(&self) -> WorkerReady {
+        WorkerReady {
             protocol: PROTOCOL,
             pid: 0,
             context_tokens: self.spec.settings.context,

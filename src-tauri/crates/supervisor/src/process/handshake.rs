@@ -4,7 +4,7 @@ use super::log::RecentOutput;
 use std::{path::Path, time::Duration};
 use tierbar_core::{
     Error,
-    worker::{Handshake, PROTOCOL, Ready},
+    worker::{Handshake, PROTOCOL, WorkerReady},
 };
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt},
@@ -38,7 +38,7 @@ pub(crate) async fn await_handshake(
     pid: u32,
     socket: &Path,
     loading: impl Fn(u8),
-) -> Result<Ready, HandshakeFailure> {
+) -> Result<WorkerReady, HandshakeFailure> {
     let mut end = Instant::now() + silence * SILENCES;
     let mut loaded = 0;
     let ready = loop {
@@ -87,7 +87,7 @@ async fn next_line(stdout: &mut (impl AsyncBufRead + Unpin)) -> Result<Vec<u8>, 
 
 enum HandshakeMessage {
     Loading(u8),
-    Ready(Ready),
+    Ready(WorkerReady),
 }
 
 fn parse_message(line: &[u8], pid: u32) -> Result<HandshakeMessage, HandshakeFailure> {
@@ -124,7 +124,7 @@ mod tests {
     use tierbar_core::{Code, worker::Memory};
 
     fn ready(protocol: u32, pid: u32) -> Vec<u8> {
-        let ready = Ready {
+        let ready = WorkerReady {
             protocol,
             pid,
             context_tokens: 256,

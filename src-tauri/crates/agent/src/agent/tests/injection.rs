@@ -299,7 +299,7 @@ fn refuses_everything(turn: &mut Turn, question: &Question, case: &str) {
             tokens: 1,
             read: 0,
         }),
-        Input::Done(Ok(Found::text(yes.clone()))),
+        Input::Done(Ok(ActResult::text(yes.clone()))),
         Input::Prepared(Err(yes)),
         Input::Answer(Answer {
             id: format!("{} ", question.id),

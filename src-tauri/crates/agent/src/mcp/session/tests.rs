@@ -82,7 +82,7 @@ async fn session(server: Real) -> Session {
 }
 
 async fn over(stream: DuplexStream) -> Result<Session, Failure> {
-    Session::serve(serve_client(client(), split(stream)), None).await
+    Session::serve(serve_client(client_config(), split(stream)), None).await
 }
 
 fn arguments(value: Value) -> Map<String, Value> {

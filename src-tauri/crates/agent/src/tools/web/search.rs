@@ -128,12 +128,18 @@ impl Provider {
             Failure(format!("{} did not return hits: {error}", self.name()))
         };
         let found: Vec<(String, String, String)> = match self {
-            Self::DuckDuckGo => duckduckgo(answer)?,
+            Self::DuckDuckGo => parse_duckduckgo(answer)?,
             Self::Brave => {
                 let found: Brave = serde_json::from_str(answer).map_err(wrong)?;
                 let hits = found.web.map(|web| web.results).unwrap_or_default();
                 hits.into_iter()
-                    .map(|hit| (plain(&hit.title), hit.url, plain(&hit.description)))
+                    .map(|hit| {
+                        (
+                            to_plain_text(&hit.title),
+                            hit.url,
+                            to_plain_text(&hit.description),
+                        )
+                    })
                     .collect()
             }
             Self::SearXng(_) => {
@@ -163,7 +169,7 @@ impl Provider {
 }
 
 /// Brave marks the words that were found.
-fn plain(html: &str) -> String {
+fn to_plain_text(html: &str) -> String {
     let pieces = Pieces::new(html).filter_map(|piece| match piece {
         Piece::Text(text) => Some(text),
         _ => None,
@@ -172,7 +178,7 @@ fn plain(html: &str) -> String {
 }
 
 /// The hits of DuckDuckGo's page: a link of the class `result__a`, and later one of the class `result__snippet`.
-fn duckduckgo(html: &str) -> Result<Vec<(String, String, String)>, Failure> {
+fn parse_duckduckgo(html: &str) -> Result<Vec<(String, String, String)>, Failure> {
     enum In {
         Nothing,
         Title,
@@ -193,7 +199,7 @@ fn duckduckgo(html: &str) -> Result<Vec<(String, String, String)>, Failure> {
                 }
                 is_answer |= has("results") || has("no-results") || has("result");
                 if has("result__a") {
-                    let target = tag.attribute("href").and_then(target);
+                    let target = tag.attribute("href").and_then(link_target);
                     if let Some(target) = target {
                         hits.push((String::new(), target, String::new()));
                         inside = In::Title;
@@ -222,7 +228,7 @@ fn duckduckgo(html: &str) -> Result<Vec<(String, String, String)>, Failure> {
 }
 
 /// Where a link of DuckDuckGo's leads. Its advertisements lead through another address, and to none.
-fn target(href: &str) -> Option<String> {
+fn link_target(href: &str) -> Option<String> {
     let base = Url::parse("https://duckduckgo.com/").ok()?;
     let url = base.join(href).ok()?;
     let is_theirs = url.host_str() == Some("duckduckgo.com");

@@ -9,7 +9,7 @@ use crate::{
         no_signals,
         printer::AnswerPrinter,
     },
-    client::{self, admin},
+    client::{self, admin_path},
     output,
 };
 use futures_util::StreamExt;
@@ -52,7 +52,7 @@ impl Conversation<'_> {
         // From here on, a Ctrl-C does not end the command and leave the turn running.
         let mut interrupts = signal(SignalKind::interrupt()).map_err(no_signals)?;
         let chat = self.chat().await?;
-        let turns = admin(&["chats", &chat, "turns"], &[]);
+        let turns = admin_path(&["chats", &chat, "turns"], &[]);
         let turn: TurnBegun = client::read(self.client.post(&turns, question).await?)?;
         // A question that is refused keeps them for the next try.
         self.files.clear();
@@ -67,7 +67,7 @@ impl Conversation<'_> {
             Err(error) => Err(error),
         };
         if let Err(error) = printed {
-            output::error(&error);
+            output::write_error(&error);
         }
     }
 
@@ -84,7 +84,7 @@ impl Conversation<'_> {
         let ended = tokio::select! {
             ended = &mut following => ended,
             _ = interrupts.recv() => {
-                let path = admin(&["chats", chat, "turns", turn], &[]);
+                let path = admin_path(&["chats", chat, "turns", turn], &[]);
                 self.client.delete(&path).await?;
                 following.as_mut().await
             }
@@ -100,7 +100,10 @@ impl Conversation<'_> {
             return Ok(chat.clone());
         }
         let body = json!({"model": self.tier, "instructions": self.instructions});
-        let made = self.client.post(&admin(&["chats"], &[]), &body).await?;
+        let made = self
+            .client
+            .post(&admin_path(&["chats"], &[]), &body)
+            .await?;
         let chat: ChatSummary = client::read(made)?;
         Ok(self.chat.insert(chat.id).clone())
     }
@@ -116,12 +119,12 @@ impl Conversation<'_> {
             ConsentReply::Scope(scope) => Some(scope),
             ConsentReply::No => None,
             ConsentReply::Stop => {
-                let path = admin(&["chats", chat, "turns", turn], &[]);
+                let path = admin_path(&["chats", chat, "turns", turn], &[]);
                 self.client.delete(&path).await?;
                 return Ok(());
             }
         };
-        let path = admin(&["chats", chat, "turns", turn, "consent"], &[]);
+        let path = admin_path(&["chats", chat, "turns", turn, "consent"], &[]);
         let answer = json!({"id": question.id, "allow": allow});
         match self.client.post(&path, &answer).await {
             Err(error)
@@ -130,7 +133,7 @@ impl Conversation<'_> {
                     Code::Conflict | Code::BadRequest | Code::NotFound
                 ) =>
             {
-                output::error(&error);
+                output::write_error(&error);
                 Ok(())
             }
             answered => answered.map(drop),
@@ -138,7 +141,7 @@ impl Conversation<'_> {
     }
 
     async fn follow(&self, chat: &str, turn: &str, shown: &mut AnswerPrinter) -> Result<(), Error> {
-        let path = admin(&["chats", chat, "turns", turn, "events"], &[]);
+        let path = admin_path(&["chats", chat, "turns", turn, "events"], &[]);
         let response = self.client.send(Method::GET, &path, None).await?;
         let mut events = SseByteStream::new(response.bytes_stream());
         // One that is answered already is followed by its answer at once.

@@ -46,7 +46,7 @@ pub(super) fn revert(text: &str, changes: &[Change]) -> Result<Reversal, String>
                 1 => Ok(reverted.replacen(lines.as_str(), "", 1)),
                 _ => Err(lines),
             },
-            Change::Line { before, after } => exchanged(&reverted, after, before).ok_or(after),
+            Change::Line { before, after } => replace_once(&reverted, after, before).ok_or(after),
             Change::Value { .. } => continue,
         };
         match put_back {
@@ -107,7 +107,7 @@ impl Edit {
         let ending = &before[before.trim_end_matches(['\r', '\n']).len()..];
         let comment = before.find(" #").map_or("", |at| before[at..].trim_end());
         let after = format!("{line}{comment}{ending}");
-        self.text = exchanged(&self.text, &before, &after).ok_or_else(refused)?;
+        self.text = replace_once(&self.text, &before, &after).ok_or_else(refused)?;
         self.expected[key] = value.clone();
         self.changes.push(Change::Line { before, after });
         Ok(())
@@ -165,7 +165,7 @@ impl Edit {
 }
 
 /// Returns a text with one line for another; `None` unless it has the one exactly once.
-fn exchanged(text: &str, old: &str, new: &str) -> Option<String> {
+fn replace_once(text: &str, old: &str, new: &str) -> Option<String> {
     let lines = text.split_inclusive('\n');
     let is_old = |line: &str| line.trim_end() == old.trim_end();
     if lines.clone().filter(|&line| is_old(line)).count() != 1 {

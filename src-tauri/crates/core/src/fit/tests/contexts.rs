@@ -13,7 +13,7 @@ fn settled(model: &ModelAccount, ram: u64, profile: Profile) -> (u32, KvCache) {
         profile,
         ..ContextChoice::default()
     };
-    let found = choice.settle(model, Beside::default(), &Machine::mac(ram * GIB));
+    let found = choice.settle(model, CompanionModels::default(), &Machine::mac(ram * GIB));
     (found.context, found.kv_cache)
 }
 
@@ -92,15 +92,18 @@ fn the_users_own_values_stand() {
         context: Choice::Fixed(3000),
         ..TierConfig::default()
     };
-    let found = settle(&tier, &model, Beside::default(), &machine);
+    let found = settle(&tier, &model, CompanionModels::default(), &machine);
     assert_eq!(found.context, Choice::Fixed(3000));
     assert_eq!(found.kv_cache, Choice::Fixed(KvCache::F16));
-    assert_eq!(settle(&found, &model, Beside::default(), &machine), found);
+    assert_eq!(
+        settle(&found, &model, CompanionModels::default(), &machine),
+        found
+    );
     let tier = TierConfig {
         kv_cache: Choice::Fixed(KvCache::Q4_0),
         ..TierConfig::default()
     };
-    let found = settle(&tier, &model, Beside::default(), &machine);
+    let found = settle(&tier, &model, CompanionModels::default(), &machine);
     assert_eq!(found.kv_cache, Choice::Fixed(KvCache::Q4_0));
     assert!(found.context_tokens() > 32_768, "{found:?}");
 }
@@ -131,7 +134,7 @@ fn what_is_beside_is_counted_at_the_context_that_is_loaded() {
     let machine = Machine::mac(16 * GIB);
     // More of the memory with each token, as sound that is taken whole.
     let projector = Projector(GIB / 4, 16_384);
-    let beside = Beside {
+    let beside = CompanionModels {
         projector: Some(&projector),
         draft: Some(&draft),
     };
@@ -171,7 +174,7 @@ fn a_projector_has_room_where_a_draft_model_has_none() {
     let (model, draft) = (accounts::qwen35_9b(QWEN_9B), accounts::qwen35_9b(QWEN_9B));
     let machine = Machine::mac(16 * GIB);
     let projector = Projector(GIB, 0);
-    let beside = Beside {
+    let beside = CompanionModels {
         projector: Some(&projector),
         draft: Some(&draft),
     };
@@ -232,7 +235,7 @@ fn a_profile_settles_anew_when_models_may_use_less() {
         kv_cache: Choice::Fixed(KvCache::F16),
         ..TierConfig::default()
     };
-    let settled = settle(&own, &model, Beside::default(), &less);
+    let settled = settle(&own, &model, CompanionModels::default(), &less);
     assert_eq!(settled, own);
     let error =
         crate::budget::plan_load(&model, 262_144, KvCache::F16, MICRO_BATCH, &less.budget())

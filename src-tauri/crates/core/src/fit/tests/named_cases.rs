@@ -122,7 +122,7 @@ fn a_projector_is_counted_or_left_out_with_a_warning() {
     let of = |bytes: Option<u64>| {
         let machine = Machine::mac(16 * GIB);
         let projector = bytes.map(|bytes| Projector(bytes, 0));
-        let beside = Beside::projector(projector.as_ref());
+        let beside = CompanionModels::projector(projector.as_ref());
         verdict_with(&model, beside, (12_288, KvCache::Q4_0), &machine, &[])
     };
     let (alone, small, large) = (of(None), of(Some(GIB / 4)), of(Some(GIB)));

@@ -111,7 +111,7 @@ proptest! {
         let machine = Machine::mac(ram);
         let offers: Vec<_> = sizes.iter().map(|size| accounts::offer("Q", *size)).collect();
         let placed = |size| verdict(&model.scaled_to(size), (context, kv), &machine, &[]).placement;
-        match recommend(&model, Beside::default(), (context, kv), &machine, &offers) {
+        match recommend(&model, CompanionModels::default(), (context, kv), &machine, &offers) {
             Some(chosen) => {
                 prop_assert_ne!(chosen.placement, Placement::Refused);
                 prop_assert_eq!(chosen.placement, placed(chosen.size_bytes));

@@ -6,7 +6,7 @@ fn recommended(ram: u64) -> Option<String> {
     let machine = Machine::mac(ram * GIB);
     recommend(
         &model,
-        Beside::default(),
+        CompanionModels::default(),
         (12_288, KvCache::Q4_0),
         &machine,
         &offers,
@@ -37,7 +37,7 @@ fn a_paged_profile_takes_four_bits_beyond_memory() {
     };
     let found = recommend(
         &model,
-        Beside::default(),
+        CompanionModels::default(),
         paged,
         &Machine::mac(16 * GIB),
         &offers,
@@ -49,7 +49,7 @@ fn a_paged_profile_takes_four_bits_beyond_memory() {
     let offers = [offer("Q4_K_M", 5_680_522_464), offer("Q8_0", 9_527_502_048)];
     let found = recommend(
         &dense,
-        Beside::default(),
+        CompanionModels::default(),
         paged,
         &Machine::mac(16 * GIB),
         &offers,
@@ -73,7 +73,7 @@ fn a_small_models_quant_is_known_by_its_name() {
     let machine = Machine::mac(16 * GIB);
     let found = recommend(
         &model,
-        Beside::default(),
+        CompanionModels::default(),
         ContextChoice::default(),
         &machine,
         &offers,
@@ -87,7 +87,7 @@ fn a_small_models_quant_is_known_by_its_name() {
     let unnamed = [offer("model", 100_000_000), offer("full", 271_000_000)];
     let found = recommend(
         &model,
-        Beside::default(),
+        CompanionModels::default(),
         ContextChoice::default(),
         &machine,
         &unnamed,
@@ -105,7 +105,7 @@ fn a_quant_of_four_bits_that_leaves_room_for_media_comes_first() {
     ];
     let machine = Machine::new(12 * GIB, None);
     let of = |projector: &Projector, offers: &[Offer]| {
-        let beside = Beside::projector(Some(projector));
+        let beside = CompanionModels::projector(Some(projector));
         let found = recommend(&model, beside, (4096, KvCache::F16), &machine, offers);
         found.unwrap().quant
     };
@@ -127,7 +127,7 @@ fn nothing_is_recommended_where_nothing_runs() {
     assert_eq!(
         recommend(
             &model,
-            Beside::default(),
+            CompanionModels::default(),
             (4096, KvCache::F16),
             &machine,
             &offers
@@ -143,7 +143,7 @@ fn sixteen_bits_are_recommended_only_as_a_last_resort() {
     let quant = |offers: &[Offer]| {
         recommend(
             &model,
-            Beside::default(),
+            CompanionModels::default(),
             (4096, KvCache::F16),
             &machine,
             offers,

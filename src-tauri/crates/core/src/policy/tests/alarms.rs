@@ -13,7 +13,7 @@ fn stops(name: &str, force: bool, alarm: Alarm) -> Step {
     Step::Stop {
         tier: id(name),
         force,
-        why: Why::Alarm(alarm),
+        why: UnloadReason::Alarm(alarm),
     }
 }
 

@@ -113,14 +113,14 @@ fn an_idle_embedder_is_the_first_to_leave_in_an_alarm() {
     };
     assert_eq!(
         plan(&alarmed(Alarm::Hold)),
-        [ended("e", Why::Alarm(Alarm::Hold))]
+        [ended("e", UnloadReason::Alarm(Alarm::Hold))]
     );
     assert_eq!(plan(&alarmed(Alarm::Unload)).len(), 2);
     let mut leased = alarmed(Alarm::Unload);
     leased.tiers[1].leases = 1;
     assert_eq!(
         plan(&leased),
-        [ended("a", Why::Alarm(Alarm::Unload))],
+        [ended("a", UnloadReason::Alarm(Alarm::Unload))],
         "an answer ends first"
     );
 }
@@ -139,7 +139,7 @@ fn the_home_tier_returns_beside_an_embedder() {
             &[],
         )
     };
-    assert_eq!(returning(&state), Some(id("home")));
+    assert_eq!(tier_to_preload(&state), Some(id("home")));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn an_idle_embedder_does_not_outlast_a_generative_tier() {
         ..state(1, vec![idle(0, chat("a", Ready, 10)), embedder], queue)
     };
     let e = idle(500, embedder("e", Ready, 2));
-    let left = |name, seconds| ended(name, Why::Idle(Duration::from_secs(seconds)));
+    let left = |name, seconds| ended(name, UnloadReason::Idle(Duration::from_secs(seconds)));
     assert_eq!(
         plan(&at(e.clone(), &[])),
         [left("e", 100), left("a", 600)],

@@ -5,9 +5,9 @@ use crate::reclaim;
 
 fn short(available_bytes: u64, tiers: Vec<TierView>, queue: &[&str]) -> State {
     State {
-        missing: Some(Missing {
+        missing: Some(MissingTierMemory {
             of: id("gone"),
-            memory: reclaim::Missing {
+            memory: reclaim::MissingMemory {
                 bytes: 7,
                 available_bytes,
                 held: false,
@@ -38,7 +38,7 @@ fn only_what_fits_the_available_memory_is_loaded() {
 fn nothing_is_refused_before_idle_tiers_are_evicted() {
     let tiers = |fast| vec![tier("heavy", Phase::Stopped, 8), tier("fast", fast, 3)];
     let ending = plan(&short(3, tiers(Phase::Ready), &["heavy"]));
-    assert_eq!(ending, [ended("fast", Why::RoomFor(id("heavy")))]);
+    assert_eq!(ending, [ended("fast", UnloadReason::RoomFor(id("heavy")))]);
     assert_eq!(plan(&short(3, tiers(Phase::Stopping), &["heavy"])), []);
     assert_eq!(
         plan(&short(8, tiers(Phase::Stopped), &["heavy"])),

@@ -32,7 +32,7 @@ fn an_idle_tier_is_evicted_when_its_time_is_over() {
     assert_eq!(plan(&at(699, &tiers, &[])), []);
     assert_eq!(
         plan(&at(700, &tiers, &[])),
-        [ended("a", Why::Idle(10 * MINUTE))]
+        [ended("a", UnloadReason::Idle(10 * MINUTE))]
     );
     assert_eq!(
         next_look(&at(200, &tiers, &[])),
@@ -55,7 +55,10 @@ fn a_tier_with_no_idle_time_still_serves_its_request() {
     state.queue[0].ahead = true;
     assert_eq!(plan(&state), [Step::Grant(1)]);
     state.queue.clear();
-    assert_eq!(plan(&state), [ended("a", Why::Idle(Duration::ZERO))]);
+    assert_eq!(
+        plan(&state),
+        [ended("a", UnloadReason::Idle(Duration::ZERO))]
+    );
 }
 
 #[test]
@@ -64,13 +67,19 @@ fn a_lowered_budget_ends_a_pinned_tier_last() {
         used(1, pinned(tier("a", Ready, 5))),
         used(2, tier("b", Ready, 5)),
     ];
-    assert_eq!(plan(&at(0, &tiers, &[])), [ended("b", Why::Budget)]);
+    assert_eq!(
+        plan(&at(0, &tiers, &[])),
+        [ended("b", UnloadReason::Budget)]
+    );
 }
 
 #[test]
 fn a_lowered_budget_ends_a_pinned_tier_that_no_longer_fits() {
     let tiers = [pinned(tier("a", Ready, 11))];
-    assert_eq!(plan(&at(0, &tiers, &[])), [ended("a", Why::Budget)]);
+    assert_eq!(
+        plan(&at(0, &tiers, &[])),
+        [ended("a", UnloadReason::Budget)]
+    );
 }
 
 #[test]
@@ -120,7 +129,7 @@ fn other_tiers_are_evicted_before_a_pinned_one() {
 
 #[test]
 fn a_pinned_tier_loads_by_itself_unless_backing_off() {
-    let returns = |view: TierView| returning(&at(0, &[view], &[]));
+    let returns = |view: TierView| tier_to_preload(&at(0, &[view], &[]));
     let away = pinned(tier("a", Stopped, 5));
     assert_eq!(returns(away.clone()), Some(id("a")));
     assert_eq!(returns(tier("a", Stopped, 5)), None);
@@ -132,17 +141,17 @@ fn a_pinned_tier_loads_by_itself_unless_backing_off() {
     assert_eq!(returns(rests), None);
     assert_eq!(returns(stopping(StopRequest::Drain, away.clone())), None);
     let requested = at(0, std::slice::from_ref(&away), &["a"]);
-    assert_eq!(returning(&requested), None, "it is already requested");
+    assert_eq!(tier_to_preload(&requested), None, "it is already requested");
     let deferring = State {
         stance: Stance::Defers,
         ..at(0, std::slice::from_ref(&away), &[])
     };
-    assert_eq!(returning(&deferring), None);
+    assert_eq!(tier_to_preload(&deferring), None);
     let alarmed = State {
         alarm: Alarm::Hold,
         ..at(0, &[away], &[])
     };
-    assert_eq!(returning(&alarmed), None);
+    assert_eq!(tier_to_preload(&alarmed), None);
 }
 
 #[test]
@@ -156,7 +165,7 @@ fn the_home_tier_returns_when_another_has_expired() {
             home: Some(id("home")),
             ..at(0, tiers, queue)
         };
-        returning(&state)
+        tier_to_preload(&state)
     };
     let home = tier("home", Stopped, 5);
     assert_eq!(of(&[home.clone(), idled("a")], &[]), Some(id("home")));
@@ -180,14 +189,14 @@ fn a_return_is_given_up_when_it_no_longer_applies() {
             ..at(0, &tiers, queue)
         };
         state.queue[0].ahead = true;
-        withdrawn(&state, &[1])
+        withdrawn_requests(&state, &[1])
     };
     assert_eq!(of(&["home"], &idled), [0; 0]);
     assert_eq!(of(&["home", "a"], &idled), [1], "another tier is requested");
     assert_eq!(of(&["home"], &tier("a", Ready, 5)), [1]);
     // Only its own: expected requests withdraw themselves.
     let tiers = [tier("home", Stopped, 5), tier("a", Ready, 5)];
-    assert_eq!(withdrawn(&at(0, &tiers, &["home"]), &[]), [0; 0]);
+    assert_eq!(withdrawn_requests(&at(0, &tiers, &["home"]), &[]), [0; 0]);
 }
 
 #[test]
@@ -210,7 +219,7 @@ fn in_quiet_hours_even_pinned_idle_tiers_are_evicted() {
         ..idle("a", 0)
     };
     for tier in [idle("a", 0), for_good, pinned(idle("a", 0))] {
-        let why = Why::Stance(Stance::Quiet);
+        let why = UnloadReason::Stance(Stance::Quiet);
         assert_eq!(plan(&minute(tier.clone())), [ended("a", why)]);
         assert_eq!(
             plan(&minute(TierView {
@@ -231,7 +240,7 @@ fn in_quiet_hours_even_pinned_idle_tiers_are_evicted() {
         keep: Some(Duration::from_secs(5)),
         ..idle("a", 0)
     };
-    let why = Why::Idle(Duration::from_secs(60));
+    let why = UnloadReason::Idle(Duration::from_secs(60));
     assert_eq!(
         plan(&minute(short)),
         [ended("a", why)],
@@ -254,7 +263,7 @@ fn a_pause_drains_leased_tiers_and_admits_nothing() {
         request: 1,
         why: Refusal::Paused,
     };
-    let why = Why::Stance(Stance::Paused);
+    let why = UnloadReason::Stance(Stance::Paused);
     let running = plan(&paused(used, &["a"]));
     assert_eq!(running, vec![refused.clone()]);
     assert_eq!(
@@ -269,7 +278,7 @@ fn a_pause_drains_leased_tiers_and_admits_nothing() {
 
 #[test]
 fn the_home_tier_returns_after_quiet_hours() {
-    assert!(Why::Stance(Stance::Quiet).is_disuse());
-    assert!(Why::Idle(MINUTE).is_disuse());
-    assert!(!Why::RoomFor(id("a")).is_disuse());
+    assert!(UnloadReason::Stance(Stance::Quiet).is_disuse());
+    assert!(UnloadReason::Idle(MINUTE).is_disuse());
+    assert!(!UnloadReason::RoomFor(id("a")).is_disuse());
 }

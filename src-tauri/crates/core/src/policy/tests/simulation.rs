@@ -39,7 +39,7 @@ struct Tier {
     view: TierView,
     bytes: u64,
     /// Why it was last ended.
-    why: Option<Why>,
+    why: Option<UnloadReason>,
     /// It has no process.
     exited: bool,
 }
@@ -64,14 +64,14 @@ struct Machine {
     alarm_since: Duration,
     stance: Stance,
     tiers: Vec<Tier>,
-    queue: Vec<Waiting>,
+    queue: Vec<WaitingRequest>,
     /// The tier of each lease.
     leases: Vec<usize>,
     clock: u64,
     requests: u64,
     /// The owner's own preloads.
     own: Vec<u64>,
-    missing: Option<Missing>,
+    missing: Option<MissingTierMemory>,
     granted: BTreeSet<u64>,
     refused: BTreeSet<u64>,
     budget_moved: bool,
@@ -162,12 +162,12 @@ impl Machine {
             Event::Back(tier) => drop(self.back(tier % tiers)),
             Event::GivenUp(tier, available_bytes) => {
                 if let Some(of) = self.back(tier % tiers) {
-                    let memory = reclaim::Missing {
+                    let memory = reclaim::MissingMemory {
                         bytes: 1,
                         available_bytes,
                         held: false,
                     };
-                    self.missing = Some(Missing { of, memory });
+                    self.missing = Some(MissingTierMemory { of, memory });
                 }
             }
             Event::Found => self.missing = None,
@@ -201,12 +201,12 @@ impl Machine {
         }
         self.refuse_what_never_fits();
         // As its owner does.
-        let gone = withdrawn(&self.state(), &self.own);
+        let gone = withdrawn_requests(&self.state(), &self.own);
         self.queue
             .retain(|waiting| !gone.contains(&waiting.request));
         self.settle();
         let mut returns = 0;
-        while let Some(id) = returning(&self.state()) {
+        while let Some(id) = tier_to_preload(&self.state()) {
             returns += 1;
             assert!(returns <= tiers, "{id:?} returns again and again");
             let tier = &self.tiers[self.index(&id)];
@@ -223,7 +223,7 @@ impl Machine {
 
     fn enqueue(&mut self, tier: TierId, ahead: bool) {
         self.requests += 1;
-        self.queue.push(Waiting {
+        self.queue.push(WaitingRequest {
             request: self.requests,
             tier,
             since: self.now,
@@ -279,7 +279,7 @@ impl Machine {
             let plan = tier.view.plan_bytes.filter(|_| tier.view.phase == Stopped);
             if plan.is_some_and(|bytes| !fits_alone(&self.budget, bytes)) {
                 tier.view.rests = true;
-                let never = |waiting: &mut Waiting| waiting.tier == tier.view.id;
+                let never = |waiting: &mut WaitingRequest| waiting.tier == tier.view.id;
                 let refused = self.queue.extract_if(.., never);
                 self.refused.extend(refused.map(|waiting| waiting.request));
             }
@@ -307,7 +307,7 @@ impl Machine {
             Step::Start(id) => self.start(id),
             Step::Stop { tier, force, why } => self.stop(tier, *force, why),
             Step::Grant(request) => {
-                let of = |waiting: &Waiting| waiting.request == *request;
+                let of = |waiting: &WaitingRequest| waiting.request == *request;
                 let at = self.queue.iter().position(of).expect("it waits");
                 assert_eq!(self.alarm, Alarm::None, "admitted in an alarm");
                 assert!(self.stance < Stance::Paused, "admitted in a pause");
@@ -328,18 +328,18 @@ impl Machine {
         }
     }
 
-    fn stop(&mut self, id: &TierId, force: bool, why: &Why) {
+    fn stop(&mut self, id: &TierId, force: bool, why: &UnloadReason) {
         let critical = self.alarm == Alarm::Critical;
         let at = self.index(id);
         let view = &mut self.tiers[at].view;
         assert!(matches!(view.phase, Starting | Ready));
         assert!(view.leases == 0 || force, "a leased tier was ended");
         assert!(!force || view.stop == Some(StopRequest::Force) || critical);
-        let spared = view.pinned && matches!(why, Why::RoomFor(_) | Why::Idle(_));
+        let spared = view.pinned && matches!(why, UnloadReason::RoomFor(_) | UnloadReason::Idle(_));
         assert!(!spared, "a pinned tier was ended: {why:?}");
         view.phase = Stopping;
         let kind = view.kind;
-        if let Why::RoomFor(by) = why
+        if let UnloadReason::RoomFor(by) = why
             && self.tiers[self.index(by)].view.kind == TierKind::Embedder
         {
             assert_eq!(kind, TierKind::Embedder, "ended for an embedder");
@@ -348,7 +348,7 @@ impl Machine {
     }
 
     fn refuse(&mut self, request: u64, why: &Refusal) {
-        let of = |waiting: &Waiting| waiting.request == request;
+        let of = |waiting: &WaitingRequest| waiting.request == request;
         let at = self.queue.iter().position(of).expect("it waits");
         let waiting = self.queue.remove(at);
         match why {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use tierbar_chats::context::note;
 use tierbar_core::{Error, documents::Passage};
-use tierbar_documents::answer::{self, Quoted};
+use tierbar_documents::answer::{self, QuotedPassage};
 
 /// The messages of a chat as they come together: neighbours of one role are one message, since what the model did in a turn is
 /// several items here, and many templates know no two messages of one role in a row.
@@ -64,7 +64,7 @@ impl Messages {
 
     /// Puts the passages of a search into the user's last message, as quotations.
     pub(super) fn quote(&mut self, passages: &[Passage]) {
-        let passages: Vec<_> = passages.iter().map(Quoted::from).collect();
+        let passages: Vec<_> = passages.iter().map(QuotedPassage::from).collect();
         let last = self
             .list
             .iter_mut()

@@ -8,7 +8,7 @@ use crate::openai::stores::{Searched, file_id, file_name};
 use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tierbar_core::{Error, ModelId};
-use tierbar_documents::answer::places;
+use tierbar_documents::answer::citation_ranges;
 use tierbar_inference::ask::{Sampling, Usage};
 
 const OPENAI_DEFAULTS: Sampling = Sampling {
@@ -91,7 +91,7 @@ impl AnswerWriter {
 
     /// The citations of a text.
     pub(super) fn annotations(&self, text: &str) -> Vec<Value> {
-        let places = places(text, self.sources.len()).into_iter();
+        let places = citation_ranges(text, self.sources.len()).into_iter();
         let citations = places.filter_map(|(index, number)| {
             let source = self.sources.get(number.checked_sub(1)?)?;
             Some(json!({"type": "file_citation", "file_id": source.file_id, "filename": source.file_name, "index": index}))

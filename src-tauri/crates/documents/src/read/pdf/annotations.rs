@@ -54,12 +54,12 @@ pub(super) fn read<'a>(
             texts.extend(text);
         }
     }
-    place(content, first, values);
+    move_values(content, first, values);
     texts
 }
 
 /// Moves what was drawn from span `first` on behind the labels that stand before it.
-fn place(content: &mut Content, first: usize, values: Vec<Range<usize>>) {
+fn move_values(content: &mut Content, first: usize, values: Vec<Range<usize>>) {
     let drawn = content.spans.split_off(first);
     if drawn.len().saturating_mul(first) > MOST_COMPARISONS {
         content.spans.extend(drawn);
@@ -68,7 +68,7 @@ fn place(content: &mut Content, first: usize, values: Vec<Range<usize>>) {
     let mut placed: Vec<(usize, &[Span])> = values
         .iter()
         .filter_map(|range| drawn.get(range.start - first..range.end - first))
-        .filter_map(|value| Some((label(&content.spans, value.first()?), value)))
+        .filter_map(|value| Some((label_before(&content.spans, value.first()?), value)))
         .collect();
     placed.sort_by_key(|(label, _)| *label);
     let mut spans = Vec::with_capacity(first + drawn.len());
@@ -84,7 +84,7 @@ fn place(content: &mut Content, first: usize, values: Vec<Range<usize>>) {
 }
 
 /// The span that stands next before a value in its line, or one behind all.
-fn label(spans: &[Span], value: &Span) -> usize {
+fn label_before(spans: &[Span], value: &Span) -> usize {
     let is_before = |span: &Span| {
         let size = span.size.max(value.size);
         span.angle == value.angle

@@ -47,8 +47,8 @@ fn reverse(letters: &[char], ordered: &mut String) {
     let mut end = letters.len();
     while end > 0 {
         let last = letters[end - 1];
-        if !stays(last) {
-            ordered.push(mirrored(last));
+        if !keeps_direction(last) {
+            ordered.push(mirror_bracket(last));
             end -= 1;
             continue;
         }
@@ -64,10 +64,12 @@ fn run_start(letters: &[char]) -> usize {
         |letter: char| matches!(letter, '.' | ',' | ':' | '/' | '-' | '\'' | '@' | '_' | ' ');
     let before = letters
         .iter()
-        .rposition(|&letter| !stays(letter) && !between(letter));
+        .rposition(|&letter| !keeps_direction(letter) && !between(letter));
     let run = before.map_or(0, |before| before + 1);
     if letters[run..].iter().any(|&letter| is_from_left(letter)) {
-        let first = letters[run..].iter().position(|&letter| stays(letter));
+        let first = letters[run..]
+            .iter()
+            .position(|&letter| keeps_direction(letter));
         return run + first.unwrap_or_default();
     }
     // Of several numbers, each stays as it is.
@@ -83,11 +85,11 @@ fn run_start(letters: &[char]) -> usize {
     start
 }
 
-fn stays(letter: char) -> bool {
+fn keeps_direction(letter: char) -> bool {
     is_from_left(letter) || letter.is_numeric()
 }
 
-fn mirrored(letter: char) -> char {
+fn mirror_bracket(letter: char) -> char {
     match letter {
         '(' => ')',
         ')' => '(',
@@ -111,7 +113,14 @@ fn is_from_left(letter: char) -> bool {
 pub(super) fn is_from_right(letter: char) -> bool {
     let is_digit = matches!(letter, '\u{660}'..='\u{669}' | '\u{6f0}'..='\u{6f9}');
     !is_digit
-        && matches!(letter, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefe}' | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}')
+        && matches!(
+            letter,
+            '\u{590}'..='\u{8ff}'
+                | '\u{fb1d}'..='\u{fdff}'
+                | '\u{fe70}'..='\u{fefe}'
+                | '\u{10800}'..='\u{10fff}'
+                | '\u{1e800}'..='\u{1efff}'
+        )
 }
 
 #[cfg(test)]

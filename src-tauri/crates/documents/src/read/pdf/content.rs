@@ -317,7 +317,7 @@ impl<'a> Drawing<'a, '_> {
         self.reader.unknown += unknown;
         self.content
             .spans
-            .extend(placed(span, begun.place(), ended, direction, size));
+            .extend(place_span(span, begun.place(), ended, direction, size));
     }
 
     fn object(&mut self, name: &Name<'_>) {
@@ -418,7 +418,7 @@ fn push_glyph(text: &mut String, letters: &str) {
 }
 
 /// A span with its places along its line and across it.
-fn placed(
+fn place_span(
     text: String,
     (x, y): (f64, f64),
     (end_x, end_y): (f64, f64),

@@ -93,7 +93,7 @@ pub(super) fn paragraphs(spans: &[Span], sizes: &mut Sizes) -> Vec<Paragraph> {
         paragraphs.push(Paragraph { text, heading });
     };
     let mut above: Option<(Line, String)> = None;
-    for line in columns::in_order(lines(spans)) {
+    for line in columns::in_order(group_lines(spans)) {
         let text = line.text();
         let text = text.trim();
         if text.is_empty() {
@@ -106,7 +106,7 @@ pub(super) fn paragraphs(spans: &[Span], sizes: &mut Sizes) -> Vec<Paragraph> {
             end(&mut open);
         }
         match &mut open {
-            Some((open, _)) => join(open, text),
+            Some((open, _)) => append_line(open, text),
             None => open = Some((text.to_owned(), line.size)),
         }
         above = Some((line, text.to_owned()));
@@ -132,7 +132,7 @@ fn continues(above: &Line, last: &str, line: &Line, text: &str) -> bool {
 }
 
 /// Adds a line to a paragraph; a word that is divided at its end becomes one again.
-fn join(text: &mut String, line: &str) {
+fn append_line(text: &mut String, line: &str) {
     let is_divided = text.strip_suffix(['-', '\u{ad}', '‐']).is_some_and(|word| {
         word.ends_with(char::is_alphabetic) && line.starts_with(char::is_lowercase)
     });
@@ -144,7 +144,7 @@ fn join(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-fn lines(spans: &[Span]) -> Vec<Line> {
+fn group_lines(spans: &[Span]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for span in spans {
         if !lines.last_mut().is_some_and(|line| line.takes(span)) {
@@ -237,8 +237,8 @@ impl Line {
             };
         }
         match self.has_from_right {
-            true => spelled(&bidi::reading_order(&text)),
-            false => spelled(&text),
+            true => expand_ligatures(&bidi::reading_order(&text)),
+            false => expand_ligatures(&text),
         }
     }
 
@@ -278,7 +278,7 @@ impl Line {
 }
 
 /// Ligatures as their letters, so that words with them are found.
-fn spelled(text: &str) -> String {
+fn expand_ligatures(text: &str) -> String {
     let mut spelled = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

@@ -39,7 +39,7 @@ pub(super) fn page_content(page: &Page<'_>, is_cut: &mut bool) -> Vec<u8> {
 
 /// Returns the bytes of a stream that is no picture. Of a damaged one, those before the damage; none if there are too many.
 pub(super) fn unpack<'a>(stream: &Stream<'a>, is_cut: &mut bool) -> Cow<'a, [u8]> {
-    let bytes = deflated(stream).unwrap_or_else(|| stream.decoded_data().unwrap_or_default());
+    let bytes = inflate(stream).unwrap_or_else(|| stream.decoded_data().unwrap_or_default());
     match bytes.len() > LONGEST {
         true => {
             *is_cut = true;
@@ -50,7 +50,7 @@ pub(super) fn unpack<'a>(stream: &Stream<'a>, is_cut: &mut bool) -> Cow<'a, [u8]
 }
 
 /// The usual way to pack, which alone makes gigabytes of a small file: not more than the bound is unpacked.
-fn deflated<'a>(stream: &Stream<'a>) -> Option<Cow<'a, [u8]>> {
+fn inflate<'a>(stream: &Stream<'a>) -> Option<Cow<'a, [u8]>> {
     let is_plain = stream.filters().as_slice() == [Filter::FlateDecode]
         && stream.dict().get::<Dict<'_>>("DecodeParms").is_none();
     if !is_plain {

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
-use tierbar_core::worker::{Handshake, Ready};
+use tierbar_core::worker::{Handshake, WorkerReady};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, ChildStdin, Command},
@@ -178,7 +178,7 @@ impl Worker {
         worker
     }
 
-    pub(crate) fn ready(&self) -> &Ready {
+    pub(crate) fn ready(&self) -> &WorkerReady {
         match &self.handshake {
             Handshake::Ready(ready) => ready,
             failed => panic!("{failed:?}"),

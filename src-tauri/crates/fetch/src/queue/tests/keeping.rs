@@ -216,7 +216,7 @@ async fn an_unwritable_list_is_reported_and_downloads_continue() {
     // Nothing can take the place of a folder that is not empty.
     std::fs::remove_file(stage.dest("downloads.json")).unwrap();
     std::fs::create_dir_all(stage.dest("downloads.json/x")).unwrap();
-    stage.queue.prioritise(&id, High).await.unwrap();
+    stage.queue.prioritize(&id, High).await.unwrap();
     let notice = stage.queue.notices().borrow()[0].clone();
     assert!(notice.contains("downloads.json"), "{notice}");
     std::fs::remove_dir_all(stage.dest("downloads.json")).unwrap();

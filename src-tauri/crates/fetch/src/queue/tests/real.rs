@@ -28,7 +28,7 @@ struct Server {
 }
 
 #[derive(Clone)]
-struct Served {
+struct ServedFile {
     content: Arc<Vec<u8>>,
     allowed: watch::Receiver<u64>,
     served: Arc<AtomicU64>,
@@ -44,7 +44,7 @@ impl Server {
         let content: Arc<Vec<u8>> = Arc::new(std::iter::repeat_with(byte).take(SIZE).collect());
         let allowed = watch::Sender::new(allowed);
         let served = Arc::new(AtomicU64::new(0));
-        let state = Served {
+        let state = ServedFile {
             content: content.clone(),
             allowed: allowed.subscribe(),
             served: served.clone(),
@@ -72,7 +72,7 @@ impl Server {
     }
 }
 
-async fn part(State(served): State<Served>, headers: HeaderMap) -> Response {
+async fn part(State(served): State<ServedFile>, headers: HeaderMap) -> Response {
     let requested_range = headers
         .get(header::RANGE)
         .and_then(|range| range.to_str().ok());

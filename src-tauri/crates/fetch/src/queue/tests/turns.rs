@@ -100,7 +100,7 @@ async fn a_changed_priority_counts_at_once() {
     stage.add("a", Normal).await;
     let a = stage.call().await;
     let b = stage.add("b", Normal).await;
-    let status = stage.queue.prioritise(&b, High).await.unwrap();
+    let status = stage.queue.prioritize(&b, High).await.unwrap();
     assert_eq!(status.priority, High);
     assert_eq!(stage.call().await.name(), "b");
     assert!(a.is_cancelled());
@@ -236,7 +236,7 @@ async fn an_unlisted_download_is_not_found() {
     for error in [
         queue.pause(id).await.unwrap_err(),
         queue.resume(id).await.unwrap_err(),
-        queue.prioritise(id, High).await.unwrap_err(),
+        queue.prioritize(id, High).await.unwrap_err(),
         queue.remove(id).await.unwrap_err(),
     ] {
         assert_eq!(error.code, Code::NotFound);

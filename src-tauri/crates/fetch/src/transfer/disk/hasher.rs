@@ -1,6 +1,6 @@
 //! Computes the sha256 of a file, arriving or complete, without filling the page cache.
 
-use super::{Shared, full_or_broken};
+use super::{SharedState, full_or_broken};
 use crate::platform;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
@@ -13,7 +13,7 @@ pub(super) const FORGOTTEN_AT_ONCE: u64 = 8 << 20;
 
 /// Hashes the arriving file. Calls `forget` with the end of the part that is on the disk and hashed: always from the start
 /// of the file, because the cache drops groups of pages only as a whole.
-pub(super) fn hash(shared: &Shared, file: &File, forget: impl Fn(u64)) -> Option<String> {
+pub(super) fn hash(shared: &SharedState, file: &File, forget: impl Fn(u64)) -> Option<String> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; HASHED_AT_ONCE];
     let mut forgotten = 0;

@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 /// Longer than any test.
 const NEVER: Duration = Duration::from_secs(3600);
 
-fn shared(written: &[(u64, u64)]) -> Shared {
-    Shared {
+fn shared(written: &[(u64, u64)]) -> SharedState {
+    SharedState {
         state: Mutex::new(State {
             written: Ranges::from_list(written).unwrap(),
             synced: 0,
@@ -25,19 +25,19 @@ fn shared(written: &[(u64, u64)]) -> Shared {
 
 /// Keeps with these effects; the rest do nothing.
 fn kept(
-    shared: &Shared,
+    shared: &SharedState,
     every: Duration,
     sync: &dyn Fn() -> io::Result<()>,
     store: &dyn Fn(&Ranges) -> io::Result<()>,
     room: &dyn Fn() -> Result<(), Error>,
 ) {
-    let keeping = Keeping {
+    let keeping = KeeperEffects {
         sync,
         store,
         give_back: &|_| Ok(()),
         room,
     };
-    keep(shared, Path::new("part"), every, &keeping);
+    keep_blocks(shared, Path::new("part"), every, &keeping);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn bytes_are_freed_only_when_the_journal_has_no_space() {
         shared.fail(Error::new(Code::Storage, "full"));
         shared.state.lock().ended = true;
         let (stored, given) = (Mutex::new(Vec::new()), Mutex::new(None));
-        let keeping = Keeping {
+        let keeping = KeeperEffects {
             sync: &|| Ok(()),
             store: &|ranges| {
                 let mut stored = stored.lock();
@@ -145,7 +145,7 @@ fn bytes_are_freed_only_when_the_journal_has_no_space() {
             },
             room: &|| Ok(()),
         };
-        keep(&shared, Path::new("part"), NEVER, &keeping);
+        keep_blocks(&shared, Path::new("part"), NEVER, &keeping);
         assert_eq!(stored.into_inner().last(), Some(&kept));
         assert_eq!(given.into_inner(), cut);
     }

@@ -53,8 +53,8 @@ proptest! {
     }
 }
 
-fn busy() -> Busy {
-    Busy {
+fn busy() -> BusyPiece {
+    BusyPiece {
         rest: 100 << 20,
         bytes_per_second: 1e6,
         working: Duration::from_secs(60),
@@ -82,44 +82,44 @@ fn a_piece_follows_the_rate_of_its_connection_within_bounds() {
 #[test]
 fn only_a_slow_last_piece_is_taken_over() {
     assert_eq!(relief(busy()), Some(Relief::Half));
-    let fast = Busy {
+    let fast = BusyPiece {
         bytes_per_second: 1e9,
         ..busy()
     };
     assert_eq!(relief(fast), None);
-    let small = Busy {
+    let small = BusyPiece {
         rest: SMALLEST,
         ..busy()
     };
     assert_eq!(relief(small), None);
-    let slow = Busy {
+    let slow = BusyPiece {
         bytes_per_second: 1e4,
         ..small
     };
     assert_eq!(relief(slow), Some(Relief::All));
     for spared in [
-        Busy {
+        BusyPiece {
             retaken: true,
             ..slow
         },
         // Nothing has been measured yet.
-        Busy {
+        BusyPiece {
             working: Duration::ZERO,
             bytes_per_second: 0.0,
             ..slow
         },
-        Busy { rest: 0, ..slow },
+        BusyPiece { rest: 0, ..slow },
     ] {
         assert_eq!(relief(spared), None);
     }
-    let silent = Busy {
+    let silent = BusyPiece {
         silent: SILENCE,
         rest: 1,
         ..busy()
     };
     assert_eq!(relief(silent), Some(Relief::All));
     assert_eq!(
-        relief(Busy {
+        relief(BusyPiece {
             retaken: true,
             ..silent
         }),

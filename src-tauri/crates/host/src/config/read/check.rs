@@ -23,7 +23,7 @@ pub(super) struct Problem {
 }
 
 /// The invalid key of a table, and why.
-type Wrong = (&'static str, String);
+type KeyProblem = (&'static str, String);
 
 pub(super) fn check(config: &Config) -> Result<(), Problem> {
     let at = |keys: &[&str]| {
@@ -32,8 +32,8 @@ pub(super) fn check(config: &Config) -> Result<(), Problem> {
     };
     let address = address::parse(&config.listen).map_err(at(&["listen"]))?;
     address::check_network(address, config.server.network).map_err(at(&["listen"]))?;
-    server(&config.server).map_err(|(key, wrong)| at(&["server", key])(wrong))?;
-    path(&config.models_dir).map_err(at(&["models_dir"]))?;
+    check_server(&config.server).map_err(|(key, wrong)| at(&["server", key])(wrong))?;
+    check_path(&config.models_dir).map_err(at(&["models_dir"]))?;
     for folder in &config.library.folders {
         whole_path(folder).map_err(at(&["library", "folders"]))?;
     }
@@ -50,16 +50,16 @@ pub(super) fn check(config: &Config) -> Result<(), Problem> {
     for allowed in &config.allowed_origins {
         origin::check(allowed).map_err(at(&["allowed_origins"]))?;
     }
-    policy(config).map_err(|(key, wrong)| at(&["policy", key])(wrong))?;
+    check_policy(config).map_err(|(key, wrong)| at(&["policy", key])(wrong))?;
     for (name, chain) in &config.chains {
         let at = |(key, wrong)| at(&["chains", name.as_str(), key])(wrong);
-        self::chain(name, chain, config).map_err(at)?;
+        self::check_chain(name, chain, config).map_err(at)?;
     }
-    contexts(&config.contexts).map_err(|(key, wrong)| at(&["contexts", key])(wrong))?;
-    queue(&config.queue).map_err(|(key, wrong)| at(&["queue", key])(wrong))?;
+    check_contexts(&config.contexts).map_err(|(key, wrong)| at(&["contexts", key])(wrong))?;
+    check_queue(&config.queue).map_err(|(key, wrong)| at(&["queue", key])(wrong))?;
     for (id, tier) in &config.tiers {
         let at = |(key, wrong)| at(&["tiers", id.as_str(), key])(wrong);
-        self::tier(tier).map_err(at)?;
+        self::check_tier(tier).map_err(at)?;
     }
     if config.schedules.len() > ScheduleConfig::MOST {
         let what = format!(
@@ -98,7 +98,7 @@ pub(super) fn check(config: &Config) -> Result<(), Problem> {
     Ok(())
 }
 
-fn server(server: &ServerConfig) -> Result<(), Wrong> {
+fn check_server(server: &ServerConfig) -> Result<(), KeyProblem> {
     for (key, other, path) in [
         ("certificate", "key", &server.certificate),
         ("key", "certificate", &server.key),
@@ -128,7 +128,7 @@ fn server(server: &ServerConfig) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn contexts(contexts: &ContextsConfig) -> Result<(), Wrong> {
+fn check_contexts(contexts: &ContextsConfig) -> Result<(), KeyProblem> {
     let place = contexts.place().map_err(|wrong| ("store", wrong))?;
     if let Some(ContextStore::Folder(folder)) = place {
         whole_path(folder).map_err(|wrong| ("store", wrong))?;
@@ -158,7 +158,7 @@ fn contexts(contexts: &ContextsConfig) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn policy(config: &Config) -> Result<(), Wrong> {
+fn check_policy(config: &Config) -> Result<(), KeyProblem> {
     let policy = &config.policy;
     let home = &policy.home;
     if !home.is_empty() && !config.tiers.keys().any(|id| id.as_str() == home) {
@@ -178,7 +178,7 @@ fn policy(config: &Config) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn tier(tier: &TierConfig) -> Result<(), Wrong> {
+fn check_tier(tier: &TierConfig) -> Result<(), KeyProblem> {
     let TierConfig {
         model,
         engine,
@@ -198,7 +198,7 @@ fn tier(tier: &TierConfig) -> Result<(), Wrong> {
         idle_unload: _,
         pinned,
     } = tier;
-    path(model).map_err(|wrong| ("model", wrong))?;
+    check_path(model).map_err(|wrong| ("model", wrong))?;
     if *experts_used == Some(0) {
         return Err(("experts_used", "a token uses at least 1 expert".to_owned()));
     }
@@ -213,7 +213,7 @@ fn tier(tier: &TierConfig) -> Result<(), Wrong> {
         let what = "empty: Anthropic's API needs a model, such as \"claude-sonnet-4-6\"";
         return Err(("model", what.to_owned()));
     }
-    path(draft_model).map_err(|wrong| ("draft_model", wrong))?;
+    check_path(draft_model).map_err(|wrong| ("draft_model", wrong))?;
     sampling
         .check()
         .map_err(|(key, wrong)| ("sampling", format!("{key}: {wrong}")))?;
@@ -236,7 +236,7 @@ fn tier(tier: &TierConfig) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn chain(name: &TierId, chain: &ChainConfig, config: &Config) -> Result<(), Wrong> {
+fn check_chain(name: &TierId, chain: &ChainConfig, config: &Config) -> Result<(), KeyProblem> {
     let steps = |wrong: String| Err(("steps", wrong));
     if config.tiers.contains_key(name) {
         return steps(format!("\"{name}\" is already the name of a tier"));
@@ -271,7 +271,7 @@ fn chain(name: &TierId, chain: &ChainConfig, config: &Config) -> Result<(), Wron
     Ok(())
 }
 
-fn queue(queue: &QueueConfig) -> Result<(), Wrong> {
+fn check_queue(queue: &QueueConfig) -> Result<(), KeyProblem> {
     let QueueConfig {
         at_once,
         keep,
@@ -300,7 +300,7 @@ fn queue(queue: &QueueConfig) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn path(text: &str) -> Result<(), String> {
+fn check_path(text: &str) -> Result<(), String> {
     if text.len() > LONGEST_TEXT || text.chars().any(char::is_control) {
         return Err("this is not a valid file name".to_owned());
     }
@@ -309,7 +309,7 @@ fn path(text: &str) -> Result<(), String> {
 
 /// Checks that a path does not depend on the working directory.
 fn whole_path(text: &str) -> Result<(), String> {
-    path(text)?;
+    check_path(text)?;
     if text == "~" || text.starts_with("~/") || Path::new(text).is_absolute() {
         return Ok(());
     }

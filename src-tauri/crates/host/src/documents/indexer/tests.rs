@@ -17,7 +17,7 @@ const ALL: usize = 1000;
 
 /// An embedder whose model a test changes.
 #[derive(Debug, Clone)]
-struct Played {
+struct ScriptedEmbedder {
     model: Arc<Mutex<&'static str>>,
     /// It refuses a request with a text that ends so.
     refused: Arc<Mutex<Option<&'static str>>>,
@@ -25,7 +25,7 @@ struct Played {
     texts: Arc<Mutex<Vec<String>>>,
 }
 
-impl Tiers for Played {
+impl Tiers for ScriptedEmbedder {
     fn lease(&self, _: &TierId) -> BoxFuture<'_, Result<Box<dyn Lease>, Error>> {
         Box::pin(std::future::pending())
     }
@@ -48,13 +48,13 @@ struct Bench {
     _folder: TempDir,
     index: DocumentIndex,
     indexer: Indexer,
-    embedder: Played,
+    embedder: ScriptedEmbedder,
     file: WaitingFile,
 }
 
 impl Bench {
     /// One file waits. `reads` is called with the indexer's state and the embedder after each batch, before its answer.
-    async fn new(reads: fn(&Mutex<State>, &Played)) -> Self {
+    async fn new(reads: fn(&Mutex<State>, &ScriptedEmbedder)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tierbar.db");
         let store = tokio::task::spawn_blocking(move || Store::open(&path))
@@ -70,7 +70,7 @@ impl Bench {
         let synced = store.sync_documents(source.unwrap().id, vec![seen]).await;
         assert!(synced.unwrap());
         let file = store.next_document().await.unwrap().unwrap();
-        let embedder = Played {
+        let embedder = ScriptedEmbedder {
             model: Arc::new(Mutex::new("new")),
             refused: Arc::default(),
             texts: Arc::default(),
@@ -174,7 +174,7 @@ impl Bench {
     }
 }
 
-fn pause(state: &Mutex<State>, _: &Played) {
+fn pause(state: &Mutex<State>, _: &ScriptedEmbedder) {
     state.lock().paused = true;
 }
 

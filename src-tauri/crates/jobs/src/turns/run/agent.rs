@@ -16,9 +16,12 @@ use consents::misplaced;
 use serde_json::{Value, json};
 use std::{ops::ControlFlow, sync::Arc, time::Instant};
 use tierbar_agent::{
-    agent::{Agent, Ask, Failed, Finish as End, Found, Input, Misplaced, Moment, Output, Reply},
-    calls::{Call, Wanted},
-    consent::{Act, Permitted},
+    agent::{
+        ActResult, Agent, Ask, FailedStep, Finish as End, Input, MisplacedInput, Moment, Output,
+        Reply,
+    },
+    calls::{Call, CallIntent},
+    consent::{Act, PermittedAct},
 };
 use tierbar_chats::{
     Finish, Part, TurnEvent,
@@ -72,7 +75,7 @@ struct Stepping {
 }
 
 impl Stepping {
-    fn step(&mut self, input: Input) -> Result<Output, Misplaced> {
+    fn step(&mut self, input: Input) -> Result<Output, MisplacedInput> {
         let (nonce, id) = (Uuid::new_v4().simple().to_string(), Uuid::new_v4());
         let moment = Moment {
             now: now(),
@@ -121,7 +124,7 @@ impl Writing {
         let mut model = prompt.model.clone();
         let mut next = stepping.step(Input::Begin);
         loop {
-            for Failed {
+            for FailedStep {
                 tool,
                 arguments,
                 why,
@@ -366,7 +369,7 @@ impl Writing {
         &mut self,
         inference: &Arc<Inference>,
         acting: &Acting,
-        permitted: Permitted,
+        permitted: PermittedAct,
     ) -> Result<Input, Ending> {
         let (name, arguments) = described(permitted.act());
         let id = self.begin_step(name, &arguments);
@@ -424,7 +427,7 @@ async fn way_by_model(inference: &Inference, name: &str, thinks: Option<bool>) -
     way_of(name, &tiers.collect::<Vec<_>>())
 }
 
-async fn prepared(acting: &Acting, wanted: Wanted) -> Result<Input, Ending> {
+async fn prepared(acting: &Acting, wanted: CallIntent) -> Result<Input, Ending> {
     let Some(place) = acting.place.clone() else {
         return Ok(Input::Prepared(Err("this chat has no folder".to_owned())));
     };
@@ -437,10 +440,10 @@ async fn prepared(acting: &Acting, wanted: Wanted) -> Result<Input, Ending> {
 /// Carries out an act. A command is ended by `stop`, and the wait for a server by `given_up`.
 async fn done(
     acting: &Acting,
-    permitted: Permitted,
+    permitted: PermittedAct,
     stop: Stop,
     given_up: &CancellationToken,
-) -> Result<Found, String> {
+) -> Result<ActResult, String> {
     match permitted.act().clone() {
         Act::Command { .. } | Act::Read { .. } | Act::Write { .. } => {
             let place = acting.place.clone().ok_or("this chat has no folder")?;
@@ -459,7 +462,7 @@ async fn done(
                 .ok_or("no documents can be searched")?
                 .find(&words)
                 .await?;
-            Ok(Found::text(text))
+            Ok(ActResult::text(text))
         }
         Act::Tool {
             server,
@@ -471,7 +474,7 @@ async fn done(
             let call = servers.call(&server, &name, &definition, &arguments);
             let called = given_up.run_until_cancelled(call).await;
             let text = called.unwrap_or_else(|| Err("it was stopped".to_owned()))?;
-            Ok(Found::text(text))
+            Ok(ActResult::text(text))
         }
     }
 }

@@ -10,7 +10,7 @@ fn event(kind: EventKind, paths: &[&str]) -> Event {
 
 #[test]
 fn reads_are_no_changes_and_writes_are() {
-    let matters = |kind| super::matters(&event(kind, &["/m/a.gguf"]));
+    let matters = |kind| super::is_relevant(&event(kind, &["/m/a.gguf"]));
     for kind in [
         EventKind::Create(CreateKind::File),
         EventKind::Remove(RemoveKind::File),
@@ -42,12 +42,15 @@ fn hidden_and_partial_files_count_once_renamed() {
         "/m/b.incomplete",
         "/m/sha256-00-partial",
     ] {
-        assert!(!matters(&event(create, &[name])), "{name}");
+        assert!(!is_relevant(&event(create, &[name])), "{name}");
     }
     let rename = EventKind::Modify(ModifyKind::Name(RenameMode::Both));
-    assert!(matters(&event(rename, &["/m/a.gguf.part", "/m/a.gguf"])));
-    assert!(matters(&event(create, &[])));
-    assert!(matters(
+    assert!(is_relevant(&event(
+        rename,
+        &["/m/a.gguf.part", "/m/a.gguf"]
+    )));
+    assert!(is_relevant(&event(create, &[])));
+    assert!(is_relevant(
         &Event::new(EventKind::Other).set_flag(Flag::Rescan)
     ));
 }

@@ -24,7 +24,7 @@ pub(super) struct Rules {
 
 /// What is looked at of a call's argument. Arguments have 64 bits, of which the kernel takes the low 32 where it wants an `int`.
 #[derive(Debug, Clone, Copy)]
-enum Is {
+enum ArgumentTest {
     /// The low 32 bits are one of these.
     OneOf(&'static [u32]),
     /// The low 32 bits are none of these.
@@ -35,7 +35,7 @@ enum Is {
 
 /// When a call is refused.
 #[derive(Debug)]
-enum Refused {
+enum RefusalCase {
     Always,
     /// The C library has another way.
     Unknown,
@@ -44,7 +44,7 @@ enum Refused {
     /// Done by the launcher.
     Served,
     /// Unless each of these arguments is as given.
-    Unless(Vec<(u32, Is)>),
+    Unless(Vec<(u32, ArgumentTest)>),
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -119,7 +119,7 @@ const IOCTLS: &[u32] = &[
 /// `SOCK_CLOEXEC`. An end of a pair for datagrams could send to any Unix socket, such as the system log's.
 const PAIRS: &[u32] = &[1, 0x801, 0x8_0001, 0x8_0801, 5, 0x805, 0x8_0005, 0x8_0805];
 /// Operations of `fcntl` that have signals sent: `F_SETOWN`, `F_SETSIG`, `F_SETOWN_EX`.
-const SIGNALLING: &[u32] = &[8, 10, 15];
+const SIGNALING: &[u32] = &[8, 10, 15];
 
 /// Refused in any case.
 const NEVER: &[c_long] = &[
@@ -257,18 +257,18 @@ const SIGNALS: [c_long; 6] = [
 ];
 
 /// Each call that is refused in some case.
-fn calls(rules: Rules) -> Vec<(c_long, Refused)> {
+fn calls(rules: Rules) -> Vec<(c_long, RefusalCase)> {
     // A process number: this process.
-    const SELF: Is = Is::OneOf(&[0]);
+    const SELF: ArgumentTest = ArgumentTest::OneOf(&[0]);
     let never = NEVER.iter().chain(NEVER_HERE);
-    let mut calls: Vec<_> = never.map(|number| (*number, Refused::Always)).collect();
+    let mut calls: Vec<_> = never.map(|number| (*number, RefusalCase::Always)).collect();
     calls.extend(
         ATTRIBUTES
             .iter()
-            .map(|number| (*number, Refused::Unsupported)),
+            .map(|number| (*number, RefusalCase::Unsupported)),
     );
-    let mut unless = |number, arguments: &[(u32, Is)]| {
-        calls.push((number, Refused::Unless(arguments.to_vec())));
+    let mut unless = |number, arguments: &[(u32, ArgumentTest)]| {
+        calls.push((number, RefusalCase::Unless(arguments.to_vec())));
     };
     // Not those of another user's process, and neither the host's.
     unless(libc::SYS_prlimit64, &[(0, SELF)]);
@@ -276,36 +276,60 @@ fn calls(rules: Rules) -> Vec<(c_long, Refused)> {
     unless(libc::SYS_sched_setscheduler, &[(0, SELF)]);
     unless(libc::SYS_sched_setparam, &[(0, SELF)]);
     unless(libc::SYS_sched_setattr, &[(0, SELF)]);
-    unless(libc::SYS_setpriority, &[(0, Is::OneOf(&[0])), (1, SELF)]);
-    unless(libc::SYS_ioprio_set, &[(0, Is::OneOf(&[1])), (1, SELF)]);
-    unless(libc::SYS_personality, &[(0, Is::OneOf(&[0, u32::MAX]))]);
+    unless(
+        libc::SYS_setpriority,
+        &[(0, ArgumentTest::OneOf(&[0])), (1, SELF)],
+    );
+    unless(
+        libc::SYS_ioprio_set,
+        &[(0, ArgumentTest::OneOf(&[1])), (1, SELF)],
+    );
+    unless(
+        libc::SYS_personality,
+        &[(0, ArgumentTest::OneOf(&[0, u32::MAX]))],
+    );
     unless(
         libc::SYS_socketpair,
-        &[(0, Is::OneOf(&[1])), (1, Is::OneOf(PAIRS))],
+        &[
+            (0, ArgumentTest::OneOf(&[1])),
+            (1, ArgumentTest::OneOf(PAIRS)),
+        ],
     );
-    unless(libc::SYS_ioctl, &[(1, Is::NoneOf(IOCTLS))]);
+    unless(libc::SYS_ioctl, &[(1, ArgumentTest::NoneOf(IOCTLS))]);
     // `connect` is not needed for these.
-    unless(libc::SYS_sendto, &[(3, Is::Without(MSG_FASTOPEN))]);
-    unless(libc::SYS_sendmsg, &[(2, Is::Without(MSG_FASTOPEN))]);
-    unless(libc::SYS_sendmmsg, &[(3, Is::Without(MSG_FASTOPEN))]);
-    unless(libc::SYS_clone, &[(0, Is::Without(NAMESPACES))]);
+    unless(
+        libc::SYS_sendto,
+        &[(3, ArgumentTest::Without(MSG_FASTOPEN))],
+    );
+    unless(
+        libc::SYS_sendmsg,
+        &[(2, ArgumentTest::Without(MSG_FASTOPEN))],
+    );
+    unless(
+        libc::SYS_sendmmsg,
+        &[(3, ArgumentTest::Without(MSG_FASTOPEN))],
+    );
+    unless(libc::SYS_clone, &[(0, ArgumentTest::Without(NAMESPACES))]);
     if rules.network {
         // No Unix socket, which could be the host's, the desktop's or Docker's. Other protocols are not held to the ports.
-        let internet = Is::OneOf(&[libc::AF_INET as u32, libc::AF_INET6 as u32]);
-        let protocol = Is::OneOf(&[0, IPPROTO_TCP, IPPROTO_UDP]);
+        let internet = ArgumentTest::OneOf(&[libc::AF_INET as u32, libc::AF_INET6 as u32]);
+        let protocol = ArgumentTest::OneOf(&[0, IPPROTO_TCP, IPPROTO_UDP]);
         unless(libc::SYS_socket, &[(0, internet), (2, protocol)]);
-        unless(libc::SYS_setsockopt, &[(2, Is::NoneOf(&[TCP_ULP]))]);
+        unless(
+            libc::SYS_setsockopt,
+            &[(2, ArgumentTest::NoneOf(&[TCP_ULP]))],
+        );
         // Names are asked for from UDP sockets that are bound.
-        unless(libc::SYS_bind, &[(2, Is::OneOf(ADDRESSES))]);
+        unless(libc::SYS_bind, &[(2, ArgumentTest::OneOf(ADDRESSES))]);
     } else {
-        calls.push((libc::SYS_socket, Refused::Always));
+        calls.push((libc::SYS_socket, RefusalCase::Always));
         // An end of a pair could take an abstract name that another program wants.
-        calls.push((libc::SYS_bind, Refused::Always));
+        calls.push((libc::SYS_bind, RefusalCase::Always));
     }
     if !rules.signals_stay_inside {
-        let fcntl = vec![(1, Is::NoneOf(SIGNALLING))];
-        calls.push((libc::SYS_fcntl, Refused::Unless(fcntl)));
-        calls.extend(SIGNALS.map(|number| (number, Refused::Always)));
+        let fcntl = vec![(1, ArgumentTest::NoneOf(SIGNALING))];
+        calls.push((libc::SYS_fcntl, RefusalCase::Unless(fcntl)));
+        calls.extend(SIGNALS.map(|number| (number, RefusalCase::Always)));
     }
     // Of an open file, too: a file that can only be read has an owner who can change it.
     let modes = [
@@ -317,11 +341,11 @@ fn calls(rules: Rules) -> Vec<(c_long, Refused)> {
         CHMOD,
     ];
     let modes = modes.into_iter().flatten();
-    calls.extend(modes.map(|number| (number, Refused::Served)));
+    calls.extend(modes.map(|number| (number, RefusalCase::Served)));
     // Its flags are in memory, where a filter cannot look. The C library then uses `clone`.
-    calls.push((libc::SYS_clone3, Refused::Unknown));
+    calls.push((libc::SYS_clone3, RefusalCase::Unknown));
     // They tell what `/proc/mounts` does, which cannot be read.
-    calls.extend([STATMOUNT, LISTMOUNT].map(|number| (number, Refused::Unknown)));
+    calls.extend([STATMOUNT, LISTMOUNT].map(|number| (number, RefusalCase::Unknown)));
     calls
 }
 
@@ -366,64 +390,64 @@ fn program(rules: Rules) -> Vec<sock_filter> {
     let mut program = vec![
         load(ARCH),
         jump(BPF_JEQ, ARCHITECTURE, 1, 0),
-        ret(libc::SECCOMP_RET_KILL_PROCESS),
+        return_statement(libc::SECCOMP_RET_KILL_PROCESS),
         load(NUMBER),
         jump(BPF_JGE, OTHER_ABI, 0, 1),
-        ret(libc::SECCOMP_RET_KILL_PROCESS),
+        return_statement(libc::SECCOMP_RET_KILL_PROCESS),
     ];
     for (number, refused) in calls(rules) {
-        let body = body(&refused);
+        let body = call_filter(&refused);
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         let length = u8::try_from(body.len()).unwrap_or(u8::MAX);
         program.push(jump(BPF_JEQ, number, 0, length));
         program.extend(body);
     }
-    program.push(ret(libc::SECCOMP_RET_ALLOW));
+    program.push(return_statement(libc::SECCOMP_RET_ALLOW));
     program
 }
 
 /// What is done for one call. It never falls through.
-fn body(refused: &Refused) -> Vec<sock_filter> {
+fn call_filter(refused: &RefusalCase) -> Vec<sock_filter> {
     let arguments = match refused {
-        Refused::Always => return vec![ret(error(libc::EPERM))],
-        Refused::Unknown => return vec![ret(error(libc::ENOSYS))],
-        Refused::Unsupported => return vec![ret(error(libc::EOPNOTSUPP))],
-        Refused::Served => return vec![ret(libc::SECCOMP_RET_USER_NOTIF)],
-        Refused::Unless(arguments) => arguments,
+        RefusalCase::Always => return vec![return_statement(error_action(libc::EPERM))],
+        RefusalCase::Unknown => return vec![return_statement(error_action(libc::ENOSYS))],
+        RefusalCase::Unsupported => return vec![return_statement(error_action(libc::EOPNOTSUPP))],
+        RefusalCase::Served => return vec![return_statement(libc::SECCOMP_RET_USER_NOTIF)],
+        RefusalCase::Unless(arguments) => arguments,
     };
     let mut body = Vec::new();
     for (argument, is) in arguments {
         let low = ARGUMENTS + 8 * argument;
         match is {
-            Is::OneOf(values) => {
+            ArgumentTest::OneOf(values) => {
                 body.push(load(low));
                 for (at, value) in values.iter().enumerate() {
                     // Over the values that follow and the refusal.
                     let over = u8::try_from(values.len() - at).unwrap_or(u8::MAX);
                     body.push(jump(BPF_JEQ, *value, over, 0));
                 }
-                body.push(ret(error(libc::EPERM)));
+                body.push(return_statement(error_action(libc::EPERM)));
             }
-            Is::NoneOf(values) => {
+            ArgumentTest::NoneOf(values) => {
                 body.push(load(low));
                 for value in *values {
                     body.push(jump(BPF_JEQ, *value, 0, 1));
-                    body.push(ret(error(libc::EPERM)));
+                    body.push(return_statement(error_action(libc::EPERM)));
                 }
             }
-            Is::Without(bits) => {
+            ArgumentTest::Without(bits) => {
                 body.push(load(low));
                 body.push(statement(BPF_ALU | BPF_AND | BPF_K, *bits));
                 body.push(jump(BPF_JEQ, 0, 1, 0));
-                body.push(ret(error(libc::EPERM)));
+                body.push(return_statement(error_action(libc::EPERM)));
             }
         }
     }
-    body.push(ret(libc::SECCOMP_RET_ALLOW));
+    body.push(return_statement(libc::SECCOMP_RET_ALLOW));
     body
 }
 
-fn error(number: i32) -> u32 {
+fn error_action(number: i32) -> u32 {
     libc::SECCOMP_RET_ERRNO | number.unsigned_abs()
 }
 
@@ -431,7 +455,7 @@ fn load(offset: u32) -> sock_filter {
     statement(BPF_LD | BPF_W | BPF_ABS, offset)
 }
 
-fn ret(action: u32) -> sock_filter {
+fn return_statement(action: u32) -> sock_filter {
     statement(BPF_RET | BPF_K, action)
 }
 
@@ -523,15 +547,19 @@ mod tests {
         for number in NEVER.iter().chain(NEVER_HERE) {
             for rules in [CLOSED, OPEN] {
                 let got = call(rules, *number, &[0; 6]);
-                assert_eq!(got, error(libc::EPERM), "{number}");
+                assert_eq!(got, error_action(libc::EPERM), "{number}");
             }
         }
         for number in ATTRIBUTES {
             let got = call(OPEN, *number, &[0; 6]);
-            assert_eq!(got, error(libc::EOPNOTSUPP), "{number}");
+            assert_eq!(got, error_action(libc::EOPNOTSUPP), "{number}");
         }
         for number in [libc::SYS_clone3, STATMOUNT, LISTMOUNT] {
-            assert_eq!(call(OPEN, number, &[]), error(libc::ENOSYS), "{number}");
+            assert_eq!(
+                call(OPEN, number, &[]),
+                error_action(libc::ENOSYS),
+                "{number}"
+            );
         }
     }
 
@@ -619,7 +647,7 @@ mod tests {
         for request in IOCTLS {
             assert_eq!(
                 ioctl(u64::from(*request)),
-                error(libc::EPERM),
+                error_action(libc::EPERM),
                 "{request:x}"
             );
         }
@@ -644,7 +672,11 @@ mod tests {
             libc::CLONE_NEWCGROUP,
             0x80,
         ] {
-            assert_eq!(clone(flag | libc::SIGCHLD), error(libc::EPERM), "{flag:x}");
+            assert_eq!(
+                clone(flag | libc::SIGCHLD),
+                error_action(libc::EPERM),
+                "{flag:x}"
+            );
         }
     }
 

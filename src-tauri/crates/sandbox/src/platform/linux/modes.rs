@@ -53,7 +53,7 @@ pub(crate) fn serve(command: &UnixStream, places: &[PathBuf]) {
     let Some(listener) = receive(command) else {
         return;
     };
-    while let Some(call) = next(&listener) {
+    while let Some(call) = receive_call(&listener) {
         let result = perform(&call, places, || is_waiting(&listener, call.id));
         answer(&listener, call.id, result);
     }
@@ -73,7 +73,7 @@ fn receive(command: &UnixStream) -> Option<OwnedFd> {
 }
 
 /// Waits for a call; `None` once there can be no more.
-fn next(listener: &OwnedFd) -> Option<seccomp_notif> {
+fn receive_call(listener: &OwnedFd) -> Option<seccomp_notif> {
     loop {
         // The call below would return at once, again and again, when nothing is left that the filter holds.
         let mut waiting = [PollFd::new(listener, PollFlags::IN)];
@@ -151,19 +151,25 @@ fn perform(
     // The folder, the path, what is changed, and the flags. An open file is a folder with an empty path.
     let (folder, path, changed, flags) = match number {
         // Its address is null.
-        libc::SYS_utimensat if arguments[1] == 0 => {
-            (low(arguments[0]), None, arguments[2], libc::AT_EMPTY_PATH)
-        }
-        libc::SYS_fchmod | libc::SYS_fchown => {
-            (low(arguments[0]), None, arguments[1], libc::AT_EMPTY_PATH)
-        }
+        libc::SYS_utimensat if arguments[1] == 0 => (
+            low_int(arguments[0]),
+            None,
+            arguments[2],
+            libc::AT_EMPTY_PATH,
+        ),
+        libc::SYS_fchmod | libc::SYS_fchown => (
+            low_int(arguments[0]),
+            None,
+            arguments[1],
+            libc::AT_EMPTY_PATH,
+        ),
         super::filter::FCHMODAT2 | libc::SYS_utimensat => (
-            low(arguments[0]),
+            low_int(arguments[0]),
             Some(arguments[1]),
             arguments[2],
-            low(arguments[3]),
+            low_int(arguments[3]),
         ),
-        libc::SYS_fchmodat => (low(arguments[0]), Some(arguments[1]), arguments[2], 0),
+        libc::SYS_fchmodat => (low_int(arguments[0]), Some(arguments[1]), arguments[2], 0),
         number if Some(number) == super::filter::CHMOD => {
             (libc::AT_FDCWD, Some(arguments[0]), arguments[1], 0)
         }
@@ -180,7 +186,7 @@ fn perform(
     let change = if number == libc::SYS_utimensat {
         Change::Times(read_times(&memory, changed)?)
     } else if number == libc::SYS_fchown {
-        Change::Owner(low(changed) as u32, low(arguments[2]) as u32)
+        Change::Owner(low_int(changed) as u32, low_int(arguments[2]) as u32)
     } else {
         // The right to be another user is never given.
         let mode = u32::try_from(changed & 0o7777).unwrap_or(0);
@@ -226,7 +232,7 @@ fn perform(
 }
 
 /// An `int` in a register.
-fn low(argument: u64) -> i32 {
+fn low_int(argument: u64) -> i32 {
     argument as u32 as i32
 }
 

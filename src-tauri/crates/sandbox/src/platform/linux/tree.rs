@@ -19,7 +19,7 @@ struct Stat {
 /// All descendants of this process. The command and those seen before are among them.
 pub(crate) fn processes(_command: Pid, _seen: &BTreeSet<Process>) -> Processes {
     let mut children: BTreeMap<i32, Vec<Stat>> = BTreeMap::new();
-    for stat in all().filter_map(stat) {
+    for stat in process_ids().filter_map(stat) {
         children.entry(stat.parent).or_default().push(stat);
     }
     let mut parents = vec![getpid().as_raw_nonzero().get()];
@@ -63,7 +63,7 @@ fn held_bytes(status: &str) -> u64 {
 /// How many threads this user has, which the limit of processes counts.
 pub(super) fn processes_of_user() -> u64 {
     let user = getuid().as_raw();
-    let threads = all().filter_map(|number| {
+    let threads = process_ids().filter_map(|number| {
         let tasks = format!("/proc/{number}/task");
         let own = fs::metadata(&tasks).ok()?.uid() == user;
         own.then(|| fs::read_dir(tasks).map_or(1, Iterator::count) as u64)
@@ -71,7 +71,7 @@ pub(super) fn processes_of_user() -> u64 {
     threads.sum()
 }
 
-fn all() -> impl Iterator<Item = u32> {
+fn process_ids() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }

@@ -7,7 +7,7 @@ use tierbar_core::{
     budget::gib,
     lease::{Endpoint, KeepAlive},
     policy::Phase,
-    reclaim::Missing,
+    reclaim::MissingMemory,
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -37,7 +37,7 @@ pub(in crate::owner) struct Worker {
     /// Its process has ended. It stays here until its memory is back.
     pub(in crate::owner) gone: bool,
     /// Memory that was not freed at the last check.
-    pub(in crate::owner) missing: Option<Missing>,
+    pub(in crate::owner) missing: Option<MissingMemory>,
     /// The tier as it was configured when this was started.
     pub(in crate::owner) spec: TierSpec,
     pub(in crate::owner) load: LoadSpec,

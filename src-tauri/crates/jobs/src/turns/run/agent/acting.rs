@@ -5,7 +5,7 @@ use crate::{Jobs, mcp::Servers, turns::grants::KeptGrants};
 use secrecy::SecretString;
 use std::sync::Arc;
 use tierbar_agent::{
-    agent::{Bounds, Found, Task, Way},
+    agent::{ActResult, Bounds, Task, Way},
     calls::Surroundings,
     consent::{General, Grants},
     tools::{
@@ -18,7 +18,7 @@ use tierbar_chats::agent::{AgentOptions, AgentWay};
 use tierbar_core::{
     Code, Config, Error, config::McpServerConfig, home::from_home, nearest::suggest,
 };
-use tierbar_documents::charset::{self, Decoded};
+use tierbar_documents::charset::{self, DecodedText};
 use tierbar_fetch::{Get, Url, Web, WebOptions};
 use tierbar_inference::{blocking::blocking, services::SandboxPlace};
 use tierbar_sandbox::Limits;
@@ -130,7 +130,7 @@ impl Acting {
         }
     }
 
-    pub(super) async fn search(&self, words: &str) -> Result<Found, String> {
+    pub(super) async fn search(&self, words: &str) -> Result<ActResult, String> {
         let (Some(web), Some(provider)) = (&self.web, &self.provider) else {
             return Err("there is no search provider".to_owned());
         };
@@ -151,7 +151,7 @@ impl Acting {
             format!("{}. {}\n{address}\n{}", at + 1, hit.title, hit.excerpt)
         });
         let text = lines.collect::<Vec<_>>().join("\n\n");
-        Ok(Found {
+        Ok(ActResult {
             text: if text.is_empty() {
                 "nothing was found".to_owned()
             } else {
@@ -162,7 +162,7 @@ impl Acting {
         })
     }
 
-    pub(super) async fn page(&self, url: &Url) -> Result<Found, String> {
+    pub(super) async fn page(&self, url: &Url) -> Result<ActResult, String> {
         let web = self.web.as_ref().ok_or("pages cannot be opened")?;
         let answer = web.get_public(Get::new(url.clone())).await;
         let answer = answer.map_err(|error| error.message)?;
@@ -181,7 +181,8 @@ impl Acting {
         let read = tokio::task::spawn_blocking(move || {
             let is_html = is_html || kind.is_empty();
             let declared = charset::declared_by(&kind);
-            let Decoded { text, doubt } = charset::decode(&bytes, declared.as_deref(), is_html)?;
+            let DecodedText { text, doubt } =
+                charset::decode(&bytes, declared.as_deref(), is_html)?;
             let text = if is_html {
                 page_text(&read_page(&text, &came_from))
             } else {
@@ -191,7 +192,7 @@ impl Acting {
         });
         let read = read.await.map_err(|ended| ended.to_string())?;
         let text = read.ok_or("this page holds no text")?;
-        Ok(Found::text(text))
+        Ok(ActResult::text(text))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The way of a person's answer to the agent that waits for it.
 
 use parking_lot::Mutex;
-use tierbar_agent::agent::Misplaced;
+use tierbar_agent::agent::MisplacedInput;
 use tierbar_chats::agent::ConsentAnswer;
 use tierbar_core::{Code, Error};
 use tokio::sync::{mpsc, oneshot};
@@ -41,11 +41,11 @@ impl Consents {
     }
 }
 
-pub(super) fn misplaced(error: &Misplaced) -> Error {
+pub(super) fn misplaced(error: &MisplacedInput) -> Error {
     match error {
-        Misplaced::Answer(invalid) => Error::new(Code::BadRequest, invalid.to_string())
+        MisplacedInput::Answer(invalid) => Error::new(Code::BadRequest, invalid.to_string())
             .hint("answer the last question of the turn's events, in one of its scopes"),
-        Misplaced::NotOpen => Error::new(Code::Conflict, error.to_string()),
+        MisplacedInput::NotOpen => Error::new(Code::Conflict, error.to_string()),
     }
 }
 
@@ -86,7 +86,9 @@ mod tests {
         let (received, reply) = answers.recv().await.unwrap();
         assert_eq!(received.id, "a");
         assert_eq!(received.allow, Some(ConsentScope::Once));
-        reply.send(Err(misplaced(&Misplaced::NotOpen))).unwrap();
+        reply
+            .send(Err(misplaced(&MisplacedInput::NotOpen)))
+            .unwrap();
         assert_eq!(sent.await.unwrap().unwrap_err().code, Code::Conflict);
     }
 }
