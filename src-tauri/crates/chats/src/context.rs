@@ -57,7 +57,8 @@ impl ContextUse {
 
 /// What a prompt was without.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct LeftOut {
+#[schema(as = LeftOut)]
+pub struct ContextOmission {
     /// How many of the oldest messages.
     pub messages: u32,
     /// The id of the last of them.
@@ -67,7 +68,7 @@ pub struct LeftOut {
     pub summary: Option<String>,
 }
 
-impl LeftOut {
+impl ContextOmission {
     /// Returns one sentence that says so.
     #[must_use]
     pub fn sentence(&self) -> String {
@@ -97,7 +98,7 @@ pub struct Excerpt {
     /// What is known of the messages that are left out.
     summary: Option<String>,
     /// Summaries of this conversation's beginning.
-    known: Vec<LeftOut>,
+    known: Vec<ContextOmission>,
     estimates: u32,
 }
 
@@ -105,7 +106,7 @@ impl Excerpt {
     /// All of a conversation that ends with a question. `known`: summaries of messages of this chat; those of other branches are
     /// ignored.
     #[must_use]
-    pub fn new(conversation: Vec<ChatMessage>, known: Vec<LeftOut>) -> Self {
+    pub fn new(conversation: Vec<ChatMessage>, known: Vec<ContextOmission>) -> Self {
         let size = |message: &ChatMessage| {
             let files = message.parts.iter().map(size_of_file);
             message.text().len() + files.sum::<usize>() + AROUND_A_MESSAGE
@@ -157,7 +158,7 @@ impl Excerpt {
             now += summary;
         }
         let tokens = answer.answer.context?.prompt_tokens;
-        Some(scaled(tokens, now, before))
+        Some(scale_tokens(tokens, now, before))
     }
 
     /// Leaves out the oldest exchanges, at least one, until about `target` tokens are left of a prompt that exceeds the context.
@@ -170,7 +171,7 @@ impl Excerpt {
         let end = self.conversation.len();
         let now = self.size(self.gone, end) + self.summary.take().map_or(0, |text| text.len());
         self.estimates += 1;
-        let expected = |gone| scaled(prompt_tokens, self.size(gone, end), now);
+        let expected = |gone| scale_tokens(prompt_tokens, self.size(gone, end), now);
         let mut fewer = self.gone + 1..last;
         let fits = fewer.find(|gone| self.estimates <= ESTIMATES && expected(*gone) <= target);
         let gone = fits.unwrap_or(last);
@@ -186,7 +187,8 @@ impl Excerpt {
         if self.gone == 0 || self.summary.is_some() {
             return None;
         }
-        let place = |known: &LeftOut| self.place(known.through).filter(|place| *place < first);
+        let place =
+            |known: &ContextOmission| self.place(known.through).filter(|place| *place < first);
         let known = self.known.iter();
         let known = known
             .filter_map(|known| Some((place(known)?, known.summary.clone()?)))
@@ -199,7 +201,7 @@ impl Excerpt {
                 self.summary = Some(summary);
                 return None;
             }
-            text = earlier(&summary);
+            text = earlier_summary(&summary);
         }
         for message in rest.iter().filter(|message| is_sent(message)) {
             let who = match message.role {
@@ -219,12 +221,12 @@ impl Excerpt {
 
     /// Returns what is left out, if anything is.
     #[must_use]
-    pub fn left_out(&self) -> Option<LeftOut> {
+    pub fn left_out(&self) -> Option<ContextOmission> {
         let left = self.conversation[..self.first_kept()].iter();
         let left = left.filter(|message| message.role != Role::System);
         let through = left.clone().next_back()?.id;
         let messages = left.filter(|message| is_sent(message)).count();
-        Some(LeftOut {
+        Some(ContextOmission {
             messages: u32::try_from(messages).unwrap_or(u32::MAX),
             through,
             summary: self.summary.clone(),
@@ -248,7 +250,7 @@ impl Excerpt {
                 Role::System | Role::Assistant => None,
             };
             let text = match summary {
-                Some(summary) => format!("{}\n\n{text}", note(summary)),
+                Some(summary) => format!("{}\n\n{text}", summary_note(summary)),
                 None => text,
             };
             (message.role, text)
@@ -324,13 +326,13 @@ pub fn add_entry(text: &mut String, who: &str, said: &str) {
 
 /// Returns the first entry of such a text, if what came before was summarized already.
 #[must_use]
-pub fn earlier(summary: &str) -> String {
+pub fn earlier_summary(summary: &str) -> String {
     format!("Summary of what came before:\n{summary}\n\n")
 }
 
 /// Returns what the user's message has in the place of a conversation that was summarized.
 #[must_use]
-pub fn note(summary: &str) -> String {
+pub fn summary_note(summary: &str) -> String {
     format!(
         "Summary of our conversation so far:\n{}",
         delimited(summary)
@@ -352,7 +354,7 @@ fn size_of_file(part: &Part) -> usize {
 }
 
 /// `tokens` of `of` bytes, for `bytes` of them.
-fn scaled(tokens: u64, bytes: usize, of: usize) -> u64 {
+fn scale_tokens(tokens: u64, bytes: usize, of: usize) -> u64 {
     let scaled = u128::from(tokens) * bytes as u128 / of.max(1) as u128;
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }

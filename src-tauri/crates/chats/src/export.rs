@@ -33,7 +33,7 @@ pub fn markdown(chat: &Chat, reasoning: bool) -> String {
         let _infallible = write!(text, "\n## {}\n", heading(message));
         for part in &message.parts {
             let is_answer = message.role == Role::Assistant;
-            if let Some(part) = shown(part, is_answer, reasoning) {
+            if let Some(part) = render_part(part, is_answer, reasoning) {
                 let _infallible = write!(text, "\n{}\n", part.trim_end());
             }
         }
@@ -82,18 +82,18 @@ fn heading(message: &ChatMessage) -> String {
 }
 
 /// A part as Markdown; `None` for one that is left out.
-fn shown(part: &Part, is_answer: bool, reasoning: bool) -> Option<String> {
+fn render_part(part: &Part, is_answer: bool, reasoning: bool) -> Option<String> {
     match part {
-        Part::Text { text } if is_answer => said(text, reasoning),
+        Part::Text { text } if is_answer => render_text(text, reasoning),
         Part::Text { text } => Some(text.clone()),
-        Part::Reasoning { text } => reasoning.then(|| quoted(text)),
+        Part::Reasoning { text } => reasoning.then(|| quote(text)),
         Part::Image { file } | Part::Audio { file } | Part::File { file } => {
             Some(format!("*[{}]*", file.name))
         }
         Part::ToolCall {
             name, arguments, ..
         } => Some(format!("*[{name}]*\n\n```json\n{arguments}\n```")),
-        Part::ToolResult { text, .. } => Some(quoted(text)),
+        Part::ToolResult { text, .. } => Some(quote(text)),
         Part::Sources { sources } => {
             let lines = sources
                 .iter()
@@ -104,15 +104,15 @@ fn shown(part: &Part, is_answer: bool, reasoning: bool) -> Option<String> {
 }
 
 /// The text of an answer, in which some servers leave the reasoning.
-fn said(text: &str, reasoning: bool) -> Option<String> {
+fn render_text(text: &str, reasoning: bool) -> Option<String> {
     let (thought, answer) = split(text);
-    let thought = (reasoning && !thought.is_empty()).then(|| quoted(thought));
+    let thought = (reasoning && !thought.is_empty()).then(|| quote(thought));
     let answer = (!answer.is_empty()).then(|| answer.to_owned());
     let parts: Vec<_> = thought.into_iter().chain(answer).collect();
     (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     let lines = text.trim_end().lines();
     let lines = lines.map(|line| format!("> {line}").trim_end().to_owned());
     lines.collect::<Vec<_>>().join("\n")

@@ -43,7 +43,7 @@ pub struct ChatImport {
 /// What an import leaves out of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Omission {
-    pub what: Omitted,
+    pub what: OmittedPart,
     pub count: u64,
     /// In words for people.
     pub why: String,
@@ -53,7 +53,8 @@ pub struct Omission {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Omitted {
+#[schema(as = Omitted)]
+pub enum OmittedPart {
     /// Chats of an unknown form.
     UnknownChats,
     /// Chats that are larger than one can be.
@@ -66,7 +67,7 @@ pub enum Omitted {
     Tools,
 }
 
-impl Omitted {
+impl OmittedPart {
     fn why(self) -> &'static str {
         match self {
             Self::UnknownChats => "they have no form that Tierbar knows",
@@ -81,10 +82,10 @@ impl Omitted {
 
 /// Counts what is left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Omissions(BTreeMap<Omitted, u64>);
+pub struct Omissions(BTreeMap<OmittedPart, u64>);
 
 impl Omissions {
-    pub fn add(&mut self, what: Omitted, count: u64) {
+    pub fn add(&mut self, what: OmittedPart, count: u64) {
         if count > 0 {
             *self.0.entry(what).or_default() += count;
         }
@@ -99,7 +100,7 @@ impl Omissions {
     #[must_use]
     pub fn list(&self) -> Vec<Omission> {
         let counts = self.0.iter();
-        let omission = |(what, count): (&Omitted, &u64)| Omission {
+        let omission = |(what, count): (&OmittedPart, &u64)| Omission {
             what: *what,
             count: *count,
             why: what.why().to_owned(),
@@ -156,11 +157,11 @@ pub fn read(
         .ok()
         .and_then(|value| of_value(value, files, omissions));
     let Some(mut imported) = chat else {
-        omissions.add(Omitted::UnknownChats, 1);
+        omissions.add(OmittedPart::UnknownChats, 1);
         return None;
     };
     if imported.chat.messages.is_empty() {
-        omissions.add(Omitted::EmptyChats, 1);
+        omissions.add(OmittedPart::EmptyChats, 1);
         return None;
     }
     let title = imported.chat.summary.title.trim();
@@ -181,7 +182,7 @@ fn of_value(
     } else if value["messages"].is_array() && value.get("leaf").is_some() {
         // Their bytes have been read.
         value["files"] = Value::Null;
-        own(value, files, omissions)
+        read_export(value, files, omissions)
     } else if value["messages"].is_array() && value.get("name").is_some() {
         Some(lm_studio::read(&value, omissions))
     } else {
@@ -190,7 +191,11 @@ fn of_value(
 }
 
 /// A chat as its export has it, or `GET /tierbar/v1/chats/{id}`. What a chat cannot be set to becomes the default.
-fn own(value: Value, files: &BTreeSet<String>, omissions: &mut Omissions) -> Option<ImportedChat> {
+fn read_export(
+    value: Value,
+    files: &BTreeSet<String>,
+    omissions: &mut Omissions,
+) -> Option<ImportedChat> {
     let mut chat: Chat = serde_json::from_value(value).ok()?;
     let summary = &mut chat.summary;
     if summary.settings.check().is_err() {
@@ -209,8 +214,8 @@ fn own(value: Value, files: &BTreeSet<String>, omissions: &mut Omissions) -> Opt
                 continue;
             };
             let omitted = match *part {
-                Part::Image { .. } => Omitted::Images,
-                _ => Omitted::Files,
+                Part::Image { .. } => OmittedPart::Images,
+                _ => OmittedPart::Files,
             };
             omissions.add(omitted, 1);
             // The file has its name alone. Texts are joined as they are.

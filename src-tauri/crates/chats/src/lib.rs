@@ -10,7 +10,7 @@ pub mod thinking;
 pub mod training;
 
 use agent::{ConsentQuestion, ConsentScope};
-use context::{ContextUse, LeftOut, WhenFull};
+use context::{ContextOmission, ContextUse, WhenFull};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use settings::AnswerSettings;
@@ -41,12 +41,13 @@ pub struct ChatSummary {
     pub turn: Option<String>,
     /// Where a search found its words; only in the answer to a search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub found: Option<Found>,
+    pub found: Option<SearchMatch>,
 }
 
 /// Where a search found its words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Found {
+#[schema(as = Found)]
+pub struct SearchMatch {
     /// The newest message that has them; `null` if only the title does.
     #[schema(required = true)]
     pub message: Option<u64>,
@@ -121,7 +122,7 @@ pub struct AnswerFacts {
     pub context: Option<ContextUse>,
     /// The messages that its prompt was without.
     #[schema(required = true)]
-    pub left_out: Option<LeftOut>,
+    pub left_out: Option<ContextOmission>,
     /// What the owner thinks of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grade: Option<Grade>,
@@ -164,12 +165,13 @@ pub struct ExpertReads {
     /// Set if the answer may differ from the model's own.
     #[serde(default)]
     #[schema(required = true)]
-    pub approximated: Option<Approximated>,
+    pub approximated: Option<AnswerDeviation>,
 }
 
 /// How far an answer was from the model's own, while it was generated.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Approximated {
+#[schema(as = Approximated)]
+pub struct AnswerDeviation {
     /// The part of the chosen experts that were replaced or left out, from 0 to 1.
     pub changed: f64,
     /// The part of the router's weight that they had, less that of their substitutes; unknown where a token always uses fewer
@@ -330,7 +332,7 @@ pub enum TurnEvent {
     /// The context does not hold the chat: the answer is written without its oldest messages. The last such event counts.
     LeftOut {
         #[serde(flatten)]
-        left_out: LeftOut,
+        left_out: ContextOmission,
     },
     /// A tier has begun to answer.
     Started {
@@ -460,7 +462,8 @@ pub enum TurnStage {
 
 /// A turn that has begun: the answer of `POST /tierbar/v1/chats/{id}/turns`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct TurnBegun {
+#[schema(as = TurnBegun)]
+pub struct StartedTurn {
     pub id: String,
     /// The chat as it is now.
     pub chat: ChatSummary,

@@ -13,7 +13,7 @@ use std::{
 };
 use tierbar_chats::{
     Chat, ChatSummary, export,
-    import::{ChatImport, Omitted},
+    import::{ChatImport, OmittedPart},
 };
 use tierbar_core::{Code, Error};
 
@@ -283,14 +283,14 @@ fn render_import(imported: &ChatImport) -> String {
     text
 }
 
-fn describe_omission(what: Omitted, count: u64) -> &'static str {
+fn describe_omission(what: OmittedPart, count: u64) -> &'static str {
     match what {
-        Omitted::UnknownChats => plural(count, "chat", "chats"),
-        Omitted::LargeChats => plural(count, "large chat", "large chats"),
-        Omitted::EmptyChats => plural(count, "empty chat", "empty chats"),
-        Omitted::Images => plural(count, "image", "images"),
-        Omitted::Files => plural(count, "attachment", "attachments"),
-        Omitted::Tools => plural(count, "tool call or result", "tool calls and results"),
+        OmittedPart::UnknownChats => plural(count, "chat", "chats"),
+        OmittedPart::LargeChats => plural(count, "large chat", "large chats"),
+        OmittedPart::EmptyChats => plural(count, "empty chat", "empty chats"),
+        OmittedPart::Images => plural(count, "image", "images"),
+        OmittedPart::Files => plural(count, "attachment", "attachments"),
+        OmittedPart::Tools => plural(count, "tool call or result", "tool calls and results"),
     }
 }
 

@@ -13,7 +13,7 @@ use tierbar_core::{
     Error,
     ledger::{LedgerEntry, LedgerReport, RequestCosts},
 };
-use tierbar_tasks::saved::{Costs, Spent};
+use tierbar_tasks::saved::{Costs, TaskSavings};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -236,7 +236,7 @@ async fn tasks(client: &Client, days: u32, as_json: bool) -> Result<(), Error> {
 }
 
 fn table_of_tasks(costs: &Costs) -> String {
-    let row = |day: &str, task: &str, spent: &Spent| {
+    let row = |day: &str, task: &str, spent: &TaskSavings| {
         vec![
             day.to_owned(),
             task.to_owned(),
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_last_row_is_the_total_of_all_days() {
-        let spent = Spent {
+        let spent = TaskSavings {
             answers: 2,
             prompt_tokens: 900,
             completion_tokens: 40,

@@ -30,8 +30,8 @@ use schema::{Errors, MessagesAnswer, MessagesRequest, TokenCount};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_core::Error;
-use tierbar_http::RequestHints;
 use tierbar_http::{
+    RequestHints,
     error::{ErrorForm, Failure},
     mount::described_router,
     routes,

@@ -16,11 +16,10 @@ use tierbar_core::{
     config::ContextForm,
     status::{EngineKind, TierStatus},
 };
-use tierbar_http::RequestHints;
-use tierbar_http::{error::Failure, routes, schema::Errors};
+use tierbar_http::{RequestHints, error::Failure, routes, schema::Errors};
 use tierbar_inference::{
     Inference, blocking::blocking, body, caller::Caller, charge::Charge, content::Content,
-    dispatch, metrics::Trace, relay, route, stream_meter::Reads,
+    dispatch, metrics::Trace, relay, route, stream_meter::StreamReading,
 };
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -61,8 +60,7 @@ pub fn routes(inference: Arc<Inference>, contexts: Contexts) -> OpenApiRouter {
 
 /// A saved context.
 #[derive(Deserialize, ToSchema)]
-#[schema(as = ContextName)]
-struct Named {
+struct ContextName {
     name: String,
     /// To load it: a tier, a model's id, or `auto`, which prefers a tier that the context fits.
     #[serde(default)]
@@ -71,8 +69,7 @@ struct Named {
 
 /// A saved context to delete.
 #[derive(Deserialize, ToSchema)]
-#[schema(as = ContextDelete)]
-struct Deleted {
+struct ContextDelete {
     name: String,
     /// Whether to delete the one in the store, rather than the one on this machine.
     #[serde(default)]
@@ -81,8 +78,7 @@ struct Deleted {
 
 /// A saved context to copy to the store or from it.
 #[derive(Deserialize, ToSchema)]
-#[schema(as = ContextCopy)]
-struct Copied {
+struct ContextCopy {
     name: String,
     /// Whether to replace another context of this name at the destination; else that is a `conflict`.
     #[serde(default)]
@@ -143,11 +139,11 @@ async fn in_form(body: Body, form: ContextForm) -> Result<Body, Failure> {
     path = "/v1/context/delete",
     tag = "contexts",
     operation_id = "deleteContext",
-    request_body = Deleted,
+    request_body = ContextDelete,
     responses((status = 200, description = "The context is deleted", body = ContextDeleted), Errors),
 )]
 async fn delete(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
-    let Deleted { name, store } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
+    let ContextDelete { name, store } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
     let versions_kept = if store {
         saves.remote.remove(&name).await?
     } else {
@@ -166,11 +162,11 @@ async fn delete(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, F
     path = "/v1/context/upload",
     tag = "contexts",
     operation_id = "uploadContext",
-    request_body = Copied,
+    request_body = ContextCopy,
     responses((status = 200, description = "The context that the store has now", body = Context), Errors),
 )]
 async fn upload(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
-    let Copied { name, replace } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
+    let ContextCopy { name, replace } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
     let saved = saves.remote.upload(&name, replace).await?;
     Ok(Json(to_json(&saved)))
 }
@@ -181,11 +177,11 @@ async fn upload(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, F
     path = "/v1/context/download",
     tag = "contexts",
     operation_id = "downloadContext",
-    request_body = Copied,
+    request_body = ContextCopy,
     responses((status = 200, description = "The context that this machine has now", body = Context), Errors),
 )]
 async fn download(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
-    let Copied { name, replace } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
+    let ContextCopy { name, replace } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
     let saved = saves.remote.download(&name, replace).await?;
     Ok(Json(to_json(&saved)))
 }
@@ -210,14 +206,14 @@ async fn list_store(State(saves): State<Saves>) -> Result<Json<Value>, Failure> 
     path = LOAD,
     tag = "contexts",
     operation_id = "loadContext",
-    request_body = Named,
+    request_body = ContextName,
     responses((status = 200, description = "The loaded context", body = SavedContext), Errors),
 )]
 async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failure> {
     let arrived = Instant::now();
     let body = body::read(body, body::ADMIN_LIMIT).await?;
     let (content, _) = Content::read(body)?;
-    let Named { name, model } = body::of_value(content.fields().clone())?;
+    let ContextName { name, model } = body::of_value(content.fields().clone())?;
     let saved = on_disk(&saves, move |contexts| contexts.get(&name)).await?;
     let inference = saves.inference;
     let mut tiers = inference.tiers.snapshot();
@@ -237,7 +233,7 @@ async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failur
             content,
             original: None,
             headers: HeaderMap::new(),
-            reads: Reads::Nothing,
+            reads: StreamReading::Nothing,
             stream: false,
             keep_alive: None,
             arrived,

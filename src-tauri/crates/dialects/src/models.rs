@@ -16,7 +16,7 @@ use std::{
 };
 use tierbar_core::{Modality, ModelId, TierId, config::ChainConfig, status::TierStatus};
 use tierbar_http::{error::Failure, path::Id, routes, schema::Errors};
-use tierbar_inference::{Inference, models::askable, route};
+use tierbar_inference::{Inference, models::models_by_name, route};
 use utoipa_axum::router::OpenApiRouter;
 
 pub fn routes() -> OpenApiRouter<Arc<Inference>> {
@@ -65,9 +65,9 @@ async fn one(
     let tiers = inference.tiers.snapshot();
     let config = inference.services.config();
     let mut entries = entries(&tiers, &config.chains).into_iter();
-    let name = route::plain(&id, &tiers);
+    let name = route::without_latest_tag(&id, &tiers);
     let found = entries.find(|entry| entry["id"] == *name);
-    let found = found.ok_or_else(|| route::unknown(&id, &tiers))?;
+    let found = found.ok_or_else(|| route::unknown_name_error(&id, &tiers))?;
     Ok(Json(match headers.contains_key(anthropic::VERSION) {
         true => anthropic::models::one(&found),
         false => found,
@@ -102,7 +102,7 @@ fn entries(tiers: &[TierStatus], chains: &BTreeMap<TierId, ChainConfig>) -> Vec<
             "input_modalities": modalities,
         })
     };
-    let models = askable(tiers, chains);
+    let models = models_by_name(tiers, chains);
     let all = any_of(&|_| true);
     let router = json!({"kind": "router", "input_modalities": all});
     let mut entries = vec![entry(TierId::AUTO, router)];

@@ -6,12 +6,12 @@ pub mod stores;
 
 use axum::{body::Body, extract::State, response::Response};
 use schema::{
-    ChatCompletion, ChatRequest, Embeddings, EmbeddingsRequest, RerankRequest, Reranked,
+    ChatCompletion, ChatRequest, Embeddings, EmbeddingsRequest, RerankAnswer, RerankRequest,
     TextCompletion, TextRequest,
 };
 use std::sync::Arc;
-use tierbar_http::RequestHints;
 use tierbar_http::{
+    RequestHints,
     error::Failure,
     routes,
     schema::{Errors, Queued, RequestHeaders},
@@ -132,7 +132,7 @@ async fn embed(
         (
             status = 200,
             description = "The documents' places in the request and their scores, the best first",
-            body = Reranked,
+            body = RerankAnswer,
             headers(
                 ("x-tierbar-tier" = String, description = "The tier that answers"),
                 ("x-tierbar-model" = String, description = "The tier's model"),

@@ -12,9 +12,9 @@ use std::{convert::Infallible, future, sync::Arc};
 use tierbar_http::error::Failure;
 use tierbar_inference::{
     Inference,
-    ask::{Event, Failed, Gathered},
+    ask::{AnswerFailure, CompleteAnswer, Event},
     caller::Caller,
-    dispatch::MayWait,
+    dispatch::QueuePermission,
     error::seconds_of,
     request::Request,
     source::Source,
@@ -37,7 +37,7 @@ pub trait Dialect: Send + 'static {
     fn event(&mut self, event: Event) -> String;
 
     /// Renders a complete answer.
-    fn whole(self, answer: Gathered) -> Value;
+    fn whole(self, answer: CompleteAnswer) -> Value;
 }
 
 /// Asks for an answer and renders it. `dialect` is made when it is known where the answer comes from.
@@ -101,8 +101,8 @@ fn render<D: Dialect>(dialect: &mut D, mut events: Vec<Event>) -> Bytes {
 }
 
 /// Why there is no answer, in the words of a server that speaks the client's dialect, with the headers of the tier or chain that has refused, and whether the request may wait.
-fn refusal(failed: Failed) -> Response {
-    let Failed {
+fn refusal(failed: AnswerFailure) -> Response {
+    let AnswerFailure {
         error,
         status,
         body,
@@ -126,7 +126,7 @@ fn refusal(failed: Failed) -> Response {
         response.headers_mut().extend(source.headers());
     }
     if may_wait {
-        response.extensions_mut().insert(MayWait);
+        response.extensions_mut().insert(QueuePermission);
     }
     response
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::time::Instant;
 use tierbar_core::{Error, ModelId, TierId, TierState, status::TierStatus};
 use tierbar_inference::{
-    ask::{Event, Failed, Gathered},
+    ask::{AnswerFailure, CompleteAnswer, Event},
     caller::Caller,
     charge::Charge,
     events::Decoder,
@@ -13,7 +13,7 @@ use tierbar_inference::{
     original::Form,
     source::Source,
     speed::SpeedMeter,
-    stream_meter::{Reads, StreamMeter},
+    stream_meter::{StreamMeter, StreamReading},
 };
 
 /// A stream of chunks that is read.
@@ -29,7 +29,7 @@ impl Default for Stream {
         let charge = Charge::new(Caller::default(), 0).attempt();
         let meter = StreamMeter::new(answering, counted, charge);
         Self {
-            meter: meter.reading(Form::Chat, Reads::Chunks),
+            meter: meter.reading(Form::Chat, StreamReading::Chunks),
             decoder: Decoder::default(),
         }
     }
@@ -57,10 +57,10 @@ pub(crate) fn events_of(chunks: impl IntoIterator<Item = Value>) -> Vec<Event> {
 }
 
 /// What a complete answer is read as.
-pub(crate) fn gathered(answer: &Value) -> Gathered {
+pub(crate) fn gathered(answer: &Value) -> CompleteAnswer {
     let mut decoder = Decoder::default();
     decoder.read_whole(answer.to_string().as_bytes()).unwrap();
-    let mut whole = Gathered::default();
+    let mut whole = CompleteAnswer::default();
     for event in decoder.events {
         assert_eq!(whole.add(event), None);
     }
@@ -69,7 +69,7 @@ pub(crate) fn gathered(answer: &Value) -> Gathered {
 
 /// The last event of an answer that breaks off.
 pub(crate) fn failed(error: Error) -> Event {
-    Event::Failed(Failed {
+    Event::Failed(AnswerFailure {
         error,
         status: None,
         body: None,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, ops::Range};
 use tierbar_core::documents::Passage;
-use tierbar_tasks::delimited::{broken, delimited, rule};
+use tierbar_tasks::delimited::{break_rule, delimited, rule};
 
 /// A passage as a model sees it.
 #[derive(Debug, Clone)]
@@ -64,10 +64,10 @@ pub fn quotations(first: usize, passages: &[QuotedPassage<'_>]) -> String {
     let mut message = String::new();
     for (passage, number) in passages.iter().zip(first..) {
         // A title is the document's own, too.
-        let title = broken(&one_line(passage.title), &rule);
-        let place = broken(&one_line(&passage.place), &rule);
+        let title = break_rule(&one_line(passage.title), &rule);
+        let place = break_rule(&one_line(&passage.place), &rule);
         let separator = if place.is_empty() { "" } else { ", " };
-        let text = broken(passage.text, &rule);
+        let text = break_rule(passage.text, &rule);
         // Writing to a text cannot fail.
         let _ = writeln!(
             message,

@@ -7,7 +7,7 @@ mod key;
 mod secret;
 
 pub use admit::{Sender, admit, charge, identify};
-pub use admitted::Admitted;
+pub use admitted::AdmittedRequest;
 
 use super::now_ms;
 use admit::KEPT_PART;
@@ -227,7 +227,7 @@ impl Keys {
         key: Option<Arc<Key>>,
         weight: Weight,
         most: usize,
-    ) -> Result<Admitted, Error> {
+    ) -> Result<AdmittedRequest, Error> {
         let entered = self
             .inside
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |inside| {
@@ -243,7 +243,7 @@ impl Keys {
             self.leave();
             return Err(refused);
         }
-        Ok(Admitted { key, weight })
+        Ok(AdmittedRequest { key, weight })
     }
 
     fn leave(&self) {

@@ -64,7 +64,7 @@ impl Edge {
 ///
 /// # Errors
 /// `Internal` without random numbers from the system.
-pub fn random() -> Result<String, Error> {
+pub fn random_text() -> Result<String, Error> {
     let mut random = [0u8; 32];
     getrandom::fill(&mut random).map_err(|error| {
         let message = format!("no random numbers from the system: {error}");

@@ -84,7 +84,7 @@ fn hint(path: &str) -> String {
     }
     // `/api/chat/completions`, or a base URL that has a route already.
     for extra in 1..parts.len() {
-        if let Some(route) = fixed(&format!("/v1{}", clean(&parts[extra..]))) {
+        if let Some(route) = fixed_route(&format!("/v1{}", clean(&parts[extra..]))) {
             let extra = clean(&parts[..extra]);
             return format!(
                 "the client's base URL must end in /v1, not in {extra}; the route is {route}"
@@ -92,7 +92,7 @@ fn hint(path: &str) -> String {
         }
     }
     for extra in 0..parts.len() {
-        let begun = begun(&clean(&parts[extra..]));
+        let begun = client_routes(&clean(&parts[extra..]));
         if !begun.is_empty() {
             return format!("did you mean {}? {LIST}", begun.join(" or "));
         }
@@ -109,21 +109,21 @@ fn hint(path: &str) -> String {
 /// Returns a path with the methods of its route, such as `POST /v1/messages`.
 fn route(path: &str) -> Option<String> {
     let (_, methods) = ROUTES.iter().find(|(route, _)| is_filled(route, path))?;
-    Some(named(path, methods))
+    Some(with_methods(path, methods))
 }
 
 /// As [`route`], of a path without parts that may be any.
-fn fixed(path: &str) -> Option<String> {
+fn fixed_route(path: &str) -> Option<String> {
     let methods = ROUTES.get(path).filter(|_| !path.contains('{'))?;
-    Some(named(path, methods))
+    Some(with_methods(path, methods))
 }
 
-fn named(path: &str, methods: &[String]) -> String {
+fn with_methods(path: &str, methods: &[String]) -> String {
     format!("{} {path}", methods.join(" or "))
 }
 
 /// Returns the clients' routes that are or begin with what is left of a path: `/chat` is of `/v1/chat/completions` and of `/api/chat`.
-fn begun(tail: &str) -> Vec<String> {
+fn client_routes(tail: &str) -> Vec<String> {
     let bases = ["/v1", "/api"].map(|base| format!("{base}{tail}"));
     let of_base = |base: &String| {
         let routes = ROUTES.iter().filter(move |(route, _)| {
@@ -131,7 +131,7 @@ fn begun(tail: &str) -> Vec<String> {
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         });
         let fixed = routes.filter(|(route, _)| !route.contains('{'));
-        let named = fixed.map(|(route, methods)| named(route, methods));
+        let named = fixed.map(|(route, methods)| with_methods(route, methods));
         named.collect::<Vec<_>>()
     };
     bases.iter().flat_map(of_base).collect()

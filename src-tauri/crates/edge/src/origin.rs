@@ -24,20 +24,20 @@ const PREFLIGHT_SECONDS: &str = "7200";
 
 /// Marks a request that came over TLS.
 #[derive(Debug, Clone, Copy)]
-pub struct OverTls;
+pub struct TlsMark;
 
 /// Marks a request of another origin's page that may call.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct OtherPage;
+pub(crate) struct CrossOriginMark;
 
 /// A request that is refused.
-struct Refused {
+struct RefusedRequest {
     error: Error,
     /// The origin of the page, if it may read why.
     reader: Option<HeaderValue>,
 }
 
-impl From<Error> for Refused {
+impl From<Error> for RefusedRequest {
     fn from(error: Error) -> Self {
         Self {
             error,
@@ -55,11 +55,11 @@ pub async fn same_site(
     let (origin, refused) = match check(&edge, &request) {
         Ok(None) => return next.run(request).await,
         Ok(Some(origin)) => (origin, None),
-        Err(Refused {
+        Err(RefusedRequest {
             error,
             reader: None,
         }) => return Failure(error).into_response(),
-        Err(Refused {
+        Err(RefusedRequest {
             error,
             reader: Some(origin),
         }) => (origin, Some(error)),
@@ -71,7 +71,7 @@ pub async fn same_site(
     } else {
         // A session belongs to our own page.
         request.headers_mut().remove(header::COOKIE);
-        request.extensions_mut().insert(OtherPage);
+        request.extensions_mut().insert(CrossOriginMark);
         next.run(request).await
     };
     let headers = response.headers_mut();
@@ -90,7 +90,7 @@ pub async fn same_site(
 ///
 /// # Errors
 /// `Forbidden` for a name that is not this server's, and for a page that may not call.
-fn check(edge: &Edge, request: &Request<Body>) -> Result<Option<HeaderValue>, Refused> {
+fn check(edge: &Edge, request: &Request<Body>) -> Result<Option<HeaderValue>, RefusedRequest> {
     let forbidden = |message: String| Error::new(Code::Forbidden, message);
     let host = named_host(request)
         .ok_or_else(|| forbidden("the request has no Host header, or several".to_owned()))?;
@@ -113,8 +113,8 @@ fn check(edge: &Edge, request: &Request<Body>) -> Result<Option<HeaderValue>, Re
         }
         return Ok(None);
     };
-    let scheme = match request.extensions().get::<OverTls>() {
-        Some(OverTls) => "https",
+    let scheme = match request.extensions().get::<TlsMark>() {
+        Some(TlsMark) => "https",
         None => "http",
     };
     if origin.as_bytes() == format!("{scheme}://{host}").as_bytes() {
@@ -131,7 +131,7 @@ fn check(edge: &Edge, request: &Request<Body>) -> Result<Option<HeaderValue>, Re
         reader = Some(origin.clone());
     }
     let error = forbidden(format!("pages of {named} cannot call this server"));
-    Err(Refused {
+    Err(RefusedRequest {
         error: error.hint(way_in(&named, kind)),
         reader,
     })

@@ -16,13 +16,13 @@ use tierbar_inference::{
 };
 
 /// Outside the queue, which resumes when the pause ends, whenever that is: only clients get a time.
-pub async fn until(
+pub async fn add_retry_time(
     State(services): State<Arc<dyn Services>>,
     request: Request,
     next: Next,
 ) -> Response {
     let response = next.run(request).await;
-    let Some(error) = paused(&response) else {
+    let Some(error) = pause_error(&response) else {
         return response;
     };
     let end = services.status().guard.paused_until;
@@ -34,7 +34,7 @@ pub async fn until(
     with_the_rest_of(rendered, response)
 }
 
-fn paused(response: &Response) -> Option<Error> {
+fn pause_error(response: &Response) -> Option<Error> {
     let error = response.extensions().get::<Error>()?;
     (error.code == Code::Paused && seconds_of(error).is_none()).then(|| error.clone())
 }

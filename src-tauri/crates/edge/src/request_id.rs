@@ -15,9 +15,12 @@ static ANTHROPIC_ID: HeaderName = HeaderName::from_static("request-id");
 const LONGEST: usize = 64;
 
 /// The outermost layer: what refuses a request has a name for it too.
-pub async fn name(mut request: Request<Body>, next: Next) -> Response {
-    let sent = request.headers().get(&REQUEST_ID).filter(|id| sane(id));
-    let id = sent.cloned().unwrap_or_else(make);
+pub async fn assign(mut request: Request<Body>, next: Next) -> Response {
+    let sent = request
+        .headers()
+        .get(&REQUEST_ID)
+        .filter(|id| is_loggable(id));
+    let id = sent.cloned().unwrap_or_else(random_id);
     // For errors that contain it, and who names further requests after it.
     request.headers_mut().insert(REQUEST_ID.clone(), id.clone());
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default());
@@ -36,11 +39,11 @@ pub async fn name(mut request: Request<Body>, next: Next) -> Response {
 }
 
 /// Such as can stand in a line of a log.
-fn sane(id: &HeaderValue) -> bool {
+fn is_loggable(id: &HeaderValue) -> bool {
     (1..=LONGEST).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
 }
 
-fn make() -> HeaderValue {
+fn random_id() -> HeaderValue {
     let mut random = [0u8; 12];
     // Without random numbers all requests have one name, which is a pity and no more.
     let _ = getrandom::fill(&mut random);

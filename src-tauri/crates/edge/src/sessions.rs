@@ -4,7 +4,7 @@
 //! other half is kept by the page in its localStorage, which belongs to one port, and is sent as a header. A new token ends
 //! all sessions, since the hash that is stored includes it.
 
-use super::{Edge, now_ms, random, token::Token};
+use super::{Edge, now_ms, random_text, token::Token};
 use axum::{
     Extension,
     http::{HeaderMap, HeaderName, header},
@@ -22,7 +22,7 @@ pub const FRESH_MS: u64 = 10 * 60_000;
 
 /// Marks a request of a browser that has exchanged the token for a session.
 #[derive(Debug, Clone, Copy)]
-pub struct BySession {
+pub struct SessionMark {
     /// It was begun minutes ago.
     fresh: bool,
     pub hash: [u8; 32],
@@ -30,7 +30,7 @@ pub struct BySession {
 
 /// The two halves of a new session.
 #[derive(Debug)]
-pub struct Halves {
+pub struct SessionHalves {
     pub cookie: String,
     pub page: String,
 }
@@ -51,10 +51,10 @@ pub async fn trim_sessions(store: &Store) {
 ///
 /// # Errors
 /// `Storage` if it cannot be stored; `Internal` without random numbers.
-pub async fn begin(edge: &Edge) -> Result<Halves, Error> {
-    let halves = Halves {
-        cookie: random()?,
-        page: random()?,
+pub async fn begin(edge: &Edge) -> Result<SessionHalves, Error> {
+    let halves = SessionHalves {
+        cookie: random_text()?,
+        page: random_text()?,
     };
     let hash = hash(&edge.token, &halves.cookie, &halves.page);
     let now = now_ms();
@@ -63,10 +63,10 @@ pub async fn begin(edge: &Edge) -> Result<Halves, Error> {
 }
 
 /// Returns the session of a request that has both of its halves.
-pub async fn find(edge: &Edge, headers: &HeaderMap) -> Option<BySession> {
+pub async fn find(edge: &Edge, headers: &HeaderMap) -> Option<SessionMark> {
     let (hash, now) = (hash_of(edge, headers)?, now_ms());
     match edge.store.use_session(hash, IDLE_MS, now).await {
-        Ok(begun) => begun.map(|begun| BySession {
+        Ok(begun) => begun.map(|begun| SessionMark {
             fresh: is_fresh(begun, now),
             hash,
         }),
@@ -101,7 +101,7 @@ pub async fn end(edge: &Edge, headers: &HeaderMap) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Forbidden` for an older session.
-pub fn check_fresh(session: Option<Extension<BySession>>, what: &str) -> Result<(), Error> {
+pub fn check_fresh(session: Option<Extension<SessionMark>>, what: &str) -> Result<(), Error> {
     if session.is_none_or(|Extension(session)| session.fresh) {
         return Ok(());
     }

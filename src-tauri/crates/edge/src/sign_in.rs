@@ -1,7 +1,7 @@
 //! One-time codes that a browser exchanges for a session instead of the token: what is in the link that `tierbar serve` prints.
 //! They are in memory alone, so that a restart ends them.
 
-use super::random;
+use super::random_text;
 use parking_lot::Mutex;
 use std::{fmt, time::Duration};
 use subtle::ConstantTimeEq;
@@ -33,7 +33,7 @@ impl SignInCodes {
     /// # Errors
     /// `Internal` without random numbers from the system.
     pub fn create(&self) -> Result<String, Error> {
-        let secret = random()?;
+        let secret = random_text()?;
         let mut codes = self.0.lock();
         if codes.len() >= MOST {
             codes.remove(0);

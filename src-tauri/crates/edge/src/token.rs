@@ -73,12 +73,12 @@ impl Token {
     }
 
     pub fn is(&self, given: &str) -> bool {
-        same(&self.secret, given)
+        is_same(&self.secret, given)
     }
 }
 
 /// Compares in constant time, so that the time does not reveal a correct prefix.
-fn same(ours: &str, given: &str) -> bool {
+fn is_same(ours: &str, given: &str) -> bool {
     ours.as_bytes().ct_eq(given.as_bytes()).into()
 }
 

@@ -1,6 +1,6 @@
 //! `GET /` for a program, such as curl: what is here, in a few lines. A browser gets the page.
 
-use crate::origin::OverTls;
+use crate::origin::TlsMark;
 use axum::{
     body::Body,
     http::{Method, Request, header},
@@ -20,8 +20,8 @@ pub(crate) fn is_wanted(request: &Request<Body>) -> bool {
 
 /// Returns the addresses for each kind of client, as this request reached the server.
 pub(crate) fn answer(request: &Request<Body>) -> Response {
-    let scheme = match request.extensions().get::<OverTls>() {
-        Some(OverTls) => "https",
+    let scheme = match request.extensions().get::<TlsMark>() {
+        Some(TlsMark) => "https",
         None => "http",
     };
     let host = request.headers().get(header::HOST);

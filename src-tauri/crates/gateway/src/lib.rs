@@ -137,7 +137,7 @@ impl Gateway {
         let runner = QueueRunner::new(Arc::clone(&jobs), asked);
         let keep = middleware::from_fn_with_state(Arc::clone(&jobs), tierbar_jobs::queue::keep);
         let services = Arc::clone(&edge.services);
-        let until = middleware::from_fn_with_state(services, tierbar_edge::paused::until);
+        let until = middleware::from_fn_with_state(services, tierbar_edge::paused::add_retry_time);
         let admit = middleware::from_fn_with_state(Arc::clone(&edge), keys::admit);
         let metrics = OpenApiRouter::default()
             .routes(routes!(admin::metrics::metrics))
@@ -159,7 +159,7 @@ impl Gateway {
                 .layer(forbids.clone())
                 .layer(in_form.clone())
                 .layer(count.clone())
-                .layer(middleware::from_fn(tierbar_edge::request_id::name))
+                .layer(middleware::from_fn(tierbar_edge::request_id::assign))
         };
         let sockets = Arc::new(Sockets {
             requests: around(Router::from(answers.clone())),

@@ -11,7 +11,7 @@ use axum::{
 use serde_json::Value;
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
-use tierbar_edge::origin::OverTls;
+use tierbar_edge::origin::TlsMark;
 use tierbar_http::{routes, schema::Errors};
 use tierbar_inference::{
     body::{self, INFERENCE_LIMIT},
@@ -51,7 +51,7 @@ async fn message(State(mcp): State<Arc<Mcp>>, request: Request<Body>) -> Respons
     let calls = Calls {
         router: mcp.requests.clone(),
         headers: call_headers(request.headers()),
-        over_tls: request.extensions().get::<OverTls>().copied(),
+        over_tls: request.extensions().get::<TlsMark>().copied(),
     };
     let closing = mcp.closing.clone();
     let answer = tierbar_mcp_server::answer(calls, request, INFERENCE_LIMIT, closing).await;
@@ -83,7 +83,7 @@ fn call_headers(headers: &HeaderMap) -> HeaderMap {
 struct Calls {
     router: Router,
     headers: HeaderMap,
-    over_tls: Option<OverTls>,
+    over_tls: Option<TlsMark>,
 }
 
 impl Calls {
@@ -113,7 +113,7 @@ impl Api for Calls {
             Err(never) => match never {},
         };
         let status = response.status();
-        let answer = body::again(response.into_body()).await?;
+        let answer = body::read_again(response.into_body()).await?;
         let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
         if status.is_success() {
             return Ok(answer);

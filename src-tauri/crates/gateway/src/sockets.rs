@@ -22,7 +22,7 @@ use tierbar_core::{Code, Error, lease::BoxFuture};
 use tierbar_dialects::openai::responses::RESPONSES;
 use tierbar_edge::{
     keys::{Keys, Sender, Weight},
-    origin::OverTls,
+    origin::TlsMark,
 };
 use tierbar_http::{error::Failure, routes, schema::Errors};
 use tierbar_inference::headers::{REQUEST_ID, on_behalf};
@@ -83,7 +83,7 @@ async fn open(
     let source = TurnSource {
         router: sockets.requests.clone(),
         headers: turn_headers(&head.headers),
-        over_tls: head.extensions.get::<OverTls>().copied(),
+        over_tls: head.extensions.get::<TlsMark>().copied(),
         id: head.headers.get(&REQUEST_ID).cloned(),
         count: 0,
     };
@@ -157,7 +157,7 @@ impl Account {
 struct TurnSource {
     router: Router,
     headers: HeaderMap,
-    over_tls: Option<OverTls>,
+    over_tls: Option<TlsMark>,
     /// Of the request that opened the connection. Turns have the same with a number.
     id: Option<HeaderValue>,
     count: u32,

@@ -43,7 +43,7 @@ use tierbar_inference::{
     services::{
         SandboxPlace, Services,
         documents::DocumentIndex,
-        models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified},
+        models::{self, DownloadChange, DownloadRequest, ModelList, ModelVerification, Models},
         schedules::Schedules,
     },
     speed::SpeedMeter,
@@ -94,7 +94,7 @@ pub(crate) struct OneTier {
     loaded: watch::Receiver<Option<Result<Endpoint, Error>>>,
     ended: watch::Receiver<Option<Error>>,
     leases: watch::Sender<usize>,
-    asked: Asked,
+    asked: RecordedCalls,
     others: Others,
     status: watch::Sender<Arc<Status>>,
 }
@@ -109,7 +109,7 @@ struct OneLease {
     endpoint: Endpoint,
     ended: watch::Receiver<Option<Error>>,
     leases: watch::Sender<usize>,
-    asked: Asked,
+    asked: RecordedCalls,
 }
 
 impl Drop for OneLease {
@@ -303,9 +303,9 @@ impl Services for Home {
 /// Writes down what it is asked, and refuses it; only a download is begun, and it is new once, and models are listed if there
 /// are any.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asked(Arc<Mutex<Vec<String>>>, Arc<Mutex<Vec<LibraryModel>>>);
+pub(crate) struct RecordedCalls(Arc<Mutex<Vec<String>>>, Arc<Mutex<Vec<LibraryModel>>>);
 
-impl Asked {
+impl RecordedCalls {
     pub(crate) fn keep(&self, models: Vec<LibraryModel>) {
         *self.1.lock().unwrap() = models;
     }
@@ -324,8 +324,8 @@ impl Asked {
     }
 }
 
-impl Models for Asked {
-    fn list(&self) -> BoxFuture<'_, Result<Listed, Error>> {
+impl Models for RecordedCalls {
+    fn list(&self) -> BoxFuture<'_, Result<ModelList, Error>> {
         let models = self.1.lock().unwrap().clone();
         if models.is_empty() {
             return self.refuse("list".to_owned());
@@ -333,26 +333,26 @@ impl Models for Asked {
         let models_dir = PathBuf::from("/models");
         let disks = Vec::new();
         Box::pin(async move {
-            Ok(Listed {
+            Ok(ModelList {
                 models_dir,
                 disks,
                 models,
             })
         })
     }
-    fn fit(&self, question: FitQuestion) -> BoxFuture<'_, Result<Verdict, Error>> {
+    fn fit(&self, question: models::FitQuestion) -> BoxFuture<'_, Result<Verdict, Error>> {
         self.refuse(format!("{question:?}"))
     }
     fn remove(&self, model: String, permanently: bool) -> BoxFuture<'_, Result<bool, Error>> {
         self.refuse(format!("remove {model} {permanently}"))
     }
-    fn verify(&self, model: String) -> BoxFuture<'_, Result<Verified, Error>> {
+    fn verify(&self, model: String) -> BoxFuture<'_, Result<ModelVerification, Error>> {
         self.refuse(format!("verify {model}"))
     }
     fn import(&self, path: String) -> BoxFuture<'_, Result<Vec<LibraryModel>, Error>> {
         self.refuse(format!("import {path}"))
     }
-    fn catalog(&self) -> BoxFuture<'_, Result<CatalogAnswer, Error>> {
+    fn catalog(&self) -> BoxFuture<'_, Result<models::CatalogAnswer, Error>> {
         self.refuse("catalog".to_owned())
     }
     fn refresh_catalog(&self) -> BoxFuture<'_, Result<CatalogRefresh, Error>> {
@@ -376,7 +376,10 @@ impl Models for Asked {
     fn downloads(&self) -> Vec<DownloadStatus> {
         Vec::new()
     }
-    fn download(&self, pull: Pull) -> BoxFuture<'_, Result<(DownloadStatus, bool), Error>> {
+    fn download(
+        &self,
+        pull: DownloadRequest,
+    ) -> BoxFuture<'_, Result<(DownloadStatus, bool), Error>> {
         let mut asked = self.0.lock().unwrap();
         let status = DownloadStatus {
             id: "1".to_owned(),
@@ -409,7 +412,7 @@ impl Models for Asked {
     }
 }
 
-impl DocumentIndex for Asked {
+impl DocumentIndex for RecordedCalls {
     fn status(&self) -> BoxFuture<'_, Result<Documents, Error>> {
         self.note("documents".to_owned());
         Box::pin(async { Ok(Documents::default()) })
@@ -432,7 +435,7 @@ impl DocumentIndex for Asked {
     }
 }
 
-impl Schedules for Asked {
+impl Schedules for RecordedCalls {
     fn list(&self) -> BoxFuture<'_, Result<Vec<ScheduleStatus>, Error>> {
         self.note("schedules".to_owned());
         Box::pin(async { Ok(Vec::new()) })
@@ -456,7 +459,7 @@ pub(crate) struct Bench {
     pub(crate) leases: watch::Receiver<usize>,
     pub(crate) speed: SpeedMeter,
     pub(crate) metrics: Metrics,
-    pub(crate) asked: Asked,
+    pub(crate) asked: RecordedCalls,
     /// The host's status.
     pub(crate) status: watch::Sender<Arc<Status>>,
     pub(crate) store: Store,
@@ -509,7 +512,7 @@ impl Bench {
         let (leases, held) = watch::channel(0);
         let speed = SpeedMeter::default();
         let metrics = Metrics::default();
-        let (asked, others) = (Asked::default(), Others::default());
+        let (asked, others) = (RecordedCalls::default(), Others::default());
         let home = folder.path().to_owned();
         let contexts = Contexts::new(home.join("contexts"));
         let closing = CancellationToken::new();

@@ -24,7 +24,8 @@ use tierbar_core::{
     setup::{FolderRoom, SetupPlan},
 };
 use tierbar_inference::services::models::{
-    CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified,
+    CatalogAnswer, DownloadChange, DownloadRequest, FitQuestion, ModelList, ModelVerification,
+    Models,
 };
 
 /// What the host offers to the gateway about models.
@@ -51,7 +52,7 @@ impl fmt::Debug for ModelService {
 }
 
 impl Models for ModelService {
-    fn list(&self) -> BoxFuture<'_, Result<Listed, Error>> {
+    fn list(&self) -> BoxFuture<'_, Result<ModelList, Error>> {
         Box::pin(self.local.list())
     }
 
@@ -63,7 +64,7 @@ impl Models for ModelService {
         Box::pin(self.local.remove(model, permanently))
     }
 
-    fn verify(&self, model: String) -> BoxFuture<'_, Result<Verified, Error>> {
+    fn verify(&self, model: String) -> BoxFuture<'_, Result<ModelVerification, Error>> {
         Box::pin(self.local.verify(model))
     }
 
@@ -103,7 +104,10 @@ impl Models for ModelService {
         self.downloads.list()
     }
 
-    fn download(&self, pull: Pull) -> BoxFuture<'_, Result<(DownloadStatus, bool), Error>> {
+    fn download(
+        &self,
+        pull: DownloadRequest,
+    ) -> BoxFuture<'_, Result<(DownloadStatus, bool), Error>> {
         Box::pin(self.downloads.add(pull))
     }
 

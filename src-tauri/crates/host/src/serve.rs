@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 use tierbar_core::{Code, Error, lease::BoxFuture};
-use tierbar_edge::origin::OverTls;
+use tierbar_edge::origin::TlsMark;
 use tierbar_gateway::{ConnectionSlot, Slot};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -197,7 +197,7 @@ async fn serve_http(
         async move {
             let mut request = request.map(|body| RequestBody::new(body, Arc::clone(&taken)));
             if over_tls {
-                request.extensions_mut().insert(OverTls);
+                request.extensions_mut().insert(TlsMark);
             }
             request.extensions_mut().insert(slot);
             // The connection's buffer holds a little more than its size.

@@ -35,7 +35,7 @@ use tierbar_gateway::{Gateway, Parts};
 use tierbar_inference::{Inference, auto::Auto, dispatch, endpoints::EndpointStates};
 use tierbar_jobs::{Jobs, tasks::scheduled};
 use tierbar_library::hub;
-use tierbar_routing::learned::Learned;
+use tierbar_routing::learned::LearnedLevels;
 use tokio::{sync::Mutex as AsyncMutex, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -85,7 +85,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         ),
         models,
         remote: Remote::new(Remote::SILENCE)?,
-        learned: Learned::of(&data.store.grade_groups().await?),
+        learned: LearnedLevels::of(&data.store.grade_groups().await?),
         keys: Arc::new(Keys::open(data.store.clone()).await?),
         closing: CancellationToken::new(),
         schedules,
@@ -231,7 +231,7 @@ struct Assembly {
     remote: Remote,
     keys: Arc<Keys>,
     /// From the grades of answers, as the host began.
-    learned: Learned,
+    learned: LearnedLevels,
     closing: CancellationToken,
 }
 

@@ -8,8 +8,10 @@ use axum::{
     response::Response,
 };
 use tierbar_core::Code;
-use tierbar_inference::headers::TIER;
-use tierbar_inference::metrics::{Metrics, trace};
+use tierbar_inference::{
+    headers::TIER,
+    metrics::{Metrics, trace},
+};
 
 /// Paths without a route: the page's files, and unknown paths.
 const OTHER: &str = "other";

@@ -9,8 +9,7 @@ use axum::{
 };
 use serde_json::Value;
 use tierbar_core::Error;
-use tierbar_inference::headers::REQUEST_ID;
-use tierbar_inference::response;
+use tierbar_inference::{headers::REQUEST_ID, response};
 
 /// The error of every handler.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ const MOST: u64 = 2048;
 ///
 /// # Errors
 /// `BadRequest` for more than any server gives.
-pub fn asked(path: &str, request: &Value) -> Result<u64, Error> {
+pub fn requested_answers(path: &str, request: &Value) -> Result<u64, Error> {
     let bad = |message: String| Error::new(Code::BadRequest, message);
     let each = match &request["n"] {
         n if !n.is_null() && [CHAT, TEXT].contains(&path) => n
@@ -23,9 +23,9 @@ pub fn asked(path: &str, request: &Value) -> Result<u64, Error> {
         _ => 1,
     };
     let several = match path {
-        TEXT => texts(&request["prompt"]),
-        EMBEDDINGS => texts(&request["input"]),
-        RERANK => texts(&request["documents"]),
+        TEXT => text_count(&request["prompt"]),
+        EMBEDDINGS => text_count(&request["input"]),
+        RERANK => text_count(&request["documents"]),
         _ => 1,
     };
     let all = each.saturating_mul(several);
@@ -37,7 +37,7 @@ pub fn asked(path: &str, request: &Value) -> Result<u64, Error> {
 }
 
 /// A list of numbers is one text, as its tokens.
-fn texts(value: &Value) -> u64 {
+fn text_count(value: &Value) -> u64 {
     let list = value.as_array();
     let several = list.filter(|list| !list.iter().any(Value::is_number));
     several.map_or(1, |list| list.len().max(1) as u64)
@@ -66,7 +66,11 @@ mod tests {
             (EMBEDDINGS, json!({"input": texts}), 2048),
             (RERANK, json!({"documents": ["a", "b"]}), 2),
         ] {
-            assert_eq!(asked(path, &request).unwrap(), count, "{path} {request}");
+            assert_eq!(
+                requested_answers(path, &request).unwrap(),
+                count,
+                "{path} {request}"
+            );
         }
     }
 
@@ -83,7 +87,7 @@ mod tests {
             (TEXT, json!({"prompt": vec!["a"; 17], "n": 128})),
             (EMBEDDINGS, json!({"input": vec!["a"; 2049]})),
         ] {
-            let refused = asked(path, &request).unwrap_err();
+            let refused = requested_answers(path, &request).unwrap_err();
             assert_eq!(refused.code, Code::BadRequest, "{path}");
         }
     }

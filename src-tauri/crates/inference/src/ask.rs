@@ -3,19 +3,19 @@
 use super::{
     Inference,
     caller::Caller,
-    dispatch::{self, Begun, First, Way},
+    dispatch::{self, AnswerStart, RequestRoute, RoutedRequest},
     events::Decoder,
     original::Form,
     prompts,
     relay::{
-        attempt::{Sent, Whole},
+        attempt::{ServerAnswer, WholeAnswer},
         gathered,
         streaming::{self, Beginning, WAITING_PERIOD},
         unstreamed,
     },
     request::Request,
     source::Source,
-    stream_meter::Reads,
+    stream_meter::StreamReading,
     wire,
 };
 use futures_util::{Stream, StreamExt, stream};
@@ -31,7 +31,7 @@ use tierbar_core::{Code, Error};
 use tokio::time::timeout;
 
 pub use super::{
-    events::{Event, Failed, Gathered, Stage, ToolCall, ToolCallPart, Usage},
+    events::{AnswerFailure, CompleteAnswer, Event, Stage, ToolCall, ToolCallPart, Usage},
     wire::Sampling,
 };
 
@@ -65,8 +65,8 @@ impl Answer {
     ///
     /// # Errors
     /// If it breaks off.
-    pub async fn gather(mut self) -> Result<Gathered, Failed> {
-        let mut whole = Gathered::default();
+    pub async fn gather(mut self) -> Result<CompleteAnswer, AnswerFailure> {
+        let mut whole = CompleteAnswer::default();
         while let Some(event) = self.next().await {
             if let Some(failed) = whole.add(event) {
                 return Err(failed);
@@ -83,27 +83,31 @@ impl Inference {
     /// # Errors
     /// `ModelUnknown`, `ModelMissing` or `BadRequest` for a request that no tier can answer, and whatever else keeps the answer from
     /// beginning.
-    pub async fn ask(self: &Arc<Self>, request: Request, caller: Caller) -> Result<Answer, Failed> {
+    pub async fn ask(
+        self: &Arc<Self>,
+        request: Request,
+        caller: Caller,
+    ) -> Result<Answer, AnswerFailure> {
         let original = request.original.as_ref();
         let log = self.services.config().log;
         prompts::log(log, request.path, || match original {
             Some(original) => original.bytes(),
             None => request.content.bytes(),
         });
-        let unrouted = |error| Failed {
+        let unrouted = |error| AnswerFailure {
             error,
             status: None,
             body: None,
             may_wait: false,
             source: Source::default(),
         };
-        let begun = dispatch::begin(self, request, caller, Reads::Chunks).await;
-        let Begun {
+        let begun = dispatch::begin(self, request, caller, StreamReading::Chunks).await;
+        let RoutedRequest {
             beginning,
             stream,
             way,
         } = begun.map_err(unrouted)?;
-        let mut reading = Reading {
+        let mut reading = AnswerReader {
             state: State::Over,
             way,
             stream,
@@ -111,28 +115,28 @@ impl Inference {
         };
         let source = match dispatch::first(beginning, stream).await {
             Err(error) => return Err(reading.failed(error, None)),
-            Ok(First::Later(beginning)) => {
+            Ok(AnswerStart::Later(beginning)) => {
                 reading.state = State::Beginning(beginning);
                 reading.who(reading.way.early())
             }
-            Ok(First::Sent(Sent::Whole(refused))) if !refused.status.is_success() => {
+            Ok(AnswerStart::Sent(ServerAnswer::Whole(refused))) if !refused.status.is_success() => {
                 return Err(reading.refused(&refused));
             }
-            Ok(First::Sent(Sent::Streaming(mut answer))) if !stream => {
+            Ok(AnswerStart::Sent(ServerAnswer::Streaming(mut answer))) if !stream => {
                 let sent = match answer.form() {
                     Form::Chat => {
                         let held = answer.hold_to_first_word().await;
                         held.map_err(|failed| reading.failed(failed.error, None))?;
-                        Sent::Streaming(answer)
+                        ServerAnswer::Streaming(answer)
                     }
                     Form::Messages | Form::Responses => {
-                        let whole = gathered::unasked(&mut answer).await;
-                        Sent::Whole(whole.map_err(|error| reading.failed(error, None))?)
+                        let whole = gathered::gather(&mut answer).await;
+                        ServerAnswer::Whole(whole.map_err(|error| reading.failed(error, None))?)
                     }
                 };
                 reading.begin(sent)
             }
-            Ok(First::Sent(sent)) => reading.begin(sent),
+            Ok(AnswerStart::Sent(sent)) => reading.begin(sent),
         };
         let events = stream::unfold(reading, |mut reading| async {
             let event = reading.next().await?;
@@ -154,17 +158,17 @@ enum State {
 }
 
 /// An answer that is being turned into events.
-struct Reading {
+struct AnswerReader {
     state: State,
-    way: Way,
+    way: RequestRoute,
     /// The client reads the answer as a stream.
     stream: bool,
     decoder: Decoder,
 }
 
-impl Reading {
-    fn failed(&self, error: Error, status: Option<StatusCode>) -> Failed {
-        Failed {
+impl AnswerReader {
+    fn failed(&self, error: Error, status: Option<StatusCode>) -> AnswerFailure {
+        AnswerFailure {
             error,
             status: status.map(|status| status.as_u16()),
             body: None,
@@ -174,11 +178,11 @@ impl Reading {
     }
 
     /// A worker's refusal is an error of ours, another server's has a status and a message of its own.
-    fn refused(&self, refused: &Whole) -> Failed {
+    fn refused(&self, refused: &WholeAnswer) -> AnswerFailure {
         let body: Value = serde_json::from_slice(&refused.body).unwrap_or_default();
         let ours = Error::from_openai_body(&body).is_some();
         let passes = refused.form != Form::Chat && body.is_object();
-        Failed {
+        AnswerFailure {
             source: self.who(Source::of_headers(&refused.headers)),
             body: passes.then(|| refused.body.clone().into()),
             ..self.failed(refused.error(), (!ours).then_some(refused.status))
@@ -196,26 +200,26 @@ impl Reading {
     }
 
     /// Returns where the answer comes from.
-    fn begin(&mut self, sent: Sent) -> Source {
+    fn begin(&mut self, sent: ServerAnswer) -> Source {
         let source = self.who(match &sent {
-            Sent::Streaming(answer) => Source {
+            ServerAnswer::Streaming(answer) => Source {
                 tier: Some(answer.lease().tier().clone()),
                 model: Some(answer.lease().model().clone()),
                 leased: Some(answer.leased()),
                 ..Source::default()
             },
-            Sent::Whole(whole) => Source::of_headers(&whole.headers),
+            ServerAnswer::Whole(whole) => Source::of_headers(&whole.headers),
         });
         let events = &mut self.decoder.events;
         events.push_back(Event::Started(source.clone()));
         match sent {
-            Sent::Streaming(answer) => {
+            ServerAnswer::Streaming(answer) => {
                 self.state = match answer.form() {
                     Form::Chat => State::Streaming(answer),
                     Form::Messages | Form::Responses => State::Passing(answer),
                 };
             }
-            Sent::Whole(whole) => {
+            ServerAnswer::Whole(whole) => {
                 if let Err(error) = self.begin_whole(whole) {
                     self.fail(error);
                 }
@@ -224,7 +228,7 @@ impl Reading {
         source
     }
 
-    fn begin_whole(&mut self, whole: Whole) -> Result<(), Error> {
+    fn begin_whole(&mut self, whole: WholeAnswer) -> Result<(), Error> {
         let not_an_answer = |what: &str| Error::new(Code::Corrupt, what);
         let completion = match whole.form {
             Form::Messages | Form::Responses if !self.stream => {
@@ -328,12 +332,14 @@ impl Reading {
         }
     }
 
-    fn begun_late(&mut self, sent: Result<Sent, Error>) {
+    fn begun_late(&mut self, sent: Result<ServerAnswer, Error>) {
         let State::Beginning(beginning) = std::mem::replace(&mut self.state, State::Over) else {
             return;
         };
         let failed = match sent {
-            Ok(Sent::Whole(refused)) if !refused.status.is_success() => self.refused(&refused),
+            Ok(ServerAnswer::Whole(refused)) if !refused.status.is_success() => {
+                self.refused(&refused)
+            }
             Ok(sent) => {
                 self.begin(sent);
                 return;

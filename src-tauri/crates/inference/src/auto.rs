@@ -10,7 +10,7 @@ mod question;
 mod recent;
 
 pub(crate) use candidates::lease;
-pub use classifier::Classified;
+pub use classifier::Classification;
 
 use crate::{CHAT, Inference, TEXT, headers::TIER, hints::Hints, route};
 use candidates::Loads;
@@ -20,7 +20,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tierbar_core::{Code, Error, TierId, policy::Alarm, status::TierStatus};
 use tierbar_routing::{
-    Candidate, Choice, Judgement, Level, Need, Traits, choose, judge, learned::Learned,
+    Candidate, Choice, Judgement, Level, Need, Traits, choose, judge, learned::LearnedLevels,
 };
 
 /// What the router has learned: from answers since the host began, and from grades. Owned by the inference.
@@ -28,13 +28,13 @@ use tierbar_routing::{
 pub struct Auto {
     classifier: Classifier,
     loads: Loads,
-    learned: Mutex<Learned>,
+    learned: Mutex<LearnedLevels>,
 }
 
 impl Auto {
     /// Begins with what grades have shown before.
     #[must_use]
-    pub fn new(learned: Learned) -> Self {
+    pub fn new(learned: LearnedLevels) -> Self {
         Self {
             learned: Mutex::new(learned),
             ..Self::default()
@@ -42,14 +42,14 @@ impl Auto {
     }
 
     /// Takes over what grades show now.
-    pub fn learn(&self, learned: Learned) {
+    pub fn learn(&self, learned: LearnedLevels) {
         *self.learned.lock() = learned;
     }
 }
 
 /// Where a request goes.
 #[derive(Debug)]
-pub struct Routed {
+pub struct ChosenTier {
     pub tier: TierId,
     /// In one sentence in ASCII, where the router chose.
     pub why: Option<String>,
@@ -66,16 +66,16 @@ pub async fn route(
     wanted: Option<&str>,
     request: &Value,
     tiers: &[TierStatus],
-) -> Result<Routed, Error> {
+) -> Result<ChosenTier, Error> {
     let leaves_the_choice = matches!(wanted, None | Some("" | TierId::AUTO));
     if let Some(named) = hints.tier.as_deref().filter(|_| leaves_the_choice) {
         let found = tiers.iter().find(|tier| tier.id.as_str() == named);
         let tier = found
-            .ok_or_else(|| route::unknown(named, tiers))?
+            .ok_or_else(|| route::unknown_name_error(named, tiers))?
             .id
             .clone();
         let why = Some(format!("the header {TIER} asks for {tier}"));
-        return Ok(Routed { tier, why });
+        return Ok(ChosenTier { tier, why });
     }
     // Vectors of another model mean nothing beside each other, and a context is kept where it lies.
     let chooses = leaves_the_choice && (path == CHAT || path == TEXT);
@@ -84,19 +84,19 @@ pub async fn route(
         if let Some(choice) = considered.choice {
             let why = Some(format!("{}; {}", considered.because, choice.why));
             let tier = choice.tier;
-            return Ok(Routed { tier, why });
+            return Ok(ChosenTier { tier, why });
         }
     }
     let tier = route::resolve_for(route::kind_of(path), wanted, tiers)?;
-    Ok(Routed { tier, why: None })
+    Ok(ChosenTier { tier, why: None })
 }
 
 /// All that a choice rests on.
 #[derive(Debug)]
-pub struct Considered {
+pub struct RouteInputs {
     pub asked: Traits,
     pub judged: Judgement,
-    pub classified: Option<Classified>,
+    pub classified: Option<Classification>,
     pub level: Level,
     pub because: String,
     /// `None` if no tier has a model.
@@ -111,7 +111,7 @@ pub async fn explain(
     inference: &Arc<Inference>,
     request: &Value,
     thorough: bool,
-) -> Result<Considered, Error> {
+) -> Result<RouteInputs, Error> {
     let tiers = inference.tiers.snapshot();
     if !thorough {
         return Ok(consider(inference, true, request, &tiers).await);
@@ -123,9 +123,9 @@ pub async fn explain(
             .hint("assign it a model, or leave out classify=always")
     })?;
     let asked = Traits::of(request);
-    let classified = classifier::thoroughly(inference, id, model, &asked.text).await?;
+    let classified = classifier::classify_always(inference, id, model, &asked.text).await?;
     let judged = judge(&asked);
-    let candidates = candidates::of(inference, &tiers, &asked).await;
+    let candidates = candidates::list(inference, &tiers, &asked).await;
     Ok(weigh(
         inference,
         asked,
@@ -140,14 +140,14 @@ async fn consider(
     is_chat: bool,
     request: &Value,
     tiers: &[TierStatus],
-) -> Considered {
+) -> RouteInputs {
     let asked = Traits::of(request);
     let judged = judge(&asked);
-    let candidates = candidates::of(inference, tiers, &asked).await;
+    let candidates = candidates::list(inference, tiers, &asked).await;
     let here = candidates.iter().filter(|candidate| !candidate.elsewhere);
     let matters = is_chat && !judged.sure && here.take(2).count() == 2;
-    let classified = match classifier::tier(tiers).filter(|_| matters) {
-        Some(fast) => classifier::quickly(inference, fast, &asked.text).await,
+    let classified = match classifier::loaded_fast_tier(tiers).filter(|_| matters) {
+        Some(fast) => classifier::classify_in_time(inference, fast, &asked.text).await,
         None => None,
     };
     weigh(inference, asked, judged, classified, &candidates)
@@ -157,10 +157,10 @@ fn weigh(
     inference: &Inference,
     asked: Traits,
     judged: Judgement,
-    classified: Option<Classified>,
+    classified: Option<Classification>,
     candidates: &[Candidate],
-) -> Considered {
-    let believed = classified.as_ref().and_then(Classified::believed);
+) -> RouteInputs {
+    let believed = classified.as_ref().and_then(Classification::believed);
     let believed = believed.filter(|_| !judged.sure);
     let (need, because) = match believed {
         Some(level) => {
@@ -185,7 +185,7 @@ fn weigh(
     };
     let may_load = inference.services.status().guard.alarm == Alarm::None;
     let choice = choose(&asked, need, candidates, may_load);
-    Considered {
+    RouteInputs {
         asked,
         judged,
         classified,

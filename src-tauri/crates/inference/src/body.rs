@@ -53,7 +53,7 @@ where
 ///
 /// # Errors
 /// `BadRequest` if it was not, and the connection broke.
-pub async fn again<B>(body: B) -> Result<Bytes, Error>
+pub async fn read_again<B>(body: B) -> Result<Bytes, Error>
 where
     B: Body<Data = Bytes, Error: Display>,
 {

@@ -34,14 +34,14 @@ impl Calls {
 
 /// How far a call's arguments, an object in JSON, have come.
 #[derive(Debug, Default)]
-pub struct Reach {
+pub struct ArgumentsProgress {
     depth: usize,
     begun: bool,
     in_text: bool,
     escaped: bool,
 }
 
-impl Reach {
+impl ArgumentsProgress {
     pub fn read(&mut self, more: &str) {
         for byte in more.bytes() {
             if self.in_text {
@@ -107,9 +107,9 @@ mod tests {
             (r#"{"a": "\"}"#, false),
             (r#"{"a": "\\"}"#, true),
         ] {
-            let mut whole = Reach::default();
+            let mut whole = ArgumentsProgress::default();
             whole.read(json);
-            let mut cut = Reach::default();
+            let mut cut = ArgumentsProgress::default();
             json.split("").for_each(|piece| cut.read(piece));
             assert_eq!((whole.is_end(), cut.is_end()), (ends, ends), "{json}");
         }

@@ -3,10 +3,10 @@
 //! Another step is tried only before the first token of an answer has passed; an answer that breaks after it ends with an error.
 
 mod budget;
+mod cost_bound;
 mod mark;
 mod triage;
-pub mod tried;
-mod unpriced;
+pub mod tried_steps;
 pub mod walk;
 
 use super::{
@@ -22,7 +22,7 @@ use tierbar_core::{
     config::{ChainConfig, Engine, Step, server_of},
     nearest::suggest,
 };
-use tried::Tried;
+use tried_steps::TriedSteps;
 use walk::Walk;
 
 /// A chain that a request asks for.
@@ -47,7 +47,9 @@ pub fn find(
     let config = inference.services.config();
     let find = |name: &str| config.chains.iter().find(|(id, _)| id.as_str() == name);
     let found = match hints.chain.as_deref() {
-        Some(named) => Some(find(named).ok_or_else(|| unknown(named, config.chains.keys()))?),
+        Some(named) => {
+            Some(find(named).ok_or_else(|| unknown_chain_error(named, config.chains.keys()))?)
+        }
         None => model.and_then(find),
     };
     let Some((name, chain)) = found else {
@@ -64,7 +66,7 @@ pub fn find(
     }))
 }
 
-fn unknown<'a>(named: &str, chains: impl Iterator<Item = &'a TierId>) -> Error {
+fn unknown_chain_error<'a>(named: &str, chains: impl Iterator<Item = &'a TierId>) -> Error {
     let shown: String = named.chars().take(100).collect();
     let names: Vec<_> = chains.map(TierId::as_str).collect();
     let hint = if names.is_empty() {
@@ -116,7 +118,7 @@ pub fn begin(
 pub struct Steps {
     name: TierId,
     ends_in_queue: bool,
-    tried: Tried,
+    tried: TriedSteps,
 }
 
 impl Steps {

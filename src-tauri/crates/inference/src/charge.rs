@@ -17,11 +17,11 @@ pub struct Charge(Arc<Bill>);
 struct Bill {
     caller: Caller,
     prompt: u64,
-    so_far: Mutex<SoFar>,
+    so_far: Mutex<ChargeProgress>,
 }
 
 #[derive(Debug, Default)]
-struct SoFar {
+struct ChargeProgress {
     /// A server has worked on it.
     begun: bool,
     reported: Option<u64>,

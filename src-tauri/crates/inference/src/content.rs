@@ -38,7 +38,7 @@ impl Content {
     /// `BadRequest` if it is not a JSON object, [`RoutingFields`] has a field of the wrong type, or a field of policy stands there in
     /// another case.
     pub fn read(bytes: Bytes) -> Result<(Self, RoutingFields), Error> {
-        let Read {
+        let RequestFields {
             object,
             routing,
             repeats,
@@ -63,7 +63,7 @@ impl Content {
     /// # Errors
     /// As [`Self::read`].
     pub fn of(fields: Value) -> Result<(Self, RoutingFields), Error> {
-        let Read {
+        let RequestFields {
             object, routing, ..
         } = body::of_value(fields)?;
         Ok((Self::new(object), routing))
@@ -112,8 +112,8 @@ impl Content {
 
     /// The number of its bytes.
     pub fn byte_count(&self) -> usize {
-        struct Counted(usize);
-        impl io::Write for Counted {
+        struct ByteCounter(usize);
+        impl io::Write for ByteCounter {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
                 self.0 += bytes.len();
                 Ok(bytes.len())
@@ -126,7 +126,7 @@ impl Content {
         if let Some(bytes) = self.bytes.get() {
             return bytes.len();
         }
-        let mut counted = Counted(0);
+        let mut counted = ByteCounter(0);
         // Values are always written.
         let _written = serde_json::to_writer(&mut counted, &*self.fields);
         counted.0
@@ -144,7 +144,7 @@ impl Content {
         let messages = self.fields["messages"].as_array().into_iter().flatten();
         let parts =
             messages.flat_map(|message| message["content"].as_array().into_iter().flatten());
-        parts.filter_map(medium).collect()
+        parts.filter_map(modality_of_part).collect()
     }
 
     /// Whether there is more to the prompt than text: an image or a sound, which its bytes say little of.
@@ -163,7 +163,9 @@ impl Content {
         let messages = self.fields["messages"].as_array().into_iter().flatten();
         let parts =
             messages.flat_map(|message| message["content"].as_array().into_iter().flatten());
-        let media = parts.filter(|part| medium(part).is_some()).map(data_bytes);
+        let media = parts
+            .filter(|part| modality_of_part(part).is_some())
+            .map(data_bytes);
         let (data, least) = media.fold((0, 0), |(data, least), bytes| {
             (data + bytes, least + MEDIA_BYTES)
         });
@@ -194,7 +196,7 @@ fn data_bytes(part: &Value) -> usize {
 }
 
 /// Returns what a part is, unless it is text.
-pub fn medium(part: &Value) -> Option<Modality> {
+pub fn modality_of_part(part: &Value) -> Option<Modality> {
     let is_kind = |kind: &str| part["type"] == kind || part.get(kind).is_some();
     match () {
         () if is_kind("image_url") => Some(Modality::Image),
@@ -211,7 +213,7 @@ pub struct RoutingFields {
     pub keep_alive: Option<KeepAlive>,
 }
 
-struct Read {
+struct RequestFields {
     object: Map<String, Value>,
     routing: RoutingFields,
     /// A field stands there twice. The last one counts.
@@ -220,17 +222,20 @@ struct Read {
     misspelled: Option<(String, &'static str)>,
 }
 
-impl<'de> Deserialize<'de> for Read {
+impl<'de> Deserialize<'de> for RequestFields {
     fn deserialize<D: Deserializer<'de>>(request: D) -> Result<Self, D::Error> {
         struct Fields;
         impl<'de> Visitor<'de> for Fields {
-            type Value = Read;
+            type Value = RequestFields;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a request")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Read, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut fields: A,
+            ) -> Result<RequestFields, A::Error> {
                 let (mut object, mut routing) = (Map::new(), RoutingFields::default());
                 let (mut repeats, mut misspelled) = (false, None);
                 while let Some(name) = fields.next_key::<String>()? {
@@ -264,7 +269,7 @@ impl<'de> Deserialize<'de> for Read {
                     }
                     repeats |= object.insert(name, value).is_some();
                 }
-                Ok(Read {
+                Ok(RequestFields {
                     object,
                     routing,
                     repeats,

@@ -13,7 +13,7 @@ use super::{
     prompts,
     relay::{
         UpstreamRequest,
-        attempt::{self, Sent, Whole},
+        attempt::{self, ServerAnswer, WholeAnswer},
         gathered,
         streaming::{Beginning, Relay, as_stream, events},
         who_answers,
@@ -21,7 +21,7 @@ use super::{
     request::Request,
     route,
     source::Source,
-    stream_meter::Reads,
+    stream_meter::StreamReading,
 };
 use crate::response::{self, Response};
 use crate::{
@@ -48,7 +48,7 @@ const FAST_FAILURE: Duration = Duration::from_secs(2);
 
 /// Marks a failed response whose request may be queued, as if its client had allowed it.
 #[derive(Debug, Clone, Copy)]
-pub struct MayWait;
+pub struct QueuePermission;
 
 /// A request on its way to a tier that has been found.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ pub async fn answer(
     prompts::log(inference.services.config().log, path, || &body);
     let request = Request::read(path, hints, body, arrived)?;
     let caller = Caller::of_this_request();
-    let begun = begin(&inference, request, caller, Reads::Nothing).await?;
+    let begun = begin(&inference, request, caller, StreamReading::Nothing).await?;
     begun.respond().await
 }
 
@@ -106,14 +106,14 @@ pub async fn fetch_uncounted(
 }
 
 /// Returns an answer, or a refusal, that came whole.
-async fn fetch_whole(inference: &Arc<Inference>, request: Request) -> Result<Whole, Error> {
+async fn fetch_whole(inference: &Arc<Inference>, request: Request) -> Result<WholeAnswer, Error> {
     let log = inference.services.config().log;
     prompts::log(log, request.path, || request.content.bytes());
     let caller = Caller::of_this_request();
-    let begun = begin(inference, request, caller, Reads::Nothing).await?;
+    let begun = begin(inference, request, caller, StreamReading::Nothing).await?;
     match begun.beginning.sent.await? {
-        Sent::Whole(whole) => Ok(whole),
-        Sent::Streaming(mut answer) => gathered::unasked(&mut answer).await,
+        ServerAnswer::Whole(whole) => Ok(whole),
+        ServerAnswer::Streaming(mut answer) => gathered::gather(&mut answer).await,
     }
 }
 
@@ -125,8 +125,8 @@ pub async fn begin(
     inference: &Arc<Inference>,
     request: Request,
     caller: Caller,
-    reads: Reads,
-) -> Result<Begun, Error> {
+    reads: StreamReading,
+) -> Result<RoutedRequest, Error> {
     // A count of tokens is part of another request.
     let trace = match request.path == TOKENS {
         true => Trace::default(),
@@ -143,9 +143,9 @@ async fn begin_traced(
     inference: &Arc<Inference>,
     request: Request,
     caller: Caller,
-    reads: Reads,
+    reads: StreamReading,
     trace: Trace,
-) -> Result<Begun, Error> {
+) -> Result<RoutedRequest, Error> {
     let generated = request.is_generated();
     let Request {
         path,
@@ -158,8 +158,10 @@ async fn begin_traced(
         original,
     } = request;
     let tiers = inference.tiers.snapshot();
-    let model = model.as_deref().map(|name| route::plain(name, &tiers));
-    caller.count(answers::asked(path, content.fields())?);
+    let model = model
+        .as_deref()
+        .map(|name| route::without_latest_tag(name, &tiers));
+    caller.count(answers::requested_answers(path, content.fields())?);
     // Counting tokens costs nothing.
     let prompt_bytes = match &original {
         _ if path == TOKENS => 0,
@@ -181,10 +183,10 @@ async fn begin_traced(
     if let Some(chain) = chain::find(inference, model, &hints, generated)? {
         let stream = request.stream;
         let (beginning, steps) = chain::begin(Arc::clone(inference), chain, request);
-        return Ok(Begun {
+        return Ok(RoutedRequest {
             beginning,
             stream,
-            way: Way::Chain(steps),
+            way: RequestRoute::Chain(steps),
         });
     }
     let routed = match auto::route(
@@ -198,11 +200,11 @@ async fn begin_traced(
     .await
     {
         Ok(routed) => routed,
-        Err(error) => return Err(models::explained(inference, model, error).await),
+        Err(error) => return Err(models::explain_unknown_name(inference, model, error).await),
     };
     let asked = routed.tier;
     route::check_engine(&asked, &tiers, path)?;
-    let smaller = route::smaller(&asked, model, &tiers, &request.content);
+    let smaller = route::smaller_tier(&asked, model, &tiers, &request.content);
     let smaller = smaller.filter(|_| generated);
     let job = Job {
         inference: Arc::clone(inference),
@@ -219,7 +221,7 @@ async fn begin_traced(
 pub enum Count {
     Tokens(u64),
     /// In the client's own dialect, as the server sent it. It may be a refusal.
-    Passed(Whole),
+    Passed(WholeAnswer),
 }
 
 /// The number of a chat's prompt tokens, as the tier that it names counts them. Fields about streaming are left out.
@@ -262,15 +264,15 @@ fn without_stream(mut chat: Value) -> Value {
 
 fn count_tokens(answer: &[u8]) -> Result<u64, Error> {
     #[derive(Deserialize)]
-    struct Counted {
+    struct CountAnswer {
         tokens: u64,
     }
-    let Counted { tokens } = body::parse(answer)?;
+    let CountAnswer { tokens } = body::parse(answer)?;
     Ok(tokens)
 }
 
 impl Job {
-    pub fn begin(self) -> Begun {
+    pub fn begin(self) -> RoutedRequest {
         let Self {
             inference,
             tier,
@@ -299,14 +301,14 @@ impl Job {
             let (metrics, tier) = (inference.metrics.clone(), tier.clone());
             Box::new(move |code| metrics.broke(tier.as_str(), code))
         };
-        Begun {
+        RoutedRequest {
             beginning: Beginning {
                 sent,
                 loaded,
                 failed,
             },
             stream,
-            way: Way::Tier {
+            way: RequestRoute::Tier {
                 inference,
                 tier,
                 why,
@@ -318,16 +320,16 @@ impl Job {
 
 /// A request whose way is decided.
 #[derive(Debug)]
-pub struct Begun {
+pub struct RoutedRequest {
     pub beginning: Beginning,
     /// The answer is to come as events.
     pub stream: bool,
-    pub way: Way,
+    pub way: RequestRoute,
 }
 
 /// How a request comes to who answers it.
 #[derive(Debug)]
-pub enum Way {
+pub enum RequestRoute {
     Tier {
         inference: Arc<Inference>,
         tier: TierId,
@@ -337,7 +339,7 @@ pub enum Way {
     Chain(Steps),
 }
 
-impl Way {
+impl RequestRoute {
     /// Whether the request may be answered later, once it has failed now, whatever its error says.
     pub fn may_wait(&self) -> bool {
         matches!(self, Self::Chain(steps) if steps.may_wait())
@@ -377,7 +379,7 @@ impl Way {
     }
 }
 
-impl Begun {
+impl RoutedRequest {
     /// The answer with a status of its own if it begins soon or comes whole; else a stream that begins before it.
     ///
     /// # Errors
@@ -391,11 +393,11 @@ impl Begun {
         let answer = respond(beginning, stream, || way.early().headers()).await;
         let mut response = match (answer, &way) {
             (Ok(response), _) => response,
-            (Err(refused), Way::Tier { .. }) => return Err(refused),
-            (Err(refused), Way::Chain(_)) => {
+            (Err(refused), RequestRoute::Tier { .. }) => return Err(refused),
+            (Err(refused), RequestRoute::Chain(_)) => {
                 let mut response = response::failed(refused);
                 if way.may_wait() {
-                    response.extensions_mut().insert(MayWait);
+                    response.extensions_mut().insert(QueuePermission);
                 }
                 response
             }
@@ -407,8 +409,8 @@ impl Begun {
 
 /// The state of a request when its client gets the response's head.
 #[derive(Debug)]
-pub enum First {
-    Sent(Sent),
+pub enum AnswerStart {
+    Sent(ServerAnswer),
     /// The answer has not begun.
     Later(Beginning),
 }
@@ -417,11 +419,11 @@ pub enum First {
 ///
 /// # Errors
 /// Why there is no answer.
-pub async fn first(mut beginning: Beginning, stream: bool) -> Result<First, Error> {
+pub async fn first(mut beginning: Beginning, stream: bool) -> Result<AnswerStart, Error> {
     match timeout(FAST_FAILURE, &mut beginning.sent).await {
-        Ok(sent) => Ok(First::Sent(sent?)),
-        Err(_) if stream => Ok(First::Later(beginning)),
-        Err(_) => Ok(First::Sent(beginning.sent.await?)),
+        Ok(sent) => Ok(AnswerStart::Sent(sent?)),
+        Err(_) if stream => Ok(AnswerStart::Later(beginning)),
+        Err(_) => Ok(AnswerStart::Sent(beginning.sent.await?)),
     }
 }
 
@@ -431,14 +433,16 @@ async fn respond(
     early: impl FnOnce() -> HeaderMap,
 ) -> Result<Response, Error> {
     let sent = match first(beginning, stream).await? {
-        First::Sent(sent) => sent,
-        First::Later(beginning) => return Ok(events(early(), Relay::Beginning(beginning))),
+        AnswerStart::Sent(sent) => sent,
+        AnswerStart::Later(beginning) => return Ok(events(early(), Relay::Beginning(beginning))),
     };
     Ok(match sent {
-        Sent::Whole(whole) if stream && whole.status.is_success() => as_stream(whole),
-        Sent::Whole(whole) => whole.into(),
-        Sent::Streaming(mut answer) if !stream => gathered::unasked(&mut answer).await?.into(),
-        Sent::Streaming(answer) => {
+        ServerAnswer::Whole(whole) if stream && whole.status.is_success() => as_stream(whole),
+        ServerAnswer::Whole(whole) => whole.into(),
+        ServerAnswer::Streaming(mut answer) if !stream => {
+            gathered::gather(&mut answer).await?.into()
+        }
+        ServerAnswer::Streaming(answer) => {
             let headers = who_answers(answer.lease().tier(), Some(answer.lease().model()));
             events(headers, Relay::Streaming(answer))
         }

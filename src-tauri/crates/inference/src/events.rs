@@ -17,7 +17,7 @@ use tierbar_core::{Code, Error};
 /// Bytes of one answer. Each token is an event, and may have figures of its own.
 const LIMIT: usize = 256 << 20;
 
-/// What an answer is made of. [`Event::Started`] comes before all that is generated; the last is [`Event::Finished`] or [`Event::Failed`].
+/// What an answer is made of. [`Event::Started`] comes before all that is generated; the last is [`Event::Finished`] or [`Event::AnswerFailure`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A server has begun to answer.
@@ -51,7 +51,7 @@ pub enum Event {
         stop: Option<String>,
     },
     /// The answer has ended before it was complete.
-    Failed(Failed),
+    Failed(AnswerFailure),
 }
 
 /// What an answer waits for.
@@ -113,7 +113,7 @@ impl Usage {
 
 /// Why there is no answer, or no more of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Failed {
+pub struct AnswerFailure {
     pub error: Error,
     /// The status of another program's server that has refused the request in its own words.
     pub status: Option<u16>,
@@ -124,23 +124,23 @@ pub struct Failed {
     pub source: Source,
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for AnswerFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
 }
 
-impl std::error::Error for Failed {}
+impl std::error::Error for AnswerFailure {}
 
-impl From<Failed> for Error {
-    fn from(failed: Failed) -> Self {
+impl From<AnswerFailure> for Error {
+    fn from(failed: AnswerFailure) -> Self {
         failed.error
     }
 }
 
 /// A complete answer.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Gathered {
+pub struct CompleteAnswer {
     pub source: Source,
     /// See [`Event::Passed`].
     pub passed: Option<Bytes>,
@@ -189,9 +189,9 @@ impl ToolCall {
     }
 }
 
-impl Gathered {
+impl CompleteAnswer {
     /// Returns the failure that ends the answer, if the event is one.
-    pub fn add(&mut self, event: Event) -> Option<Failed> {
+    pub fn add(&mut self, event: Event) -> Option<AnswerFailure> {
         match event {
             Event::Started(source) => self.source = source,
             Event::Progress(_) => {}

@@ -1,4 +1,4 @@
-//! Headers that several modules read, and those of requests that the gateway sends to itself.
+//! Headers that several modules read, and those of requests that Tierbar sends to itself.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 

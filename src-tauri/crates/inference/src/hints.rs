@@ -38,13 +38,13 @@ impl Hints {
             tier: named(&TIER).filter(|tier| tier != TierId::AUTO),
             chain: named(&CHAIN),
             mark: named(&MARK).map(|mark| !matches!(mark.as_str(), "off" | "false" | "0")),
-            dialect: picked(headers, &DIALECT),
+            dialect: pick_headers(headers, &DIALECT),
         }
     }
 }
 
 /// Returns the headers of these names.
-pub fn picked(headers: &HeaderMap, names: &[HeaderName]) -> HeaderMap {
+pub fn pick_headers(headers: &HeaderMap, names: &[HeaderName]) -> HeaderMap {
     let mut picked = HeaderMap::new();
     for name in names {
         for value in headers.get_all(name) {

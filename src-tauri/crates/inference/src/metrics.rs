@@ -8,8 +8,8 @@ pub mod ledger;
 mod machine;
 pub mod trace;
 
-pub(crate) use answer::{Answer, Used};
-pub(crate) use ledger::{Reserved, Spent};
+pub(crate) use answer::{Answer, TokenUse};
+pub(crate) use ledger::{BudgetOverrun, Reservation};
 pub use trace::Trace;
 
 use ledger::Ledger;
@@ -37,31 +37,31 @@ const ANSWER: [f64; 14] = [
 
 /// The counters. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Metrics(Arc<Counted>);
+pub struct Metrics(Arc<Counters>);
 
 #[derive(Debug)]
-struct Counted {
+struct Counters {
     registry: Registry,
-    requests: Family<OfRequest, Counter>,
-    prompt_tokens: Family<OfTier, Counter>,
-    completion_tokens: Family<OfTier, Counter>,
-    first_token: Family<OfTier, Histogram>,
-    answer: Family<OfTier, Histogram>,
-    waiting: Family<OfTier, Gauge>,
-    running: Family<OfTier, Gauge>,
-    broken: Family<OfBreak, Counter>,
-    happenings: Family<OfLogEvent, Counter>,
+    requests: Family<RequestLabels, Counter>,
+    prompt_tokens: Family<TierLabels, Counter>,
+    completion_tokens: Family<TierLabels, Counter>,
+    first_token: Family<TierLabels, Histogram>,
+    answer: Family<TierLabels, Histogram>,
+    waiting: Family<TierLabels, Gauge>,
+    running: Family<TierLabels, Gauge>,
+    broken: Family<BreakLabels, Counter>,
+    happenings: Family<LogEventLabels, Counter>,
     recent: Mutex<RecentRequests>,
     ledger: Ledger,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfTier {
+struct TierLabels {
     tier: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfRequest {
+struct RequestLabels {
     path: String,
     status: u16,
     tier: String,
@@ -69,18 +69,18 @@ struct OfRequest {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfBreak {
+struct BreakLabels {
     tier: String,
     code: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfLogEvent {
+struct LogEventLabels {
     kind: &'static str,
     tier: String,
 }
 
-impl From<&TierId> for OfTier {
+impl From<&TierId> for TierLabels {
     fn from(tier: &TierId) -> Self {
         Self {
             tier: tier.to_string(),
@@ -88,7 +88,7 @@ impl From<&TierId> for OfTier {
     }
 }
 
-impl Default for Counted {
+impl Default for Counters {
     fn default() -> Self {
         let mut all = Registry::with_prefix(PREFIX);
         let first_token =
@@ -149,7 +149,7 @@ impl Metrics {
     /// Counts an event of the event log.
     pub fn happened(&self, what: &LogEvent) {
         let tier = what.tier.as_ref().map(TierId::to_string);
-        let labels = OfLogEvent {
+        let labels = LogEventLabels {
             kind: what.kind.as_str(),
             tier: tier.unwrap_or_default(),
         };
@@ -158,7 +158,7 @@ impl Metrics {
 
     /// Counts a request that was answered over HTTP: its path as documented, its status, the tier and the error's code, empty for none.
     pub fn answered(&self, path: String, status: u16, tier: &str, code: &'static str) {
-        let labels = OfRequest {
+        let labels = RequestLabels {
             path,
             status,
             tier: tier.to_owned(),
@@ -169,7 +169,7 @@ impl Metrics {
 
     /// Counts a stream that ended with an error.
     pub fn broke(&self, tier: &str, code: Code) {
-        let labels = OfBreak {
+        let labels = BreakLabels {
             tier: tier.to_owned(),
             code: code.as_str(),
         };

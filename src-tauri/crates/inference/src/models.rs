@@ -8,13 +8,17 @@ use tierbar_core::{
 
 /// Why a name means no tier, where more can be said: it may be that of a model which is here and which no tier has, or nearly that of a
 /// chain.
-pub async fn explained(inference: &Inference, wanted: Option<&str>, error: Error) -> Error {
+pub async fn explain_unknown_name(
+    inference: &Inference,
+    wanted: Option<&str>,
+    error: Error,
+) -> Error {
     let Some(name) = wanted.filter(|_| error.code == Code::ModelUnknown) else {
         return error;
     };
     let installed = installed(inference).await;
     let config = inference.services.config();
-    unseated(name, &installed, near_chain(name, &config.chains, error))
+    explain_unassigned(name, &installed, near_chain(name, &config.chains, error))
 }
 
 fn near_chain(name: &str, chains: &BTreeMap<TierId, ChainConfig>, error: Error) -> Error {
@@ -27,7 +31,7 @@ fn near_chain(name: &str, chains: &BTreeMap<TierId, ChainConfig>, error: Error) 
     }
 }
 
-fn unseated(name: &str, installed: &BTreeSet<ModelId>, error: Error) -> Error {
+fn explain_unassigned(name: &str, installed: &BTreeSet<ModelId>, error: Error) -> Error {
     let id = ModelId(name.strip_suffix(".gguf").unwrap_or(name).to_owned());
     if !installed.contains(&id) {
         return error;
@@ -55,7 +59,10 @@ async fn installed(inference: &Inference) -> BTreeSet<ModelId> {
 
 /// The models that can be asked for by their own names, which are those that tiers have: a name is a tier's or a chain's
 /// before it is a model's.
-pub fn askable(tiers: &[TierStatus], chains: &BTreeMap<TierId, ChainConfig>) -> BTreeSet<ModelId> {
+pub fn models_by_name(
+    tiers: &[TierStatus],
+    chains: &BTreeMap<TierId, ChainConfig>,
+) -> BTreeSet<ModelId> {
     let models = tiers.iter().filter_map(|tier| tier.model.clone());
     let mut models: BTreeSet<_> = models.collect();
     let names = tiers.iter().map(|tier| &tier.id).chain(chains.keys());
@@ -74,14 +81,15 @@ mod tests {
     fn a_model_without_a_tier_is_refused_with_a_hint() {
         let tiers = [tier("fast", Some("small"), TierState::Stopped)];
         let here = BTreeSet::from([ModelId("new".to_owned())]);
-        let refused = |name: &str| unseated(name, &here, route::unknown(name, &tiers));
+        let refused =
+            |name: &str| explain_unassigned(name, &here, route::unknown_name_error(name, &tiers));
         for name in ["new", "new.gguf"] {
             let error = refused(name);
             assert_eq!(error.message, "new is installed, but no tier uses it");
             assert_eq!(error.code, Code::ModelUnknown);
             assert_eq!(error.details["available"], json!(["auto", "fast", "small"]));
         }
-        assert_eq!(refused("gpt-5"), route::unknown("gpt-5", &tiers));
+        assert_eq!(refused("gpt-5"), route::unknown_name_error("gpt-5", &tiers));
     }
 
     #[test]
@@ -89,14 +97,19 @@ mod tests {
         let tiers = [tier("fast", Some("small"), TierState::Stopped)];
         let night = TierId::new("nightly").unwrap();
         let chains = BTreeMap::from([(night, ChainConfig::default())]);
-        let refused = |name: &str| near_chain(name, &chains, route::unknown(name, &tiers));
+        let refused =
+            |name: &str| near_chain(name, &chains, route::unknown_name_error(name, &tiers));
         let hint = refused("nihgtly").hint.unwrap();
         assert!(
             hint.starts_with("did you mean nightly? use one of"),
             "{hint}"
         );
         for other in ["fsat", "gpt-5"] {
-            assert_eq!(refused(other), route::unknown(other, &tiers), "{other}");
+            assert_eq!(
+                refused(other),
+                route::unknown_name_error(other, &tiers),
+                "{other}"
+            );
         }
     }
 }

@@ -11,7 +11,8 @@ pub mod streaming;
 pub mod unstreamed;
 
 use super::{
-    charge::Charge, content::Content, original::Original, source::Source, stream_meter::Reads,
+    charge::Charge, content::Content, original::Original, source::Source,
+    stream_meter::StreamReading,
 };
 use crate::metrics::Trace;
 use http::HeaderMap;
@@ -34,7 +35,7 @@ pub struct UpstreamRequest {
     /// The answer is to come as events.
     pub stream: bool,
     /// What is made of the answer's events.
-    pub reads: Reads,
+    pub reads: StreamReading,
     pub keep_alive: Option<KeepAlive>,
     pub arrived: Instant,
     pub charge: Charge,

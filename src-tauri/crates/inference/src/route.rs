@@ -62,7 +62,7 @@ pub fn resolve(wanted: Option<&str>, tiers: &[TierStatus]) -> Result<TierId, Err
 
 /// Returns the name without the tag that says nothing, as tiers, chains and models have it. Another server's model may be known by a
 /// name with that tag.
-pub fn plain<'a>(name: &'a str, tiers: &[TierStatus]) -> &'a str {
+pub fn without_latest_tag<'a>(name: &'a str, tiers: &[TierStatus]) -> &'a str {
     let is_known = |tier: &TierStatus| {
         let model = tier.model.as_ref();
         model.is_some_and(|model| model.as_str() == name)
@@ -83,7 +83,7 @@ pub fn resolve_by<D: Ord>(
     drawback: impl Fn(&TierStatus) -> D,
 ) -> Result<TierId, Error> {
     let best = |among: &mut dyn Iterator<Item = &TierStatus>| best(among, &drawback);
-    let found = match wanted.map(|name| plain(name, tiers)) {
+    let found = match wanted.map(|name| without_latest_tag(name, tiers)) {
         None | Some("" | TierId::AUTO) => {
             let mut chats = tiers.iter().filter(|tier| tier.kind == ModelKind::Chat);
             return best(&mut chats).ok_or_else(no_model);
@@ -92,14 +92,14 @@ pub fn resolve_by<D: Ord>(
             .iter()
             .find(|tier| tier.id.as_str() == name)
             .map(|tier| tier.id.clone())
-            .or_else(|| best(&mut tiers.iter().filter(|tier| is(tier, name)))),
+            .or_else(|| best(&mut tiers.iter().filter(|tier| is_model_of(tier, name)))),
     };
-    found.ok_or_else(|| unknown(wanted.unwrap_or_default(), tiers).param("model"))
+    found.ok_or_else(|| unknown_name_error(wanted.unwrap_or_default(), tiers).param("model"))
 }
 
 /// The smaller tier that stands in for the one that was found, while memory is low: for who named the tier, not a model, and
 /// whose request it may hold with an answer.
-pub fn smaller(
+pub fn smaller_tier(
     found: &TierId,
     wanted: Option<&str>,
     tiers: &[TierStatus],
@@ -179,7 +179,7 @@ fn best<'a, D: Ord>(
 
 /// Whether it is the name of the tier's model: its id, or another one, as in Ollama's library. `:latest` is the tag of a name
 /// without one.
-fn is(tier: &TierStatus, name: &str) -> bool {
+fn is_model_of(tier: &TierStatus, name: &str) -> bool {
     let Some(model) = &tier.model else {
         return false;
     };
@@ -205,7 +205,7 @@ fn no_model() -> Error {
         .hint("choose a model in Settings > Models, or run `tierbar setup`, or `tierbar tier use fast MODEL`")
 }
 
-pub fn unknown(wanted: &str, tiers: &[TierStatus]) -> Error {
+pub fn unknown_name_error(wanted: &str, tiers: &[TierStatus]) -> Error {
     let mut names = vec![TierId::AUTO.to_owned()];
     names.extend(tiers.iter().map(|tier| tier.id.to_string()));
     let mut models: Vec<_> = tiers
@@ -306,8 +306,8 @@ mod tests {
         ] {
             assert_eq!(resolved(Some(name), &tiers), Ok(means.into()), "{name}");
         }
-        assert_eq!(plain("thorough:latest", &tiers), "thorough");
-        assert_eq!(plain("qwen:7b", &tiers), "qwen:7b");
+        assert_eq!(without_latest_tag("thorough:latest", &tiers), "thorough");
+        assert_eq!(without_latest_tag("qwen:7b", &tiers), "qwen:7b");
         for unknown in ["llama3", "fast:7b", "gone:latest"] {
             let found = resolved(Some(unknown), &tiers);
             assert_eq!(found, Err(Code::ModelUnknown), "{unknown}");
@@ -326,7 +326,7 @@ mod tests {
             let content = Content::of(serde_json::json!({"prompt": prompt}))
                 .unwrap()
                 .0;
-            smaller(&heavy, wanted, tiers, &content)
+            smaller_tier(&heavy, wanted, tiers, &content)
         };
         assert_eq!(stands_in(&tiers, Some("heavy"), 100), None);
         tiers[1].steps_down_to = Some(tiers[0].id.clone());
@@ -346,7 +346,7 @@ mod tests {
         );
         let image = serde_json::json!({"messages": [{"content": [{"image_url": {}}]}]});
         let (image, _) = Content::of(image).unwrap();
-        assert_eq!(smaller(&heavy, Some("heavy"), &tiers, &image), None);
+        assert_eq!(smaller_tier(&heavy, Some("heavy"), &tiers, &image), None);
     }
 
     #[test]

@@ -5,11 +5,11 @@ use super::{
     CHAT, TOKENS,
     clouds::anthropic,
     content::Content,
-    hints::{OPENAI_BETA, picked},
+    hints::{OPENAI_BETA, pick_headers},
     json_edit::{self, Change},
     original::{Form, Original},
     route,
-    upstream::{Broken, Upstream},
+    upstream::{ConnectionFailure, Upstream},
 };
 use http_body_util::BodyExt;
 use hyper::{HeaderMap, header};
@@ -51,7 +51,7 @@ pub(crate) async fn send(
     call: Call,
     remote: &Remote,
     key: Option<&SecretString>,
-) -> Result<Upstream, Broken> {
+) -> Result<Upstream, ConnectionFailure> {
     check_status(begin(endpoint, call, remote, key).await?)
 }
 
@@ -59,14 +59,14 @@ pub(crate) async fn send(
 ///
 /// # Errors
 /// As [`send`].
-pub(crate) async fn pass(
+pub(crate) async fn send_original(
     url: &str,
     model: Option<&str>,
     original: &Original,
     headers: &HeaderMap,
     remote: &Remote,
     key: Option<&SecretString>,
-) -> Result<Upstream, Broken> {
+) -> Result<Upstream, ConnectionFailure> {
     let headers = match original.form {
         Form::Messages => anthropic::headers(headers, key)?,
         Form::Chat | Form::Responses => openai_headers(headers, key)?,
@@ -74,10 +74,10 @@ pub(crate) async fn pass(
     let changes = [("model", model.map(Value::from)), ("keep_alive", None)];
     let json = json_edit::edit(original.bytes(), &changes);
     let answer = remote.post(url, original.path, headers, json).await?;
-    check_status(arriving(answer))
+    check_status(into_upstream(answer))
 }
 
-fn check_status(upstream: Upstream) -> Result<Upstream, Broken> {
+fn check_status(upstream: Upstream) -> Result<Upstream, ConnectionFailure> {
     let status = upstream.head.status;
     // The client asked for neither another protocol nor another place.
     if status.is_informational() || status.is_redirection() {
@@ -91,7 +91,7 @@ async fn begin(
     call: Call,
     remote: &Remote,
     key: Option<&SecretString>,
-) -> Result<Upstream, Broken> {
+) -> Result<Upstream, ConnectionFailure> {
     let Call {
         path,
         content,
@@ -130,18 +130,21 @@ async fn begin(
             let headers = openai_headers(&headers, key)?;
             let json = json(!Remote::is_near(url));
             let answer = remote.post(url, path, headers, json).await?;
-            Ok(arriving(answer))
+            Ok(into_upstream(answer))
         }
     }
 }
 
-fn arriving(answer: RemoteAnswer) -> Upstream {
+fn into_upstream(answer: RemoteAnswer) -> Upstream {
     let (head, body) = answer.into_parts();
-    Upstream::new(head, body.map_err(Broken::from).boxed_unsync())
+    Upstream::new(head, body.map_err(ConnectionFailure::from).boxed_unsync())
 }
 
-fn openai_headers(of_dialect: &HeaderMap, key: Option<&SecretString>) -> Result<HeaderMap, Broken> {
-    let mut headers = picked(of_dialect, &[OPENAI_BETA]);
+fn openai_headers(
+    of_dialect: &HeaderMap,
+    key: Option<&SecretString>,
+) -> Result<HeaderMap, ConnectionFailure> {
+    let mut headers = pick_headers(of_dialect, &[OPENAI_BETA]);
     if let Some(key) = key {
         headers.insert(header::AUTHORIZATION, Remote::key("Bearer", key)?);
     }

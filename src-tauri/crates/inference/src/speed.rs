@@ -1,7 +1,7 @@
 //! How fast answers are: counted while one streams, and the engine's own figures once it has ended. What each model's
 //! last answers had is remembered, so that a guess at its speed can be held against it.
 
-use crate::metrics::Used;
+use crate::metrics::TokenUse;
 use serde::Deserialize;
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -48,8 +48,8 @@ impl Timings {
         })
     }
 
-    pub fn used(&self) -> Used {
-        Used::new(self.prompt_n.saturating_add(self.cache_n), self.predicted_n)
+    pub fn used(&self) -> TokenUse {
+        TokenUse::new(self.prompt_n.saturating_add(self.cache_n), self.predicted_n)
     }
 
     /// Of the prompt, read anew or not, and of the answer.
@@ -62,14 +62,14 @@ impl Timings {
 /// The speed of the answer that began last. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct SpeedMeter {
-    measured: Arc<Mutex<Measured>>,
+    measured: Arc<Mutex<Measurements>>,
     history: watch::Sender<SpeedHistory>,
 }
 
 #[derive(Debug, Default)]
-struct Measured {
+struct Measurements {
     answers: u64,
-    live: Option<Live>,
+    live: Option<LiveAnswer>,
     last: Speed,
     /// Of an answer that has ended since [`SpeedMeter::take_decode`].
     ended: Option<f64>,
@@ -77,7 +77,7 @@ struct Measured {
 }
 
 #[derive(Debug)]
-struct Live {
+struct LiveAnswer {
     answer: u64,
     chunks: u32,
     first: Option<Instant>,
@@ -118,7 +118,10 @@ impl SpeedMeter {
     #[must_use]
     pub fn speed(&self) -> Speed {
         let measured = self.measured();
-        let live = measured.live.as_ref().and_then(Live::tokens_per_second);
+        let live = measured
+            .live
+            .as_ref()
+            .and_then(LiveAnswer::tokens_per_second);
         Speed {
             decode_tokens_per_second: live.or(measured.last.decode_tokens_per_second),
             ..measured.last
@@ -134,23 +137,23 @@ impl SpeedMeter {
         measured
             .live
             .as_ref()
-            .and_then(Live::tokens_per_second)
+            .and_then(LiveAnswer::tokens_per_second)
             .or(ended)
     }
 
-    pub fn begin(&self, model: &ModelId) -> Answering {
+    pub fn begin(&self, model: &ModelId) -> AnswerMeter {
         let mut measured = self.measured();
         measured.answers += 1;
         let answer = measured.answers;
         *measured.under_way.entry(model.clone()).or_default() += 1;
-        measured.live = Some(Live {
+        measured.live = Some(LiveAnswer {
             answer,
             chunks: 0,
             first: None,
             latest: None,
         });
         drop(measured);
-        Answering {
+        AnswerMeter {
             meter: self.clone(),
             model: model.clone(),
             answer,
@@ -167,12 +170,12 @@ impl SpeedMeter {
         });
     }
 
-    fn measured(&self) -> MutexGuard<'_, Measured> {
+    fn measured(&self) -> MutexGuard<'_, Measurements> {
         self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Live {
+impl LiveAnswer {
     /// A stream's chunk is one token. The first one marks the start; what it took came before.
     fn tokens_per_second(&self) -> Option<f64> {
         let seconds = self.latest?.duration_since(self.first?).as_secs_f64();
@@ -182,13 +185,13 @@ impl Live {
 
 /// One answer being given. Dropping it ends the counting; what was counted stays as the last speed.
 #[derive(Debug)]
-pub struct Answering {
+pub struct AnswerMeter {
     meter: SpeedMeter,
     model: ModelId,
     answer: u64,
 }
 
-impl Answering {
+impl AnswerMeter {
     /// Of an endpoint's answer only the server's own figures count: its chunks may hold any number of tokens, and come in bursts.
     pub(crate) fn uncounted(self) -> Self {
         let mut measured = self.meter.measured();
@@ -245,7 +248,7 @@ impl Answering {
     }
 }
 
-impl Drop for Answering {
+impl Drop for AnswerMeter {
     fn drop(&mut self) {
         let mut measured = self.meter.measured();
         match measured.under_way.get_mut(&self.model) {

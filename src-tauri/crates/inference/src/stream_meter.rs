@@ -2,7 +2,7 @@
 //! alone, or into what its reader needs.
 
 mod chat;
-mod seen;
+mod event_facts;
 
 use super::{
     charge::Attempt,
@@ -12,12 +12,12 @@ use super::{
 };
 use crate::{
     clouds::anthropic::MessageUsage,
-    metrics::{Answer, Used},
-    speed::{Answering, Timings},
+    metrics::{Answer, TokenUse},
+    speed::{AnswerMeter, Timings},
     wire::Chunk,
 };
 use bytes::Bytes;
-use seen::Seen;
+use event_facts::EventFacts;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::time::Instant;
@@ -33,7 +33,7 @@ const LONGEST_EVENT: usize = 64 << 20;
 
 /// What is made of a stream beside the bytes that pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reads {
+pub enum StreamReading {
     #[default]
     Nothing,
     /// Its events in OpenAI's form, for clients of other dialects.
@@ -58,8 +58,8 @@ pub enum Line {
 #[derive(Debug)]
 pub struct StreamMeter {
     form: Form,
-    reads: Reads,
-    answering: Answering,
+    reads: StreamReading,
+    answering: AnswerMeter,
     counted: Answer,
     charge: Attempt,
     /// A line whose end has not arrived. It is held back, so that a worker that dies within a line leaves the
@@ -83,10 +83,10 @@ pub struct StreamMeter {
 }
 
 impl StreamMeter {
-    pub fn new(answering: Answering, counted: Answer, charge: Attempt) -> Self {
+    pub fn new(answering: AnswerMeter, counted: Answer, charge: Attempt) -> Self {
         Self {
             form: Form::default(),
-            reads: Reads::default(),
+            reads: StreamReading::default(),
             answering,
             counted,
             charge,
@@ -106,7 +106,7 @@ impl StreamMeter {
     }
 
     /// The same for a stream in this form, read so.
-    pub fn reading(mut self, form: Form, reads: Reads) -> Self {
+    pub fn reading(mut self, form: Form, reads: StreamReading) -> Self {
         (self.form, self.reads) = (form, reads);
         self
     }
@@ -122,7 +122,7 @@ impl StreamMeter {
 
     /// Puts an event of ours before the lines that have been read.
     pub(crate) fn begin_with(&mut self, event: &Value) {
-        if self.reads == Reads::Chunks
+        if self.reads == StreamReading::Chunks
             && let Ok(chunk) = serde_json::from_value(event.clone())
         {
             self.lines.insert(0, Line::Chunk(Box::new(chunk)));
@@ -166,9 +166,9 @@ impl StreamMeter {
         match (self.reads, self.form) {
             // It is not read in any case.
             _ if self.within_unread => 0,
-            (Reads::Nothing, Form::Chat) => LONGEST_LINE,
-            (Reads::Nothing, Form::Messages | Form::Responses) => LONGEST_OF_ANSWER,
-            (Reads::Chunks | Reads::Values, _) => LONGEST_EVENT,
+            (StreamReading::Nothing, Form::Chat) => LONGEST_LINE,
+            (StreamReading::Nothing, Form::Messages | Form::Responses) => LONGEST_OF_ANSWER,
+            (StreamReading::Chunks | StreamReading::Values, _) => LONGEST_EVENT,
         }
     }
 
@@ -204,7 +204,7 @@ impl StreamMeter {
     }
 
     fn keep(&mut self, line: impl FnOnce() -> Line) {
-        if self.reads != Reads::Nothing {
+        if self.reads != StreamReading::Nothing {
             self.lines.push(line());
         }
     }
@@ -212,14 +212,14 @@ impl StreamMeter {
     /// An event cannot be read: an answer without its text would not be complete. What is no part of an answer is ignored.
     fn gap(&mut self, data: &[u8], error: &serde_json::Error) {
         let is_part = data.starts_with(b"{") && (!error.is_data() || wire::has_choices(data));
-        if self.reads != Reads::Nothing && is_part {
+        if self.reads != StreamReading::Nothing && is_part {
             self.fail(wire::unreadable(error));
         }
     }
 
     fn too_long(&mut self) {
         (self.unread, self.within_unread) = (true, true);
-        if self.reads != Reads::Nothing && self.failure.is_none() {
+        if self.reads != StreamReading::Nothing && self.failure.is_none() {
             let most = LONGEST_EVENT >> 20;
             let what = format!("the model's server sends an event of more than {most} MiB");
             self.fail(Error::new(Code::Unreachable, what));
@@ -241,16 +241,16 @@ impl StreamMeter {
             return Ok(());
         }
         let seen = match self.reads {
-            Reads::Nothing => Seen::read(self.form, data),
-            Reads::Chunks => parse::<Chunk>(&mut self.repair, data).map(|chunk| {
-                let seen = Seen::of_chunk(&chunk);
+            StreamReading::Nothing => EventFacts::read(self.form, data),
+            StreamReading::Chunks => parse::<Chunk>(&mut self.repair, data).map(|chunk| {
+                let seen = EventFacts::of_chunk(&chunk);
                 if seen.failure.is_none() {
                     self.lines.push(Line::Chunk(Box::new(chunk)));
                 }
                 seen
             }),
-            Reads::Values => parse::<Value>(&mut self.repair, data).map(|event| {
-                let seen = Seen::of_value(self.form, &event);
+            StreamReading::Values => parse::<Value>(&mut self.repair, data).map(|event| {
+                let seen = EventFacts::of_value(self.form, &event);
                 if let (None, Value::Object(event)) = (&seen.failure, event) {
                     self.lines.push(Line::Value(event));
                 }
@@ -263,7 +263,7 @@ impl StreamMeter {
         Ok(())
     }
 
-    fn note(&mut self, seen: Seen, bytes: usize) {
+    fn note(&mut self, seen: EventFacts, bytes: usize) {
         self.ended |= seen.ends;
         if let Some(error) = seen.failure {
             self.fail(error);
@@ -294,7 +294,7 @@ impl StreamMeter {
         }
     }
 
-    fn report(&mut self, used: Used) {
+    fn report(&mut self, used: TokenUse) {
         self.charge.report(used.tokens());
         self.counted.used(used);
     }
@@ -384,12 +384,12 @@ impl Drop for StreamMeter {
 /// Takes the figures from an answer that came whole, for which is then paid. Returns how much of the context it has used.
 pub fn whole(
     form: Form,
-    answering: &Answering,
+    answering: &AnswerMeter,
     counted: &mut Answer,
     mut charge: Attempt,
     answer: &[u8],
 ) -> Option<ContextUse> {
-    let seen = Seen::of_whole(form, answer).ok();
+    let seen = EventFacts::of_whole(form, answer).ok();
     let Some(seen) = seen.filter(|seen| seen.failure.is_none()) else {
         charge.void();
         return None;

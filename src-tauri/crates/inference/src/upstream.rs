@@ -19,35 +19,35 @@ type Driver = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
 
 /// The connection broke, or the answer is not HTTP. The tier's lease knows why its worker ended.
 #[derive(Debug)]
-pub struct Broken(String);
+pub struct ConnectionFailure(String);
 
-impl Broken {
+impl ConnectionFailure {
     /// An end before the answer's own.
     pub fn early() -> Self {
         Self("ended its answer early".to_owned())
     }
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for ConnectionFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
 /// A sentence's end, such as `cannot be reached (…)`.
-impl From<String> for Broken {
+impl From<String> for ConnectionFailure {
     fn from(what: String) -> Self {
         Self(what)
     }
 }
 
-impl From<io::Error> for Broken {
+impl From<io::Error> for ConnectionFailure {
     fn from(error: io::Error) -> Self {
         Self(error.to_string())
     }
 }
 
-impl From<hyper::Error> for Broken {
+impl From<hyper::Error> for ConnectionFailure {
     fn from(error: hyper::Error) -> Self {
         Self(error.to_string())
     }
@@ -56,7 +56,7 @@ impl From<hyper::Error> for Broken {
 /// An answer whose body is still arriving.
 pub struct Upstream {
     pub head: Parts,
-    body: UnsyncBoxBody<Bytes, Broken>,
+    body: UnsyncBoxBody<Bytes, ConnectionFailure>,
     /// Moves the bytes; `None` once the connection has ended, or if another task drives it.
     driver: Option<Driver>,
     /// A refusal of ours: no server got the request.
@@ -73,7 +73,7 @@ impl fmt::Debug for Upstream {
 
 impl Upstream {
     /// An answer whose connection another task drives.
-    pub fn new(head: Parts, body: UnsyncBoxBody<Bytes, Broken>) -> Self {
+    pub fn new(head: Parts, body: UnsyncBoxBody<Bytes, ConnectionFailure>) -> Self {
         Self {
             head,
             body,
@@ -105,14 +105,14 @@ impl Upstream {
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         path: &'static str,
         json: Bytes,
-    ) -> Result<Self, Broken> {
+    ) -> Result<Self, ConnectionFailure> {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         let mut driver: Option<Driver> = Some(Box::pin(connection));
         let request = Request::post(path)
             .header(header::HOST, "localhost")
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(json))
-            .map_err(|error| Broken(error.to_string()))?;
+            .map_err(|error| ConnectionFailure(error.to_string()))?;
         let mut sending = Box::pin(sender.send_request(request));
         let response: Response<Incoming> = poll_fn(|context| {
             drive(&mut driver, context);
@@ -121,7 +121,7 @@ impl Upstream {
         .await?;
         drop(sending);
         let (head, body) = response.into_parts();
-        let body = body.map_err(Broken::from).boxed_unsync();
+        let body = body.map_err(ConnectionFailure::from).boxed_unsync();
         Ok(Self {
             driver,
             ..Self::new(head, body)
@@ -140,14 +140,14 @@ impl Upstream {
     }
 
     pub fn is_json(&self) -> bool {
-        is(&self.head.headers, "application/json")
+        is_content_type(&self.head.headers, "application/json")
     }
 
     /// The next bytes of the body; `None` at its proper end.
     ///
     /// # Errors
     /// If the connection breaks before the end.
-    pub async fn next(&mut self) -> Result<Option<Bytes>, Broken> {
+    pub async fn next(&mut self) -> Result<Option<Bytes>, ConnectionFailure> {
         loop {
             let frame = poll_fn(|context| {
                 drive(&mut self.driver, context);
@@ -169,7 +169,7 @@ impl Upstream {
     ///
     /// # Errors
     /// As [`Upstream::whole`].
-    pub async fn peek(&mut self, limit: usize) -> Result<Bytes, Broken> {
+    pub async fn peek(&mut self, limit: usize) -> Result<Bytes, ConnectionFailure> {
         let bytes = Bytes::from(self.whole(limit).await?);
         self.body = Full::new(bytes.clone())
             .map_err(|never| match never {})
@@ -181,11 +181,11 @@ impl Upstream {
     ///
     /// # Errors
     /// As [`Upstream::next`], or beyond `limit` bytes.
-    pub async fn whole(&mut self, limit: usize) -> Result<Vec<u8>, Broken> {
+    pub async fn whole(&mut self, limit: usize) -> Result<Vec<u8>, ConnectionFailure> {
         let mut bytes = Vec::new();
         while let Some(data) = self.next().await? {
             if bytes.len() + data.len() > limit {
-                return Err(Broken(format!(
+                return Err(ConnectionFailure(format!(
                     "the answer is larger than {} MiB",
                     limit >> 20
                 )));
@@ -197,10 +197,10 @@ impl Upstream {
 }
 
 pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
-    is(headers, "text/event-stream")
+    is_content_type(headers, "text/event-stream")
 }
 
-fn is(headers: &HeaderMap, wanted: &str) -> bool {
+fn is_content_type(headers: &HeaderMap, wanted: &str) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| kind.starts_with(wanted))

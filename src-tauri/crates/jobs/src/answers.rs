@@ -10,7 +10,7 @@ use tierbar_core::{
     Code, Error, TierId,
     setup::{ANSWER_TOKENS, AnswerState, QUESTION, TierAnswer},
 };
-use tierbar_inference::{ask::Failed, caller::Caller, request::Request};
+use tierbar_inference::{ask::AnswerFailure, caller::Caller, request::Request};
 use tokio_util::sync::CancellationToken;
 
 /// How the tiers answer, since the host started.
@@ -123,7 +123,7 @@ impl Jobs {
             "max_tokens": ANSWER_TOKENS,
             "think": false,
         }))?;
-        let of = |failed: Failed| failed.error;
+        let of = |failed: AnswerFailure| failed.error;
         let asked = self.inference.ask(request, Caller::default()).await;
         let whole = asked.map_err(of)?.gather().await.map_err(of)?;
         let usage = whole.usage;

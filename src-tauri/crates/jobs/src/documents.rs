@@ -58,7 +58,7 @@ impl Jobs {
     /// # Errors
     /// `BadRequest` for a query that is empty or too long, or a limit out of its range; `Storage` if the index cannot be read.
     pub async fn search_documents(&self, search: &DocumentSearch) -> Result<FoundPassages, Error> {
-        let query = checked(&search.query)?;
+        let query = check_query(&search.query)?;
         let meaning = self.meaning(query, |_| true).await;
         let place = search.collection.clone();
         self.find_passages(search, place, meaning.as_ref(), |_| true)
@@ -73,7 +73,7 @@ impl Jobs {
         collections: &[Option<String>],
         helps: fn(&TierStatus) -> bool,
     ) -> Result<Vec<FoundPassages>, Error> {
-        let meaning = self.meaning(checked(&search.query)?, helps).await;
+        let meaning = self.meaning(check_query(&search.query)?, helps).await;
         let mut found = Vec::new();
         for collection in collections {
             let passages = self.find_passages(search, collection.clone(), meaning.as_ref(), helps);
@@ -88,7 +88,7 @@ impl Jobs {
         query: &str,
         helps: fn(&TierStatus) -> bool,
     ) -> Option<(String, Vec<f32>)> {
-        let (tier, model) = local(&self.inference, ModelKind::Embedding, helps)?;
+        let (tier, model) = local_tier(&self.inference, ModelKind::Embedding, helps)?;
         let fields = vectors::fields(&tier, &[query.to_owned()]);
         match vectors::fetch(&self.inference, Hints::default(), fields, 1).await {
             Ok(mut answer) => Some((model, normalized(answer.vectors.pop()?))),
@@ -134,7 +134,8 @@ impl Jobs {
             passage.score = score.map_or(0.0, |(_, score)| *score);
         }
         let wanted = search.rerank != Some(false) && passages.len() > 1;
-        let reranked = match local(&self.inference, ModelKind::Reranking, helps).filter(|_| wanted)
+        let reranked = match local_tier(&self.inference, ModelKind::Reranking, helps)
+            .filter(|_| wanted)
         {
             Some((tier, _)) => match rerank(&self.inference, &tier, query, &mut passages).await {
                 Ok(()) => true,
@@ -155,7 +156,7 @@ impl Jobs {
 }
 
 /// The question, without white space around it.
-fn checked(query: &str) -> Result<&str, Error> {
+fn check_query(query: &str) -> Result<&str, Error> {
     let query = query.trim();
     if query.is_empty() {
         return Err(Error::new(Code::BadRequest, "the question is empty"));
@@ -180,7 +181,7 @@ fn checked_limit(limit: Option<usize>) -> Result<usize, Error> {
 }
 
 /// The tier on this machine whose model is for that and that helps, and the model's name.
-fn local(
+fn local_tier(
     inference: &Inference,
     kind: ModelKind,
     helps: fn(&TierStatus) -> bool,
@@ -194,12 +195,12 @@ fn local(
 }
 
 #[derive(Debug, Deserialize)]
-struct Reranked {
-    results: Vec<Ranked>,
+struct RerankAnswer {
+    results: Vec<RerankScore>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Ranked {
+struct RerankScore {
     index: usize,
     relevance_score: f32,
 }
@@ -219,7 +220,7 @@ async fn rerank(
     let request = json!({"model": tier, "query": query, "documents": texts});
     let request = Request::of(RERANK, Hints::default(), request)?;
     let answer = dispatch::fetch(inference, request).await?;
-    let Reranked { mut results } = serde_json::from_slice(&answer).map_err(|error| {
+    let RerankAnswer { mut results } = serde_json::from_slice(&answer).map_err(|error| {
         Error::new(
             Code::Unreachable,
             format!("the reranker did not answer in its form: {error}"),

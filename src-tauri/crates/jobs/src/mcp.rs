@@ -3,8 +3,10 @@
 use futures_util::future::join_all;
 use secrecy::SecretString;
 use serde_json::Value;
-use tierbar_agent::calls::ExternalTool;
-use tierbar_agent::mcp::{Failure, Place, Program, Session, Tool};
+use tierbar_agent::{
+    calls::ExternalTool,
+    mcp::{Failure, Place, Program, Session, Tool},
+};
 use tierbar_core::{
     Code, Error,
     config::{McpServerConfig, server_of},
@@ -22,7 +24,7 @@ const MOST_TOOLS: usize = 128;
 
 /// A server that was opened, with the tools that its configuration offers.
 #[derive(Debug)]
-struct Open {
+struct OpenServer {
     name: String,
     session: Session,
     tools: Vec<Tool>,
@@ -30,7 +32,7 @@ struct Open {
 
 /// The servers that a turn acts with.
 #[derive(Debug, Default)]
-pub struct Servers(Vec<Open>);
+pub struct Servers(Vec<OpenServer>);
 
 impl Servers {
     /// Opens servers, all at once. Those that fail are returned with the reason: the turn goes on without them.
@@ -103,12 +105,12 @@ async fn open_one(
     config: &McpServerConfig,
     services: &dyn Services,
     secrets: &Secrets,
-) -> Result<Open, Error> {
+) -> Result<OpenServer, Error> {
     let (session, tools) = open(name, config, None, services, secrets).await?;
-    Ok(Open {
+    Ok(OpenServer {
         name: name.to_owned(),
         session,
-        tools: offered(name, config, tools)?,
+        tools: offered_tools(name, config, tools)?,
     })
 }
 
@@ -123,8 +125,8 @@ pub async fn open(
     services: &dyn Services,
     secrets: &Secrets,
 ) -> Result<(Session, Vec<Tool>), Error> {
-    let place = place(name, config, key, services, secrets).await?;
-    let failed = |failure: Failure| failed(name, config, &failure);
+    let place = place_of_server(name, config, key, services, secrets).await?;
+    let failed = |failure: Failure| server_error(name, config, &failure);
     let session = Session::open(place).await.map_err(failed)?;
     let tools = session.tools().await.map_err(failed)?;
     Ok((session, tools))
@@ -134,7 +136,7 @@ pub async fn open(
 ///
 /// # Errors
 /// `BadRequest` if there are too many, or one that the configuration names is not there.
-pub fn offered(
+pub fn offered_tools(
     name: &str,
     config: &McpServerConfig,
     mut tools: Vec<Tool>,
@@ -169,7 +171,7 @@ pub fn secret_of(name: &str, config: &McpServerConfig) -> Option<Name> {
     (!config.key_variable.is_empty()).then(|| Name::of_mcp_server(name))
 }
 
-async fn place(
+async fn place_of_server(
     name: &str,
     config: &McpServerConfig,
     key: Option<&SecretString>,
@@ -180,7 +182,7 @@ async fn place(
     let key = match (key, &secret) {
         (_, None) => None,
         (Some(key), Some(_)) => Some(key.clone()),
-        (None, Some(secret)) => stored(secrets, secret.clone()).await?,
+        (None, Some(secret)) => stored_secret(secrets, secret.clone()).await?,
     };
     if !config.url.is_empty() {
         return Ok(Place::Address {
@@ -223,12 +225,12 @@ async fn place(
     }))
 }
 
-async fn stored(secrets: &Secrets, name: Name) -> Result<Option<SecretString>, Error> {
+async fn stored_secret(secrets: &Secrets, name: Name) -> Result<Option<SecretString>, Error> {
     let secrets = secrets.clone();
     blocking("the secrets", move || secrets.get(&name)).await
 }
 
-fn failed(name: &str, config: &McpServerConfig, failure: &Failure) -> Error {
+fn server_error(name: &str, config: &McpServerConfig, failure: &Failure) -> Error {
     let is_program = !config.command.is_empty();
     let (code, hint) = match failure {
         Failure::KeyWanted => {
@@ -274,15 +276,15 @@ mod tests {
     fn the_configuration_chooses_among_many_tools() {
         let tools: Vec<_> = (0..500).map(|at| tool(&format!("t{at}"))).collect();
         let mut config = McpServerConfig::default();
-        let many = offered("a", &config, tools.clone()).unwrap_err();
+        let many = offered_tools("a", &config, tools.clone()).unwrap_err();
         assert!(many.message.contains("500 tools"), "{many}");
         assert!(many.hint.unwrap().contains("mcp.a.tools"));
         config.tools = vec!["t499".into(), "t1".into()];
         let names = |tools: Vec<Tool>| tools.into_iter().map(|tool| tool.name);
-        let chosen = offered("a", &config, tools.clone()).unwrap();
+        let chosen = offered_tools("a", &config, tools.clone()).unwrap();
         assert!(names(chosen).eq(["t1", "t499"]));
         config.tools.push("none".into());
-        let missing = offered("a", &config, tools).unwrap_err();
+        let missing = offered_tools("a", &config, tools).unwrap_err();
         assert!(missing.message.contains("no tool none"), "{missing}");
     }
 
@@ -292,14 +294,14 @@ mod tests {
             url: "https://mcp.example.com/mcp".into(),
             ..McpServerConfig::default()
         };
-        let denied = failed("a", &address, &Failure::KeyWanted);
+        let denied = server_error("a", &address, &Failure::KeyWanted);
         assert_eq!(denied.code, Code::AccessDenied);
         assert!(denied.hint.unwrap().ends_with("set mcp.example.com`"));
         let program = McpServerConfig {
             command: vec!["npx".into()],
             ..McpServerConfig::default()
         };
-        let silent = failed("a", &program, &Failure::Silent(60));
+        let silent = server_error("a", &program, &Failure::Silent(60));
         assert_eq!(
             silent.message,
             "the MCP server a has not answered within 60 s"

@@ -85,12 +85,12 @@ impl JobQueue {
     }
 
     /// An attempt begins, and ends with what this returns.
-    fn begins(&self, id: &str) -> Running {
+    fn begins(&self, id: &str) -> RunningJob {
         let broken_off = CancellationToken::new();
         let running = self.0.running.lock();
         let mut running = running.unwrap_or_else(PoisonError::into_inner);
         running.insert(id.to_owned(), broken_off.clone());
-        Running {
+        RunningJob {
             queue: self.clone(),
             id: id.to_owned(),
             broken_off,
@@ -99,13 +99,13 @@ impl JobQueue {
 }
 
 /// Listed among what runs for as long as it lives.
-struct Running {
+struct RunningJob {
     queue: JobQueue,
     id: String,
     broken_off: CancellationToken,
 }
 
-impl Drop for Running {
+impl Drop for RunningJob {
     fn drop(&mut self) {
         let running = self.queue.0.running.lock();
         let mut running = running.unwrap_or_else(PoisonError::into_inner);

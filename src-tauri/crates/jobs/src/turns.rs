@@ -22,7 +22,7 @@ pub use runs::{AgentAnswer, AgentRequest, AgentRunEvent};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
 use tierbar_chats::{
-    ChatMessage, ChatSummary, Role, TurnBegun, TurnEvent,
+    ChatMessage, ChatSummary, Role, StartedTurn, TurnEvent,
     agent::{AgentOptions, ConsentAnswer},
     context::{Excerpt, WhenFull},
 };
@@ -152,7 +152,7 @@ impl Jobs {
         chat: &str,
         question: Question,
         memory: usize,
-    ) -> Result<TurnBegun, Error> {
+    ) -> Result<StartedTurn, Error> {
         let parts = question.parts;
         // Decoding and hashing take long: off the threads that serve, and before other turns wait.
         let attachments = blocking("reading the question's files", move || {
@@ -161,7 +161,7 @@ impl Jobs {
         .await?;
         // Held until the turn is registered, so that two questions at once do not both begin.
         let mut turns = self.turns.turns.lock().await;
-        if let Some(running) = running(&turns, chat) {
+        if let Some(running) = running_turn(&turns, chat) {
             let message = "this chat already has a running turn";
             let error = Error::new(Code::Conflict, message).detail("turn", running.id.as_str());
             return Err(error.hint("follow that turn, or stop it first"));
@@ -252,7 +252,7 @@ impl Jobs {
         });
         let question =
             question.ok_or_else(|| Error::new(Code::Internal, "the turn has no question"))?;
-        Ok(TurnBegun {
+        Ok(StartedTurn {
             id: id.clone(),
             chat: ChatSummary {
                 turn: Some(id),
@@ -378,7 +378,7 @@ impl Jobs {
 
     /// Stops the turn of a chat that is about to be deleted, if one runs.
     pub async fn stop_turns_of(&self, chat: &str) {
-        let running = running(&self.turns.turns.lock().await, chat).map(Arc::clone);
+        let running = running_turn(&self.turns.turns.lock().await, chat).map(Arc::clone);
         if let Some(turn) = running {
             turn.stop.cancel();
             turn.log.wait_for_end().await;
@@ -415,19 +415,19 @@ impl Jobs {
     /// The id of the turn that a chat runs.
     pub async fn running_turn(&self, chat: &str) -> Option<String> {
         let turns = self.turns.turns.lock().await;
-        running(&turns, chat).map(|turn| turn.id.clone())
+        running_turn(&turns, chat).map(|turn| turn.id.clone())
     }
 
     /// Adds to each chat the turn that it runs.
     pub async fn note_turns(&self, chats: &mut [ChatSummary]) {
         let turns = self.turns.turns.lock().await;
         for chat in chats {
-            chat.turn = running(&turns, &chat.id).map(|turn| turn.id.clone());
+            chat.turn = running_turn(&turns, &chat.id).map(|turn| turn.id.clone());
         }
     }
 }
 
-fn running<'a>(turns: &'a [Arc<Turn>], chat: &str) -> Option<&'a Arc<Turn>> {
+fn running_turn<'a>(turns: &'a [Arc<Turn>], chat: &str) -> Option<&'a Arc<Turn>> {
     let mut turns = turns.iter();
     turns.find(|turn| turn.chat.as_deref() == Some(chat) && !turn.log.has_ended())
 }

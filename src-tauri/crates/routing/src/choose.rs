@@ -109,14 +109,14 @@ pub fn choose(
         (&candidate.tier, candidate.state, candidate.elsewhere)
     });
     if traits.images || traits.sound {
-        keep(&mut left, |candidate| candidate.takes_media != Some(false));
-        keep(&mut left, |candidate| candidate.takes_media == Some(true));
+        keep_if_any(&mut left, |candidate| candidate.takes_media != Some(false));
+        keep_if_any(&mut left, |candidate| candidate.takes_media == Some(true));
     }
     if traits.tools {
-        keep(&mut left, |candidate| candidate.calls != Some(false));
+        keep_if_any(&mut left, |candidate| candidate.calls != Some(false));
     }
     let wanted = traits.context_tokens();
-    let narrowed = keep(&mut left, |candidate| candidate.context_tokens >= wanted);
+    let narrowed = keep_if_any(&mut left, |candidate| candidate.context_tokens >= wanted);
     let largest = left
         .iter()
         .map(|candidate| candidate.context_tokens)
@@ -205,13 +205,13 @@ fn choice(candidate: &Candidate, why: String) -> Choice {
 /// Keeps the tiers to choose from, by their purpose. `describe` returns a tier's name, its state, and whether it runs
 /// elsewhere.
 pub fn leave_eligible<T>(tiers: &mut Vec<T>, describe: impl Fn(&T) -> (&TierId, TierState, bool)) {
-    keep(tiers, |tier| !describe(tier).2);
-    keep(tiers, |tier| Level::of(describe(tier).0).is_some());
-    keep(tiers, |tier| describe(tier).1 != TierState::Failed);
+    keep_if_any(tiers, |tier| !describe(tier).2);
+    keep_if_any(tiers, |tier| Level::of(describe(tier).0).is_some());
+    keep_if_any(tiers, |tier| describe(tier).1 != TierState::Failed);
 }
 
 /// Keeps the wanted ones, if there are any. Returns whether it removed some.
-fn keep<T>(candidates: &mut Vec<T>, wanted: impl Fn(&T) -> bool) -> bool {
+fn keep_if_any<T>(candidates: &mut Vec<T>, wanted: impl Fn(&T) -> bool) -> bool {
     let some = candidates.iter().any(&wanted) && !candidates.iter().all(&wanted);
     if some {
         candidates.retain(wanted);

@@ -2,7 +2,7 @@
 
 use crate::{
     Level,
-    learned::{ENOUGH, GOOD, Learned, LearnedLevel, POOR},
+    learned::{ENOUGH, GOOD, LearnedLevel, LearnedLevels, POOR},
 };
 use serde::{Deserialize, Serialize};
 
@@ -155,7 +155,7 @@ impl GradeReport {
             .iter()
             .fold(GradeCounts::default(), |sum, group| sum.plus(group.counts));
         let routing = LearnedRouting {
-            levels: Learned::of(&groups).levels().to_vec(),
+            levels: LearnedLevels::of(&groups).levels().to_vec(),
             enough: ENOUGH,
             poor: POOR,
             good: GOOD,

@@ -25,15 +25,15 @@ pub struct LearnedLevel {
 
 /// What grades have shown of all levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Learned([LearnedLevel; 3]);
+pub struct LearnedLevels([LearnedLevel; 3]);
 
-impl Default for Learned {
+impl Default for LearnedLevels {
     fn default() -> Self {
         Self::of(&[])
     }
 }
 
-impl Learned {
+impl LearnedLevels {
     /// Learns from the grades since the last reset.
     ///
     /// A level moves only if [`ENOUGH`] answers were graded and the whole interval of [`GradeCounts::share`] is beyond [`POOR`] or
@@ -121,7 +121,7 @@ mod tests {
             // A tier with a name of its own serves no level.
             vec![group(Level::Simple, "own", 0, 500)],
         ] {
-            let learned = Learned::of(&groups);
+            let learned = LearnedLevels::of(&groups);
             for level in Level::ALL {
                 assert_eq!(learned.route(level), level, "{groups:?}");
             }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn poor_answers_move_a_level_to_the_next_larger_tier() {
-        let learned = Learned::of(&[
+        let learned = LearnedLevels::of(&[
             group(Level::Simple, "fast", 1, 14),
             group(Level::Simple, "fast", 1, 6),
             group(Level::Hard, "heavy", 0, 100),
@@ -143,18 +143,21 @@ mod tests {
     #[test]
     fn good_answers_of_a_smaller_tier_move_a_level_down() {
         let good = group(Level::Medium, "fast", 60, 2);
-        let learned = Learned::of(std::slice::from_ref(&good));
+        let learned = LearnedLevels::of(std::slice::from_ref(&good));
         assert_eq!(learned.route(Level::Medium), Level::Simple);
         // Its own tier is poor too: quality comes first.
         let poor = group(Level::Medium, "primary", 2, 40);
-        assert_eq!(Learned::of(&[good, poor]).route(Level::Medium), Level::Hard);
+        assert_eq!(
+            LearnedLevels::of(&[good, poor]).route(Level::Medium),
+            Level::Hard
+        );
     }
 
     #[test]
     fn a_level_moves_by_one_at_most() {
-        let learned = Learned::of(&[group(Level::Hard, "fast", 1000, 0)]);
+        let learned = LearnedLevels::of(&[group(Level::Hard, "fast", 1000, 0)]);
         assert_eq!(learned.route(Level::Hard), Level::Hard);
-        let learned = Learned::of(&[group(Level::Simple, "fast", 0, 100_000)]);
+        let learned = LearnedLevels::of(&[group(Level::Simple, "fast", 0, 100_000)]);
         assert_eq!(learned.route(Level::Simple), Level::Medium);
     }
 }

@@ -90,7 +90,7 @@ fn by_text(traits: &Traits, text: &Text) -> Judgement {
         return sure(Level::Medium, "it is rather long");
     }
     // "And in Rust?" belongs to a tier that could answer what came before, and has it in its cache.
-    let before = traits.earlier.iter().map(|text| alone(text)).max();
+    let before = traits.earlier.iter().map(|text| level_of_text(text)).max();
     let continues = text.words() <= FEW_WORDS;
     if let Some(before) = before.filter(|before| continues && *before > Level::Simple) {
         return sure(before, "it continues the previous question");
@@ -99,7 +99,7 @@ fn by_text(traits: &Traits, text: &Text) -> Judgement {
 }
 
 /// Grades a text without its conversation.
-fn alone(text: &str) -> Level {
+fn level_of_text(text: &str) -> Level {
     judge_text(text).level
 }
 

@@ -46,15 +46,15 @@ impl Text {
             (true, Some(_)) => Greeting::Chatty,
             _ => Greeting::Beginning,
         };
-        let greeted = words(&lower) - words(rest);
+        let greeted = count_words(&lower) - count_words(rest);
         let own = without_quotes(rest);
         let quotes = own.len() < rest.len();
-        let quoted = words(rest).saturating_sub(words(&own));
+        let quoted = count_words(rest).saturating_sub(count_words(&own));
         Self {
             greeting,
             quotes,
             code: is_code(text),
-            words: words(text).saturating_sub(greeted + quoted),
+            words: count_words(text).saturating_sub(greeted + quoted),
             lower: own,
         }
     }
@@ -115,7 +115,7 @@ impl Text {
         let first = self.lower.split_once('?');
         first.is_some_and(|(question, text)| {
             let is_one = !question.contains(['.', '!']) && !text.contains('?');
-            is_one && words(question) <= SHORT && words(text) > 3
+            is_one && count_words(question) <= SHORT && count_words(text) > 3
         })
     }
 
@@ -123,14 +123,14 @@ impl Text {
     pub(super) fn has_instruction_above(&self) -> bool {
         const SHORT: usize = 20;
         let first = self.lower.split_once("\n\n");
-        first.is_some_and(|(instruction, _)| words(instruction) <= SHORT)
+        first.is_some_and(|(instruction, _)| count_words(instruction) <= SHORT)
     }
 
     /// Returns whether its words before a colon or the end of the first line are few.
     pub(super) fn has_short_instruction(&self) -> bool {
         const SHORT: usize = 16;
         let end = self.lower.find([':', '\n']).unwrap_or(self.lower.len());
-        words(&self.lower[..end]) <= SHORT
+        count_words(&self.lower[..end]) <= SHORT
     }
 
     pub(super) fn starts_with_any(&self, signs: &[&str]) -> bool {
@@ -209,7 +209,7 @@ fn without_quotes(text: &str) -> String {
             break;
         };
         own.push_str(before);
-        if words(quoted) < LEAST_WORDS {
+        if count_words(quoted) < LEAST_WORDS {
             own.push_str(quoted);
         }
         own.push(' ');
@@ -255,7 +255,7 @@ fn says_nothing(text: &str) -> Option<usize> {
 }
 
 /// Counts the words of a text; in a script without spaces, two characters count as one.
-fn words(text: &str) -> usize {
+fn count_words(text: &str) -> usize {
     const ENOUGH: usize = 1000;
     let ideographs = text.chars().take(ENOUGH * 4).filter(|c| *c >= '\u{2e80}');
     text.split_whitespace().take(ENOUGH).count() + ideographs.count() / 2

@@ -54,7 +54,7 @@ use tierbar_core::{
 };
 use tierbar_tasks::{
     Task,
-    saved::{Costs, Spent},
+    saved::{Costs, TaskSavings},
 };
 use tokio::{sync::oneshot, task::JoinError};
 
@@ -294,7 +294,7 @@ impl Store {
     }
 
     /// Adds to the tokens that a task used and saved today, by this machine's calendar. Days are kept for a year.
-    pub async fn add_spent(&self, task: Task, spent: Spent) -> Result<(), Error> {
+    pub async fn add_spent(&self, task: Task, spent: TaskSavings) -> Result<(), Error> {
         let today = jiff::Zoned::now().date();
         self.call(move |database| database.write(|change| savings::add(change, today, task, spent)))
             .await

@@ -8,7 +8,9 @@ use crate::{
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
 use std::{borrow::Cow, collections::HashMap};
-use tierbar_chats::{AnswerFacts, ChatMessage, Finish, Part, Role, context::LeftOut, text_parts};
+use tierbar_chats::{
+    AnswerFacts, ChatMessage, Finish, Part, Role, context::ContextOmission, text_parts,
+};
 use tierbar_core::{Code, Error};
 
 /// The most that a chat takes when a message is added: a chat is read, shown and sent to a model as a whole.
@@ -114,7 +116,7 @@ pub(crate) fn copy(
         // A summary names the last message that it has.
         answer.left_out = answer.left_out.and_then(|left| {
             let through = ids.get(&left.through).copied()?;
-            Some(LeftOut { through, ..left })
+            Some(ContextOmission { through, ..left })
         });
         let added = insert(connection, chat, parent, role, parts, answer, None)?;
         ids.insert(id, added.id);

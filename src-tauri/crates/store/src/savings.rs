@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
 use tierbar_tasks::{
     Task,
-    saved::{Day, Spent},
+    saved::{Day, TaskSavings},
 };
 
 /// How many days are kept.
@@ -18,7 +18,7 @@ pub(crate) fn add(
     connection: &Connection,
     today: Date,
     task: Task,
-    spent: Spent,
+    spent: TaskSavings,
 ) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
@@ -69,7 +69,7 @@ pub(crate) fn last_days(connection: &Connection, limit: u32) -> rusqlite::Result
             continue;
         };
         let figure = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
-        let spent = Spent {
+        let spent = TaskSavings {
             answers: figure(2)?,
             prompt_tokens: figure(3)?,
             completion_tokens: figure(4)?,
@@ -92,8 +92,8 @@ mod tests {
     use crate::database::Database;
     use jiff::civil::date;
 
-    fn spent(saved_tokens: u64) -> Spent {
-        Spent {
+    fn spent(saved_tokens: u64) -> TaskSavings {
+        TaskSavings {
             answers: 1,
             prompt_tokens: 30,
             completion_tokens: 5,

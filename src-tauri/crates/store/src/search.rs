@@ -3,7 +3,7 @@
 use crate::{Store, characters, chats};
 use rusqlite::Connection;
 use std::collections::HashMap;
-use tierbar_chats::{ChatSummary, Found};
+use tierbar_chats::{ChatSummary, SearchMatch};
 use tierbar_core::Error;
 
 /// The most chats that a search returns.
@@ -70,7 +70,7 @@ fn search(
     for (chat, message) in hits {
         if let Some(mut chat) = chats::find(connection, &chat)? {
             let excerpt = message.and_then(|message| excerpts.remove(&message));
-            chat.found = Some(Found {
+            chat.found = Some(SearchMatch {
                 message,
                 excerpt: excerpt.unwrap_or_default(),
             });

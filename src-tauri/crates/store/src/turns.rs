@@ -5,7 +5,7 @@ use rusqlite::{Connection, Transaction};
 use serde::{Deserialize, Deserializer};
 use tierbar_chats::{
     AnswerFacts, ChatMessage, ChatSummary, Finish, Part, Role, branch,
-    context::{LeftOut, WhenFull},
+    context::{ContextOmission, WhenFull},
 };
 use tierbar_core::{Code, Error};
 
@@ -55,7 +55,7 @@ pub struct OpenedTurn {
     /// From the chat's first message to the question, or to the answer that is carried on.
     pub conversation: Vec<ChatMessage>,
     /// The summaries that answers of this chat were written with, those of other branches too.
-    pub summaries: Vec<LeftOut>,
+    pub summaries: Vec<ContextOmission>,
     /// The message that is going to be the answer.
     pub answer: u64,
 }

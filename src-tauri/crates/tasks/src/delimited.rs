@@ -7,11 +7,11 @@ const LONGEST_RULE: usize = 64;
 #[must_use]
 pub fn delimited(text: &str) -> String {
     let rule = rule([text]);
-    let text = broken(text, &rule);
+    let text = break_rule(text, &rule);
     format!("{rule}\n{text}\n{rule}")
 }
 
-/// Returns a line that occurs in none of the texts, once they are [`broken`].
+/// Returns a line that occurs in none of the texts, once they are [`break_rule`].
 #[must_use]
 pub fn rule<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     // Each turn is longer than any run in the text sooner or later; one look is enough for that.
@@ -24,7 +24,7 @@ pub fn rule<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
 
 /// Returns the text without the rule in it.
 #[must_use]
-pub fn broken(text: &str, rule: &str) -> String {
+pub fn break_rule(text: &str, rule: &str) -> String {
     text.replace(rule, &"= ".repeat(rule.len() / 2))
 }
 

@@ -16,7 +16,7 @@ const COMPARED: usize = 1 << 20;
 
 /// The source's facts, kept and missing, in its words and order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Kept {
+pub struct FactComparison {
     pub kept: Vec<String>,
     pub missing: Vec<String>,
     /// Whether names were compared: a text with capitals everywhere, as in German, or nowhere has no recognizable names.
@@ -25,9 +25,9 @@ pub struct Kept {
 
 /// Compares the result with the source.
 #[must_use]
-pub fn compare(source: &str, result: &str) -> Kept {
+pub fn compare(source: &str, result: &str) -> FactComparison {
     let source = &source[..source.floor_char_boundary(COMPARED)];
-    let mut kept = Kept::default();
+    let mut kept = FactComparison::default();
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     // Whether there is room for more.
     let mut note = |fact, is_kept: &dyn Fn() -> bool| {
@@ -66,7 +66,7 @@ pub fn compare(source: &str, result: &str) -> Kept {
         let is_there = || name.each().all(|word| there.contains(&word));
         note(name.words, &is_there)
     });
-    Kept {
+    FactComparison {
         names_checked,
         ..kept
     }

@@ -1,6 +1,6 @@
 //! What takes the place of a model's text when a model gives no usable one: made by rule, of the source's own words.
 
-use super::{aggregate::Aggregate, facts, words};
+use super::{aggregate::Aggregate, count_words, facts};
 
 /// The most sentences to choose from: what matters is seldom said later.
 const SENTENCES: usize = 400;
@@ -14,7 +14,7 @@ pub fn summary(source: &str, limit: usize) -> String {
     let sentences: Vec<&str> = sentences(source).take(SENTENCES).collect();
     let mut ranked: Vec<(usize, usize, f64)> = Vec::new();
     for (place, sentence) in sentences.iter().enumerate() {
-        let length = words(sentence);
+        let length = count_words(sentence);
         let facts = facts::compare(sentence, sentence).kept.len();
         let first = if place == 0 { FIRST } else { 0 };
         #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
@@ -48,7 +48,7 @@ pub fn brief(aggregate: &Aggregate, limit: usize) -> String {
         } else {
             format!("{text}\n{line}")
         };
-        if words(&longer) > limit {
+        if count_words(&longer) > limit {
             break;
         }
         text = longer;
@@ -125,7 +125,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_summary_by_rule_never_exceeds_its_limit(source in "[a-z0-9.?! \nÄ。]{0,400}", limit in 5usize..60) {
-            prop_assert!(words(&summary(&source, limit)) <= limit);
+            prop_assert!(count_words(&summary(&source, limit)) <= limit);
         }
     }
 }

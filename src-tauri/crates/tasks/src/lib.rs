@@ -58,7 +58,7 @@ impl fmt::Display for Task {
 
 /// Counts words as people do.
 #[must_use]
-pub fn words(text: &str) -> usize {
+pub fn count_words(text: &str) -> usize {
     text.split_whitespace()
         .filter(|word| word.chars().any(char::is_alphanumeric))
         .count()
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_dash_is_not_a_word() {
-        assert_eq!(words("three small – words -"), 3);
-        assert_eq!(words(" \n"), 0);
+        assert_eq!(count_words("three small – words -"), 3);
+        assert_eq!(count_words(" \n"), 0);
     }
 }

@@ -6,7 +6,8 @@ use std::{collections::BTreeMap, ops::AddAssign};
 
 /// What one or more answers used and saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Spent {
+#[schema(as = Spent)]
+pub struct TaskSavings {
     /// Answered texts.
     pub answers: u64,
     pub prompt_tokens: u64,
@@ -15,7 +16,7 @@ pub struct Spent {
     pub saved_tokens: u64,
 }
 
-impl AddAssign for Spent {
+impl AddAssign for TaskSavings {
     fn add_assign(&mut self, other: Self) {
         self.answers = self.answers.saturating_add(other.answers);
         self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
@@ -31,7 +32,7 @@ impl AddAssign for Spent {
 pub struct Day {
     /// `2026-11-22`.
     pub day: String,
-    pub tasks: BTreeMap<Task, Spent>,
+    pub tasks: BTreeMap<Task, TaskSavings>,
 }
 
 /// The answer of `GET /tierbar/v1/costs`.
@@ -40,13 +41,13 @@ pub struct Costs {
     /// The newest first. A day without answers is left out.
     pub days: Vec<Day>,
     /// The sum of these days.
-    pub total: Spent,
+    pub total: TaskSavings,
 }
 
 impl Costs {
     #[must_use]
     pub fn of(days: Vec<Day>) -> Self {
-        let mut total = Spent::default();
+        let mut total = TaskSavings::default();
         for spent in days.iter().flat_map(|day| day.tasks.values()) {
             total += *spent;
         }
@@ -80,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_total_is_of_all_days() {
-        let spent = Spent {
+        let spent = TaskSavings {
             answers: 1,
             prompt_tokens: 20,
             completion_tokens: 3,
@@ -92,6 +93,6 @@ mod tests {
         };
         let costs = Costs::of(vec![day("2026-11-22"), day("2026-11-21")]);
         assert_eq!((costs.total.answers, costs.total.saved_tokens), (4, 40));
-        assert_eq!(Costs::of(Vec::new()).total, Spent::default());
+        assert_eq!(Costs::of(Vec::new()).total, TaskSavings::default());
     }
 }

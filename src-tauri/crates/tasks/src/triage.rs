@@ -7,7 +7,7 @@ mod need;
 mod question;
 
 pub use need::CloudNeed;
-pub use question::{ANSWER_TOKENS, INSTRUCTIONS, about, question};
+pub use question::{ANSWER_TOKENS, INSTRUCTIONS, question, user_message};
 
 /// The type of a message. One that fits several has the first of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]

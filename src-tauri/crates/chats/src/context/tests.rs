@@ -34,8 +34,8 @@ fn firsts(excerpt: &Excerpt) -> String {
     firsts.collect()
 }
 
-fn left(messages: u32, through: u64, summary: Option<&str>) -> LeftOut {
-    LeftOut {
+fn left(messages: u32, through: u64, summary: Option<&str>) -> ContextOmission {
+    ContextOmission {
         messages,
         through,
         summary: summary.map(str::to_owned),

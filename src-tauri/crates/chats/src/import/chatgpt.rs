@@ -2,7 +2,7 @@
 //! `parent`, and `current_node` is the last one of the shown branch.
 
 use super::{
-    ImportedChat, Omissions, Omitted, millis, source, summary, text,
+    ImportedChat, Omissions, OmittedPart, millis, source, summary, text,
     tree::{Node, Tree},
 };
 use crate::{Chat, Part, Role, text_parts};
@@ -76,7 +76,7 @@ fn node(message: &Value, omissions: &mut Omissions) -> Node {
         let kind = text(attachment, "mime_type");
         !kind.starts_with("image/")
     });
-    omissions.add(Omitted::Files, files.count() as u64);
+    omissions.add(OmittedPart::Files, files.count() as u64);
     if content.trim().is_empty() {
         return Node::skipped();
     }
@@ -116,8 +116,8 @@ fn content_text(content: &Value, omissions: &mut Omissions) -> String {
         }
         match text(part, "content_type") {
             "audio_transcription" => texts.push(text(part, "text")),
-            "image_asset_pointer" => omissions.add(Omitted::Images, 1),
-            _ => omissions.add(Omitted::Files, 1),
+            "image_asset_pointer" => omissions.add(OmittedPart::Images, 1),
+            _ => omissions.add(OmittedPart::Files, 1),
         }
     }
     texts.join("\n")

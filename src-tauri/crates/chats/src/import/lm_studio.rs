@@ -1,7 +1,7 @@
 //! A chat of LM Studio, a `*.conversation.json`: `messages` has the entries of the shown branch, each with its `versions` and the
 //! number of the one that is shown. An answer is made of steps.
 
-use super::{ImportedChat, Omissions, Omitted, millis, source, summary, text, tree::Tree};
+use super::{ImportedChat, Omissions, OmittedPart, millis, source, summary, text, tree::Tree};
 use crate::{Chat, Part, Role, answer_parts, text_parts};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -109,8 +109,8 @@ fn texts_of<'a>(content: &'a Value, omissions: &mut Omissions) -> Vec<&'a str> {
     for part in content.as_array().into_iter().flatten() {
         match text(part, "type") {
             "text" => texts.push(text(part, "text")),
-            "file" if text(part, "fileType") == "image" => omissions.add(Omitted::Images, 1),
-            "file" => omissions.add(Omitted::Files, 1),
+            "file" if text(part, "fileType") == "image" => omissions.add(OmittedPart::Images, 1),
+            "file" => omissions.add(OmittedPart::Files, 1),
             _ => {}
         }
     }

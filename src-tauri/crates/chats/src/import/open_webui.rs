@@ -2,7 +2,7 @@
 //! `chat.history.currentId` is the last one of the shown branch. Reasoning and calls of tools are `<details>` within the content.
 
 use super::{
-    ImportedChat, Omissions, Omitted, millis, source, summary, text,
+    ImportedChat, Omissions, OmittedPart, millis, source, summary, text,
     tree::{Node, Tree},
 };
 use crate::{Chat, Part, Role, answer_parts, text_parts};
@@ -65,9 +65,9 @@ fn list(
 fn node(message: &Value, omissions: &mut Omissions) -> Node {
     for file in message["files"].as_array().into_iter().flatten() {
         let omitted = if text(file, "type") == "image" {
-            Omitted::Images
+            OmittedPart::Images
         } else {
-            Omitted::Files
+            OmittedPart::Files
         };
         omissions.add(omitted, 1);
     }
@@ -145,7 +145,7 @@ fn split(content: &str, omissions: &mut Omissions) -> Split {
                 failed: false,
             }));
         } else {
-            omissions.add(Omitted::Tools, 1);
+            omissions.add(OmittedPart::Tools, 1);
         }
         rest = after;
     }

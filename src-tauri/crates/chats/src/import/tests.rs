@@ -5,7 +5,7 @@ use crate::{ChatMessage, Finish, Role, branch};
 use proptest::prelude::*;
 use serde_json::json;
 
-fn read_one(value: &Value) -> (ImportedChat, Vec<(Omitted, u64)>) {
+fn read_one(value: &Value) -> (ImportedChat, Vec<(OmittedPart, u64)>) {
     let mut omissions = Omissions::default();
     let chat = read(
         value.to_string().as_bytes(),
@@ -15,7 +15,7 @@ fn read_one(value: &Value) -> (ImportedChat, Vec<(Omitted, u64)>) {
     (chat.expect("a chat"), counts(&omissions))
 }
 
-fn counts(omissions: &Omissions) -> Vec<(Omitted, u64)> {
+fn counts(omissions: &Omissions) -> Vec<(OmittedPart, u64)> {
     let list = omissions.list().into_iter();
     list.map(|omission| (omission.what, omission.count))
         .collect()
@@ -76,12 +76,12 @@ fn what_has_no_known_form_is_counted() {
         let chat = read(element.as_bytes(), &BTreeSet::new(), &mut omissions);
         assert_eq!(chat, None, "{element}");
     }
-    assert_eq!(counts(&omissions), [(Omitted::UnknownChats, 5)]);
+    assert_eq!(counts(&omissions), [(OmittedPart::UnknownChats, 5)]);
     let mut omissions = Omissions::default();
     let empty = r#"{"title": "x", "mapping": {}}"#;
     let chat = read(empty.as_bytes(), &BTreeSet::new(), &mut omissions);
     assert_eq!(chat, None);
-    assert_eq!(counts(&omissions), [(Omitted::EmptyChats, 1)]);
+    assert_eq!(counts(&omissions), [(OmittedPart::EmptyChats, 1)]);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn an_exported_chat_reads_back() {
     assert!(imported.chat.summary.pinned);
     assert_eq!(shown(&imported.chat), ["[a.png]\n\n?", "Paris"]);
     assert!(imported.chat.messages[0].parts[0].file().is_none());
-    assert_eq!(omitted, [(Omitted::Images, 1)]);
+    assert_eq!(omitted, [(OmittedPart::Images, 1)]);
 
     // With its files, it has them.
     let mut omissions = Omissions::default();
@@ -200,7 +200,7 @@ fn a_chatgpt_conversation_keeps_its_branches() {
     );
     assert_eq!(second.answer.model.as_deref(), Some("gpt-4o"));
     assert_eq!(second.answer.finish, Some(Finish::Stop));
-    assert_eq!(omitted, [(Omitted::Images, 1)]);
+    assert_eq!(omitted, [(OmittedPart::Images, 1)]);
 }
 
 #[test]
@@ -272,9 +272,9 @@ fn an_open_webui_chat_keeps_reasoning_and_branches() {
     assert_eq!(
         omitted,
         [
-            (Omitted::Images, 1),
-            (Omitted::Files, 1),
-            (Omitted::Tools, 1)
+            (OmittedPart::Images, 1),
+            (OmittedPart::Files, 1),
+            (OmittedPart::Tools, 1)
         ]
     );
 }
@@ -317,7 +317,7 @@ fn an_lm_studio_chat_keeps_its_versions() {
         paris.parts[1..3],
         [called("3", "look", r#"{"q":1}"#), returned("3", "Found")]
     );
-    assert_eq!(omitted, [(Omitted::Images, 2)]);
+    assert_eq!(omitted, [(OmittedPart::Images, 2)]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! An answer in Anthropic's form: complete here, as events in [`super::stream`].
 
-use super::calls::Held;
+use super::calls::AnswerCalls;
 use serde_json::{Value, json};
-use tierbar_inference::ask::{Gathered, ToolCall, Usage};
+use tierbar_inference::ask::{CompleteAnswer, ToolCall, Usage};
 use uuid::Uuid;
 
 /// Of reasoning. Without one, clients take it for a part, and some drop it. It is never checked.
@@ -18,7 +18,7 @@ pub struct AnswerWriter {
     pub(super) open: Option<Kind>,
     /// How many blocks have begun.
     pub(super) blocks: usize,
-    pub(super) held: Held,
+    pub(super) held: AnswerCalls,
     pub(super) begun: bool,
     pub(super) end: End,
     pub(super) usage: Usage,
@@ -76,7 +76,7 @@ impl AnswerWriter {
             model,
             open: None,
             blocks: 0,
-            held: Held::default(),
+            held: AnswerCalls::default(),
             begun: false,
             end: End::default(),
             usage: Usage::default(),
@@ -122,7 +122,7 @@ impl AnswerWriter {
         })
     }
 
-    pub(super) fn render(mut self, answer: Gathered) -> Value {
+    pub(super) fn render(mut self, answer: CompleteAnswer) -> Value {
         self.model = answer.model.unwrap_or(self.model);
         self.usage = answer.usage;
         self.chain = answer.chain;

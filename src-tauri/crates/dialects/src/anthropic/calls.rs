@@ -5,12 +5,12 @@ use super::answer::{AnswerWriter, Kind, call_id};
 use serde_json::json;
 use tierbar_inference::{
     ask::{ToolCall, ToolCallPart},
-    calls::Reach,
+    calls::ArgumentsProgress,
 };
 
 /// The calls of an answer.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct AnswerCalls {
     calls: Vec<Call>,
     /// Those before it are complete.
     next: usize,
@@ -22,10 +22,10 @@ pub(super) struct Held {
 struct Call {
     /// Its arguments are those that have not been sent.
     call: ToolCall,
-    reach: Reach,
+    reach: ArgumentsProgress,
 }
 
-impl Held {
+impl AnswerCalls {
     pub(super) fn has_calls(&self) -> bool {
         !self.calls.is_empty()
     }

@@ -1,9 +1,8 @@
 //! What a message holds: a text or blocks, as OpenAI's messages and parts.
 
-use crate as dialects;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tierbar_chats::context::note;
+use tierbar_chats::context::summary_note;
 use tierbar_core::{Code, Error};
 use utoipa::ToSchema;
 
@@ -152,7 +151,7 @@ impl Content {
         for block in blocks {
             match read(block)? {
                 Block::Text { text } => texts.push(text),
-                _ => return Err(bad("only text is allowed here")),
+                _ => return Err(bad_request("only text is allowed here")),
             }
         }
         Ok(texts.join("\n\n"))
@@ -203,7 +202,7 @@ pub(super) fn into_messages(
 
 /// A system message within the conversation, as Claude Code sends it.
 pub(super) fn remind(text: &str, messages: &mut Vec<Value>) {
-    let reminder = dialects::reminder(text);
+    let reminder = crate::reminder(text);
     let last = messages
         .last_mut()
         .map(|last| (last["role"] == "system", last));
@@ -237,7 +236,7 @@ fn assistant_message(blocks: Vec<Value>) -> Result<Value, Error> {
                 calls.push(json!({"id": id, "type": "function", "function": function}));
             }
             _ => {
-                return Err(bad(
+                return Err(bad_request(
                     "an assistant message can contain text, thinking and tool uses only",
                 ));
             }
@@ -289,7 +288,7 @@ fn part(block: Block) -> Result<Option<Value>, Error> {
             let url = match source {
                 Source::Base64 { media_type, data } => format!("data:{media_type};base64,{data}"),
                 Source::Url { url } => url,
-                _ => return Err(bad("an image source must be base64 or a URL")),
+                _ => return Err(bad_request("an image source must be base64 or a URL")),
             };
             Some(json!({"type": "image_url", "image_url": {"url": url}}))
         }
@@ -315,7 +314,7 @@ fn part(block: Block) -> Result<Option<Value>, Error> {
         } => summary(content, encrypted_content.as_deref())?.and_then(text),
         Block::Thinking { .. } | Block::Other => None,
         Block::ToolUse { .. } | Block::ToolResult { .. } => {
-            return Err(bad("a tool block is not allowed in this message"));
+            return Err(bad_request("a tool block is not allowed in this message"));
         }
     })
 }
@@ -338,8 +337,8 @@ fn plain(mut parts: Vec<Value>) -> Value {
 
 fn summary(content: Option<String>, sealed: Option<&str>) -> Result<Option<String>, Error> {
     match (content, sealed) {
-        (Some(content), _) => Ok(Some(note(&content))),
-        (None, Some(_)) => Err(bad(
+        (Some(content), _) => Ok(Some(summary_note(&content))),
+        (None, Some(_)) => Err(bad_request(
             "a compaction block has a summary that only Anthropic's servers can read",
         )
         .hint("send the conversation itself")),
@@ -376,8 +375,10 @@ fn check_kinds(place: &str, blocks: &[Value]) -> Result<(), Error> {
         let known = |kind: &str| READ.contains(&kind) || LEFT_OUT_KINDS.contains(&kind);
         if let Some(unknown) = kind.filter(|kind| !known(kind)) {
             let shown: String = unknown.chars().take(40).collect();
-            return Err(bad(format!("`{place}[{at}]` has the type \"{shown}\""))
-                .hint(format!("send one of {}", READ.join(", "))));
+            return Err(
+                bad_request(format!("`{place}[{at}]` has the type \"{shown}\""))
+                    .hint(format!("send one of {}", READ.join(", "))),
+            );
         }
         if let Some(Value::Array(inner)) =
             block.get("content").filter(|_| kind == Some("tool_result"))
@@ -390,10 +391,10 @@ fn check_kinds(place: &str, blocks: &[Value]) -> Result<(), Error> {
 
 fn read(block: Value) -> Result<Block, Error> {
     serde_json::from_value(block)
-        .map_err(|error| bad(format!("a content block is not valid: {error}")))
+        .map_err(|error| bad_request(format!("a content block is not valid: {error}")))
 }
 
-fn bad(message: impl Into<String>) -> Error {
+fn bad_request(message: impl Into<String>) -> Error {
     Error::new(Code::BadRequest, message)
 }
 

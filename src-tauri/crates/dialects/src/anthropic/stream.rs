@@ -6,7 +6,7 @@ use super::{
 };
 use crate::respond::Dialect;
 use serde_json::{Value, json};
-use tierbar_inference::ask::{Event, Gathered};
+use tierbar_inference::ask::{CompleteAnswer, Event};
 
 impl Dialect for AnswerWriter {
     const STREAM: &'static str = "text/event-stream";
@@ -42,7 +42,7 @@ impl Dialect for AnswerWriter {
         }
     }
 
-    fn whole(self, answer: Gathered) -> Value {
+    fn whole(self, answer: CompleteAnswer) -> Value {
         self.render(answer)
     }
 }

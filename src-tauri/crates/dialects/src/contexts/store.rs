@@ -32,12 +32,12 @@ const AT_ONCE: usize = 8;
 pub struct RemoteContexts {
     inference: Arc<Inference>,
     contexts: Contexts,
-    opened: tokio::sync::Mutex<Option<Arc<Opened>>>,
+    opened: tokio::sync::Mutex<Option<Arc<OpenStore>>>,
 }
 
 /// A store, with the key to its contexts.
 #[derive(Debug)]
-struct Opened {
+struct OpenStore {
     config: ContextsConfig,
     secret: Option<SecretString>,
     passphrase: SecretString,
@@ -48,7 +48,7 @@ struct Opened {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct About {
+struct StoreHeader {
     version: u32,
     /// In hex.
     salt: String,
@@ -216,7 +216,7 @@ impl RemoteContexts {
     ///
     /// # Errors
     /// `BadRequest` if no store is set, or no passphrase; those of the store.
-    async fn open(&self, make: bool) -> Result<Option<Arc<Opened>>, Error> {
+    async fn open(&self, make: bool) -> Result<Option<Arc<OpenStore>>, Error> {
         let config = self.inference.services.config().contexts.clone();
         let place = config
             .place()
@@ -247,7 +247,7 @@ impl RemoteContexts {
         let Some(key) = key(&objects, &passphrase, make).await? else {
             return Ok(None);
         };
-        let opened = Arc::new(Opened {
+        let opened = Arc::new(OpenStore {
             config,
             secret,
             passphrase,
@@ -260,7 +260,7 @@ impl RemoteContexts {
     }
 }
 
-impl Opened {
+impl OpenStore {
     fn is_of(
         &self,
         config: &ContextsConfig,
@@ -352,7 +352,7 @@ async fn key(
             return Ok(None);
         }
         let key = derive(passphrase, StoreKey::new_salt()?).await?;
-        let about = About {
+        let about = StoreHeader {
             version: 1,
             salt: HEXLOWER.encode(&key.salt()),
             check: key.check(),
@@ -363,7 +363,7 @@ async fn key(
         // That of another machine, if it was faster.
         found = objects.read(ABOUT, LONGEST_ABOUT).await?;
     }
-    let about = found.and_then(|found| serde_json::from_slice::<About>(&found).ok());
+    let about = found.and_then(|found| serde_json::from_slice::<StoreHeader>(&found).ok());
     let about = about.filter(|about| about.version == 1);
     let about = about.and_then(|about| Some((salt(&about.salt)?, about.check)));
     let (salt, check) = about.ok_or_else(|| {

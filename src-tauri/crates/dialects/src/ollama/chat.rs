@@ -13,8 +13,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Instant};
 use tierbar_core::{Error, status::TierStatus};
-use tierbar_http::RequestHints;
 use tierbar_http::{
+    RequestHints,
     error::Failure,
     schema::{Queued, RequestHeaders},
 };

@@ -67,7 +67,7 @@ impl CommonFields {
     /// # Errors
     /// `BadRequest` for what is no time.
     pub(super) fn keep(&self) -> Result<Option<KeepAlive>, Error> {
-        load::keep(self.keep_alive.as_ref())
+        load::parse_keep_alive(self.keep_alive.as_ref())
     }
 
     /// How many alternatives each token has; `None` for no probabilities.
@@ -82,7 +82,7 @@ impl CommonFields {
     /// `BadRequest` naming what is of the wrong type.
     pub(super) fn openai(&self, tiers: &[TierStatus]) -> Result<Map<String, Value>, Error> {
         let mut request = Map::new();
-        let model = name::plain(self.model(), tiers);
+        let model = name::without_latest_tag(self.model(), tiers);
         request.insert("model".to_owned(), model.into());
         let stream = self.stream.unwrap_or(true);
         request.insert("stream".to_owned(), stream.into());
@@ -111,7 +111,7 @@ impl CommonFields {
             None | Some(Value::Null) => Ok(None),
             Some(flag @ Value::Bool(_)) => Ok(Some(("think", flag.clone()))),
             Some(effort @ Value::String(_)) => Ok(Some(("reasoning_effort", effort.clone()))),
-            Some(_) => Err(bad(
+            Some(_) => Err(bad_request(
                 "`think` must be true, false or an effort such as \"high\"",
             )),
         }
@@ -126,11 +126,11 @@ fn response_format(format: &Value) -> Result<Option<Value>, Error> {
         Value::Object(_) => Ok(Some(
             json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": format}}),
         )),
-        _ => Err(bad("`format` is \"json\" or a JSON schema")),
+        _ => Err(bad_request("`format` is \"json\" or a JSON schema")),
     }
 }
 
-pub(super) fn bad(message: impl Into<String>) -> Error {
+pub(super) fn bad_request(message: impl Into<String>) -> Error {
     Error::new(Code::BadRequest, message)
 }
 

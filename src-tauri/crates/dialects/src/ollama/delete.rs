@@ -1,6 +1,6 @@
 //! `DELETE /api/delete`: a model's file goes to the Trash.
 
-use super::{common::bad, name, name::Named, schema::Errors};
+use super::{common::bad_request, name, name::OllamaModelName, schema::Errors};
 use axum::{body::Body, extract::State, http::StatusCode};
 use std::sync::Arc;
 use tierbar_core::{Code, TierId};
@@ -13,7 +13,7 @@ use tierbar_inference::{Inference, body};
     path = "/api/delete",
     tag = "ollama",
     operation_id = "ollamaDelete",
-    request_body = Named,
+    request_body = OllamaModelName,
     security(("token" = [])),
     responses((status = 200, description = "The file is in the Trash"), Errors),
 )]
@@ -21,13 +21,13 @@ pub(super) async fn delete(
     State(inference): State<Arc<Inference>>,
     body: Body,
 ) -> Result<StatusCode, Failure> {
-    let named: Named = body::object(body).await?;
+    let named: OllamaModelName = body::object(body).await?;
     let tiers = inference.tiers.snapshot();
-    let model = name::plain(named.model()?, &tiers);
+    let model = name::without_latest_tag(named.model()?, &tiers);
     // Who means to delete a name must not lose the file that it stands for.
     let is_tier = tiers.iter().any(|tier| tier.id.as_str() == model);
     if is_tier || model == TierId::AUTO {
-        let error = bad(format!("{model} is a tier, not a model"));
+        let error = bad_request(format!("{model} is a tier, not a model"));
         return Err(error
             .hint("name the model itself; remove a tier in config.toml")
             .into());

@@ -56,7 +56,7 @@ pub(super) fn details(model: Option<&LibraryModel>) -> Value {
         "format": model.map_or("", |_| "gguf"),
         "family": family,
         "families": families,
-        "parameter_size": account.map_or_else(String::new, |account| human(account.parameters)),
+        "parameter_size": account.map_or_else(String::new, |account| format_parameters(account.parameters)),
         "quantization_level": account.map_or("", |account| &account.quant),
     })
 }
@@ -98,7 +98,7 @@ pub(super) fn digest(name: &str, model: Option<&LibraryModel>) -> String {
 }
 
 /// When each file was changed; 1970 for what has no such moment.
-pub(super) async fn changed(models: &[Option<&LibraryModel>]) -> Vec<String> {
+pub(super) async fn modification_times(models: &[Option<&LibraryModel>]) -> Vec<String> {
     let count = models.len();
     let path = |model: &Option<&LibraryModel>| model.map(|model| model.path.clone());
     let paths: Vec<_> = models.iter().map(path).collect();
@@ -115,7 +115,7 @@ pub(super) async fn changed(models: &[Option<&LibraryModel>]) -> Vec<String> {
 }
 
 /// As Ollama writes it: `134.52M`, `8.0B`.
-fn human(parameters: u64) -> String {
+fn format_parameters(parameters: u64) -> String {
     #[allow(clippy::cast_precision_loss)]
     let number = parameters as f64;
     match parameters {
@@ -139,7 +139,7 @@ mod tests {
             (134_515_008, "134.52M"),
             (8_030_261_248, "8.0B"),
         ] {
-            assert_eq!(human(parameters), text);
+            assert_eq!(format_parameters(parameters), text);
         }
     }
 

@@ -1,7 +1,7 @@
 //! `POST /api/embed`, and the older `POST /api/embeddings`.
 
 use super::{
-    common::{bad, request},
+    common::{bad_request, request},
     load, name,
     schema::{EmbedInput, Errors, OllamaEmbedAnswer, OllamaEmbeddingsAnswer},
     writer::{duration, nanoseconds},
@@ -17,8 +17,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Instant};
 use tierbar_core::{Error, TierId};
-use tierbar_http::RequestHints;
 use tierbar_http::{
+    RequestHints,
     error::Failure,
     schema::{Queued, RequestHeaders},
 };
@@ -124,7 +124,7 @@ fn texts(input: Option<Value>) -> Result<Vec<String>, Error> {
         Some(Value::String(text)) => Some(vec![text]),
         Some(list) => serde_json::from_value(list).ok(),
     };
-    read.ok_or_else(|| bad("`input` must be a string or a list of strings"))
+    read.ok_or_else(|| bad_request("`input` must be a string or a list of strings"))
 }
 
 impl Embed {
@@ -145,13 +145,13 @@ impl Embed {
             let hinted = hints.tier.as_deref();
             let hinted = hinted.filter(|_| self.model() == TierId::AUTO);
             let tier = name::embedder(hinted.unwrap_or(self.model()), &tiers)?;
-            let keep = load::keep(self.keep_alive.as_ref())?;
-            load::settle(&inference, &tier, keep).await?;
+            let keep = load::parse_keep_alive(self.keep_alive.as_ref())?;
+            load::load_or_unload(&inference, &tier, keep).await?;
             return Ok(Vectors::default());
         }
         let count = texts.len();
         let mut request = Map::new();
-        let model = name::plain(self.model(), &tiers);
+        let model = name::without_latest_tag(self.model(), &tiers);
         request.insert("model".to_owned(), model.into());
         request.insert("input".to_owned(), texts.into());
         request.insert("encoding_format".to_owned(), "float".into());

@@ -2,7 +2,7 @@
 
 use super::{
     chat,
-    common::{CommonFields, bad, request},
+    common::{CommonFields, bad_request, request},
     images, load,
     schema::{Errors, OllamaGenerateAnswer},
     writer::{AnswerWriter, Shape},
@@ -13,8 +13,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Instant};
 use tierbar_core::{Error, status::TierStatus};
-use tierbar_http::RequestHints;
 use tierbar_http::{
+    RequestHints,
     error::Failure,
     schema::{Queued, RequestHeaders},
 };
@@ -76,13 +76,13 @@ pub(super) async fn generate(
     Ok(respond(&inference, request, |_| writer).await)
 }
 
-fn given(text: Option<&String>) -> Option<&str> {
+fn non_empty(text: Option<&String>) -> Option<&str> {
     text.map(String::as_str).filter(|text| !text.is_empty())
 }
 
 impl Generate {
     fn is_empty(&self) -> bool {
-        given(self.prompt.as_ref()).is_none() && self.images().is_empty()
+        non_empty(self.prompt.as_ref()).is_none() && self.images().is_empty()
     }
 
     fn images(&self) -> &[String] {
@@ -97,7 +97,7 @@ impl Generate {
         let prompt = self.prompt.as_deref().unwrap_or_default();
         if self.raw == Some(true) {
             if !self.images().is_empty() {
-                return Err(bad(
+                return Err(bad_request(
                     "`images` cannot be used with \"raw\": leave \"raw\" out, or use /api/chat",
                 ));
             }
@@ -108,7 +108,7 @@ impl Generate {
             return Ok((TEXT, request));
         }
         let mut messages = Vec::new();
-        if let Some(system) = given(self.system.as_ref()) {
+        if let Some(system) = non_empty(self.system.as_ref()) {
             messages.push(json!({"role": "system", "content": system}));
         }
         let content = images::content(prompt, self.images())?;

@@ -1,6 +1,6 @@
 //! Images: Ollama's are bare base64, OpenAI's say what they are.
 
-use super::common::bad;
+use super::common::bad_request;
 use base64::{
     Engine,
     alphabet::STANDARD,
@@ -33,7 +33,7 @@ pub fn content(text: &str, images: &[String]) -> Result<Value, Error> {
     }
     for (index, image) in images.iter().enumerate() {
         let url = uri(image).ok_or_else(|| {
-            bad(format!(
+            bad_request(format!(
                 "image {} is not a base64-encoded PNG, JPEG, GIF, WebP or BMP file",
                 index + 1
             ))

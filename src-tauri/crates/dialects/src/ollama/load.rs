@@ -23,7 +23,7 @@ pub(super) async fn load(
     begun: Instant,
 ) -> Result<Response, Failure> {
     let tier = name::tier(common.model(), &inference.tiers.snapshot())?;
-    let reason = settle(inference, &tier, common.keep()?).await?;
+    let reason = load_or_unload(inference, &tier, common.keep()?).await?;
     let writer = AnswerWriter::new(shape, common.model(), begun);
     Ok(Json(Value::Object(writer.silent(reason))).into_response())
 }
@@ -32,7 +32,7 @@ pub(super) async fn load(
 ///
 /// # Errors
 /// Why it cannot be loaded.
-pub(super) async fn settle(
+pub(super) async fn load_or_unload(
     inference: &Inference,
     tier: &TierId,
     keep: Option<KeepAlive>,
@@ -54,8 +54,8 @@ pub(super) async fn settle(
 
 /// # Errors
 /// `BadRequest` for what is no time.
-pub(super) fn keep(keep_alive: Option<&Value>) -> Result<Option<KeepAlive>, Error> {
+pub(super) fn parse_keep_alive(keep_alive: Option<&Value>) -> Result<Option<KeepAlive>, Error> {
     let given = keep_alive.filter(|value| !value.is_null() && *value != "");
     let read = given.map(KeepAlive::deserialize).transpose();
-    read.map_err(|wrong| super::common::bad(wrong.to_string()))
+    read.map_err(|wrong| super::common::bad_request(wrong.to_string()))
 }

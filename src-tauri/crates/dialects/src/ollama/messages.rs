@@ -1,6 +1,6 @@
 //! A chat's messages as OpenAI's. Its calls of tools have no ids and their arguments are objects.
 
-use super::{common::bad, images};
+use super::{common::bad_request, images};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tierbar_core::Error;
@@ -96,7 +96,7 @@ impl Calls {
             Value::String(json) => json,
             Value::Object(_) => arguments.to_string(),
             _ => {
-                return Err(bad(format!(
+                return Err(bad_request(format!(
                     "the arguments of the call of {name} are not an object"
                 )));
             }

@@ -2,7 +2,7 @@
 
 use super::{
     details::{self, Library},
-    schema::{Errors, OllamaLoaded, OllamaModels},
+    schema::{Errors, OllamaLoadedTiers, OllamaModels},
 };
 use axum::{Json, extract::State};
 use jiff::Timestamp;
@@ -13,7 +13,7 @@ use tierbar_core::{
     fit::LibraryModel,
     status::{EngineKind, TierStatus},
 };
-use tierbar_inference::{Inference, models::askable};
+use tierbar_inference::{Inference, models::models_by_name};
 
 /// As far ahead as Ollama itself says, for a tier that stays or answers.
 const FOREVER: &str = "2318-01-01T00:00:00Z";
@@ -33,7 +33,7 @@ pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value>
     let with_model = with_model.map(|tier| (tier.id.as_str(), library.of_tier(tier)));
     let config = inference.services.config();
     let chains = &config.chains;
-    let models = askable(&tiers, chains);
+    let models = models_by_name(&tiers, chains);
     let chains = chains.keys().map(|name| (name.as_str(), None));
     let models = models
         .iter()
@@ -45,7 +45,7 @@ pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value>
         .chain(models)
         .collect();
     let files: Vec<_> = listed.iter().map(|(_, model)| *model).collect();
-    let changed = details::changed(&files).await;
+    let changed = details::modification_times(&files).await;
     let rendered = listed.into_iter().zip(changed);
     let rendered: Vec<_> = rendered
         .map(|((name, model), changed)| {
@@ -69,7 +69,7 @@ pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value>
     path = "/api/ps",
     tag = "ollama",
     operation_id = "ollamaPs",
-    responses((status = 200, description = "The list", body = OllamaLoaded), Errors),
+    responses((status = 200, description = "The list", body = OllamaLoadedTiers), Errors),
 )]
 pub(super) async fn ps(State(inference): State<Arc<Inference>>) -> Json<Value> {
     let status = inference.services.status();

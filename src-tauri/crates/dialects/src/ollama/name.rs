@@ -1,6 +1,6 @@
 //! Models' names, as Ollama's clients write them.
 
-pub(super) use tierbar_inference::route::plain;
+pub(super) use tierbar_inference::route::without_latest_tag;
 
 use serde::Deserialize;
 use tierbar_core::{Code, Error, ModelKind, TierId, status::TierStatus};
@@ -18,14 +18,18 @@ pub(super) fn tier(name: &str, tiers: &[TierStatus]) -> Result<TierId, Error> {
 /// # Errors
 /// Those of [`route::resolve_for`].
 pub(super) fn embedder(name: &str, tiers: &[TierStatus]) -> Result<TierId, Error> {
-    route::resolve_for(ModelKind::Embedding, Some(plain(name, tiers)), tiers)
+    route::resolve_for(
+        ModelKind::Embedding,
+        Some(without_latest_tag(name, tiers)),
+        tiers,
+    )
 }
 
 /// A request about a model.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = OllamaNamed)]
-pub(super) struct Named {
+pub(super) struct OllamaModelName {
     model: Option<String>,
     /// The older name of `model`.
     name: Option<String>,
@@ -33,7 +37,7 @@ pub(super) struct Named {
     stream: Option<bool>,
 }
 
-impl Named {
+impl OllamaModelName {
     /// # Errors
     /// `BadRequest` if it names none.
     pub(super) fn model(&self) -> Result<&str, Error> {
@@ -68,14 +72,14 @@ mod tests {
         ] {
             assert_eq!(tier(name, &tiers).unwrap().as_str(), means, "{name}");
         }
-        assert_eq!(plain("qwen:7b", &tiers), "qwen:7b");
+        assert_eq!(without_latest_tag("qwen:7b", &tiers), "qwen:7b");
         assert!(tier("llama3", &tiers).is_err());
     }
 
     #[test]
     fn a_model_is_named_by_either_field() {
         let named = |body: &str| {
-            let named: Named = tierbar_inference::body::parse(body.as_bytes()).unwrap();
+            let named: OllamaModelName = tierbar_inference::body::parse(body.as_bytes()).unwrap();
             named.model().map(str::to_owned).ok()
         };
         for body in [

@@ -3,8 +3,8 @@
 use super::{
     details::{Library, digest},
     failure, name,
-    name::Named,
-    schema::{Errors, OllamaPulled},
+    name::OllamaModelName,
+    schema::{Errors, OllamaPullAnswer},
 };
 use axum::{
     Json,
@@ -22,7 +22,7 @@ use tierbar_core::{
     status::Status,
 };
 use tierbar_http::error::Failure;
-use tierbar_inference::{Inference, body, services::models::Pull};
+use tierbar_inference::{Inference, body, services::models::DownloadRequest};
 use tokio::sync::watch;
 
 /// Downloads a model.
@@ -31,13 +31,13 @@ use tokio::sync::watch;
     path = "/api/pull",
     tag = "ollama",
     operation_id = "ollamaPull",
-    request_body = Named,
+    request_body = OllamaModelName,
     security(("token" = [])),
     responses(
         (
             status = 200,
             description = "The progress as lines of JSON, or the end alone",
-            content((String = "application/x-ndjson"), (OllamaPulled = "application/json")),
+            content((String = "application/x-ndjson"), (OllamaPullAnswer = "application/json")),
         ),
         Errors,
     ),
@@ -46,13 +46,13 @@ pub(super) async fn pull(
     State(inference): State<Arc<Inference>>,
     body: Body,
 ) -> Result<Response, Failure> {
-    let named: Named = body::object(body).await?;
+    let named: OllamaModelName = body::object(body).await?;
     let following = if is_here(&inference, named.model()?).await {
-        Following::Here
+        DownloadProgress::Here
     } else {
         // From before it begins, so that nothing of it is missed.
         let changes = inference.services.watch();
-        let pull = Pull {
+        let pull = DownloadRequest {
             reference: named.model()?.to_owned(),
             priority: Priority::default(),
             anyway: false,
@@ -61,7 +61,7 @@ pub(super) async fn pull(
             folder: None,
         };
         let (download, _) = inference.models.download(pull).await?;
-        Following::Begun(Download {
+        DownloadProgress::Begun(Download {
             inference,
             changes,
             id: download.id,
@@ -86,13 +86,13 @@ pub(super) async fn pull(
 async fn is_here(inference: &Inference, wanted: &str) -> bool {
     let library = Library::read(inference).await;
     let tiers = inference.tiers.snapshot();
-    let wanted = name::plain(wanted, &tiers);
+    let wanted = name::without_latest_tag(wanted, &tiers);
     let named = tiers.iter().find(|tier| tier.id.as_str() == wanted);
     library.has(wanted) || named.is_some_and(|tier| library.of_tier(tier).is_some())
 }
 
 /// Where the writer of a download is.
-enum Following {
+enum DownloadProgress {
     /// There is nothing to fetch.
     Here,
     Begun(Download),
@@ -114,7 +114,7 @@ enum Turn {
     Done,
 }
 
-impl Following {
+impl DownloadProgress {
     /// The next line; `None` after the last.
     async fn next(self) -> Option<(Value, Self)> {
         let mut download = match self {
@@ -159,7 +159,7 @@ impl Download {
                 let removed = Error::new(Code::Cancelled, "the download was removed");
                 return Err(removed.hint("pull the model again to fetch it"));
             };
-            if let Some(turn) = turn(download)? {
+            if let Some(turn) = download_turn(download)? {
                 match turn {
                     Turn::Line(line) if self.rendered.as_ref() == Some(&line) => {}
                     Turn::Line(line) => {
@@ -170,20 +170,20 @@ impl Download {
                 }
             }
             tokio::select! {
-                () = self.inference.closing.cancelled() => return Err(ending()),
-                changed = self.changes.changed() => changed.map_err(|_| ending())?,
+                () = self.inference.closing.cancelled() => return Err(shutdown_error()),
+                changed = self.changes.changed() => changed.map_err(|_| shutdown_error())?,
             }
         }
     }
 }
 
-fn ending() -> Error {
+fn shutdown_error() -> Error {
     Error::new(Code::ShuttingDown, "Tierbar is shutting down")
         .hint("the download continues when Tierbar starts again")
 }
 
 /// `None` while there is nothing to report.
-fn turn(download: &DownloadStatus) -> Result<Option<Turn>, Error> {
+fn download_turn(download: &DownloadStatus) -> Result<Option<Turn>, Error> {
     let why = |otherwise: &str| {
         download
             .reason

@@ -87,7 +87,8 @@ struct OllamaDetails {
 
 /// The tiers of this machine that are loaded.
 #[derive(Debug, ToSchema)]
-pub(super) struct OllamaLoaded {
+#[schema(as = OllamaLoaded)]
+pub(super) struct OllamaLoadedTiers {
     #[schema(inline)]
     models: Vec<OllamaLoadedTier>,
 }
@@ -113,7 +114,8 @@ struct OllamaLoadedTier {
 
 /// One model.
 #[derive(Debug, ToSchema)]
-pub(super) struct OllamaShown {
+#[schema(as = OllamaShown)]
+pub(super) struct OllamaModelDetails {
     modified_at: String,
     details: OllamaDetails,
     /// The keys of the file's header. Its `….context_length` is the tier's context, at most what the model was trained for.
@@ -229,7 +231,8 @@ pub(super) struct OllamaEmbeddingsAnswer {
 
 /// A download that is complete.
 #[derive(Debug, ToSchema)]
-pub(super) struct OllamaPulled {
+#[schema(as = OllamaPulled)]
+pub(super) struct OllamaPullAnswer {
     #[schema(inline)]
     status: PulledStatus,
 }

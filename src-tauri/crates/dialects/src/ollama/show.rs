@@ -2,8 +2,8 @@
 
 use super::{
     details::{self, Library},
-    name::{self, Named},
-    schema::{Errors, OllamaShown},
+    name::{self, OllamaModelName},
+    schema::{Errors, OllamaModelDetails},
 };
 use axum::{Json, body::Body, extract::State};
 use serde_json::{Map, Value, json};
@@ -22,16 +22,16 @@ use tierbar_inference::{Inference, body, models, route};
     path = "/api/show",
     tag = "ollama",
     operation_id = "ollamaShow",
-    request_body = Named,
-    responses((status = 200, description = "The model", body = OllamaShown), Errors),
+    request_body = OllamaModelName,
+    responses((status = 200, description = "The model", body = OllamaModelDetails), Errors),
 )]
 pub(super) async fn show(
     State(inference): State<Arc<Inference>>,
     body: Body,
 ) -> Result<Json<Value>, Failure> {
-    let named: Named = body::object(body).await?;
+    let named: OllamaModelName = body::object(body).await?;
     let tiers = inference.tiers.snapshot();
-    let wanted = name::plain(named.model()?, &tiers);
+    let wanted = name::without_latest_tag(named.model()?, &tiers);
     let config = inference.services.config();
     let chain = config
         .chains
@@ -42,20 +42,22 @@ pub(super) async fn show(
     let id = match route::resolve(Some(first.map_or(wanted, TierId::as_str)), &tiers) {
         Ok(id) => id,
         Err(error) => {
-            return Err(models::explained(&inference, Some(wanted), error)
-                .await
-                .into());
+            return Err(
+                models::explain_unknown_name(&inference, Some(wanted), error)
+                    .await
+                    .into(),
+            );
         }
     };
     let found = tiers.iter().find(|tier| tier.id == id);
-    let tier = found.ok_or_else(|| route::unknown(id.as_str(), &tiers))?;
+    let tier = found.ok_or_else(|| route::unknown_name_error(id.as_str(), &tiers))?;
     let library = Library::read(&inference).await;
     let model = library.of_tier(tier);
-    let changed = details::changed(&[model]).await;
+    let changed = details::modification_times(&[model]).await;
     Ok(Json(json!({
         "modified_at": changed.first(),
         "details": details::details(model),
-        "model_info": info(tier, model),
+        "model_info": model_info(tier, model),
         "capabilities": details::capabilities(model),
         "parameters": format!("num_ctx                        {}", tier.context_tokens),
         "template": "",
@@ -66,7 +68,7 @@ pub(super) async fn show(
 
 /// The header's names for what is known. `context_length` is what the tier holds, which is what a client may send: a model may
 /// have been trained for more.
-fn info(tier: &TierStatus, model: Option<&LibraryModel>) -> Value {
+fn model_info(tier: &TierStatus, model: Option<&LibraryModel>) -> Value {
     let account = model.and_then(|model| model.account.as_ref());
     let kind = match tier.engine {
         EngineKind::Embedded => "unknown",
@@ -77,7 +79,7 @@ fn info(tier: &TierStatus, model: Option<&LibraryModel>) -> Value {
     let mut info = Map::new();
     info.insert("general.architecture".to_owned(), architecture.into());
     if let Some(account) = account {
-        info.extend(general(account));
+        info.extend(general_info(account));
     }
     let mut put = |name: &str, value: u32| {
         if value > 0 {
@@ -98,7 +100,7 @@ fn info(tier: &TierStatus, model: Option<&LibraryModel>) -> Value {
     info.into()
 }
 
-fn general(account: &ModelAccount) -> impl Iterator<Item = (String, Value)> {
+fn general_info(account: &ModelAccount) -> impl Iterator<Item = (String, Value)> {
     let name = account.name.as_deref();
     let name = name.map(|name| ("general.name".to_owned(), name.into()));
     let parameters = (

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::respond::Dialect;
 use serde_json::{Map, Value};
-use tierbar_inference::ask::{Event, Gathered, ToolCall, ToolCallPart};
+use tierbar_inference::ask::{CompleteAnswer, Event, ToolCall, ToolCallPart};
 
 /// Bytes. No tool call comes near it; the rest of a longer one is dropped.
 const LONGEST_CALL: usize = 16 << 20;
@@ -54,7 +54,7 @@ impl Dialect for AnswerWriter {
         }
     }
 
-    fn whole(self, answer: Gathered) -> Value {
+    fn whole(self, answer: CompleteAnswer) -> Value {
         self.render(answer)
     }
 }

@@ -4,7 +4,7 @@ use super::probabilities;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
-use tierbar_inference::ask::{Gathered, ToolCall, Usage};
+use tierbar_inference::ask::{CompleteAnswer, ToolCall, Usage};
 
 /// Where an answer's text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,7 +160,7 @@ impl AnswerWriter {
         figures
     }
 
-    pub(super) fn render(mut self, answer: Gathered) -> Value {
+    pub(super) fn render(mut self, answer: CompleteAnswer) -> Value {
         self.usage = answer.usage;
         self.chain = answer.chain;
         self.finish = Some(answer.reason);

@@ -15,7 +15,7 @@ mod tools;
 
 pub use schema::{CompactedResponse, Input as ResponseInput};
 
-use super::stores::Searched;
+use super::stores::FileSearchResults;
 use crate::respond::respond;
 use axum::{Extension, Json, body::Body, extract::State, response::Response};
 use request::{Echo, ResponseFields};
@@ -24,8 +24,8 @@ use schema::{ResponseBody, ResponseTokenCount, ResponsesRequest};
 use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc};
 use tierbar_core::{Code, Error};
-use tierbar_http::RequestHints;
 use tierbar_http::{
+    RequestHints,
     error::Failure,
     path::Id,
     routes,
@@ -45,7 +45,7 @@ const COUNT: &str = "/v1/responses/input_tokens";
 
 /// Marks a request whose input has the conversation of the response with this id.
 #[derive(Debug, Clone)]
-pub struct Continues(pub String);
+pub struct PreviousResponse(pub String);
 
 /// The error of a `previous_response_id` whose response is not in memory.
 pub fn no_previous_response(id: &Value) -> Error {
@@ -92,12 +92,12 @@ pub fn routes() -> OpenApiRouter<Arc<Inference>> {
 async fn create(
     State(inference): State<Arc<Inference>>,
     RequestHints(hints): RequestHints,
-    continues: Option<Extension<Continues>>,
-    searched: Option<Extension<Searched>>,
+    continues: Option<Extension<PreviousResponse>>,
+    searched: Option<Extension<FileSearchResults>>,
     body: Body,
 ) -> Result<Response, Failure> {
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
-    let continues = continues.map(|Extension(Continues(id))| id);
+    let continues = continues.map(|Extension(PreviousResponse(id))| id);
     let searched = searched.map(|Extension(searched)| searched);
     let fields: Result<ResponseFields, Error> = body::parse(&bytes);
     let original = Original::read(Form::Responses, RESPONSES, bytes)?;

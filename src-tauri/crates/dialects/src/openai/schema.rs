@@ -221,7 +221,8 @@ struct DocumentText {
 
 /// The results, the best first.
 #[derive(Debug, ToSchema)]
-pub(super) struct Reranked {
+#[schema(as = Reranked)]
+pub(super) struct RerankAnswer {
     #[schema(inline)]
     object: ListObject,
     /// The model that answered.

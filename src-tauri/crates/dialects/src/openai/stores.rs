@@ -68,14 +68,14 @@ pub fn reranks(place: &str, options: Option<&Value>) -> Result<bool, Error> {
         }
         Some(_) => {
             let name = place.trim_end_matches('.');
-            Err(bad(format!("`{name}` must be an object")))
+            Err(bad_request(format!("`{name}` must be an object")))
         }
     }
 }
 
 /// The passages of a search that a request asks for with the tool `file_search`, for the handler of the request.
 #[derive(Debug, Clone)]
-pub struct Searched {
+pub struct FileSearchResults {
     pub queries: Vec<String>,
     /// The best first.
     pub passages: Vec<Passage>,
@@ -113,7 +113,7 @@ impl FileSearch {
             return Ok(None);
         }
         if searches.next().is_some() {
-            return Err(bad("`tools` has `file_search` more than once")
+            return Err(bad_request("`tools` has `file_search` more than once")
                 .hint("name all stores in one `vector_store_ids`"));
         }
         let place = format!("tools[{index}].");
@@ -136,15 +136,17 @@ impl FileSearch {
             .collect();
         let stores = stores.filter(|stores| (1..=MOST_AT_ONCE).contains(&stores.len()));
         let stores = stores.ok_or_else(|| {
-            bad(format!(
+            bad_request(format!(
                 "`{place}vector_store_ids` must be a list of 1 to {MOST_AT_ONCE} ids"
             ))
             .hint("`GET /v1/vector_stores` lists them")
         })?;
         let query = question(request.get("input"));
         if query.is_empty() {
-            return Err(bad("`file_search` has no text of the user's to search for")
-                .hint("send a message of the user's in `input`"));
+            return Err(
+                bad_request("`file_search` has no text of the user's to search for")
+                    .hint("send a message of the user's in `input`"),
+            );
         }
         let shows_results = list("include")
             .iter()
@@ -170,7 +172,7 @@ fn limit(name: &str, value: Option<&Value>) -> Result<Option<usize>, Error> {
     let number = value.as_u64().and_then(|number| number.try_into().ok());
     match number {
         Some(number) => Ok(Some(number)),
-        None => Err(bad(format!("`{name}` must be a whole number"))),
+        None => Err(bad_request(format!("`{name}` must be a whole number"))),
     }
 }
 
@@ -216,7 +218,7 @@ fn question(input: Option<&Value>) -> String {
         .to_owned()
 }
 
-fn bad(message: impl Into<String>) -> Error {
+fn bad_request(message: impl Into<String>) -> Error {
     Error::new(Code::BadRequest, message)
 }
 

@@ -22,7 +22,7 @@ impl Dialect for Scribe {
         }
     }
 
-    fn whole(self, answer: Gathered) -> Value {
+    fn whole(self, answer: CompleteAnswer) -> Value {
         answer.text.into()
     }
 }
@@ -41,7 +41,7 @@ async fn a_stream_is_rendered_event_by_event() {
 #[test]
 fn a_refusal_keeps_its_headers_and_whether_it_may_wait() {
     let limited = Error::new(Code::Overloaded, "slow down").detail("retry_after_seconds", 7);
-    let mut failed = Failed {
+    let mut failed = AnswerFailure {
         error: limited.clone(),
         body: None,
         status: Some(429),
@@ -57,12 +57,12 @@ fn a_refusal_keeps_its_headers_and_whether_it_may_wait() {
     assert_eq!(refused.headers()["retry-after"], "7");
     assert_eq!(refused.headers()["x-tierbar-tier"], "cloud");
     assert_eq!(refused.headers()["content-type"], "application/json");
-    assert!(refused.extensions().get::<MayWait>().is_some());
+    assert!(refused.extensions().get::<QueuePermission>().is_some());
     assert_eq!(refused.extensions().get::<Error>(), Some(&limited));
     // No tier has answered.
     failed.source.tier = None;
     failed.may_wait = false;
     let refused = refusal(failed);
     assert!(!refused.headers().contains_key("x-tierbar-why"));
-    assert!(refused.extensions().get::<MayWait>().is_none());
+    assert!(refused.extensions().get::<QueuePermission>().is_none());
 }

@@ -3,7 +3,7 @@
 use super::{Weight, secret};
 use crate::{
     Edge, KEY_PREFIX,
-    origin::{self, OtherPage},
+    origin::{self, CrossOriginMark},
 };
 use axum::{
     body::{Body, Bytes},
@@ -38,14 +38,14 @@ pub async fn admit(
     mut request: Request<Body>,
     next: Next,
 ) -> Response {
-    let (sender, key) = match who(&edge, request.headers()).await {
+    let (sender, key) = match find_sender(&edge, request.headers()).await {
         Ok(who) => who,
         Err(error) => return Failure(error).into_response(),
     };
     let is_owner = sender == Sender::Owner;
     let path = request.uri().path().to_owned();
     if (edge.is_owners_path)(&path) {
-        let of_another_page = request.extensions().get::<OtherPage>().is_some();
+        let of_another_page = request.extensions().get::<CrossOriginMark>().is_some();
         if let Err(error) = owns_contexts(&sender, of_another_page) {
             return Failure(error).into_response();
         }
@@ -102,7 +102,7 @@ fn owns_contexts(sender: &Sender, of_another_page: bool) -> Result<(), Error> {
 /// Charges the requests of the owner's API for their memory, like all others. Not those that send files, which may be larger than any
 /// other body: they charge their own.
 pub async fn charge(State(edge): State<Arc<Edge>>, request: Request<Body>, next: Next) -> Response {
-    charged(edge.keys.weigh(None).of_the_owner(), request, next).await
+    charge_body(edge.keys.weigh(None).of_the_owner(), request, next).await
 }
 
 /// Passes requests of admitted senders, and charges them for their memory. They take no place: each request that comes of
@@ -112,16 +112,16 @@ pub async fn identify(
     request: Request<Body>,
     next: Next,
 ) -> Response {
-    match who(&edge, request.headers()).await {
+    match find_sender(&edge, request.headers()).await {
         Ok((Sender::Owner, _)) => {
-            charged(edge.keys.weigh(None).of_the_owner(), request, next).await
+            charge_body(edge.keys.weigh(None).of_the_owner(), request, next).await
         }
-        Ok((_, key)) => charged(edge.keys.weigh(key), request, next).await,
+        Ok((_, key)) => charge_body(edge.keys.weigh(key), request, next).await,
         Err(error) => Failure(error).into_response(),
     }
 }
 
-async fn charged(mut weight: Weight, request: Request<Body>, next: Next) -> Response {
+async fn charge_body(mut weight: Weight, request: Request<Body>, next: Next) -> Response {
     let (head, body) = request.into_parts();
     let read = read(body, &mut weight).await;
     let body = match read.and_then(|body| weight.grow_by_values(&body, false).map(|()| body)) {
@@ -145,21 +145,24 @@ async fn read(body: Body, weight: &mut Weight) -> Result<Bytes, Error> {
 }
 
 /// Returns the sender of a request, and the key, if it has one.
-async fn who(edge: &Edge, headers: &HeaderMap) -> Result<(Sender, Option<Arc<super::Key>>), Error> {
+async fn find_sender(
+    edge: &Edge,
+    headers: &HeaderMap,
+) -> Result<(Sender, Option<Arc<super::Key>>), Error> {
     if origin::is_owner(edge, headers).await
-        || secret::shown(headers).any(|given| edge.token.is(given))
+        || secret::credentials(headers).any(|given| edge.token.is(given))
     {
         return Ok((Sender::Owner, None));
     }
     // An invalid Tierbar key is refused even where none is needed, since the client relies on it.
-    if let Some(given) = secret::shown(headers).find(|given| given.starts_with(KEY_PREFIX)) {
+    if let Some(given) = secret::credentials(headers).find(|given| given.starts_with(KEY_PREFIX)) {
         let key = edge.keys.find(given)?;
         return Ok((Sender::Key(key.id.clone()), Some(key)));
     }
     if !edge.needs_key() {
         return Ok((Sender::Program, None));
     }
-    let message = if secret::shown(headers).next().is_some() {
+    let message = if secret::credentials(headers).next().is_some() {
         "this API key is not valid here"
     } else {
         "an API key is required"

@@ -31,12 +31,12 @@ impl Account for Key {
 
 /// An admitted request. It counts until it is dropped.
 #[derive(Debug)]
-pub struct Admitted {
+pub struct AdmittedRequest {
     pub(super) key: Option<Arc<Key>>,
     pub(super) weight: Weight,
 }
 
-impl Drop for Admitted {
+impl Drop for AdmittedRequest {
     fn drop(&mut self) {
         if let Some(key) = &self.key {
             key.leave();
@@ -45,7 +45,7 @@ impl Drop for Admitted {
     }
 }
 
-impl Admitted {
+impl AdmittedRequest {
     fn caller(&self) -> Caller {
         let account = self.key.clone().map(|key| key as Arc<dyn Account>);
         account.map_or_else(Caller::default, Caller::from)
@@ -57,7 +57,7 @@ impl Admitted {
 
     /// Returns the answer's body, which keeps its request counted until its end.
     pub fn with(self, body: Body) -> Body {
-        Body::new(Counted {
+        Body::new(CountedBody {
             caller: self.caller(),
             body,
             _held: self,
@@ -68,7 +68,7 @@ impl Admitted {
 impl Weight {
     /// Returns the answer's body, which keeps its request charged until its end.
     pub fn with(self, body: Body) -> Body {
-        Body::new(Counted {
+        Body::new(CountedBody {
             caller: Caller::default(),
             body,
             _held: self,
@@ -77,13 +77,13 @@ impl Weight {
 }
 
 /// The fields are dropped in order: the answer ends before its request does.
-struct Counted<T> {
+struct CountedBody<T> {
     body: Body,
     caller: Caller,
     _held: T,
 }
 
-impl<T: Unpin> HttpBody for Counted<T> {
+impl<T: Unpin> HttpBody for CountedBody<T> {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -1,6 +1,5 @@
 //! A key's text: how it is created, what is stored of it, and where a request has it.
 
-use crate as edge;
 use crate::{KEY_PREFIX, origin};
 use axum::http::HeaderMap;
 use sha2::{Digest, Sha256};
@@ -8,7 +7,7 @@ use tierbar_core::Error;
 
 /// 256 random bits.
 pub(super) fn make() -> Result<String, Error> {
-    Ok(format!("{KEY_PREFIX}{}", edge::random()?))
+    Ok(format!("{KEY_PREFIX}{}", crate::random_text()?))
 }
 
 /// A fast hash suffices: unlike a password, 256 random bits cannot be guessed.
@@ -17,7 +16,7 @@ pub(super) fn hash(key: &str) -> [u8; 32] {
 }
 
 /// Returns the request's keys or tokens: OpenAI's and Ollama's clients send a bearer, Anthropic's a header of its own.
-pub(super) fn shown(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+pub(super) fn credentials(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let anthropic = headers.get("x-api-key").and_then(|key| key.to_str().ok());
     origin::bearer(headers)
         .into_iter()

@@ -18,7 +18,7 @@ async fn key(keys: &Keys, name: &str, limits: KeyLimits) -> Arc<Key> {
     keys.find(&text).unwrap()
 }
 
-fn enter(keys: &Arc<Keys>, key: Option<&Arc<Key>>, most: usize) -> Result<Admitted, Error> {
+fn enter(keys: &Arc<Keys>, key: Option<&Arc<Key>>, most: usize) -> Result<AdmittedRequest, Error> {
     let weight = keys.weigh(key.cloned());
     keys.enter(key.cloned(), weight, most)
 }

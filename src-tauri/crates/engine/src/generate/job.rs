@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
-use tierbar_chats::{Approximated, ExpertReads};
+use tierbar_chats::{AnswerDeviation, ExpertReads};
 use tierbar_contexts::Draft;
 use tierbar_core::{Code, Error};
 use tokio::sync::mpsc::UnboundedSender;
@@ -163,11 +163,11 @@ pub(super) fn expert_reads(
     let cost = spent.map(|spent| spent.cost).unwrap_or_default();
     let used = cost.stats.hits + cost.stats.misses;
     let changed = spent.and_then(|spent| spent.changed);
-    let changed = changed.map(|changed| Approximated {
+    let changed = changed.map(|changed| AnswerDeviation {
         changed: fraction(changed.changed, changed.experts),
         lost_weight: Some(changed.lost / fraction(changed.choices.max(1), 1)),
     });
-    let fewer = unused.map(|unused| Approximated {
+    let fewer = unused.map(|unused| AnswerDeviation {
         // Of those that are left.
         changed: unused + (1.0 - unused) * changed.map_or(0.0, |changed| changed.changed),
         lost_weight: None,

@@ -1,6 +1,6 @@
 //! The agent for programs: a run without a chat. See [`tierbar_jobs::turns`].
 
-use crate::admin::{Admin, turns::Following};
+use crate::admin::{Admin, turns::TurnFollower};
 use axum::{
     Json,
     body::Body,
@@ -54,7 +54,7 @@ pub(crate) async fn run(State(admin): State<Arc<Admin>>, body: Body) -> Result<R
     let begun = event(&run.begun()).id("0");
     let begun = stream::once(async move { Ok::<_, Infallible>(begun) });
     // The run is dropped, and so ended, with the stream.
-    let following = (Following::from_start(run.turn()), run);
+    let following = (TurnFollower::from_start(run.turn()), run);
     let events = stream::unfold(following, |(mut following, run)| async move {
         let (number, next) = following.next().await?;
         let event = event(&next).id(number.to_string());

@@ -19,7 +19,7 @@ use std::{
 use tierbar_chats::{
     Chat,
     export::{self, ExportedChat},
-    import::{self, ChatImport, ImportedChat, Omissions, Omitted},
+    import::{self, ChatImport, ImportedChat, Omissions, OmittedPart},
 };
 use tierbar_core::{Code, Error};
 use tierbar_edge::keys::Weight;
@@ -90,7 +90,7 @@ pub(crate) async fn export(
         ExportFormat::Json => {
             weight.grow(largest_file(&chat).saturating_mul(FILE_COPIES))?;
             let kind = [(header::CONTENT_TYPE, "application/json")];
-            let body = exported(admin.store.clone(), &chat)?;
+            let body = export_body(admin.store.clone(), &chat)?;
             ((kind, body).into_response(), "json")
         }
     };
@@ -107,7 +107,7 @@ fn largest_file(chat: &Chat) -> usize {
 }
 
 /// An [`ExportedChat`] as JSON. Its files, which may be many times as large as the chat, are read one by one.
-fn exported(store: Store, chat: &Chat) -> Result<Body, Error> {
+fn export_body(store: Store, chat: &Chat) -> Result<Body, Error> {
     let mut json = serde_json::to_string(chat)
         .map_err(|error| Error::new(Code::Internal, format!("the chat as JSON: {error}")))?;
     let parts = chat.messages.iter().flat_map(|message| &message.parts);
@@ -179,7 +179,7 @@ pub(crate) async fn import(
         let added = admin.store.import_chats(read.chats, read.files);
         let added = added.await?;
         weight.shrink_to(file.len());
-        omissions.add(Omitted::LargeChats, added.too_large);
+        omissions.add(OmittedPart::LargeChats, added.too_large);
         imported.chats += added.chats;
         imported.messages += added.messages;
         imported.known += added.known;
@@ -188,7 +188,7 @@ pub(crate) async fn import(
     if imported.chats > 0 {
         admin.jobs.note_chat_change();
     }
-    let unknown = |omission: &import::Omission| omission.what == Omitted::UnknownChats;
+    let unknown = |omission: &import::Omission| omission.what == OmittedPart::UnknownChats;
     if imported.chats + imported.known == 0 && imported.left_out.iter().all(unknown) {
         let error = Error::new(Code::BadRequest, "the file has no chats that Tierbar knows");
         return Err(error.hint(HINT).into());
@@ -263,7 +263,7 @@ async fn read(elements: Vec<Bytes>, weight: &mut Weight) -> Result<Batch, Error>
     for json in elements {
         let memory = body::values_memory(&json);
         if body::check_values(memory).is_err() {
-            batch.omissions.add(Omitted::LargeChats, 1);
+            batch.omissions.add(OmittedPart::LargeChats, 1);
             continue;
         }
         texts += json.len();

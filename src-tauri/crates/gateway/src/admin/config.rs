@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::{path::PathBuf, sync::Arc};
 use tierbar_core::Config;
-use tierbar_edge::sessions::{self, BySession};
+use tierbar_edge::sessions::{self, SessionMark};
 use tierbar_http::{error::Failure, schema::Errors};
 use tierbar_inference::body;
 use utoipa::ToSchema;
@@ -44,11 +44,11 @@ pub(crate) async fn get(State(admin): State<Arc<Admin>>) -> Json<ConfigAnswer> {
 )]
 pub(crate) async fn patch(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<BySession>>,
+    session: Option<Extension<SessionMark>>,
     body: Body,
 ) -> Result<Json<ConfigAnswer>, Failure> {
     let patch: Map<String, Value> = body::object(body).await?;
-    if let Some(setting) = widening(&patch) {
+    if let Some(setting) = widening_setting(&patch) {
         sessions::check_fresh(session, &format!("change {setting}"))?;
     }
     let config = admin.services.patch_config(Value::Object(patch)).await?;
@@ -56,7 +56,7 @@ pub(crate) async fn patch(
 }
 
 /// Returns a setting of the patch that decides who gets in, or where prompts go.
-fn widening(patch: &Map<String, Value>) -> Option<&'static str> {
+fn widening_setting(patch: &Map<String, Value>) -> Option<&'static str> {
     let sections = [
         ("listen", "listen"),
         ("server", "[server]"),

@@ -14,7 +14,7 @@ use tierbar_core::{
     fit::LibraryModel,
     status::{EngineKind, TierStatus},
 };
-use tierbar_edge::origin::OverTls;
+use tierbar_edge::origin::TlsMark;
 use tierbar_http::{error::Failure, schema::Errors};
 use utoipa::ToSchema;
 
@@ -37,7 +37,7 @@ pub(crate) struct Connections {
 )]
 pub(crate) async fn list(
     State(admin): State<Arc<Admin>>,
-    tls: Option<Extension<OverTls>>,
+    tls: Option<Extension<TlsMark>>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Json<Connections>, Failure> {

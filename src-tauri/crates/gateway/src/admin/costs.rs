@@ -21,11 +21,11 @@ const MOST_DAYS: u32 = 366;
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Question {
-    #[serde(default = "thirty")]
+    #[serde(default = "default_days")]
     days: u32,
 }
 
-fn thirty() -> u32 {
+fn default_days() -> u32 {
     30
 }
 

@@ -18,7 +18,8 @@ const LOG_ENTRIES: u32 = 1000;
 
 /// A diagnosis, and the same as text.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Diagnosed {
+#[schema(as = Diagnosed)]
+pub(crate) struct DiagnosisReport {
     /// To be pasted into a report.
     text: String,
     #[serde(flatten)]
@@ -32,9 +33,11 @@ pub(crate) struct Diagnosed {
     tag = "owner",
     operation_id = "diagnose",
     security(("token" = [])),
-    responses((status = 200, description = "The figures", body = Diagnosed), Errors),
+    responses((status = 200, description = "The figures", body = DiagnosisReport), Errors),
 )]
-pub(crate) async fn diagnose(State(admin): State<Arc<Admin>>) -> Result<Json<Diagnosed>, Failure> {
+pub(crate) async fn diagnose(
+    State(admin): State<Arc<Admin>>,
+) -> Result<Json<DiagnosisReport>, Failure> {
     let status = admin.services.status();
     // What cannot be read is left out: it may be what the report is about.
     let models = admin.models.list().await.map(|listed| listed.models);
@@ -64,7 +67,7 @@ pub(crate) async fn diagnose(State(admin): State<Arc<Admin>>) -> Result<Json<Dia
             u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
         }),
     );
-    Ok(Json(Diagnosed {
+    Ok(Json(DiagnosisReport {
         text: figures.to_string(),
         figures,
     }))

@@ -157,7 +157,7 @@ pub(crate) async fn change_source(
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct After {
+pub(crate) struct FilesAfter {
     /// The id of the last file that is known.
     #[serde(default)]
     after: u64,
@@ -176,15 +176,15 @@ pub(crate) struct DocumentFiles {
     tag = "owner",
     operation_id = "documentFiles",
     security(("token" = [])),
-    params(("source" = u64, Path, description = "The id of a file or folder that was added"), After),
+    params(("source" = u64, Path, description = "The id of a file or folder that was added"), FilesAfter),
     responses((status = 200, description = "The files", body = DocumentFiles), Errors),
 )]
 pub(crate) async fn files(
     State(admin): State<Arc<Admin>>,
     Id(source): Id,
-    after: Result<Query<After>, QueryRejection>,
+    after: Result<Query<FilesAfter>, QueryRejection>,
 ) -> Result<Json<DocumentFiles>, Failure> {
-    let After { after } = read_query(after)?;
+    let FilesAfter { after } = read_query(after)?;
     let files = admin
         .store
         .document_files(number(&source)?, after.min(MOST_ID))

@@ -8,7 +8,7 @@ use tierbar_core::{Code, Error, download::DownloadStatus};
 use tierbar_http::{error::Failure, path::Id, schema::Errors};
 use tierbar_inference::{
     body,
-    services::models::{DownloadChange, Pull},
+    services::models::{DownloadChange, DownloadRequest},
 };
 use utoipa::ToSchema;
 
@@ -39,14 +39,14 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<Downloads> {
     tag = "owner",
     operation_id = "addDownload",
     security(("token" = [])),
-    request_body = Pull,
+    request_body = DownloadRequest,
     responses((status = 200, description = "The download was known", body = DownloadStatus), (status = 201, description = "The download is new", body = DownloadStatus), Errors),
 )]
 pub(crate) async fn add(
     State(admin): State<Arc<Admin>>,
     body: Body,
 ) -> Result<(StatusCode, Json<DownloadStatus>), Failure> {
-    let pull: Pull = body::object(body).await?;
+    let pull: DownloadRequest = body::object(body).await?;
     // A task of its own: the hub is asked first, and a window that closes meanwhile still gets its download.
     let started = tokio::spawn(async move { admin.models.download(pull).await }).await;
     let (download, new) = started.map_err(|ended| {

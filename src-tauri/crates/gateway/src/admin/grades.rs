@@ -16,7 +16,7 @@ use tierbar_http::{error::Failure, path::Ids, schema::Errors};
 use tierbar_inference::{blocking::blocking, body};
 use tierbar_routing::{
     grade::{Grade, GradeGroup, GradeReport},
-    learned::Learned,
+    learned::LearnedLevels,
 };
 use utoipa::IntoParams;
 
@@ -141,7 +141,7 @@ pub(crate) async fn reset(State(admin): State<Arc<Admin>>) -> Result<StatusCode,
 /// Has the router learn from the grades as they are now.
 async fn learn(admin: &Admin) -> Result<Vec<GradeGroup>, Error> {
     let groups = admin.store.grade_groups().await?;
-    admin.inference.auto.learn(Learned::of(&groups));
+    admin.inference.auto.learn(LearnedLevels::of(&groups));
     Ok(groups)
 }
 

@@ -17,14 +17,14 @@ const MOST_MINUTES: u64 = 30 * 24 * 60;
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Question {
-    #[serde(default = "ten")]
+    #[serde(default = "default_minutes")]
     minutes: u64,
     /// Leaves out points that start before it, in seconds since 1970: those that are known already.
     #[serde(default)]
     since: u64,
 }
 
-fn ten() -> u64 {
+fn default_minutes() -> u64 {
     10
 }
 

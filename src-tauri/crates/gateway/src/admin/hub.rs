@@ -15,20 +15,19 @@ use utoipa::ToSchema;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Words {
+pub(crate) struct HubSearchQuery {
     q: String,
 }
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Named {
+pub(crate) struct RepositoryQuery {
     id: String,
 }
 
 /// The models that a search found.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = HubSearch)]
-pub(crate) struct Found {
+pub(crate) struct HubSearch {
     models: Vec<HubModel>,
 }
 
@@ -71,16 +70,16 @@ pub(crate) async fn refresh(
     tag = "owner",
     operation_id = "searchHub",
     security(("token" = [])),
-    params(Words),
-    responses((status = 200, description = "The models found", body = Found), Errors),
+    params(HubSearchQuery),
+    responses((status = 200, description = "The models found", body = HubSearch), Errors),
 )]
 pub(crate) async fn search(
     State(admin): State<Arc<Admin>>,
-    query: Result<Query<Words>, QueryRejection>,
-) -> Result<Json<Found>, Failure> {
-    let Words { q } = read_query(query)?;
+    query: Result<Query<HubSearchQuery>, QueryRejection>,
+) -> Result<Json<HubSearch>, Failure> {
+    let HubSearchQuery { q } = read_query(query)?;
     let models = admin.models.search(q).await?;
-    Ok(Json(Found { models }))
+    Ok(Json(HubSearch { models }))
 }
 
 /// Lists the files of a repository on Hugging Face, and how each fits.
@@ -90,14 +89,14 @@ pub(crate) async fn search(
     tag = "owner",
     operation_id = "hubRepository",
     security(("token" = [])),
-    params(Named),
+    params(RepositoryQuery),
     responses((status = 200, description = "The repository", body = HubRepository), Errors),
 )]
 pub(crate) async fn repository(
     State(admin): State<Arc<Admin>>,
-    query: Result<Query<Named>, QueryRejection>,
+    query: Result<Query<RepositoryQuery>, QueryRejection>,
 ) -> Result<Json<HubRepository>, Failure> {
-    let Named { id } = read_query(query)?;
+    let RepositoryQuery { id } = read_query(query)?;
     Ok(Json(admin.models.repository(id).await?))
 }
 
@@ -110,13 +109,13 @@ pub(crate) async fn repository(
     tag = "owner",
     operation_id = "hubReadme",
     security(("token" = [])),
-    params(Named),
+    params(RepositoryQuery),
     responses((status = 200, description = "The readme", body = HubReadme), Errors),
 )]
 pub(crate) async fn readme(
     State(admin): State<Arc<Admin>>,
-    query: Result<Query<Named>, QueryRejection>,
+    query: Result<Query<RepositoryQuery>, QueryRejection>,
 ) -> Result<Json<HubReadme>, Failure> {
-    let Named { id } = read_query(query)?;
+    let RepositoryQuery { id } = read_query(query)?;
     Ok(Json(admin.models.readme(id).await?))
 }

@@ -5,7 +5,7 @@ use axum::{Extension, Json, body::Body, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tierbar_core::keys::{ApiKey, KeyLimits};
-use tierbar_edge::sessions::{self, BySession};
+use tierbar_edge::sessions::{self, SessionMark};
 use tierbar_http::{error::Failure, path::Id, schema::Errors};
 use tierbar_inference::body;
 use utoipa::ToSchema;
@@ -61,7 +61,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<KeyList> {
 )]
 pub(crate) async fn add(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<BySession>>,
+    session: Option<Extension<SessionMark>>,
     body: Body,
 ) -> Result<(StatusCode, Json<NewKey>), Failure> {
     sessions::check_fresh(session, "create an API key")?;

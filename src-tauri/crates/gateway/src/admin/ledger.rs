@@ -19,11 +19,11 @@ const MOST_DAYS: u32 = 366;
 #[into_params(parameter_in = Query)]
 pub(crate) struct Span {
     /// The last days, today included.
-    #[serde(default = "thirty")]
+    #[serde(default = "default_days")]
     days: u32,
 }
 
-fn thirty() -> u32 {
+fn default_days() -> u32 {
     30
 }
 

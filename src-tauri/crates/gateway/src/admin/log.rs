@@ -23,7 +23,7 @@ const MOST_WORDS: usize = 16;
 pub(crate) struct Question {
     /// The id that the page before ended with.
     before: Option<u64>,
-    #[serde(default = "hundred")]
+    #[serde(default = "default_limit")]
     #[param(minimum = 1, maximum = 1000)]
     limit: u32,
     tier: Option<String>,
@@ -33,7 +33,7 @@ pub(crate) struct Question {
     words: String,
 }
 
-fn hundred() -> u32 {
+fn default_limit() -> u32 {
     100
 }
 

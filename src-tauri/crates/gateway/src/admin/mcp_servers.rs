@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{Code, Error, config::McpServerConfig, nearest::suggest};
-use tierbar_edge::sessions::{self, BySession};
+use tierbar_edge::sessions::{self, SessionMark};
 use tierbar_http::{error::Failure, path::Id, schema::Errors};
 use tierbar_inference::{body, error::with_advice};
 use tierbar_jobs::mcp;
@@ -63,7 +63,7 @@ pub(crate) struct McpTool {
 )]
 pub(crate) async fn put(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<BySession>>,
+    session: Option<Extension<SessionMark>>,
     Id(name): Id,
     body: Body,
 ) -> Result<Json<McpServerTest>, Failure> {
@@ -170,7 +170,7 @@ async fn try_out(
 ) -> Result<McpServerTest, Error> {
     let (services, secrets) = (admin.services.as_ref(), &admin.inference.secrets);
     let (_session, tools) = mcp::open(name, server, key, services, secrets).await?;
-    let (offered, problem) = match mcp::offered(name, server, tools.clone()) {
+    let (offered, problem) = match mcp::offered_tools(name, server, tools.clone()) {
         Ok(offered) => (offered, None),
         Err(error) => (Vec::new(), Some(with_advice(&error.message, &error))),
     };

@@ -1,6 +1,6 @@
 //! Measures and tunes a tier, as a stream of events, and returns the last report.
 
-use super::tiers::existing;
+use super::tiers::find_tier;
 use crate::admin::Admin;
 use axum::{
     Json,
@@ -65,8 +65,8 @@ pub(crate) async fn bench(
     body: Body,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
     let ask: BenchRequest = body::object(body).await?;
-    ask.check().map_err(refused)?;
-    let tier = existing(&admin, &name)?;
+    ask.check().map_err(bad_request)?;
+    let tier = find_tier(&admin, &name)?;
     let measurement = admin.measures.bench(tier, ask)?;
     Ok(events(&admin, measurement))
 }
@@ -88,8 +88,8 @@ pub(crate) async fn tune(
     body: Body,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
     let ask: TuneRequest = body::object(body).await?;
-    ask.check().map_err(refused)?;
-    let tier = existing(&admin, &name)?;
+    ask.check().map_err(bad_request)?;
+    let tier = find_tier(&admin, &name)?;
     let measurement = admin.measures.tune(tier, ask)?;
     Ok(events(&admin, measurement))
 }
@@ -108,7 +108,7 @@ pub(crate) async fn agent(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
-    let tier = existing(&admin, &name)?;
+    let tier = find_tier(&admin, &name)?;
     let measurement = admin.measures.agent(tier)?;
     Ok(events(&admin, measurement))
 }
@@ -127,7 +127,7 @@ pub(crate) async fn last_agent(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,
 ) -> Result<Json<LastAgent>, Failure> {
-    let tier = existing(&admin, &name)?;
+    let tier = find_tier(&admin, &name)?;
     let report = admin.measures.last_agent(tier).await?;
     Ok(Json(LastAgent { report }))
 }
@@ -146,7 +146,7 @@ pub(crate) async fn last_bench(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,
 ) -> Result<Json<LastBench>, Failure> {
-    let tier = existing(&admin, &name)?;
+    let tier = find_tier(&admin, &name)?;
     let report = admin.measures.last_bench(tier).await?;
     Ok(Json(LastBench { report }))
 }
@@ -165,12 +165,12 @@ pub(crate) async fn last_tune(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,
 ) -> Result<Json<LastTune>, Failure> {
-    let tier = existing(&admin, &name)?;
+    let tier = find_tier(&admin, &name)?;
     let report = admin.measures.last_tune(tier).await?;
     Ok(Json(LastTune { report }))
 }
 
-fn refused(why: String) -> Error {
+fn bad_request(why: String) -> Error {
     Error::new(Code::BadRequest, why)
 }
 

@@ -15,7 +15,7 @@ use tierbar_core::{
 use tierbar_http::{error::Failure, path::Id, schema::Errors};
 use tierbar_inference::{
     body,
-    services::models::{FitQuestion, Listed, Verified},
+    services::models::{FitQuestion, ModelList, ModelVerification},
 };
 use utoipa::ToSchema;
 
@@ -33,14 +33,16 @@ pub(crate) struct Import {
 
 /// Where a removed model went.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Removed {
+#[schema(as = Removed)]
+pub(crate) struct ModelRemoval {
     /// To the Trash; otherwise it is deleted.
     trashed: bool,
 }
 
 /// The models in an added folder.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Imported {
+#[schema(as = Imported)]
+pub(crate) struct ImportedModels {
     models: Vec<LibraryModel>,
 }
 
@@ -51,9 +53,9 @@ pub(crate) struct Imported {
     tag = "owner",
     operation_id = "listLocalModels",
     security(("token" = [])),
-    responses((status = 200, description = "The models", body = Listed), Errors),
+    responses((status = 200, description = "The models", body = ModelList), Errors),
 )]
-pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Listed>, Failure> {
+pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<ModelList>, Failure> {
     Ok(Json(admin.models.list().await?))
 }
 
@@ -82,17 +84,17 @@ pub(crate) async fn fit(
     operation_id = "removeModel",
     security(("token" = [])),
     params(("id" = String, Path, description = "The id of a model"), Removal),
-    responses((status = 200, description = "Whether the model was moved to the Trash", body = Removed), Errors),
+    responses((status = 200, description = "Whether the model was moved to the Trash", body = ModelRemoval), Errors),
 )]
 pub(crate) async fn remove(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
     removal: Result<Query<Removal>, QueryRejection>,
-) -> Result<Json<Removed>, Failure> {
+) -> Result<Json<ModelRemoval>, Failure> {
     let permanently = read_query(removal)?.permanently;
     let removed = admin.models.remove(id, permanently).await;
-    let trashed = removed.map_err(unknown)?;
-    Ok(Json(Removed { trashed }))
+    let trashed = removed.map_err(as_unknown)?;
+    Ok(Json(ModelRemoval { trashed }))
 }
 
 /// Hashes a model, and compares it with what was downloaded.
@@ -103,13 +105,13 @@ pub(crate) async fn remove(
     operation_id = "verifyModel",
     security(("token" = [])),
     params(("id" = String, Path, description = "The id of a model")),
-    responses((status = 200, description = "The hashes", body = Verified), Errors),
+    responses((status = 200, description = "The hashes", body = ModelVerification), Errors),
 )]
 pub(crate) async fn verify(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
-) -> Result<Json<Verified>, Failure> {
-    Ok(Json(admin.models.verify(id).await.map_err(unknown)?))
+) -> Result<Json<ModelVerification>, Failure> {
+    Ok(Json(admin.models.verify(id).await.map_err(as_unknown)?))
 }
 
 /// Adds a folder with models to the configuration.
@@ -120,19 +122,19 @@ pub(crate) async fn verify(
     operation_id = "importModels",
     security(("token" = [])),
     request_body = Import,
-    responses((status = 200, description = "The models in the folder", body = Imported), Errors),
+    responses((status = 200, description = "The models in the folder", body = ImportedModels), Errors),
 )]
 pub(crate) async fn import(
     State(admin): State<Arc<Admin>>,
     body: Body,
-) -> Result<Json<Imported>, Failure> {
+) -> Result<Json<ImportedModels>, Failure> {
     let Import { path } = body::object(body).await?;
     let models = admin.models.import(path).await?;
-    Ok(Json(Imported { models }))
+    Ok(Json(ImportedModels { models }))
 }
 
 /// A model that an address names and that is not here.
-fn unknown(mut error: Error) -> Error {
+fn as_unknown(mut error: Error) -> Error {
     if error.code == Code::ModelMissing {
         error.code = Code::ModelUnknown;
     }

@@ -14,7 +14,7 @@ use tierbar_core::{
     origin::{self, PROGRAM_SCHEMES},
     status::RefusedOrigin,
 };
-use tierbar_edge::sessions::{self, BySession};
+use tierbar_edge::sessions::{self, SessionMark};
 use tierbar_http::{error::Failure, schema::Errors};
 use tierbar_inference::body;
 use utoipa::{IntoParams, ToSchema};
@@ -40,7 +40,7 @@ pub(crate) struct OriginRequest {
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Named {
+pub(crate) struct OriginQuery {
     /// Such as `http://localhost:3000`.
     origin: String,
 }
@@ -71,7 +71,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<OriginList> {
 )]
 pub(crate) async fn allow(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<BySession>>,
+    session: Option<Extension<SessionMark>>,
     body: Body,
 ) -> Result<Json<OriginList>, Failure> {
     sessions::check_fresh(session, "allow an origin")?;
@@ -87,12 +87,12 @@ pub(crate) async fn allow(
     tag = "owner",
     operation_id = "revokeOrigin",
     security(("token" = [])),
-    params(Named),
+    params(OriginQuery),
     responses((status = 200, description = "The origins", body = OriginList), Errors),
 )]
 pub(crate) async fn revoke(
     State(admin): State<Arc<Admin>>,
-    query: Result<Query<Named>, QueryRejection>,
+    query: Result<Query<OriginQuery>, QueryRejection>,
 ) -> Result<Json<OriginList>, Failure> {
     let origin = read(&read_query(query)?.origin)?;
     let status = admin.services.status();

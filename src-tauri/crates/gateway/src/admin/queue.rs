@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 use tierbar_core::{Code, Error, queue::JobState};
-use tierbar_edge::sessions::{self, BySession};
+use tierbar_edge::sessions::{self, SessionMark};
 use tierbar_http::{
     error::Failure,
     schema::{Errors, QueuedRequest},
@@ -25,12 +25,12 @@ const LONGEST_PAGE: u32 = 1000;
 #[into_params(parameter_in = Query)]
 pub(crate) struct Question {
     state: Option<JobState>,
-    #[serde(default = "hundred")]
+    #[serde(default = "default_limit")]
     #[param(minimum = 1, maximum = 1000)]
     limit: u32,
 }
 
-fn hundred() -> u32 {
+fn default_limit() -> u32 {
     100
 }
 
@@ -90,7 +90,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn secret(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<BySession>>,
+    session: Option<Extension<SessionMark>>,
 ) -> Result<Json<WebhookSecret>, Failure> {
     sessions::check_fresh(session, "read the secret of webhooks")?;
     let secret = queue::secret(&admin.jobs).await?;

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Question {
-    #[serde(default = "hundred")]
+    #[serde(default = "default_limit")]
     #[param(minimum = 1, maximum = 500)]
     limit: usize,
     /// Leaves out requests up to this id: those that are known already.
@@ -26,7 +26,7 @@ pub(crate) struct Question {
     after: u64,
 }
 
-fn hundred() -> usize {
+fn default_limit() -> usize {
     100
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tierbar_core::TierId;
 use tierbar_http::{error::Failure, schema::Errors};
 use tierbar_inference::{
-    auto::{self, Classified, Considered},
+    auto::{self, Classification, RouteInputs},
     body,
 };
 use tierbar_routing::{
@@ -122,8 +122,8 @@ pub(super) async fn explain(
 }
 
 impl Route {
-    fn new(considered: &Considered) -> Self {
-        let Considered {
+    fn new(considered: &RouteInputs) -> Self {
+        let RouteInputs {
             asked,
             judged,
             classified,
@@ -149,7 +149,7 @@ impl Route {
 }
 
 impl RouteClassifier {
-    fn new(classified: &Classified) -> Self {
+    fn new(classified: &Classification) -> Self {
         let weighed = classified.weighed();
         let (level, margin) = weighed.first();
         Self {

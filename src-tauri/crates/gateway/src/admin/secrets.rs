@@ -6,7 +6,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, sync::Arc};
 use tierbar_core::{Code, Error, config::Engine};
-use tierbar_edge::sessions::{self, BySession};
+use tierbar_edge::sessions::{self, SessionMark};
 use tierbar_http::{error::Failure, path::Id, schema::Errors};
 use tierbar_inference::{blocking::blocking, body};
 use tierbar_jobs::mcp;
@@ -15,8 +15,7 @@ use utoipa::ToSchema;
 
 /// A secret to store.
 #[derive(Debug, Deserialize, ToSchema)]
-#[schema(as = SecretValue)]
-pub(crate) struct Given {
+pub(crate) struct SecretValue {
     #[schema(value_type = String)]
     value: SecretString,
 }
@@ -81,12 +80,12 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SecretL
     operation_id = "setSecret",
     security(("token" = [])),
     params(("name" = String, Path, description = "The name of a secret")),
-    request_body = Given,
+    request_body = SecretValue,
     responses((status = 204, description = "The secret is stored"), Errors),
 )]
 pub(crate) async fn set(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<BySession>>,
+    session: Option<Extension<SessionMark>>,
     Id(name): Id,
     body: Body,
 ) -> Result<StatusCode, Failure> {
@@ -94,7 +93,7 @@ pub(crate) async fn set(
     let name: Name = name.parse()?;
     let bytes = body::read(body, body::ADMIN_LIMIT).await?;
     // The parser's own message may quote the value.
-    let Given { value } = body::parse(&bytes)
+    let SecretValue { value } = body::parse(&bytes)
         .map_err(|_| Error::new(Code::BadRequest, "the body is not {\"value\": \"…\"}"))?;
     change(&admin, name, Some(value)).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -112,7 +111,7 @@ pub(crate) async fn set(
 )]
 pub(crate) async fn remove(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<BySession>>,
+    session: Option<Extension<SessionMark>>,
     Id(name): Id,
 ) -> Result<StatusCode, Failure> {
     sessions::check_fresh(session, "change a secret")?;

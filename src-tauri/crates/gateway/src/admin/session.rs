@@ -11,8 +11,8 @@ use serde::Serialize;
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
 use tierbar_edge::{
-    origin::OverTls,
-    sessions::{self, BySession, HALF},
+    origin::TlsMark,
+    sessions::{self, HALF, SessionMark},
     sign_in,
 };
 use tierbar_http::{error::Failure, schema::Errors};
@@ -32,8 +32,8 @@ const COOKIE_SECONDS: u32 = 400 * 24 * 3600;
 )]
 pub(crate) async fn begin(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<BySession>>,
-    tls: Option<Extension<OverTls>>,
+    session: Option<Extension<SessionMark>>,
+    tls: Option<Extension<TlsMark>>,
 ) -> Result<impl IntoResponse, Failure> {
     if session.is_some() {
         let message = "the token is required to begin a session";
@@ -67,7 +67,7 @@ pub(crate) struct SignInCode {
 )]
 pub(crate) async fn create_code(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<BySession>>,
+    session: Option<Extension<SessionMark>>,
 ) -> Result<(StatusCode, Json<SignInCode>), Failure> {
     // A session that could make another would renew itself for ever.
     if session.is_some() {
@@ -96,7 +96,7 @@ pub(crate) async fn create_code(
 pub(crate) async fn end(
     State(admin): State<Arc<Admin>>,
     headers: HeaderMap,
-    tls: Option<Extension<OverTls>>,
+    tls: Option<Extension<TlsMark>>,
 ) -> Result<impl IntoResponse, Failure> {
     sessions::end(&admin.edge, &headers).await?;
     let cookie = cookie(&admin, "", 0, tls.is_some());
@@ -149,7 +149,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Session
 )]
 pub(crate) async fn end_all(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<BySession>>,
+    session: Option<Extension<SessionMark>>,
 ) -> Result<StatusCode, Failure> {
     let kept = session.map(|Extension(session)| session.hash);
     admin.edge.codes.clear();

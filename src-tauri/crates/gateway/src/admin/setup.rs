@@ -1,6 +1,6 @@
 //! What a set-up proposes for this machine, where its models may go, and how the tiers answer at its end.
 
-use super::{models::read_query, tiers::existing};
+use super::{models::read_query, tiers::find_tier};
 use crate::admin::Admin;
 use axum::{
     Json,
@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Planned {
+pub(crate) struct SetupQuery {
     /// RAM of a Mac to plan for, such as `16GiB`; without it, this machine.
     ram: Option<String>,
 }
@@ -32,14 +32,14 @@ pub(crate) struct Planned {
     tag = "owner",
     operation_id = "planSetup",
     security(("token" = [])),
-    params(Planned),
+    params(SetupQuery),
     responses((status = 200, description = "The plan", body = SetupPlan), Errors),
 )]
 pub(crate) async fn plan(
     State(admin): State<Arc<Admin>>,
-    query: Result<Query<Planned>, QueryRejection>,
+    query: Result<Query<SetupQuery>, QueryRejection>,
 ) -> Result<Json<SetupPlan>, Failure> {
-    let Planned { ram } = read_query(query)?;
+    let SetupQuery { ram } = read_query(query)?;
     let mut plan = admin.models.plan_setup(ram.clone()).await?;
     if ram.is_none() {
         let status = admin.services.status();
@@ -127,7 +127,7 @@ pub(crate) async fn ask(
     }
     let mut tiers = Vec::new();
     for name in &names {
-        tiers.push(existing(&admin, name)?);
+        tiers.push(find_tier(&admin, name)?);
     }
     let answers = admin.jobs.ask_tiers(tiers);
     Ok((StatusCode::ACCEPTED, Json(Answers { answers })))

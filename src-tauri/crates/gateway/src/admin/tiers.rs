@@ -10,14 +10,14 @@ use tierbar_http::{error::Failure, path::Id, schema::Errors};
 use tierbar_inference::{body, content::Content, route};
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
-#[schema(as = StopTier)]
-pub(crate) struct Stop {
+pub(crate) struct StopTier {
     #[serde(default)]
     force: bool,
 }
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
-pub(crate) struct Expected {
+#[schema(as = Expected)]
+pub(crate) struct Announcement {
     #[serde(default)]
     model: Option<String>,
 }
@@ -29,17 +29,17 @@ pub(crate) struct Expected {
     tag = "owner",
     operation_id = "expect",
     security(("token" = [])),
-    request_body = Expected,
+    request_body = Announcement,
     responses((status = 204, description = "The announcement is noted"), Errors),
 )]
 pub(crate) async fn expect(
     State(admin): State<Arc<Admin>>,
     body: Body,
 ) -> Result<StatusCode, Failure> {
-    let expected: Expected = body::object(body).await?;
+    let expected: Announcement = body::object(body).await?;
     let (model, tiers) = (expected.model.as_deref(), admin.inference.tiers.snapshot());
     let tier = route::resolve(model, &tiers)?;
-    let smaller = route::smaller(&tier, model, &tiers, &Content::new(Map::new()));
+    let smaller = route::smaller_tier(&tier, model, &tiers, &Content::new(Map::new()));
     admin.inference.tiers.expect(&smaller.unwrap_or(tier));
     Ok(StatusCode::NO_CONTENT)
 }
@@ -58,9 +58,9 @@ pub(crate) async fn start(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,
 ) -> Result<Json<TierStatus>, Failure> {
-    let tier = named(&admin, &name)?;
+    let tier = parse_tier(&admin, &name)?;
     admin.inference.tiers.start(&tier).await?;
-    state(&admin, &tier)
+    tier_status(&admin, &tier)
 }
 
 /// Unloads the model of a tier.
@@ -71,7 +71,7 @@ pub(crate) async fn start(
     operation_id = "stopTier",
     security(("token" = [])),
     params(("id" = String, Path, description = "The name of a tier")),
-    request_body = Stop,
+    request_body = StopTier,
     responses((status = 200, description = "The tier", body = TierStatus), Errors),
 )]
 pub(crate) async fn stop(
@@ -79,25 +79,25 @@ pub(crate) async fn stop(
     Id(name): Id,
     body: Body,
 ) -> Result<Json<TierStatus>, Failure> {
-    let stop: Stop = body::object(body).await?;
-    let tier = named(&admin, &name)?;
+    let stop: StopTier = body::object(body).await?;
+    let tier = parse_tier(&admin, &name)?;
     admin.inference.tiers.stop(&tier, stop.force).await?;
-    state(&admin, &tier)
+    tier_status(&admin, &tier)
 }
 
-fn named(admin: &Admin, name: &str) -> Result<TierId, Error> {
-    TierId::new(name).map_err(|_| unknown(admin, name))
+fn parse_tier(admin: &Admin, name: &str) -> Result<TierId, Error> {
+    TierId::new(name).map_err(|_| unknown_tier_error(admin, name))
 }
 
 /// For those who do not ask the tiers' owner, who says so himself.
-pub(super) fn existing(admin: &Admin, name: &str) -> Result<TierId, Error> {
+pub(super) fn find_tier(admin: &Admin, name: &str) -> Result<TierId, Error> {
     let tiers = admin.inference.tiers.snapshot().into_iter();
     let mut ids = tiers.map(|tier| tier.id);
     ids.find(|id| id.as_str() == name)
-        .ok_or_else(|| unknown(admin, name))
+        .ok_or_else(|| unknown_tier_error(admin, name))
 }
 
-fn state(admin: &Admin, tier: &TierId) -> Result<Json<TierStatus>, Failure> {
+fn tier_status(admin: &Admin, tier: &TierId) -> Result<Json<TierStatus>, Failure> {
     // The host's status has the memory readings too; both are of this moment.
     let status = admin
         .services
@@ -106,10 +106,12 @@ fn state(admin: &Admin, tier: &TierId) -> Result<Json<TierStatus>, Failure> {
         .iter()
         .find(|status| status.id == *tier)
         .cloned();
-    Ok(Json(status.ok_or_else(|| unknown(admin, tier.as_str()))?))
+    Ok(Json(
+        status.ok_or_else(|| unknown_tier_error(admin, tier.as_str()))?,
+    ))
 }
 
-fn unknown(admin: &Admin, name: &str) -> Error {
+fn unknown_tier_error(admin: &Admin, name: &str) -> Error {
     let names: Vec<_> = admin
         .inference
         .tiers

@@ -14,7 +14,7 @@ use axum::{
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
-use tierbar_chats::{ChatMessage, Finish, TurnBegun, TurnEvent, agent::ConsentAnswer};
+use tierbar_chats::{ChatMessage, Finish, StartedTurn, TurnEvent, agent::ConsentAnswer};
 use tierbar_core::{Code, Error};
 use tierbar_http::{
     error::Failure,
@@ -36,13 +36,13 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
     security(("token" = [])),
     params(("id" = String, Path, description = "The id of a chat")),
     request_body = Question,
-    responses((status = 201, description = "The turn", body = TurnBegun), Errors),
+    responses((status = 201, description = "The turn", body = StartedTurn), Errors),
 )]
 pub(crate) async fn begin(
     State(admin): State<Arc<Admin>>,
     Id(chat): Id,
     body: Body,
-) -> Result<(StatusCode, Json<TurnBegun>), Failure> {
+) -> Result<(StatusCode, Json<StartedTurn>), Failure> {
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
     let question: Question = body::object_of(&bytes)?;
     // The turn keeps what is in it for longer than this request lasts.
@@ -98,7 +98,7 @@ pub(crate) async fn consent(
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct From {
+pub(crate) struct FollowQuery {
     /// The number of the last event that the follower has.
     #[serde(default)]
     after: u64,
@@ -111,16 +111,16 @@ pub(crate) struct From {
     tag = "owner",
     operation_id = "turnEvents",
     security(("token" = [])),
-    params(("id" = String, Path, description = "The id of a chat"), ("turn" = String, Path, description = "The id of a turn"), From),
+    params(("id" = String, Path, description = "The id of a chat"), ("turn" = String, Path, description = "The id of a turn"), FollowQuery),
     responses((status = 200, description = "Server-sent events with ids; the data of each is a `TurnEvent`", content(("text/event-stream"))), Errors),
 )]
 pub(crate) async fn events(
     State(admin): State<Arc<Admin>>,
     Ids(chat, turn): Ids,
-    from: Result<Query<From>, QueryRejection>,
+    from: Result<Query<FollowQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let From { after } = read_query(from)?;
+    let FollowQuery { after } = read_query(from)?;
     let last = headers.get("last-event-id");
     let last = last.and_then(|last| last.to_str().ok()?.parse::<u64>().ok());
     let after = last.unwrap_or(after);
@@ -138,7 +138,7 @@ pub(crate) async fn events(
             (None, ready, weight)
         }
     };
-    let following = Following { turn, after, ready };
+    let following = TurnFollower { turn, after, ready };
     let events = stream::unfold(following, |mut following| async {
         let (number, event) = following.next().await?;
         let data = serde_json::to_string(&event).unwrap_or_default();
@@ -162,14 +162,14 @@ fn last_event(message: ChatMessage) -> TurnEvent {
 }
 
 /// A follower's place in a turn.
-pub(super) struct Following {
+pub(super) struct TurnFollower {
     /// `None` once all its events are ready.
     turn: Option<Arc<Turn>>,
     after: u64,
     ready: VecDeque<(u64, TurnEvent)>,
 }
 
-impl Following {
+impl TurnFollower {
     /// A follower of all of a turn that runs.
     pub(super) fn from_start(turn: Arc<Turn>) -> Self {
         Self {

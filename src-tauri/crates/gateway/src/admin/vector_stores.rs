@@ -546,7 +546,7 @@ pub(crate) async fn files(
         Some("in_progress") => Some(FileState::Waiting),
         Some("completed") => Some(FileState::Indexed),
         Some("failed") => Some(FileState::Failed),
-        Some("cancelled") => return Ok(Json(listed(&id, Vec::new(), false))),
+        Some("cancelled") => return Ok(Json(file_list(&id, Vec::new(), false))),
         Some(_) => {
             let message = "`filter` is not valid; send in_progress, completed, failed or cancelled";
             return Err(Failure(bad(message)));
@@ -565,10 +565,10 @@ pub(crate) async fn files(
     if backwards {
         files.reverse();
     }
-    Ok(Json(listed(&id, files, has_more)))
+    Ok(Json(file_list(&id, files, has_more)))
 }
 
-fn listed(store: &str, files: Vec<DocumentFile>, has_more: bool) -> VectorStoreFiles {
+fn file_list(store: &str, files: Vec<DocumentFile>, has_more: bool) -> VectorStoreFiles {
     let data: Vec<_> = files
         .into_iter()
         .map(|file| VectorStoreFile::new(store, file))

@@ -20,7 +20,7 @@ const REFUSAL_LIMIT: usize = 1 << 20;
 
 /// A response that can be continued.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub(super) struct ContinuableResponse {
     pub(super) id: String,
     /// Its items as JSON, with commas between them.
     pub(super) items: String,
@@ -31,7 +31,7 @@ pub(super) async fn answer(
     router: Router,
     request: Request<Body>,
     messages: mpsc::Sender<String>,
-) -> Option<Answered> {
+) -> Option<ContinuableResponse> {
     let response = match router.oneshot(request).await {
         Ok(response) => response,
         Err(never) => match never {},
@@ -50,7 +50,7 @@ pub(super) async fn answer(
                 continue;
             };
             let answered = match end {
-                Some(End::Answered) => answered(&text),
+                Some(End::Answered) => continuable_response(&text),
                 _ => None,
             };
             messages.send(text).await.ok()?;
@@ -106,7 +106,7 @@ impl Events {
             _ => return None,
         }
         let Self { kind, data } = std::mem::take(self);
-        let named: Named = serde_json::from_str(&data).ok()?;
+        let named: EventType = serde_json::from_str(&data).ok()?;
         let (kind, text) = match named.kind {
             Some(kind) => (kind, data),
             None if kind.is_empty() => return None,
@@ -126,19 +126,19 @@ impl Events {
 }
 
 #[derive(Debug, Deserialize)]
-struct Named {
+struct EventType {
     #[serde(rename = "type")]
     kind: Option<String>,
 }
 
-fn answered(last: &str) -> Option<Answered> {
+fn continuable_response(last: &str) -> Option<ContinuableResponse> {
     let event: Value = serde_json::from_str(last).ok()?;
     let response = &event["response"];
     let mut items = String::new();
     for item in response["output"].as_array()? {
         add(&mut items, item);
     }
-    Some(Answered {
+    Some(ContinuableResponse {
         id: response["id"].as_str()?.to_owned(),
         items,
     })
@@ -158,7 +158,7 @@ async fn refusal(response: Response) -> String {
         .and_then(|body| serde_json::from_slice(&body).ok());
     match body {
         Some(Value::Object(mut body)) if body.contains_key("error") => {
-            rendered(status, body.remove("error").unwrap_or_default())
+            render_error(status, body.remove("error").unwrap_or_default())
         }
         _ => {
             let message = format!("the request was answered with status {status} and no response");
@@ -170,10 +170,10 @@ async fn refusal(response: Response) -> String {
 /// Renders an error as a message.
 pub(super) fn error_message(error: &Error) -> String {
     let body = error.openai_body()["error"].take();
-    rendered(error.code.http_status(), body)
+    render_error(error.code.http_status(), body)
 }
 
-fn rendered(status: u16, error: Value) -> String {
+fn render_error(status: u16, error: Value) -> String {
     json!({"type": "error", "status": status, "error": error}).to_string()
 }
 

@@ -2,14 +2,14 @@
 
 use super::{
     Account, Slot, TurnSource,
-    answer::{Answered, answer, error_message},
+    answer::{ContinuableResponse, answer, error_message},
     metered::Metered,
-    turn::{Kept, Turn, add_items},
+    turn::{Conversation, Turn, add_items},
 };
 use futures_util::{SinkExt, StreamExt};
 use std::{collections::VecDeque, convert::Infallible, future, time::Duration};
 use tierbar_core::{Code, Error};
-use tierbar_dialects::openai::responses::Continues;
+use tierbar_dialects::openai::responses::PreviousResponse;
 use tierbar_edge::keys::Weight;
 use tierbar_inference::body::INFERENCE_LIMIT;
 use tokio::{
@@ -63,7 +63,7 @@ pub(super) struct Connection<S> {
     source: TurnSource,
     slot: Option<Slot>,
     closing: CancellationToken,
-    kept: Option<Kept>,
+    kept: Option<Conversation>,
     /// Messages in their order, or why one is refused.
     waiting: VecDeque<Result<Utf8Bytes, Error>>,
     /// The client has sent more than may wait: what came after is dropped, and the connection ends once the others are answered.
@@ -236,15 +236,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         };
         let mut request = self.source.request(body);
         if let Some(id) = continues {
-            request.extensions_mut().insert(Continues(id));
+            request.extensions_mut().insert(PreviousResponse(id));
         }
-        let Some(Answered { id, items: more }) = self.answer(request).await? else {
+        let Some(ContinuableResponse { id, items: more }) = self.answer(request).await? else {
             return Ok(());
         };
         // Without room for it, the next turn is told that there is nothing to continue.
         if weight.grow(more.len()).is_ok() {
             add_items(&mut items, &more);
-            self.kept = Some(Kept {
+            self.kept = Some(Conversation {
                 id,
                 items,
                 _weight: weight,
@@ -254,7 +254,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Sends the answer to a request while it listens. A client that goes away cancels it.
-    async fn answer(&mut self, request: axum::extract::Request) -> Result<Option<Answered>, End> {
+    async fn answer(
+        &mut self,
+        request: axum::extract::Request,
+    ) -> Result<Option<ContinuableResponse>, End> {
         let (messages, mut rendered) = mpsc::channel(EVENTS);
         let answering = answer(self.source.router.clone(), request, messages);
         let answering = AbortOnDropHandle::new(tokio::spawn(answering.in_current_span()));

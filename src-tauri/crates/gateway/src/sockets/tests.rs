@@ -81,13 +81,13 @@ fn respond(request: &Value) -> Response {
     ([(header::CONTENT_TYPE, "text/event-stream")], text + &rest).into_response()
 }
 
-struct Served {
+struct SocketServer {
     bench: Bench,
     requests: Requests,
     address: SocketAddr,
 }
 
-impl Served {
+impl SocketServer {
     async fn new() -> Self {
         let bench = Bench::new("127.0.0.1:11435").await;
         let requests = Requests::default();
@@ -192,7 +192,7 @@ fn closed(frame: Option<Result<Message, tungstenite::Error>>) -> CloseFrame {
 
 #[tokio::test]
 async fn a_turn_has_the_events_of_a_stream_over_http() {
-    let served = Served::new().await;
+    let served = SocketServer::new().await;
     let mut client = served.opened().await;
     send(&mut client, create(json!("Hello"))).await;
     let events = turn(&mut client).await;
@@ -247,7 +247,7 @@ async fn events_of_a_server_elsewhere_arrive_as_messages() {
     let ends =
         json!({"type": "response.completed", "response": {"id": "resp_1", "output": [item]}});
     let said = event(begins.clone()) + &event(ends.clone()) + "data: [DONE]\n\n";
-    let served = Served::new().await;
+    let served = SocketServer::new().await;
     let answer = move || {
         let said = said.clone();
         async move { ([(header::CONTENT_TYPE, "text/event-stream")], said) }
@@ -269,7 +269,7 @@ async fn events_of_a_server_elsewhere_arrive_as_messages() {
 
 #[tokio::test]
 async fn a_response_is_continued_with_what_came_before() {
-    let served = Served::new().await;
+    let served = SocketServer::new().await;
     let mut client = served.opened().await;
     let first = answered(&mut client, create(json!("cobalt"))).await;
     let last = last(
@@ -291,7 +291,7 @@ async fn a_response_is_continued_with_what_came_before() {
 
 #[tokio::test]
 async fn only_the_last_response_of_this_connection_is_known() {
-    let served = Served::new().await;
+    let served = SocketServer::new().await;
     let mut client = served.opened().await;
     let unknown = |event: &Value| {
         assert_eq!(event["type"], "error", "{event}");
@@ -322,7 +322,7 @@ async fn only_the_last_response_of_this_connection_is_known() {
 
 #[tokio::test]
 async fn what_is_no_turn_is_refused_and_the_connection_goes_on() {
-    let served = Served::new().await;
+    let served = SocketServer::new().await;
     let mut client = served.opened().await;
     let text = |text: &str| Message::text(text.to_owned());
     let with = |field: &str, value: Value| {
@@ -363,7 +363,7 @@ async fn what_is_no_turn_is_refused_and_the_connection_goes_on() {
 
 #[tokio::test]
 async fn a_connection_is_refused_as_a_request_is() {
-    let served = Served::new().await;
+    let served = SocketServer::new().await;
     let status = |refused: Result<Client, tungstenite::Error>| match refused {
         Err(tungstenite::Error::Http(response)) => response.status().as_u16(),
         other => panic!("{other:?}"),
@@ -409,7 +409,7 @@ async fn over(stream: &mut TcpStream, method: &str, path: &str, body: &str) -> u
 
 #[tokio::test]
 async fn one_connection_may_use_each_api_and_become_a_websocket() {
-    let served = Served::new().await;
+    let served = SocketServer::new().await;
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let chat = r#"{"model": "fast", "max_tokens": 9, "stream": false, "messages": [{"role": "user", "content": "refuse"}]}"#;
     for (method, path, status) in [
@@ -434,7 +434,7 @@ async fn one_connection_may_use_each_api_and_become_a_websocket() {
 
 #[tokio::test]
 async fn a_keys_limits_hold_for_each_turn() {
-    let served = Served::new().await;
+    let served = SocketServer::new().await;
     let limits = json!({"name": "phone", "requests_per_minute": 2}).to_string();
     let made = json(served.bench.ask("POST", "/tierbar/v1/keys", limits).await).await;
     let key = format!("Bearer {}", made["key"].as_str().unwrap());
@@ -458,7 +458,7 @@ async fn a_keys_limits_hold_for_each_turn() {
 
 #[tokio::test]
 async fn a_client_that_leaves_cancels_its_answer() {
-    let mut served = Served::new().await;
+    let mut served = SocketServer::new().await;
     for closes in [true, false] {
         let mut client = served.opened().await;
         send(&mut client, create(json!("forever"))).await;
@@ -475,7 +475,7 @@ async fn a_client_that_leaves_cancels_its_answer() {
 
 #[tokio::test]
 async fn a_client_that_sends_too_much_gets_what_waits() {
-    let mut served = Served::new().await;
+    let mut served = SocketServer::new().await;
     let mut client = served.opened().await;
     send(&mut client, create(json!("gated"))).await;
     for _ in 0..19 {
@@ -500,7 +500,7 @@ async fn a_client_that_sends_too_much_gets_what_waits() {
 
 #[tokio::test]
 async fn a_huge_message_is_refused_before_it_arrives() {
-    let served = Served::new().await;
+    let served = SocketServer::new().await;
     let mut client = served.opened().await;
     // The head of a masked text frame of a terabyte.
     let head = [0x81, 0xff, 0, 0, 1, 0, 0, 0, 0, 0, 1, 2, 3, 4];
@@ -516,7 +516,7 @@ async fn a_huge_message_is_refused_before_it_arrives() {
 
 #[tokio::test]
 async fn what_is_no_websocket_ends_it() {
-    let served = Served::new().await;
+    let served = SocketServer::new().await;
     let mut client = served.opened().await;
     let http = "POST /v1/messages HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(2);
     client.get_mut().write_all(http.as_bytes()).await.unwrap();
@@ -526,7 +526,7 @@ async fn what_is_no_websocket_ends_it() {
 
 #[tokio::test]
 async fn messages_are_charged_as_they_arrive_and_while_kept() {
-    let served = Served::new().await;
+    let served = SocketServer::new().await;
     let mut client = served.opened().await;
     let story = "word ".repeat(200_000);
     let first = answered(
@@ -557,7 +557,7 @@ async fn messages_are_charged_as_they_arrive_and_while_kept() {
 
 #[tokio::test]
 async fn a_server_that_ends_says_so() {
-    let served = Served::new().await;
+    let served = SocketServer::new().await;
     let mut client = served.opened().await;
     answered(&mut client, create(json!("Hi"))).await;
     served.bench.closing.cancel();

@@ -10,7 +10,7 @@ const CREATE: &str = "response.create";
 
 /// The conversation up to the last response. It is kept for as long as the connection lasts.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct Conversation {
     pub(super) id: String,
     /// Its items as JSON, with commas between them.
     pub(super) items: String,
@@ -24,7 +24,7 @@ pub(super) struct Turn {
     pub(super) body: String,
     /// The response that it continues.
     pub(super) continues: Option<String>,
-    /// The items of its whole input, as [`Kept`] has them.
+    /// The items of its whole input, as [`Conversation`] has them.
     pub(super) items: String,
     pub(super) weight: Weight,
 }
@@ -38,7 +38,7 @@ impl Turn {
     /// `Overloaded` while there is no room for it.
     pub(super) fn read(
         text: &str,
-        kept: &mut Option<Kept>,
+        kept: &mut Option<Conversation>,
         mut weight: Weight,
     ) -> Result<Self, Error> {
         weight.grow_by_values(text.as_bytes(), false)?;
@@ -57,7 +57,7 @@ impl Turn {
         };
         fields.insert("stream".to_owned(), true.into());
         let (continues, mut items) = match previous {
-            Some(Kept { id, items, .. }) => (Some(id), items),
+            Some(Conversation { id, items, .. }) => (Some(id), items),
             None => (None, String::new()),
         };
         match fields.shift_remove("input") {

@@ -19,7 +19,7 @@ use tierbar_core::{
     nearest::suggest,
 };
 use tierbar_fetch::{FetchedFile, FileSpec, Job, OnComplete, Queue};
-use tierbar_inference::services::models::{DownloadChange, Pull};
+use tierbar_inference::services::models::{DownloadChange, DownloadRequest};
 use tierbar_library::{
     Entry, Library, LibraryWatch, Origin,
     catalog::catalog,
@@ -58,7 +58,7 @@ impl Downloads {
     }
 
     /// Returns the download, and whether it is new. A tier that is named gets the model at its end.
-    pub(crate) async fn add(&self, pull: Pull) -> Result<(DownloadStatus, bool), Error> {
+    pub(crate) async fn add(&self, pull: DownloadRequest) -> Result<(DownloadStatus, bool), Error> {
         let Some(tier) = pull.tier.clone() else {
             return self.fetch(pull).await;
         };
@@ -90,7 +90,7 @@ impl Downloads {
         Ok((download, is_new))
     }
 
-    async fn fetch(&self, mut pull: Pull) -> Result<(DownloadStatus, bool), Error> {
+    async fn fetch(&self, mut pull: DownloadRequest) -> Result<(DownloadStatus, bool), Error> {
         let unknown = Error::new(
             Code::ModelUnknown,
             format!("\"{}\" is not in the catalog", shorten_reference(&pull.reference)),
@@ -152,7 +152,7 @@ impl Downloads {
 
     async fn start(
         &self,
-        pull: Pull,
+        pull: DownloadRequest,
         files: Vec<FileSpec>,
         mut warnings: Vec<String>,
         folder: PathBuf,
@@ -228,7 +228,7 @@ impl Downloads {
     }
 
     /// Returns an unfinished download of the same.
-    fn unfinished(&self, pull: &Pull) -> Result<Option<DownloadStatus>, Error> {
+    fn unfinished(&self, pull: &DownloadRequest) -> Result<Option<DownloadStatus>, Error> {
         let downloads = self.queue.watch().borrow().clone();
         let mut downloads = downloads.iter();
         let known = downloads
@@ -253,7 +253,7 @@ impl Downloads {
     async fn again(
         &self,
         known: DownloadStatus,
-        pull: &Pull,
+        pull: &DownloadRequest,
     ) -> Result<(DownloadStatus, bool), Error> {
         let mut now = known;
         if now.priority < pull.priority {
@@ -273,7 +273,7 @@ impl Downloads {
 fn warnings(
     resolved: &ResolvedReference,
     suit: &QuantTarget,
-    pull: &Pull,
+    pull: &DownloadRequest,
 ) -> Result<Vec<String>, Error> {
     let mut warnings = Vec::new();
     match (&resolved.projector, pull.include) {

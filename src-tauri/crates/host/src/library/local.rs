@@ -28,7 +28,7 @@ use tierbar_core::{
     status::TierStatus,
 };
 use tierbar_inference::{
-    services::models::{Listed, Verified},
+    services::models::{ModelList, ModelVerification},
     speed::SpeedMeter,
 };
 use tierbar_library::{Entry, Library, LibraryWatch, Projector, catalog::catalog, model_id};
@@ -49,7 +49,7 @@ pub(crate) struct LocalModels {
 
 impl LocalModels {
     /// Lists the models on disk now, without waiting for the next scan, so that a client sees its own change.
-    pub(crate) async fn list(&self) -> Result<Listed, Error> {
+    pub(crate) async fn list(&self) -> Result<ModelList, Error> {
         let (library, entries) = self.entries().await?;
         let tiers = self.tiers_by_path().await;
         let machine = self.machine_for(&entries, Measure::Later).await;
@@ -87,7 +87,7 @@ impl LocalModels {
         let models_dir = library.models_dir().to_owned();
         let (dir, stored) = (models_dir.clone(), stored(&entries));
         let disks = blocking("looking at the disks", move || Ok(disks(&dir, &stored))).await?;
-        Ok(Listed {
+        Ok(ModelList {
             models_dir,
             disks,
             models: entries.iter().map(model).collect(),
@@ -121,7 +121,7 @@ impl LocalModels {
         Ok(removed?.trashed)
     }
 
-    pub(crate) async fn verify(&self, model: String) -> Result<Verified, Error> {
+    pub(crate) async fn verify(&self, model: String) -> Result<ModelVerification, Error> {
         let library = self.models.library();
         // Cancels the read when the client has gone.
         let cancel = CancellationToken::new();
@@ -130,7 +130,7 @@ impl LocalModels {
             library.verify(&model, &mut |_, _| {}, &cancel)
         })
         .await?;
-        Ok(Verified {
+        Ok(ModelVerification {
             sha256: verification.sha256(),
             expected: verification.expected(),
             matches: verification.matches(),

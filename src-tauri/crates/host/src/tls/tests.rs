@@ -4,7 +4,7 @@ use axum::{Router, routing::get};
 use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
 use std::{collections::BTreeSet, net::SocketAddr};
 use tempfile::TempDir;
-use tierbar_edge::origin::OverTls;
+use tierbar_edge::origin::TlsMark;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -26,7 +26,7 @@ fn here() -> SocketAddr {
 async fn served(tls: &Tls) -> SocketAddr {
     let listener = TcpListener::bind(here()).await.unwrap();
     let address = listener.local_addr().unwrap();
-    let answer = |secure: Option<axum::Extension<OverTls>>| async move {
+    let answer = |secure: Option<axum::Extension<TlsMark>>| async move {
         if secure.is_some() {
             "encrypted"
         } else {

@@ -53,7 +53,7 @@ pub async fn lease(inference: &Inference, tier: &TierId) -> Result<Box<dyn Lease
 }
 
 /// Those with a chat model, in reading order.
-pub(super) async fn of(
+pub(super) async fn list(
     inference: &Inference,
     tiers: &[TierStatus],
     asked: &Traits,

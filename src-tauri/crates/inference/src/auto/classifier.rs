@@ -29,16 +29,16 @@ const ATTEMPTS: u32 = 3;
 const MOST: usize = 16;
 
 #[derive(Debug, Default)]
-pub struct Classifier(Mutex<Known>);
+pub struct Classifier(Mutex<KnownModels>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownModels {
     opinions: Recent<[u8; 32], Opinion>,
-    exams: BTreeMap<ModelId, Standing>,
+    exams: BTreeMap<ModelId, ExamState>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Standing {
+enum ExamState {
     UnderWay,
     /// It broke off.
     Failed {
@@ -49,12 +49,12 @@ enum Standing {
 
 /// A model's opinion, and its examination.
 #[derive(Debug, Clone, Copy)]
-pub struct Classified {
+pub struct Classification {
     pub opinion: Opinion,
     pub exam: Exam,
 }
 
-impl Classified {
+impl Classification {
     pub fn believed(&self) -> Option<Level> {
         self.exam.believed(self.opinion)
     }
@@ -66,7 +66,7 @@ impl Classified {
 }
 
 /// The tier that is asked, if it is loaded: no model loads for a question.
-pub(super) fn tier(tiers: &[TierStatus]) -> Option<&TierStatus> {
+pub(super) fn loaded_fast_tier(tiers: &[TierStatus]) -> Option<&TierStatus> {
     of_fast(tiers).filter(|tier| matches!(tier.state, TierState::Ready | TierState::Busy))
 }
 
@@ -80,14 +80,14 @@ pub(super) fn of_fast(tiers: &[TierStatus]) -> Option<&TierStatus> {
 }
 
 /// The opinion, if it is known or arrives within [`BUDGET`]. The first request that needs a model begins its examination.
-pub(super) async fn quickly(
+pub(super) async fn classify_in_time(
     inference: &Arc<Inference>,
     fast: &TierStatus,
     text: &str,
-) -> Option<Classified> {
+) -> Option<Classification> {
     let model = fast.model.as_ref()?;
     let Some(exam) = inference.auto.classifier.exam(model) else {
-        begin(inference, &fast.id, model);
+        begin_exam(inference, &fast.id, model);
         return None;
     };
     if !exam.is_passed() {
@@ -95,30 +95,30 @@ pub(super) async fn quickly(
     }
     let asked = timeout(BUDGET, opinion(inference, &fast.id, model, text)).await;
     let opinion = asked.ok()?.ok()?;
-    Some(Classified { opinion, exam })
+    Some(Classification { opinion, exam })
 }
 
 /// The opinion in any case: loads the tier, and examines its model.
 ///
 /// # Errors
 /// Those of a lease on the tier, and of its answers.
-pub(super) async fn thoroughly(
+pub(super) async fn classify_always(
     inference: &Inference,
     tier: &TierId,
     model: &ModelId,
     text: &str,
-) -> Result<Classified, Error> {
+) -> Result<Classification, Error> {
     let classifier = &inference.auto.classifier;
     let exam = match classifier.exam(model) {
         Some(exam) => exam,
         None => {
-            let exam = sit(inference, tier, model, false).await?;
-            classifier.stand(model, Standing::Done(exam));
+            let exam = run_exam(inference, tier, model, false).await?;
+            classifier.stand(model, ExamState::Done(exam));
             exam
         }
     };
     let opinion = opinion(inference, tier, model, text).await?;
-    Ok(Classified { opinion, exam })
+    Ok(Classification { opinion, exam })
 }
 
 async fn opinion(
@@ -141,7 +141,7 @@ async fn opinion(
 }
 
 /// Examines the model in the background, unless that is under way or has been given up.
-fn begin(inference: &Arc<Inference>, tier: &TierId, model: &ModelId) {
+fn begin_exam(inference: &Arc<Inference>, tier: &TierId, model: &ModelId) {
     let Some(attempt) = inference.auto.classifier.next_attempt(model) else {
         return;
     };
@@ -149,7 +149,7 @@ fn begin(inference: &Arc<Inference>, tier: &TierId, model: &ModelId) {
     tokio::spawn(async move {
         let examined = inference
             .closing
-            .run_until_cancelled(sit(&inference, &tier, &model, true));
+            .run_until_cancelled(run_exam(&inference, &tier, &model, true));
         let standing = match examined.await {
             Some(Ok(exam)) => {
                 tracing::info!(
@@ -162,11 +162,11 @@ fn begin(inference: &Arc<Inference>, tier: &TierId, model: &ModelId) {
                         "; `auto` uses its rules alone"
                     }
                 );
-                Standing::Done(exam)
+                ExamState::Done(exam)
             }
             Some(Err(error)) => {
                 tracing::info!("{model} was not tested: {error}");
-                Standing::Failed { attempt }
+                ExamState::Failed { attempt }
             }
             None => return,
         };
@@ -178,7 +178,7 @@ fn begin(inference: &Arc<Inference>, tier: &TierId, model: &ModelId) {
 ///
 /// # Errors
 /// `Cancelled` if it is; those of [`ask`].
-async fn sit(
+async fn run_exam(
     inference: &Inference,
     tier: &TierId,
     model: &ModelId,
@@ -187,14 +187,14 @@ async fn sit(
     let mut opinions = Vec::with_capacity(PROBES.len());
     for (text, _) in PROBES {
         if aside && !is_free(inference, model) {
-            return Err(interrupted("the tier was wanted for something else"));
+            return Err(interruption_error("the tier was wanted for something else"));
         }
         let asked = timeout(PATIENCE, ask(inference, tier, text)).await;
-        opinions.push(asked.map_err(|_| interrupted("an answer took too long"))??);
+        opinions.push(asked.map_err(|_| interruption_error("an answer took too long"))??);
     }
     match opinions.try_into() {
         Ok(opinions) => Ok(Exam::of(&opinions)),
-        Err(_) => Err(interrupted("an answer is missing")),
+        Err(_) => Err(interruption_error("an answer is missing")),
     }
 }
 
@@ -204,17 +204,17 @@ fn is_free(inference: &Inference, model: &ModelId) -> bool {
     let moves = |tier: &TierStatus| matches!(tier.state, TierState::Starting | TierState::Stopping);
     inference.services.status().guard.alarm == Alarm::None
         && !tiers.iter().any(moves)
-        && tier(&tiers).is_some_and(|fast| fast.model.as_ref() == Some(model))
+        && loaded_fast_tier(&tiers).is_some_and(|fast| fast.model.as_ref() == Some(model))
 }
 
-fn interrupted(why: &str) -> Error {
+fn interruption_error(why: &str) -> Error {
     Error::new(Code::Cancelled, format!("the test was interrupted: {why}"))
 }
 
 impl Classifier {
     fn exam(&self, model: &ModelId) -> Option<Exam> {
         match self.known().exams.get(model) {
-            Some(Standing::Done(exam)) => Some(*exam),
+            Some(ExamState::Done(exam)) => Some(*exam),
             _ => None,
         }
     }
@@ -224,18 +224,18 @@ impl Classifier {
         let mut known = self.known();
         let attempt = match known.exams.get(model) {
             None if known.exams.len() < MOST => 1,
-            Some(Standing::Failed { attempt }) if *attempt < ATTEMPTS => attempt + 1,
+            Some(ExamState::Failed { attempt }) if *attempt < ATTEMPTS => attempt + 1,
             _ => return None,
         };
-        known.exams.insert(model.clone(), Standing::UnderWay);
+        known.exams.insert(model.clone(), ExamState::UnderWay);
         Some(attempt)
     }
 
-    fn stand(&self, model: &ModelId, standing: Standing) {
+    fn stand(&self, model: &ModelId, standing: ExamState) {
         self.known().exams.insert(model.clone(), standing);
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownModels> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,11 +1,11 @@
 //! What a request may cost, and what it may have cost already.
 
 use super::{
-    tried::TooDear,
-    unpriced::{Unbounded, Unpriced, surcharged},
+    cost_bound::{CostBound, UnboundedCost, surcharged},
+    tried_steps::ExcessCost,
 };
 use crate::{
-    metrics::{Metrics, Reserved},
+    metrics::{Metrics, Reservation},
     original::Original,
 };
 use parking_lot::Mutex;
@@ -31,7 +31,7 @@ pub(super) struct Budget {
     prompt_tokens: u64,
     /// Of all answers together; `None`: the request's limits cannot be read.
     answer_tokens: Option<u64>,
-    unpriced: Unpriced,
+    unpriced: CostBound,
     /// By endpoints that took it and gave nothing.
     spent: Mutex<Dollars>,
 }
@@ -63,7 +63,7 @@ impl Budget {
             of_chain,
             prompt_tokens: bytes as u64 / BYTES_PER_TOKEN,
             answer_tokens: answer_tokens(request),
-            unpriced: Unpriced::default(),
+            unpriced: CostBound::default(),
             spent: Mutex::default(),
         }
     }
@@ -71,7 +71,7 @@ impl Budget {
     /// Reads what the prices say nothing of in all of the request.
     pub(super) fn note(&mut self, request: &Value) {
         if self.is_bounded {
-            self.unpriced = self.unpriced.and(Unpriced::of(request));
+            self.unpriced = self.unpriced.and(CostBound::of(request));
         }
     }
 
@@ -87,7 +87,7 @@ impl Budget {
             original.change(&left_out);
         }
         let mut json = serde_json::Deserializer::from_slice(original.bytes());
-        self.unpriced = self.unpriced.and(Unpriced::of(&mut json));
+        self.unpriced = self.unpriced.and(CostBound::of(&mut json));
         original.limit(&UNTOLD_ANSWER.into());
         let limit = original.limit_of_tokens();
         let limit = limit.and_then(|limit| limit.as_u64());
@@ -128,7 +128,7 @@ impl Budget {
         chain: &TierId,
         engine: &EndpointEngine,
         metrics: &Metrics,
-    ) -> Result<Option<Reserved>, TooDear> {
+    ) -> Result<Option<Reservation>, ExcessCost> {
         let Some(budget) = self.of_chain else {
             return Ok(None);
         };
@@ -156,7 +156,7 @@ impl Budget {
     }
 
     /// Why the request's bytes do not bound its cost, unless all of it is free.
-    fn unbounded(&self, prices: &Prices) -> Option<Unbounded> {
+    fn unbounded(&self, prices: &Prices) -> Option<UnboundedCost> {
         let free = Dollars::default();
         let is_free = prices.input == free && prices.output == free;
         self.unpriced.why.filter(|_| !is_free)

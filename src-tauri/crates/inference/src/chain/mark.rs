@@ -1,10 +1,10 @@
 //! An answer's report of its chain: always in its metadata, and in its text where that is configured.
 
-use super::tried::Tried;
+use super::tried_steps::TriedSteps;
 use crate::{
     CHAT, answers, json_edit,
     original::Form,
-    relay::{UpstreamRequest, attempt::Sent},
+    relay::{UpstreamRequest, attempt::ServerAnswer},
 };
 use serde_json::{Value, json};
 use tierbar_core::TierId;
@@ -13,12 +13,12 @@ const MARK: &str = "[Local Fallback] ";
 
 /// Adds the field `tierbar` to an answer: in a stream, on the first event, empty or with the marker.
 pub(super) fn annotate(
-    mut sent: Sent,
+    mut sent: ServerAnswer,
     chain: &TierId,
-    tried: &Tried,
+    tried: &TriedSteps,
     marked: bool,
     request: &UpstreamRequest,
-) -> Sent {
+) -> ServerAnswer {
     let about = |tier: Value, model: Value| {
         let mut about = json!({
             "chain": chain, "tier": tier, "model": model,
@@ -33,7 +33,7 @@ pub(super) fn annotate(
     let is_told =
         tried.fallback().is_some() || !tried.steps().is_empty() || tried.triage().is_some();
     match &mut sent {
-        Sent::Streaming(answer) => {
+        ServerAnswer::Streaming(answer) => {
             let lease = answer.lease();
             let about = about(json!(lease.tier()), json!(lease.model()));
             match answer.form() {
@@ -50,7 +50,7 @@ pub(super) fn annotate(
                 Form::Messages | Form::Responses => {}
             }
         }
-        Sent::Whole(whole) => {
+        ServerAnswer::Whole(whole) => {
             let header = |name: &str| {
                 let value = whole
                     .headers
@@ -146,7 +146,7 @@ fn first_event(model: Value, about: Value, marked: bool, request: &UpstreamReque
     };
     // Each answer has its mark; the event itself needs one only.
     let answers = if marked {
-        answers::asked(request.path, request.content.fields()).unwrap_or(1)
+        answers::requested_answers(request.path, request.content.fields()).unwrap_or(1)
     } else {
         1
     };
@@ -160,7 +160,9 @@ fn first_event(model: Value, about: Value, marked: bool, request: &UpstreamReque
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{TEXT, caller::Caller, charge::Charge, content::Content, stream_meter::Reads};
+    use crate::{
+        TEXT, caller::Caller, charge::Charge, content::Content, stream_meter::StreamReading,
+    };
     use http::HeaderMap;
 
     fn first(path: &'static str, marked: bool, body: &'static str) -> Value {
@@ -169,7 +171,7 @@ mod tests {
             content: Content::read(body.into()).unwrap().0,
             original: None,
             headers: HeaderMap::new(),
-            reads: Reads::Nothing,
+            reads: StreamReading::Nothing,
             stream: true,
             keep_alive: None,
             charge: Charge::new(Caller::default(), 0),

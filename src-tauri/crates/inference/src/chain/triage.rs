@@ -28,14 +28,14 @@ const BUDGET: Duration = Duration::from_secs(10);
 const ANSWER_LIMIT: usize = 1 << 20;
 
 /// What comes of a triage, in one clause of ASCII.
-pub(super) enum Triaged {
+pub(super) enum TriageOutcome {
     /// The message needs no cloud.
     StaysHere(String),
     /// The chain goes on in its order.
     GoesOn(String),
 }
 
-impl fmt::Display for Triaged {
+impl fmt::Display for TriageOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::StaysHere(why) => write!(f, "{why}, so this machine answers first"),
@@ -44,18 +44,20 @@ impl fmt::Display for Triaged {
     }
 }
 
-pub(super) async fn triage(inference: &Inference, request: &UpstreamRequest) -> Triaged {
+pub(super) async fn triage(inference: &Inference, request: &UpstreamRequest) -> TriageOutcome {
     let fields = request.content.fields();
     let traits = Traits::of(fields);
-    if let Some(why) = unfit(request.path, fields, &traits) {
-        return Triaged::GoesOn(format!("not triaged: {why}"));
+    if let Some(why) = unfit_reason(request.path, fields, &traits) {
+        return TriageOutcome::GoesOn(format!("not triaged: {why}"));
     }
     if let Some(need) = CloudNeed::of_greeting(&traits.text) {
-        return Triaged::StaysHere(need.because.to_owned());
+        return TriageOutcome::StaysHere(need.because.to_owned());
     }
     let tiers = inference.tiers.snapshot();
-    let Some(tier) = reader(inference, &tiers) else {
-        return Triaged::GoesOn("not triaged: no tier of this machine is free for it".to_owned());
+    let Some(tier) = triage_tier(inference, &tiers) else {
+        return TriageOutcome::GoesOn(
+            "not triaged: no tier of this machine is free for it".to_owned(),
+        );
     };
     let read = match timeout(BUDGET, ask(inference, &tier.id, &traits.text)).await {
         Ok(read) => read,
@@ -66,17 +68,17 @@ pub(super) async fn triage(inference: &Inference, request: &UpstreamRequest) -> 
             let need = triage.cloud_need(&traits.text);
             let kind = triage.kind.as_str();
             if need.by_rule && !need.needed {
-                Triaged::StaysHere(format!("{kind}, by {}: {}", tier.id, need.because))
+                TriageOutcome::StaysHere(format!("{kind}, by {}: {}", tier.id, need.because))
             } else {
-                Triaged::GoesOn(format!("{kind}, by {}", tier.id))
+                TriageOutcome::GoesOn(format!("{kind}, by {}", tier.id))
             }
         }
-        Err(why) => Triaged::GoesOn(format!("not triaged: {}: {why}", tier.id)),
+        Err(why) => TriageOutcome::GoesOn(format!("not triaged: {}: {why}", tier.id)),
     }
 }
 
 /// Why the user's last message does not show what a request needs.
-fn unfit(path: &str, fields: &Value, traits: &Traits) -> Option<&'static str> {
+fn unfit_reason(path: &str, fields: &Value, traits: &Traits) -> Option<&'static str> {
     let last = fields["messages"].as_array().and_then(|all| all.last());
     if path != CHAT {
         Some("the request is no chat")
@@ -96,7 +98,7 @@ fn unfit(path: &str, fields: &Value, traits: &Traits) -> Option<&'static str> {
 }
 
 /// The smallest loaded tier of this machine that `auto` chooses from; without one, `fast`, which then loads.
-fn reader<'a>(inference: &Inference, tiers: &'a [TierStatus]) -> Option<&'a TierStatus> {
+fn triage_tier<'a>(inference: &Inference, tiers: &'a [TierStatus]) -> Option<&'a TierStatus> {
     let here = tiers.iter().filter(|tier| {
         let runs = tier.engine != EngineKind::Endpoint && tier.model.is_some();
         runs && Level::of(&tier.id).is_some()

@@ -3,19 +3,19 @@
 use super::{
     ChainRequest,
     budget::Budget,
+    cost_bound::SURCHARGED,
     credential, mark,
-    triage::{Triaged, triage},
-    tried::Tried,
-    unpriced::SURCHARGED,
+    triage::{TriageOutcome, triage},
+    tried_steps::TriedSteps,
 };
 use crate::{
     Inference,
     relay::{
         UpstreamRequest,
-        attempt::{self, Failed, Sent},
+        attempt::{self, AttemptFailure, ServerAnswer},
         gathered,
     },
-    stream_meter::Reads,
+    stream_meter::StreamReading,
 };
 use futures_util::future::{Either, select};
 use serde_json::{Map, Value, json};
@@ -61,7 +61,7 @@ pub struct Walk {
     order: Vec<TierId>,
     /// The next step to try.
     next: AtomicUsize,
-    tried: Tried,
+    tried: TriedSteps,
 }
 
 impl Walk {
@@ -85,8 +85,8 @@ impl Walk {
         let gathers = !request.stream;
         if gathers && can_stream(&object) {
             request.stream = true;
-            request.reads = Reads::Values;
-            streams(&mut object);
+            request.reads = StreamReading::Values;
+            request_stream(&mut object);
         }
         let limited = ["max_tokens", "stream", "stream_options"].into_iter();
         let changed = limited.chain(SURCHARGED.map(|(name, _)| name));
@@ -108,18 +108,18 @@ impl Walk {
             gathers,
             budget,
             next: AtomicUsize::new(0),
-            tried: Tried::default(),
+            tried: TriedSteps::default(),
         }
     }
 
     /// What comes of each step, while it does.
-    pub(super) fn tried(&self) -> Tried {
+    pub(super) fn tried(&self) -> TriedSteps {
         self.tried.clone()
     }
 
     /// # Errors
     /// What each step said, if none answered in time.
-    pub(super) async fn walk(mut self) -> Result<Sent, Error> {
+    pub(super) async fn walk(mut self) -> Result<ServerAnswer, Error> {
         let time = self.asked.config.time.0;
         let mut until = Instant::now() + time;
         if self.asked.config.triage {
@@ -134,9 +134,9 @@ impl Walk {
             };
             let sent = match sent {
                 // None of it was sent yet: if it breaks off, the next step answers.
-                Sent::Streaming(mut answer) if self.gathers => {
-                    match gathered::within(&mut answer, time).await {
-                        Ok(whole) => Sent::Whole(whole),
+                ServerAnswer::Streaming(mut answer) if self.gathers => {
+                    match gathered::gather_within(&mut answer, time).await {
+                        Ok(whole) => ServerAnswer::Whole(whole),
                         Err(error) => {
                             answer.ends(Some(&error));
                             self.broke(step, error);
@@ -164,7 +164,7 @@ impl Walk {
         }
         let triaged = triage(&self.inference, &self.request).await;
         self.tried.note_triage(triaged.to_string());
-        if let Triaged::StaysHere(why) = triaged {
+        if let TriageOutcome::StaysHere(why) = triaged {
             for tier in &endpoints {
                 self.tried.passed_over(tier, why.clone(), None);
             }
@@ -189,7 +189,7 @@ impl Walk {
         self.budget.lost(&self.asked.name, engine, metrics);
     }
 
-    fn annotate(&self, step: usize, sent: Sent) -> Sent {
+    fn annotate(&self, step: usize, sent: ServerAnswer) -> ServerAnswer {
         let first = self.order.first();
         let tier = self.tier(step);
         let fallback = first.filter(|_| step > 0);
@@ -205,7 +205,7 @@ impl Walk {
     }
 
     /// The steps one after another; after a silence, and if that is wanted, two at a time.
-    async fn race(&self) -> Option<(usize, Sent)> {
+    async fn race(&self) -> Option<(usize, ServerAnswer)> {
         let hedge = self.asked.config.hedge.0;
         if hedge.is_zero() {
             return self.in_turn().await;
@@ -226,7 +226,7 @@ impl Walk {
         }
     }
 
-    async fn in_turn(&self) -> Option<(usize, Sent)> {
+    async fn in_turn(&self) -> Option<(usize, ServerAnswer)> {
         loop {
             let step = self.next.fetch_add(1, Ordering::Relaxed);
             let tier = self.tier(step)?;
@@ -259,7 +259,7 @@ impl Walk {
         }
     }
 
-    async fn ask_endpoint(&self, tier: &TierId, engine: &EndpointEngine) -> Option<Sent> {
+    async fn ask_endpoint(&self, tier: &TierId, engine: &EndpointEngine) -> Option<ServerAnswer> {
         let (wait, mut pause) = (self.asked.config.wait.0, BACK_OFF);
         for again in (0..=self.asked.config.retries).rev() {
             if let Some(why) = self.budget.too_dear(engine) {
@@ -282,7 +282,7 @@ impl Walk {
                 Ok(trial) => trial,
                 Err(closed) => {
                     self.tried
-                        .passed_over(tier, words(closed), closed.closed_for());
+                        .passed_over(tier, gate_reason(closed), closed.closed_for());
                     return None;
                 }
             };
@@ -290,11 +290,11 @@ impl Walk {
             let failed = match timeout(wait, first_word).await {
                 Ok(Ok(mut sent)) => {
                     match &mut sent {
-                        Sent::Streaming(answer) => {
+                        ServerAnswer::Streaming(answer) => {
                             trial.begun();
                             answer.counts_for(trial);
                         }
-                        Sent::Whole(_) => trial.settle(Outcome::Answered),
+                        ServerAnswer::Whole(_) => trial.settle(Outcome::Answered),
                     }
                     if let Some(reserved) = reserved {
                         self.request.trace.reserve(reserved);
@@ -302,9 +302,9 @@ impl Walk {
                     return Some(sent);
                 }
                 Ok(Err(failed)) => failed,
-                Err(_) => Failed::from(silent(tier, wait)),
+                Err(_) => AttemptFailure::from(first_token_error(tier, wait)),
             };
-            let Failed { error, outcome } = failed;
+            let AttemptFailure { error, outcome } = failed;
             trial.settle(outcome);
             drop(trial);
             self.tried.failed(tier, error);
@@ -325,12 +325,12 @@ impl Walk {
     }
 }
 
-fn silent(tier: &TierId, wait: Duration) -> Error {
+fn first_token_error(tier: &TierId, wait: Duration) -> Error {
     let message = format!("{tier} gave no first token in {} s", wait.as_secs());
     Error::new(Code::WorkerTimeout, message)
 }
 
-fn words(gate: Gate) -> String {
+fn gate_reason(gate: Gate) -> String {
     let seconds = |ms: u64| ms.div_ceil(1000);
     match gate {
         Gate::Open => "it is available".to_owned(),
@@ -359,7 +359,7 @@ fn can_stream(request: &Map<String, Value>) -> bool {
         .is_none_or(|of| of <= 1)
 }
 
-fn streams(request: &mut Map<String, Value>) {
+fn request_stream(request: &mut Map<String, Value>) {
     request.insert("stream".to_owned(), true.into());
     request.insert("stream_options".to_owned(), json!({"include_usage": true}));
 }

@@ -17,12 +17,11 @@ mod tools;
 pub(crate) use answer::Usage as MessageUsage;
 pub use failure::openai as openai_failure;
 
-use crate as inference;
 use crate::{
-    hints::{ANTHROPIC_BETA, ANTHROPIC_VERSION, picked},
-    upstream::{Broken, Upstream},
+    hints::{ANTHROPIC_BETA, ANTHROPIC_VERSION, pick_headers},
+    upstream::{ConnectionFailure, Upstream},
 };
-use body::Expected;
+use body::ExpectedAnswer;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::SecretString;
 use serde_json::{Map, Value};
@@ -48,7 +47,7 @@ pub async fn post(
     path: &str,
     key: Option<&SecretString>,
     chat: Map<String, Value>,
-) -> Result<Upstream, Broken> {
+) -> Result<Upstream, ConnectionFailure> {
     let (to, request, expected) = match translate(url, path, chat) {
         Ok(translated) => translated,
         Err(error) => return Ok(Upstream::refusing(&error)),
@@ -62,8 +61,11 @@ pub async fn post(
 ///
 /// # Errors
 /// If no header can hold the key.
-pub fn headers(of_client: &HeaderMap, key: Option<&SecretString>) -> Result<HeaderMap, Broken> {
-    let mut headers = picked(of_client, &[ANTHROPIC_VERSION, ANTHROPIC_BETA]);
+pub fn headers(
+    of_client: &HeaderMap,
+    key: Option<&SecretString>,
+) -> Result<HeaderMap, ConnectionFailure> {
+    let mut headers = pick_headers(of_client, &[ANTHROPIC_VERSION, ANTHROPIC_BETA]);
     headers.entry(ANTHROPIC_VERSION).or_insert(CURRENT);
     if let Some(key) = key {
         headers.insert(KEY.clone(), Remote::key("", key)?);
@@ -76,13 +78,13 @@ fn translate(
     url: &str,
     path: &str,
     chat: Map<String, Value>,
-) -> Result<(&'static str, Vec<u8>, Expected), Error> {
+) -> Result<(&'static str, Vec<u8>, ExpectedAnswer), Error> {
     match path {
-        inference::CHAT => {
+        crate::CHAT => {
             let (request, usage) = request::message(chat)?;
-            Ok((MESSAGES, request, Expected::Message { usage }))
+            Ok((MESSAGES, request, ExpectedAnswer::Message { usage }))
         }
-        inference::TOKENS => Ok((COUNT, request::count(chat)?, Expected::Count)),
+        crate::TOKENS => Ok((COUNT, request::count(chat)?, ExpectedAnswer::Count)),
         _ => {
             let what = format!("{url} uses Anthropic's dialect, which has no equivalent of {path}");
             Err(Error::new(Code::BadRequest, what)

@@ -5,7 +5,7 @@ use crate::{
     metrics::Metrics,
     original::Form,
     speed::SpeedMeter,
-    stream_meter::{Reads, StreamMeter},
+    stream_meter::{StreamMeter, StreamReading},
 };
 use serde_json::json;
 use std::time::Instant;
@@ -24,7 +24,7 @@ impl Default for Stream {
         let charge = Charge::new(Caller::default(), 0).attempt();
         let meter = StreamMeter::new(answering, counted, charge);
         Self {
-            meter: meter.reading(Form::Chat, Reads::Chunks),
+            meter: meter.reading(Form::Chat, StreamReading::Chunks),
             decoder: Decoder::default(),
         }
     }
@@ -52,10 +52,10 @@ fn events_of(chunks: impl IntoIterator<Item = Value>) -> Vec<Event> {
 }
 
 /// What a complete answer is read as.
-fn gathered(answer: &Value) -> Gathered {
+fn gathered(answer: &Value) -> CompleteAnswer {
     let mut decoder = Decoder::default();
     decoder.read_whole(answer.to_string().as_bytes()).unwrap();
-    let mut whole = Gathered::default();
+    let mut whole = CompleteAnswer::default();
     for event in decoder.events {
         assert_eq!(whole.add(event), None);
     }

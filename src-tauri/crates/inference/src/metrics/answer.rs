@@ -1,6 +1,6 @@
 //! The metrics of one request at its tier: waiting, running, duration and tokens.
 
-use super::{Metrics, OfTier, trace::Trace};
+use super::{Metrics, TierLabels, trace::Trace};
 use prometheus_client::metrics::gauge::Gauge;
 use serde_json::Value;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use tierbar_core::{Code, TierId, config::CacheTokens};
 
 /// The tokens of an answer, as far as they are known.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Used {
+pub struct TokenUse {
     prompt: Option<u64>,
     completion: Option<u64>,
     total: Option<u64>,
@@ -16,7 +16,7 @@ pub struct Used {
     cache: CacheTokens,
 }
 
-impl Used {
+impl TokenUse {
     pub fn new(prompt: u64, completion: u64) -> Self {
         Self {
             prompt: Some(prompt),
@@ -73,16 +73,16 @@ fn cache_of(details: &Value) -> CacheTokens {
 
 /// Adds one to a gauge while it lives.
 #[derive(Debug)]
-pub struct Held(Gauge);
+pub struct GaugeIncrement(Gauge);
 
-impl Held {
+impl GaugeIncrement {
     fn new(gauge: Gauge) -> Self {
         gauge.inc();
         Self(gauge)
     }
 }
 
-impl Drop for Held {
+impl Drop for GaugeIncrement {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -90,8 +90,8 @@ impl Drop for Held {
 
 impl Metrics {
     /// Counts a request as waiting for its tier until this is dropped.
-    pub fn waiting(&self, tier: &TierId) -> Held {
-        Held::new(self.0.waiting.get_or_create_owned(&tier.into()))
+    pub fn waiting(&self, tier: &TierId) -> GaugeIncrement {
+        GaugeIncrement::new(self.0.waiting.get_or_create_owned(&tier.into()))
     }
 
     /// Returns how many requests wait for the tier.
@@ -102,9 +102,9 @@ impl Metrics {
 
     /// Counts a request as holding its tier until this is dropped.
     pub fn answer(&self, tier: &TierId, arrived: Instant) -> Answer {
-        let of = OfTier::from(tier);
+        let of = TierLabels::from(tier);
         Answer {
-            _running: Held::new(self.0.running.get_or_create_owned(&of)),
+            _running: GaugeIncrement::new(self.0.running.get_or_create_owned(&of)),
             metrics: self.clone(),
             of,
             arrived,
@@ -120,13 +120,13 @@ impl Metrics {
 #[derive(Debug)]
 pub struct Answer {
     metrics: Metrics,
-    of: OfTier,
+    of: TierLabels,
     arrived: Instant,
     answers: bool,
     chunks: u64,
-    used: Option<Used>,
+    used: Option<TokenUse>,
     trace: Trace,
-    _running: Held,
+    _running: GaugeIncrement,
 }
 
 impl Answer {
@@ -166,7 +166,7 @@ impl Answer {
     }
 
     /// Sets the server's own figures, in place of earlier ones.
-    pub fn used(&mut self, used: Used) {
+    pub fn used(&mut self, used: TokenUse) {
         self.used = Some(used);
     }
 }

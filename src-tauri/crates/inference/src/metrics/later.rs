@@ -1,7 +1,7 @@
 //! Gauges of what cannot be answered now: the endpoints that chains skip, and the queue.
 
 use super::{
-    OfTier,
+    TierLabels,
     machine::{bytes, signed},
 };
 use prometheus_client::{
@@ -15,21 +15,21 @@ use tierbar_core::{
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfGate {
+struct GateLabels {
     tier: String,
     gate: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfState {
+struct StateLabels {
     state: &'static str,
 }
 
 /// An endpoint in several chains has one gate.
 pub(super) fn chains(all: &mut Registry, chains: &[ChainStatus]) {
     let (rendered, closed) = (
-        Family::<OfGate, Gauge>::default(),
-        Family::<OfTier, Gauge>::default(),
+        Family::<GateLabels, Gauge>::default(),
+        Family::<TierLabels, Gauge>::default(),
     );
     for step in chains.iter().flat_map(|chain| &chain.steps) {
         let StepStatus::Endpoint {
@@ -41,7 +41,7 @@ pub(super) fn chains(all: &mut Registry, chains: &[ChainStatus]) {
             continue;
         };
         for gate in Gate::WORDS {
-            let labels = OfGate {
+            let labels = GateLabels {
                 tier: tier.to_string(),
                 gate,
             };
@@ -50,7 +50,7 @@ pub(super) fn chains(all: &mut Registry, chains: &[ChainStatus]) {
                 .set(i64::from(gate == now.as_str()));
         }
         let seconds = signed(now.closed_for().unwrap_or(0));
-        closed.get_or_create(&OfTier::from(tier)).set(seconds);
+        closed.get_or_create(&TierLabels::from(tier)).set(seconds);
     }
     all.register(
         "endpoint_gate",
@@ -66,11 +66,11 @@ pub(super) fn chains(all: &mut Registry, chains: &[ChainStatus]) {
 }
 
 pub(super) fn queue(all: &mut Registry, counts: &[(JobState, u64)], taken: u64) {
-    let requests = Family::<OfState, Gauge>::default();
+    let requests = Family::<StateLabels, Gauge>::default();
     for state in JobState::ALL {
         let count = counts.iter().find(|(of, _)| *of == state);
         requests
-            .get_or_create(&OfState {
+            .get_or_create(&StateLabels {
                 state: state.as_str(),
             })
             .set(signed(count.map_or(0, |(_, count)| *count)));

@@ -54,7 +54,7 @@ pub(super) struct Attempt {
 
 /// Why a chain's budget does not allow a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spent {
+pub struct BudgetOverrun {
     /// What the request may cost.
     pub cost: Dollars,
     /// What the chain has spent, with what its requests that run may cost.
@@ -66,7 +66,7 @@ pub struct Spent {
     pub seconds: u64,
 }
 
-impl fmt::Display for Spent {
+impl fmt::Display for BudgetOverrun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             cost,
@@ -83,13 +83,13 @@ impl fmt::Display for Spent {
 
 /// What a request of a chain may cost, held back from the chain's budget until it has ended.
 #[derive(Debug)]
-pub struct Reserved {
+pub struct Reservation {
     metrics: Metrics,
     chain: String,
     amount: Dollars,
 }
 
-impl Drop for Reserved {
+impl Drop for Reservation {
     fn drop(&mut self) {
         let mut state = self.metrics.0.ledger.state.lock();
         if let Some(reserved) = state.reserved.get_mut(&self.chain) {
@@ -141,7 +141,7 @@ impl Ledger {
             requests,
             prompt_tokens: record.prompt_tokens.unwrap_or_default(),
             completion_tokens: record.completion_tokens.unwrap_or_default(),
-            paid: paid(record, cache, attempt.prices, reserved),
+            paid: cost_of(record, cache, attempt.prices, reserved),
             ..RequestTotals::default()
         };
         if !attempt.elsewhere {
@@ -171,7 +171,7 @@ impl Ledger {
 }
 
 /// What an endpoint charges for a request, by what it reported; without a report, the most that it may be.
-fn paid(
+fn cost_of(
     record: &RequestRecord,
     cache: CacheTokens,
     prices: Option<Prices>,
@@ -249,9 +249,9 @@ impl Metrics {
     /// As the default, with the energy that requests take.
     #[must_use]
     pub fn measuring(energy: Arc<dyn EnergyCounter>) -> Self {
-        Self(Arc::new(super::Counted {
+        Self(Arc::new(super::Counters {
             ledger: Ledger::measuring(energy),
-            ..super::Counted::default()
+            ..super::Counters::default()
         }))
     }
 
@@ -306,7 +306,7 @@ impl Metrics {
         chain: &str,
         budget: ChainBudget,
         cost: Dollars,
-    ) -> Result<Reserved, Spent> {
+    ) -> Result<Reservation, BudgetOverrun> {
         let now = Zoned::now();
         let today = now.date();
         let mut state = self.0.ledger.state.lock();
@@ -315,7 +315,7 @@ impl Metrics {
         let after = spent.plus(Dollars(*reserved)).plus(cost);
         if after > budget.amount {
             let resets = next_first_day(budget.period, today);
-            return Err(Spent {
+            return Err(BudgetOverrun {
                 cost,
                 spent: spent.plus(Dollars(*reserved)),
                 budget,
@@ -324,7 +324,7 @@ impl Metrics {
             });
         }
         *reserved = reserved.saturating_add(cost.0);
-        Ok(Reserved {
+        Ok(Reservation {
             metrics: self.clone(),
             chain: chain.to_owned(),
             amount: cost,
@@ -338,7 +338,7 @@ impl Metrics {
     }
 }
 
-impl Reserved {
+impl Reservation {
     pub(super) fn amount(&self) -> Dollars {
         self.amount
     }
@@ -458,17 +458,20 @@ mod tests {
     fn an_answer_without_a_count_costs_what_was_reserved() {
         let (none, prices) = (CacheTokens::default(), Some(prices()));
         let most = Some(dollars(0.5));
-        assert_eq!(paid(&record(None, 10), none, prices, most), dollars(0.5));
-        assert_eq!(paid(&record(None, 1000), none, prices, None), dollars(0.01));
+        assert_eq!(cost_of(&record(None, 10), none, prices, most), dollars(0.5));
         assert_eq!(
-            paid(&record(Some(1000), 1000), none, None, most),
+            cost_of(&record(None, 1000), none, prices, None),
+            dollars(0.01)
+        );
+        assert_eq!(
+            cost_of(&record(Some(1000), 1000), none, None, most),
             dollars(0.0)
         );
         let unanswered = RequestRecord {
             outcome: RequestOutcome::Failed,
             ..record(None, 0)
         };
-        assert_eq!(paid(&unanswered, none, prices, most), dollars(0.0));
+        assert_eq!(cost_of(&unanswered, none, prices, most), dollars(0.0));
     }
 
     #[test]
@@ -481,7 +484,7 @@ mod tests {
         let long = record(Some(1_000_000), 10_000);
         // 50,000 plain tokens, and the cached ones at 0.1, 1.25 and 2 times that.
         let sum = dollars(0.05 + 0.08 + 0.125 + 0.1 + 0.1);
-        assert_eq!(paid(&long, cache, Some(prices()), None), sum);
+        assert_eq!(cost_of(&long, cache, Some(prices()), None), sum);
     }
 
     #[derive(Debug)]

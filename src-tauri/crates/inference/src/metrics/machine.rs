@@ -1,6 +1,6 @@
 //! The status as gauges: the machine's memory, and each tier's.
 
-use super::{OfTier, PREFIX};
+use super::{PREFIX, TierLabels};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{family::Family, gauge::Gauge, info::Info},
@@ -21,7 +21,7 @@ const STATES: [TierState; 6] = [
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfState {
+struct StateLabels {
     tier: String,
     state: String,
 }
@@ -82,14 +82,14 @@ pub(super) fn gauges(status: &Status) -> Registry {
 }
 
 fn tiers(all: &mut Registry, tiers: &[TierStatus]) {
-    let states = Family::<OfState, Gauge>::default();
+    let states = Family::<StateLabels, Gauge>::default();
     let (footprint, planned) = (
-        Family::<OfTier, Gauge>::default(),
-        Family::<OfTier, Gauge>::default(),
+        Family::<TierLabels, Gauge>::default(),
+        Family::<TierLabels, Gauge>::default(),
     );
     for tier in tiers {
         for state in STATES {
-            let labels = OfState {
+            let labels = StateLabels {
                 tier: tier.id.to_string(),
                 state: state.to_string(),
             };
@@ -97,7 +97,7 @@ fn tiers(all: &mut Registry, tiers: &[TierStatus]) {
                 .get_or_create(&labels)
                 .set(i64::from(tier.state == state));
         }
-        let of = OfTier::from(&tier.id);
+        let of = TierLabels::from(&tier.id);
         footprint
             .get_or_create(&of)
             .set(signed(tier.footprint_bytes.unwrap_or(0)));

@@ -2,7 +2,7 @@
 
 use super::{
     Metrics,
-    ledger::{Attempt, Reserved},
+    ledger::{Attempt, Reservation},
 };
 use parking_lot::Mutex;
 use std::{
@@ -33,10 +33,10 @@ pub async fn of_indexer<F: Future>(answering: F) -> F::Output {
 
 /// Of one request, over all of its attempts. The default is of a request that is not listed.
 #[derive(Debug, Clone, Default)]
-pub struct Trace(Option<Arc<Traced>>);
+pub struct Trace(Option<Arc<TraceState>>);
 
 #[derive(Debug)]
-struct Traced {
+struct TraceState {
     metrics: Metrics,
     arrived: Instant,
     /// It is part of the indexer's work.
@@ -55,7 +55,7 @@ struct Bill {
     /// Those of the prompt's tokens that have prices of their own.
     cache: CacheTokens,
     /// For its attempts at endpoints, until it has ended.
-    reserved: Vec<Reserved>,
+    reserved: Vec<Reservation>,
 }
 
 impl Metrics {
@@ -74,7 +74,7 @@ impl Metrics {
             client,
             ..RequestRecord::default()
         };
-        Trace(Some(Arc::new(Traced {
+        Trace(Some(Arc::new(TraceState {
             metrics: self.clone(),
             arrived,
             of_indexer,
@@ -119,7 +119,7 @@ impl Trace {
     }
 
     /// Holds what an attempt may cost until the request has ended.
-    pub(crate) fn reserve(&self, reserved: Reserved) {
+    pub(crate) fn reserve(&self, reserved: Reservation) {
         if let Some(traced) = &self.0 {
             traced.bill.lock().reserved.push(reserved);
         }
@@ -171,13 +171,13 @@ impl Trace {
     }
 }
 
-impl Traced {
+impl TraceState {
     fn so_far_ms(&self) -> u64 {
         u64::try_from(self.arrived.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 
-impl Drop for Traced {
+impl Drop for TraceState {
     fn drop(&mut self) {
         let mut record = RequestRecord {
             duration_ms: self.so_far_ms(),
@@ -185,7 +185,7 @@ impl Drop for Traced {
         };
         let bill = self.bill.get_mut();
         if let Some(attempt) = bill.attempt {
-            let reserved = bill.reserved.last().map(Reserved::amount);
+            let reserved = bill.reserved.last().map(Reservation::amount);
             let requests = u64::from(!self.of_indexer);
             let ledger = &self.metrics.0.ledger;
             let taken = ledger.add(
@@ -208,7 +208,7 @@ impl Drop for Traced {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Used;
+    use crate::metrics::TokenUse;
 
     #[tokio::test]
     async fn a_request_is_listed_once_its_last_attempt_is_gone() {
@@ -229,7 +229,7 @@ mod tests {
         let mut answer = metrics.answer(&fast, Instant::now()).traced(trace.clone());
         answer.begins();
         answer.chunk(Instant::now());
-        answer.used(Used::new(30, 5));
+        answer.used(TokenUse::new(30, 5));
         trace.answered();
         drop(trace);
         assert_eq!(metrics.recent_requests(9), []);

@@ -1,6 +1,6 @@
 //! Whether another program's success is an answer: proxies return pages, and some servers report a failure with status 200.
 
-use super::attempt::Failed;
+use super::attempt::AttemptFailure;
 use crate::{CHAT, TEXT, original::Form, wire};
 use http::{StatusCode, header, response::Parts};
 use serde::{Deserialize, de::IgnoredAny};
@@ -25,13 +25,13 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    pub(super) fn of(self, tier: &TierId) -> Failed {
+    pub(super) fn of(self, tier: &TierId) -> AttemptFailure {
         match self {
             Self::NoAnswer(what) => {
                 let message = format!("the server of {tier} answered with {what}");
                 let error = Error::new(Code::Unreachable, message)
                     .hint("check that the address is that of its API, then try again");
-                Failed {
+                AttemptFailure {
                     error,
                     outcome: Outcome::Failed,
                 }
@@ -71,7 +71,7 @@ pub(super) fn fault(path: &str, form: Form, head: &Parts, body: &[u8]) -> Option
 }
 
 /// A failure that a server reports with a successful status: in its body, or in an event.
-pub(super) fn failure(error: Error) -> Failed {
+pub(super) fn failure(error: Error) -> AttemptFailure {
     let outcome = match error.code {
         Code::Overloaded => Outcome::Limited { for_ms: None },
         Code::BadRequest | Code::ContextExceeded | Code::ModelUnknown | Code::PayloadTooLarge => {
@@ -79,7 +79,7 @@ pub(super) fn failure(error: Error) -> Failed {
         }
         _ => Outcome::Failed,
     };
-    Failed { error, outcome }
+    AttemptFailure { error, outcome }
 }
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
     use http::Response;
     use serde_json::{Value, json};
 
-    fn read(path: &str, kind: Option<&str>, body: &str) -> Option<Failed> {
+    fn read(path: &str, kind: Option<&str>, body: &str) -> Option<AttemptFailure> {
         let mut response = Response::builder();
         if let Some(kind) = kind {
             response = response.header(header::CONTENT_TYPE, kind);

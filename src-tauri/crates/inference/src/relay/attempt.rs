@@ -10,8 +10,8 @@ use crate::{
     fields, limits, media,
     original::Form,
     send::{self, Call},
-    stream_meter::{self, Reads, StreamMeter},
-    upstream::{Broken, Upstream},
+    stream_meter::{self, StreamMeter, StreamReading},
+    upstream::{ConnectionFailure, Upstream},
     wire,
 };
 use http::{HeaderMap, StatusCode, header};
@@ -39,13 +39,13 @@ pub(super) const ANSWER_LIMIT: usize = 64 << 20;
 
 /// How a server answers.
 #[derive(Debug)]
-pub enum Sent {
+pub enum ServerAnswer {
     Streaming(Box<Answer>),
-    Whole(Whole),
+    Whole(WholeAnswer),
 }
 
 #[derive(Debug)]
-pub struct Whole {
+pub struct WholeAnswer {
     pub status: StatusCode,
     pub headers: HeaderMap,
     /// The form of the body.
@@ -55,10 +55,10 @@ pub struct Whole {
     pub outcome: Outcome,
 }
 
-impl Whole {
+impl WholeAnswer {
     /// The error of a refusal.
     pub fn error(&self) -> Error {
-        after(refusal(self.form, self.status, &self.body), self.outcome)
+        with_retry_time(refusal(self.form, self.status, &self.body), self.outcome)
     }
 }
 
@@ -72,20 +72,20 @@ fn refusal(form: Form, status: StatusCode, body: &[u8]) -> Error {
     }
 }
 
-impl From<Whole> for Response {
-    fn from(whole: Whole) -> Self {
+impl From<WholeAnswer> for Response {
+    fn from(whole: WholeAnswer) -> Self {
         response::new(whole.status, whole.headers, response::whole(whole.body))
     }
 }
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub struct Failed {
+pub struct AttemptFailure {
     pub error: Error,
     pub outcome: Outcome,
 }
 
-impl From<Error> for Failed {
+impl From<Error> for AttemptFailure {
     fn from(error: Error) -> Self {
         // A pause of ours is not the server's fault.
         let outcome = match setback(error.code) {
@@ -129,7 +129,7 @@ pub async fn send(
     inference: &Inference,
     request: UpstreamRequest,
     lease: Box<dyn Lease>,
-) -> Result<Sent, Failed> {
+) -> Result<ServerAnswer, AttemptFailure> {
     if let Some(keep) = request.keep_alive {
         lease.keep(keep);
     }
@@ -154,13 +154,13 @@ pub async fn send(
         Ok(posted) => posted,
         Err(broken) => {
             charge.void();
-            return Err(reason(&*lease, &broken).await.into());
+            return Err(broken_connection_error(&*lease, &broken).await.into());
         }
     };
     let status = upstream.head.status;
     if status == StatusCode::OK && upstream.is_event_stream() {
         counted.begins();
-        return Ok(Sent::Streaming(Box::new(Answer::new(
+        return Ok(ServerAnswer::Streaming(Box::new(Answer::new(
             upstream.without_head(),
             StreamMeter::new(answering, counted, charge)
                 .reading(form, reads_of(form, reads, stream)),
@@ -178,7 +178,7 @@ pub async fn send(
     };
     let body = match unless_cut(&*lease, upstream.whole(ANSWER_LIMIT)).await? {
         Ok(body) => body,
-        Err(broken) => return Err(reason(&*lease, &broken).await.into()),
+        Err(broken) => return Err(broken_connection_error(&*lease, &broken).await.into()),
     };
     let mut context = None;
     if status.is_success() {
@@ -197,16 +197,16 @@ pub async fn send(
     if is_remote(&*lease) {
         let error = match status {
             StatusCode::UNAUTHORIZED => Some(no_key(&*lease)),
-            StatusCode::FORBIDDEN => Some(forbidden(&*lease, &body)),
+            StatusCode::FORBIDDEN => Some(forbidden_error(&*lease, &body)),
             _ => None,
         };
         if let Some(error) = error {
-            return Err(Failed { error, outcome });
+            return Err(AttemptFailure { error, outcome });
         }
     }
     if status.is_server_error() && !upstream.is_json() {
-        return Err(Failed {
-            error: after(unexplained(&*lease, status), outcome),
+        return Err(AttemptFailure {
+            error: with_retry_time(status_error(&*lease, status), outcome),
             outcome,
         });
     }
@@ -217,7 +217,7 @@ pub async fn send(
     if let Some(seconds) = outcome.asks_for() {
         headers.insert(header::RETRY_AFTER, seconds.into());
     }
-    Ok(Sent::Whole(Whole {
+    Ok(ServerAnswer::Whole(WholeAnswer {
         status,
         headers,
         form,
@@ -227,12 +227,12 @@ pub async fn send(
 }
 
 /// What is to be made of a stream's events: all of what streams to a client that asked for no stream.
-fn reads_of(form: Form, reads: Reads, stream: bool) -> Reads {
+fn reads_of(form: Form, reads: StreamReading, stream: bool) -> StreamReading {
     match (form, reads) {
-        (_, Reads::Values) => Reads::Values,
-        (Form::Chat, Reads::Chunks) => Reads::Chunks,
-        _ if !stream => Reads::Values,
-        _ => Reads::Nothing,
+        (_, StreamReading::Values) => StreamReading::Values,
+        (Form::Chat, StreamReading::Chunks) => StreamReading::Chunks,
+        _ if !stream => StreamReading::Values,
+        _ => StreamReading::Nothing,
     }
 }
 
@@ -242,7 +242,7 @@ async fn post(
     request: UpstreamRequest,
     endpoint: &Endpoint,
     key: Option<&SecretString>,
-) -> Result<(Upstream, Form), Broken> {
+) -> Result<(Upstream, Form), ConnectionFailure> {
     let remote = &inference.remote;
     let mut lacks_responses = None;
     if let Some(original) = &request.original {
@@ -256,7 +256,7 @@ async fn post(
         {
             let model = model.as_deref();
             let mut upstream =
-                send::pass(url, model, original, &request.headers, remote, key).await?;
+                send::send_original(url, model, original, &request.headers, remote, key).await?;
             let may_ask_for_chat =
                 original.form == Form::Responses && original.untranslatable.is_none();
             let is_unknown = match upstream.head.status {
@@ -303,15 +303,15 @@ pub(crate) async fn first_word(
     inference: &Arc<Inference>,
     tier: &TierId,
     request: UpstreamRequest,
-) -> Result<Sent, Failed> {
+) -> Result<ServerAnswer, AttemptFailure> {
     let lease = lease(inference, tier, &request).await?;
     match send(inference, request, lease).await? {
-        Sent::Streaming(mut answer) => {
+        ServerAnswer::Streaming(mut answer) => {
             answer.hold_to_first_word().await?;
-            Ok(Sent::Streaming(answer))
+            Ok(ServerAnswer::Streaming(answer))
         }
-        Sent::Whole(whole) if whole.status.is_success() => Ok(Sent::Whole(whole)),
-        Sent::Whole(refused) => Err(Failed {
+        ServerAnswer::Whole(whole) if whole.status.is_success() => Ok(ServerAnswer::Whole(whole)),
+        ServerAnswer::Whole(refused) => Err(AttemptFailure {
             error: refused.error(),
             outcome: refused.outcome,
         }),
@@ -319,7 +319,7 @@ pub(crate) async fn first_word(
 }
 
 /// A refusal with the time for which it holds, if its server has sent that.
-pub fn after(error: Error, outcome: Outcome) -> Error {
+pub fn with_retry_time(error: Error, outcome: Outcome) -> Error {
     match outcome.asks_for() {
         Some(seconds) => for_seconds(error, seconds),
         None => error,
@@ -396,7 +396,7 @@ fn no_key(lease: &dyn Lease) -> Error {
 }
 
 /// The cause may be the model, the prompt or the key; the server's message says which.
-fn forbidden(lease: &dyn Lease, body: &[u8]) -> Error {
+fn forbidden_error(lease: &dyn Lease, body: &[u8]) -> Error {
     let url = url(lease).unwrap_or_default();
     let rendered = wire::error(StatusCode::FORBIDDEN, body).message;
     let message = format!(
@@ -411,7 +411,7 @@ fn forbidden(lease: &dyn Lease, body: &[u8]) -> Error {
 }
 
 /// A proxy's page, or nothing at all: no client of ours could read it.
-fn unexplained(lease: &dyn Lease, status: StatusCode) -> Error {
+fn status_error(lease: &dyn Lease, status: StatusCode) -> Error {
     let message = format!(
         "the server of {} returned {status} without an error message",
         lease.tier()
@@ -420,7 +420,10 @@ fn unexplained(lease: &dyn Lease, status: StatusCode) -> Error {
 }
 
 /// Why the worker's connection broke, as its lease says.
-pub(super) async fn reason(lease: &dyn Lease, broken: &Broken) -> Error {
+pub(super) async fn broken_connection_error(
+    lease: &dyn Lease,
+    broken: &ConnectionFailure,
+) -> Error {
     if let Some(url) = url(lease) {
         let message = format!("the endpoint of {}, {url}, {broken}", lease.tier());
         return Error::new(Code::Unreachable, message).hint(

@@ -4,13 +4,13 @@
 mod messages;
 
 use super::{
-    attempt::{ANSWER_LIMIT, Whole},
+    attempt::{ANSWER_LIMIT, WholeAnswer},
     streaming::Answer,
     who_answered,
 };
 use crate::{calls::Calls, original::Form, speed::Timings, stream_meter::Line, wire::ToolCall};
 use http::{HeaderValue, StatusCode, header};
-use messages::MessageGathering;
+use messages::MessageParts;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
@@ -20,8 +20,8 @@ use tokio::time::timeout;
 
 /// # Errors
 /// If it breaks off, nothing but comments comes for so long, or it is too long.
-pub async fn within(answer: &mut Answer, silence: Duration) -> Result<Whole, Error> {
-    let mut gathering = Gathering::new(answer.form());
+pub async fn gather_within(answer: &mut Answer, silence: Duration) -> Result<WholeAnswer, Error> {
+    let mut gathering = AnswerParts::new(answer.form());
     loop {
         let rendered = timeout(silence, gathering.more(answer)).await;
         let message = || format!("no part of the answer arrived for {} s", silence.as_secs());
@@ -31,17 +31,17 @@ pub async fn within(answer: &mut Answer, silence: Duration) -> Result<Whole, Err
     }
 }
 
-/// As [`within`], of a server that streams without being asked to. It may be silent for any time.
-pub async fn unasked(answer: &mut Answer) -> Result<Whole, Error> {
+/// As [`gather_within`], of a server that streams without being asked to. It may be silent for any time.
+pub async fn gather(answer: &mut Answer) -> Result<WholeAnswer, Error> {
     let begun = answer.hold_to_first_word().await;
     begun.map_err(|failed| failed.error)?;
-    let mut gathering = Gathering::new(answer.form());
+    let mut gathering = AnswerParts::new(answer.form());
     while gathering.more(answer).await? {}
     Ok(gathering.of(answer))
 }
 
 #[derive(Debug)]
-struct Gathering {
+struct AnswerParts {
     parts: Parts,
     /// In bytes, of all that has arrived.
     length: usize,
@@ -50,14 +50,14 @@ struct Gathering {
 /// What has arrived, by its form.
 #[derive(Debug)]
 enum Parts {
-    Chat(ChatGathering),
-    Messages(MessageGathering),
+    Chat(ChatParts),
+    Messages(MessageParts),
     /// The last event has the whole response.
     Response(Value),
 }
 
 #[derive(Debug, Default)]
-struct ChatGathering {
+struct ChatParts {
     /// The events' other fields. The last value counts.
     about: Map<String, Value>,
     choices: BTreeMap<u64, Choice>,
@@ -75,11 +75,11 @@ struct Choice {
     logprobs: Map<String, Value>,
 }
 
-impl Gathering {
+impl AnswerParts {
     fn new(form: Form) -> Self {
         let parts = match form {
-            Form::Chat => Parts::Chat(ChatGathering::default()),
-            Form::Messages => Parts::Messages(MessageGathering::default()),
+            Form::Chat => Parts::Chat(ChatParts::default()),
+            Form::Messages => Parts::Messages(MessageParts::default()),
             Form::Responses => Parts::Response(Value::Null),
         };
         Self { parts, length: 0 }
@@ -140,7 +140,7 @@ impl Gathering {
         }
     }
 
-    fn of(self, answer: &Answer) -> Whole {
+    fn of(self, answer: &Answer) -> WholeAnswer {
         let context = match &self.parts {
             Parts::Chat(chat) => chat.context(),
             Parts::Messages(_) | Parts::Response(_) => None,
@@ -148,7 +148,7 @@ impl Gathering {
         let mut headers = who_answered(answer.lease(), context);
         let kind = HeaderValue::from_static("application/json");
         headers.insert(header::CONTENT_TYPE, kind);
-        Whole {
+        WholeAnswer {
             status: StatusCode::OK,
             headers,
             form: answer.form(),
@@ -166,7 +166,7 @@ impl Gathering {
     }
 }
 
-impl ChatGathering {
+impl ChatParts {
     fn context(&self) -> Option<ContextUse> {
         let timings = Timings::deserialize(self.about.get("timings")?);
         timings.ok()?.context()

@@ -2,7 +2,7 @@
 
 use super::{
     answered::{self, Fault},
-    attempt::{Failed, Sent, Whole, reason, unless_cut},
+    attempt::{AttemptFailure, ServerAnswer, WholeAnswer, broken_connection_error, unless_cut},
     unstreamed,
 };
 use crate::response::{self, Body, Response};
@@ -11,7 +11,7 @@ use crate::{
     error,
     original::Form,
     stream_meter::{Line, StreamMeter},
-    upstream::{Broken, Upstream},
+    upstream::{ConnectionFailure, Upstream},
 };
 use bytes::Bytes;
 use futures_util::stream;
@@ -102,7 +102,7 @@ impl Answer {
         }
         let outcome = match (self.meter.failure(), broken) {
             (Some(error), _) => answered::failure(error).outcome,
-            (None, Some(error)) => Failed::from(error.clone()).outcome,
+            (None, Some(error)) => AttemptFailure::from(error.clone()).outcome,
             (None, None) => Outcome::Answered,
         };
         let failure = self.meter.failure();
@@ -152,7 +152,7 @@ impl Answer {
     ///
     /// # Errors
     /// If it ends with an error before.
-    pub(crate) async fn hold_to_first_word(&mut self) -> Result<(), Failed> {
+    pub(crate) async fn hold_to_first_word(&mut self) -> Result<(), AttemptFailure> {
         let held = self.hold().await;
         if let Err(failed) = &held {
             self.meter.settle(Some(failed.error.code));
@@ -160,7 +160,7 @@ impl Answer {
         held
     }
 
-    async fn hold(&mut self) -> Result<(), Failed> {
+    async fn hold(&mut self) -> Result<(), AttemptFailure> {
         let silent = |meter: &StreamMeter| !meter.has_spoken() && !meter.has_ended();
         while silent(&self.meter) && self.held.len() <= MOST_HELD {
             match self.arriving(false).await {
@@ -255,10 +255,12 @@ impl Answer {
                     if self.meter.may_have_ended() {
                         return Err(None);
                     }
-                    let broken = Broken::early();
-                    return Err(Some(reason(&*self.lease, &broken).await));
+                    let broken = ConnectionFailure::early();
+                    return Err(Some(broken_connection_error(&*self.lease, &broken).await));
                 }
-                Err(broken) => return Err(Some(reason(&*self.lease, &broken).await)),
+                Err(broken) => {
+                    return Err(Some(broken_connection_error(&*self.lease, &broken).await));
+                }
             }
         }
     }
@@ -266,7 +268,7 @@ impl Answer {
 
 /// An answer that has not begun. Dropping it leaves the wait for its tier or closes the connection.
 pub struct Beginning {
-    pub sent: BoxFuture<'static, Result<Sent, Error>>,
+    pub sent: BoxFuture<'static, Result<ServerAnswer, Error>>,
     /// Its tier is loaded: it waits for its first token.
     pub loaded: Arc<AtomicBool>,
     /// Counts a failure in a stream that has begun.
@@ -302,11 +304,11 @@ impl Relay {
                         return None;
                     };
                     match sent {
-                        Ok(Sent::Streaming(answer)) => *self = Self::Streaming(answer),
-                        Ok(Sent::Whole(whole)) if whole.status.is_success() => {
+                        Ok(ServerAnswer::Streaming(answer)) => *self = Self::Streaming(answer),
+                        Ok(ServerAnswer::Whole(whole)) if whole.status.is_success() => {
                             return Some(unstreamed::as_events(&whole.body));
                         }
-                        Ok(Sent::Whole(refused)) => {
+                        Ok(ServerAnswer::Whole(refused)) => {
                             let error = refused.error();
                             (beginning.failed)(error.code);
                             break error;
@@ -350,7 +352,7 @@ pub fn events(headers: HeaderMap, relay: Relay) -> Response {
 }
 
 /// An answer that came whole to a client that asked for a stream.
-pub fn as_stream(whole: Whole) -> Response {
+pub fn as_stream(whole: WholeAnswer) -> Response {
     let events = unstreamed::as_events(&whole.body);
     streaming(whole.headers, response::whole(events))
 }

@@ -16,7 +16,7 @@ use tierbar_core::{
 pub trait Models: Send + Sync + fmt::Debug {
     /// # Errors
     /// `Storage` if the models folder cannot be read.
-    fn list(&self) -> BoxFuture<'_, Result<Listed, Error>>;
+    fn list(&self) -> BoxFuture<'_, Result<ModelList, Error>>;
 
     /// # Errors
     /// `ModelMissing`, `RepositoryUnknown` and the like for a model that is neither here nor elsewhere; `BadRequest`
@@ -33,7 +33,7 @@ pub trait Models: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `ModelMissing`, `Storage`.
-    fn verify(&self, model: String) -> BoxFuture<'_, Result<Verified, Error>>;
+    fn verify(&self, model: String) -> BoxFuture<'_, Result<ModelVerification, Error>>;
 
     /// Adds a folder to the configuration, and tells what is in it.
     ///
@@ -80,7 +80,10 @@ pub trait Models: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `BadRequest` and those of the hub for the reference, `OverBudget` unless `anyway`, `Storage`.
-    fn download(&self, pull: Pull) -> BoxFuture<'_, Result<(DownloadStatus, bool), Error>>;
+    fn download(
+        &self,
+        pull: DownloadRequest,
+    ) -> BoxFuture<'_, Result<(DownloadStatus, bool), Error>>;
 
     /// # Errors
     /// `NotFound`; `BadRequest` for a state that cannot be asked for.
@@ -96,7 +99,8 @@ pub trait Models: Send + Sync + fmt::Debug {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-pub struct Listed {
+#[schema(as = Listed)]
+pub struct ModelList {
     #[schema(value_type = String)]
     pub models_dir: PathBuf,
     /// The disks with models, first that of the models folder.
@@ -122,7 +126,8 @@ pub struct FitQuestion {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub struct Verified {
+#[schema(as = Verified)]
+pub struct ModelVerification {
     pub sha256: String,
     /// What was fetched, or hashed when it was.
     #[schema(required = true)]
@@ -147,7 +152,8 @@ pub struct CatalogAnswer {
 
 /// What to download.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
-pub struct Pull {
+#[schema(as = Pull)]
+pub struct DownloadRequest {
     pub reference: String,
     #[serde(default)]
     pub priority: Priority,

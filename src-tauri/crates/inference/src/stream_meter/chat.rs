@@ -1,7 +1,7 @@
 //! What is read of an event of OpenAI's completions while its bytes pass: no text is kept, since this is done for each token.
 
-use super::seen::Seen;
-use crate::{metrics::Used, speed::Timings, wire};
+use super::event_facts::EventFacts;
+use crate::{metrics::TokenUse, speed::Timings, wire};
 use http::StatusCode;
 use serde::{
     Deserialize, Deserializer,
@@ -25,13 +25,13 @@ pub(super) struct Payload {
 
 impl Payload {
     /// `data`: the event itself.
-    pub(super) fn seen(self, data: &[u8]) -> Seen {
+    pub(super) fn seen(self, data: &[u8]) -> EventFacts {
         self.seen_of(|| data.to_vec())
     }
 
-    pub(super) fn seen_of(self, data: impl FnOnce() -> Vec<u8>) -> Seen {
+    pub(super) fn seen_of(self, data: impl FnOnce() -> Vec<u8>) -> EventFacts {
         let fails = self.error.is_some();
-        Seen {
+        EventFacts {
             words: self.choices.words,
             finish: self.choices.finish,
             ends: fails,
@@ -41,9 +41,9 @@ impl Payload {
                 .usage
                 .as_ref()
                 .filter(|usage| usage.is_object())
-                .map(Used::of_usage),
+                .map(TokenUse::of_usage),
             timings: self.timings,
-            ..Seen::default()
+            ..EventFacts::default()
         }
     }
 }

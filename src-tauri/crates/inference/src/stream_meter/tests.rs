@@ -85,7 +85,7 @@ fn the_engines_figures_come_from_streams_and_whole_answers() {
 
 #[test]
 fn an_hour_of_pings_passes_and_is_not_kept() {
-    for reads in [Reads::Nothing, Reads::Values] {
+    for reads in [StreamReading::Nothing, StreamReading::Values] {
         let meter = StreamMeter::new(SpeedMeter::default().begin(&small()), counted(), charge());
         let mut meter = meter.reading(Form::Messages, reads);
         for _ in 0..3600 {
@@ -144,7 +144,7 @@ fn a_last_event_without_a_line_end_is_taken() {
 
 fn passing(form: Form) -> StreamMeter {
     StreamMeter::new(SpeedMeter::default().begin(&small()), counted(), charge())
-        .reading(form, Reads::Nothing)
+        .reading(form, StreamReading::Nothing)
 }
 
 /// An event whose text is about so long, in bytes.

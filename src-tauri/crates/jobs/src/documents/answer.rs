@@ -1,6 +1,6 @@
 //! Answers from documents: passages are found, a model is asked about them, and what it cites is checked.
 
-use super::{DocumentSearch, MOST_ID, checked};
+use super::{DocumentSearch, MOST_ID, check_query};
 use crate::Jobs;
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use tierbar_documents::{
     plan::{self, MOST_PARTS, plan},
 };
 use tierbar_inference::{
-    ask::{Event, Failed},
+    ask::{AnswerFailure, Event},
     caller::Caller,
     request::Request,
     source::Source,
@@ -88,7 +88,7 @@ impl Jobs {
         asked: DocumentQuestion,
         events: &Events,
     ) -> Result<DocumentAnswer, Error> {
-        checked(&asked.question)?;
+        check_query(&asked.question)?;
         if asked.whole {
             return self.ask_whole(&asked, events).await;
         }
@@ -164,7 +164,7 @@ impl Jobs {
             }
         }
         if notes.is_empty() {
-            let answered = Answered {
+            let answered = ModelAnswer {
                 text: "The document does not say anything about it.".to_owned(),
                 source: Source::default(),
             };
@@ -219,11 +219,11 @@ impl Jobs {
         instructions: &str,
         message: String,
         events: &Events,
-    ) -> Result<Answered, Error> {
+    ) -> Result<ModelAnswer, Error> {
         let request = request(model, instructions, message, ANSWER_TOKENS)?;
         let asked = self.inference.ask(request, Caller::default()).await;
-        let mut answer = asked.map_err(|failed: Failed| failed.error)?;
-        let mut answered = Answered::default();
+        let mut answer = asked.map_err(|failed: AnswerFailure| failed.error)?;
+        let mut answered = ModelAnswer::default();
         while let Some(event) = answer.next().await {
             match event {
                 Event::Started(source) => answered.source = source,
@@ -255,7 +255,7 @@ impl Jobs {
 }
 
 #[derive(Debug, Default)]
-struct Answered {
+struct ModelAnswer {
     text: String,
     source: Source,
 }
@@ -283,7 +283,7 @@ fn quoted(passages: &[Passage]) -> Vec<QuotedPassage<'_>> {
 }
 
 /// Checks what the answer cites.
-fn complete(answered: Answered, passages: &[Passage], reading: Reading) -> DocumentAnswer {
+fn complete(answered: ModelAnswer, passages: &[Passage], reading: Reading) -> DocumentAnswer {
     let found = check_citations(answered.text.trim(), passages.len());
     let notice = match (found.numbers.is_empty(), found.invented) {
         (true, 0) => Some("The answer cites no passage, so check it against the documents."),
@@ -332,7 +332,7 @@ mod tests {
     fn only_citations_that_lead_somewhere_are_kept() {
         let passages = [passage(10), passage(11)];
         let of = |text: &str| {
-            let answered = Answered {
+            let answered = ModelAnswer {
                 text: text.to_owned(),
                 source: Source::default(),
             };

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tierbar_core::{Code, Error, TierId, documents::Passage};
 use tierbar_dialects::openai::{
     responses::RESPONSES,
-    stores::{FileSearch, Searched, collection_of},
+    stores::{FileSearch, FileSearchResults, collection_of},
 };
 use tierbar_documents::rank::fuse;
 pub(super) use tierbar_edge::keys::Sender;
@@ -33,7 +33,7 @@ pub async fn search_files(State(jobs): State<Arc<Jobs>>, request: Request, next:
     if request.method() != Method::POST || request.uri().path() != RESPONSES {
         return next.run(request).await;
     }
-    match searched(&jobs, request).await {
+    match add_passages(&jobs, request).await {
         Ok(request) => next.run(request).await,
         Err(error) => Failure(error).into_response(),
     }
@@ -58,9 +58,9 @@ pub(crate) fn not_queued() -> Error {
 }
 
 /// The search that a request's body asks for, if it does, with the body's fields.
-type Asked = Option<(FileSearch, Map<String, Value>)>;
+type RequestedSearch = Option<(FileSearch, Map<String, Value>)>;
 
-fn search_of(bytes: &[u8]) -> Result<Asked, Error> {
+fn search_of(bytes: &[u8]) -> Result<RequestedSearch, Error> {
     if !bytes.windows(NAME.len()).any(|part| part == NAME) {
         return Ok(None);
     }
@@ -69,7 +69,7 @@ fn search_of(bytes: &[u8]) -> Result<Asked, Error> {
 }
 
 /// Returns the request, with passages if it searches.
-async fn searched(jobs: &Arc<Jobs>, request: Request) -> Result<Request, Error> {
+async fn add_passages(jobs: &Arc<Jobs>, request: Request) -> Result<Request, Error> {
     let (mut parts, body) = request.into_parts();
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
     let Some((search, mut fields)) = search_of(&bytes)? else {
@@ -90,7 +90,7 @@ async fn searched(jobs: &Arc<Jobs>, request: Request) -> Result<Request, Error> 
         .await?;
     fields.insert("model".to_owned(), json!(model));
     parts.headers.remove(header::CONTENT_LENGTH);
-    parts.extensions.insert(Searched {
+    parts.extensions.insert(FileSearchResults {
         queries,
         passages,
         shows_results: search.shows_results,
@@ -142,7 +142,7 @@ impl Jobs {
             let each = self.search_each(&search, &collections, |_| true).await?;
             found.extend(each.into_iter().map(|found| found.passages));
         }
-        Ok(fused(found, limit))
+        Ok(fuse_passages(found, limit))
     }
 
     /// Returns the collection of a vector store.
@@ -167,7 +167,7 @@ impl Jobs {
 }
 
 /// The passages of one search as they are, those of several by their ranks: their scores are not comparable.
-fn fused(mut found: Vec<Vec<Passage>>, limit: usize) -> Vec<Passage> {
+fn fuse_passages(mut found: Vec<Vec<Passage>>, limit: usize) -> Vec<Passage> {
     if found.len() == 1 {
         return found.pop().unwrap_or_default();
     }

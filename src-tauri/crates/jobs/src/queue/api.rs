@@ -122,12 +122,12 @@ pub(super) struct Cancel {
     /// Keeps a request that has ended; the answer is 409.
     #[serde(default)]
     #[param(inline)]
-    keep: Option<Keep>,
+    keep: Option<KeptJobs>,
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum Keep {
+enum KeptJobs {
     Ended,
 }
 
@@ -157,7 +157,7 @@ pub(super) async fn cancel(
         Error::new(Code::BadRequest, wrong.body_text()).hint("use keep=ended, or leave it out")
     })?;
     check(&jobs, &id, sender).await?;
-    let kept = matches!(keep, Some(Keep::Ended));
+    let kept = matches!(keep, Some(KeptJobs::Ended));
     let done = jobs.store.cancel_job(&id, kept, now_ms()).await?;
     jobs.queue.break_off(&id);
     jobs.queue.changed(&id);

@@ -48,14 +48,14 @@ async fn now_or_later(
 ) -> Result<Response, Failure> {
     let now = now_ms();
     let (parts, body) = request.into_parts();
-    let bytes = body::again(body).await?;
+    let bytes = body::read_again(body).await?;
     let path = parts.uri.path_and_query();
     let options = Options::read(&parts.headers, now)?;
     let owner = Caller::of_this_request().id();
     if let (Some(url), true) = (&options.webhook, owner.is_some()) {
         options::check_host(url, &jobs.inference.services.config().queue.webhook_hosts)?;
     }
-    let later = Later {
+    let later = QueueableRequest {
         options,
         owner,
         path: path
@@ -68,7 +68,7 @@ async fn now_or_later(
         Some(When::Only) => {
             // What could never be answered is refused while its client still listens.
             if is_json(&parts.headers) {
-                let _: Streamed = body::parse(&bytes)?;
+                let _: StreamField = body::parse(&bytes)?;
             }
             if searches_files(&later.path, &bytes)? {
                 return Err(not_queued().into());
@@ -90,14 +90,15 @@ async fn now_or_later(
     }
     let request = Request::from_parts(parts, Body::from(bytes.clone()));
     let response = next.run(request).await;
-    let passes = setback::of(&response)
+    let passes = setback::find(&response)
         .is_some_and(|setback| setback != tierbar_core::queue::Setback::Final);
-    let may_wait = allowed || (setback::may_wait(&response) && understands(&later.path, &bytes));
+    let may_wait =
+        allowed || (setback::may_wait(&response) && understands_queueing(&later.path, &bytes));
     if !passes || !may_wait {
         return Ok(response);
     }
     if searches_files(&later.path, &bytes)? {
-        return Ok(unkept(response));
+        return Ok(mark_refused(response));
     }
     let failed = (setback::error(&response), setback::retry_after(&response));
     match later.store(jobs, &bytes, Some(failed)).await {
@@ -105,13 +106,13 @@ async fn now_or_later(
         // The failure is what its client can act on.
         Err(error) => {
             tracing::warn!("a request that may wait could not be kept: {error}");
-            Ok(unkept(response))
+            Ok(mark_refused(response))
         }
     }
 }
 
 /// The failure of a request that may wait and is not kept.
-fn unkept(mut response: Response) -> Response {
+fn mark_refused(mut response: Response) -> Response {
     let refused = HeaderValue::from_static("refused");
     response.headers_mut().insert(QUEUE.clone(), refused);
     response
@@ -126,19 +127,19 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// Whether a client that has not named the queue understands its `202`. Readers of a stream and Ollama's clients would take it for an empty
 /// answer; they get the failure.
-fn understands(path: &str, body: &[u8]) -> bool {
+fn understands_queueing(path: &str, body: &[u8]) -> bool {
     !path.starts_with("/api/") && !streams(path, body)
 }
 
 /// A request of which nothing else is kept.
 #[derive(Deserialize, Default)]
-struct Streamed {
+struct StreamField {
     stream: Option<Value>,
 }
 
 /// Whether the request streams. Ollama's do by default.
 fn streams(path: &str, body: &[u8]) -> bool {
-    let request: Streamed = serde_json::from_slice(body).unwrap_or_default();
+    let request: StreamField = serde_json::from_slice(body).unwrap_or_default();
     match request.stream {
         Some(stream) => stream == Value::Bool(true),
         None => path.starts_with("/api/"),
@@ -146,7 +147,7 @@ fn streams(path: &str, body: &[u8]) -> bool {
 }
 
 /// A request that may wait, but for its body.
-struct Later {
+struct QueueableRequest {
     options: Options,
     /// The id of the key that it came with.
     owner: Option<String>,
@@ -155,7 +156,7 @@ struct Later {
     now: u64,
 }
 
-impl Later {
+impl QueueableRequest {
     fn job(&self, body: &[u8]) -> NewJob {
         let options = self.options.clone();
         NewJob {

@@ -173,7 +173,7 @@ async fn attempt(jobs: Arc<Jobs>, inference: Router, claim: Claim) {
         _ => {}
     }
     // A panic on the way is an answer too, and ends this request alone.
-    let sending = AbortOnDropHandle::new(tokio::spawn(paid(
+    let sending = AbortOnDropHandle::new(tokio::spawn(send_for_key(
         Arc::clone(&jobs),
         inference,
         claim.clone(),
@@ -184,7 +184,7 @@ async fn attempt(jobs: Arc<Jobs>, inference: Router, claim: Claim) {
         () = running.broken_off.cancelled() => return,
         () = jobs.inference.closing.cancelled() => Outcome::HostEnds,
         went = sending => went.unwrap_or_else(|ended| {
-            badly(Error::new(Code::Internal, format!("the request was not finished: {ended}")))
+            final_failure(Error::new(Code::Internal, format!("the request was not finished: {ended}")))
         }),
         () = sleep(left) => Outcome::Late,
     };
@@ -193,7 +193,7 @@ async fn attempt(jobs: Arc<Jobs>, inference: Router, claim: Claim) {
     queue.changed(&claim.id);
 }
 
-fn badly(error: Error) -> Outcome {
+fn final_failure(error: Error) -> Outcome {
     Outcome::Badly {
         setback: Setback::Final,
         answer: None,
@@ -204,7 +204,7 @@ fn badly(error: Error) -> Outcome {
 
 /// Runs the request for the API key that it came with, if any. A revoked key gets no answers, one without tokens waits for them,
 /// and all wait for room in the memory of requests.
-async fn paid(jobs: Arc<Jobs>, inference: Router, claim: Claim) -> Outcome {
+async fn send_for_key(jobs: Arc<Jobs>, inference: Router, claim: Claim) -> Outcome {
     let owner = claim.owner.as_deref();
     let caller = owner.map_or(Ok(Caller::default()), |id| jobs.keys.caller(id));
     let headers = header_map(&claim.request.headers);
@@ -216,7 +216,7 @@ async fn paid(jobs: Arc<Jobs>, inference: Router, claim: Claim) -> Outcome {
     });
     match (caller, weight) {
         (Ok(caller), Ok(_weight)) => caller.scope(send(inference, claim)).await,
-        (Err(error), _) | (_, Err(error)) => unpaid(error),
+        (Err(error), _) | (_, Err(error)) => key_failure(error),
     }
 }
 
@@ -228,7 +228,7 @@ fn header_map(headers: &[(String, String)]) -> HeaderMap {
     headers.iter().filter_map(header).collect()
 }
 
-fn unpaid(error: Error) -> Outcome {
+fn key_failure(error: Error) -> Outcome {
     let wait = seconds_of(&error).map(Duration::from_secs);
     Outcome::Badly {
         setback: match wait {
@@ -248,13 +248,13 @@ async fn send(inference: Router, claim: Claim) -> Outcome {
     }
     let request = match request.body(Body::from(claim.request.body)) {
         Ok(request) => request,
-        Err(error) => return badly(Error::new(Code::Internal, error.to_string())),
+        Err(error) => return final_failure(Error::new(Code::Internal, error.to_string())),
     };
     let response = match inference.oneshot(request).await {
         Ok(response) => response,
         Err(never) => match never {},
     };
-    let setback = setback::of(&response).map(|setback| {
+    let setback = setback::find(&response).map(|setback| {
         let (error, retry_after) = (setback::error(&response), setback::retry_after(&response));
         (setback, error, retry_after)
     });
@@ -268,7 +268,7 @@ async fn send(inference: Router, claim: Claim) -> Outcome {
         },
         Err(error) => {
             let message = format!("the answer cannot be kept: {}", error.message);
-            return badly(Error::new(error.code, message));
+            return final_failure(Error::new(error.code, message));
         }
     };
     match setback {

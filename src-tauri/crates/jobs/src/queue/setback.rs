@@ -6,10 +6,10 @@ use tierbar_core::{
     Code, Error,
     queue::{Setback, setback, setback_of_status},
 };
-use tierbar_inference::dispatch::MayWait;
+use tierbar_inference::dispatch::QueuePermission;
 
 /// What is wrong with a response; `None`: it is an answer.
-pub(super) fn of(response: &Response) -> Option<Setback> {
+pub(super) fn find(response: &Response) -> Option<Setback> {
     let status = response.status();
     if !status.is_client_error() && !status.is_server_error() {
         return None;
@@ -27,7 +27,7 @@ pub(super) fn of(response: &Response) -> Option<Setback> {
 
 /// Whether the response is marked as one whose request may be queued.
 pub(super) fn may_wait(response: &Response) -> bool {
-    response.extensions().get::<MayWait>().is_some()
+    response.extensions().get::<QueuePermission>().is_some()
 }
 
 /// Why it failed, in our words or by its status.
@@ -63,7 +63,7 @@ mod tests {
             .filter(|status| {
                 let mut response = Response::new(Body::empty());
                 *response.status_mut() = StatusCode::from_u16(*status).unwrap();
-                match of(&response) {
+                match find(&response) {
                     Some(Setback::Passing) => true,
                     Some(Setback::Final) => false,
                     other => panic!("{status}: {other:?}"),
@@ -71,7 +71,7 @@ mod tests {
             })
             .collect();
         assert_eq!(passing, [408, 425, 429, 500, 502, 503, 504, 529]);
-        assert_eq!(of(&Response::new(Body::empty())), None);
+        assert_eq!(find(&Response::new(Body::empty())), None);
     }
 
     #[test]
@@ -90,14 +90,14 @@ mod tests {
             (Code::ContextExceeded, Setback::Final),
         ] {
             let response = Failure(Error::new(code, "why")).into_response();
-            assert_eq!(of(&response), Some(expected), "{code:?}");
+            assert_eq!(find(&response), Some(expected), "{code:?}");
         }
     }
 
     #[test]
     fn a_final_failure_passes_if_its_chain_says_so() {
         let mut response = Failure(Error::new(Code::BadRequest, "why")).into_response();
-        response.extensions_mut().insert(MayWait);
-        assert_eq!(of(&response), Some(Setback::Passing));
+        response.extensions_mut().insert(QueuePermission);
+        assert_eq!(find(&response), Some(Setback::Passing));
     }
 }

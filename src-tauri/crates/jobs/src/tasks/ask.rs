@@ -9,13 +9,13 @@ use tierbar_core::{
     status::{EngineKind, TierStatus},
 };
 use tierbar_inference::{
-    Inference, ask::Failed, caller::Caller, content::MEDIA_BYTES, hints::Hints, media,
+    Inference, ask::AnswerFailure, caller::Caller, content::MEDIA_BYTES, hints::Hints, media,
     request::Request,
 };
 use tierbar_routing::leave_eligible;
 use tierbar_tasks::{
     Task, lenient,
-    saved::{Spent, tokens_of},
+    saved::{TaskSavings, tokens_of},
 };
 
 /// The assumed context of a tier that is not on this machine, in tokens.
@@ -77,28 +77,28 @@ pub(super) struct Session {
     model: String,
     hints: Hints,
     trail: Trail,
-    who: Option<Who>,
+    who: Option<AnsweringModel>,
     /// The chain's report.
     chain: Option<Value>,
-    spent: Spent,
+    spent: TaskSavings,
     /// Bytes of all prompts, for the tokens of a part of them.
     prompt_bytes: usize,
 }
 
 #[derive(Debug, Clone, Serialize)]
-struct Who {
+struct AnsweringModel {
     tier: TierId,
     model: Option<ModelId>,
 }
 
 /// Why there is no answer.
-enum Unanswered {
+enum AskFailure {
     Ours(Error),
     /// Another program's server has refused the request, with its status and message.
     Theirs(u16, String),
 }
 
-impl Unanswered {
+impl AskFailure {
     /// Whether the request may be answered without a schema. A chain's error for its steps' refusals is ours.
     fn is_of_the_form(&self) -> bool {
         match self {
@@ -108,7 +108,7 @@ impl Unanswered {
     }
 }
 
-impl From<Error> for Unanswered {
+impl From<Error> for AskFailure {
     fn from(error: Error) -> Self {
         Self::Ours(error)
     }
@@ -160,7 +160,7 @@ impl Session {
             trail,
             who: None,
             chain: None,
-            spent: Spent::default(),
+            spent: TaskSavings::default(),
             prompt_bytes: 0,
         }
     }
@@ -204,8 +204,8 @@ impl Session {
             held => held,
         };
         answer.map_err(|unanswered| match unanswered {
-            Unanswered::Ours(error) => error,
-            Unanswered::Theirs(status, words) => {
+            AskFailure::Ours(error) => error,
+            AskFailure::Theirs(status, words) => {
                 let message = format!(
                     "the server of {} refused the request ({status}): {words}",
                     self.model
@@ -215,7 +215,7 @@ impl Session {
         })
     }
 
-    async fn send(&mut self, question: &Question, held: bool) -> Result<Reply, Unanswered> {
+    async fn send(&mut self, question: &Question, held: bool) -> Result<Reply, AskFailure> {
         let mut request = json!({
             "model": self.model,
             "messages": [
@@ -242,17 +242,17 @@ impl Session {
             Ok(answer) => answer.gather().await,
             Err(failed) => Err(failed),
         };
-        let whole = whole.map_err(|failed: Failed| {
+        let whole = whole.map_err(|failed: AnswerFailure| {
             self.trail.note(&failed.source, failed.may_wait);
             match failed.status {
-                None => Unanswered::Ours(failed.error),
-                Some(status) => Unanswered::Theirs(status, shortened(&failed.error.message)),
+                None => AskFailure::Ours(failed.error),
+                Some(status) => AskFailure::Theirs(status, shortened(&failed.error.message)),
             }
         })?;
         self.trail.note(&whole.source, false);
         if let Some(tier) = whole.source.tier {
             let model = whole.source.model;
-            self.who = Some(Who { tier, model });
+            self.who = Some(AnsweringModel { tier, model });
         }
         self.note_chain(whole.chain);
         let prompt_bytes = question.system.len() + question.user.prompt_bytes();
@@ -284,7 +284,7 @@ impl Session {
     }
 
     /// So many tokens need not go to a cloud; none are saved if what answered is a server elsewhere, which was sent them.
-    pub(super) fn done(mut self, mut answer: Map<String, Value>, saved_tokens: u64) -> Answered {
+    pub(super) fn done(mut self, mut answer: Map<String, Value>, saved_tokens: u64) -> TaskResult {
         let elsewhere = self.who.as_ref().is_some_and(|who| {
             let mut tiers = self.inference.tiers.snapshot().into_iter();
             tiers.any(|tier| tier.id == who.tier && tier.engine == EngineKind::Endpoint)
@@ -301,7 +301,7 @@ impl Session {
         if let Some(chain) = self.chain {
             answer.insert("tierbar".to_owned(), chain);
         }
-        Answered {
+        TaskResult {
             answer,
             spent: self.spent,
         }
@@ -309,13 +309,13 @@ impl Session {
 }
 
 /// One text's answer as JSON, and what it took.
-pub(super) struct Answered {
+pub(super) struct TaskResult {
     pub(super) answer: Map<String, Value>,
-    pub(super) spent: Spent,
+    pub(super) spent: TaskSavings,
 }
 
 /// In OpenAI's form.
-pub(super) fn usage(spent: &Spent) -> Value {
+pub(super) fn usage(spent: &TaskSavings) -> Value {
     json!({
         "prompt_tokens": spent.prompt_tokens,
         "completion_tokens": spent.completion_tokens,

@@ -1,7 +1,7 @@
 //! One text, or many: each is answered by itself, a few at a time, and one that cannot be does not fail the others.
 
 use super::{
-    ask::{Answered, usage},
+    ask::{TaskResult, usage},
     trail::Trail,
 };
 use crate::Jobs;
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use tierbar_core::{Code, Error, units::file_size};
 use tierbar_http::error::Failure;
 use tierbar_inference::caller::Caller;
-use tierbar_tasks::{Task, saved::Spent};
+use tierbar_tasks::{Task, saved::TaskSavings};
 
 /// Texts of one request.
 pub(super) const MOST: usize = 256;
@@ -136,14 +136,14 @@ pub(super) async fn answer<T, F>(
     work: impl Fn(T, Trail) -> F,
 ) -> Response
 where
-    F: Future<Output = Result<Answered, Error>>,
+    F: Future<Output = Result<TaskResult, Error>>,
 {
     let many = match items {
         Items::One(item) => {
             let trail = Trail::default();
             let done = work(item, trail.clone()).await;
             let mut response = match done {
-                Ok(Answered { answer, spent }) => {
+                Ok(TaskResult { answer, spent }) => {
                     record(jobs, task, spent).await;
                     Json(Value::Object(answer)).into_response()
                 }
@@ -181,12 +181,12 @@ where
 }
 
 /// The answer to several texts, and what all of them took.
-fn results(done: Vec<Result<Answered, Error>>) -> (Map<String, Value>, Spent) {
-    let (mut total, mut failed) = (Spent::default(), 0usize);
+fn results(done: Vec<Result<TaskResult, Error>>) -> (Map<String, Value>, TaskSavings) {
+    let (mut total, mut failed) = (TaskSavings::default(), 0usize);
     let results: Vec<_> = done
         .into_iter()
         .map(|one| match one {
-            Ok(Answered { answer, spent }) => {
+            Ok(TaskResult { answer, spent }) => {
                 total += spent;
                 Value::Object(answer)
             }
@@ -205,7 +205,7 @@ fn results(done: Vec<Result<Answered, Error>>) -> (Map<String, Value>, Spent) {
 }
 
 /// Notes what was spent. The answer is worth more than the note.
-pub(super) async fn record(jobs: &Jobs, task: Task, spent: Spent) {
+pub(super) async fn record(jobs: &Jobs, task: Task, spent: TaskSavings) {
     if let Err(error) = jobs.store.add_spent(task, spent).await {
         tracing::warn!("cannot record what {task} saved: {error}");
     }

@@ -1,7 +1,7 @@
 //! `POST /v1/brief`: a day's JSON lines as a dense brief. The lines are counted here; the model writes over the counts.
 
 use super::{
-    ask::{Answered, Question, Session, text_of, text_schema},
+    ask::{Question, Session, TaskResult, text_of, text_schema},
     batch::{self, Items},
     schema::{self, TaskAnswer},
     summarize::checked_words,
@@ -17,8 +17,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeSet, sync::Arc};
 use tierbar_core::{Code, Error};
-use tierbar_http::RequestHints;
 use tierbar_http::{
+    RequestHints,
     error::Failure,
     schema::{Errors, Queued, RequestHeaders},
 };
@@ -26,9 +26,10 @@ use tierbar_inference::{blocking::blocking, body};
 use tierbar_tasks::{
     Task,
     aggregate::{Aggregate, Counter},
+    count_words,
     delimited::delimited,
     email::Header,
-    fallback, words,
+    fallback,
 };
 use utoipa::{IntoParams, ToSchema};
 
@@ -41,8 +42,7 @@ const LEAST_BYTES: usize = 400;
 
 /// Lines to report on: `lines`, `entries` or `batch`.
 #[derive(Deserialize, Default, ToSchema)]
-#[schema(as = BriefRequest)]
-struct Wanted {
+struct BriefRequest {
     /// Lines of JSON objects.
     lines: Option<String>,
     /// The objects themselves.
@@ -85,7 +85,7 @@ struct Lines {
     tag = "tasks",
     operation_id = "brief",
     params(RequestHeaders, Options),
-    request_body(content((Wanted = "application/json"), (String = "application/x-ndjson"))),
+    request_body(content((BriefRequest = "application/json"), (String = "application/x-ndjson"))),
     responses(
         (
             status = 200,
@@ -109,7 +109,7 @@ pub(super) async fn brief(
             options.map_err(|rejection| Error::new(Code::BadRequest, rejection.body_text()))?;
         (Items::One(Ok(Source::Lines(body))), options)
     } else {
-        let Wanted {
+        let BriefRequest {
             lines,
             entries,
             batch,
@@ -221,11 +221,11 @@ pub(super) async fn of_lines(
     session: Session,
     lines: Bytes,
     limit: u32,
-) -> Result<Answered, Error> {
+) -> Result<TaskResult, Error> {
     write(session, Source::Lines(lines), limit).await
 }
 
-async fn write(mut session: Session, source: Source, limit: u32) -> Result<Answered, Error> {
+async fn write(mut session: Session, source: Source, limit: u32) -> Result<TaskResult, Error> {
     let (aggregate, bytes) = blocking("counting the entries", || source.counted()).await?;
     let context = session.context_tokens();
     let system = include_str!("prompts/brief.md");
@@ -261,7 +261,7 @@ async fn write(mut session: Session, source: Source, limit: u32) -> Result<Answe
         if let Some((text, cut, by_rule)) = written.or_else(|| (wrong == 1).then(by_rule)) {
             let saved = session.tokens_of(bytes.saturating_sub(text.len()));
             let answer = Map::from_iter([
-                ("words".to_owned(), words(&text).into()),
+                ("words".to_owned(), count_words(&text).into()),
                 ("brief".to_owned(), text.into()),
                 ("cut".to_owned(), cut.into()),
                 ("fallback".to_owned(), by_rule.into()),

@@ -1,7 +1,7 @@
 //! `POST /v1/responses/compact`: a conversation of the Responses API with a summary in the place of what was said, as chats are
 //! summarized that their context no longer holds.
 
-use super::{ask::Answered, message::Message, summarize, trail::Trail};
+use super::{ask::TaskResult, message::Message, summarize, trail::Trail};
 use crate::Jobs;
 use axum::{
     Json,
@@ -19,8 +19,8 @@ use tierbar_core::{Code, Error};
 use tierbar_dialects::openai::responses::{
     CompactedResponse, ResponseInput, compaction::Window, count_tokens, no_previous_response,
 };
-use tierbar_http::RequestHints;
 use tierbar_http::{
+    RequestHints,
     error::Failure,
     schema::{Errors, Queued, RequestHeaders},
 };
@@ -31,8 +31,7 @@ use uuid::Uuid;
 
 /// A conversation to compact.
 #[derive(Deserialize, ToSchema)]
-#[schema(as = CompactRequest)]
-pub(super) struct Wanted {
+pub(super) struct CompactRequest {
     /// A tier, a chain, a model's id, or `auto`: what writes the summary.
     model: String,
     #[schema(value_type = Option<ResponseInput>)]
@@ -56,7 +55,7 @@ pub(super) struct Wanted {
     tag = "openai",
     operation_id = "compactResponse",
     params(RequestHeaders),
-    request_body = Wanted,
+    request_body = CompactRequest,
     responses(
         (status = 200, description = "The compacted conversation", body = CompactedResponse),
         (status = 202, response = Queued),
@@ -81,7 +80,7 @@ pub(super) async fn compact(
 
 /// # Errors
 /// `BadRequest` naming the field that cannot be followed, or that is of the wrong type.
-fn read(sent: Map<String, Value>) -> Result<Wanted, Error> {
+fn read(sent: Map<String, Value>) -> Result<CompactRequest, Error> {
     if let Some(id) = sent.get("previous_response_id").filter(|id| !id.is_null()) {
         return Err(no_previous_response(id));
     }
@@ -91,7 +90,7 @@ fn read(sent: Map<String, Value>) -> Result<Wanted, Error> {
 
 async fn answer(
     inference: &Arc<Inference>,
-    wanted: Wanted,
+    wanted: CompactRequest,
     hints: &Hints,
     trail: Trail,
 ) -> Result<Value, Error> {
@@ -100,7 +99,7 @@ async fn answer(
     let summarized =
         summarize::of_conversation(inference, &wanted.model, hints, trail, &message).await;
     drop(message);
-    let Answered { answer, spent } = summarized.map_err(not_compacted)?;
+    let TaskResult { answer, spent } = summarized.map_err(not_compacted)?;
     let left_out = std::mem::take(&mut window.left_out);
     let output = window.output(answer["summary"].as_str().unwrap_or_default());
     check_fits(inference, &answer["tier"], wanted.instructions, &output).await?;

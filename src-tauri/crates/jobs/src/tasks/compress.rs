@@ -1,9 +1,9 @@
 //! `POST /v1/compress`: a text in at most so many words, with its names, numbers and dates held against the source.
 
 use super::{
-    ask::{Answered, Question, Session, text_of, text_schema},
+    ask::{Question, Session, TaskResult, text_of, text_schema},
     batch::{self, Items},
-    schema::{Compressed, TaskAnswer},
+    schema::{Compression, TaskAnswer},
 };
 use crate::Jobs;
 use axum::{body::Body, extract::State, response::Response};
@@ -11,17 +11,17 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeSet, ops::RangeInclusive, sync::Arc};
 use tierbar_core::{Code, Error};
-use tierbar_http::RequestHints;
 use tierbar_http::{
+    RequestHints,
     error::Failure,
     schema::{Errors, Queued, RequestHeaders},
 };
 use tierbar_inference::{blocking::blocking, body};
 use tierbar_tasks::{
-    Task,
+    Task, count_words,
     delimited::delimited,
-    facts::{self, Kept},
-    fallback, words,
+    facts::{self, FactComparison},
+    fallback,
 };
 use utoipa::ToSchema;
 
@@ -31,8 +31,7 @@ const REMINDED: usize = 40;
 
 /// Texts to shorten.
 #[derive(Deserialize, ToSchema)]
-#[schema(as = CompressRequest)]
-struct Wanted {
+struct CompressRequest {
     /// The text.
     #[schema(value_type = Option<String>)]
     text: Option<Value>,
@@ -53,12 +52,12 @@ struct Wanted {
     tag = "tasks",
     operation_id = "compress",
     params(RequestHeaders),
-    request_body = Wanted,
+    request_body = CompressRequest,
     responses(
         (
             status = 200,
             description = "The answer, or one for each text",
-            body = TaskAnswer<Compressed>,
+            body = TaskAnswer<Compression>,
         ),
         (status = 202, response = Queued),
         Errors,
@@ -69,7 +68,7 @@ pub(super) async fn compress(
     RequestHints(hints): RequestHints,
     body: Body,
 ) -> Result<Response, Failure> {
-    let wanted: Wanted = body::request(body).await?;
+    let wanted: CompressRequest = body::request(body).await?;
     let limit = wanted.words;
     if !WORDS.contains(&limit) {
         let (least, most) = (WORDS.start(), WORDS.end());
@@ -96,7 +95,7 @@ struct Attempt {
     text: String,
     words: usize,
     cut: bool,
-    kept: Kept,
+    kept: FactComparison,
 }
 
 impl Attempt {
@@ -105,7 +104,7 @@ impl Attempt {
         let source = Arc::clone(source);
         let compared = move || {
             Ok(Self {
-                words: words(&text),
+                words: count_words(&text),
                 kept: facts::compare(&source, &text),
                 text,
                 cut,
@@ -144,8 +143,8 @@ impl Attempt {
     }
 }
 
-async fn shorten(mut session: Session, source: Arc<str>, limit: u32) -> Result<Answered, Error> {
-    if words(&source) <= limit as usize {
+async fn shorten(mut session: Session, source: Arc<str>, limit: u32) -> Result<TaskResult, Error> {
+    if count_words(&source) <= limit as usize {
         let attempt = Attempt::new(&source, source.to_string(), false).await?;
         return Ok(session.done(render(attempt, limit, 0, false), 0));
     }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tierbar_core::{Code, Error, Modality};
 use tierbar_dialects::{anthropic, ollama};
-use tierbar_inference::content::{MEDIA_BYTES, medium};
-use tierbar_tasks::delimited::{broken, delimited, rule};
+use tierbar_inference::content::{MEDIA_BYTES, modality_of_part};
+use tierbar_tasks::delimited::{break_rule, delimited, rule};
 
 /// Added to a task's instructions for a message with images or sound.
 pub const MEDIA_INSTRUCTIONS: &str = "It may have images and sound, such as a screenshot or a voice note: read \
@@ -24,7 +24,7 @@ pub(super) struct Message {
 
 /// A message in the form of a dialect: OpenAI's and Anthropic's have parts, Ollama's has images beside the text.
 #[derive(Deserialize)]
-struct Wrapped {
+struct DialectMessage {
     content: Option<Value>,
     #[serde(default)]
     images: Vec<String>,
@@ -40,11 +40,11 @@ impl Message {
             Value::String(text) => vec![text_part(text)],
             Value::Array(parts) => parts.iter().map(part).collect::<Result<_, _>>()?,
             Value::Object(_) => {
-                let wrapped: Wrapped = serde_json::from_value(value.clone())
-                    .map_err(|error| bad(format!("a message is not valid: {error}")))?;
+                let wrapped: DialectMessage = serde_json::from_value(value.clone())
+                    .map_err(|error| bad_request(format!("a message is not valid: {error}")))?;
                 let content = wrapped.content.unwrap_or_else(|| json!(""));
                 if content.is_object() {
-                    return Err(bad(
+                    return Err(bad_request(
                         "a message's content must be a string or an array of parts",
                     ));
                 }
@@ -52,7 +52,7 @@ impl Message {
                 return Self::read(&content, &images);
             }
             _ => {
-                return Err(bad(
+                return Err(bad_request(
                     "a text must be a JSON string, an array of parts, or a message with `content`",
                 ));
             }
@@ -66,7 +66,7 @@ impl Message {
         };
         parts.retain(has_words);
         if parts.is_empty() {
-            return Err(bad("the text is empty"));
+            return Err(bad_request("the text is empty"));
         }
         Ok(Self { parts })
     }
@@ -105,12 +105,14 @@ impl Message {
     }
 
     pub(super) fn media(&self) -> impl Iterator<Item = &Value> {
-        self.parts.iter().filter(|part| medium(part).is_some())
+        self.parts
+            .iter()
+            .filter(|part| modality_of_part(part).is_some())
     }
 
     /// What it has besides text.
     pub(super) fn modalities(&self) -> BTreeSet<Modality> {
-        self.parts.iter().filter_map(medium).collect()
+        self.parts.iter().filter_map(modality_of_part).collect()
     }
 
     /// Bytes of its text; an image or a sound counts for a few.
@@ -128,7 +130,7 @@ impl Message {
         let mut open = format!("{before}\n{rule}\n");
         for part in &self.parts {
             match part["text"].as_str() {
-                Some(text) => open.push_str(&format!("{}\n", broken(text, &rule))),
+                Some(text) => open.push_str(&format!("{}\n", break_rule(text, &rule))),
                 None => {
                     if !open.is_empty() {
                         parts.push(text_part(&std::mem::take(&mut open)));
@@ -174,13 +176,13 @@ fn part(part: &Value) -> Result<Value, Error> {
 
 fn unknown(kind: &str) -> Error {
     let shown: String = kind.chars().take(40).collect();
-    bad(format!("a part has the type \"{shown}\"")).hint(
+    bad_request(format!("a part has the type \"{shown}\"")).hint(
         "send `text`, `image_url` or `input_audio` parts as OpenAI has them, `image` blocks as Anthropic has them, or \
          `images` beside the text as Ollama has them",
     )
 }
 
-fn bad(message: impl Into<String>) -> Error {
+fn bad_request(message: impl Into<String>) -> Error {
     Error::new(Code::BadRequest, message)
 }
 

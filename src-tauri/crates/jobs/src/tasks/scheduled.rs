@@ -1,7 +1,7 @@
 //! A schedule's task, without a client.
 
 use super::{
-    ask::{Answered, Session},
+    ask::{Session, TaskResult},
     batch::record,
     brief,
     message::Message,
@@ -38,7 +38,7 @@ pub async fn run(jobs: &Jobs, schedule: &ScheduleConfig, text: String) -> Result
         &hints,
         Trail::default(),
     );
-    let Answered { answer, spent } = trace::of_route(path.to_owned(), async {
+    let TaskResult { answer, spent } = trace::of_route(path.to_owned(), async {
         match task {
             Task::Brief => brief::of_lines(session, text.into(), words).await,
             _ => summarize::of_message(session, &Message::of_text(&text), words).await,

@@ -80,7 +80,8 @@ pub(super) struct Triage {
 
 /// A shorter text, compared with its source.
 #[derive(ToSchema)]
-pub(super) struct Compressed {
+#[schema(as = Compressed)]
+pub(super) struct Compression {
     text: String,
     /// The text's number of words.
     words: u64,

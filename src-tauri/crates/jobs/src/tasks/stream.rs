@@ -1,6 +1,6 @@
 //! An answer that takes its time, with how far it is as server-sent events.
 
-use super::{ask::Answered, batch::record};
+use super::{ask::TaskResult, batch::record};
 use crate::Jobs;
 use axum::response::{
     IntoResponse, Response,
@@ -41,14 +41,14 @@ impl Reporter {
 /// `progress` as it comes, and `result` or `error` at the end. The work belongs to the stream: it ends with the connection.
 pub(super) fn events<F>(jobs: Arc<Jobs>, task: Task, work: impl FnOnce(Reporter) -> F) -> Response
 where
-    F: Future<Output = Result<Answered, Error>> + Send + 'static,
+    F: Future<Output = Result<TaskResult, Error>> + Send + 'static,
 {
     let (reporter, progress) = unbounded_channel();
     let work = work(Reporter(Some(reporter)));
-    let working = Working {
+    let working = TaskEvents {
         progress,
         work: Some(Box::pin(async move {
-            let Answered { answer, spent } = work.await?;
+            let TaskResult { answer, spent } = work.await?;
             record(&jobs, task, spent).await;
             Ok(Value::Object(answer))
         })),
@@ -64,13 +64,13 @@ where
         .into_response()
 }
 
-struct Working {
+struct TaskEvents {
     progress: UnboundedReceiver<Progress>,
     work: Option<BoxFuture<'static, Result<Value, Error>>>,
     outcome: Option<Result<Value, Error>>,
 }
 
-impl Working {
+impl TaskEvents {
     async fn next(&mut self) -> Option<(&'static str, Value)> {
         loop {
             tokio::select! {

@@ -2,7 +2,7 @@
 //! on the pieces are read as a text, until they fit.
 
 use super::{
-    ask::{Answered, Question, Reply, Session, no_answer, text_of, text_schema},
+    ask::{Question, Reply, Session, TaskResult, no_answer, text_of, text_schema},
     batch::{self, Items},
     message::Message,
     schema::{self, TaskAnswer, TaskMessage},
@@ -18,16 +18,15 @@ use tierbar_core::{
     Code, Error,
     queue::{Setback, setback},
 };
-use tierbar_http::RequestHints;
 use tierbar_http::{
+    RequestHints,
     error::Failure,
     schema::{Errors, Queued, RequestHeaders},
 };
 use tierbar_inference::{Inference, blocking::blocking, body, hints::Hints};
 use tierbar_tasks::{
-    Task, fallback,
+    Task, count_words, fallback,
     pieces::{self, Room},
-    words,
 };
 use tokio::time::sleep;
 use utoipa::ToSchema;
@@ -49,8 +48,7 @@ const PAUSES: [Duration; 3] = [
 
 /// Messages to summarize: texts, images and sound.
 #[derive(Deserialize, ToSchema)]
-#[schema(as = SummarizeRequest)]
-struct Wanted {
+struct SummarizeRequest {
     /// A text, the parts of a message in OpenAI's or Anthropic's form, or a message.
     #[schema(value_type = Option<TaskMessage>)]
     text: Option<Value>,
@@ -78,7 +76,7 @@ struct Wanted {
     tag = "tasks",
     operation_id = "summarize",
     params(RequestHeaders),
-    request_body = Wanted,
+    request_body = SummarizeRequest,
     responses(
         (
             status = 200,
@@ -94,7 +92,7 @@ pub(super) async fn summarize(
     RequestHints(hints): RequestHints,
     body: Body,
 ) -> Result<Response, Failure> {
-    let wanted: Wanted = body::request(body).await?;
+    let wanted: SummarizeRequest = body::request(body).await?;
     let limit = checked_words(wanted.words, USUAL_WORDS)?;
     let images = &wanted.images;
     let items = Items::messages(wanted.text, wanted.texts, images)?;
@@ -178,7 +176,7 @@ pub(super) async fn of_conversation(
     hints: &Hints,
     trail: Trail,
     message: &Message,
-) -> Result<Answered, Error> {
+) -> Result<TaskResult, Error> {
     let media = message.modalities();
     let session = Session::new(
         inference,
@@ -197,7 +195,7 @@ pub(super) async fn of_message(
     session: Session,
     message: &Message,
     words: u32,
-) -> Result<Answered, Error> {
+) -> Result<TaskResult, Error> {
     let summary = Summary::new(session, words, Reporter::silent());
     summary.of(message).await
 }
@@ -225,7 +223,7 @@ impl Summary {
     }
 
     /// A model that gives nothing usable of a text is replaced by a rule.
-    async fn of(mut self, source: &Message) -> Result<Answered, Error> {
+    async fn of(mut self, source: &Message) -> Result<TaskResult, Error> {
         let (summary, levels) = match self.by_model(source).await {
             Err(error) if error.code == Code::Corrupt && source.media().next().is_none() => {
                 let (text, limit) = (source.text(), self.limit as usize);
@@ -416,12 +414,12 @@ impl Summary {
             .detail("context_tokens", context))
     }
 
-    fn finish(self, source: &Message, summary: String, levels: u32) -> Answered {
+    fn finish(self, source: &Message, summary: String, levels: u32) -> TaskResult {
         let saved = self
             .session
             .tokens_of(source.len().saturating_sub(summary.len()));
         let answer = Map::from_iter([
-            ("words".to_owned(), words(&summary).into()),
+            ("words".to_owned(), count_words(&summary).into()),
             ("summary".to_owned(), summary.into()),
             ("pieces".to_owned(), self.pieces.into()),
             ("levels".to_owned(), levels.into()),

@@ -4,7 +4,7 @@
 use axum::{http::HeaderMap, response::Response};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use tierbar_inference::{dispatch::MayWait, source::Source};
+use tierbar_inference::{dispatch::QueuePermission, source::Source};
 
 /// Of the questions about one text. Shared by the code that asks them and the code that writes the response.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +31,7 @@ impl Trail {
             response.headers_mut().insert(name.clone(), value.clone());
         }
         if notes.may_wait {
-            response.extensions_mut().insert(MayWait);
+            response.extensions_mut().insert(QueuePermission);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `POST /v1/triage`: what kind of message a text is.
 
 use super::{
-    ask::{Answered, Question, Session, no_answer},
+    ask::{Question, Session, TaskResult, no_answer},
     batch::{self, Items},
     message::Message,
     schema::{self, TaskAnswer, TaskMessage},
@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::Error;
-use tierbar_http::RequestHints;
 use tierbar_http::{
+    RequestHints,
     error::Failure,
     schema::{Errors, Queued, RequestHeaders},
 };
@@ -28,8 +28,7 @@ use utoipa::ToSchema;
 
 /// Messages to classify: texts, images and sound.
 #[derive(Deserialize, ToSchema)]
-#[schema(as = TriageRequest)]
-struct Wanted {
+struct TriageRequest {
     /// A text, the parts of a message in OpenAI's or Anthropic's form, or a message.
     #[schema(value_type = Option<TaskMessage>)]
     text: Option<Value>,
@@ -51,7 +50,7 @@ struct Wanted {
     tag = "tasks",
     operation_id = "triage",
     params(RequestHeaders),
-    request_body = Wanted,
+    request_body = TriageRequest,
     responses(
         (
             status = 200,
@@ -67,7 +66,7 @@ pub(super) async fn triage(
     RequestHints(hints): RequestHints,
     body: Body,
 ) -> Result<Response, Failure> {
-    let Wanted {
+    let TriageRequest {
         text,
         texts,
         images,
@@ -89,7 +88,7 @@ pub(super) async fn triage(
     Ok(batch::answer(&jobs, Task::Triage, items, one).await)
 }
 
-async fn sort(mut session: Session, message: &Message) -> Result<Answered, Error> {
+async fn sort(mut session: Session, message: &Message) -> Result<TaskResult, Error> {
     let text = message.text();
     let is_text = message.media().next().is_none();
     if let Some(need) = CloudNeed::of_greeting(&text).filter(|_| is_text) {

@@ -153,7 +153,7 @@ pub(super) fn with_files(
     files: &Files,
     has_media: bool,
 ) -> Vec<(Role, Value)> {
-    let sent = sent(parts, has_media);
+    let sent = choose_files(parts, has_media);
     let parts = parts.iter().enumerate();
     let contents = messages.into_iter().zip(parts);
     contents
@@ -171,7 +171,7 @@ pub(super) fn is_medium(part: &Part) -> bool {
 
 /// The places of the files that are sent, by message: the newest that a request has room for, without images and sounds unless
 /// `has_media`.
-pub(super) fn sent(parts: &[Vec<Part>], has_media: bool) -> BTreeSet<(usize, usize)> {
+pub(super) fn choose_files(parts: &[Vec<Part>], has_media: bool) -> BTreeSet<(usize, usize)> {
     let mut sent = BTreeSet::new();
     let (mut media, mut media_bytes, mut text_bytes) = (0, 0_u64, 0_u64);
     for (at, parts) in parts.iter().enumerate().rev() {
@@ -311,10 +311,10 @@ mod tests {
     #[test]
     fn the_newest_images_are_sent() {
         let parts = vec![vec![image(1)]; 20];
-        let newest = sent(&parts, true);
+        let newest = choose_files(&parts, true);
         assert_eq!((newest.len(), newest.first()), (MOST_MEDIA, Some(&(4, 0))));
         let large = vec![vec![image(MEDIA_BYTES), image(1)], vec![image(1)]];
-        assert_eq!(Vec::from_iter(sent(&large, true)), [(0, 1), (1, 0)]);
-        assert!(sent(&large, false).is_empty());
+        assert_eq!(Vec::from_iter(choose_files(&large, true)), [(0, 1), (1, 0)]);
+        assert!(choose_files(&large, false).is_empty());
     }
 }

@@ -94,7 +94,7 @@ impl Jobs {
         let now = now();
         let mut grants = self.turns.grants.list.lock();
         grants.retain(|grant| grant.until.is_none_or(|until| now < until));
-        Ok(grants.iter().rev().map(shown).collect())
+        Ok(grants.iter().rev().map(to_agent_grant).collect())
     }
 
     /// Revokes a grant, for turns that run too.
@@ -132,7 +132,7 @@ impl Jobs {
     }
 }
 
-fn shown(grant: &Grant) -> AgentGrant {
+fn to_agent_grant(grant: &Grant) -> AgentGrant {
     let folder = grant.what.folder();
     AgentGrant {
         id: grant.id.clone(),

@@ -10,13 +10,13 @@ use tokio::sync::watch;
 
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    kept: Mutex<Kept>,
+    kept: Mutex<LogEntries>,
     /// How many events there are, and whether that is all.
     length: watch::Sender<(u64, bool)>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct LogEntries {
     text: String,
     reasoning: String,
     events: Vec<Entry>,

@@ -68,7 +68,7 @@ impl Prompt {
     /// The hashes of the files of the messages that are sent.
     pub(super) fn files(&self) -> Vec<String> {
         let parts = self.excerpt.files();
-        let places = attachments::sent(&parts, self.has_media).into_iter();
+        let places = attachments::choose_files(&parts, self.has_media).into_iter();
         let files = places.filter_map(|(at, number)| parts[at][number].file());
         files.map(|file| file.sha256.clone()).collect()
     }

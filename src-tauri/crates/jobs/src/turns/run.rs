@@ -23,7 +23,7 @@ use tierbar_core::{
     Code, Error, TierState,
     status::{EngineKind, TierStatus},
 };
-pub(super) use tierbar_edge::keys::Admitted;
+pub(super) use tierbar_edge::keys::AdmittedRequest;
 use tierbar_inference::{
     ask::{Event, Stage, Usage},
     caller::Caller,
@@ -55,9 +55,9 @@ pub(super) async fn run(
     prompt: Prompt,
     begun: Option<ChatMessage>,
     acting: Option<Acting>,
-    admitted: Admitted,
+    admitted: AdmittedRequest,
 ) {
-    let mut writing = Writing {
+    let mut writing = AnswerWriter {
         store,
         turn: Arc::clone(&turn),
         facts: AnswerFacts::default(),
@@ -106,7 +106,7 @@ pub(super) async fn run(
 }
 
 /// An answer on its way into the store.
-struct Writing {
+struct AnswerWriter {
     store: Store,
     turn: Arc<Turn>,
     facts: AnswerFacts,
@@ -132,7 +132,7 @@ struct Writing {
     steps: Vec<Part>,
 }
 
-impl Writing {
+impl AnswerWriter {
     /// Has the turn's events begin with what an answer has already.
     fn go_on_from(&mut self, answer: ChatMessage) {
         for part in answer.parts {

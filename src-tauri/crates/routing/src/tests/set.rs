@@ -28,7 +28,7 @@ fn traits(line: &Value) -> Traits {
 
 /// How the rules sort a set.
 #[derive(Debug, Default)]
-struct Sorted {
+struct SortedSet {
     all: usize,
     right: usize,
     within_one: usize,
@@ -41,8 +41,8 @@ struct Sorted {
     wrong: Vec<String>,
 }
 
-fn sorted(set: &str) -> Sorted {
-    let mut sorted = Sorted::default();
+fn sorted(set: &str) -> SortedSet {
+    let mut sorted = SortedSet::default();
     for line in PROMPTS.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         if line["set"] != set {

@@ -4,7 +4,7 @@ use crate::support::Fixture;
 use std::collections::{BTreeSet, HashMap};
 use tierbar_chats::{
     AnswerFacts, Attachment, Chat, Finish, Part, branch,
-    context::{LeftOut, WhenFull},
+    context::{ContextOmission, WhenFull},
     import::{self, Omissions},
     text_parts,
 };
@@ -45,7 +45,7 @@ async fn a_fork_has_the_branch_up_to_a_message() {
         let opened = store.open_turn(&id, turn(turn_id, question)).await.unwrap();
         let facts = AnswerFacts {
             finish: Some(Finish::Stop),
-            left_out: answers.first().map(|first| LeftOut {
+            left_out: answers.first().map(|first| ContextOmission {
                 messages: 2,
                 through: *first,
                 summary: Some("One.".into()),

@@ -3,8 +3,8 @@
 use crate::support::Fixture;
 use std::fs;
 use tierbar_chats::{
-    AnswerFacts, AnswerTimes, Approximated, Attachment, ExpertReads, Finish, Part, Role,
-    context::{ContextUse, LeftOut, WhenFull},
+    AnswerDeviation, AnswerFacts, AnswerTimes, Attachment, ExpertReads, Finish, Part, Role,
+    context::{ContextOmission, ContextUse, WhenFull},
 };
 use tierbar_core::{
     Code,
@@ -57,7 +57,7 @@ async fn a_chat_reads_back_whole_after_reopening() {
                 wait_ms: Some(1.5),
                 tokens: 8,
                 layers: false,
-                approximated: Some(Approximated {
+                approximated: Some(AnswerDeviation {
                     changed: 0.25,
                     lost_weight: None,
                 }),
@@ -67,7 +67,7 @@ async fn a_chat_reads_back_whole_after_reopening() {
                 answer_tokens: 40,
                 context_tokens: 512,
             }),
-            left_out: Some(LeftOut {
+            left_out: Some(ContextOmission {
                 messages: 6,
                 through: 6,
                 summary: Some("They spoke of Paris.".into()),

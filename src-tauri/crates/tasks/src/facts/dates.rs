@@ -112,10 +112,10 @@ pub(super) fn in_text(text: &str) -> Vec<Date<'_>> {
     dates
 }
 
-type Found = (Option<u16>, u8, u8, usize);
+type DateMatch = (Option<u16>, u8, u8, usize);
 
 /// `2026-11-22`, `22.11.2026`. `11/22/2026` is read month first if that is a date, or else day first.
-fn numeric<'a>(tokens: &[Token], between: impl Fn(usize, usize) -> &'a str) -> Option<Found> {
+fn numeric<'a>(tokens: &[Token], between: impl Fn(usize, usize) -> &'a str) -> Option<DateMatch> {
     let [a, b, c, ..] = tokens else { return None };
     let mark = between(0, 1);
     if mark != between(1, 2) {
@@ -144,7 +144,7 @@ fn numeric<'a>(tokens: &[Token], between: impl Fn(usize, usize) -> &'a str) -> O
 }
 
 /// `22 November 2026`, `22nd of November`, `November 22, 2026`, `Nov. 22`.
-fn written<'a>(tokens: &[Token], between: impl Fn(usize, usize) -> &'a str) -> Option<Found> {
+fn written<'a>(tokens: &[Token], between: impl Fn(usize, usize) -> &'a str) -> Option<DateMatch> {
     let near = |a, b| matches!(between(a, b), " " | ". " | ", " | "." | "");
     let suffix = |at: usize| {
         let is = tokens

@@ -53,7 +53,7 @@ impl Triage {
         let hard = routing::judge_text(message);
         if self.urgency == MOST_URGENT {
             self.estimate("it is for now, so the model's estimate counts")
-        } else if asks(message) {
+        } else if has_question(message) {
             self.estimate("it asks a question, so the model's estimate counts")
         } else if is_long {
             self.estimate("it is long for a greeting, so the model's estimate counts")
@@ -74,7 +74,7 @@ impl Triage {
 }
 
 /// Returns whether it has a question: a question mark in an address is none.
-fn asks(message: &str) -> bool {
+fn has_question(message: &str) -> bool {
     let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric());
     let marks = message.match_indices(['?', '？']);
     let mut rests = marks.map(|(at, mark)| &message[at + mark.len()..]);

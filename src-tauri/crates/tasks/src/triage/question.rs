@@ -14,7 +14,7 @@ const TAIL: usize = 600;
 
 /// Returns the user's part of the question, with the message as data.
 #[must_use]
-pub fn about(message: &str) -> String {
+pub fn user_message(message: &str) -> String {
     format!("Message:\n{}", delimited(message))
 }
 
@@ -24,7 +24,7 @@ pub fn question(message: &str) -> Value {
     json!({
         "messages": [
             {"role": "system", "content": INSTRUCTIONS},
-            {"role": "user", "content": about(&excerpt(message))},
+            {"role": "user", "content": user_message(&excerpt(message))},
         ],
         "max_tokens": ANSWER_TOKENS,
         "temperature": 0,

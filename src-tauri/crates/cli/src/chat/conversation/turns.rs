@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 use sse_stream::SseByteStream;
 use std::time::Duration;
 use tierbar_chats::{
-    ChatSummary, Finish, TurnBegun, TurnEvent,
+    ChatSummary, Finish, StartedTurn, TurnEvent,
     agent::ConsentQuestion,
-    context::{CHOICES, LeftOut},
+    context::{CHOICES, ContextOmission},
 };
 use tierbar_core::{Code, Error};
 use tokio::{
@@ -53,7 +53,7 @@ impl Conversation<'_> {
         let mut interrupts = signal(SignalKind::interrupt()).map_err(no_signals)?;
         let chat = self.chat().await?;
         let turns = admin_path(&["chats", &chat, "turns"], &[]);
-        let turn: TurnBegun = client::read(self.client.post(&turns, question).await?)?;
+        let turn: StartedTurn = client::read(self.client.post(&turns, question).await?)?;
         // A question that is refused keeps them for the next try.
         self.files.clear();
         self.starts_over = false;
@@ -176,7 +176,7 @@ impl Conversation<'_> {
                 TurnEvent::Text { text, .. } => shown.add(&text),
                 TurnEvent::Finished { message } => {
                     let left_out = message.answer.left_out.as_ref();
-                    let left_out = left_out.map(LeftOut::sentence);
+                    let left_out = left_out.map(ContextOmission::sentence);
                     let nearly_full = message.answer.context.and_then(describe_nearly_full);
                     let finish = message.answer.finish;
                     let repeats = (finish == Some(Finish::Repetition))

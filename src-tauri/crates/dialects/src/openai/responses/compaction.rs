@@ -12,7 +12,7 @@ use super::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use tierbar_chats::context::{add_entry, earlier};
+use tierbar_chats::context::{add_entry, earlier_summary};
 use tierbar_core::Error;
 
 /// Tells our summaries from those of other servers, which only they can read. What follows is the text in base64: the client has it
@@ -74,7 +74,7 @@ impl Window {
                     .as_str()
                     .is_some_and(|id| results.contains(id));
             if index >= last || waits {
-                window.after.push(returned(item)?);
+                window.after.push(returned_item(item)?);
             } else {
                 window.take(&place, index, item)?;
             }
@@ -90,29 +90,29 @@ impl Window {
                 add_entry(&mut self.text, "Assistant calls", &call);
             }
             RESULT => {
-                let (texts, media) = divided(parts(place, "output", &item["output"])?);
+                let (texts, media) = split_text(parts(place, "output", &item["output"])?);
                 add_entry(&mut self.text, "Result", &texts);
                 if !media.is_empty() {
                     let output = item["output"].as_array().map_or(&[][..], Vec::as_slice);
                     let shown = output.iter().filter(|part| kind(part) != "input_text");
                     let shown: Vec<_> = shown.cloned().collect();
                     self.before
-                        .push(returned(&json!({"role": "user", "content": shown}))?);
+                        .push(returned_item(&json!({"role": "user", "content": shown}))?);
                 }
             }
-            KIND => self.text += &earlier(&summary(place, item)?),
+            KIND => self.text += &earlier_summary(&summary(place, item)?),
             other => self.left_out.push(left_out("input", index, other)),
         }
         Ok(())
     }
 
     fn message(&mut self, place: &str, item: &Value) -> Result<(), Error> {
-        let (texts, media) = divided(parts(place, "content", &item["content"])?);
+        let (texts, media) = split_text(parts(place, "content", &item["content"])?);
         let who = match item["role"].as_str() {
             Some("user") if media.is_empty() => "User",
             Some("assistant") if media.is_empty() => "Assistant",
             _ => {
-                self.before.push(returned(item)?);
+                self.before.push(returned_item(item)?);
                 return Ok(());
             }
         };
@@ -152,7 +152,7 @@ pub(super) fn summary(place: &str, item: &Value) -> Result<String, Error> {
 }
 
 /// The texts, and the other parts.
-fn divided(parts: Vec<Value>) -> (String, Vec<Value>) {
+fn split_text(parts: Vec<Value>) -> (String, Vec<Value>) {
     let (texts, media): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| kind(part) == "text");
     let texts = plain(texts).as_str().unwrap_or_default().to_owned();
     (texts, media)
@@ -167,7 +167,7 @@ fn arguments(item: &Value) -> String {
 }
 
 /// An item as a response has it: with an id, a status and parts.
-fn returned(item: &Value) -> Result<Value, Error> {
+fn returned_item(item: &Value) -> Result<Value, Error> {
     let mut item = item.clone();
     let is_call = kind(&item) == "function_call";
     let fields = item
@@ -192,7 +192,7 @@ fn returned(item: &Value) -> Result<Value, Error> {
         return Ok(item);
     }
     let content = match fields.get("content") {
-        Some(Value::Array(parts)) => parts.iter().cloned().map(detailed).collect(),
+        Some(Value::Array(parts)) => parts.iter().cloned().map(with_detail).collect(),
         Some(Value::String(text)) => vec![json!({"type": "input_text", "text": text})],
         _ => Vec::new(),
     };
@@ -201,7 +201,7 @@ fn returned(item: &Value) -> Result<Value, Error> {
 }
 
 /// A response names the detail of each image.
-fn detailed(mut part: Value) -> Value {
+fn with_detail(mut part: Value) -> Value {
     if kind(&part) == "input_image" && part["detail"].is_null() {
         part["detail"] = json!("auto");
     }

@@ -11,7 +11,7 @@ use crate::{
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use tierbar_core::{Error, documents::Passage};
-use tierbar_inference::ask::{Event, Gathered, ToolCallPart};
+use tierbar_inference::ask::{CompleteAnswer, Event, ToolCallPart};
 
 impl Dialect for AnswerWriter {
     const STREAM: &'static str = "text/event-stream";
@@ -26,7 +26,7 @@ impl Dialect for AnswerWriter {
         out
     }
 
-    fn whole(mut self, answer: Gathered) -> Value {
+    fn whole(mut self, answer: CompleteAnswer) -> Value {
         self.chain = answer.chain;
         self.usage = answer.usage;
         self.model = answer.model.unwrap_or(self.model);
@@ -100,7 +100,7 @@ impl AnswerWriter {
                 self.begin(out);
                 let status = self.finish(out);
                 let event = format!("response.{status}");
-                let last = about("response", self.response(status, None));
+                let last = single_field("response", self.response(status, None));
                 self.write(&event, last, out);
             }
             Event::Failed(failed) => self.fail(&failed.error, out),
@@ -124,7 +124,7 @@ impl AnswerWriter {
                 item.status = Status::Incomplete;
             }
         }
-        let last = about("response", self.response("failed", Some(error)));
+        let last = single_field("response", self.response("failed", Some(error)));
         self.write("response.failed", last, out);
     }
 
@@ -133,7 +133,7 @@ impl AnswerWriter {
             return;
         }
         for event in ["response.created", "response.in_progress"] {
-            let begun = about("response", self.response("in_progress", None));
+            let begun = single_field("response", self.response("in_progress", None));
             self.write(event, begun, out);
         }
         self.search(out);
@@ -144,7 +144,7 @@ impl AnswerWriter {
         let Some(searched) = self.searched.take() else {
             return;
         };
-        let results = searched.passages.iter().map(result);
+        let results = searched.passages.iter().map(search_result);
         let results = match searched.shows_results {
             true => Value::Array(results.collect()),
             false => Value::Null,
@@ -244,7 +244,7 @@ impl AnswerWriter {
             self.close(last, Status::Completed, out);
         }
         let (index, item) = (self.output.len(), Item::new(kind));
-        let mut added = about("output_index", json!(index));
+        let mut added = single_field("output_index", json!(index));
         added.insert("item".to_owned(), item.to_json());
         self.write("response.output_item.added", added, out);
         if item.has_part() {
@@ -288,7 +288,7 @@ impl AnswerWriter {
             part.insert("part".to_owned(), item.part());
             part
         });
-        let mut closed = about("output_index", json!(index));
+        let mut closed = single_field("output_index", json!(index));
         closed.insert("item".to_owned(), item.to_json());
         if let Some(event) = event {
             self.write(event, done, out);
@@ -312,7 +312,7 @@ impl AnswerWriter {
     }
 
     fn write(&mut self, kind: &str, fields: Map<String, Value>, out: &mut String) {
-        let mut event = about("type", json!(kind));
+        let mut event = single_field("type", json!(kind));
         event.insert("sequence_number".to_owned(), json!(self.sequence));
         event.extend(fields);
         self.sequence += 1;
@@ -322,7 +322,7 @@ impl AnswerWriter {
 }
 
 /// A passage as a search returns it.
-fn result(passage: &Passage) -> Value {
+fn search_result(passage: &Passage) -> Value {
     json!({
         "file_id": file_id(passage.file),
         "filename": file_name(&passage.path),
@@ -332,7 +332,7 @@ fn result(passage: &Passage) -> Value {
     })
 }
 
-fn about(key: &str, value: Value) -> Map<String, Value> {
+fn single_field(key: &str, value: Value) -> Map<String, Value> {
     Map::from_iter([(key.to_owned(), value)])
 }
 

@@ -6,10 +6,9 @@ use super::{
     request::bad,
     tools::{kind, left_out},
 };
-use crate as dialects;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
-use tierbar_chats::context::note;
+use tierbar_chats::context::summary_note;
 use tierbar_core::{Error, documents::Passage};
 use tierbar_documents::answer::{self, QuotedPassage};
 
@@ -115,7 +114,7 @@ impl Messages {
                 "function_call_output" => self.output(&place, item)?,
                 compaction::KIND => {
                     let summary = compaction::summary(&place, item)?;
-                    self.add("user", json!(note(&summary)));
+                    self.add("user", json!(summary_note(&summary)));
                 }
                 "item_reference" => {
                     return Err(bad(format!(
@@ -149,7 +148,7 @@ impl Messages {
         let content = plain(parts(place, "content", &item["content"])?);
         let has_begun = self.list.iter().any(|message| message["role"] != "system");
         match content.as_str().filter(|_| role == "system" && has_begun) {
-            Some(text) => self.add("user", json!(dialects::reminder(text))),
+            Some(text) => self.add("user", json!(crate::reminder(text))),
             None => self.add(role, content),
         }
         Ok(())

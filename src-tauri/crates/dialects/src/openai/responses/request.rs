@@ -1,7 +1,7 @@
 //! A request of the Responses API as one for a chat.
 
 use super::{messages::Messages, schema, tools::Tools};
-use crate::openai::stores::Searched;
+use crate::openai::stores::FileSearchResults;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tierbar_core::{Code, Error};
@@ -156,7 +156,7 @@ impl ResponseFields {
     pub(super) fn into_chat(
         self,
         continues: Option<&str>,
-        searched: Option<&Searched>,
+        searched: Option<&FileSearchResults>,
     ) -> Result<(Value, Echo), Error> {
         let tables = [&fields::RESPONSES, &fields::FOREIGN_TO_RESPONSES];
         self.into_checked(&tables, continues, searched)
@@ -188,7 +188,7 @@ impl ResponseFields {
         mut self,
         tables: &[&Table],
         continues: Option<&str>,
-        searched: Option<&Searched>,
+        searched: Option<&FileSearchResults>,
     ) -> Result<(Value, Echo), Error> {
         self.refuse_stored()?;
         fields::check(tables, &self.rest)?;

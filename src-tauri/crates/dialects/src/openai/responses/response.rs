@@ -4,7 +4,7 @@ use super::{
     item::{Item, new_id},
     request::Echo,
 };
-use crate::openai::stores::{Searched, file_id, file_name};
+use crate::openai::stores::{FileSearchResults, file_id, file_name};
 use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tierbar_core::{Error, ModelId};
@@ -42,7 +42,7 @@ pub(super) struct AnswerWriter {
     /// The chain's report.
     pub(super) chain: Option<Value>,
     /// What was found in documents, until the response has it.
-    pub(super) searched: Option<Searched>,
+    pub(super) searched: Option<FileSearchResults>,
     /// The passages that the answer may cite, from the first on.
     pub(super) sources: Vec<Source>,
 }
@@ -77,7 +77,7 @@ impl AnswerWriter {
     }
 
     /// The writer of an answer from passages.
-    pub(super) fn searched(mut self, searched: Option<Searched>) -> Self {
+    pub(super) fn searched(mut self, searched: Option<FileSearchResults>) -> Self {
         let passages = searched.iter().flat_map(|searched| &searched.passages);
         self.sources = passages
             .map(|passage| Source {

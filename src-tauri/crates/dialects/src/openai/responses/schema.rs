@@ -59,7 +59,7 @@ pub(super) struct ResponseBody {
     /// Always false: responses are not stored.
     store: bool,
     #[schema(inline)]
-    tierbar: LeftOut,
+    tierbar: ResponseOmissions,
 }
 
 constant!(ResponseObject = "response");
@@ -89,7 +89,7 @@ struct ResponseUsage {
 
 /// What was not passed to the model, and for chains which tiers were tried.
 #[derive(Debug, ToSchema)]
-struct LeftOut {
+struct ResponseOmissions {
     #[schema(examples(json!(["tools[1]: web_search"])))]
     left_out: Vec<String>,
 }

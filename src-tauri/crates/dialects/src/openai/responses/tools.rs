@@ -43,7 +43,7 @@ impl Tools {
             match kind(&tool) {
                 "function" => {
                     let offered = function(index, &tool)?;
-                    tools.kept.push(kept(tool, &offered));
+                    tools.kept.push(with_defaults(tool, &offered));
                     tools.offered.push(offered);
                 }
                 "file_search" if searches => tools.kept.push(tool),
@@ -139,7 +139,7 @@ fn function(index: usize, tool: &Value) -> Result<Value, Error> {
 }
 
 /// The tool as the response repeats it, with what it is offered with where the request does not say.
-fn kept(mut tool: Value, offered: &Value) -> Value {
+fn with_defaults(mut tool: Value, offered: &Value) -> Value {
     for (key, value) in [
         ("description", Value::Null),
         ("parameters", offered["function"]["parameters"].clone()),

@@ -3,9 +3,8 @@ use axum::{Json, body::Body};
 use axum::{Router, routing::post};
 use serde_json::{Value, json};
 use tierbar_contexts::Key;
-use tierbar_core::config::ContextForm;
-use tierbar_core::{ModelId, config::KvCache};
-use tierbar_dialects::contexts::*;
+use tierbar_core::{ModelId, config::ContextForm, config::KvCache};
+use tierbar_dialects::contexts::{LOAD, SAVE};
 
 fn save(bench: &Bench, name: &str, model: &str) {
     let draft = bench.contexts.draft(name).unwrap();

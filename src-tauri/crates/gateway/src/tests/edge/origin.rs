@@ -1,7 +1,7 @@
 use crate::testing::{Bench, json};
 use axum::http::request::Builder;
 use axum::{body::Body, http::Request, response::Response};
-use tierbar_edge::origin::*;
+use tierbar_edge::origin::TlsMark;
 
 fn get(path: &str, headers: &[(&str, &str)]) -> Request<Body> {
     with(Request::get(path), headers)
@@ -468,7 +468,7 @@ async fn over_tls_the_pages_origin_is_https() {
             &[("host", "localhost:11435"), ("origin", origin)],
         );
         if secure {
-            request.extensions_mut().insert(OverTls);
+            request.extensions_mut().insert(TlsMark);
         }
         assert_eq!(bench.send(request).await.status(), expected, "{origin}");
     }
@@ -477,7 +477,7 @@ async fn over_tls_the_pages_origin_is_https() {
         let headers = [("host", "localhost"), ("authorization", &*token)];
         let mut request = with(Request::post("/tierbar/v1/session"), &headers);
         if secure {
-            request.extensions_mut().insert(OverTls);
+            request.extensions_mut().insert(TlsMark);
         }
         let response = bench.send(request).await;
         let cookie = response.headers()["set-cookie"].to_str().unwrap();

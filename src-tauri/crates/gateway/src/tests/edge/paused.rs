@@ -3,8 +3,7 @@ use axum::http::Request;
 use axum::http::header;
 use jiff::Timestamp;
 use std::sync::Arc;
-use tierbar_core::status::Status;
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, status::Status};
 
 const ASK: &str =
     r#"{"model": "fast", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}]}"#;

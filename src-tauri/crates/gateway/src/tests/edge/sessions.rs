@@ -3,8 +3,11 @@ use axum::{
     body::Body,
     http::{Request, Response},
 };
-use tierbar_edge::sessions::*;
-use tierbar_edge::{now_ms, random, token::Token};
+use tierbar_edge::{
+    now_ms, random_text,
+    sessions::{FRESH_MS, HALF, IDLE_MS, hash, is_fresh},
+    token::Token,
+};
 
 const STATUS: (&str, &str) = ("GET", "/tierbar/v1/status");
 
@@ -45,7 +48,7 @@ impl Browser {
 
     /// Which began then.
     async fn begun(bench: &Bench, begun_ms: u64) -> Self {
-        let (cookie, page) = (random().unwrap(), random().unwrap());
+        let (cookie, page) = (random_text().unwrap(), random_text().unwrap());
         let hash = hash(&bench.token, &cookie, &page);
         let stored = bench.store.add_session(hash, IDLE_MS, begun_ms);
         stored.await.unwrap();

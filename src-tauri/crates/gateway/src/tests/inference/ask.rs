@@ -13,10 +13,13 @@ use serde_json::{Map, json};
 use std::convert::Infallible;
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
-use tierbar_inference::CHAT;
-use tierbar_inference::ask::*;
-use tierbar_inference::events::{Event, Failed, Usage};
-use tierbar_inference::{Inference, caller::Caller, request::Request};
+use tierbar_inference::{
+    CHAT, Inference,
+    ask::Answer,
+    caller::Caller,
+    events::{AnswerFailure, Event, Usage},
+    request::Request,
+};
 
 const STREAM: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning_content\":\"Hm.\"}}]}\n\n\
     data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Par\"}}]}\n\n\
@@ -39,7 +42,7 @@ fn chat(more: Value) -> Map<String, Value> {
     fields.clone()
 }
 
-async fn ask(bench: &Bench, request: Request) -> Result<Answer, Failed> {
+async fn ask(bench: &Bench, request: Request) -> Result<Answer, AnswerFailure> {
     inference(bench).ask(request, Caller::default()).await
 }
 

@@ -68,12 +68,12 @@ async fn sent(bench: &Bench, path: &str, headers: &[(&str, &str)], body: Value) 
     bench.send(request.body(body).unwrap()).await
 }
 
-fn says(text: &str) -> Value {
+fn chat_request(text: &str) -> Value {
     json!({"model": "auto", "messages": [{"role": "user", "content": text}]})
 }
 
 async fn answered_by(bench: &Bench, text: &str) -> (String, String) {
-    let response = sent(bench, CHAT, &[], says(text)).await;
+    let response = sent(bench, CHAT, &[], chat_request(text)).await;
     assert_eq!(response.status(), 200);
     let reply = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
     (reply("x-tierbar-tier"), reply("x-tierbar-why"))
@@ -117,7 +117,7 @@ async fn auto_follows_the_rules_and_gives_its_reason() {
 async fn a_stream_has_the_reason_and_a_named_tier_none() {
     let bench = bench(Ready, Stopped, Stopped).await;
     bench.load(worker(|_| None).0);
-    let mut body = says("hi");
+    let mut body = chat_request("hi");
     body["stream"] = json!(true);
     let response = sent(&bench, CHAT, &[], body.clone()).await;
     assert_eq!(
@@ -136,7 +136,7 @@ async fn the_header_names_the_chosen_tier() {
     bench.load(worker(|_| None).0);
     let heavy = [("x-tierbar-tier", "Heavy")];
     for (path, body) in [
-        (CHAT, says("a")),
+        (CHAT, chat_request("a")),
         (TEXT, json!({"prompt": "a"})),
         ("/v1/embeddings", json!({"input": "a"})),
     ] {
@@ -151,10 +151,10 @@ async fn the_header_names_the_chosen_tier() {
     let response = sent(&bench, CHAT, &heavy, named).await;
     assert_eq!(response.headers()["x-tierbar-tier"], "primary");
     let auto = [("x-tierbar-tier", "auto")];
-    let response = sent(&bench, CHAT, &auto, says("hi")).await;
+    let response = sent(&bench, CHAT, &auto, chat_request("hi")).await;
     assert_eq!(response.headers()["x-tierbar-tier"], "fast");
     let unknown = [("x-tierbar-tier", "enormous")];
-    let response = sent(&bench, CHAT, &unknown, says("hi")).await;
+    let response = sent(&bench, CHAT, &unknown, chat_request("hi")).await;
     assert_eq!(response.status(), 404);
     assert_eq!(json(response).await["error"]["code"], "model_unknown");
 }
@@ -239,7 +239,7 @@ async fn the_choice_of_auto_can_be_previewed() {
     let bench = bench(Ready, Stopped, Stopped).await;
     let (routes, _questions) = worker(|about| knows_the_probes(about).or(Some("medium")));
     bench.load(routes);
-    let body = says(UNKNOWN).to_string();
+    let body = chat_request(UNKNOWN).to_string();
     let reply = json(
         bench
             .ask("POST", "/tierbar/v1/route?classify=always", body)
@@ -253,14 +253,14 @@ async fn the_choice_of_auto_can_be_previewed() {
     assert_eq!(reply["classifier"]["exam"]["right"], 12);
     let reply = json(
         bench
-            .ask("POST", "/tierbar/v1/route", says("hi").to_string())
+            .ask("POST", "/tierbar/v1/route", chat_request("hi").to_string())
             .await,
     )
     .await;
     assert_eq!(reply["classifier"], Value::Null);
     assert_eq!(reply["why"], "it is a greeting; fast is loaded");
     let refused = bench
-        .post("/tierbar/v1/route", says("hi").to_string())
+        .post("/tierbar/v1/route", chat_request("hi").to_string())
         .await;
     assert_eq!(refused.status(), 401);
     let wrong = bench.ask("POST", "/tierbar/v1/route", "[]").await;

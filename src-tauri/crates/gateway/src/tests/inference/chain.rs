@@ -17,14 +17,11 @@ use std::{
     },
 };
 use tierbar_core::{
-    Code, Error, TierId,
+    Code, Error, TierId, TierState,
+    config::{ChainBudget, Span},
     config::{ChainConfig, Engine, Step},
 };
-use tierbar_core::{
-    TierState,
-    config::{ChainBudget, Span},
-};
-use tierbar_inference::chain::*;
+use tierbar_inference::chain::credential;
 
 mod dialects;
 mod triage;
@@ -105,7 +102,7 @@ impl Cloud {
                 let message = json!({"role": "assistant", "content": verdict});
                 Json(json!({"choices": [{"message": message}]})).into_response()
             }
-            Does::Triage(_) => events(&[&said(self.name), "data: [DONE]\n\n"]),
+            Does::Triage(_) => events(&[&content_event(self.name), "data: [DONE]\n\n"]),
             Does::Hang => std::future::pending().await,
             Does::Refuse(status) => {
                 let status = StatusCode::from_u16(status).unwrap();
@@ -116,12 +113,12 @@ impl Cloud {
                 (StatusCode::TOO_MANY_REQUESTS, after, "{}").into_response()
             }
             Does::Dawdle => dawdling(self.name),
-            Does::Answer if stream => events(&[&said(self.name), "data: [DONE]\n\n"]),
+            Does::Answer if stream => events(&[&content_event(self.name), "data: [DONE]\n\n"]),
             Does::Comment => events(&[
                 ": PROCESSING\n\n",
-                &said("one "),
-                &format!(": PROCESSING\n\n{}", said("two ")),
-                &format!("{}: PROCESSING\n\n", said("three")),
+                &content_event("one "),
+                &format!(": PROCESSING\n\n{}", content_event("two ")),
+                &format!("{}: PROCESSING\n\n", content_event("three")),
                 ": done\n\ndata: [DONE]\n\n",
             ]),
             Does::Page(kind, text) => ([(header::CONTENT_TYPE, kind)], text).into_response(),
@@ -143,15 +140,15 @@ impl Cloud {
             }
             Does::Regret(code) => {
                 let error = json!({"error": {"message": "no more", "code": code}});
-                events(&[&format!("{}data: {error}\n\n", said(self.name))])
+                events(&[&format!("{}data: {error}\n\n", content_event(self.name))])
             }
             Does::Linger => {
-                let all = format!("{}data: [DONE]\n\n", said(self.name));
+                let all = format!("{}data: [DONE]\n\n", content_event(self.name));
                 let all = stream::iter([Ok::<_, Infallible>(Bytes::from(all))]);
                 let body = Body::from_stream(all.chain(stream::pending()));
                 ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
             }
-            Does::Cut { spoken: true } => events(&[&said(self.name)]),
+            Does::Cut { spoken: true } => events(&[&content_event(self.name)]),
             Does::Cut { spoken: false } => {
                 events(&["data: {\"choices\":[{\"delta\":{\"role\":\"assistant\"}}]}\n\n"])
             }
@@ -159,7 +156,7 @@ impl Cloud {
     }
 }
 
-fn said(text: &str) -> String {
+fn content_event(text: &str) -> String {
     format!(
         "data: {}\n\n",
         json!({"choices": [{"delta": {"content": text}}]})
@@ -169,11 +166,11 @@ fn said(text: &str) -> String {
 fn dawdling(name: &'static str) -> Response {
     let words = stream::unfold(0, move |reply| async move {
         let word = match reply {
-            0 => said(name),
+            0 => content_event(name),
             1..=4 => {
                 tokio::time::sleep(std::time::Duration::from_millis(800)).await;
                 let end = if reply == 4 { "data: [DONE]\n\n" } else { "" };
-                format!("{}{end}", said(name))
+                format!("{}{end}", content_event(name))
             }
             _ => return None,
         };

@@ -13,14 +13,16 @@ use axum::{
     routing::post,
 };
 use serde_json::{Value, json};
-use tierbar_core::{Code, Error};
 use tierbar_core::{
+    Code, Error,
     config::Dialect,
     lease::{Address, Endpoint, Foreign},
 };
 use tierbar_fetch::Remote;
-use tierbar_inference as inference;
-use tierbar_inference::clouds::anthropic::*;
+use tierbar_inference::{
+    self as inference,
+    clouds::anthropic::{COUNT, MESSAGES},
+};
 use tokio::{net::TcpListener, sync::mpsc};
 
 const CHAT: &str = r#"{"model": "fast", "messages": [{"role": "user", "content": "Hi"}]}"#;
@@ -35,7 +37,7 @@ const STREAMED: &str = concat!(
 );
 
 /// What a server was asked.
-struct Asked {
+struct ReceivedRequest {
     path: String,
     headers: HeaderMap,
     bytes: String,
@@ -61,10 +63,10 @@ async fn bench(routes: Router, model: &str) -> (Bench, String) {
 /// A server that gives this answer to every request, and reports the requests.
 fn scripted(
     answer: impl Fn() -> Response + Clone + Send + Sync + 'static,
-) -> (Router, mpsc::UnboundedReceiver<Asked>) {
+) -> (Router, mpsc::UnboundedReceiver<ReceivedRequest>) {
     let (report, asked) = mpsc::unbounded_channel();
     let answer = move |uri: Uri, headers: HeaderMap, body: String| {
-        let asked = Asked {
+        let asked = ReceivedRequest {
             path: uri.path().to_owned(),
             headers,
             body: serde_json::from_str(&body).unwrap(),

@@ -9,10 +9,8 @@ use axum::{
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tierbar_core::config::ChainConfig;
-use tierbar_core::{Code, Error, TierId, journal::LogEvent};
-use tierbar_inference::dispatch::fetch_uncounted;
-use tierbar_inference::metrics::*;
+use tierbar_core::{Code, Error, TierId, config::ChainConfig, journal::LogEvent};
+use tierbar_inference::{dispatch::fetch_uncounted, metrics::CONTENT_TYPE};
 
 const CHAT: &str = "/v1/chat/completions";
 const ASKS_STREAM: &str = r#"{"model":"fast","stream":true,"messages":[]}"#;
@@ -25,7 +23,7 @@ fn read(text: &str) -> BTreeMap<String, f64> {
     let lines = text.strip_suffix("# EOF\n").expect("an end");
     for line in lines.lines() {
         if let Some(description) = line.strip_prefix("# ") {
-            let [what, name, said] = words(description);
+            let [what, name, said] = description_words(description);
             match what {
                 "HELP" => {
                     assert!(families.insert(name.to_owned()), "{name} comes twice");
@@ -58,7 +56,7 @@ fn read(text: &str) -> BTreeMap<String, f64> {
     samples
 }
 
-fn words(description: &str) -> [&str; 3] {
+fn description_words(description: &str) -> [&str; 3] {
     let mut words = description.splitn(3, ' ');
     [(); 3].map(|()| words.next().expect(description))
 }

@@ -18,7 +18,7 @@ use std::sync::{
 };
 use tierbar_core::{Code, Error, TierState};
 use tierbar_http::error::Failure;
-use tierbar_inference::dispatch::MayWait;
+use tierbar_inference::dispatch::QueuePermission;
 use tokio::{net::TcpListener, sync::mpsc};
 
 mod owners;
@@ -441,7 +441,7 @@ async fn a_failed_answer_may_name_its_queued_request() {
     let refuse = || async {
         let error = Error::new(Code::BadRequest, "no tier could");
         let mut response = Failure(error).into_response();
-        response.extensions_mut().insert(MayWait);
+        response.extensions_mut().insert(QueuePermission);
         response
     };
     let jobs = bench.jobs();

@@ -78,13 +78,13 @@ fn completion(request: &Value, content: &str, finish: &str) -> Response {
     Json(json!({"choices": [choice], "usage": usage})).into_response()
 }
 
-fn says(request: &Value, content: impl AsRef<str>) -> Response {
+fn answer(request: &Value, content: impl AsRef<str>) -> Response {
     completion(request, content.as_ref(), "stop")
 }
 
 /// A text as a schema has it.
 fn says_text(request: &Value, text: &str) -> Response {
-    says(request, json!({"text": text}).to_string())
+    answer(request, json!({"text": text}).to_string())
 }
 
 fn refuses(status: StatusCode, body: Value) -> Response {

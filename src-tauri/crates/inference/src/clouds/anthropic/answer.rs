@@ -1,6 +1,6 @@
 //! An answer in OpenAI's words: whole here, piece by piece in [`super::stream`].
 
-use crate::metrics::Used;
+use crate::metrics::TokenUse;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -104,7 +104,7 @@ impl Usage {
     }
 
     /// All of them as tokens of the prompt and of the answer.
-    pub fn used(self) -> Used {
+    pub fn used(self) -> TokenUse {
         let written = self.cache_creation_input_tokens.unwrap_or(0);
         let written_hour = self.cached_for_an_hour.unwrap_or(0);
         let cache = CacheTokens {
@@ -112,7 +112,7 @@ impl Usage {
             written: written.saturating_sub(written_hour),
             written_hour,
         };
-        Used::new(self.prompt(), self.output_tokens.unwrap_or(0)).with_cache(cache)
+        TokenUse::new(self.prompt(), self.output_tokens.unwrap_or(0)).with_cache(cache)
     }
 
     fn prompt(self) -> u64 {
@@ -253,12 +253,12 @@ mod tests {
             written: 6,
             written_hour: 5,
         };
-        assert_eq!(usage.used(), Used::new(21, 1).with_cache(cache));
+        assert_eq!(usage.used(), TokenUse::new(21, 1).with_cache(cache));
         let mut openai = usage.openai();
         openai.as_object_mut().unwrap().remove("total_tokens");
-        assert_eq!(Used::of_usage(&openai), usage.used());
+        assert_eq!(TokenUse::of_usage(&openai), usage.used());
         let response = json!({"input_tokens": 21, "output_tokens": 1, "input_tokens_details": openai["prompt_tokens_details"]});
-        assert_eq!(Used::of_response(&response), usage.used());
+        assert_eq!(TokenUse::of_response(&response), usage.used());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{answer::Message, failure, stream::AnswerWriter};
 use crate::{
     lines::Lines,
-    upstream::{Broken, Upstream, is_event_stream},
+    upstream::{ConnectionFailure, Upstream, is_event_stream},
 };
 use bytes::Bytes;
 use futures_util::stream;
@@ -21,7 +21,7 @@ const LONGEST_LINE: usize = 1 << 20;
 
 /// What is expected.
 #[derive(Debug, Clone, Copy)]
-pub enum Expected {
+pub enum ExpectedAnswer {
     /// `usage`: a stream ends with what was used.
     Message {
         usage: bool,
@@ -29,9 +29,9 @@ pub enum Expected {
     Count,
 }
 
-type Arriving = UnsyncBoxBody<Bytes, String>;
+type ArrivingBody = UnsyncBoxBody<Bytes, String>;
 
-impl Expected {
+impl ExpectedAnswer {
     /// The status and the other headers stay as they are, since they may say when to try again.
     pub(super) fn translate(self, answer: RemoteAnswer) -> Upstream {
         let (mut head, body) = answer.into_parts();
@@ -40,28 +40,28 @@ impl Expected {
             && head.status == StatusCode::OK
             && is_event_stream(&head.headers)
         {
-            return Upstream::new(head, streamed(body, usage));
+            return Upstream::new(head, translate_stream(body, usage));
         }
         let kind = HeaderValue::from_static("application/json");
         head.headers.insert(header::CONTENT_TYPE, kind);
         self.whole(head, body)
     }
 
-    fn whole(self, head: Parts, body: Arriving) -> Upstream {
+    fn whole(self, head: Parts, body: ArrivingBody) -> Upstream {
         let status = head.status;
         let body = stream::once(async move {
             let limited = Limited::new(body, ANSWER_LIMIT);
             let body = limited
                 .collect()
                 .await
-                .map_err(|error| Broken::from(error.to_string()))?;
+                .map_err(|error| ConnectionFailure::from(error.to_string()))?;
             let body = self.to_openai(status, &body.to_bytes())?;
             Ok(Frame::data(Bytes::from(body.to_string())))
         });
         Upstream::new(head, StreamBody::new(body).boxed_unsync())
     }
 
-    fn to_openai(self, status: StatusCode, body: &[u8]) -> Result<Value, Broken> {
+    fn to_openai(self, status: StatusCode, body: &[u8]) -> Result<Value, ConnectionFailure> {
         if !status.is_success() {
             return Ok(failure::openai(body));
         }
@@ -72,42 +72,45 @@ impl Expected {
                     return Ok(failure::openai(body));
                 }
                 if !answer.get("content").is_some_and(Value::is_array) {
-                    return Err(unlike("no `content`"));
+                    return Err(form_error("no `content`"));
                 }
                 let message = Message::deserialize(answer);
-                let message = message.map_err(|error| unlike(&error.to_string()))?;
+                let message = message.map_err(|error| form_error(&error.to_string()))?;
                 Ok(message.into_completion())
             }
             Self::Count => {
                 #[derive(Deserialize)]
-                struct Counted {
+                struct CountAnswer {
                     input_tokens: u64,
                 }
-                let Counted { input_tokens } = read(body)?;
+                let CountAnswer { input_tokens } = read(body)?;
                 Ok(json!({"tokens": input_tokens}))
             }
         }
     }
 }
 
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Broken> {
-    serde_json::from_slice(body).map_err(|error| unlike(&error.to_string()))
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ConnectionFailure> {
+    serde_json::from_slice(body).map_err(|error| form_error(&error.to_string()))
 }
 
-fn unlike(why: &str) -> Broken {
+fn form_error(why: &str) -> ConnectionFailure {
     format!("did not answer in Anthropic's form ({why})").into()
 }
 
 /// A stream on its way from Anthropic's dialect to OpenAI's.
-struct Streaming {
-    arriving: Arriving,
+struct StreamTranslation {
+    arriving: ArrivingBody,
     writer: AnswerWriter,
     lines: Lines,
     broken: bool,
 }
 
-fn streamed(arriving: Arriving, usage: bool) -> UnsyncBoxBody<Bytes, Broken> {
-    let streaming = Streaming {
+fn translate_stream(
+    arriving: ArrivingBody,
+    usage: bool,
+) -> UnsyncBoxBody<Bytes, ConnectionFailure> {
+    let streaming = StreamTranslation {
         arriving,
         writer: AnswerWriter::new(usage),
         lines: Lines::default(),
@@ -121,9 +124,9 @@ fn streamed(arriving: Arriving, usage: bool) -> UnsyncBoxBody<Bytes, Broken> {
     StreamBody::new(turned).boxed_unsync()
 }
 
-impl Streaming {
+impl StreamTranslation {
     /// The next bytes; `None` at the end, also at one that the server has not announced.
-    async fn next(&mut self) -> Option<Result<Bytes, Broken>> {
+    async fn next(&mut self) -> Option<Result<Bytes, ConnectionFailure>> {
         while !self.writer.is_over() && !self.broken {
             let data = match self.arriving.frame().await? {
                 Ok(frame) => frame.into_data().unwrap_or_default(),
@@ -131,7 +134,7 @@ impl Streaming {
             };
             let out = self.take(&data);
             if let Some(why) = self.writer.take_unreadable() {
-                return Some(Err(unlike(&why)));
+                return Some(Err(form_error(&why)));
             }
             if !out.is_empty() {
                 return Some(Ok(out.into()));
@@ -164,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_success_without_a_message_is_an_error() {
-        let expected = Expected::Message { usage: false };
+        let expected = ExpectedAnswer::Message { usage: false };
         let reply = |body: Value| expected.to_openai(StatusCode::OK, body.to_string().as_bytes());
         let error =
             json!({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}});

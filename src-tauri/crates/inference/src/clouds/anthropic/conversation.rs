@@ -107,7 +107,7 @@ impl Conversation {
         match message.role.as_str() {
             "system" | "developer" => {
                 if blocks.iter().any(|block| !block["text"].is_string()) {
-                    return Err(bad("a system message can contain text only"));
+                    return Err(bad_request("a system message can contain text only"));
                 }
                 self.system.extend(blocks);
             }
@@ -117,7 +117,7 @@ impl Conversation {
                     let arguments = call.function.arguments.as_deref().unwrap_or_default();
                     self.arguments += body::values_memory(arguments.as_bytes());
                     body::check_values(self.arguments)?;
-                    let (name, used) = used(call)?;
+                    let (name, used) = tool_use(call)?;
                     self.called.push(name);
                     self.append_to(ASSISTANT, vec![used]);
                 }
@@ -133,7 +133,7 @@ impl Conversation {
             "user" => self.append_to(USER, blocks),
             role => {
                 let role: String = role.chars().take(100).collect();
-                return Err(bad(format!(
+                return Err(bad_request(format!(
                     "a message's role is \"{role}\" and must be system, developer, user, assistant or tool"
                 )));
             }
@@ -185,7 +185,7 @@ fn blocks(content: Option<Content>) -> Result<Vec<Value>, Error> {
             .as_object_mut()
             .and_then(|part| part.shift_remove(CACHE));
         let part = serde_json::from_value(part).map_err(|error| {
-            bad(format!("a message part is not valid: {error}"))
+            bad_request(format!("a message part is not valid: {error}"))
                 .hint("send only text and images to a tier with Anthropic's dialect")
         })?;
         let mut block = block(part)?;
@@ -213,22 +213,22 @@ fn source(url: &str) -> Result<Value, Error> {
     if let Some(data) = url.strip_prefix("data:") {
         let (kind, data) = data
             .split_once(";base64,")
-            .ok_or_else(|| bad("an image's data is not base64"))?;
+            .ok_or_else(|| bad_request("an image's data is not base64"))?;
         let kind = kind.split(';').next().unwrap_or(kind);
         return Ok(json!({"type": "base64", "media_type": kind, "data": data}));
     }
     if url.starts_with("https://") || url.starts_with("http://") {
         return Ok(json!({"type": "url", "url": url}));
     }
-    Err(bad("an image must be a data: URI or a URL"))
+    Err(bad_request("an image must be a data: URI or a URL"))
 }
 
 /// A call as a block, and the function's name.
-fn used(call: ToolCall) -> Result<(String, Value), Error> {
+fn tool_use(call: ToolCall) -> Result<(String, Value), Error> {
     let name = call
         .function
         .name
-        .ok_or_else(|| bad("a call in `tool_calls` names no function"))?;
+        .ok_or_else(|| bad_request("a call in `tool_calls` names no function"))?;
     let arguments = call.function.arguments.unwrap_or_default();
     // A model may have written what is no JSON: it reads it as it stands.
     let input = match serde_json::from_str(&arguments) {
@@ -250,7 +250,7 @@ fn call_id(id: Option<&str>) -> String {
     }
 }
 
-fn bad(message: impl Into<String>) -> Error {
+fn bad_request(message: impl Into<String>) -> Error {
     Error::new(Code::BadRequest, message)
 }
 

@@ -100,7 +100,7 @@ pub(super) fn message(chat: Map<String, Value>) -> Result<(Vec<u8>, bool), Error
     let chat: Chat = body::of_value(chat.into())?;
     let usage = chat.stream_options.as_ref();
     let usage = usage.and_then(|options| options.include_usage) == Some(true);
-    Ok((written(chat.into_request()?), usage))
+    Ok((to_json(chat.into_request()?), usage))
 }
 
 /// The request for the number of a chat's tokens.
@@ -113,7 +113,7 @@ pub(super) fn count(chat: Map<String, Value>) -> Result<Vec<u8>, Error> {
     let chat: Chat = body::of_value(chat.into())?;
     let mut request = chat.into_request()?;
     request.retain(|key, _| COUNTED.contains(&key.as_str()));
-    Ok(written(request))
+    Ok(to_json(request))
 }
 
 /// # Errors
@@ -130,7 +130,7 @@ fn check_fields(chat: &Map<String, Value>) -> Result<(), Error> {
     Err(Error::new(Code::BadRequest, wrong).hint("leave it out, or name a local tier"))
 }
 
-fn written(request: Map<String, Value>) -> Vec<u8> {
+fn to_json(request: Map<String, Value>) -> Vec<u8> {
     Value::Object(request).to_string().into_bytes()
 }
 

@@ -31,7 +31,7 @@ pub(super) struct AnswerWriter {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Event {
     MessageStart {
-        message: Started,
+        message: MessageStart,
     },
     ContentBlockStart {
         content_block: Block,
@@ -55,7 +55,7 @@ enum Event {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Started {
+struct MessageStart {
     id: String,
     model: String,
     usage: Usage,

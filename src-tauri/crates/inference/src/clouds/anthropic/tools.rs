@@ -38,7 +38,7 @@ impl Tools {
             };
             offered.retain(is_allowed);
             if offered.is_empty() {
-                return Err(bad("`tool_choice` allows none of the `tools`"));
+                return Err(bad_request("`tool_choice` allows none of the `tools`"));
             }
         }
         let choice = allowed.map_or(choice, |allowed| Some(&allowed["mode"]));
@@ -87,7 +87,7 @@ impl Tools {
 fn tool(tool: &Value) -> Result<Value, Error> {
     let function = &tool["function"];
     let Some(name) = function["name"].as_str() else {
-        return Err(bad("a tool must be a function with a name"));
+        return Err(bad_request("a tool must be a function with a name"));
     };
     let mut schema = match &function["parameters"] {
         Value::Object(schema) => schema.clone(),
@@ -111,13 +111,13 @@ fn choice(choice: &Value) -> Result<Value, Error> {
         (Some("auto" | "none"), _) => Ok(json!({"type": choice})),
         (Some("required"), _) => Ok(json!({"type": "any"})),
         (_, Some(name)) => Ok(json!({"type": "tool", "name": name})),
-        _ => Err(bad(
+        _ => Err(bad_request(
             "`tool_choice` must be auto, none, required or a function by name",
         )),
     }
 }
 
-fn bad(message: &str) -> Error {
+fn bad_request(message: &str) -> Error {
     Error::new(Code::BadRequest, message)
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 const MOST_BLOCKS: usize = 1 << 16;
 
 #[derive(Debug, Default)]
-pub(super) struct MessageGathering {
+pub(super) struct MessageParts {
     message: Map<String, Value>,
     blocks: Vec<Block>,
 }
@@ -20,7 +20,7 @@ struct Block {
     input: String,
 }
 
-impl MessageGathering {
+impl MessageParts {
     pub(super) fn event(&mut self, mut event: Map<String, Value>) {
         let kind = event
             .get("type")
@@ -161,7 +161,7 @@ mod tests {
             json!({"type": "message_delta", "delta": {"stop_reason": "end_turn", "container": {"id": "c"}}, "usage": {"output_tokens": 9}}),
             json!({"type": "message_stop"}),
         ];
-        let mut gathering = MessageGathering::default();
+        let mut gathering = MessageParts::default();
         for event in events {
             let Value::Object(event) = event else {
                 panic!()
@@ -202,7 +202,7 @@ mod tests {
         });
         let stream = unstreamed::as_message_events(message.to_string().as_bytes()).unwrap();
         let stream = str::from_utf8(&stream).unwrap();
-        let mut gathering = MessageGathering::default();
+        let mut gathering = MessageParts::default();
         for data in stream
             .lines()
             .filter_map(|line| line.strip_prefix("data: "))
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn odd_events_are_bounded() {
-        let mut gathering = MessageGathering::default();
+        let mut gathering = MessageParts::default();
         for event in [
             json!({"type": "content_block_delta", "index": u64::MAX, "delta": {"text": "a"}}),
             json!({"type": "content_block_start", "content_block": 7}),

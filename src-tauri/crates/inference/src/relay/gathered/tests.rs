@@ -4,7 +4,7 @@ use crate::{
     charge::Charge,
     metrics::Metrics,
     speed::SpeedMeter,
-    stream_meter::{Reads, StreamMeter},
+    stream_meter::{StreamMeter, StreamReading},
 };
 use axum::body::Bytes;
 use serde_json::json;
@@ -16,11 +16,11 @@ fn meter() -> StreamMeter {
     let answering = SpeedMeter::default().begin(&ModelId("small".to_owned()));
     let counted = Metrics::default().answer(&TierId::new("fast").unwrap(), Instant::now());
     let charge = Charge::new(Caller::default(), 0).attempt();
-    StreamMeter::new(answering, counted, charge).reading(Form::Chat, Reads::Values)
+    StreamMeter::new(answering, counted, charge).reading(Form::Chat, StreamReading::Values)
 }
 
 fn gathered(events: &[Value]) -> Value {
-    let mut gathering = Gathering::new(Form::Chat);
+    let mut gathering = AnswerParts::new(Form::Chat);
     for event in events {
         gathering.event(event.as_object().unwrap().clone());
     }
@@ -125,7 +125,7 @@ fn comments_are_skipped_anywhere() {
     ]
     .concat();
     for size in 1..=stream.len() {
-        let mut gathering = Gathering::new(Form::Chat);
+        let mut gathering = AnswerParts::new(Form::Chat);
         let mut meter = meter();
         for piece in stream.as_bytes().chunks(size) {
             meter.pass(Bytes::copy_from_slice(piece));
@@ -137,7 +137,7 @@ fn comments_are_skipped_anywhere() {
             "one two three four"
         );
     }
-    let mut gathering = Gathering::new(Form::Chat);
+    let mut gathering = AnswerParts::new(Form::Chat);
     let mut meter = meter();
     for (line, more) in [(": waiting\n\n", false), ("data: {}\n\n", true)] {
         meter.pass(line.into());
@@ -150,7 +150,7 @@ fn an_error_within_a_stream_is_returned() {
     let mut meter = meter();
     let error = json!({"error": {"message": "gone"}});
     meter.pass(format!("data: {error}\n\n").into());
-    let read = Gathering::new(Form::Chat).read(meter.take_lines());
+    let read = AnswerParts::new(Form::Chat).read(meter.take_lines());
     assert_eq!(read.unwrap_err().message, "gone");
 }
 

@@ -7,7 +7,7 @@ mod shelf;
 pub(in crate::turns) use acting::{Acting, open_folder};
 pub(in crate::turns) use consents::Consents;
 
-use super::{Ending, Inference, Prompt, Writing, pace::Pace, shutting_down};
+use super::{AnswerWriter, Ending, Inference, Prompt, pace::Pace, shutting_down};
 use crate::{
     mcp::Servers,
     turns::grants::{KeptGrants, now},
@@ -43,7 +43,7 @@ use uuid::Uuid;
 const KEPT_CHARACTERS: usize = 16_000;
 
 /// A step's tool and its arguments, as the message keeps them.
-fn described(act: &Act) -> (&'static str, Value) {
+fn describe(act: &Act) -> (&'static str, Value) {
     match act {
         Act::Command { line, network, .. } => {
             ("run_command", json!({"command": line, "network": network}))
@@ -69,12 +69,12 @@ fn described(act: &Act) -> (&'static str, Value) {
 }
 
 /// The agent with the random texts of each step.
-struct Stepping {
+struct SteppedAgent {
     agent: Agent,
     grants: Arc<KeptGrants>,
 }
 
-impl Stepping {
+impl SteppedAgent {
     fn step(&mut self, input: Input) -> Result<Output, MisplacedInput> {
         let (nonce, id) = (Uuid::new_v4().simple().to_string(), Uuid::new_v4());
         let moment = Moment {
@@ -94,7 +94,7 @@ impl Stepping {
     }
 }
 
-impl Writing {
+impl AnswerWriter {
     /// Runs the agent to its answer.
     pub(super) async fn act(
         &mut self,
@@ -116,7 +116,7 @@ impl Writing {
         {
             return ending;
         }
-        let mut stepping = Stepping {
+        let mut stepping = SteppedAgent {
             agent: Agent::new(acting.task(question, way)),
             grants: Arc::clone(&acting.grants),
         };
@@ -148,7 +148,7 @@ impl Writing {
                     }
                     reply.map(Input::Reply)
                 }
-                Output::Prepare(wanted) => prepared(&acting, wanted).await,
+                Output::Prepare(wanted) => prepare_change(&acting, wanted).await,
                 Output::Consent(question) if !acting.is_attended => {
                     let refusal = ConsentAnswer {
                         id: question.id.clone(),
@@ -324,7 +324,7 @@ impl Writing {
         &mut self,
         inference: &Arc<Inference>,
         question: ConsentQuestion,
-        stepping: &mut Stepping,
+        stepping: &mut SteppedAgent,
     ) -> Result<Output, Ending> {
         let stop = self.turn.stop.clone();
         let closing = &inference.closing;
@@ -371,13 +371,13 @@ impl Writing {
         acting: &Acting,
         permitted: PermittedAct,
     ) -> Result<Input, Ending> {
-        let (name, arguments) = described(permitted.act());
+        let (name, arguments) = describe(permitted.act());
         let id = self.begin_step(name, &arguments);
         let ending = Stop::default();
         let given_up = CancellationToken::new();
         let stop = self.turn.stop.clone();
         let closing = &inference.closing;
-        let doing = done(acting, permitted, ending.clone(), &given_up);
+        let doing = carry_out(acting, permitted, ending.clone(), &given_up);
         tokio::pin!(doing);
         let found = tokio::select! {
             biased;
@@ -427,7 +427,7 @@ async fn way_by_model(inference: &Inference, name: &str, thinks: Option<bool>) -
     way_of(name, &tiers.collect::<Vec<_>>())
 }
 
-async fn prepared(acting: &Acting, wanted: CallIntent) -> Result<Input, Ending> {
+async fn prepare_change(acting: &Acting, wanted: CallIntent) -> Result<Input, Ending> {
     let Some(place) = acting.place.clone() else {
         return Ok(Input::Prepared(Err("this chat has no folder".to_owned())));
     };
@@ -438,7 +438,7 @@ async fn prepared(acting: &Acting, wanted: CallIntent) -> Result<Input, Ending> 
 }
 
 /// Carries out an act. A command is ended by `stop`, and the wait for a server by `given_up`.
-async fn done(
+async fn carry_out(
     acting: &Acting,
     permitted: PermittedAct,
     stop: Stop,

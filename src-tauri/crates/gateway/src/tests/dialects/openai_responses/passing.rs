@@ -27,12 +27,12 @@ const EVENTS: &str = concat!(
 
 const WHOLE: &str = r#"{"id":"resp_1", "object":"response","status":"completed","error":null,"output":[],"of_next_year":1e2,"usage":{"input_tokens":30,"output_tokens":4,"total_tokens":34}}"#;
 
-type Asked = mpsc::UnboundedReceiver<(String, HeaderMap, String)>;
+type ReceivedRequests = mpsc::UnboundedReceiver<(String, HeaderMap, String)>;
 
 /// A Tierbar with the tier `cloud`, an endpoint that answers by path and body.
 async fn cloud(
     answer: impl Fn(&str, &str) -> Response + Clone + Send + Sync + 'static,
-) -> (Bench, Asked) {
+) -> (Bench, ReceivedRequests) {
     let (report, asked) = mpsc::unbounded_channel();
     let answer = move |uri: Uri, headers: HeaderMap, body: String| {
         let reply = answer(uri.path(), &body);

@@ -339,8 +339,8 @@ async fn a_whole_answer_to_a_stream_is_rendered() {
 /// A chain of a server of Anthropic's and the tier of this machine, whose worker answers in OpenAI's form.
 struct Night {
     bench: Bench,
-    cloud: mpsc::UnboundedReceiver<Asked>,
-    here: mpsc::UnboundedReceiver<Asked>,
+    cloud: mpsc::UnboundedReceiver<ReceivedRequest>,
+    here: mpsc::UnboundedReceiver<ReceivedRequest>,
 }
 
 impl Night {

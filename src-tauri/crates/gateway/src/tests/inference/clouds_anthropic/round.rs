@@ -7,7 +7,7 @@ use super::*;
 struct Round {
     near: Bench,
     far: Bench,
-    asked: mpsc::UnboundedReceiver<Asked>,
+    asked: mpsc::UnboundedReceiver<ReceivedRequest>,
 }
 
 async fn round(answer: fn() -> Response) -> Round {

@@ -63,7 +63,7 @@ async fn a_brief_reports_its_counts_and_its_malformed_lines() {
 
 #[tokio::test]
 async fn a_brief_that_no_model_writes_is_the_counts() {
-    let (bench, requests) = scripted(|_, request| says(request, "{\"no\": \"text\"}")).await;
+    let (bench, requests) = scripted(|_, request| answer(request, "{\"no\": \"text\"}")).await;
     let body = json!({"lines": LINES, "words": 21}).to_string();
     let answer = json(bench.post("/v1/brief", body).await).await;
     assert_eq!(answer["fallback"], true);

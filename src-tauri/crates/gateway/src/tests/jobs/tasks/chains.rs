@@ -13,14 +13,14 @@ const CALM: &str = r#"{"type": "fyi", "urgency": 1, "needs_cloud": false}"#;
 
 /// A chain `night`: a cloud that refuses while it is down, and what comes behind it.
 async fn night(behind: &str) -> (Bench, Arc<AtomicBool>) {
-    let (bench, _) = scripted(|_, request| says(request, CALM)).await;
+    let (bench, _) = scripted(|_, request| answer(request, CALM)).await;
     let down = Arc::new(AtomicBool::new(true));
     let is_down = Arc::clone(&down);
     let answer = move |Json(request): Json<Value>| {
         std::future::ready(if is_down.load(Ordering::SeqCst) {
             refuses(StatusCode::INTERNAL_SERVER_ERROR, json!({}))
         } else {
-            says(&request, CALM)
+            answer(&request, CALM)
         })
     };
     let routes = Router::new().route("/v1/chat/completions", post(answer));

@@ -52,7 +52,7 @@ async fn a_text_is_split_for_the_contexts_of_possible_tiers() {
 
 #[tokio::test]
 async fn a_tasks_headers_name_the_tier_and_the_chain() {
-    let (bench, requests) = scripted(|_, request| says(request, CALM)).await;
+    let (bench, requests) = scripted(|_, request| answer(request, CALM)).await;
     bench.tiers(|tiers| tiers.push(tier("heavy", Some("large"), TierState::Ready)));
     let ask = json!({"text": "a"});
     let triage = async |hint| hinted(&bench, "/v1/triage", hint, &ask).await;

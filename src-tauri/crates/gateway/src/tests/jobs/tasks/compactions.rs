@@ -102,7 +102,7 @@ async fn what_a_context_does_not_hold_is_refused() {
 
 #[tokio::test]
 async fn a_model_that_writes_no_summary_is_told() {
-    let (bench, _) = scripted(|_, request| says(request, "{")).await;
+    let (bench, _) = scripted(|_, request| answer(request, "{")).await;
     let request = json!({"model": "fast", "input": conversation()});
     let compacted = json(bench.post(PATH, request.to_string()).await).await;
     assert_eq!(compacted["tierbar"]["fallback"], true, "{compacted}");

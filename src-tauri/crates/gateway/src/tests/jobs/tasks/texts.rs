@@ -9,7 +9,7 @@ const CALM: &str = r#"{"type": "fyi", "urgency": 0, "needs_cloud": false}"#;
 #[tokio::test]
 async fn triage_uses_a_schema_and_counts_savings() {
     let (mut bench, requests) = scripted(|_, request| {
-        says(
+        answer(
             request,
             r#"{"type":"request","urgency":3,"needs_cloud":false}"#,
         )
@@ -65,7 +65,7 @@ async fn triage_uses_a_schema_and_counts_savings() {
 #[tokio::test]
 async fn a_message_for_the_cloud_saves_nothing() {
     let (bench, _) = scripted(|_, request| {
-        says(
+        answer(
             request,
             r#"{"type":"request","urgency":1,"needs_cloud":true}"#,
         )
@@ -88,7 +88,7 @@ async fn many_texts_keep_their_order_and_a_bad_one_fails_alone() {
             );
         }
         let urgency: u8 = data(request).parse().unwrap();
-        says(
+        answer(
             request,
             json!({"type": "fyi", "urgency": urgency, "needs_cloud": false}).to_string(),
         )
@@ -133,7 +133,7 @@ async fn many_texts_keep_their_order_and_a_bad_one_fails_alone() {
 
 #[tokio::test]
 async fn invalid_requests_are_refused_before_the_model() {
-    let (bench, requests) = scripted(|_, request| says(request, CALM)).await;
+    let (bench, requests) = scripted(|_, request| answer(request, CALM)).await;
     let many = json!({"texts": vec!["a"; 257]}).to_string();
     for (path, body, part) in [
         ("/v1/triage", "{}", "either text or texts"),
@@ -184,10 +184,10 @@ async fn invalid_requests_are_refused_before_the_model() {
 #[tokio::test]
 async fn an_engine_without_schemas_is_supported() {
     let (bench, requests) = scripted(|before, request| match before {
-        0 => says(request, format!("Sure!\n```json\n{CALM}\n```")),
-        1 => says(request, "It is a greeting, I think."),
-        2 => says(request, CALM),
-        _ => says(request, r#"{"type": "spam"}"#),
+        0 => answer(request, format!("Sure!\n```json\n{CALM}\n```")),
+        1 => answer(request, "It is a greeting, I think."),
+        2 => answer(request, CALM),
+        _ => answer(request, r#"{"type": "spam"}"#),
     })
     .await;
     for _ in 0..2 {
@@ -210,7 +210,7 @@ async fn an_engine_without_schemas_is_supported() {
 
 #[tokio::test]
 async fn a_text_that_no_model_shortens_is_shortened_by_rule() {
-    let (bench, requests) = scripted(|_, request| says(request, "{\"no\": \"text\"}")).await;
+    let (bench, requests) = scripted(|_, request| answer(request, "{\"no\": \"text\"}")).await;
     let text = "Well, it was a long day for all of us. Ada Kern moves the meeting to 16:00 on 3 May. Cheers to all of you.";
     let body = json!({"text": text, "words": 12}).to_string();
     let answer = json(bench.post("/v1/compress", body).await).await;
@@ -231,7 +231,7 @@ async fn a_text_that_no_model_shortens_is_shortened_by_rule() {
 
 #[tokio::test]
 async fn a_plain_greeting_is_triaged_without_a_model() {
-    let (bench, requests) = scripted(|_, request| says(request, CALM)).await;
+    let (bench, requests) = scripted(|_, request| answer(request, CALM)).await;
     let body = json!({"text": "Hi, thank you!"}).to_string();
     let answer = json(bench.post("/v1/triage", body).await).await;
     assert_eq!(
@@ -244,7 +244,7 @@ async fn a_plain_greeting_is_triaged_without_a_model() {
 
 #[tokio::test]
 async fn an_email_is_triaged_with_a_header() {
-    let (bench, _) = scripted(|_, request| says(request, CALM)).await;
+    let (bench, _) = scripted(|_, request| answer(request, CALM)).await;
     let triage = async |text: &str| {
         let body = json!({"text": text}).to_string();
         json(bench.post("/v1/triage", body).await).await
@@ -265,7 +265,7 @@ async fn an_engine_that_refuses_a_schema_is_retried_without_one() {
             let body = json!({"error": {"message": "Unrecognized request argument: think", "type": "invalid_request_error", "code": null}});
             return refuses(StatusCode::BAD_REQUEST, body);
         }
-        says(request, CALM)
+        answer(request, CALM)
     })
     .await;
     let answer = json(bench.post("/v1/triage", r#"{"text": "a"}"#).await).await;
@@ -366,7 +366,7 @@ async fn the_better_attempt_is_returned_with_what_it_lacks() {
 
 #[tokio::test]
 async fn a_text_that_is_short_enough_is_returned_unchanged() {
-    let (bench, requests) = scripted(|_, request| says(request, CALM)).await;
+    let (bench, requests) = scripted(|_, request| answer(request, CALM)).await;
     let answer = json(
         bench
             .post(

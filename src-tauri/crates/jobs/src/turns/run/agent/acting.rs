@@ -74,7 +74,7 @@ impl Acting {
             None => None,
         };
         let wanted = match options.way {
-            AgentWay::Calls | AgentWay::Auto => wanted(
+            AgentWay::Calls | AgentWay::Auto => chosen_servers(
                 options.servers.as_deref(),
                 &jobs.inference.services.config(),
             )?,
@@ -230,7 +230,7 @@ pub(in crate::turns) async fn open_folder(folder: &str, jobs: &Jobs) -> Result<W
 }
 
 /// The MCP servers that a turn may use, of those that are configured.
-fn wanted(
+fn chosen_servers(
     names: Option<&[String]>,
     config: &Config,
 ) -> Result<Vec<(String, McpServerConfig)>, Error> {
@@ -309,7 +309,7 @@ mod tests {
         let names = |chosen: Option<&[&str]>| {
             let chosen: Option<Vec<_>> =
                 chosen.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
-            let wanted = wanted(chosen.as_deref(), &config)?;
+            let wanted = chosen_servers(chosen.as_deref(), &config)?;
             Ok::<_, Error>(wanted.into_iter().map(|(name, _)| name).collect::<Vec<_>>())
         };
         assert_eq!(names(None).unwrap(), ["notes"]);

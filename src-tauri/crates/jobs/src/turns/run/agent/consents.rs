@@ -6,14 +6,14 @@ use tierbar_chats::agent::ConsentAnswer;
 use tierbar_core::{Code, Error};
 use tokio::sync::{mpsc, oneshot};
 
-pub(super) type Delivered = (ConsentAnswer, oneshot::Sender<Result<(), Error>>);
+pub(super) type ConsentDelivery = (ConsentAnswer, oneshot::Sender<Result<(), Error>>);
 
 /// The way from a person's answer to the agent that waits for it.
 #[derive(Debug, Default)]
-pub(in crate::turns) struct Consents(Mutex<Option<mpsc::Sender<Delivered>>>);
+pub(in crate::turns) struct Consents(Mutex<Option<mpsc::Sender<ConsentDelivery>>>);
 
 impl Consents {
-    pub(super) fn open(&self) -> mpsc::Receiver<Delivered> {
+    pub(super) fn open(&self) -> mpsc::Receiver<ConsentDelivery> {
         let (sender, receiver) = mpsc::channel(1);
         *self.0.lock() = Some(sender);
         receiver

@@ -3,7 +3,7 @@
 use super::chat::Payload;
 use crate::{
     clouds::anthropic::{self, MessageUsage},
-    metrics::Used,
+    metrics::TokenUse,
     original::Form,
     speed::Timings,
     wire::{self, Chunk, is_written},
@@ -16,7 +16,7 @@ use tierbar_core::Error;
 
 /// What policy needs to know of an event.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct EventFacts {
     /// The model says something.
     pub(super) words: bool,
     /// It has a reason to end.
@@ -24,13 +24,13 @@ pub(super) struct Seen {
     /// It is the last.
     pub(super) ends: bool,
     pub(super) failure: Option<Error>,
-    pub(super) used: Option<Used>,
+    pub(super) used: Option<TokenUse>,
     /// The figures of a message, which its events add up.
     pub(super) message_usage: Option<MessageUsage>,
     pub(super) timings: Option<Timings>,
 }
 
-impl Seen {
+impl EventFacts {
     /// Reads an event's data.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Seen {
                 .usage
                 .as_ref()
                 .filter(|usage| usage.is_object())
-                .map(Used::of_usage),
+                .map(TokenUse::of_usage),
             timings: chunk
                 .timings
                 .as_ref()
@@ -84,13 +84,13 @@ impl Seen {
         Ok(match form {
             Form::Chat => serde_json::from_slice::<Payload>(answer)?.seen(answer),
             Form::Messages | Form::Responses => {
-                let whole: Whole = serde_json::from_slice(answer)?;
+                let whole: WholeAnswer = serde_json::from_slice(answer)?;
                 let used = whole.usage.as_ref();
                 Self {
                     words: true,
                     used: match form {
                         Form::Messages => used.map(|used| MessageUsage::read(used).used()),
-                        _ => used.map(Used::of_response),
+                        _ => used.map(TokenUse::of_response),
                     },
                     failure: whole
                         .error
@@ -110,7 +110,7 @@ fn failure(error: &Value) -> Error {
 }
 
 #[derive(Debug, Deserialize)]
-struct Whole {
+struct WholeAnswer {
     #[serde(default)]
     usage: Option<Value>,
     #[serde(default)]
@@ -123,7 +123,7 @@ struct MessageEvent<'a> {
     #[serde(rename = "type", borrow, default)]
     kind: Cow<'a, str>,
     #[serde(default)]
-    message: Option<Whole>,
+    message: Option<WholeAnswer>,
     #[serde(default)]
     content_block: Option<Block>,
     #[serde(default)]
@@ -158,12 +158,12 @@ impl Block {
 }
 
 impl MessageEvent<'_> {
-    fn seen(self, data: &[u8]) -> Seen {
+    fn seen(self, data: &[u8]) -> EventFacts {
         self.seen_of(|| data.to_vec())
     }
 
-    fn seen_of(self, data: impl FnOnce() -> Vec<u8>) -> Seen {
-        let mut seen = Seen::default();
+    fn seen_of(self, data: impl FnOnce() -> Vec<u8>) -> EventFacts {
+        let mut seen = EventFacts::default();
         let mut usage = self.usage;
         match &*self.kind {
             "message_start" => usage = self.message.and_then(|message| message.usage),
@@ -199,7 +199,7 @@ struct ResponseEvent<'a> {
     #[serde(default)]
     item: Option<Block>,
     #[serde(default)]
-    response: Option<Whole>,
+    response: Option<WholeAnswer>,
     #[serde(default)]
     error: Option<Value>,
     #[serde(default)]
@@ -209,8 +209,8 @@ struct ResponseEvent<'a> {
 }
 
 impl ResponseEvent<'_> {
-    fn seen(self) -> Seen {
-        let mut seen = Seen::default();
+    fn seen(self) -> EventFacts {
+        let mut seen = EventFacts::default();
         match &*self.kind {
             "response.completed" | "response.incomplete" => {
                 (seen.finish, seen.ends) = (true, true);
@@ -236,7 +236,7 @@ impl ResponseEvent<'_> {
             kind => seen.words = kind.ends_with(".delta") && is_written(self.delta.as_str()),
         }
         let usage = self.response.and_then(|response| response.usage);
-        seen.used = usage.as_ref().map(Used::of_response);
+        seen.used = usage.as_ref().map(TokenUse::of_response);
         seen
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     error::{for_seconds, seconds_of},
-    metrics::Spent,
+    metrics::BudgetOverrun,
 };
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -15,7 +15,7 @@ use tierbar_core::{
 
 /// The steps of one request. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Tried(Arc<Mutex<Log>>);
+pub struct TriedSteps(Arc<Mutex<Log>>);
 
 #[derive(Debug, Default)]
 struct Log {
@@ -42,25 +42,25 @@ pub(super) struct Step {
     error: Option<Error>,
     /// The chain's budget does not allow it.
     #[serde(skip)]
-    spent: Option<Spent>,
+    spent: Option<BudgetOverrun>,
 }
 
 /// Why a step may cost too much.
 #[derive(Debug)]
-pub(super) struct TooDear {
+pub(super) struct ExcessCost {
     pub(super) why: String,
     /// It is the chain's budget, which later allows it again.
-    pub(super) spent: Option<Spent>,
+    pub(super) spent: Option<BudgetOverrun>,
 }
 
-impl From<String> for TooDear {
+impl From<String> for ExcessCost {
     fn from(why: String) -> Self {
         Self { why, spent: None }
     }
 }
 
-impl From<Spent> for TooDear {
-    fn from(spent: Spent) -> Self {
+impl From<BudgetOverrun> for ExcessCost {
+    fn from(spent: BudgetOverrun) -> Self {
         Self {
             why: spent.to_string(),
             spent: Some(spent),
@@ -68,7 +68,7 @@ impl From<Spent> for TooDear {
     }
 }
 
-impl Tried {
+impl TriedSteps {
     pub(super) fn failed(&self, tier: &TierId, error: Error) {
         self.0.lock().steps.push(Step {
             tier: tier.clone(),
@@ -94,7 +94,7 @@ impl Tried {
     }
 
     /// Nor will it be cheaper soon.
-    pub(super) fn too_dear(&self, tier: &TierId, TooDear { why, spent }: TooDear) {
+    pub(super) fn too_dear(&self, tier: &TierId, ExcessCost { why, spent }: ExcessCost) {
         self.0.lock().steps.push(Step {
             tier: tier.clone(),
             code: None,
@@ -149,7 +149,7 @@ impl Tried {
             return error.clone();
         }
         if late.is_none()
-            && let Some(spent) = spent(&log.steps)
+            && let Some(spent) = budget_overrun(&log.steps)
         {
             return over_budget(chain, spent).detail("tried", json!(log.steps));
         }
@@ -189,15 +189,15 @@ impl Tried {
 }
 
 /// What the chain has spent, if money alone kept each step from answering.
-fn spent(steps: &[Step]) -> Option<&Spent> {
+fn budget_overrun(steps: &[Step]) -> Option<&BudgetOverrun> {
     let is_too_dear = |step: &Step| step.code.is_none() && !step.may_pass;
     let all = steps.iter().all(is_too_dear);
     let mut spent = steps.iter().filter_map(|step| step.spent.as_ref());
     spent.next().filter(|_| all)
 }
 
-fn over_budget(chain: &TierId, spent: &Spent) -> Error {
-    let Spent {
+fn over_budget(chain: &TierId, spent: &BudgetOverrun) -> Error {
+    let BudgetOverrun {
         cost,
         spent,
         budget,
@@ -239,8 +239,8 @@ mod tests {
         TierId::new(name).unwrap()
     }
 
-    fn of_month(cost: f64) -> Spent {
-        Spent {
+    fn of_month(cost: f64) -> BudgetOverrun {
+        BudgetOverrun {
             cost: Dollars::try_from(cost).unwrap(),
             spent: Dollars::try_from(4.98).unwrap(),
             budget: ChainBudget::try_from("5 USD a month".to_owned()).unwrap(),
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_spent_budget_has_its_own_code_and_figures() {
-        let tried = Tried::default();
+        let tried = TriedSteps::default();
         tried.too_dear(&tier("unpriced"), "it has no price".to_owned().into());
         tried.too_dear(&tier("sonnet"), of_month(0.04).into());
         let error = tried.error(&tier("night"), None);
@@ -267,14 +267,14 @@ mod tests {
         assert_eq!(error.details["tried"][1]["tier"], "sonnet");
         assert_eq!(seconds_of(&error), Some(60));
         // What costs more than the whole budget does not fit later either.
-        let tried = Tried::default();
+        let tried = TriedSteps::default();
         tried.too_dear(&tier("sonnet"), of_month(6.0).into());
         assert_eq!(seconds_of(&tried.error(&tier("night"), None)), None);
     }
 
     #[test]
     fn a_step_that_failed_otherwise_says_so() {
-        let tried = Tried::default();
+        let tried = TriedSteps::default();
         tried.too_dear(&tier("sonnet"), of_month(0.04).into());
         tried.failed(&tier("primary"), Error::new(Code::Paused, "paused"));
         let error = tried.error(&tier("night"), None);
@@ -283,7 +283,7 @@ mod tests {
         let late = Some(Duration::from_secs(1));
         assert_eq!(tried.error(&tier("night"), late).code, Code::WorkerTimeout);
         // Only the price of one request is too high.
-        let tried = Tried::default();
+        let tried = TriedSteps::default();
         tried.too_dear(&tier("sonnet"), "it costs too much".to_owned().into());
         assert_eq!(tried.error(&tier("night"), None).code, Code::Unreachable);
     }

@@ -34,14 +34,14 @@ pub(super) fn surcharged(value: impl Fn(&str) -> Option<Value>) -> Vec<&'static 
 
 /// What decides how far its bytes bound what a request costs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Unpriced {
+pub(super) struct CostBound {
     /// Why they do not.
-    pub(super) why: Option<Unbounded>,
+    pub(super) why: Option<UnboundedCost>,
     pub(super) writes: CacheWrite,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unbounded {
+pub(super) enum UnboundedCost {
     /// This field names context that is not in the request.
     Held(&'static str),
     /// This field changes the price, and is not ours to leave out.
@@ -50,7 +50,7 @@ pub(super) enum Unbounded {
     Unread,
 }
 
-impl fmt::Display for Unbounded {
+impl fmt::Display for UnboundedCost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Held(field) => write!(f, "the size of what `{field}` names is not known"),
@@ -60,12 +60,12 @@ impl fmt::Display for Unbounded {
     }
 }
 
-impl Unpriced {
+impl CostBound {
     /// Reads a request in any form.
     pub(super) fn of<'de, D: Deserializer<'de>>(request: D) -> Self {
         Request::deserialize(request).map_or_else(
             |_| Self {
-                why: Some(Unbounded::Unread),
+                why: Some(UnboundedCost::Unread),
                 ..Self::default()
             },
             Request::unpriced,
@@ -95,17 +95,17 @@ struct Request {
 }
 
 impl Request {
-    fn unpriced(self) -> Unpriced {
-        let held = |is_held: bool, field| is_held.then_some(Unbounded::Held(field));
+    fn unpriced(self) -> CostBound {
+        let held = |is_held: bool, field| is_held.then_some(UnboundedCost::Held(field));
         let region = self.inference_geo.as_str();
-        let of_its_own = Unpriced {
+        let of_its_own = CostBound {
             why: held(!self.previous_response_id.is_null(), "previous_response_id")
                 .or(held(!self.conversation.is_null(), "conversation"))
                 .or(held(self.prompt.is_stored, "prompt"))
                 .or(region
                     .filter(|region| *region != "global")
-                    .map(|_| Unbounded::Region("inference_geo"))),
-            writes: writes(&self.cache_control),
+                    .map(|_| UnboundedCost::Region("inference_geo"))),
+            writes: cache_write(&self.cache_control),
         };
         let parts = [self.system, self.tools, self.messages, self.input];
         parts
@@ -114,7 +114,7 @@ impl Request {
     }
 }
 
-fn writes(cache_control: &Value) -> CacheWrite {
+fn cache_write(cache_control: &Value) -> CacheWrite {
     match &cache_control["ttl"] {
         _ if cache_control.is_null() => CacheWrite::None,
         Value::Null => CacheWrite::Minutes,
@@ -142,7 +142,7 @@ impl<'de> Deserialize<'de> for Prompt {
 #[derive(Debug, Default)]
 struct Part {
     is_object: bool,
-    unpriced: Unpriced,
+    unpriced: CostBound,
 }
 
 impl<'de> Deserialize<'de> for Part {
@@ -185,7 +185,7 @@ impl<'de> Visitor<'de> for EachPart {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Part, A::Error> {
-        let mut unpriced = Unpriced::default();
+        let mut unpriced = CostBound::default();
         while let Some(part) = parts.next_element::<Part>()? {
             unpriced = unpriced.and(part.unpriced);
         }
@@ -196,15 +196,15 @@ impl<'de> Visitor<'de> for EachPart {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Part, A::Error> {
-        let held = |field| Some(Unbounded::Held(field));
-        let mut unpriced = Unpriced::default();
+        let held = |field| Some(UnboundedCost::Held(field));
+        let mut unpriced = CostBound::default();
         let (mut kind, mut id, mut role, mut url) = (Value::Null, false, false, false);
         while let Some(name) = fields.next_key::<String>()? {
             match name.as_str() {
                 "type" => kind = fields.next_value()?,
                 "cache_control" => {
                     let control: Value = fields.next_value()?;
-                    unpriced.writes = unpriced.writes.max(writes(&control));
+                    unpriced.writes = unpriced.writes.max(cache_write(&control));
                 }
                 "file_id" => {
                     let file: Value = fields.next_value()?;
@@ -296,10 +296,10 @@ mod tests {
                 "url",
             ),
         ] {
-            let found = Unpriced::of(&request);
-            assert_eq!(found.why, Some(Unbounded::Held(field)), "{request}");
+            let found = CostBound::of(&request);
+            assert_eq!(found.why, Some(UnboundedCost::Held(field)), "{request}");
             let text = request.to_string();
-            let read = Unpriced::of(&mut serde_json::Deserializer::from_str(&text));
+            let read = CostBound::of(&mut serde_json::Deserializer::from_str(&text));
             assert_eq!(read, found, "{request}");
         }
         for request in [
@@ -311,13 +311,13 @@ mod tests {
             message(json!({"type": "file", "file": {"file_id": null, "file_data": "QQ"}})),
             json!({"tools": [{"name": "read", "input_schema": {"properties": {"file_id": {"type": "string"}}}}]}),
         ] {
-            assert_eq!(Unpriced::of(&request), Unpriced::default(), "{request}");
+            assert_eq!(CostBound::of(&request), CostBound::default(), "{request}");
         }
-        let region = Unpriced::of(json!({"inference_geo": "us"}));
-        assert_eq!(region.why, Some(Unbounded::Region("inference_geo")));
+        let region = CostBound::of(json!({"inference_geo": "us"}));
+        assert_eq!(region.why, Some(UnboundedCost::Region("inference_geo")));
         let deep = format!("{{\"input\":{}{}}}", "[".repeat(200), "]".repeat(200));
-        let deep = Unpriced::of(&mut serde_json::Deserializer::from_str(&deep));
-        assert_eq!(deep.why, Some(Unbounded::Unread));
+        let deep = CostBound::of(&mut serde_json::Deserializer::from_str(&deep));
+        assert_eq!(deep.why, Some(UnboundedCost::Unread));
     }
 
     #[test]
@@ -343,7 +343,7 @@ mod tests {
                 CacheWrite::Hour,
             ),
         ] {
-            assert_eq!(Unpriced::of(&request).writes, writes, "{request}");
+            assert_eq!(CostBound::of(&request).writes, writes, "{request}");
         }
     }
 
