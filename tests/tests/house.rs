@@ -1000,41 +1000,17 @@ fn lines_of_code(text: &str) -> usize {
 const MOST_LINES: usize = 500;
 /// A longer one says at its top, in a line that begins so, why it is whole.
 const WHOLE: &str = "\n//! One file: ";
-/// Those that are still to be divided. None grows, and none joins them.
-const LONG_FILES: [(&str, usize); 3] = [
-    ("crates/gateway/src/admin/vector_stores.rs", 701),
-    ("crates/jobs/src/turns/run.rs", 598),
-    ("crates/gateway/src/testing.rs", 676),
-];
 
 #[test]
-fn files_are_short_and_long_ones_do_not_grow() {
-    let mut long: BTreeMap<&str, usize> = LONG_FILES.into_iter().collect();
+fn files_are_short_or_say_why_not() {
     for (path, text) in sources("src-tauri", &[".rs"]) {
         if path.contains("/tests/") || path.ends_with("/tests.rs") {
             continue;
         }
         let lines = lines_of_code(&text);
-        let name = path.trim_start_matches("src-tauri/");
-        match long.remove(name) {
-            Some(most) => {
-                assert!(
-                    lines > MOST_LINES,
-                    "{path} is short now: take it off LONG_FILES"
-                );
-                assert!(
-                    lines <= most,
-                    "{path} has {lines} lines and had {most}: divide it"
-                );
-            }
-            None => assert!(
-                lines <= MOST_LINES || text.contains(WHOLE),
-                "{path} has {lines} lines: divide it, or say why it is one"
-            ),
-        }
+        assert!(
+            lines <= MOST_LINES || text.contains(WHOLE),
+            "{path} has {lines} lines: divide it, or say why it is one"
+        );
     }
-    assert!(
-        long.is_empty(),
-        "LONG_FILES names files that are gone: {long:?}"
-    );
 }

@@ -21,7 +21,7 @@ use tierbar_core::{
 };
 use tierbar_documents::rank::fuse;
 use tierbar_inference::{Inference, RERANK, dispatch, hints::Hints, request::Request, vectors};
-use tierbar_store::Place;
+use tierbar_store::{MOST_ID, Place};
 use utoipa::ToSchema;
 
 /// How many passages each ranking has before they are fused,
@@ -30,8 +30,6 @@ const RANKED: usize = 50;
 const RERANKED: usize = 20;
 const USUAL: usize = 8;
 const LONGEST_QUERY: usize = 4000;
-/// The largest id that the store can have.
-pub const MOST_ID: u64 = i64::MAX.unsigned_abs();
 
 /// What to search for, and where.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]

@@ -58,6 +58,9 @@ use tierbar_tasks::{
 };
 use tokio::{sync::oneshot, task::JoinError};
 
+/// The largest id of a row.
+pub const MOST_ID: u64 = i64::MAX.unsigned_abs();
+
 /// A handle on the one connection; clones share it. Calls run one after another on the blocking pool, and a call
 /// whose future is dropped still completes.
 ///

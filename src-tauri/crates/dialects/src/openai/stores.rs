@@ -3,6 +3,16 @@
 //!
 //! Shapes: OpenAI's API reference, "Vector stores" and "File search", and the types of its Python package.
 
+mod collections;
+mod files;
+mod page;
+mod search;
+
+pub use collections::{DeletedVectorStore, NewVectorStore, VectorStore, VectorStoreList};
+pub use files::{FilePage, VectorStoreFile, VectorStoreFiles, file_number};
+pub use page::Page;
+pub use search::{StoreQueries, VectorStoreResults, VectorStoreSearch};
+
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
 use tierbar_core::{Code, Error, documents::Passage};
@@ -14,6 +24,10 @@ pub const MOST_AT_ONCE: usize = 8;
 const LONGEST_QUERY: usize = 4000;
 const STORE: &str = "vs_";
 const FILE: &str = "file-";
+
+fn bad(message: impl Into<String>) -> Error {
+    Error::new(Code::BadRequest, message)
+}
 
 /// Returns the id of a collection.
 pub fn store_id(collection: &str) -> String {

@@ -21,9 +21,8 @@ use tierbar_core::{
 };
 use tierbar_http::{error::Failure, path::Id, schema::Errors};
 use tierbar_inference::body;
-pub(super) use tierbar_jobs::documents::{
-    DocumentEvent, DocumentQuestion, DocumentSearch, MOST_ID,
-};
+pub(super) use tierbar_jobs::documents::{DocumentEvent, DocumentQuestion, DocumentSearch};
+use tierbar_store::MOST_ID;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 use utoipa::{IntoParams, ToSchema};

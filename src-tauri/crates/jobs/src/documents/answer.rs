@@ -1,6 +1,6 @@
 //! Answers from documents: passages are found, a model is asked about them, and what it cites is checked.
 
-use super::{DocumentSearch, MOST_ID, check_query};
+use super::{DocumentSearch, check_query};
 use crate::Jobs;
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,7 @@ use tierbar_inference::{
     request::Request,
     source::Source,
 };
+use tierbar_store::MOST_ID;
 use tokio::sync::mpsc::UnboundedSender;
 use utoipa::ToSchema;
 

@@ -53,7 +53,7 @@ pub struct Collection {
 }
 
 /// Which files of a collection, between two ids.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileRange {
     pub above: Option<u64>,
     pub below: Option<u64>,
