@@ -37,6 +37,8 @@ struct TrayView {
 /// Builds the tray. Called once, on the main thread.
 pub(crate) fn build(app: &AppHandle, view: View) -> tauri::Result<()> {
     let menu = ShownMenu::new(app, &view.items)?;
+    // Once: what an icon's builder is given stays when its icon goes.
+    app.on_menu_event(|app, event| clicked(app, event.id().as_ref()));
     let icon = new_icon(app, ID, &menu, &view)?;
     app.manage(Tray(Mutex::new(TrayView {
         icon,
@@ -62,7 +64,6 @@ fn new_icon(app: &AppHandle, id: &str, menu: &ShownMenu, view: &View) -> tauri::
         .tooltip(view.summary)
         .menu(&menu.menu)
         .show_menu_on_left_click(view.click == MenuBarClick::Menu)
-        .on_menu_event(|app, event| clicked(app, event.id().as_ref()))
         .on_tray_icon_event(|icon, event| icon_clicked(icon.app_handle(), &event))
         .build(app)
 }

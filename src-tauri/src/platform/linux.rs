@@ -20,6 +20,9 @@ use std::{
 };
 use tauri::{AppHandle, Builder, RunEvent, WebviewWindowBuilder, Wry};
 
+/// How long another program on the session bus may take to answer.
+const MOST_MS: i32 = 5000;
+
 /// Whether a submenu that is shown takes another title. Trays here go on to show the first one.
 pub(crate) const RENAMES_SUBMENUS: bool = false;
 
@@ -63,8 +66,9 @@ pub(crate) fn has_tray() -> bool {
 /// its registration if the desktop is found before its own connection to the bus is ready.
 pub(crate) fn when_icon_is_lost(rebuild: impl FnOnce() + 'static) {
     const REGISTERED_BY: Duration = Duration::from_secs(3);
-    glib::timeout_add_local_once(REGISTERED_BY, move || {
-        if is_icon_shown() == Ok(false) {
+    glib::MainContext::default().spawn_local(async move {
+        glib::timeout_future(REGISTERED_BY).await;
+        if is_icon_shown().await == Ok(false) {
             tracing::warn!("the desktop did not show the tray icon: it is built again");
             rebuild();
         }
@@ -73,15 +77,22 @@ pub(crate) fn when_icon_is_lost(rebuild: impl FnOnce() + 'static) {
 
 /// # Errors
 /// The desktop does not say which icons it shows.
-fn is_icon_shown() -> Result<bool, String> {
-    let own = bus()?.unique_name().unwrap_or_default();
-    let watcher = (
-        "org.kde.StatusNotifierWatcher",
+async fn is_icon_shown() -> Result<bool, String> {
+    const WATCHER: &str = "org.kde.StatusNotifierWatcher";
+    let bus = bus()?;
+    let own = bus.unique_name().unwrap_or_default();
+    let property = (WATCHER, "RegisteredStatusNotifierItems").to_variant();
+    let reply = bus.call_future(
+        Some(WATCHER),
         "/StatusNotifierWatcher",
         "org.freedesktop.DBus.Properties",
+        "Get",
+        Some(&property),
+        None,
+        gio::DBusCallFlags::NO_AUTO_START,
+        MOST_MS,
     );
-    let property = (watcher.0, "RegisteredStatusNotifierItems").to_variant();
-    let reply = call_interface(watcher, "Get", &property)?;
+    let reply = reply.await.map_err(|error| error.message().to_owned())?;
     let (items,) = reply.get::<(Variant,)>().ok_or("Get returned no value")?;
     let items: Vec<String> = items.get().ok_or("the items are no strings")?;
     // Such as `:1.7/org/ayatana/NotificationItem/tray_icon`.
@@ -123,19 +134,10 @@ fn call(
     method: &str,
     parameters: &Variant,
 ) -> Result<Variant, String> {
-    call_interface((name, object, name), method, parameters)
-}
-
-fn call_interface(
-    (name, object, interface): (&str, &str, &str),
-    method: &str,
-    parameters: &Variant,
-) -> Result<Variant, String> {
-    const MOST_MS: i32 = 5000;
     let reply = bus()?.call_sync(
         Some(name),
         object,
-        interface,
+        name,
         method,
         Some(parameters),
         None,

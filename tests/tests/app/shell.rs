@@ -476,11 +476,19 @@ async fn an_icon_that_the_desktop_lost_is_built_again() {
     let desk = Desk::new().await;
     desk.tray.lose_one().await;
     let app = desk.start_app().await;
+    // A click acts once.
+    app.icon.click("Start at Login").await;
+    app.icon
+        .until("the check", async |_, menu| {
+            menu.is_checked("Start at Login").then_some(())
+        })
+        .await;
     app.icon.click("Open Chat").await;
     until("the chat window", async || {
         (desk.display.windows() == ["Tierbar"]).then_some(())
     })
     .await;
+    assert!(app.icon.menu().await.is_checked("Start at Login"));
 }
 
 #[tokio::test]

@@ -38,6 +38,7 @@ use tierbar_library::hub;
 use tierbar_routing::learned::LearnedLevels;
 use tokio::{sync::Mutex as AsyncMutex, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     platform::run_at_full_speed();
@@ -310,7 +311,8 @@ impl Assembly {
             inbox,
             run_task: Box::new(move |schedule, text| -> BoxFuture<'static, _> {
                 let jobs = Arc::clone(&jobs);
-                Box::pin(async move { scheduled::run(&jobs, &schedule, text).await })
+                let run = async move { scheduled::run(&jobs, &schedule, text).await };
+                Box::pin(run.instrument(tracing::info_span!("schedule")))
             }),
             web: self.fetching.web.clone(),
             remote: self.remote.clone(),

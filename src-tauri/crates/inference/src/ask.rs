@@ -237,7 +237,8 @@ impl AnswerReader {
                 return Ok(());
             }
             Form::Responses => {
-                let passes = unstreamed::as_response_events(&whole.body);
+                let passes = unstreamed::as_response_events(&whole.body)
+                    .ok_or_else(|| not_an_answer("the answer is not a response"))?;
                 self.decoder.events.push_back(Event::Passed(passes));
                 return Ok(());
             }

@@ -12,22 +12,30 @@ use tierbar_core::{
 };
 
 /// What policy reads or sets. Servers written in Go match names without case, and would take another spelling for the same field.
-const OF_POLICY: [&str; 15] = [
+const OF_POLICY: [&str; 23] = [
     "background",
     "best_of",
+    "cache_control",
     "conversation",
+    "extra_body",
     "fallbacks",
     "inference_geo",
+    "input",
     "keep_alive",
     "max_completion_tokens",
     "max_output_tokens",
     "max_tokens",
+    "messages",
     "model",
+    "models",
     "n",
     "previous_response_id",
+    "prompt",
     "service_tier",
     "speed",
     "stream",
+    "system",
+    "tools",
 ];
 
 /// The form of a request at its server, and of the answer.
@@ -228,6 +236,8 @@ mod tests {
             ("Max_Completion_Tokens", "max_completion_tokens"),
             ("N", "n"),
             ("Service_Tier", "service_tier"),
+            ("Models", "models"),
+            ("Messages", "messages"),
         ] {
             let error = read(name).unwrap_err();
             assert_eq!(error.code, Code::BadRequest, "{name}");
@@ -235,7 +245,7 @@ mod tests {
             let hint = error.hint.unwrap_or_default();
             assert!(hint.contains(&format!("`{field}`")), "{hint}");
         }
-        for name in ["stream", "Models", "Temperature", "of_next_year", "\u{17f}"] {
+        for name in ["stream", "Temperature", "of_next_year", "\u{17f}"] {
             assert!(read(name).is_ok(), "{name}");
         }
     }

@@ -17,6 +17,8 @@ use tower::ServiceExt;
 
 /// In bytes.
 const REFUSAL_LIMIT: usize = 1 << 20;
+/// Of one event. The last has the whole response.
+const EVENT_LIMIT: usize = 64 << 20;
 
 /// A response that can be continued.
 #[derive(Debug)]
@@ -43,7 +45,9 @@ pub(super) async fn answer(
     }
     let mut body = response.into_body().into_data_stream();
     let (mut lines, mut events) = (Lines::default(), Events::default());
-    while let Some(Ok(bytes)) = body.next().await {
+    while let Some(Ok(bytes)) = body.next().await
+        && events.data.len() <= EVENT_LIMIT
+    {
         let complete = lines.complete(&bytes);
         for line in String::from_utf8_lossy(&complete).lines() {
             let Some(Message { text, end }) = events.line(line) else {

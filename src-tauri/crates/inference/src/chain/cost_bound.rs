@@ -88,6 +88,8 @@ struct Request {
     prompt: Prompt,
     inference_geo: Value,
     cache_control: Value,
+    /// Of Gemini.
+    extra_body: Value,
     system: Part,
     tools: Part,
     messages: Part,
@@ -102,6 +104,10 @@ impl Request {
             why: held(!self.previous_response_id.is_null(), "previous_response_id")
                 .or(held(!self.conversation.is_null(), "conversation"))
                 .or(held(self.prompt.is_stored, "prompt"))
+                .or(held(
+                    !self.extra_body["google"]["cached_content"].is_null(),
+                    "cached_content",
+                ))
                 .or(region
                     .filter(|region| *region != "global")
                     .map(|_| UnboundedCost::Region("inference_geo"))),
@@ -218,6 +224,13 @@ impl<'de> Visitor<'de> for EachPart {
                         .why
                         .or(held("file_url").filter(|_| file.is_string()));
                 }
+                // An earlier answer's.
+                "audio" => {
+                    let audio: Value = fields.next_value()?;
+                    unpriced.why = unpriced
+                        .why
+                        .or(held("audio").filter(|_| audio["id"].is_string()));
+                }
                 // What a call's input has is text to its server.
                 "content" | "source" | "output" | "file" => {
                     let part: Part = fields.next_value()?;
@@ -265,6 +278,14 @@ mod tests {
             ),
             (json!({"conversation": {"id": "conv_1"}}), "conversation"),
             (json!({"prompt": {"id": "pmpt_1"}}), "prompt"),
+            (
+                json!({"messages": [{"role": "assistant", "audio": {"id": "audio_1"}}]}),
+                "audio",
+            ),
+            (
+                json!({"extra_body": {"google": {"cached_content": "cachedContents/1"}}}),
+                "cached_content",
+            ),
             (
                 json!({"input": [{"type": "item_reference", "id": "msg_1"}]}),
                 "item_reference",

@@ -185,13 +185,16 @@ impl Answer {
             std::mem::take(&mut self.held).into()
         } else if let Some(closes) = self.closes {
             // Some servers keep the connection open behind the last event, and ping.
-            if self.is_between_events() || tokio::time::Instant::now() >= closes {
+            if self.is_between_events() {
                 return Err(None);
             }
-            match timeout_at(closes, self.arriving(false)).await {
-                Ok(Ok(rest)) => rest,
-                _ => return Err(None),
-            }
+            let rest = match tokio::time::Instant::now() < closes {
+                true => timeout_at(closes, self.arriving(false)).await.ok(),
+                false => None,
+            };
+            // Its client waits for the line that ends an event.
+            let rest = rest.and_then(Result::ok);
+            rest.unwrap_or_else(|| self.event_end().into())
         } else {
             match self.arriving(true).await {
                 Ok(passing) => passing,

@@ -93,8 +93,11 @@ fn block_pieces(block: &mut Value) -> Vec<Value> {
 }
 
 /// A whole response of OpenAI's as its events.
-pub(crate) fn as_response_events(response: &[u8]) -> Bytes {
-    let response: Value = serde_json::from_slice(response).unwrap_or_default();
+///
+/// `None` for what is no object.
+pub(crate) fn as_response_events(response: &[u8]) -> Option<Bytes> {
+    let response: Value = serde_json::from_slice(response).ok()?;
+    response.as_object()?;
     let mut begun = response.clone();
     begun["status"] = "in_progress".into();
     (begun["output"], begun["usage"]) = (json!([]), Value::Null);
@@ -112,7 +115,7 @@ pub(crate) fn as_response_events(response: &[u8]) -> Bytes {
     let status = response["status"].as_str().unwrap_or("completed");
     let last = format!("response.{status}");
     events.write(&last, json!({"response": response}));
-    events.out.into()
+    Some(events.out.into())
 }
 
 /// Events as they are written.
@@ -233,7 +236,8 @@ mod tests {
             {"type": "of_next_year", "data": "x"},
         ]);
         let response = json!({"id": "resp_1", "status": "incomplete", "output": items, "usage": {"input_tokens": 3}});
-        let stream = as_response_events(response.to_string().as_bytes());
+        assert_eq!(as_response_events(b"[null, null, null, 1]"), None);
+        let stream = as_response_events(response.to_string().as_bytes()).unwrap();
         let stream = str::from_utf8(&stream).unwrap();
         let data = stream
             .lines()

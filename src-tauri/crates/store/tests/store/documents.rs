@@ -353,7 +353,7 @@ async fn a_collection_has_its_files_by_id() {
         limit: 9,
         ..FileRange::default()
     };
-    assert_eq!(listed(all.clone()).await, ["/d/a", "/d/b", "/d/c"]);
+    assert_eq!(listed(all).await, ["/d/a", "/d/b", "/d/c"]);
     let last = FileRange {
         descending: true,
         limit: 1,
@@ -362,7 +362,7 @@ async fn a_collection_has_its_files_by_id() {
     assert_eq!(listed(last).await, ["/d/c"]);
     let failed = FileRange {
         state: Some(FileState::Failed),
-        ..all.clone()
+        ..all
     };
     assert_eq!(listed(failed).await, ["/d/a"]);
     let between = FileRange {

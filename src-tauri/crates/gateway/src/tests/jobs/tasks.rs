@@ -3,6 +3,7 @@ mod chains;
 mod choices;
 mod compactions;
 mod media;
+mod scheduled;
 mod summaries;
 mod texts;
 
