@@ -428,7 +428,7 @@ async fn a_database_of_november_2026_opens_unchanged() {
     assert_eq!(titled.summary.model, "heavy");
     assert_eq!(
         shown(&titled),
-        ["Answer in one word.", "Name a color.", "Bl"]
+        ["Answer in one word.", "Name a colour.", "Bl"]
     );
     let roles: Vec<_> = titled.messages.iter().map(|message| message.role).collect();
     assert_eq!(roles, [Role::System, Role::User, Role::Assistant]);
