@@ -172,7 +172,7 @@ impl Jobs {
             return Err(Error::new(Code::BadRequest, message));
         }
         // Before anything is stored, so that what is refused leaves no question behind.
-        prompt::request("", &[], options.clone())?;
+        prompt::request("", Vec::new(), options.clone())?;
         // A question of files alone is one.
         let files_alone = || (!attachments.is_empty()).then(String::new);
         let text = question.text.or_else(files_alone);
