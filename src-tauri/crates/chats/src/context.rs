@@ -239,11 +239,10 @@ impl Excerpt {
         self.gone < self.last_exchange()
     }
 
-    /// Returns the messages of the prompt, with the summary at the beginning of the first question.
-    #[must_use]
-    pub fn messages(&self) -> Vec<(Role, String)> {
+    /// Returns the messages of the prompt, each with its text. That of the first question begins with the summary.
+    pub fn texts(&self) -> impl Iterator<Item = (&ChatMessage, String)> {
         let mut summary = self.summary.as_deref();
-        let sent = self.sent().map(|message| {
+        self.sent().map(move |message| {
             let text = message.text();
             let summary = match message.role {
                 Role::User => summary.take(),
@@ -253,25 +252,12 @@ impl Excerpt {
                 Some(summary) => format!("{}\n\n{text}", summary_note(summary)),
                 None => text,
             };
-            (message.role, text)
-        });
-        sent.collect()
+            (message, text)
+        })
     }
 
-    /// Returns the files of each of these messages.
-    #[must_use]
-    pub fn files(&self) -> Vec<Vec<Part>> {
-        let files = |message: &ChatMessage| {
-            let parts = message.parts.iter();
-            parts
-                .filter(|part| part.file().is_some())
-                .cloned()
-                .collect::<Vec<_>>()
-        };
-        self.sent().map(files).collect()
-    }
-
-    fn sent(&self) -> impl Iterator<Item = &ChatMessage> {
+    /// Returns the messages of the prompt as they are stored.
+    pub fn sent(&self) -> impl Iterator<Item = &ChatMessage> {
         let first = self.first_kept();
         let all = self.conversation.iter().enumerate();
         let kept =

@@ -222,25 +222,20 @@ async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failur
     }
     let tier = tier_for(&saved, model.as_deref(), &tiers)?;
     route::check_engine(&tier, &tiers, LOAD)?;
-    let job = dispatch::Job {
-        inference,
-        tier,
-        stands_in_for: None,
-        why: None,
-        request: relay::UpstreamRequest {
-            path: LOAD,
-            charge: Charge::new(Caller::of_this_request(), content.bytes().len()),
-            content,
-            original: None,
-            headers: HeaderMap::new(),
-            reads: StreamReading::Nothing,
-            stream: false,
-            keep_alive: None,
-            arrived,
-            trace: Trace::default(),
-        },
+    let request = relay::UpstreamRequest {
+        path: LOAD,
+        charge: Charge::new(Caller::of_this_request(), content.bytes().len()),
+        content,
+        original: None,
+        headers: HeaderMap::new(),
+        reads: StreamReading::Nothing,
+        stream: false,
+        keep_alive: None,
+        arrived,
+        trace: Trace::default(),
     };
-    Ok(job.begin().respond().await?.map(Body::new))
+    let begun = dispatch::begin_on_tier(inference, tier, request, None, None);
+    Ok(begun.respond().await?.map(Body::new))
 }
 
 /// The tier for a context. Of those with the model that is wanted, or else the one that it was saved with, one with its KV

@@ -267,7 +267,7 @@ fn not_json(error: serde_json::Error) -> Error {
     Error::new(Code::BadRequest, format!("the body is not JSON: {error}"))
 }
 
-fn invalid(wrong: &str) -> Error {
+pub(crate) fn invalid(wrong: &str) -> Error {
     Error::new(
         Code::BadRequest,
         format!("the request is not valid: {wrong}"),

@@ -63,9 +63,16 @@ impl Content {
     /// # Errors
     /// As [`Self::read`].
     pub fn of(fields: Value) -> Result<(Self, RoutingFields), Error> {
-        let RequestFields {
-            object, routing, ..
-        } = body::of_value(fields)?;
+        let object = match fields {
+            Value::Object(object) => object,
+            // It fails, and says what the value is.
+            other => body::of_value::<RequestFields>(other)?.object,
+        };
+        let mut routing = RoutingFields::default();
+        for (name, value) in &object {
+            let read = routing.read(name, value);
+            read.map_err(|wrong| body::invalid(&wrong))?;
+        }
         Ok((Self::new(object), routing))
     }
 
@@ -213,6 +220,25 @@ pub struct RoutingFields {
     pub keep_alive: Option<KeepAlive>,
 }
 
+impl RoutingFields {
+    /// Reads a field of a request. Returns whether it is one of these.
+    ///
+    /// # Errors
+    /// What is wrong with its value.
+    fn read(&mut self, name: &str, value: &Value) -> Result<bool, String> {
+        let wrong = |error: serde_json::Error| format!("`{name}`: {error}");
+        match name {
+            "model" => self.model = Option::deserialize(value).map_err(wrong)?,
+            "stream" => self.stream = Option::deserialize(value).map_err(wrong)?,
+            // Some clients send an empty text where nothing is set.
+            "keep_alive" if value == "" => {}
+            "keep_alive" => self.keep_alive = Option::deserialize(value).map_err(wrong)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
 struct RequestFields {
     object: Map<String, Value>,
     routing: RoutingFields,
@@ -240,26 +266,7 @@ impl<'de> Deserialize<'de> for RequestFields {
                 let (mut repeats, mut misspelled) = (false, None);
                 while let Some(name) = fields.next_key::<String>()? {
                     let value: Value = fields.next_value()?;
-                    let wrong =
-                        |error: serde_json::Error| A::Error::custom(format!("`{name}`: {error}"));
-                    let decides = match name.as_str() {
-                        "model" => {
-                            routing.model = Option::deserialize(&value).map_err(wrong)?;
-                            true
-                        }
-                        "stream" => {
-                            routing.stream = Option::deserialize(&value).map_err(wrong)?;
-                            true
-                        }
-                        "keep_alive" => {
-                            // Some clients send an empty text where nothing is set.
-                            if value != "" {
-                                routing.keep_alive = Option::deserialize(&value).map_err(wrong)?;
-                            }
-                            true
-                        }
-                        _ => false,
-                    };
+                    let decides = routing.read(&name, &value).map_err(A::Error::custom)?;
                     // A parser downstream might take the other one.
                     if decides && object.contains_key(&name) {
                         return Err(A::Error::custom(format!("duplicate field `{name}`")));
@@ -344,8 +351,17 @@ mod tests {
             assert_eq!(error.code, Code::BadRequest, "{body}");
             assert!(error.message.starts_with(message), "{body}: {error}");
         }
-        assert!(Content::of(json!({"model": 5})).is_err());
-        assert!(Content::of(json!("text")).is_err());
+        for value in [
+            json!({"model": 5}),
+            json!({"n": 1, "stream": "yes", "model": 5}),
+            json!({"keep_alive": []}),
+            json!(["text"]),
+            json!("text"),
+        ] {
+            let error = Content::of(value.clone()).unwrap_err();
+            let whole = body::of_value::<RequestFields>(value).err().unwrap();
+            assert_eq!(error, whole);
+        }
     }
 
     #[test]

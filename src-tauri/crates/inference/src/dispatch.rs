@@ -50,18 +50,6 @@ const FAST_FAILURE: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, Copy)]
 pub struct QueuePermission;
 
-/// A request on its way to a tier that has been found.
-#[derive(Debug)]
-pub struct Job {
-    pub inference: Arc<Inference>,
-    pub tier: TierId,
-    /// The tier that it names, if another stands in for that.
-    pub stands_in_for: Option<TierId>,
-    /// Why the router chose the tier, if it did.
-    pub why: Option<String>,
-    pub request: UpstreamRequest,
-}
-
 /// Answers a client's request over HTTP.
 ///
 /// # Errors
@@ -206,14 +194,62 @@ async fn begin_traced(
     route::check_engine(&asked, &tiers, path)?;
     let smaller = route::smaller_tier(&asked, model, &tiers, &request.content);
     let smaller = smaller.filter(|_| generated);
-    let job = Job {
-        inference: Arc::clone(inference),
-        stands_in_for: smaller.is_some().then(|| asked.clone()),
-        tier: smaller.unwrap_or(asked),
-        why: routed.why,
+    let stepped_down_from = smaller.is_some().then(|| asked.clone());
+    let tier = smaller.unwrap_or(asked);
+    let (inference, why) = (Arc::clone(inference), routed.why);
+    Ok(begin_on_tier(
+        inference,
+        tier,
         request,
+        why,
+        stepped_down_from,
+    ))
+}
+
+/// Sends a request to a tier that has been found, once the result is polled. `why`: why the router chose the tier, if it did;
+/// `stepped_down_from`: the tier that the request names, if another stands in for that.
+pub fn begin_on_tier(
+    inference: Arc<Inference>,
+    tier: TierId,
+    request: UpstreamRequest,
+    why: Option<String>,
+    stepped_down_from: Option<TierId>,
+) -> RoutedRequest {
+    let (stream, loaded) = (request.stream, Arc::new(AtomicBool::new(false)));
+    let sent = {
+        let (inference, tier) = (Arc::clone(&inference), tier.clone());
+        let loaded = Arc::clone(&loaded);
+        let trace = request.trace.clone();
+        Box::pin(async move {
+            let sent = async {
+                let lease = attempt::lease(&inference, &tier, &request).await?;
+                loaded.store(true, Ordering::Relaxed);
+                let sent = attempt::send(&inference, request, lease).await;
+                sent.map_err(|failed| failed.error)
+            };
+            let sent = sent.await;
+            trace.check(&sent);
+            sent
+        })
     };
-    Ok(job.begin())
+    let failed = {
+        let (metrics, tier) = (inference.metrics.clone(), tier.clone());
+        Box::new(move |code| metrics.broke(tier.as_str(), code))
+    };
+    RoutedRequest {
+        beginning: Beginning {
+            sent,
+            loaded,
+            failed,
+        },
+        stream,
+        way: RequestRoute::Tier {
+            inference,
+            tier,
+            why,
+            stepped_down_from,
+        },
+    }
 }
 
 /// The number of a prompt's tokens.
@@ -269,53 +305,6 @@ fn count_tokens(answer: &[u8]) -> Result<u64, Error> {
     }
     let CountAnswer { tokens } = body::parse(answer)?;
     Ok(tokens)
-}
-
-impl Job {
-    pub fn begin(self) -> RoutedRequest {
-        let Self {
-            inference,
-            tier,
-            stands_in_for,
-            why,
-            request,
-        } = self;
-        let (stream, loaded) = (request.stream, Arc::new(AtomicBool::new(false)));
-        let sent = {
-            let (inference, tier) = (Arc::clone(&inference), tier.clone());
-            let loaded = Arc::clone(&loaded);
-            let trace = request.trace.clone();
-            Box::pin(async move {
-                let sent = async {
-                    let lease = attempt::lease(&inference, &tier, &request).await?;
-                    loaded.store(true, Ordering::Relaxed);
-                    let sent = attempt::send(&inference, request, lease).await;
-                    sent.map_err(|failed| failed.error)
-                };
-                let sent = sent.await;
-                trace.check(&sent);
-                sent
-            })
-        };
-        let failed = {
-            let (metrics, tier) = (inference.metrics.clone(), tier.clone());
-            Box::new(move |code| metrics.broke(tier.as_str(), code))
-        };
-        RoutedRequest {
-            beginning: Beginning {
-                sent,
-                loaded,
-                failed,
-            },
-            stream,
-            way: RequestRoute::Tier {
-                inference,
-                tier,
-                why,
-                stepped_down_from: stands_in_for,
-            },
-        }
-    }
 }
 
 /// A request whose way is decided.

@@ -2,7 +2,7 @@
 //! which the worker stops.
 
 use super::{
-    CHAT, TOKENS,
+    TOKENS,
     clouds::anthropic,
     content::Content,
     hints::{OPENAI_BETA, pick_headers},
@@ -22,37 +22,27 @@ use tierbar_core::{
 use tierbar_fetch::{Remote, RemoteAnswer};
 use tokio::net::{TcpStream, UnixStream};
 
-/// What is sent: a chat or the like, with its client's headers.
-#[derive(Debug)]
-pub(crate) struct Call {
-    pub path: &'static str,
-    pub content: Content,
-    /// Those that belong to the client's dialect.
-    pub headers: HeaderMap,
-}
-
-impl Call {
-    /// A chat of the host's own.
-    pub(crate) fn chat(content: Content) -> Self {
-        Self {
-            path: CHAT,
-            content,
-            headers: HeaderMap::new(),
-        }
-    }
-}
-
-/// Posts the request and waits for the head of the answer.
+/// Posts the request and waits for the head of the answer. `headers`: those that belong to the client's dialect.
 ///
 /// # Errors
 /// If the connection cannot be made or breaks before the head is there.
 pub(crate) async fn send(
     endpoint: &Endpoint,
-    call: Call,
+    path: &'static str,
+    content: Content,
+    headers: &HeaderMap,
     remote: &Remote,
     key: Option<&SecretString>,
 ) -> Result<Upstream, ConnectionFailure> {
-    check_status(begin(endpoint, call, remote, key).await?)
+    let posted = match endpoint {
+        Endpoint::Unix(socket) => {
+            let bytes = content.into_bytes();
+            let stream = UnixStream::connect(socket).await?;
+            Upstream::over(stream, path, bytes).await
+        }
+        Endpoint::Foreign(foreign) => post_to(foreign, path, content, headers, remote, key).await,
+    };
+    check_status(posted?)
 }
 
 /// Posts a request as its client sent it to a server that speaks its dialect, but for the model's name and what policy has changed.
@@ -86,25 +76,14 @@ fn check_status(upstream: Upstream) -> Result<Upstream, ConnectionFailure> {
     Ok(upstream)
 }
 
-async fn begin(
-    endpoint: &Endpoint,
-    call: Call,
+async fn post_to(
+    Foreign { at, model, dialect }: &Foreign,
+    path: &'static str,
+    content: Content,
+    headers: &HeaderMap,
     remote: &Remote,
     key: Option<&SecretString>,
 ) -> Result<Upstream, ConnectionFailure> {
-    let Call {
-        path,
-        content,
-        headers,
-    } = call;
-    let Foreign { at, model, dialect } = match endpoint {
-        Endpoint::Unix(socket) => {
-            let bytes = content.into_bytes();
-            let stream = UnixStream::connect(socket).await?;
-            return Upstream::over(stream, path, bytes).await;
-        }
-        Endpoint::Foreign(foreign) => foreign,
-    };
     let model = model.as_deref();
     let json = |cloud| {
         let changes = changes_for(model, cloud, content.fields());
@@ -127,7 +106,7 @@ async fn begin(
         }
         Address::Url(url) if path == TOKENS => Ok(Upstream::refusing(&route::not_counted(url))),
         Address::Url(url) => {
-            let headers = openai_headers(&headers, key)?;
+            let headers = openai_headers(headers, key)?;
             let json = json(!Remote::is_near(url));
             let answer = remote.post(url, path, headers, json).await?;
             Ok(into_upstream(answer))

@@ -154,11 +154,13 @@ impl Jobs {
         memory: usize,
     ) -> Result<StartedTurn, Error> {
         let parts = question.parts;
-        // Decoding and hashing take long: off the threads that serve, and before other turns wait.
-        let attachments = blocking("reading the question's files", move || {
-            attachments::read(parts)
-        })
-        .await?;
+        let attachments = if parts.is_empty() {
+            Vec::new()
+        } else {
+            // Decoding and hashing take long: off the threads that serve, and before other turns wait.
+            let read = move || attachments::read(parts);
+            blocking("reading the question's files", read).await?
+        };
         // Held until the turn is registered, so that two questions at once do not both begin.
         let mut turns = self.turns.turns.lock().await;
         if let Some(running) = running_turn(&turns, chat) {
@@ -172,7 +174,7 @@ impl Jobs {
             return Err(Error::new(Code::BadRequest, message));
         }
         // Before anything is stored, so that what is refused leaves no question behind.
-        prompt::request("", &[], options.clone())?;
+        prompt::request("", Vec::new(), options.clone())?;
         // A question of files alone is one.
         let files_alone = || (!attachments.is_empty()).then(String::new);
         let text = question.text.or_else(files_alone);

@@ -1,12 +1,10 @@
 //! Chats that are made of others: forks, and those of a file.
 
-use crate::{NewMessage, Store, attachments, chats, messages, no_chat, title};
+use crate::{Store, attachments, chats, messages, no_chat, title};
 use jiff::Timestamp;
 use rusqlite::Connection;
 use std::collections::HashMap;
-use tierbar_chats::{
-    AnswerFacts, Chat, ChatMessage, ChatSummary, Finish, Part, branch, import::ImportedChat,
-};
+use tierbar_chats::{Chat, ChatMessage, ChatSummary, Finish, Part, branch, import::ImportedChat};
 use tierbar_core::{Code, Error};
 use uuid::Uuid;
 
@@ -60,7 +58,7 @@ fn fork(
     let Some(original) = chats::find(change, id)? else {
         return Ok(Err(no_chat(id)));
     };
-    let all = messages::of_chat(change, id)?;
+    let all = messages::of_chat_without_grades(change, id)?;
     let path = branch(&all, message);
     if path.is_empty() {
         let error = format!("there is no message {message} in this chat");
@@ -143,14 +141,8 @@ fn import(
         ..summary
     };
     if chat.title.is_empty() {
-        let title = messages.iter().find_map(|message| {
-            title::of_message(&NewMessage {
-                role: message.role,
-                content: message.text(),
-                parts: Vec::new(),
-                answer: AnswerFacts::default(),
-            })
-        });
+        let mut messages = messages.iter();
+        let title = messages.find_map(|message| title::of_message(message.role, &message.text()));
         chat.title = title.unwrap_or_default();
     }
     let source = (!source.is_empty()).then_some(source.as_str());

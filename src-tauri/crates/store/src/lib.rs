@@ -221,9 +221,9 @@ impl Store {
                 if !chats::touch(change, &id)? {
                     return Ok(Err(no_chat(&id)));
                 }
-                let title = title::of_message(&message);
+                let title = title::of_message(message.role, &message.content);
                 let parent = messages::parent_for(change, &id, message.role)?;
-                let added = messages::add(change, &id, parent, message, Vec::new(), None)?;
+                let added = messages::add(change, &id, parent, message)?;
                 chats::set_leaf(change, &id, added.id)?;
                 if let Some(title) = title {
                     chats::title_if_untitled(change, &id, &title)?;

@@ -75,26 +75,21 @@ pub(crate) fn text_size(part: &Part) -> usize {
     }
 }
 
-/// Adds a message below `parent` and returns it. `files`: the parts that stand before its text. `turn`: what writes it,
-/// if it is an answer of one.
+/// Adds a client's message below `parent` and returns it.
 pub(crate) fn add(
     connection: &Connection,
     chat: &str,
     parent: Option<u64>,
     message: NewMessage,
-    files: Vec<Part>,
-    turn: Option<&str>,
 ) -> rusqlite::Result<ChatMessage> {
     let NewMessage {
         role,
         content,
-        parts: before,
+        mut parts,
         answer,
     } = message;
-    let mut parts = files;
-    parts.extend(before);
     parts.extend(text_parts(content));
-    insert(connection, chat, parent, role, parts, answer, turn)
+    insert(connection, chat, parent, role, parts, answer, None)
 }
 
 /// Adds messages that another chat or a file has, parents before their children. Returns their new ids by those they have there.
@@ -124,7 +119,8 @@ pub(crate) fn copy(
     Ok(ids)
 }
 
-fn insert(
+/// Adds a message below `parent` and returns it. `turn`: what writes it, if it is an answer of one.
+pub(crate) fn insert(
     connection: &Connection,
     chat: &str,
     parent: Option<u64>,
@@ -229,6 +225,19 @@ pub(crate) fn check_room(
 
 /// Oldest first.
 pub(crate) fn of_chat(connection: &Connection, chat: &str) -> rusqlite::Result<Vec<ChatMessage>> {
+    let mut messages = of_chat_without_grades(connection, chat)?;
+    let mut grades = grades::of_chat(connection, chat)?;
+    for message in &mut messages {
+        message.answer.grade = grades.remove(&message.id);
+    }
+    Ok(messages)
+}
+
+/// As [`of_chat`], for a prompt or a copy, which have no grades.
+pub(crate) fn of_chat_without_grades(
+    connection: &Connection,
+    chat: &str,
+) -> rusqlite::Result<Vec<ChatMessage>> {
     let mut messages: Vec<ChatMessage> = connection
         .prepare_cached(&format!(
             "SELECT {COLUMNS} FROM messages WHERE chat_id = ?1 ORDER BY id"
@@ -238,10 +247,6 @@ pub(crate) fn of_chat(connection: &Connection, chat: &str) -> rusqlite::Result<V
     let is_written = |message: &&mut ChatMessage| {
         message.role == Role::Assistant && message.answer.finish.is_none()
     };
-    let mut grades = grades::of_chat(connection, chat)?;
-    for message in &mut messages {
-        message.answer.grade = grades.remove(&message.id);
-    }
     for message in messages.iter_mut().filter(is_written) {
         let parts = answer_pieces::join_pieces(connection, message.id)?;
         if !parts.is_empty() {
@@ -464,18 +469,4 @@ fn message(row: &Row) -> rusqlite::Result<ChatMessage> {
             grade: None,
         },
     })
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    pub(crate) fn message(role: Role, content: &str) -> NewMessage {
-        NewMessage {
-            role,
-            content: content.to_owned(),
-            parts: Vec::new(),
-            answer: AnswerFacts::default(),
-        }
-    }
 }

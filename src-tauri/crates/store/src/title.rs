@@ -1,19 +1,15 @@
 //! A chat's title from its first message.
 
-use crate::NewMessage;
 use tierbar_chats::Role;
 
 const MAX_CHARS: usize = 60;
 
 /// The first line with words of a user's message; `None` for other roles and for blank messages.
-pub(crate) fn of_message(message: &NewMessage) -> Option<String> {
-    if message.role != Role::User {
+pub(crate) fn of_message(role: Role, text: &str) -> Option<String> {
+    if role != Role::User {
         return None;
     }
-    let line = message
-        .content
-        .lines()
-        .find(|line| !line.trim().is_empty())?;
+    let line = text.lines().find(|line| !line.trim().is_empty())?;
     let mut title = String::new();
     let mut chars = 0;
     for word in line.split_whitespace() {
@@ -38,7 +34,7 @@ mod tests {
     use super::*;
 
     fn title(content: &str) -> Option<String> {
-        of_message(&crate::messages::tests::message(Role::User, content))
+        of_message(Role::User, content)
     }
 
     #[test]
@@ -79,14 +75,8 @@ mod tests {
     fn only_a_users_message_with_text_gives_a_title() {
         assert_eq!(title(""), None);
         assert_eq!(title(" \n\t "), None);
-        assert_eq!(
-            of_message(&crate::messages::tests::message(Role::Assistant, "Paris")),
-            None
-        );
-        assert_eq!(
-            of_message(&crate::messages::tests::message(Role::System, "Be brief")),
-            None
-        );
+        assert_eq!(of_message(Role::Assistant, "Paris"), None);
+        assert_eq!(of_message(Role::System, "Be brief"), None);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! What a turn reads and writes: its question, the conversation before it, and the answer while it is written.
 
-use crate::{NewAttachment, NewMessage, Store, attachments, chats, messages, no_chat, title};
+use crate::{NewAttachment, Store, attachments, chats, messages, no_chat, title};
 use rusqlite::{Connection, Transaction};
 use serde::{Deserialize, Deserializer};
 use tierbar_chats::{
     AnswerFacts, ChatMessage, ChatSummary, Finish, Part, Role, branch,
     context::{ContextOmission, WhenFull},
+    text_parts,
 };
 use tierbar_core::{Code, Error};
 
@@ -217,7 +218,7 @@ fn carry_on(
     chat: &str,
     turn: &NewTurn,
 ) -> rusqlite::Result<Result<OpenedTurn, Error>> {
-    let all = messages::of_chat(change, chat)?;
+    let all = messages::of_chat_without_grades(change, chat)?;
     let id = resolve(change, chat, turn.parent)?;
     let answer = match unfinished(&all, id) {
         Ok(answer) => answer,
@@ -235,9 +236,9 @@ fn open(
     chat: &str,
     turn: &NewTurn,
 ) -> rusqlite::Result<Result<OpenedTurn, Error>> {
-    if chats::find(change, chat)?.is_none() {
+    let Some(found) = chats::find(change, chat)? else {
         return Ok(Err(no_chat(chat)));
-    }
+    };
     if turn.continues {
         return carry_on(change, chat, turn);
     }
@@ -245,7 +246,7 @@ fn open(
     if let Err(full) = messages::check_room(change, chat, text.len())? {
         return Ok(Err(full));
     }
-    let mut all = messages::of_chat(change, chat)?;
+    let mut all = messages::of_chat_without_grades(change, chat)?;
     let parent = match turn.parent {
         Parent::Message(parent) if !all.iter().any(|message| message.id == parent) => {
             let message = format!("there is no message {parent} in this chat");
@@ -253,26 +254,23 @@ fn open(
         }
         parent => resolve(change, chat, parent)?,
     };
-    let files = match attachments::parts_of_files(change, chat, &all, &turn.attachments)? {
-        Ok(files) => files,
+    let mut parts = match attachments::parts_of_files(change, chat, &all, &turn.attachments)? {
+        Ok(parts) => parts,
         Err(refused) => return Ok(Err(refused)),
     };
     // What is refused changes nothing: the first write is behind the last refusal.
     let question = match &turn.text {
         Some(text) => {
-            let message = NewMessage {
-                role: Role::User,
-                content: text.clone(),
-                parts: Vec::new(),
-                answer: AnswerFacts::default(),
-            };
-            let named = files.iter().find_map(Part::file);
-            let title = title::of_message(&message).or_else(|| named.map(|file| file.name.clone()));
             attachments::add(change, &turn.attachments)?;
-            let message = messages::add(change, chat, parent, message, files, None)?;
-            if let Some(title) = title {
+            let name = || Some(parts.iter().find_map(Part::file)?.name.clone());
+            if found.title.is_empty()
+                && let Some(title) = title::of_message(Role::User, text).or_else(name)
+            {
                 chats::title_if_untitled(change, chat, &title)?;
             }
+            parts.extend(text_parts(text.clone()));
+            let facts = AnswerFacts::default();
+            let message = messages::insert(change, chat, parent, Role::User, parts, facts, None)?;
             let id = message.id;
             all.push(message);
             Some(id)
@@ -289,22 +287,16 @@ fn open(
         let error = Error::new(Code::BadRequest, "there is no question to answer");
         return Ok(Err(error.hint("send the question as \"text\"")));
     };
-    let draft = NewMessage {
-        role: Role::Assistant,
-        content: String::new(),
-        parts: Vec::new(),
-        answer: AnswerFacts::default(),
-    };
-    let answer = messages::add(
+    let answer = messages::insert(
         change,
         chat,
         Some(question),
-        draft,
+        Role::Assistant,
         Vec::new(),
+        AnswerFacts::default(),
         Some(&turn.id),
-    )?
-    .id;
-    opened_turn(change, chat, turn, &all, question, answer)
+    )?;
+    opened_turn(change, chat, turn, &all, question, answer.id)
 }
 
 /// A turn that begins: `end` is the last message of its conversation, and `answer` what it writes.

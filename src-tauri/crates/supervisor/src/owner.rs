@@ -273,10 +273,9 @@ impl Supervisor {
     }
 
     fn stop(&mut self, id: &TierId, force: bool, reply: Reply<()>) {
-        let unknown = self.unknown(id);
         let until = self.started.elapsed() + self.options.drain_deadline;
         let Some(tier) = self.tier(id) else {
-            drop(reply.send(Err(unknown)));
+            drop(reply.send(Err(self.unknown(id))));
             return;
         };
         let stopped = Error::new(Code::TierStopped, format!("{id} was stopped"))

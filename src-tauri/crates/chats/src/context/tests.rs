@@ -29,9 +29,8 @@ fn excerpt(exchanges: u64) -> Excerpt {
 }
 
 fn firsts(excerpt: &Excerpt) -> String {
-    let messages = excerpt.messages();
-    let firsts = messages.iter().filter_map(|(_, text)| text.chars().next());
-    firsts.collect()
+    let texts = excerpt.texts();
+    texts.filter_map(|(_, text)| text.chars().next()).collect()
 }
 
 fn left(messages: u32, through: u64, summary: Option<&str>) -> ContextOmission {
@@ -135,7 +134,7 @@ fn a_summary_takes_the_place_of_what_left_and_grows() {
     assert_eq!(excerpt.text_to_summarize(), None);
     let known = excerpt.left_out().unwrap();
     assert_eq!(known, left(2, 3, Some("They spoke of 1.")));
-    let question = &excerpt.messages()[1].1;
+    let (_, question) = excerpt.texts().nth(1).unwrap();
     let begins = "Summary of our conversation so far:\n=====\nThey spoke of 1.\n=====\n\n2x";
     assert!(question.starts_with(begins), "{question}");
 
@@ -188,13 +187,13 @@ proptest! {
         let system = messages.iter().filter(|message| message.role == Role::System).count();
         messages.push(message(100, Role::User, "last"));
         let mut excerpt = Excerpt::new(messages, Vec::new());
-        let (mut count, mut shrunk) = (excerpt.messages().len(), 0);
+        let (mut count, mut shrunk) = (excerpt.sent().count(), 0);
         for (prompt, target) in tries {
             if excerpt.shrink(prompt, target).is_none() {
                 break;
             }
             shrunk += 1;
-            let now = excerpt.messages();
+            let now: Vec<_> = excerpt.texts().collect();
             prop_assert!(now.len() < count);
             prop_assert_eq!(&now.last().unwrap().1, "last");
             prop_assert!(now.len() > system);

@@ -3,11 +3,8 @@
 //! It calls the worker itself, with a lease of its own: it is not an answer to a client, so it is counted neither in the metrics nor in the
 //! model's speed, and the choice of a tier, of which it is a part, comes before [`Inference::ask`] asks one.
 
-use crate::{
-    Inference,
-    content::Content,
-    send::{Call, send},
-};
+use crate::{CHAT, Inference, content::Content, send::send};
+use http::HeaderMap;
 use tierbar_core::{Code, Error, TierId};
 use tierbar_routing::classifier::{Opinion, question};
 
@@ -29,8 +26,8 @@ pub(super) async fn ask(
     };
     let lease = inference.tiers.lease(tier).await?;
     let (content, _) = Content::of(question(text))?;
-    let call = Call::chat(content);
-    let posted = send(lease.endpoint(), call, &inference.remote, None);
+    let (headers, remote) = (HeaderMap::new(), &inference.remote);
+    let posted = send(lease.endpoint(), CHAT, content, &headers, remote, None);
     let mut upstream = posted.await.map_err(|broken| none(broken.to_string()))?;
     let answer = upstream.whole(ANSWER_LIMIT).await;
     let answer = answer.map_err(|broken| none(broken.to_string()))?;

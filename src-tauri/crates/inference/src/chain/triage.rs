@@ -3,12 +3,8 @@
 //! It calls the worker itself, as the classifier of `auto` does: its question is no answer to a client. Nothing of it may keep
 //! a request from its answer: what fails or takes too long leaves the chain as it is.
 
-use crate::{
-    CHAT, Inference,
-    content::Content,
-    relay::UpstreamRequest,
-    send::{Call, send},
-};
+use crate::{CHAT, Inference, content::Content, relay::UpstreamRequest, send::send};
+use http::HeaderMap;
 use serde_json::Value;
 use std::{fmt, time::Duration};
 use tierbar_core::{
@@ -125,8 +121,8 @@ async fn ask(inference: &Inference, tier: &TierId, message: &str) -> Result<Tria
     let words = |error: Error| error.message;
     let lease = inference.tiers.lease(tier).await.map_err(words)?;
     let (content, _) = Content::of(question(message)).map_err(words)?;
-    let call = Call::chat(content);
-    let posted = send(lease.endpoint(), call, &inference.remote, None);
+    let (headers, remote) = (HeaderMap::new(), &inference.remote);
+    let posted = send(lease.endpoint(), CHAT, content, &headers, remote, None);
     let mut upstream = posted.await.map_err(|broken| broken.to_string())?;
     let answer = upstream.whole(ANSWER_LIMIT).await;
     let answer = answer.map_err(|broken| broken.to_string())?;

@@ -9,7 +9,7 @@ use crate::{
     error::for_seconds,
     fields, limits, media,
     original::Form,
-    send::{self, Call},
+    send,
     stream_meter::{self, StreamMeter, StreamReading},
     upstream::{ConnectionFailure, Upstream},
     wire,
@@ -275,12 +275,8 @@ async fn post(
             return Ok((Upstream::refusing(error), Form::Chat));
         }
     }
-    let call = Call {
-        path: request.path,
-        content: request.content,
-        headers: request.headers,
-    };
-    let upstream = send::send(endpoint, call, remote, key).await?;
+    let (path, content, headers) = (request.path, request.content, request.headers);
+    let upstream = send::send(endpoint, path, content, &headers, remote, key).await?;
     if let Some((url, path)) = lacks_responses
         && upstream.head.status.is_success()
     {

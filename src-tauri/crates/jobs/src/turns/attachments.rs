@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashMap};
-use tierbar_chats::{Attachment, Part, Role};
+use tierbar_chats::{Attachment, Part};
 use tierbar_core::{Code, Error};
 use tierbar_store::NewAttachment;
 
@@ -146,32 +146,14 @@ pub fn hash_of(data: &[u8]) -> String {
 /// The files of a conversation's messages, by hash.
 pub(super) type Files = HashMap<String, Vec<u8>>;
 
-/// Returns the messages of a request, each with its files. Without `has_media`, images and sounds are named.
-pub(super) fn with_files(
-    messages: Vec<(Role, String)>,
-    parts: &[Vec<Part>],
-    files: &Files,
-    has_media: bool,
-) -> Vec<(Role, Value)> {
-    let sent = choose_files(parts, has_media);
-    let parts = parts.iter().enumerate();
-    let contents = messages.into_iter().zip(parts);
-    contents
-        .map(|((role, text), (at, parts))| {
-            let is_sent = |number: usize| sent.contains(&(at, number));
-            (role, content(text, parts, files, is_sent))
-        })
-        .collect()
-}
-
 /// Whether it is an image or a sound.
 pub(super) fn is_medium(part: &Part) -> bool {
     matches!(part, Part::Image { .. } | Part::Audio { .. })
 }
 
-/// The places of the files that are sent, by message: the newest that a request has room for, without images and sounds unless
+/// The places of the files that are sent, by message and part: the newest that a request has room for, without images and sounds unless
 /// `has_media`.
-pub(super) fn choose_files(parts: &[Vec<Part>], has_media: bool) -> BTreeSet<(usize, usize)> {
+pub(super) fn choose_files(parts: &[&[Part]], has_media: bool) -> BTreeSet<(usize, usize)> {
     let mut sent = BTreeSet::new();
     let (mut media, mut media_bytes, mut text_bytes) = (0, 0_u64, 0_u64);
     for (at, parts) in parts.iter().enumerate().rev() {
@@ -193,8 +175,13 @@ pub(super) fn choose_files(parts: &[Vec<Part>], has_media: bool) -> BTreeSet<(us
     sent
 }
 
-/// A message's content in OpenAI's form: a text, unless there are images or sound.
-fn content(text: String, parts: &[Part], files: &Files, is_sent: impl Fn(usize) -> bool) -> Value {
+/// A message's content in OpenAI's form: a text, unless there are images or sound. Files that are not sent are named.
+pub(super) fn content(
+    text: String,
+    parts: &[Part],
+    files: &Files,
+    is_sent: impl Fn(usize) -> bool,
+) -> Value {
     let mut texts = Vec::new();
     let mut media = Vec::new();
     for (number, part) in parts.iter().enumerate() {
@@ -310,10 +297,9 @@ mod tests {
 
     #[test]
     fn the_newest_images_are_sent() {
-        let parts = vec![vec![image(1)]; 20];
-        let newest = choose_files(&parts, true);
+        let newest = choose_files(&[&[image(1)][..]; 20], true);
         assert_eq!((newest.len(), newest.first()), (MOST_MEDIA, Some(&(4, 0))));
-        let large = vec![vec![image(MEDIA_BYTES), image(1)], vec![image(1)]];
+        let large: [&[Part]; 2] = [&[image(MEDIA_BYTES), image(1)], &[image(1)]];
         assert_eq!(Vec::from_iter(choose_files(&large, true)), [(0, 1), (1, 0)]);
         assert!(choose_files(&large, false).is_empty());
     }

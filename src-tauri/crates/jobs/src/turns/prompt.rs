@@ -1,9 +1,9 @@
 //! What a turn sends: its conversation, or the part of it that the context holds.
 
-use super::attachments::{self, Files, is_medium, with_files};
+use super::attachments::{self, Files, is_medium};
 use serde_json::{Map, Value, json};
 use tierbar_chats::{
-    Part, Role,
+    ChatMessage, Part, Role,
     context::{CHOICES, Excerpt, WhenFull},
 };
 use tierbar_core::{
@@ -29,45 +29,59 @@ impl Prompt {
     /// # Errors
     /// `BadRequest` for an option of the wrong type.
     pub(super) fn request(&self, files: &Files) -> Result<Request, Error> {
-        let parts = self.excerpt.files();
-        let messages = with_files(self.excerpt.messages(), &parts, files, self.has_media);
-        let messages = self.with_instructions(messages);
-        request(&self.model, &messages, self.options.clone())
+        let sent = attachments::choose_files(&self.parts(), self.has_media);
+        let messages = self.messages(|at, parts, text| {
+            let is_sent = |number| sent.contains(&(at, number));
+            attachments::content(text, parts, files, is_sent)
+        });
+        request(&self.model, messages, self.options.clone())
     }
 
     /// The messages before the question, in OpenAI's form, and the question's text.
     pub(super) fn before_question(&self) -> (Vec<Value>, String) {
-        let messages = self.excerpt.messages().into_iter();
-        let messages = messages.map(|(role, text)| (role, Value::from(text)));
-        let mut messages = self.with_instructions(messages.collect());
-        let question = match messages.pop() {
-            Some((_, Value::String(text))) => text,
+        let mut messages = self.messages(|_, _, text| text.into());
+        let question = messages.pop().map(|mut last| last["content"].take());
+        let question = match question {
+            Some(Value::String(text)) => text,
             _ => String::new(),
         };
-        let earlier = messages
-            .into_iter()
-            .map(|(role, content)| json!({"role": role, "content": content}));
-        (earlier.collect(), question)
+        (messages, question)
     }
 
-    /// The instructions stand before a system message that the chat has, in one with it: some templates take no second.
-    fn with_instructions(&self, mut messages: Vec<(Role, Value)>) -> Vec<(Role, Value)> {
+    /// The messages in OpenAI's form. `content` makes the content of each from its place, parts and text. The instructions stand before a
+    /// system message that the chat has, in one with it: some templates take no second.
+    fn messages(&self, content: impl Fn(usize, &[Part], String) -> Value) -> Vec<Value> {
+        let texts = self.excerpt.texts().enumerate();
+        let mut messages: Vec<_> = texts
+            .map(|(at, (message, text))| {
+                let mut sent = json!({"role": message.role});
+                sent["content"] = content(at, &message.parts, text);
+                sent
+            })
+            .collect();
         let instructions = self.instructions.trim();
         if instructions.is_empty() {
             return messages;
         }
-        match messages.first_mut() {
-            Some((Role::System, Value::String(text))) => {
-                *text = format!("{instructions}\n\n{text}");
-            }
-            _ => messages.insert(0, (Role::System, instructions.into())),
+        let first = messages
+            .first_mut()
+            .filter(|first| first["role"] == "system");
+        match first.map(|first| &mut first["content"]) {
+            Some(Value::String(text)) => *text = format!("{instructions}\n\n{text}"),
+            _ => messages.insert(0, json!({"role": Role::System, "content": instructions})),
         }
         messages
     }
 
+    /// The parts of each message that is sent.
+    fn parts(&self) -> Vec<&[Part]> {
+        let sent = self.excerpt.sent();
+        sent.map(|message| message.parts.as_slice()).collect()
+    }
+
     /// The hashes of the files of the messages that are sent.
     pub(super) fn files(&self) -> Vec<String> {
-        let parts = self.excerpt.files();
+        let parts = self.parts();
         let places = attachments::choose_files(&parts, self.has_media).into_iter();
         let files = places.filter_map(|(at, number)| parts[at][number].file());
         files.map(|file| file.sha256.clone()).collect()
@@ -76,11 +90,13 @@ impl Prompt {
     /// Has images and sounds named in place of sent, if only messages before the question have any: a tier that does not take them
     /// would refuse each further question. Returns whether that changes the request.
     pub(super) fn name_earlier_media(&mut self) -> bool {
-        let messages = self.excerpt.messages();
-        let question = messages.iter().rposition(|(role, _)| *role == Role::User);
-        let parts = self.excerpt.files();
-        let (earlier, asked) = parts.split_at(question.unwrap_or_default().min(parts.len()));
-        let has_media = |parts: &[Vec<Part>]| parts.iter().flatten().any(is_medium);
+        let sent: Vec<_> = self.excerpt.sent().collect();
+        let question = sent.iter().rposition(|message| message.role == Role::User);
+        let (earlier, asked) = sent.split_at(question.unwrap_or_default());
+        let has_media = |messages: &[&ChatMessage]| {
+            let mut parts = messages.iter().flat_map(|message| &message.parts);
+            parts.any(is_medium)
+        };
         let changes = self.has_media && has_media(earlier) && !has_media(asked);
         self.has_media &= !changes;
         changes
@@ -194,21 +210,19 @@ pub(super) fn continue_last_message(options: &mut Map<String, Value>) {
 /// `BadRequest` for an option of the wrong type.
 pub(super) fn request(
     model: &str,
-    messages: &[(Role, Value)],
+    messages: Vec<Value>,
     options: Map<String, Value>,
 ) -> Result<Request, Error> {
-    let messages = messages
-        .iter()
-        .map(|(role, content)| json!({"role": role, "content": content}));
     let mut chat = options;
     chat.insert("model".to_owned(), model.into());
-    chat.insert("messages".to_owned(), messages.collect::<Value>());
+    chat.insert("messages".to_owned(), messages.into());
     Request::streamed_chat(chat)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierbar_chats::{AnswerFacts, text_parts};
     use tierbar_core::{ModelId, TierId, TierState, status::TierStatus};
 
     fn tier(id: &str, model: Option<&str>, state: TierState) -> TierStatus {
@@ -216,6 +230,33 @@ mod tests {
             model: model.map(|model| ModelId(model.to_owned())),
             ..TierStatus::new(TierId::new(id).unwrap(), state)
         }
+    }
+
+    #[test]
+    fn instructions_and_a_system_message_are_one() {
+        let before_question = |roles: &[Role]| {
+            let messages = (1..).zip(roles).map(|(id, role)| ChatMessage {
+                id,
+                parent: None,
+                role: *role,
+                parts: text_parts(id.to_string()),
+                answer: AnswerFacts::default(),
+            });
+            let prompt = Prompt {
+                model: String::new(),
+                when_full: WhenFull::Refuse,
+                instructions: " Be brief. ".into(),
+                excerpt: Excerpt::new(messages.collect(), Vec::new()),
+                options: Map::new(),
+                has_media: false,
+            };
+            prompt.before_question()
+        };
+        let system = |text: &str| vec![json!({"role": "system", "content": text})];
+        let joined = (system("Be brief.\n\n1"), "2".to_owned());
+        assert_eq!(before_question(&[Role::System, Role::User]), joined);
+        let alone = (system("Be brief."), "1".to_owned());
+        assert_eq!(before_question(&[Role::User]), alone);
     }
 
     #[test]

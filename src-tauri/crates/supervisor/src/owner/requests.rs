@@ -102,10 +102,9 @@ impl Supervisor {
         }
         let real = self.queue.iter().filter(|waiter| !waiter.want.is_ahead());
         let waiting = real.count();
-        let unknown = self.unknown(id);
-        match self.tier(id) {
-            Some(tier) if !tier.removed => tier.rested(Instant::now())?,
-            _ => return Err(unknown),
+        match self.tier(id).filter(|tier| !tier.removed) {
+            Some(tier) => tier.rested(Instant::now())?,
+            None => return Err(self.unknown(id)),
         }
         if waiting >= LONGEST_QUEUE {
             return Err(Error::new(
