@@ -115,6 +115,8 @@ async fn tray_menu(folder: &Path) {
         .arg("--disable-wm-check")
         .spawn()
         .expect("xfce4-panel");
+    // An app that starts before it shows a second icon there: libayatana's own, for desktops without a tray.
+    desk.tray.taken_over().await;
     let _app = desk
         .command(program("tierbar-app"))
         .spawn()

@@ -6,7 +6,9 @@ use futures_util::{FutureExt, StreamExt};
 use std::{collections::HashMap, fmt::Write, path::PathBuf};
 use tokio::sync::{Mutex, mpsc};
 use zbus::{
-    Connection, MatchRule, MessageStream, Proxy, connection, interface,
+    Connection, MatchRule, MessageStream, Proxy, connection,
+    fdo::DBusProxy,
+    interface,
     message::{Header, Type},
     proxy::CacheProperties,
     zvariant::{OwnedObjectPath, OwnedValue, Value},
@@ -111,6 +113,19 @@ impl TrayHost {
             .release_name("org.kde.StatusNotifierWatcher")
             .await
             .expect("the session bus");
+    }
+
+    /// Waits until another program is the tray.
+    ///
+    /// # Panics
+    /// If none becomes it.
+    pub async fn taken_over(&self) {
+        let bus = DBusProxy::new(&self.bus).await.expect("the session bus");
+        let name = || "org.kde.StatusNotifierWatcher".try_into().expect("a name");
+        until("another tray", async || {
+            bus.name_has_owner(name()).await.ok()?.then_some(())
+        })
+        .await;
     }
 
     /// The next icon that an app puts into the tray, once its menu shows a server or why there is none.
