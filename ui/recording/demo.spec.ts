@@ -77,7 +77,7 @@ test('a minute with Tierbar', async ({ page }, info) => {
     await pause(page, 1.2);
     await page.keyboard.press('Enter');
     await caption(page, 'One model at a time is in memory');
-    await expect(page.getByTestId('strip-tier')).toHaveText('primary, Ready');
+    await expect(page.getByTestId('strip-tier')).toHaveText('Everyday, Ready');
     await pause(page, 1.5);
 
     await film.cut(async () => {
