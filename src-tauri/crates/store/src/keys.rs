@@ -1,5 +1,6 @@
 //! The table of API keys, which has only their hashes.
 
+use crate::integer::signed;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tierbar_core::keys::{ApiKey, KeyLimits};
 
@@ -154,9 +155,4 @@ fn key_of_row(row: &Row) -> rusqlite::Result<KeptKey> {
             at_ms: time(9)?.unwrap_or(0),
         },
     })
-}
-
-/// SQLite's integers have a sign; no time and no count reaches it.
-fn signed(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
 }

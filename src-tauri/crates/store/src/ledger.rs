@@ -1,6 +1,7 @@
 //! The table of what requests took.
 
 use crate::Store;
+use crate::integer::signed_summand;
 use jiff::civil::Date;
 use rusqlite::{Connection, Row, params};
 use tierbar_core::{
@@ -55,12 +56,12 @@ fn add(
             key.elsewhere,
             key.client,
             key.chain,
-            signed(taken.requests),
-            signed(taken.prompt_tokens),
-            signed(taken.completion_tokens),
-            signed(taken.unmeasured_ms),
-            signed(taken.millijoules),
-            signed(taken.paid.0),
+            signed_summand(taken.requests),
+            signed_summand(taken.prompt_tokens),
+            signed_summand(taken.completion_tokens),
+            signed_summand(taken.unmeasured_ms),
+            signed_summand(taken.millijoules),
+            signed_summand(taken.paid.0),
         ])?;
     }
     let oldest = today.saturating_sub(jiff::Span::new().days(KEPT));
@@ -105,12 +106,6 @@ fn read(row: &Row) -> rusqlite::Result<(LedgerKey, RequestTotals)> {
         paid: Dollars(figure(10)?),
     };
     Ok((key, taken))
-}
-
-/// SQLite's integers have a sign. The limit is far below theirs, so that a year's sums do not reach it.
-fn signed(value: u64) -> i64 {
-    const MOST: u64 = 1 << 50;
-    i64::try_from(value.min(MOST)).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

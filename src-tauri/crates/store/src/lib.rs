@@ -12,6 +12,7 @@ mod database;
 mod documents;
 mod failure;
 mod grades;
+mod integer;
 mod json;
 mod keys;
 mod ledger;

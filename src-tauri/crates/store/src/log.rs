@@ -1,5 +1,6 @@
 //! The table of the event log.
 
+use crate::integer::signed;
 use crate::word::Word;
 use rusqlite::{Connection, Row, params, params_from_iter, types::Value};
 use tierbar_core::{
@@ -99,9 +100,4 @@ fn entry(row: &Row) -> rusqlite::Result<Entry> {
             sentence: row.get(5)?,
         },
     })
-}
-
-/// SQLite's integers have a sign; no time and no id reaches it.
-fn signed(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -1,5 +1,6 @@
 //! The table of minutes of readings.
 
+use crate::integer::signed;
 use crate::word::Word;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tierbar_core::history::{Point, Spread, merge_points};
@@ -100,9 +101,4 @@ fn point(row: &Row) -> rusqlite::Result<Point> {
         models_bytes: spread(18)?,
         decode_tokens_per_second: spread(20)?,
     })
-}
-
-/// SQLite's integers have a sign; no time and no size reaches it.
-fn signed(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
 }

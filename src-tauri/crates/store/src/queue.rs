@@ -10,6 +10,7 @@ mod webhooks;
 pub use webhooks::Delivery;
 
 use crate::Store;
+use crate::integer::signed;
 use tierbar_core::{
     Code, Error,
     download::Priority,
@@ -309,9 +310,4 @@ pub(crate) fn no_job(id: &str) -> Error {
     let shown: String = id.chars().take(64).collect();
     let message = format!("there is no queued request \"{shown}\"");
     Error::new(Code::NotFound, message).hint("answers are kept only for a while")
-}
-
-/// SQLite's integers have a sign; no time and no size reaches it.
-fn signed(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -1,5 +1,6 @@
 //! The table of the tokens that tasks used and saved, by day.
 
+use crate::integer::signed_summand;
 use crate::word::Word;
 use jiff::civil::Date;
 use rusqlite::{Connection, params};
@@ -33,10 +34,10 @@ pub(crate) fn add(
         .execute(params![
             today.to_string(),
             Word(task),
-            signed(spent.answers),
-            signed(spent.prompt_tokens),
-            signed(spent.completion_tokens),
-            signed(spent.saved_tokens),
+            signed_summand(spent.answers),
+            signed_summand(spent.prompt_tokens),
+            signed_summand(spent.completion_tokens),
+            signed_summand(spent.saved_tokens),
         ])?;
     let oldest = today.saturating_sub(jiff::Span::new().days(KEPT));
     connection
@@ -78,12 +79,6 @@ pub(crate) fn last_days(connection: &Connection, limit: u32) -> rusqlite::Result
         day.tasks.insert(task, spent);
     }
     Ok(days)
-}
-
-/// SQLite's integers have a sign. The limit is far below theirs, so that a year's sums do not reach it.
-fn signed(value: u64) -> i64 {
-    const MOST: u64 = 1 << 50;
-    i64::try_from(value.min(MOST)).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The table of browsers' sessions, which has only their hashes.
 
 use crate::Store;
+use crate::integer::signed;
 use rusqlite::{Connection, OptionalExtension, params};
 use tierbar_core::Error;
 
@@ -121,9 +122,4 @@ fn trim(connection: &Connection, idle_ms: u64, now_ms: u64) -> rusqlite::Result<
         [signed(now_ms), signed(idle_ms)],
     )?;
     Ok(())
-}
-
-/// SQLite's integers have a sign; no time reaches it.
-fn signed(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
 }
