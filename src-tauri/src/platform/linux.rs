@@ -22,6 +22,8 @@ use tauri::{AppHandle, Builder, RunEvent, WebviewWindowBuilder, Wry};
 
 /// How long another program on the session bus may take to answer.
 const MOST_MS: i32 = 5000;
+/// The part of the desktop that shows icons of apps.
+const WATCHER: &str = "org.kde.StatusNotifierWatcher";
 
 /// Whether a submenu that is shown takes another title. Trays here go on to show the first one.
 pub(crate) const RENAMES_SUBMENUS: bool = false;
@@ -51,7 +53,7 @@ pub(crate) fn languages() -> Vec<String> {
 
 /// Whether the desktop shows icons of apps. The interface is <https://www.freedesktop.org/wiki/Specifications/StatusNotifierItem/>.
 pub(crate) fn has_tray() -> bool {
-    let watcher = ("org.kde.StatusNotifierWatcher",).to_variant();
+    let watcher = (WATCHER,).to_variant();
     let bus = ("org.freedesktop.DBus", "/org/freedesktop/DBus");
     let owned = call(bus, "NameHasOwner", &watcher).and_then(|reply| {
         let (owned,) = reply
@@ -78,7 +80,6 @@ pub(crate) fn when_icon_is_lost(rebuild: impl FnOnce() + 'static) {
 /// # Errors
 /// The desktop does not say which icons it shows.
 async fn is_icon_shown() -> Result<bool, String> {
-    const WATCHER: &str = "org.kde.StatusNotifierWatcher";
     let bus = bus()?;
     let own = bus.unique_name().unwrap_or_default();
     let property = (WATCHER, "RegisteredStatusNotifierItems").to_variant();

@@ -1,4 +1,4 @@
-//! HTTP of every handler: its mount and its description, errors as responses, path parameters, and what a request is counted as.
+//! What all HTTP handlers share: how they are mounted and described, their errors, path parameters, and the count of requests.
 
 // What only descriptions of the API use is linted with them (src-tauri/crates/openapi).
 #![cfg_attr(not(openapi), allow(dead_code, unused_imports))]

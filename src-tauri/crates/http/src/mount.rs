@@ -1,13 +1,13 @@
 //! Mounts handlers at the paths and methods that `#[utoipa::path]` names.
 //!
-//! Tests also collect the description of each route and compare the whole with `docs/openapi.json`. The program
-//! serves that file: it has no descriptions (`src-tauri/crates/openapi`).
+//! Builds for tests also collect the description of each route, and a test compares the whole with `docs/openapi.json`. What is
+//! shipped serves that file: it has no descriptions (`src-tauri/crates/openapi`).
 
 use utoipa_axum::router::OpenApiRouter;
 #[cfg(openapi)]
 use utoipa_axum::router::UtoipaMethodRouter;
 
-/// As [`utoipa_axum::routes`], but only tests collect the description.
+/// As [`utoipa_axum::routes`], but only builds for tests collect the description.
 #[macro_export]
 macro_rules! routes {
     (@mount $paths:ident $handlers:ident [$($module:tt)*] $name:ident) => {

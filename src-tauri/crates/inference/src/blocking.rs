@@ -3,7 +3,7 @@
 use tierbar_core::{Code, Error};
 use tokio::{sync::oneshot, task::spawn_blocking};
 
-/// `what` did not answer if it breaks off.
+/// Runs blocking work. If it panics, the error says that `what` did not answer.
 pub async fn blocking<T: Send + 'static>(
     what: &str,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,

@@ -1,4 +1,5 @@
-//! Work that is made of requests: turns of chats, answers from documents, tasks with an answer of a fixed form, the question at the end of a set-up, and the queue of requests that are answered later.
+//! Work that is made of requests: turns of chats, answers from documents, tasks with an answer of a fixed form, the question at the
+//! end of a set-up, and the queue of requests that are answered later.
 
 // What only descriptions of the API use is linted with them (src-tauri/crates/openapi).
 #![cfg_attr(not(openapi), allow(dead_code, unused_imports))]

@@ -31,7 +31,7 @@ pub(super) struct Budget {
     prompt_tokens: u64,
     /// Of all answers together; `None`: the request's limits cannot be read.
     answer_tokens: Option<u64>,
-    unpriced: CostBound,
+    bound: CostBound,
     /// By endpoints that took it and gave nothing.
     spent: Mutex<Dollars>,
 }
@@ -63,7 +63,7 @@ impl Budget {
             of_chain,
             prompt_tokens: bytes as u64 / BYTES_PER_TOKEN,
             answer_tokens: answer_tokens(request),
-            unpriced: CostBound::default(),
+            bound: CostBound::default(),
             spent: Mutex::default(),
         }
     }
@@ -71,7 +71,7 @@ impl Budget {
     /// Reads what the prices say nothing of in all of the request.
     pub(super) fn note(&mut self, request: &Value) {
         if self.is_bounded {
-            self.unpriced = self.unpriced.and(CostBound::of(request));
+            self.bound = self.bound.and(CostBound::of(request));
         }
     }
 
@@ -87,7 +87,7 @@ impl Budget {
             original.change(&left_out);
         }
         let mut json = serde_json::Deserializer::from_slice(original.bytes());
-        self.unpriced = self.unpriced.and(CostBound::of(&mut json));
+        self.bound = self.bound.and(CostBound::of(&mut json));
         original.limit(&UNTOLD_ANSWER.into());
         let limit = original.limit_of_tokens();
         let limit = limit.and_then(|limit| limit.as_u64());
@@ -159,12 +159,12 @@ impl Budget {
     fn unbounded(&self, prices: &Prices) -> Option<UnboundedCost> {
         let free = Dollars::default();
         let is_free = prices.input == free && prices.output == free;
-        self.unpriced.why.filter(|_| !is_free)
+        self.bound.why.filter(|_| !is_free)
     }
 
     fn cost(&self, engine: &EndpointEngine) -> Option<Dollars> {
         let prices = engine.prices()?;
-        let prompt = prices.most_of_prompt(self.unpriced.writes);
+        let prompt = prices.most_of_prompt(self.bound.writes);
         let answers = prices.output.of_tokens(self.answer_tokens?);
         Some(prompt.of_tokens(self.prompt_tokens).plus(answers))
     }

@@ -1,4 +1,5 @@
-//! What of a request the prices of its endpoint say nothing of: context that its server holds, and fields that change the price.
+//! Whether a request's size bounds its cost. It does not if the request names context that the server holds, or has a field that
+//! changes the price.
 
 use serde::{
     Deserialize, Deserializer,
@@ -68,7 +69,7 @@ impl CostBound {
                 why: Some(UnboundedCost::Unread),
                 ..Self::default()
             },
-            Request::unpriced,
+            Request::bound,
         )
     }
 
@@ -97,7 +98,7 @@ struct Request {
 }
 
 impl Request {
-    fn unpriced(self) -> CostBound {
+    fn bound(self) -> CostBound {
         let held = |is_held: bool, field| is_held.then_some(UnboundedCost::Held(field));
         let region = self.inference_geo.as_str();
         let of_its_own = CostBound {
@@ -116,7 +117,7 @@ impl Request {
         let parts = [self.system, self.tools, self.messages, self.input];
         parts
             .into_iter()
-            .fold(of_its_own, |all, part| all.and(part.unpriced))
+            .fold(of_its_own, |all, part| all.and(part.bound))
     }
 }
 
@@ -148,7 +149,7 @@ impl<'de> Deserialize<'de> for Prompt {
 #[derive(Debug, Default)]
 struct Part {
     is_object: bool,
-    unpriced: CostBound,
+    bound: CostBound,
 }
 
 impl<'de> Deserialize<'de> for Part {
@@ -191,50 +192,46 @@ impl<'de> Visitor<'de> for EachPart {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Part, A::Error> {
-        let mut unpriced = CostBound::default();
+        let mut bound = CostBound::default();
         while let Some(part) = parts.next_element::<Part>()? {
-            unpriced = unpriced.and(part.unpriced);
+            bound = bound.and(part.bound);
         }
         Ok(Part {
             is_object: false,
-            unpriced,
+            bound,
         })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Part, A::Error> {
         let held = |field| Some(UnboundedCost::Held(field));
-        let mut unpriced = CostBound::default();
+        let mut bound = CostBound::default();
         let (mut kind, mut id, mut role, mut url) = (Value::Null, false, false, false);
         while let Some(name) = fields.next_key::<String>()? {
             match name.as_str() {
                 "type" => kind = fields.next_value()?,
                 "cache_control" => {
                     let control: Value = fields.next_value()?;
-                    unpriced.writes = unpriced.writes.max(cache_write(&control));
+                    bound.writes = bound.writes.max(cache_write(&control));
                 }
                 "file_id" => {
                     let file: Value = fields.next_value()?;
-                    unpriced.why = unpriced
-                        .why
-                        .or(held("file_id").filter(|_| file.is_string()));
+                    bound.why = bound.why.or(held("file_id").filter(|_| file.is_string()));
                 }
                 "file_url" => {
                     let file: Value = fields.next_value()?;
-                    unpriced.why = unpriced
-                        .why
-                        .or(held("file_url").filter(|_| file.is_string()));
+                    bound.why = bound.why.or(held("file_url").filter(|_| file.is_string()));
                 }
                 // An earlier answer's.
                 "audio" => {
                     let audio: Value = fields.next_value()?;
-                    unpriced.why = unpriced
+                    bound.why = bound
                         .why
                         .or(held("audio").filter(|_| audio["id"].is_string()));
                 }
                 // What a call's input has is text to its server.
                 "content" | "source" | "output" | "file" => {
                     let part: Part = fields.next_value()?;
-                    unpriced = unpriced.and(part.unpriced);
+                    bound = bound.and(part.bound);
                 }
                 name => {
                     id |= name == "id";
@@ -244,7 +241,7 @@ impl<'de> Visitor<'de> for EachPart {
                 }
             }
         }
-        unpriced.why = unpriced.why.or(match kind.as_str() {
+        bound.why = bound.why.or(match kind.as_str() {
             Some("item_reference") => held("item_reference"),
             // An item of nothing but its id.
             None if id && !role => held("item_reference"),
@@ -252,12 +249,12 @@ impl<'de> Visitor<'de> for EachPart {
             _ => None,
         });
         // The size of an image is bounded.
-        if kind == "image" && unpriced.why == held("url") {
-            unpriced.why = None;
+        if kind == "image" && bound.why == held("url") {
+            bound.why = None;
         }
         Ok(Part {
             is_object: true,
-            unpriced,
+            bound,
         })
     }
 }
