@@ -1,0 +1,294 @@
+//! Files and folders that a person agreed to, opened without following a symbolic link.
+//!
+//! An agreement names a real path. Between the agreement and its use, and between two uses, a program that may write in a folder on that
+//! path can put a link there that leads elsewhere. So each use opens the path anew and follows no link in any part of it, and what comes
+//! next, such as a check, a grant or a reading, is about the open file: its descriptor and its [`Opened::real_path`], never the path again.
+
+mod platform;
+
+pub use rustix::fs::Mode;
+
+use rustix::{
+    fs::{
+        AtFlags, CWD, Dir, FileType, OFlags, Stat, fchmod, fstat, fsync, mkdirat, openat, renameat,
+        statat, unlinkat,
+    },
+    io::Errno,
+};
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{self, Write},
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::ffi::OsStringExt,
+    },
+    path::{Component, Path, PathBuf},
+};
+
+/// An open file or folder.
+#[derive(Debug)]
+pub struct Opened {
+    file: File,
+    path: PathBuf,
+}
+
+/// What a file or folder is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct About {
+    /// Neither a folder, nor a link, a pipe or a device.
+    pub is_file: bool,
+    pub is_folder: bool,
+    pub bytes: u64,
+    /// When its content changed, in nanoseconds since 1970.
+    pub modified: i64,
+}
+
+/// A name in a folder. A link is neither a file nor a folder.
+#[derive(Debug)]
+pub struct Entry {
+    pub name: OsString,
+    pub about: About,
+}
+
+/// Why a path was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("{} is not an absolute path without \"..\"", .0.display())]
+    NotAbsolute(PathBuf),
+    #[error("{} leads elsewhere", .0.display())]
+    Elsewhere(PathBuf),
+    #[error(
+        "{} is a symbolic link or lies behind one, which is not followed{}", .path.display(),
+        .real.as_deref().map_or_else(String::new, |real| format!("; its real path is {}", real.display()))
+    )]
+    Link {
+        path: PathBuf,
+        /// Where it leads, for a person to read.
+        real: Option<PathBuf>,
+    },
+    #[error("{}: {error}", .path.display())]
+    System { path: PathBuf, error: io::Error },
+}
+
+impl OpenError {
+    fn new(path: &Path, error: Errno) -> Self {
+        let path = path.to_owned();
+        match error {
+            Errno::LOOP => Self::Link {
+                real: path.canonicalize().ok(),
+                path,
+            },
+            error => Self::System {
+                path,
+                error: error.into(),
+            },
+        }
+    }
+
+    /// Returns what the system reported; for a link, that there are too many.
+    #[must_use]
+    pub fn kind(&self) -> io::ErrorKind {
+        match self {
+            Self::NotAbsolute(_) | Self::Elsewhere(_) => io::ErrorKind::InvalidInput,
+            Self::Link { .. } => io::Error::from(Errno::LOOP).kind(),
+            Self::System { error, .. } => error.kind(),
+        }
+    }
+}
+
+/// Without waiting for a pipe's writer, and without becoming the terminal of this process.
+const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+/// Opens a file or folder to read it.
+///
+/// # Errors
+/// [`OpenError`], also if any part of the path is a symbolic link.
+pub fn open(path: &Path) -> Result<Opened, OpenError> {
+    open_with(path, READ)
+}
+
+/// Opens a file or folder to know which one it is. On Linux this needs no right to read it.
+///
+/// # Errors
+/// Those of [`open`].
+pub fn locate(path: &Path) -> Result<Opened, OpenError> {
+    open_with(path, platform::LOCATE)
+}
+
+fn open_with(path: &Path, flags: OFlags) -> Result<Opened, OpenError> {
+    let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
+    if !path.is_absolute() || !path.components().all(is_plain) {
+        return Err(OpenError::NotAbsolute(path.to_owned()));
+    }
+    Opened::new(CWD, path, path.to_owned(), flags)
+}
+
+/// Returns the real path of the user's home folder, which `~` stands for: that of the account may have a link in it.
+#[must_use]
+pub fn home() -> Option<PathBuf> {
+    std::env::home_dir().map(|home| home.canonicalize().unwrap_or(home))
+}
+
+impl Opened {
+    fn new(
+        folder: BorrowedFd<'_>,
+        path: &Path,
+        shown: PathBuf,
+        flags: OFlags,
+    ) -> Result<Self, OpenError> {
+        match platform::open(folder, path, flags | OFlags::CLOEXEC) {
+            Ok(descriptor) => Ok(Self {
+                file: descriptor.into(),
+                path: shown,
+            }),
+            Err(error) => Err(OpenError::new(&shown, error)),
+        }
+    }
+
+    /// Returns the path that it was opened by.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the path that the open file has now, whatever has become of the one that it was opened by.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn real_path(&self) -> io::Result<PathBuf> {
+        platform::real_path(self.file.as_fd())
+    }
+
+    /// Returns what it is.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn about(&self) -> io::Result<About> {
+        Ok(About::of(&fstat(&self.file)?))
+    }
+
+    #[must_use]
+    pub fn into_file(self) -> File {
+        self.file
+    }
+
+    /// Opens what is in this folder, to read it. An empty path is the folder itself.
+    ///
+    /// # Errors
+    /// [`OpenError`], also for a path that leads out of the folder, or has a link in it.
+    pub fn inside(&self, path: &Path) -> Result<Self, OpenError> {
+        self.inside_with(path, READ)
+    }
+
+    fn inside_with(&self, path: &Path, flags: OFlags) -> Result<Self, OpenError> {
+        let shown = self.path.join(path);
+        let is_inside = |part| matches!(part, Component::CurDir | Component::Normal(_));
+        if !path.components().all(is_inside) {
+            return Err(OpenError::Elsewhere(shown));
+        }
+        let path = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
+        };
+        Self::new(self.file.as_fd(), path, shown, flags)
+    }
+
+    /// Opens a folder in this one. Those that are missing on the way are created, with this mode.
+    ///
+    /// # Errors
+    /// Those of [`Self::inside`].
+    pub fn create_folder(&self, path: &Path, mode: Mode) -> Result<Self, OpenError> {
+        // A folder that is only passed through may be closed to reading.
+        const FOLDER: OFlags = platform::LOCATE.union(OFlags::DIRECTORY);
+        let mut folder = self.inside_with(Path::new(""), FOLDER)?;
+        for part in path.components() {
+            let name = Path::new(part.as_os_str());
+            folder = match folder.inside_with(name, FOLDER) {
+                Err(OpenError::System { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
+                    match mkdirat(&folder.file, name, mode) {
+                        Ok(()) | Err(Errno::EXIST) => folder.inside_with(name, FOLDER)?,
+                        Err(error) => return Err(OpenError::new(&folder.path.join(name), error)),
+                    }
+                }
+                opened => opened?,
+            };
+        }
+        Ok(folder)
+    }
+
+    /// Returns the names in this folder, without `.` and `..`.
+    ///
+    /// # Errors
+    /// Those of the system, now or while it is read.
+    pub fn entries(&self) -> io::Result<impl Iterator<Item = io::Result<Entry>>> {
+        let entries = Dir::read_from(&self.file)?;
+        Ok(entries.filter_map(|entry| {
+            let name = match entry {
+                Ok(entry) => entry.file_name().to_owned(),
+                Err(error) => return Some(Err(error.into())),
+            };
+            if matches!(name.to_bytes(), b"." | b"..") {
+                return None;
+            }
+            // It may be gone.
+            let stat = statat(&self.file, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            Some(Ok(Entry {
+                name: OsString::from_vec(name.into_bytes()),
+                about: About::of(&stat),
+            }))
+        }))
+    }
+
+    /// Writes a file of this folder whole or not at all. Of a file that is replaced, the permissions stay; a new one has this mode.
+    ///
+    /// # Errors
+    /// Those of the system; the file is then as it was.
+    pub fn replace(&self, name: &OsStr, content: &[u8], mode: Mode) -> io::Result<()> {
+        let mode = match statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if About::of(&stat).is_file => {
+                Mode::from_raw_mode(stat.st_mode) & Mode::from(0o777)
+            }
+            _ => mode,
+        };
+        let mut draft = OsString::from(format!(".tierbar-{}-", std::process::id()));
+        draft.push(name);
+        // What an earlier try has left is in the way.
+        let _ = unlinkat(&self.file, &draft, AtFlags::empty());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = openat(&self.file, &draft, flags, Mode::RUSR | Mode::WUSR)?;
+        let written = (|| {
+            let mut file = File::from(file);
+            file.write_all(content)?;
+            fchmod(&file, mode)?;
+            fsync(&file)?;
+            Ok(renameat(&self.file, &draft, &self.file, name)?)
+        })();
+        if written.is_err() {
+            let _ = unlinkat(&self.file, &draft, AtFlags::empty());
+        }
+        written
+    }
+}
+
+impl AsFd for Opened {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl About {
+    fn of(stat: &Stat) -> Self {
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        Self {
+            is_file: kind == FileType::RegularFile,
+            is_folder: kind == FileType::Directory,
+            bytes: u64::try_from(stat.st_size).unwrap_or(0),
+            modified: platform::modified(stat),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! Links, renames and races.
+
+mod race;
+
+use super::*;
+use race::{Found, race};
+use std::{
+    fs,
+    io::Read,
+    os::unix::fs::{PermissionsExt, symlink},
+    time::Duration,
+};
+use tempfile::TempDir;
+
+/// `work/sub/file`, and a folder `private` of the same form beside it, to which `link` leads.
+struct Place {
+    _root: TempDir,
+    path: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().canonicalize().unwrap();
+        for (folder, text) in [("work/sub", "own"), ("private", "secret")] {
+            fs::create_dir_all(path.join(folder)).unwrap();
+            fs::write(path.join(folder).join("file"), text).unwrap();
+        }
+        symlink(path.join("private"), path.join("link")).unwrap();
+        Self { _root: root, path }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Exchanges `work/sub` and `link` while it is used.
+    fn race(&self, time: Duration, mut attempt: impl FnMut() -> Result<String, OpenError>) {
+        race(
+            time,
+            &self.at("work/sub"),
+            &self.at("link"),
+            || match attempt().as_deref() {
+                Ok("own") => Found::Own,
+                Ok(_) => Found::Foreign,
+                Err(OpenError::Link { .. }) => Found::Refused,
+                // With `O_DIRECTORY`, macOS may find first that a link is no folder.
+                Err(OpenError::System { .. }) => Found::Refused,
+                Err(other) => panic!("{other}"),
+            },
+        );
+    }
+}
+
+fn text(opened: Opened) -> String {
+    let mut text = String::new();
+    opened.into_file().read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn a_link_in_any_part_of_a_path_is_refused() {
+    let place = Place::new();
+    symlink(place.at("private/file"), place.at("work/file")).unwrap();
+    assert_eq!(text(open(&place.at("work/sub/file")).unwrap()), "own");
+    for path in ["work/file", "link", "link/file"] {
+        let path = place.at(path);
+        for error in [open(&path).unwrap_err(), locate(&path).unwrap_err()] {
+            assert!(matches!(error, OpenError::Link { .. }), "{error}");
+            let real = path.canonicalize().unwrap();
+            assert!(
+                error.to_string().ends_with(real.to_str().unwrap()),
+                "{error}"
+            );
+        }
+    }
+    for path in ["work/sub/file", "/a/../b"] {
+        let error = open(Path::new(path)).unwrap_err();
+        assert!(matches!(error, OpenError::NotAbsolute(_)), "{error}");
+    }
+    let error = open(&place.at("none")).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn nothing_outside_is_inside() {
+    let place = Place::new();
+    symlink(place.at("private"), place.at("work/link")).unwrap();
+    let work = open(&place.at("work")).unwrap();
+    assert_eq!(text(work.inside(Path::new("sub/file")).unwrap()), "own");
+    assert!(
+        work.inside(Path::new(""))
+            .unwrap()
+            .about()
+            .unwrap()
+            .is_folder
+    );
+    let private = place.at("private/file");
+    for path in [Path::new("../private/file"), &private] {
+        let error = work.inside(path).unwrap_err();
+        assert!(matches!(error, OpenError::Elsewhere(_)), "{error}");
+    }
+    for path in ["link", "link/file"] {
+        let error = work.inside(Path::new(path)).unwrap_err();
+        assert!(matches!(error, OpenError::Link { .. }), "{error}");
+    }
+    let error = work.create_folder(Path::new("link/new"), Mode::RWXU);
+    assert!(error.is_err() && !place.at("private/new").exists());
+}
+
+#[test]
+fn an_open_folder_is_known_by_the_path_that_it_has_now() {
+    let place = Place::new();
+    let sub = locate(&place.at("work/sub")).unwrap();
+    fs::rename(place.at("work/sub"), place.at("work/moved")).unwrap();
+    assert_eq!(sub.real_path().unwrap(), place.at("work/moved"));
+    assert_eq!(sub.path(), place.at("work/sub"));
+}
+
+#[test]
+fn a_pipe_is_opened_without_its_writer() {
+    let place = Place::new();
+    let pipe = place.at("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    assert!(!open(&pipe).unwrap().about().unwrap().is_file);
+}
+
+#[test]
+fn a_folder_lists_links_as_nothing() {
+    let place = Place::new();
+    let sub = place.at("work/sub");
+    symlink(place.at("private"), sub.join("link")).unwrap();
+    fs::create_dir(sub.join("inner")).unwrap();
+    let mut entries: Vec<_> = open(&sub)
+        .unwrap()
+        .entries()
+        .unwrap()
+        .map(|entry| {
+            let Entry { name, about } = entry.unwrap();
+            (name, about.is_file, about.is_folder)
+        })
+        .collect();
+    entries.sort();
+    assert_eq!(
+        entries,
+        [
+            ("file".into(), true, false),
+            ("inner".into(), false, true),
+            ("link".into(), false, false)
+        ]
+    );
+    let file = open(&sub.join("file")).unwrap();
+    assert_eq!(file.about().unwrap().bytes, 3);
+    assert!(file.about().unwrap().modified > 0 && file.entries().is_err());
+}
+
+#[test]
+fn a_file_is_replaced_whole_and_a_link_itself() {
+    let place = Place::new();
+    let work = open(&place.at("work")).unwrap();
+    let folder = work
+        .create_folder(Path::new("new/deep"), Mode::RWXU)
+        .unwrap();
+    let at = place.at("work/new/deep");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&at), 0o700);
+    let write = |name: &str| folder.replace(OsStr::new(name), b"x", Mode::RUSR | Mode::WUSR);
+    write("file").unwrap();
+    assert_eq!(mode(&at.join("file")), 0o600);
+    fs::set_permissions(at.join("file"), fs::Permissions::from_mode(0o750)).unwrap();
+    write("file").unwrap();
+    assert_eq!(mode(&at.join("file")), 0o750);
+    symlink(place.at("private/file"), at.join("link")).unwrap();
+    write("link").unwrap();
+    assert_eq!(fs::read(place.at("private/file")).unwrap(), b"secret");
+    assert!(!at.join("link").is_symlink());
+    fs::create_dir(at.join("folder")).unwrap();
+    assert!(write("folder").is_err());
+    assert_eq!(fs::read_dir(&at).unwrap().count(), 3, "no draft is left");
+}
+
+/// Each way to open, in a folder that is exchanged with a link meanwhile.
+fn exchange(time: Duration) {
+    let place = Place::new();
+    let work = open(&place.at("work")).unwrap();
+    let file = place.at("work/sub/file");
+    place.race(time, || open(&file).map(text));
+    place.race(time, || {
+        let located = locate(&place.at("work/sub"))?;
+        let is_own = !located.real_path().unwrap().ends_with("private");
+        Ok(if is_own { "own" } else { "secret" }.to_owned())
+    });
+    place.race(time, || work.inside(Path::new("sub/file")).map(text));
+    place.race(time, || {
+        let folder = work.create_folder(Path::new("sub"), Mode::RWXU)?;
+        folder.inside(Path::new("file")).map(text)
+    });
+}
+
+#[test]
+fn a_folder_that_is_exchanged_with_a_link_is_not_left() {
+    exchange(Duration::from_millis(250));
+}
+
+#[test]
+#[ignore = "slow"]
+fn a_folder_that_is_exchanged_with_a_link_for_long_is_not_left() {
+    exchange(Duration::from_secs(8));
+}
