@@ -206,7 +206,7 @@ async fn place_of_server(
         protected,
         own_ports,
     } = services.sandbox()?;
-    let full = |folder: &String| from_home(folder, std::env::home_dir());
+    let full = |folder: &String| from_home(folder, tierbar_nofollow::home());
     Ok(Place::Program(Program {
         launcher,
         command: config.command.clone(),

@@ -20,13 +20,13 @@ use prompt::Prompt;
 use run::{Acting, Consents};
 pub use runs::{AgentAnswer, AgentRequest, AgentRunEvent};
 use serde_json::{Map, Value};
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 use tierbar_chats::{
     ChatMessage, ChatSummary, Role, StartedTurn, TurnEvent,
     agent::{AgentOptions, ConsentAnswer},
     context::{Excerpt, WhenFull},
 };
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, home::from_home};
 use tierbar_edge::keys::Weight;
 use tierbar_inference::{Inference, blocking::blocking};
 use tierbar_store::{NewTurn, Parent, RESTORABLE, Store};
@@ -365,12 +365,18 @@ impl Jobs {
         turn.consents.answer(answer).await
     }
 
-    /// Returns the real path of a folder for an agent.
+    /// Returns the real path of a folder for an agent, which is what a person then agrees to.
     ///
     /// # Errors
     /// `BadRequest` for one that an agent cannot use; `Internal` if there is no sandbox.
     pub async fn agent_folder(&self, folder: &str) -> Result<String, Error> {
-        let place = run::open_folder(folder, self).await?;
+        let given = from_home(folder, tierbar_nofollow::home());
+        let real = blocking("a look at the agent's folder", move || {
+            Ok(given.canonicalize().ok().filter(|_| given.is_absolute()))
+        });
+        let real = real.await?;
+        let real = real.as_deref().and_then(Path::to_str);
+        let place = run::open_folder(real.unwrap_or(folder), self).await?;
         let path = place.path().to_str().map(str::to_owned);
         path.ok_or_else(|| {
             let message = format!("the name of {} is not valid UTF-8", place.path().display());

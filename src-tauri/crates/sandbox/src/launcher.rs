@@ -9,7 +9,9 @@ use super::{
 use crate::platform;
 use rustix::{
     io::Errno,
-    process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait},
+    process::{
+        Pid, Signal, WaitOptions, WaitStatus, fchdir, kill_process, kill_process_group, wait,
+    },
 };
 use std::{
     collections::BTreeSet,
@@ -24,7 +26,7 @@ use std::{
             process::{CommandExt, parent_id},
         },
     },
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
     sync::{
         Arc, Mutex, PoisonError,
@@ -103,17 +105,13 @@ fn become_command(launcher: &OsString, inside: &OsString) -> ExitCode {
     };
     let StageInput { request, home } = inside;
     let policy = &request.policy;
-    let readable: Vec<PathBuf> = platform::system_folders()
-        .into_iter()
-        .chain(policy.read.iter().cloned())
-        .chain(policy.write.iter().cloned())
+    let system = platform::system_folders().into_iter();
+    let readable: Vec<PathBuf> = system
         .filter_map(|path| path.canonicalize().ok())
+        .chain(policy.read.iter().chain(&policy.write).cloned())
         .collect();
     let environment = kept_environment(env::vars_os(), &home, &readable, &request.variables);
-    let restricted = env::set_current_dir(&request.folder)
-        .map_err(|error| error.to_string())
-        .and_then(|()| platform::restrict(&request, &home));
-    let arguments = match restricted {
+    let arguments = match restrict(&request, &home) {
         Ok(arguments) => arguments,
         Err(why) => {
             write_error(&why);
@@ -136,6 +134,15 @@ fn become_command(launcher: &OsString, inside: &OsString) -> ExitCode {
     })
 }
 
+/// Restricts this process to what the request grants, and returns the command to become.
+fn restrict(request: &Request, home: &Path) -> Result<Vec<String>, String> {
+    let this = env::current_exe().map_err(|error| error.to_string())?;
+    let granted = request.policy.open(&request.folder, &this);
+    let granted = granted.map_err(|refused| refused.to_string())?;
+    fchdir(&granted.folder).map_err(|error| error.to_string())?;
+    platform::restrict(request, &granted, home)
+}
+
 enum Event {
     HostGone,
     /// The host has nothing more to say to the command.
@@ -155,7 +162,8 @@ fn launch(speaks: &mut bool) -> io::Result<Report> {
     if let Err(why) = platform::enforcement() {
         return Ok(Report::Unenforceable(why));
     }
-    if let Err(refused) = request.policy.check(&request.folder) {
+    let checked = request.policy.check(&request.folder, &env::current_exe()?);
+    if let Err(refused) = checked {
         return Ok(Report::Failed(refused.to_string()));
     }
     platform::adopt();
@@ -191,7 +199,7 @@ impl RunningCommand {
     fn start(request: Request, home: PathBuf) -> io::Result<Self> {
         let kept = request.policy.limits.kept_output_bytes;
         let places = request.policy.write.iter().chain([&home]);
-        let places: Vec<PathBuf> = places.filter_map(|path| path.canonicalize().ok()).collect();
+        let places: Vec<PathBuf> = places.cloned().collect();
         let speaks = request.speaks;
         let inside = StageInput { request, home };
         // The way to the command: until it is one, and beyond that if it speaks with the host.

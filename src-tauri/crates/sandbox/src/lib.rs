@@ -80,16 +80,16 @@ impl Request {
         }
     }
 
-    /// What the launcher is to read, once it is certain that it may.
+    /// What this launcher is to read, once it is certain that it may.
     ///
     /// # Errors
     /// [`NotRun`], if the command is too long, the policy is refused, or nothing enforces it here.
-    pub fn line(&self) -> Result<String, NotRun> {
+    pub fn line(&self, launcher: &Path) -> Result<String, NotRun> {
         let bytes = self.arguments.iter().map(String::len).sum();
         if bytes > COMMAND_BYTES {
             return Err(NotRun::TooLong(bytes));
         }
-        self.policy.check(&self.folder)?;
+        self.policy.check(&self.folder, launcher)?;
         enforcement()?;
         let line = serde_json::to_string(self);
         let mut line = line.map_err(|error| NotRun::Launcher(error.to_string()))?;
@@ -201,7 +201,7 @@ pub fn enforcement() -> Result<String, NotRun> {
 /// [`NotRun`], if the command did not start. A command that fails, or that is ended, is no error.
 pub fn run(launcher: &Path, request: &Request, stop: &Stop) -> Result<CommandResult, NotRun> {
     let failed = |error: io::Error| NotRun::Launcher(error.to_string());
-    let line = request.line()?;
+    let line = request.line(launcher)?;
     let mut child = Command::new(launcher)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

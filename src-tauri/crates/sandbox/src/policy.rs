@@ -1,13 +1,18 @@
 //! What a command may use.
 
 use serde::{Deserialize, Serialize};
-use std::path::{Component, Path, PathBuf};
+use std::{
+    env, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+use tierbar_nofollow::{OpenError, Opened, locate};
 
 /// What a command may read, write and reach. The system's programs and libraries can always be read.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
-    /// Folders and files to read and run, with all that is in them.
+    /// Folders and files to read and run, with all that is in them. These and all others by their real paths, without symbolic links.
     pub read: Vec<PathBuf>,
     /// Folders to read, run and write.
     pub write: Vec<PathBuf>,
@@ -77,15 +82,28 @@ impl Default for Limits {
     }
 }
 
+/// What a policy grants, each opened once: a command gets the very files that were checked, whatever has their paths by then.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    pub(crate) read: Vec<Opened>,
+    pub(crate) write: Vec<Opened>,
+    /// The folder that the command starts in.
+    pub(crate) folder: Opened,
+}
+
 /// Why a policy is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    #[error("{} is no absolute path without \"..\"", .0.display())]
-    NotAbsolute(PathBuf),
+    #[error(transparent)]
+    NotOpened(#[from] OpenError),
     #[error("{} cannot be used: {why}", .path.display())]
-    Missing { path: PathBuf, why: String },
+    Unknown { path: PathBuf, why: io::Error },
     #[error("{} would show {}, which no command may see; choose another folder", .0.display(), .1.display())]
     Protected(PathBuf, PathBuf),
+    #[error("{} holds {}, a program that limits commands; choose another folder", .0.display(), .1.display())]
+    Program(PathBuf, PathBuf),
+    #[error("{} can be changed by every user of this computer, so it cannot limit commands; run: chmod o-w \"{}\"", .0.display(), .0.display())]
+    Changeable(PathBuf),
     #[error("the command starts in {}, which it may not read", .0.display())]
     Outside(PathBuf),
     #[error("the whole disk cannot be granted; choose a folder")]
@@ -93,61 +111,96 @@ pub enum PolicyError {
 }
 
 impl Policy {
-    /// Checks that the folders exist, are not the whole disk, do not show what is protected, and contain the one to start in.
+    /// Checks that the folders exist, are not the whole disk, do not show what is protected, do not hold the programs that enforce
+    /// this, and contain the one to start in; and that no other user can change the launcher.
     ///
     /// # Errors
     /// [`PolicyError`], with the folder.
-    pub fn check(&self, folder: &Path) -> Result<(), PolicyError> {
-        let protected: Vec<_> = self.protected.iter().map(|path| real_path(path)).collect();
+    pub fn check(&self, folder: &Path, launcher: &Path) -> Result<(), PolicyError> {
+        self.open(folder, launcher).map(drop)
+    }
+
+    /// Opens and checks what is granted.
+    pub(crate) fn open(&self, folder: &Path, launcher: &Path) -> Result<Granted, PolicyError> {
+        // What does not exist cannot be shown.
+        let protected = self.protected.iter();
+        let protected: Vec<_> = protected
+            .filter_map(|path| path.canonicalize().ok())
+            .collect();
         // What lies among the system's programs would be seen with them.
         for system in crate::platform::system_folders() {
             let Ok(system) = system.canonicalize() else {
                 continue;
             };
-            let mut seen = protected.iter().flatten();
-            if let Some(other) = seen.find(|other| other.starts_with(&system)) {
+            if let Some(other) = protected.iter().find(|other| other.starts_with(&system)) {
                 return Err(PolicyError::Protected(system, other.clone()));
             }
         }
-        let mut granted = Vec::new();
-        for path in self.read.iter().chain(&self.write) {
-            let real = real_path(path)?;
+        let programs = enforcing_programs(launcher)?;
+        let mut places = Vec::new();
+        let mut open = |path: &PathBuf, changed: &[PathBuf]| {
+            let opened = locate(path)?;
+            let real = real_path(&opened)?;
             if real.parent().is_none() {
                 return Err(PolicyError::Root);
             }
-            for other in &protected {
-                // What does not exist cannot be shown.
-                let Ok(other) = other else { continue };
-                if other.starts_with(&real) || real.starts_with(other) {
-                    return Err(PolicyError::Protected(real, other.clone()));
-                }
+            let is_shown = |other: &&PathBuf| other.starts_with(&real) || real.starts_with(other);
+            if let Some(other) = protected.iter().find(is_shown) {
+                return Err(PolicyError::Protected(real, other.clone()));
             }
-            granted.push(real);
-        }
-        let start = real_path(folder)?;
-        if !granted.iter().any(|granted| start.starts_with(granted)) {
+            if let Some(program) = changed.iter().find(|program| program.starts_with(&real)) {
+                return Err(PolicyError::Program(real, program.clone()));
+            }
+            places.push(real);
+            Ok(opened)
+        };
+        let read = self.read.iter().map(|path| open(path, &[]));
+        let read = read.collect::<Result<_, _>>()?;
+        let write = self.write.iter().map(|path| open(path, &programs));
+        let write = write.collect::<Result<_, _>>()?;
+        let folder = locate(folder)?;
+        let start = real_path(&folder)?;
+        if !places.iter().any(|place| start.starts_with(place)) {
             return Err(PolicyError::Outside(start));
         }
-        Ok(())
+        Ok(Granted {
+            read,
+            write,
+            folder,
+        })
     }
 }
 
-/// The path without symbolic links.
-fn real_path(path: &Path) -> Result<PathBuf, PolicyError> {
-    let plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
-    if !path.is_absolute() || !path.components().all(plain) {
-        return Err(PolicyError::NotAbsolute(path.to_owned()));
-    }
-    path.canonicalize().map_err(|error| PolicyError::Missing {
-        path: path.to_owned(),
-        why: error.to_string(),
+fn real_path(opened: &Opened) -> Result<PathBuf, PolicyError> {
+    opened.real_path().map_err(|why| PolicyError::Unknown {
+        path: opened.path().to_owned(),
+        why,
     })
+}
+
+/// Returns the launcher and this program, beside which the others are.
+fn enforcing_programs(launcher: &Path) -> Result<Vec<PathBuf>, PolicyError> {
+    // One that does not exist will not start.
+    let launcher = launcher.canonicalize().ok();
+    for path in launcher.iter().flat_map(|path| path.ancestors().take(2)) {
+        let Ok(found) = path.metadata() else { continue };
+        // In a folder such as /tmp, others cannot replace what is not theirs.
+        let is_shared = found.is_dir() && found.mode() & 0o1000 != 0;
+        if found.mode() & 0o002 != 0 && !is_shared {
+            return Err(PolicyError::Changeable(path.to_owned()));
+        }
+    }
+    let this = env::current_exe().and_then(|path| path.canonicalize());
+    Ok(launcher.into_iter().chain(this.ok()).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{fs, os::unix::fs::symlink};
+    use std::{
+        fs::{self, Permissions},
+        os::unix::fs::{PermissionsExt, symlink},
+    };
 
     #[test]
     fn a_folder_that_shows_the_token_is_refused() {
@@ -163,35 +216,70 @@ mod tests {
                 protected: vec![data.clone(), home.join("nothing")],
                 ..Policy::default()
             };
-            policy.check(start)
+            policy.check(start, Path::new("/no/launcher"))
         };
-        assert_eq!(check(&work, &work), Ok(()));
-        for shown in [&home, &data, &data.join("logs"), &work.join("link")] {
+        check(&work, &work).unwrap();
+        for shown in [&home, &data, &data.join("logs")] {
             let refused = check(shown, shown);
             assert!(
                 matches!(refused, Err(PolicyError::Protected(..))),
-                "{shown:?}: {refused:?}"
+                "{refused:?}"
             );
         }
-        assert_eq!(
-            check(Path::new("/"), Path::new("/")),
-            Err(PolicyError::Root)
-        );
-        for start in [&data, &work.join("link"), &home] {
+        let root = check(Path::new("/"), Path::new("/"));
+        assert!(matches!(root, Err(PolicyError::Root)), "{root:?}");
+        for start in [&data, &home] {
+            let outside = check(&work, start);
             assert!(
-                matches!(check(&work, start), Err(PolicyError::Outside(_))),
-                "{start:?}"
+                matches!(outside, Err(PolicyError::Outside(_))),
+                "{outside:?}"
             );
         }
-        let dots = work.join("..").join("data");
-        assert_eq!(
+        let (link, dots) = (work.join("link"), work.join("..").join("data"));
+        for not_opened in [
+            check(&link, &link),
+            check(&work, &link),
             check(&dots, &dots),
-            Err(PolicyError::NotAbsolute(dots.clone()))
-        );
-        assert!(matches!(
             check(&work.join("none"), &work),
-            Err(PolicyError::Missing { .. })
-        ));
+        ] {
+            assert!(
+                matches!(not_opened, Err(PolicyError::NotOpened(_))),
+                "{not_opened:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_enforces_a_policy_cannot_be_changed_under_it() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let (programs, launcher) = (root.join("target"), root.join("target/launcher"));
+        fs::create_dir(&programs).unwrap();
+        fs::write(&launcher, "").unwrap();
+        let policy = |read: &[&PathBuf], write: &[&PathBuf]| Policy {
+            read: read.iter().copied().cloned().collect(),
+            write: write.iter().copied().cloned().collect(),
+            ..Policy::default()
+        };
+        policy(&[&root], &[]).check(&root, &launcher).unwrap();
+        let this = env::current_exe().unwrap().parent().unwrap().to_owned();
+        for (folder, launcher) in [(&root, &launcher), (&programs, &launcher), (&this, &root)] {
+            let refused = policy(&[], &[folder]).check(folder, launcher);
+            assert!(
+                matches!(refused, Err(PolicyError::Program(..))),
+                "{refused:?}"
+            );
+        }
+        for path in [&launcher, &programs] {
+            let before = fs::metadata(path).unwrap().permissions();
+            fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
+            let refused = policy(&[&root], &[]).check(&root, &launcher);
+            assert!(
+                matches!(&refused, Err(PolicyError::Changeable(named)) if named == path),
+                "{refused:?}"
+            );
+            fs::set_permissions(path, before).unwrap();
+        }
     }
 
     #[test]
@@ -202,7 +290,7 @@ mod tests {
             protected: vec!["/usr/bin".into()],
             ..Policy::default()
         };
-        let refused = policy.check(work.path());
+        let refused = policy.check(work.path(), Path::new("/no/launcher"));
         assert!(
             matches!(refused, Err(PolicyError::Protected(..))),
             "{refused:?}"

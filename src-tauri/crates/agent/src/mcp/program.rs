@@ -37,7 +37,7 @@ pub struct Program {
     pub launcher: PathBuf,
     /// With its arguments.
     pub command: Vec<String>,
-    /// What it may read and write; without one, it has a folder of its own that is deleted afterwards.
+    /// What it may read and write, by its real path; without one, it has a folder of its own that is deleted afterwards.
     pub folder: Option<PathBuf>,
     /// What it may read besides.
     pub read: Vec<PathBuf>,
@@ -96,7 +96,7 @@ impl Program {
             variables.push(name.clone());
         }
         let request = Request::server(self.command, folder, policy, variables);
-        let line = request.line();
+        let line = request.line(&self.launcher);
         let line = line.map_err(|refused| Failure::NotRun(refused.to_string()))?;
         let mut launcher = launcher
             .stdin(Stdio::piped())

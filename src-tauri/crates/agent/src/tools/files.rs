@@ -1,23 +1,15 @@
-//! Files of one folder. A path is opened part by part from the folder, and no symbolic link is followed, so none leads out of it.
+//! Files of one folder. A path is opened from the folder, and no symbolic link is followed, so none leads out of it.
 
 use super::Failure;
 use crate::consent::{Act, Change, PermittedAct};
-use rustix::{
-    fs::{
-        AtFlags, Dir, FileType, Mode, OFlags, fchmod, fstat, fsync, openat, renameat, statat,
-        unlinkat,
-    },
-    io::Errno,
-};
 use similar::TextDiff;
 use std::{
-    ffi::OsString,
-    fs::File,
-    io::{self, Read, Write},
-    os::fd::{AsFd, OwnedFd},
-    path::{Component, Path, PathBuf},
+    ffi::OsStr,
+    io::{self, Read},
+    path::{Path, PathBuf},
     time::Duration,
 };
+use tierbar_nofollow::{Mode, OpenError, Opened, open};
 
 /// The largest file that is read or written, in bytes.
 pub const FILE_BYTES: u64 = 1024 * 1024;
@@ -30,10 +22,7 @@ const DIFF_TIME: Duration = Duration::from_millis(500);
 
 /// A folder whose files the agent may be given.
 #[derive(Debug)]
-pub struct Folder {
-    path: PathBuf,
-    root: OwnedFd,
-}
+pub struct Folder(Opened);
 
 /// A part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,23 +40,18 @@ impl Folder {
     /// Opens a folder by its real path.
     ///
     /// # Errors
-    /// [`Failure`], if it is not there or no folder.
+    /// [`Failure`], if it is not there or no folder, or if there is a symbolic link in its path.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let failed = |error: io::Error| Failure(format!("{}: {error}", path.display()));
-        let path = path.canonicalize().map_err(failed)?;
-        let root = File::open(&path).map_err(failed)?;
-        if !root.metadata().map_err(failed)?.is_dir() {
+        let root = open(path).map_err(|error| Failure(error.to_string()))?;
+        if !root.about().is_ok_and(|about| about.is_folder) {
             return Err(Failure(format!("{} is not a folder", path.display())));
         }
-        Ok(Self {
-            path,
-            root: root.into(),
-        })
+        Ok(Self(root))
     }
 
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.0.path()
     }
 
     /// Returns a path as the model wrote it, relative to this folder.
@@ -75,7 +59,7 @@ impl Folder {
     /// # Errors
     /// [`Failure`] for one that leads out of it.
     pub fn relative(&self, path: &str) -> Result<PathBuf, Failure> {
-        crate::calls::relative_path(&self.path, path).map_err(Failure)
+        crate::calls::relative_path(self.path(), path).map_err(Failure)
     }
 
     /// Reads a text file from a line on.
@@ -116,16 +100,13 @@ impl Folder {
     /// [`Failure`] for what is no folder here.
     pub fn list(&self, permitted: &PermittedAct) -> Result<Vec<String>, Failure> {
         let path = self.permitted_path(permitted)?;
-        let failed = |error| failure_of_errno(path, error);
-        let folder = self.folder(path)?;
+        let failed = |error| failure(path, &error);
+        let folder = self.0.inside(path).map_err(|error| refusal(path, error))?;
         let mut names = Vec::new();
-        for entry in Dir::read_from(&folder).map_err(failed)? {
+        for entry in folder.entries().map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name == "." || name == ".." {
-                continue;
-            }
-            let is_folder = entry.file_type() == FileType::Directory;
+            let name = entry.name.to_string_lossy().into_owned();
+            let is_folder = entry.about.is_folder;
             names.push(if is_folder { format!("{name}/") } else { name });
         }
         names.sort_unstable();
@@ -184,7 +165,7 @@ impl Folder {
         let Act::Write { folder, change } = permitted.act() else {
             return Err(Failure::new("this is no change of a file"));
         };
-        if *folder != self.path {
+        if folder != self.path() {
             return Err(Failure::new("the change is for another folder"));
         }
         let path = &change.path;
@@ -195,43 +176,18 @@ impl Folder {
                 path.display()
             )));
         }
-        let (parent, name) = self.parent(path, true)?;
-        let failed = |error| failure_of_errno(path, error);
-        let mode = match statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Mode::from_raw_mode(stat.st_mode) & Mode::from_raw_mode(0o777),
-            Err(_) => Mode::from_raw_mode(0o644),
-        };
-        let mut temporary = OsString::from(".tierbar-");
-        temporary.push(std::process::id().to_string());
-        temporary.push("-");
-        temporary.push(&name);
-        // What an earlier try has left is in the way.
-        let _ = unlinkat(&parent, &temporary, AtFlags::empty());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let file = openat(
-            &parent,
-            &temporary,
-            flags | OFlags::CLOEXEC,
-            Mode::RUSR | Mode::WUSR,
-        )
-        .map_err(failed)?;
-        let written = (|| {
-            let mut file = File::from(file);
-            file.write_all(change.after.as_bytes())?;
-            fchmod(&file, mode)?;
-            fsync(&file)?;
-            renameat(&parent, &temporary, &parent, &name)?;
-            Ok::<_, io::Error>(())
-        })();
-        written.map_err(|error| {
-            let _ = unlinkat(&parent, &temporary, AtFlags::empty());
-            Failure(format!("{}: {error}", path.display()))
-        })
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let parent = self.0.create_folder(parent, Mode::from_raw_mode(0o755));
+        let name = path.file_name().unwrap_or(OsStr::new(""));
+        parent
+            .map_err(|error| refusal(path, error))?
+            .replace(name, change.after.as_bytes(), Mode::from_raw_mode(0o644))
+            .map_err(|error| failure(path, &error))
     }
 
     fn permitted_path<'a>(&self, permitted: &'a PermittedAct) -> Result<&'a Path, Failure> {
         match permitted.act() {
-            Act::Read { folder, path, .. } if *folder == self.path => Ok(path),
+            Act::Read { folder, path, .. } if folder == self.path() => Ok(path),
             Act::Read { .. } => Err(Failure::new("the file is of another folder")),
             _ => Err(Failure::new("this does not read a file")),
         }
@@ -239,19 +195,14 @@ impl Folder {
 
     /// The text of a file of this folder.
     fn text(&self, path: &Path) -> Result<String, Failure> {
-        let failed = |error| failure_of_errno(path, error);
-        let (parent, name) = self.parent(path, false)?;
-        // A pipe would wait for its writer.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = openat(&parent, &name, flags, Mode::empty()).map_err(failed)?;
-        let stat = fstat(&file).map_err(failed)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        let failed = |error| failure(path, &error);
+        let opened = self.0.inside(path).map_err(|error| refusal(path, error))?;
+        if !opened.about().map_err(failed)?.is_file {
             return Err(Failure(format!("{} is not a file", path.display())));
         }
         let mut bytes = Vec::new();
-        let mut file = File::from(file).take(FILE_BYTES + 1);
-        file.read_to_end(&mut bytes)
-            .map_err(|error| Failure(format!("{}: {error}", path.display())))?;
+        let mut file = opened.into_file().take(FILE_BYTES + 1);
+        file.read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > FILE_BYTES {
             return Err(Failure(format!(
                 "{} is larger than {} KiB, the most that is read",
@@ -272,70 +223,30 @@ impl Folder {
             Err(error) => Err(error),
         }
     }
-
-    /// Opens a folder of this one.
-    fn folder(&self, path: &Path) -> Result<OwnedFd, Failure> {
-        self.walk(path, path, false)
-    }
-
-    /// Opens the folder of a file, and returns the file's name in it. `create`: makes the folders that are missing.
-    fn parent(&self, path: &Path, create: bool) -> Result<(OwnedFd, OsString), Failure> {
-        let name = path
-            .file_name()
-            .ok_or_else(|| Failure::new("the path names no file"))?;
-        let parent = path.parent().unwrap_or(Path::new(""));
-        Ok((self.walk(parent, path, create)?, name.to_owned()))
-    }
-
-    /// Opens a folder of this one, step by step. `path` is the one that errors name.
-    fn walk(&self, to: &Path, path: &Path, create: bool) -> Result<OwnedFd, Failure> {
-        let mut folder = self
-            .root
-            .try_clone()
-            .map_err(|error| Failure(error.to_string()))?;
-        for part in to.components() {
-            if create {
-                let made =
-                    rustix::fs::mkdirat(&folder, part.as_os_str(), Mode::from_raw_mode(0o755));
-                if let Err(error) = made
-                    && error != Errno::EXIST
-                {
-                    return Err(failure_of_errno(path, error));
-                }
-            }
-            folder = open_component(&folder, part, path)?;
-        }
-        Ok(folder)
-    }
-}
-
-/// Opens a folder inside another one, and nothing else.
-fn open_component(folder: &OwnedFd, part: Component<'_>, path: &Path) -> Result<OwnedFd, Failure> {
-    let Component::Normal(name) = part else {
-        return Err(Failure(format!("{} leads elsewhere", path.display())));
-    };
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(folder.as_fd(), name, flags, Mode::empty())
-        .map_err(|error| failure_of_errno(path, error))
 }
 
 fn missing(path: &Path) -> Failure {
     Failure(format!("{} does not exist", path.display()))
 }
 
-fn failure_of_errno(path: &Path, error: Errno) -> Failure {
+/// Names the path as the model knows it.
+fn refusal(path: &Path, error: OpenError) -> Failure {
     match error {
-        Errno::NOENT => missing(path),
-        // Linux says so of a link; a folder that is a link is no folder.
-        Errno::LOOP => Failure(format!(
-            "{} is a symbolic link, which is not followed",
+        OpenError::System { error, .. } => failure(path, &error),
+        OpenError::Link { .. } => Failure(format!(
+            "{} is a symbolic link or lies behind one, which is not followed",
             path.display()
         )),
-        Errno::NOTDIR => Failure(format!(
-            "a part of {} is a file or a symbolic link",
-            path.display()
-        )),
-        error => Failure(format!("{}: {error}", path.display())),
+        OpenError::Elsewhere(_) | OpenError::NotAbsolute(_) => {
+            Failure(format!("{} leads elsewhere", path.display()))
+        }
+    }
+}
+
+fn failure(path: &Path, error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::NotFound => missing(path),
+        _ => Failure(format!("{}: {error}", path.display())),
     }
 }
 

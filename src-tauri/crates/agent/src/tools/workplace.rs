@@ -29,15 +29,16 @@ impl Workplace {
     /// Opens a folder for an agent.
     ///
     /// # Errors
-    /// [`Failure`] for a folder that is not there, or that would show what is protected.
+    /// [`Failure`] for a folder that is not there or lies behind a symbolic link, that would show what is protected, or that holds the
+    /// programs of the sandbox.
     pub fn open(folder: &Path, terms: Terms, launcher: PathBuf) -> Result<Self, Failure> {
         let folder = Folder::open(folder)?;
         let policy = sandbox::Policy {
-            read: vec![folder.path().to_owned()],
+            write: vec![folder.path().to_owned()],
             protected: terms.protected.clone(),
             ..sandbox::Policy::default()
         };
-        let checked = policy.check(folder.path());
+        let checked = policy.check(folder.path(), &launcher);
         checked.map_err(|refused| Failure(refused.to_string()))?;
         Ok(Self {
             folder,
@@ -161,15 +162,30 @@ mod tests {
     #[test]
     fn a_folder_with_the_token_is_no_workplace() {
         let root = tempfile::tempdir().unwrap();
+        let path = root.path().canonicalize().unwrap();
+        for name in ["data", "work", "programs"] {
+            fs::create_dir(path.join(name)).unwrap();
+        }
+        let launcher = path.join("programs/launcher");
+        fs::write(&launcher, "").unwrap();
+        std::os::unix::fs::symlink(path.join("work"), path.join("link")).unwrap();
         let terms = || Terms {
-            protected: vec![root.path().join("data")],
+            protected: vec![path.join("data")],
             ..Terms::default()
         };
-        fs::create_dir(root.path().join("data")).unwrap();
-        let open = |path: &Path| Workplace::open(path, terms(), PathBuf::new());
-        assert!(open(root.path()).is_err());
-        assert!(open(&root.path().join("data")).is_err());
-        assert!(open(Path::new("/")).is_err());
-        assert!(open(&root.path().join("none")).is_err());
+        let open = |folder: &Path| Workplace::open(folder, terms(), launcher.clone());
+        open(&path.join("work")).unwrap();
+        for (name, why) in [
+            ("", "which no command may see"),
+            ("data", "which no command may see"),
+            ("/", "the whole disk"),
+            ("none", "No such file"),
+            ("link", "is a symbolic link"),
+            // Its own tool that writes could replace what limits its commands.
+            ("programs", "a program that limits commands"),
+        ] {
+            let Failure(reason) = open(&path.join(name)).unwrap_err();
+            assert!(reason.contains(why), "{name}: {reason}");
+        }
     }
 }

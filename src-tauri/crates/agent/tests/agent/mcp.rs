@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::{
     fs,
     net::TcpListener,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
 };
 use tempfile::TempDir;
@@ -90,6 +91,26 @@ async fn a_program_serves_from_its_sandbox() {
     let ended = call(&session, "end", json!({})).await;
     let told = " with code 7, and wrote: it is over";
     assert_eq!(ended, Err(Failure::Ended(told.to_owned())));
+}
+
+#[tokio::test]
+async fn a_link_in_place_of_a_servers_folder_is_not_followed() {
+    let Some(home) = Home::new() else {
+        return skip_unsandboxed();
+    };
+    let place = || home.program(env!("CARGO_BIN_EXE_mcp-test-server"));
+    let session = Session::open(place()).await.unwrap();
+    drop(session);
+    let private = home.hidden.with_file_name("private");
+    fs::create_dir(&private).unwrap();
+    fs::rename(&home.work, home.work.with_file_name("before")).unwrap();
+    symlink(&private, &home.work).unwrap();
+    let opened = Session::open(place()).await;
+    let Err(Failure::NotRun(why)) = opened.map(drop) else {
+        panic!("it runs in another folder");
+    };
+    assert!(why.contains("is a symbolic link"), "{why}");
+    assert!(why.ends_with(private.to_str().unwrap()), "{why}");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ pub(crate) use modes::serve;
 pub(crate) use tree::{memory_bytes, processes};
 
 use super::{set_limit, set_limits};
-use crate::{Network, Request};
+use crate::{Network, Request, policy::Granted};
 use rustix::{
     net::{Shutdown, shutdown},
     process::{
@@ -79,7 +79,11 @@ pub(crate) fn enforcement() -> Result<String, String> {
 
 /// Restricts this process for good, and returns the command to become. Stdin is the way to the launcher, until it is nothing, or what
 /// the launcher passes on to a command that speaks with the host.
-pub(crate) fn restrict(request: &Request, home: &Path) -> Result<Vec<String>, String> {
+pub(crate) fn restrict(
+    request: &Request,
+    granted: &Granted,
+    home: &Path,
+) -> Result<Vec<String>, String> {
     let policy = &request.policy;
     let version = files::version();
     if policy.network != Network::None && version < WITH_PORTS {
@@ -102,7 +106,7 @@ pub(crate) fn restrict(request: &Request, home: &Path) -> Result<Vec<String>, St
         inheritable: CapabilitySet::empty(),
     };
     set_capabilities(None, none).map_err(|error| failed("rights cannot be dropped", error))?;
-    files::restrict(policy, home, version)?;
+    files::restrict(granted, &policy.network, home, version)?;
     let rules = filter::Rules {
         network: policy.network != Network::None,
         signals_stay_inside: version >= WITH_SIGNALS,

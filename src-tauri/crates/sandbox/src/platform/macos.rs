@@ -1,7 +1,7 @@
 //! macOS: Seatbelt, by the system's own `sandbox-exec`, and resource limits.
 
 use super::{Process, Processes, set_limits};
-use crate::{Places, Policy, Request, profile};
+use crate::{Places, Policy, Request, policy::Granted, profile};
 use rustix::{
     process::{Pid, getpid, getuid, setsid},
     stdio::dup2_stdin,
@@ -10,10 +10,11 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::c_void,
     fs::File,
-    mem,
+    io, mem,
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
 };
+use tierbar_nofollow::Opened;
 
 /// By its whole path, so that no other program of this name is run.
 const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
@@ -83,7 +84,11 @@ pub(crate) fn enforcement() -> Result<String, String> {
 }
 
 /// Limits this process, and returns the command to become, which restricts itself.
-pub(crate) fn restrict(request: &Request, home: &Path) -> Result<Vec<String>, String> {
+pub(crate) fn restrict(
+    request: &Request,
+    granted: &Granted,
+    home: &Path,
+) -> Result<Vec<String>, String> {
     let policy = &request.policy;
     // What speaks with the host reads what the launcher passes on.
     if !request.speaks {
@@ -92,15 +97,18 @@ pub(crate) fn restrict(request: &Request, home: &Path) -> Result<Vec<String>, St
     }
     setsid().map_err(|error| format!("no session of its own: {error}"))?;
     set_limits(&policy.limits, all().len() as u64)?;
-    // Seatbelt sees paths without symbolic links, such as /private/tmp.
-    let real = |paths: &[PathBuf]| -> Vec<PathBuf> {
-        let real = paths.iter().map(|path| path.canonicalize());
-        real.filter_map(Result::ok).collect()
+    // Seatbelt compares the real path of what is opened, such as one in /private/tmp.
+    let real = |granted: &[Opened]| -> io::Result<Vec<PathBuf>> {
+        granted.iter().map(Opened::real_path).collect()
     };
+    let unknown = |error: io::Error| error.to_string();
+    let protected = policy.protected.iter();
     let policy = Policy {
-        read: real(&policy.read),
-        write: real(&policy.write),
-        protected: real(&policy.protected),
+        read: real(&granted.read).map_err(unknown)?,
+        write: real(&granted.write).map_err(unknown)?,
+        protected: protected
+            .filter_map(|path| path.canonicalize().ok())
+            .collect(),
         ..policy.clone()
     };
     let profile = profile(&policy, home, &PLACES)?;

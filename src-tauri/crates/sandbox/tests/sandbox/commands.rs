@@ -219,7 +219,8 @@ fn a_server_speaks_with_its_host_until_its_input_ends() {
         place.policy.clone(),
         vec!["NAMED".to_owned()],
     );
-    let mut launcher = Command::new(launcher())
+    let program = launcher();
+    let mut launcher = Command::new(program)
         .envs([("NAMED", "seen"), ("OTHER", "secret")])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -228,7 +229,8 @@ fn a_server_speaks_with_its_host_until_its_input_ends() {
         .unwrap();
     let mut stdin = launcher.stdin.take().unwrap();
     let mut stdout = BufReader::new(launcher.stdout.take().unwrap()).lines();
-    stdin.write_all(request.line().unwrap().as_bytes()).unwrap();
+    let sent = request.line(program).unwrap();
+    stdin.write_all(sent.as_bytes()).unwrap();
     assert_eq!(stdout.next().unwrap().unwrap(), "seen and nothing");
     for word in ["one", "two"] {
         stdin.write_all(format!("{word}\n").as_bytes()).unwrap();

@@ -4,9 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by its panic")]
 
 mod commands;
+mod exchanged;
 mod place;
 mod platform;
 mod process_guard;
+#[path = "../../../nofollow/src/tests/race.rs"]
+mod race;
 mod user;
 
 use std::path::Path;

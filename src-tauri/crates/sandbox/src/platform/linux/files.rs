@@ -1,11 +1,12 @@
 //! Landlock: which files, ports and processes a command may use.
 
-use crate::Policy;
+use crate::{Network, policy::Granted};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath,
     PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
-use std::path::Path;
+use std::{os::fd::AsFd, path::Path};
+use tierbar_nofollow::locate;
 
 /// What every command may read besides programs and libraries: names and certificates, and no configuration that could hold a
 /// secret.
@@ -65,11 +66,21 @@ pub(super) fn version() -> i32 {
 }
 
 /// Restricts this process. `home` is the command's own folder.
-pub(super) fn restrict(policy: &Policy, home: &Path, version: i32) -> Result<(), String> {
-    apply(policy, home, version).map_err(|error| format!("Landlock: {error}"))
+pub(super) fn restrict(
+    granted: &Granted,
+    network: &Network,
+    home: &Path,
+    version: i32,
+) -> Result<(), String> {
+    apply(granted, network, home, version).map_err(|error| format!("Landlock: {error}"))
 }
 
-fn apply(policy: &Policy, home: &Path, version: i32) -> Result<(), Box<dyn std::error::Error>> {
+fn apply(
+    granted: &Granted,
+    network: &Network,
+    home: &Path,
+    version: i32,
+) -> Result<(), Box<dyn std::error::Error>> {
     let abi = ABI::from(version);
     let all = AccessFs::from_all(abi);
     let read = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
@@ -90,21 +101,22 @@ fn apply(policy: &Policy, home: &Path, version: i32) -> Result<(), Box<dyn std::
     let mut rules = rules.create()?;
     let system = super::SYSTEM.iter().chain(&READ).map(Path::new);
     for place in system.filter(|place| place.exists()) {
-        rules = rules.add_rule(beneath(place, read)?)?;
+        rules = rules.add_rule(beneath(PathFd::new(place)?, place.is_dir(), read))?;
     }
     for place in DEVICES.iter().map(Path::new) {
         let access = AccessFs::ReadFile | AccessFs::WriteFile;
         if place.exists() {
-            rules = rules.add_rule(beneath(place, access)?)?;
+            rules = rules.add_rule(beneath(PathFd::new(place)?, false, access))?;
         }
     }
-    for place in &policy.read {
-        rules = rules.add_rule(beneath(place, read)?)?;
+    let home = locate(home)?;
+    let read = granted.read.iter().map(|place| (place, read));
+    let written = granted.write.iter().chain([&home]);
+    for (place, access) in read.chain(written.map(|place| (place, write))) {
+        let is_folder = place.about()?.is_folder;
+        rules = rules.add_rule(beneath(place, is_folder, access))?;
     }
-    for place in policy.write.iter().map(|path| path.as_path()).chain([home]) {
-        rules = rules.add_rule(beneath(place, write)?)?;
-    }
-    for port in policy.network.ports() {
+    for port in network.ports() {
         rules = rules.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
     }
     let status = rules.restrict_self()?;
@@ -115,14 +127,9 @@ fn apply(policy: &Policy, home: &Path, version: i32) -> Result<(), Box<dyn std::
 }
 
 /// A rule for a folder, or for a file with the rights that files can have.
-fn beneath(
-    place: &Path,
-    access: BitFlags<AccessFs>,
-) -> Result<PathBeneath<PathFd>, Box<dyn std::error::Error>> {
-    let access = if place.is_dir() {
-        access
-    } else {
-        access & (AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Execute | AccessFs::Truncate)
-    };
-    Ok(PathBeneath::new(PathFd::new(place)?, access))
+fn beneath<F: AsFd>(place: F, is_folder: bool, access: BitFlags<AccessFs>) -> PathBeneath<F> {
+    let of_files =
+        AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Execute | AccessFs::Truncate;
+    let access = if is_folder { access } else { access & of_files };
+    PathBeneath::new(place, access)
 }

@@ -196,12 +196,13 @@ impl Acting {
     }
 }
 
-/// Opens the folder of an agent, which may begin with `~/`.
+/// Opens the folder of an agent by its real path, which may begin with `~/`.
 ///
 /// # Errors
-/// `BadRequest` for one that is not there, is relative, or would show what is protected; `Internal` if there is no sandbox.
+/// `BadRequest` for one that is not there, is relative, lies behind a symbolic link, would show what is protected, or holds the programs
+/// of the sandbox; `Internal` if there is no sandbox.
 pub(in crate::turns) async fn open_folder(folder: &str, jobs: &Jobs) -> Result<Workplace, Error> {
-    let path = from_home(folder, std::env::home_dir());
+    let path = from_home(folder, tierbar_nofollow::home());
     if !path.is_absolute() {
         let message = format!("\"{folder}\" is not an absolute path");
         return Err(Error::new(Code::BadRequest, message)
