@@ -9,7 +9,7 @@ mod indexer;
 
 pub(crate) use indexer::Indexer;
 
-use crate::{blocking::blocking, folder};
+use crate::{blocking::blocking, sources};
 use parking_lot::Mutex;
 use std::{
     path::{Path, PathBuf},
@@ -21,7 +21,6 @@ use std::{
 use tierbar_core::{
     Code, Error,
     documents::{DEFAULT_COLLECTION, DocumentSource, Documents, Indexing, IndexingState},
-    home::from_home,
     lease::{BoxFuture, Tiers},
 };
 use tierbar_store::Store;
@@ -101,11 +100,15 @@ impl DocumentIndex {
         let embedder = embed::embedder(&*self.tiers).map(|(_, model)| model);
         let mut sources = self.store.document_sources(embedder.as_deref()).await?;
         let waiting: u64 = sources.iter().map(|source| source.waiting).sum();
-        let sources = blocking("a look at the documents", move || {
+        let (sources, refused) = blocking("a look at the documents", move || {
+            let mut refused = None;
             for source in &mut sources {
-                source.is_missing = !Path::new(&source.path).exists();
+                if let Err(error) = sources::open(Path::new(&source.path)) {
+                    source.is_missing = true;
+                    refused = refused.or(Some(error).filter(|error| error.code != Code::NotFound));
+                }
             }
-            Ok(sources)
+            Ok((sources, refused))
         })
         .await?;
         let state = self.state.lock();
@@ -124,7 +127,9 @@ impl DocumentIndex {
                 done: state.done,
                 waiting,
                 embedder,
-                problem: state.problem.clone(),
+                problem: refused
+                    .map(|error| error_sentence(&error))
+                    .or(state.problem.clone()),
             },
         })
     }
@@ -180,6 +185,13 @@ impl tierbar_inference::services::documents::DocumentIndex for DocumentIndex {
     }
 }
 
+fn error_sentence(error: &Error) -> String {
+    match &error.hint {
+        Some(hint) => format!("{}; {hint}", error.message),
+        None => error.message.clone(),
+    }
+}
+
 fn collection_name(name: Option<String>) -> Result<String, Error> {
     let name = name.unwrap_or_default();
     let name = name.trim();
@@ -194,36 +206,21 @@ fn collection_name(name: Option<String>) -> Result<String, Error> {
     })
 }
 
-/// Returns the real path, and whether it is a folder.
+/// Returns the real path, which is what is agreed to, and whether it is a folder.
 fn real_path(path: &str) -> Result<(String, bool), Error> {
-    let given = from_home(path, folder::path_variable("HOME"));
+    let given = sources::expanded(path);
     if !given.is_absolute() {
         let message = format!("\"{path}\" is not a full path");
         return Err(Error::new(Code::BadRequest, message).hint("begin the path with / or ~/"));
     }
-    let unreadable = |error: std::io::Error| {
-        let code = match error.kind() {
-            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Code::NotFound,
-            std::io::ErrorKind::PermissionDenied => Code::Storage,
-            _ => Code::BadRequest,
-        };
-        let error = Error::new(code, format!("{path} cannot be read: {error}"));
-        match code {
-            Code::Storage => error.hint("allow Tierbar to read it, and try again"),
-            _ => error,
-        }
-    };
+    let unreadable = |error| sources::unreadable(&given, &error);
     let real: PathBuf = given.canonicalize().map_err(unreadable)?;
-    let found = real.metadata().map_err(unreadable)?;
+    let found = sources::open(&real)?.about().map_err(unreadable)?;
     if real.parent().is_none() {
         let message = "the whole disk is too much to search";
         return Err(Error::new(Code::BadRequest, message).hint("add a folder of documents"));
     }
-    if real.ancestors().any(crate::folder::is_data_folder) {
-        let message = format!("{path} belongs to Tierbar's own data");
-        return Err(Error::new(Code::BadRequest, message).hint("add a folder of documents"));
-    }
-    if !found.is_dir() && !found.is_file() {
+    if !found.is_folder && !found.is_file {
         let message = format!("{path} is neither a file nor a folder");
         return Err(Error::new(Code::BadRequest, message));
     }
@@ -231,7 +228,7 @@ fn real_path(path: &str) -> Result<(String, bool), Error> {
         let message = format!("{path} has a name that is not UTF-8");
         return Err(Error::new(Code::BadRequest, message).hint("rename it"));
     };
-    Ok((text.to_owned(), found.is_dir()))
+    Ok((text.to_owned(), found.is_folder))
 }
 
 #[cfg(test)]

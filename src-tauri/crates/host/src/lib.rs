@@ -30,10 +30,14 @@ mod ollama;
 mod ownership;
 mod paging;
 mod platform;
+#[cfg(test)]
+#[path = "../../nofollow/src/tests/race.rs"]
+mod race;
 mod remote;
 mod schedules;
 mod serve;
 mod services;
+mod sources;
 mod start;
 mod status;
 mod tls;

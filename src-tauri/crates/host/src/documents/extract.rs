@@ -1,5 +1,6 @@
 //! Has `tierbar-extract` read a file: a process of its own, with nothing but the file and a way to write its text.
 
+use crate::sources;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use std::{
@@ -37,18 +38,20 @@ pub(super) struct OpenedFile {
 /// Why it cannot be read, in a sentence.
 pub(super) fn open(path: &Path) -> Result<OpenedFile, Refusal> {
     let refused = |error: std::io::Error| Refusal(format!("This file cannot be opened: {error}."));
-    let mut file = File::open(path).map_err(refused)?;
-    let found = file.metadata().map_err(refused)?;
-    if !found.is_file() {
+    let opened = sources::open(path);
+    let opened = opened.map_err(|error| Refusal(format!("{}.", error.message)))?;
+    let about = opened.about().map_err(refused)?;
+    if !about.is_file {
         return Err(Refusal("This is not a file any more.".to_owned()));
     }
-    if found.len() > LARGEST_FILE {
+    if about.bytes > LARGEST_FILE {
         let sentence = format!(
             "Files of more than {} MB are not searched.",
             LARGEST_FILE >> 20
         );
         return Err(Refusal(sentence));
     }
+    let mut file = opened.into_file();
     let (mut hash, mut buffer) = (Sha256::new(), vec![0; BUFFER]);
     loop {
         let read = file.read(&mut buffer).map_err(refused)?;
@@ -183,7 +186,7 @@ mod tests {
             open(Path::new("/no/such"))
                 .unwrap_err()
                 .0
-                .contains("cannot be opened")
+                .contains("cannot be read")
         );
     }
 }

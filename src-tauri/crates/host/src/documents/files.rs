@@ -1,18 +1,17 @@
 //! The files of folders: found, and watched.
 
 use super::Bell;
-use crate::folder::is_data_folder;
+use crate::{folder::is_data_folder, sources};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher, recommended_watcher};
 use parking_lot::Mutex;
 use std::{
     collections::HashSet,
-    fs::{self, Metadata},
     path::{Path, PathBuf},
     sync::Arc,
-    time::UNIX_EPOCH,
 };
 use tierbar_core::documents::DocumentSource;
 use tierbar_documents::is_readable;
+use tierbar_nofollow::About;
 use tierbar_store::SeenFile;
 
 /// Folders within folders.
@@ -27,20 +26,22 @@ const LEFT_OUT: [&str; 5] = [
     "site-packages",
 ];
 
-/// Returns the files of a source; `None` if it is not there, such as on a disconnected disk.
+/// Returns the files of a source; `None` if it is not there, such as on a disconnected disk, or if a link has its path.
 pub(super) fn scan(source: &DocumentSource) -> Option<Vec<SeenFile>> {
     let path = Path::new(&source.path);
+    let root = sources::open(path).ok()?;
     if !source.is_folder {
-        return Some(vec![to_seen_file(path, &path.metadata().ok()?)?]);
+        return Some(vec![to_seen_file(path, root.about().ok()?)?]);
     }
     let mut files = Vec::new();
-    let mut folders = vec![(path.to_owned(), 0)];
+    let mut folders = vec![(PathBuf::new(), 0)];
     while let Some((folder, depth)) = folders.pop() {
         // Its keys are no documents, and its logs change whenever one is read.
-        if is_data_folder(&folder) {
+        if is_data_folder(&path.join(&folder)) {
             continue;
         }
-        let Ok(entries) = fs::read_dir(&folder) else {
+        let opened = root.inside(&folder).ok();
+        let Some(entries) = opened.as_ref().and_then(|opened| opened.entries().ok()) else {
             // The folder itself is gone, or one in it cannot be read.
             if depth == 0 {
                 return None;
@@ -48,20 +49,14 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Vec<SeenFile>> {
             continue;
         };
         for entry in entries.flatten() {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            // A link may lead anywhere, also back.
-            let Ok(found) = entry.metadata() else {
-                continue;
-            };
-            if is_left_out(&name) {
+            if is_left_out(&entry.name.to_string_lossy()) {
                 continue;
             }
-            let path = entry.path();
-            if found.is_dir() && depth < DEEPEST {
-                folders.push((path, depth + 1));
-            } else if found.is_file() && is_readable(&path) && files.len() < MOST_FILES {
-                files.extend(to_seen_file(&path, &found));
+            let (inner, about) = (folder.join(&entry.name), entry.about);
+            if about.is_folder && depth < DEEPEST {
+                folders.push((inner, depth + 1));
+            } else if about.is_file && is_readable(&inner) && files.len() < MOST_FILES {
+                files.extend(to_seen_file(&path.join(inner), about));
             }
         }
     }
@@ -70,16 +65,11 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Vec<SeenFile>> {
 }
 
 /// `None` for a name that is not UTF-8.
-fn to_seen_file(path: &Path, found: &Metadata) -> Option<SeenFile> {
-    let modified = found
-        .modified()
-        .ok()
-        .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    let nanoseconds = modified.map(|time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX));
+fn to_seen_file(path: &Path, about: About) -> Option<SeenFile> {
     Some(SeenFile {
         path: path.to_str()?.to_owned(),
-        size: found.len(),
-        modified: nanoseconds.unwrap_or_default(),
+        size: about.bytes,
+        modified: about.modified,
     })
 }
 
@@ -168,7 +158,11 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::extract, *};
+    use crate::race::{Found, race};
+    use data_encoding::HEXLOWER;
+    use sha2::{Digest, Sha256};
+    use std::{fs, os::unix::fs::symlink, time::Duration};
 
     fn source(path: &Path, is_folder: bool) -> DocumentSource {
         DocumentSource {
@@ -208,7 +202,7 @@ mod tests {
         ] {
             fs::write(at(name), "x").unwrap();
         }
-        std::os::unix::fs::symlink(folder.path(), at("b/again")).unwrap();
+        symlink(folder.path(), at("b/again")).unwrap();
         let files = scan(&source(folder.path(), true)).unwrap();
         let names: Vec<_> = files
             .iter()
@@ -226,6 +220,43 @@ mod tests {
         assert_eq!(scan(&source(&at("g.jpg"), false)).unwrap().len(), 1);
         assert_eq!(scan(&source(&at("none"), true)), None);
         assert_eq!(scan(&source(&at("none"), false)), None);
+    }
+
+    /// A source that another program exchanges with a link to a folder of the same form.
+    fn exchange(time: Duration) {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().canonicalize().unwrap();
+        let (papers, link) = (path.join("papers"), path.join("link"));
+        for (folder, text) in [("papers", "own"), ("private", "secret")] {
+            fs::create_dir_all(path.join(folder).join("inner")).unwrap();
+            fs::write(path.join(folder).join("inner/a.md"), text).unwrap();
+        }
+        symlink(path.join("private"), &link).unwrap();
+        let inner = papers.join("inner/a.md");
+        let own = HEXLOWER.encode(&Sha256::digest("own"));
+        for source in [source(&papers, true), source(&inner, false)] {
+            race(time, &papers, &link, || match scan(&source) {
+                Some(files) if files.iter().any(|file| file.size != 3) => Found::Foreign,
+                Some(_) => Found::Own,
+                None => Found::Refused,
+            });
+        }
+        race(time, &papers, &link, || match extract::open(&inner) {
+            Ok(opened) if opened.sha256 != own => Found::Foreign,
+            Ok(_) => Found::Own,
+            Err(_) => Found::Refused,
+        });
+    }
+
+    #[test]
+    fn a_source_exchanged_with_a_link_is_not_left() {
+        exchange(Duration::from_millis(400));
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn a_source_exchanged_with_a_link_for_long_is_not_left() {
+        exchange(Duration::from_secs(10));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{
     Bell, Inbox, State,
     embed::{Answer, BATCH, Embedder},
-    extract, files,
+    error_sentence, extract, files,
 };
 use crate::blocking::blocking;
 
@@ -420,13 +420,6 @@ fn text_of(title: &str, headings: &[String], text: &str) -> String {
 fn name_of(path: &str) -> String {
     let name = Path::new(path).file_stem().unwrap_or_default();
     name.to_string_lossy().into_owned()
-}
-
-fn error_sentence(error: &Error) -> String {
-    match &error.hint {
-        Some(hint) => format!("{}; {hint}", error.message),
-        None => error.message.clone(),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Files that a schedule has written and must not read: each run would read the previous one's.
 
-use super::source::expanded;
+use crate::sources::expanded;
 use jiff::civil::Date;
 use std::{
     ffi::OsStr,

@@ -1,15 +1,19 @@
 //! The source of a schedule: a file, the changes in a folder, or a URL, limited in size and number.
 
 use super::outputs::Outputs;
-use crate::{blocking::blocking, folder};
-use std::{
-    fs::{self, File, Metadata},
-    io::{ErrorKind, Read, Seek, SeekFrom},
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
+use crate::{
+    blocking::blocking,
+    sources::{self, expanded, unreadable},
 };
-use tierbar_core::{Code, Error, config::is_url, home::from_home};
+use std::{
+    cmp::Reverse,
+    ffi::OsString,
+    io::{Read, Seek, SeekFrom},
+    path::Path,
+};
+use tierbar_core::{Code, Error, config::is_url};
 use tierbar_fetch::{Get, Url, Web};
+use tierbar_nofollow::{About, Entry, Opened};
 
 /// Half of the largest request; a night is too short for more.
 const MOST_BYTES: usize = 16 << 20;
@@ -18,6 +22,8 @@ const MOST_FILES: usize = 1000;
 const MOST_NAMES: usize = 100_000;
 /// The first run of a folder reads what has changed in the last day.
 const FIRST_SECONDS: i64 = 24 * 3600;
+/// In a second.
+const NANOSECONDS: i64 = 1_000_000_000;
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq, Default)]
@@ -52,25 +58,18 @@ pub(super) async fn read(
     let own = (!is_url(to)).then(|| Outputs::of(to));
     let since = covers_to.unwrap_or(now - FIRST_SECONDS);
     blocking("reading a schedule's source", move || {
-        let metadata = fs::metadata(&path).map_err(|error| unreadable(&path, &error))?;
-        if metadata.is_dir() {
-            return read_changed_files(&path, since, own.as_ref());
+        let opened = sources::open(&path)?;
+        let about = opened.about();
+        if about.map_err(|error| unreadable(&path, &error))?.is_folder {
+            return read_changed_files(&opened, since, own.as_ref());
         }
         if own.is_some_and(|own| own.is(&path)) {
             let message = format!("{} is the file that the schedule writes", path.display());
             return Err(Error::new(Code::BadRequest, message));
         }
-        Ok(Some(to_material(
-            &read_tail(&path, &metadata, MOST_BYTES)?,
-            "1 file",
-        )))
+        Ok(Some(to_material(&read_tail(opened, MOST_BYTES)?, "1 file")))
     })
     .await
-}
-
-/// Expands `~` to the user's home.
-pub(super) fn expanded(path: &str) -> PathBuf {
-    from_home(path, folder::path_variable("HOME"))
 }
 
 fn to_material(bytes: &[u8], what: &str) -> Material {
@@ -84,42 +83,40 @@ fn to_material(bytes: &[u8], what: &str) -> Material {
 /// Returns the files of the folder, without subfolders, that have changed since then: as many of the newest as fit, by
 /// name.
 fn read_changed_files(
-    folder: &Path,
+    folder: &Opened,
     since: i64,
     own: Option<&Outputs>,
 ) -> Result<Option<Material>, Error> {
-    let unreadable = |error| unreadable(folder, &error);
-    let own = own.filter(|own| own.is_in(folder));
-    let mut files: Vec<(PathBuf, Metadata)> = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unreadable)?.take(MOST_NAMES) {
-        let entry = entry.map_err(unreadable)?;
-        let name = entry.file_name();
+    let unreadable = |error| unreadable(folder.path(), &error);
+    let own = own.filter(|own| own.is_in(folder.path()));
+    let since = since.saturating_mul(NANOSECONDS);
+    let mut files: Vec<(OsString, About)> = Vec::new();
+    for entry in folder.entries().map_err(unreadable)?.take(MOST_NAMES) {
+        let Entry { name, about } = entry.map_err(unreadable)?;
         let hidden = name.as_encoded_bytes().starts_with(b".");
         if own.is_some_and(|own| own.wrote(&name)) {
             continue;
         }
-        // Links are not followed, since they may lead out of the folder.
-        let Ok(metadata) = entry.metadata() else {
-            continue;
-        };
-        if !hidden && metadata.is_file() && metadata.mtime() >= since && metadata.len() > 0 {
-            files.push((entry.path(), metadata));
+        if !hidden && about.is_file && about.modified >= since && about.bytes > 0 {
+            files.push((name, about));
         }
     }
-    files.sort_by_key(|(_, metadata)| std::cmp::Reverse((metadata.mtime(), metadata.mtime_nsec())));
+    files.sort_by_key(|(_, about)| Reverse(about.modified));
     let (mut parts, mut left, mut skipped) = (Vec::new(), MOST_BYTES, 0usize);
-    for (path, metadata) in files {
+    for (name, about) in files {
         // A file beyond the total limit is read from its end, as if it were alone.
-        let fits = metadata.len() <= left as u64 || metadata.len() > MOST_BYTES as u64;
+        let fits = about.bytes <= left as u64 || about.bytes > MOST_BYTES as u64;
         if parts.len() == MOST_FILES || left == 0 || !fits {
             skipped += 1;
             continue;
         }
         // A file that vanishes or cannot be read counts as left out.
-        match read_tail(&path, &metadata, left) {
-            Ok(bytes) if !bytes.is_empty() && !bytes.contains(&0) => {
+        let opened = folder.inside(Path::new(&name)).ok();
+        let bytes = opened.and_then(|opened| read_tail(opened, left).ok());
+        match bytes {
+            Some(bytes) if !bytes.is_empty() && !bytes.contains(&0) => {
                 left -= bytes.len().min(left);
-                parts.push((path, bytes));
+                parts.push((name, bytes));
             }
             _ => skipped += 1,
         }
@@ -131,7 +128,7 @@ fn read_changed_files(
         let message = format!(
             "{} changed in {}, but none is a text of at most {}",
             file_count(skipped),
-            folder.display(),
+            folder.path().display(),
             format_size(MOST_BYTES)
         );
         return Err(Error::new(Code::BadRequest, message));
@@ -153,14 +150,16 @@ fn read_changed_files(
 }
 
 /// Returns the file's last bytes, from the start of a line if it is longer than the limit.
-fn read_tail(path: &Path, metadata: &Metadata, most: usize) -> Result<Vec<u8>, Error> {
-    let unreadable = |error| unreadable(path, &error);
-    if !metadata.is_file() {
+fn read_tail(opened: Opened, most: usize) -> Result<Vec<u8>, Error> {
+    let path = opened.path().to_owned();
+    let unreadable = |error| unreadable(&path, &error);
+    let about = opened.about().map_err(unreadable)?;
+    if !about.is_file {
         let message = format!("{} is neither a file nor a folder", path.display());
         return Err(Error::new(Code::BadRequest, message));
     }
-    let mut file = File::open(path).map_err(unreadable)?;
-    let beyond = metadata.len().saturating_sub(most as u64);
+    let mut file = opened.into_file();
+    let beyond = about.bytes.saturating_sub(most as u64);
     file.seek(SeekFrom::Start(beyond)).map_err(unreadable)?;
     let mut bytes = Vec::new();
     file.take(most as u64)
@@ -171,16 +170,6 @@ fn read_tail(path: &Path, metadata: &Metadata, most: usize) -> Result<Vec<u8>, E
         bytes.drain(..line.map_or(0, |at| at + 1));
     }
     Ok(bytes)
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> Error {
-    let code = match error.kind() {
-        ErrorKind::NotFound => Code::NotFound,
-        ErrorKind::PermissionDenied => Code::AccessDenied,
-        _ => Code::Storage,
-    };
-    let message = format!("{} cannot be read: {error}", path.display());
-    Error::new(code, message).hint("check that it exists and that Tierbar may read it")
 }
 
 fn file_count(count: usize) -> String {
@@ -201,10 +190,20 @@ fn format_size(bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::race::{Found, race};
     use std::{
+        fs::{self, File},
         os::unix::fs::symlink,
         time::{Duration, SystemTime, UNIX_EPOCH},
     };
+
+    fn read_folder(
+        folder: &Path,
+        since: i64,
+        own: Option<&Outputs>,
+    ) -> Result<Option<Material>, Error> {
+        read_changed_files(&sources::open(folder)?, since, own)
+    }
 
     fn put(path: &Path, bytes: &[u8], at: i64) {
         fs::write(path, bytes).unwrap();
@@ -230,17 +229,15 @@ mod tests {
         fs::create_dir(path("inside")).unwrap();
         put(&path("inside/c.log"), b"c", 3000);
         symlink("/etc/passwd", path("link")).unwrap();
-        let material = read_changed_files(folder.path(), 2000, None)
-            .unwrap()
-            .unwrap();
+        let material = read_folder(folder.path(), 2000, None).unwrap().unwrap();
         assert_eq!(material.text, "a\nb\n");
         assert_eq!(
             material.words,
             "2 files, 4 bytes; skipped 1 that were too many, too large or not text"
         );
-        assert_eq!(read_changed_files(folder.path(), 4000, None).unwrap(), None);
+        assert_eq!(read_folder(folder.path(), 4000, None).unwrap(), None);
         fs::remove_file(path("a.log")).unwrap();
-        let error = read_changed_files(folder.path(), 3000, None).unwrap_err();
+        let error = read_folder(folder.path(), 3000, None).unwrap_err();
         assert!(error.message.contains("1 file "), "{error}");
     }
 
@@ -251,7 +248,7 @@ mod tests {
         put(&path("large"), &vec![b'x'; MOST_BYTES - 2], 3000);
         put(&path("a"), b"abc", 2000);
         put(&path("b"), b"b", 2500);
-        let material = read_changed_files(folder.path(), 0, None).unwrap().unwrap();
+        let material = read_folder(folder.path(), 0, None).unwrap().unwrap();
         assert!(material.text.starts_with("b\nxxx"));
         assert_eq!(
             material.words,
@@ -266,14 +263,14 @@ mod tests {
         let mut bytes = vec![b'x'; MOST_BYTES];
         bytes.extend(b"\nlast\n");
         put(&path("large.log"), &bytes, 3000);
-        let material = read_changed_files(folder.path(), 0, None).unwrap().unwrap();
+        let material = read_folder(folder.path(), 0, None).unwrap().unwrap();
         assert_eq!(
             (material.text.as_str(), material.words.as_str()),
             ("last\n", "1 file, 5 bytes")
         );
         // The newer file comes first; the rest of the limit goes to the large one.
         put(&path("new.log"), &vec![b'y'; MOST_BYTES - 8], 4000);
-        let material = read_changed_files(folder.path(), 0, None).unwrap().unwrap();
+        let material = read_folder(folder.path(), 0, None).unwrap().unwrap();
         assert!(material.text.starts_with("last\nyyy"));
     }
 
@@ -288,7 +285,7 @@ mod tests {
             put(name);
         }
         let read = |to: String| {
-            read_changed_files(&inside, 0, Some(&Outputs::of(&to)))
+            read_folder(&inside, 0, Some(&Outputs::of(&to)))
                 .unwrap()
                 .unwrap()
                 .text
@@ -307,6 +304,33 @@ mod tests {
             let all = read(format!("{at}/{elsewhere}"));
             assert_eq!(all.lines().count(), 3, "{elsewhere}");
         }
+    }
+
+    fn exchange(time: Duration) {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().canonicalize().unwrap();
+        let (logs, link) = (path.join("logs"), path.join("link"));
+        for (folder, text) in [("logs", b"own"), ("private", b"odd")] {
+            fs::create_dir(path.join(folder)).unwrap();
+            put(&path.join(folder).join("a"), text, 3000);
+        }
+        symlink(path.join("private"), &link).unwrap();
+        race(time, &logs, &link, || match read_folder(&logs, 0, None) {
+            Ok(Some(material)) if material.text != "own\n" => Found::Foreign,
+            Ok(_) => Found::Own,
+            Err(_) => Found::Refused,
+        });
+    }
+
+    #[test]
+    fn a_folder_exchanged_with_a_link_is_not_left() {
+        exchange(Duration::from_millis(400));
+    }
+
+    #[test]
+    #[ignore = "slow"]
+    fn a_folder_exchanged_with_a_link_for_long_is_not_left() {
+        exchange(Duration::from_secs(30));
     }
 
     #[tokio::test]

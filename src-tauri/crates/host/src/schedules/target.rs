@@ -1,21 +1,16 @@
 //! The target of a schedule's result: a file, written as a whole, or a webhook.
 
-use super::source::expanded;
-use crate::blocking::blocking;
+use crate::{blocking::blocking, sources::expanded};
 use axum::http::{HeaderMap, header};
 use jiff::civil::Date;
 use serde_json::{Value, json};
-use std::{
-    fs::{self, DirBuilder},
-    io::Write,
-    os::unix::fs::DirBuilderExt,
-    path::{Path, PathBuf},
-};
+use std::path::Path;
 use tierbar_core::{
     Code, Error,
     config::{ScheduleConfig, is_url, server_of},
 };
 use tierbar_fetch::Remote;
+use tierbar_nofollow::{Mode, OpenError, open};
 use tierbar_secrets::{Name, Secrets};
 
 /// The result to deliver.
@@ -77,33 +72,36 @@ fn page(schedule: &ScheduleConfig, outcome: &Outcome) -> String {
     format!("{header}# {name}, {date}\n\n{text}\n\n---\n\n{what} of {from}, {by}\n")
 }
 
-/// Writes the whole file or nothing, readable only by its owner.
+/// Writes the whole file or nothing, readable only by its owner. No part of its path may be a symbolic link.
 fn write(path: &Path, text: &str) -> Result<(), Error> {
-    let unwritable = |error: std::io::Error| {
-        let message = format!("{} cannot be written: {error}", path.display());
+    let unwritable = |why: String| {
+        let message = format!("{} cannot be written: {why}", path.display());
         Error::new(Code::Storage, message)
     };
-    let folder = path.parent().map_or_else(PathBuf::new, Path::to_owned);
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&folder)
-        .map_err(unwritable)?;
-    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+    let not_opened = |error| match error {
+        OpenError::System { error, .. } => unwritable(error.to_string()),
+        error => unwritable(error.to_string()),
+    };
+    let root = Path::new("/");
+    let (folder, name) = (path.parent(), path.file_name());
+    let folder = folder.and_then(|folder| folder.strip_prefix(root).ok());
+    let (Some(folder), Some(name)) = (folder, name) else {
+        return Err(unwritable("this is not the path of a file".to_owned()));
+    };
+    let root = open(root).map_err(not_opened)?;
+    let folder = root.create_folder(folder, Mode::RWXU);
+    let folder = folder.map_err(not_opened)?;
+    let there = folder.inside(Path::new(name)).ok();
+    let there = there.and_then(|there| there.about().ok());
+    if there.is_some_and(|there| !there.is_file) {
         let message = format!(
             "{} is not a file that Tierbar may overwrite",
             path.display()
         );
         return Err(Error::new(Code::Storage, message));
     }
-    let replace = || {
-        let mut file = tempfile::NamedTempFile::new_in(&folder)?;
-        file.write_all(text.as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        std::io::Result::Ok(())
-    };
-    replace().map_err(unwritable)
+    let written = folder.replace(name, text.as_bytes(), Mode::RUSR | Mode::WUSR);
+    written.map_err(|error| unwritable(error.to_string()))
 }
 
 async fn post(
@@ -148,7 +146,10 @@ async fn post(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt, symlink},
+    };
 
     #[test]
     fn a_result_file_is_private_and_replaced_as_a_whole() {
@@ -165,5 +166,11 @@ mod tests {
         assert!(error.message.contains("may overwrite"), "{error}");
         let error = write(&path.join("x.md"), "x").unwrap_err();
         assert_eq!(error.code, Code::Storage);
+        let (elsewhere, link) = (folder.path().join("elsewhere"), folder.path().join("link"));
+        fs::create_dir(&elsewhere).unwrap();
+        symlink(&elsewhere, &link).unwrap();
+        let error = write(&link.join("day.md"), "x").unwrap_err();
+        assert!(error.message.contains("symbolic link"), "{error}");
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
     }
 }

@@ -1,0 +1,74 @@
+//! What documents and schedules read: files and folders that the owner agreed to by their real paths, opened anew at each use.
+
+use crate::folder::is_data_folder;
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+use tierbar_core::{Code, Error, home::from_home};
+use tierbar_nofollow::{OpenError, Opened};
+
+/// Returns the path that the owner has written; `~` is the home folder.
+pub(crate) fn expanded(path: &str) -> PathBuf {
+    from_home(path, tierbar_nofollow::home())
+}
+
+/// Opens a source, or a file of one. Blocking.
+///
+/// # Errors
+/// `NotFound`, `AccessDenied` or `Storage` for what cannot be read; `BadRequest` for what lies behind a symbolic link, and for the data
+/// of a Tierbar.
+pub(crate) fn open(path: &Path) -> Result<Opened, Error> {
+    let opened = tierbar_nofollow::open(path).map_err(|error| match error {
+        OpenError::System { error, .. } => unreadable(path, &error),
+        error => Error::new(Code::BadRequest, error.to_string())
+            .hint("if you want what is there now, name it by its real path"),
+    })?;
+    let real = opened
+        .real_path()
+        .map_err(|error| unreadable(path, &error))?;
+    if real.ancestors().any(is_data_folder) {
+        let message = format!("{} belongs to Tierbar's own data", path.display());
+        return Err(Error::new(Code::BadRequest, message).hint("choose another file or folder"));
+    }
+    Ok(opened)
+}
+
+/// Returns the error for what cannot be read.
+pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Error {
+    let code = match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Code::NotFound,
+        io::ErrorKind::PermissionDenied => Code::AccessDenied,
+        _ => Code::Storage,
+    };
+    let message = format!("{} cannot be read: {error}", path.display());
+    Error::new(code, message).hint("check that it exists and that Tierbar may read it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::symlink};
+
+    #[test]
+    fn a_link_to_tierbars_data_is_neither_followed_nor_its_data_read() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().canonicalize().unwrap();
+        fs::create_dir_all(path.join("data/logs")).unwrap();
+        for name in ["tierbar.db", "token", "logs/a.md"] {
+            fs::write(path.join("data").join(name), "x").unwrap();
+        }
+        fs::write(path.join("report.md"), "x").unwrap();
+        open(&path.join("report.md")).unwrap();
+        for name in ["data", "data/token", "data/logs/a.md"] {
+            let error = open(&path.join(name)).unwrap_err();
+            assert!(error.message.contains("own data"), "{name}: {error}");
+        }
+        fs::remove_file(path.join("report.md")).unwrap();
+        symlink(path.join("data/token"), path.join("report.md")).unwrap();
+        let error = open(&path.join("report.md")).unwrap_err();
+        assert_eq!(error.code, Code::BadRequest);
+        assert!(error.message.contains("is a symbolic link"), "{error}");
+        assert_eq!(open(&path.join("none")).unwrap_err().code, Code::NotFound);
+    }
+}
