@@ -273,6 +273,49 @@ fn system_specific_code_is_in_platform_modules() {
     }
 }
 
+/// What opens files and folders that a person agreed to. Their paths may lead elsewhere by now.
+const OPENERS: [&str; 11] = [
+    "agent/src/mcp/program.rs",
+    "agent/src/tools/files.rs",
+    "agent/src/tools/workplace.rs",
+    "host/src/documents.rs",
+    "host/src/documents/extract.rs",
+    "host/src/documents/files.rs",
+    "host/src/schedules/source.rs",
+    "host/src/schedules/target.rs",
+    "host/src/sources.rs",
+    "jobs/src/mcp.rs",
+    "sandbox/src/launcher.rs",
+];
+
+#[test]
+fn what_was_agreed_to_is_opened_without_following_links() {
+    for file in OPENERS {
+        let path = format!("src-tauri/crates/{file}");
+        let text = fs::read_to_string(root().join(&path)).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        let files = [(path.clone(), code.to_owned())];
+        for word in [
+            "fs::read",
+            "fs::write",
+            "fs::metadata",
+            "File::open",
+            "File::create",
+            "File::options",
+            "OpenOptions",
+            "set_current_dir",
+            ".exists()",
+            ".is_dir()",
+            ".is_file()",
+            ".metadata()",
+        ] {
+            if let Some((path, line)) = lines_with(&files, word).next() {
+                panic!("{path}:{line} uses {word}: use tierbar_nofollow");
+            }
+        }
+    }
+}
+
 #[test]
 fn unsafe_code_is_in_the_engine_and_in_platform_modules() {
     let files = sources("src-tauri", &[".rs"]);

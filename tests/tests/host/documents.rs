@@ -122,3 +122,64 @@ async fn a_folder_is_read_and_found_by_meaning_and_read_again() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_link_in_place_of_a_source_is_reported_and_not_read() {
+    let data = Data::new("");
+    let host = data.serve().await;
+    let place = tempfile::tempdir().unwrap();
+    let (report, private) = (place.path().join("report.md"), place.path().join("private"));
+    let papers = place.path().join("papers");
+    for folder in [&private, &papers] {
+        fs::create_dir(folder).unwrap();
+    }
+    fs::write(&report, "The harvest was good.").unwrap();
+    fs::write(papers.join("a.md"), "The mill turns.").unwrap();
+    fs::write(private.join("a.md"), "Oauth sesame").unwrap();
+    for source in [&report, &papers] {
+        let path = source.to_str().unwrap();
+        let (code, _, errors) = data.run(&["documents", "add", path]).await;
+        assert_eq!(code, Some(0), "{errors}");
+    }
+    let all = |documents: &Value, holds: fn(&Value) -> bool| {
+        let sources = documents["sources"].as_array().unwrap();
+        sources.len() == 2 && sources.iter().all(holds)
+    };
+    when(&host, "two documents", |documents| {
+        all(documents, |source| source["indexed"] == 1)
+    })
+    .await;
+
+    // What an agent's command can do in a folder of its own.
+    let token = fs::canonicalize(data.path().join("token")).unwrap();
+    fs::remove_file(&report).unwrap();
+    symlink(&token, &report).unwrap();
+    fs::rename(&papers, place.path().join("before")).unwrap();
+    symlink(&private, &papers).unwrap();
+    let swapped = when(&host, "the links", |documents| {
+        all(documents, |source| source["is_missing"] == true)
+    })
+    .await;
+    let problem = swapped["indexing"]["problem"].as_str().unwrap();
+    assert!(problem.contains("is a symbolic link"), "{problem}");
+
+    // An editor's way to replace a file is none of this. What it finds, the indexer has found after it looked at the links.
+    fs::write(place.path().join("draft"), "The harvest was poor.").unwrap();
+    fs::rename(place.path().join("draft"), &report).unwrap();
+    let (code, _, errors) = data.run(&["documents", "resume"]).await;
+    assert_eq!(code, Some(0), "{errors}");
+    until("the replaced document", async || {
+        let found = search(&host, "harvest").await;
+        let text = found["passages"][0]["text"].as_str()?.to_owned();
+        text.contains("poor").then_some(())
+    })
+    .await;
+    let token = fs::read_to_string(token).unwrap();
+    for secret in [token.trim(), "sesame"] {
+        assert_eq!(
+            search(&host, secret).await["passages"],
+            json!([]),
+            "{secret}"
+        );
+    }
+}
