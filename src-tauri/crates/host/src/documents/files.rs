@@ -2,7 +2,7 @@
 
 use super::Bell;
 use crate::{folder::is_data_folder, sources};
-use notify::{RecommendedWatcher, RecursiveMode, Watcher, recommended_watcher};
+use notify::{Config, RecommendedWatcher, RecursiveMode, Watcher};
 use parking_lot::Mutex;
 use std::{
     collections::HashSet,
@@ -113,7 +113,7 @@ impl Watch {
     pub(super) fn follow(&mut self, sources: &[DocumentSource]) -> bool {
         if self.watcher.is_none() {
             let (bell, watched) = (Arc::clone(&self.bell), Arc::clone(&self.watched));
-            let made = recommended_watcher(move |event: notify::Result<notify::Event>| {
+            let notice = move |event: notify::Result<notify::Event>| {
                 let matters = |event: notify::Event| {
                     let is_vague = event.need_rescan() || event.paths.is_empty();
                     let sources = watched.lock();
@@ -125,15 +125,18 @@ impl Watch {
                 if event.map_or(true, matters) {
                     bell.ring();
                 }
-            });
-            self.watcher = made.ok();
+            };
+            let config = Config::default().with_follow_symlinks(false);
+            self.watcher = RecommendedWatcher::new(notice, config).ok();
         }
         let Some(watcher) = &mut self.watcher else {
             return false;
         };
+        // A link in place of one could lead to the whole disk.
         let wanted: HashSet<PathBuf> = sources
             .iter()
             .map(|source| source.path.clone().into())
+            .filter(|path: &PathBuf| sources::open(path).is_ok())
             .collect();
         // Not locked while the watcher works, since its thread waits for the lock.
         let mut watched = self.watched.lock().clone();
