@@ -79,6 +79,14 @@ fn invalid() -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
 
+/// Whether an error shows that a file is damaged. Any other, such as of a full disk, passes, and says nothing of the file.
+pub(crate) fn is_damage(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
+    )
+}
+
 fn read_end(file: &mut File) -> io::Result<End> {
     let bytes = file.metadata()?.len();
     let start = bytes.checked_sub(8).ok_or_else(invalid)?;
@@ -170,18 +178,33 @@ impl AsRef<Path> for State {
     }
 }
 
+/// Checks the whole file against its checksum, as [`is_whole`] does.
+///
+/// # Errors
+/// [`Code::Corrupt`] if it is damaged, [`Code::Storage`] if it cannot be read now.
+pub fn verify(path: &Path) -> Result<(), Error> {
+    match is_whole(path) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(unusable(path, &invalid())),
+        Err(error) => Err(unusable(path, &error)),
+    }
+}
+
+fn unusable(path: &Path, error: &io::Error) -> Error {
+    if is_damage(error) {
+        return Error::new(Code::Corrupt, format!("{} is damaged", path.display()))
+            .hint("delete it and save it again");
+    }
+    storage_error("cannot read or unpack", path, error)
+}
+
 /// The state of a file that has been found whole.
 ///
 /// # Errors
 /// [`Code::Storage`] if it cannot be read, or there is no room for the copy; [`Code::Corrupt`] if it has another length than
 /// it says.
 pub fn state(path: &Path) -> Result<State, Error> {
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
-            Error::new(Code::Corrupt, format!("{} is damaged", path.display()))
-        }
-        _ => storage_error("cannot unpack", path, &error),
-    };
+    let failed = |error: io::Error| unusable(path, &error);
     let mut file = File::open(path).map_err(failed)?;
     let end = read_end(&mut file).map_err(failed)?;
     let Some(packed) = end.saved.packed else {

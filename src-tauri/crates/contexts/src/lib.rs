@@ -16,7 +16,7 @@ mod sealed;
 mod swapped;
 
 pub use draft::Draft;
-pub use file::{State, is_whole, read_earlier_end, state};
+pub use file::{State, is_whole, read_earlier_end, state, verify};
 pub use half::{from_float, to_float};
 pub use key::{Difference, Key, fingerprint, hash};
 pub use layout::{Kind, Rows, layout};
@@ -210,7 +210,7 @@ impl Contexts {
     pub fn adopt(&self, name: &str, file: TempPath) -> Result<ContextDescription, Error> {
         check_name(name)?;
         let cannot = |error: &io::Error| match error.kind() {
-            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => damaged_error(name),
+            _ if file::is_damage(error) => damaged_error(name),
             io::ErrorKind::Unsupported => newer_version_error(name),
             _ => storage_error("cannot read", &file, error),
         };
@@ -301,7 +301,7 @@ impl Contexts {
     fn unread(&self, name: &str, error: &io::Error) -> Error {
         match error.kind() {
             io::ErrorKind::NotFound => self.unknown(name),
-            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => damaged_error(name),
+            _ if file::is_damage(error) => damaged_error(name),
             io::ErrorKind::Unsupported => newer_version_error(name),
             _ => storage_error("cannot read", &self.path(name), error),
         }
@@ -373,7 +373,14 @@ fn newer_version_error(name: &str) -> Error {
 }
 
 fn storage_error(what: &str, path: &Path, error: &io::Error) -> Error {
-    Error::new(Code::Storage, format!("{what} {}: {error}", path.display()))
+    Error::new(Code::Storage, format!("{what} {}: {error}", path.display())).hint(
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                "free up space on its volume, then try again"
+            }
+            _ => "check its folder and its disk, then try again",
+        },
+    )
 }
 
 #[cfg(test)]

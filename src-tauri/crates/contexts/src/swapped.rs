@@ -1,7 +1,7 @@
 //! Swapped-out conversations, which were in memory when their tier was unloaded. They are kept for a while, within a limit.
 //!
 //! They are saved contexts in a separate folder, which the host creates and removes: without it, nothing is kept. Losing one
-//! only costs a prefill, so writes are not synced, and doubtful files are removed.
+//! only costs a prefill, so writes are not synced, and damaged files are removed.
 
 use crate::{ContextDescription, Contexts, Draft, draft, file, hash, storage_error};
 use std::{
@@ -75,6 +75,16 @@ impl SwapFolder {
         }
     }
 
+    /// Removes all conversations, because something else needs their room. Returns how many bytes they had.
+    #[must_use]
+    pub fn clear(&self) -> u64 {
+        let all = entries(self.contexts.folder()).into_iter();
+        // What is still being written has its own bounds.
+        let kept = all.filter(|entry| !entry.path.file_name().is_some_and(draft::is_draft));
+        let removed = kept.filter(|entry| fs::remove_file(&entry.path).is_ok());
+        removed.map(|entry| entry.bytes).sum()
+    }
+
     /// Removes what is damaged, forgotten, too old, or too much, the oldest first.
     pub fn tidy(&self) {
         self.make_room(0, &[]);
@@ -125,7 +135,7 @@ impl SwapFolder {
                 } else {
                     drafts += entry.bytes;
                 }
-            } else if age > LONGEST || !is_ours(&entry.path, &self.contexts) {
+            } else if age > LONGEST || is_useless(&entry.path, &self.contexts) {
                 remove(&entry.path);
             } else {
                 kept.push(entry);
@@ -163,10 +173,12 @@ fn entries(folder: &Path) -> Vec<Entry> {
     .collect()
 }
 
-/// Whether the file is a context of its name, by its end.
-fn is_ours(path: &Path, contexts: &Contexts) -> bool {
-    file::read_description(path)
-        .is_ok_and(|ContextDescription { name, .. }| contexts.path(&name) == *path)
+/// Whether the file is no context of its name, by its end. One that cannot be read now may be one.
+fn is_useless(path: &Path, contexts: &Contexts) -> bool {
+    match file::read_description(path) {
+        Ok(ContextDescription { name, .. }) => contexts.path(&name) != *path,
+        Err(error) => file::is_damage(&error) || error.kind() == io::ErrorKind::Unsupported,
+    }
 }
 
 fn remove(path: &Path) {
@@ -287,5 +299,16 @@ mod tests {
         let draft = swapped.draft("c", 1000, &[]).unwrap().unwrap();
         swapped.close().unwrap();
         assert!(!draft.path().exists());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_now_is_kept() {
+        let (home, swapped) = swapped(40_000);
+        assert!(!is_useless(home.path(), swapped.contexts()));
+        let name = keep(&swapped, "a", 1, &[]);
+        let path = swapped.contexts().path(&name);
+        assert!(!is_useless(&path, swapped.contexts()));
+        fs::write(&path, b"half").unwrap();
+        assert!(is_useless(&path, swapped.contexts()));
     }
 }

@@ -1,4 +1,4 @@
-use super::*;
+use super::{state as state_of, *};
 use std::os::unix::fs::PermissionsExt;
 use tierbar_core::config::{ContextForm, KvCache};
 
@@ -348,4 +348,19 @@ fn fingerprints_differ_by_length_and_tensors() {
     bytes.push(1);
     assert_ne!(print(&bytes), first);
     assert_ne!(print(&[]), print(&[1]));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_not_called_damaged() {
+    let (home, contexts) = folder();
+    // It opens, and no byte of it can be read.
+    let unreadable = home.path();
+    assert_eq!(verify(unreadable).unwrap_err().code, Code::Storage);
+    assert_eq!(state_of(unreadable).unwrap_err().code, Code::Storage);
+    save(&contexts, "one");
+    let path = contexts.path("one");
+    verify(&path).unwrap();
+    fs::write(&path, b"half").unwrap();
+    assert_eq!(verify(&path).unwrap_err().code, Code::Corrupt);
+    assert_eq!(state_of(&path).unwrap_err().code, Code::Corrupt);
 }

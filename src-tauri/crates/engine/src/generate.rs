@@ -32,7 +32,7 @@ use crate::{
 };
 use serde::Serialize;
 use shares::PrefillPace;
-use slots::Slots;
+use slots::{Seat, Slots};
 use speculation::DraftingGain;
 use std::{
     collections::VecDeque,
@@ -260,7 +260,7 @@ impl<'a> GenerationBatch<'a> {
                 return;
             }
             let began = Instant::now();
-            let Some(slot) = self.slots.seat(&task.wanted()) else {
+            let Some(Seat { slot, unrestored }) = self.slots.seat(&task.wanted()) else {
                 return;
             };
             let Some(mut task) = self.waiting.pop_front() else {
@@ -274,11 +274,9 @@ impl<'a> GenerationBatch<'a> {
             let end = match (is_held, is_load) {
                 (true, _) => Ok(NextStep::Held),
                 (false, false) => continue,
-                (false, true) => Err(Error::new(
-                    Code::Corrupt,
-                    "the saved context could not be restored",
-                )
-                .hint("delete it and save it again")),
+                (false, true) => Err(unrestored.unwrap_or_else(|| {
+                    Error::new(Code::Internal, "the saved context was not restored")
+                })),
             };
             self.end(vec![(self.running.len() - 1, end)]);
         }

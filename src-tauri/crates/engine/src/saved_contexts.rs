@@ -91,11 +91,13 @@ impl SavedContexts {
     /// Returns the state that covers most of the prompt. Blocks for microseconds, or longer after a save.
     pub(crate) fn find(&self, prompt: &[Token]) -> Option<SavedState> {
         let mut known = self.known()?;
+        // Those that cannot be read now: the next prompt tries them again.
+        let mut unread = Vec::new();
         loop {
             let states = known
                 .states
                 .iter_mut()
-                .filter(|(_, state)| state.whole != Some(false));
+                .filter(|(name, state)| state.whole != Some(false) && !unread.contains(*name));
             let (shared, name, state) = states
                 .map(|(name, state)| (self.shared(state, prompt), name, state))
                 .max_by_key(|(shared, _, state)| (*shared, Reverse(state.tokens.len())))?;
@@ -103,9 +105,17 @@ impl SavedContexts {
                 return None;
             }
             // Verified once, not for each request.
-            let whole = state
-                .whole
-                .unwrap_or_else(|| self.contexts.check(name).is_ok());
+            let whole = match state.whole {
+                Some(whole) => whole,
+                None => match self.contexts.check(name) {
+                    Err(error) if error.code != Code::Corrupt => {
+                        tracing::warn!("a saved conversation is not used: {error}");
+                        unread.push(name.clone());
+                        continue;
+                    }
+                    checked => checked.is_ok(),
+                },
+            };
             state.whole = Some(whole);
             if whole {
                 return Some(SavedState {
@@ -153,15 +163,17 @@ impl SavedContexts {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = self.contexts.changed()?;
         if known.seen != Some(changed) {
-            self.refresh(&mut known);
-            known.seen = Some(changed);
+            known.seen = self.refresh(&mut known).then_some(changed);
         }
         Some(known)
     }
 
-    fn refresh(&self, known: &mut ContextIndex) {
-        let mut before = std::mem::take(&mut known.states);
-        let ours = self.contexts.list().unwrap_or_default();
+    /// Returns whether all could be read.
+    fn refresh(&self, known: &mut ContextIndex) -> bool {
+        let Ok(ours) = self.contexts.list() else {
+            return false;
+        };
+        let (mut before, mut all) = (std::mem::take(&mut known.states), true);
         for saved in ours.into_iter().filter(|saved| saved.key == self.key) {
             let Some(stamp) = stamp(&self.contexts.path(&saved.name)) else {
                 continue;
@@ -169,19 +181,25 @@ impl SavedContexts {
             let kept = before
                 .remove(&saved.name)
                 .filter(|state| state.stamp == stamp);
-            let read = || {
-                let tokens = self.contexts.tokens(&saved.name).ok()?.into();
-                Some(IndexedState {
-                    stamp,
-                    tokens,
-                    back: saved.back.map(|back| back.tokens),
-                    whole: None,
-                })
-            };
-            if let Some(state) = kept.or_else(read) {
-                known.states.insert(saved.name, state);
+            let state = kept.map_or_else(
+                || {
+                    Ok(IndexedState {
+                        stamp,
+                        tokens: self.contexts.tokens(&saved.name)?.into(),
+                        back: saved.back.map(|back| back.tokens),
+                        whole: None,
+                    })
+                },
+                Ok,
+            );
+            match state {
+                Ok(state) => {
+                    known.states.insert(saved.name, state);
+                }
+                Err(Error { code, .. }) => all &= code != Code::Storage,
             }
         }
+        all
     }
 
     /// Begins a context, which replaces another one of its name or is refused.

@@ -42,6 +42,14 @@ impl SlotRequest<'_> {
     }
 }
 
+/// The slot that a prompt got.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) slot: usize,
+    /// Why it was not filled from the file that has most of the prompt.
+    pub(super) unrestored: Option<Error>,
+}
+
 /// Which of a slot's next tokens have logits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LogitOutputs {
@@ -135,7 +143,7 @@ impl Slots {
 
     /// Takes an idle slot for the tokens. Afterwards it has the longest possible prefix of them, without the last token if
     /// its logits are needed.
-    pub(super) fn seat(&mut self, wanted: &SlotRequest<'_>) -> Option<usize> {
+    pub(super) fn seat(&mut self, wanted: &SlotRequest<'_>) -> Option<Seat> {
         let idle = (0..self.slots.len()).filter(|&at| !self.slots[at].busy);
         // An empty slot can share the tokens of another at no cost.
         let lends = !self.forgets && idle.clone().any(|at| self.slots[at].held.is_empty());
@@ -151,14 +159,18 @@ impl Slots {
             (worth, slot.held.is_empty(), Reverse(slot.used))
         };
         let chosen = idle.max_by_key(|&at| rank(at))?;
-        if !self.restore(chosen, wanted) {
+        let restored = self.restore(chosen, wanted);
+        if !matches!(restored, Ok(true)) {
             self.take_over(chosen, wanted);
         }
         self.uses += 1;
         let slot = &mut self.slots[chosen];
         (slot.busy, slot.used) = (true, self.uses);
         slot.kept = wanted.reuse;
-        Some(chosen)
+        Some(Seat {
+            slot: chosen,
+            unrestored: restored.err(),
+        })
     }
 
     /// Returns how many of the tokens are in memory for the slot, and in which slot: its own, or one that shares them.
@@ -221,11 +233,13 @@ impl Slots {
         at_checkpoint.filter(|&at| at <= shared).max().unwrap_or(0)
     }
 
-    /// Fills the slot from a file, if that has more of the prompt than memory. If the file cannot be read, the prompt is
-    /// evaluated.
-    fn restore(&mut self, at: usize, wanted: &SlotRequest<'_>) -> bool {
+    /// Fills the slot from a file, if that has more of the prompt than memory.
+    ///
+    /// # Errors
+    /// Those of [`Self::fill`], and [`Code::Overloaded`] without room. The prompt is evaluated then.
+    fn restore(&mut self, at: usize, wanted: &SlotRequest<'_>) -> Result<bool, Error> {
         let Some(saved) = wanted.saved else {
-            return false;
+            return Ok(false);
         };
         let shared = wanted.shared(&saved.tokens);
         let usable = saved.usable(&wanted.tokens[..shared]);
@@ -233,41 +247,47 @@ impl Slots {
         // A context loaded by name is always restored, even for few tokens.
         let least = if wanted.answers { LEAST_RESTORED } else { 1 };
         if usable < live + least {
-            return false;
+            return Ok(false);
         }
         let busy = self.slots.iter().filter(|slot| slot.busy);
         let kept: usize = busy.map(|slot| slot.held.len()).sum();
         if kept + saved.tokens.len() > self.capacity() {
-            return false;
+            return Err(no_room());
         }
         self.clear(at);
         while !self.has_room(saved.tokens.len()) {
             if !self.evict() {
-                return false;
+                return Err(no_room());
             }
         }
-        let restored = match tierbar_contexts::state(&saved.path) {
-            Ok(state) => self
-                .context
-                .restore(sequence_of_slot(at), state.as_ref(), &saved.tokens),
-            Err(error) => {
-                tracing::warn!("{error}");
-                false
-            }
-        };
-        if !restored {
-            tracing::warn!("{} could not be restored", saved.path.display());
-            if saved.swapped {
+        if let Err(error) = self.fill(at, saved) {
+            tracing::warn!("a conversation is not restored: {error}");
+            if saved.swapped && error.code != Code::Storage {
                 // It would also fail for the next request.
                 let _gone = std::fs::remove_file(&saved.path);
             }
             self.clear(at);
-            return false;
+            return Err(error);
         }
         self.slots[at].held = SequenceTokens::from(saved.tokens.to_vec());
         self.mark_back(at, saved);
         self.rewind(at, shared);
-        !self.slots[at].held.is_empty()
+        Ok(!self.slots[at].held.is_empty())
+    }
+
+    /// Fills the empty slot from a file.
+    ///
+    /// # Errors
+    /// [`Code::Storage`] if the file cannot be read or unpacked now, which says nothing of the file; [`Code::Corrupt`] if it is
+    /// damaged; [`Code::ContextMismatch`] if it is whole and llama.cpp refuses it.
+    fn fill(&mut self, at: usize, saved: &SavedState) -> Result<(), Error> {
+        let state = tierbar_contexts::state(&saved.path)?;
+        let sequence = sequence_of_slot(at);
+        let filled = self
+            .context
+            .restore(sequence, state.as_ref(), &saved.tokens);
+        // llama.cpp does not say whether it could not read the file, or did not like it.
+        filled.or_else(|refused| tierbar_contexts::verify(&saved.path).and(Err(refused)))
     }
 
     /// Marks where a restored state can go back to.
@@ -457,6 +477,11 @@ impl Slots {
     pub(super) fn embedding(&mut self, row: usize) -> Option<&[f32]> {
         self.context.embedding(row)
     }
+}
+
+fn no_room() -> Error {
+    let message = "running answers leave no room for the saved context";
+    Error::new(Code::Overloaded, message).hint("try again when they have ended")
 }
 
 fn sequence_of_slot(slot: usize) -> Sequence {

@@ -302,6 +302,44 @@ async fn a_full_disk_keeps_the_old_context() {
     assert_eq!(status, 200);
 }
 
+/// Unpacking needs room; a good context is not called damaged for want of it, and nothing of it is lost.
+#[tokio::test]
+async fn a_full_disk_does_not_damage_a_saved_context() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = worker(SMOLLM, &folder, &[]).await;
+    let save = json!({"name": "one", "prompt": list()});
+    let (status, saved) = first.post(SAVE, &save).await;
+    assert_eq!(status, 200, "{saved}");
+    drop(first);
+    let kept = fs::read(only_file(folder.path())).unwrap();
+    let mut limited = Command::new("sh");
+    limited.args([
+        "-c",
+        "trap '' XFSZ; ulimit -f 1024; exec \"$0\" \"$@\"",
+        WORKER,
+    ]);
+    let contexts = folder.path().to_str().unwrap();
+    let arguments = ["--context", "2048", "--contexts", contexts];
+    let full = Worker::start_as(limited, &model(SMOLLM), &arguments).await;
+    full.ready();
+    let load = json!({"name": "one"});
+    let (status, refused) = full.post(LOAD, &load).await;
+    assert_eq!(
+        (status, &refused["error"]["code"]),
+        (507, &json!("storage")),
+        "{refused}"
+    );
+    // A prompt that it would have is evaluated.
+    let (status, answer) = full.post(COMPLETE, &question(&list())).await;
+    assert_eq!((status, &answer["timings"]["cache_n"]), (200, &json!(0)));
+    drop(full);
+    assert!(fs::read(only_file(folder.path())).unwrap() == kept);
+    let second = worker(SMOLLM, &folder, &[]).await;
+    let (status, loaded) = second.post(LOAD, &load).await;
+    assert_eq!(status, 200, "{loaded}");
+    assert_eq!(loaded["timings"]["cache_n"], saved["tokens"]);
+}
+
 #[tokio::test]
 async fn saving_without_a_folder_is_refused() {
     let worker = Worker::smollm().await;

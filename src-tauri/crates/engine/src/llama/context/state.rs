@@ -97,9 +97,17 @@ impl Context {
         .hint("check the free space on the disk"))
     }
 
-    /// Fills a sequence from a complete file that [`Self::save`] wrote for these tokens. After `false`, its contents are
+    /// Fills a sequence from a complete file that [`Self::save`] wrote for these tokens. After an error, its contents are
     /// undefined.
-    pub(crate) fn restore(&mut self, sequence: Sequence, path: &Path, tokens: &[Token]) -> bool {
+    ///
+    /// # Errors
+    /// [`Code::ContextMismatch`] with llama.cpp's reason.
+    pub(crate) fn restore(
+        &mut self,
+        sequence: Sequence,
+        path: &Path,
+        tokens: &[Token],
+    ) -> Result<(), Error> {
         let mut found = vec![0; tokens.len()];
         let mut count = 0;
         let read = c_path(path).map_or(0, |name| {
@@ -115,7 +123,12 @@ impl Context {
                 )
             }
         });
-        read > 0 && found == tokens && self.last(sequence) == SequenceEnd::of(tokens).last
+        if read > 0 && found == tokens && self.last(sequence) == SequenceEnd::of(tokens).last {
+            return Ok(());
+        }
+        let reason = take_error();
+        let message = format!("llama.cpp did not restore {}: {reason}", path.display());
+        Err(Error::new(Code::ContextMismatch, message).hint("save the conversation again"))
     }
 }
 
