@@ -5,7 +5,7 @@ use super::{destination::NO_LINKS, ranges::Ranges};
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, File},
-    io::{self, Write},
+    io::{self, Read, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
@@ -67,18 +67,17 @@ impl Paths {
     }
 
     /// Returns `None` if there is no journal, or one that cannot match the file, which then starts over.
-    pub(super) fn read_journal(&self, part_length: u64) -> Option<(Identity, Ranges)> {
-        let length = fs::metadata(&self.journal).ok()?.len();
-        if length > LARGEST {
-            return None;
-        }
-        let text = fs::read(&self.journal).ok()?;
-        let document: Document = serde_json::from_slice(&text).ok()?;
-        let ranges = Ranges::from_list(&document.ranges)?;
-        let possible = document.version == VERSION
-            && ranges.end() <= document.identity.total
-            && ranges.end() <= part_length;
-        possible.then_some((document.identity, ranges))
+    ///
+    /// # Errors
+    /// If the journal cannot be read now: it may be good, and what was received with it.
+    pub(super) fn read_journal(&self, part_length: u64) -> io::Result<Option<(Identity, Ranges)>> {
+        let mut text = Vec::new();
+        match File::open(&self.journal) {
+            Ok(journal) => journal.take(LARGEST + 1).read_to_end(&mut text)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok(parse(&text, part_length))
     }
 
     /// `sync` is [`crate::platform::sync`], but for tests.
@@ -109,6 +108,18 @@ impl Paths {
     }
 }
 
+fn parse(text: &[u8], part_length: u64) -> Option<(Identity, Ranges)> {
+    if text.len() as u64 > LARGEST {
+        return None;
+    }
+    let document: Document = serde_json::from_slice(text).ok()?;
+    let ranges = Ranges::from_list(&document.ranges)?;
+    let possible = document.version == VERSION
+        && ranges.end() <= document.identity.total
+        && ranges.end() <= part_length;
+    possible.then_some((document.identity, ranges))
+}
+
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -132,7 +143,10 @@ mod tests {
             etag: None,
             last_modified: None,
         };
-        let read = || paths.read_journal(100).map(|(_, ranges)| ranges.bytes());
+        let read = || {
+            let journal = paths.read_journal(100).unwrap();
+            journal.map(|(_, ranges)| ranges.bytes())
+        };
         let steps = RefCell::new(Vec::new());
         let sync = |file: &File| {
             let step = (file.metadata()?.is_dir(), read());
@@ -151,5 +165,18 @@ mod tests {
             (folder, Some(20)),
         ];
         assert_eq!(steps.into_inner(), wanted);
+    }
+
+    #[test]
+    fn a_journal_that_cannot_be_read_now_is_not_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = Paths::of(&folder.path().join("model.gguf"));
+        assert!(paths.read_journal(100).unwrap().is_none());
+        fs::write(&paths.journal, "[").unwrap();
+        assert!(paths.read_journal(100).unwrap().is_none());
+        fs::remove_file(&paths.journal).unwrap();
+        // It opens, and no byte of it can be read.
+        fs::create_dir(&paths.journal).unwrap();
+        assert!(paths.read_journal(100).is_err());
     }
 }

@@ -112,7 +112,8 @@ impl Transfer<'_> {
             .metadata()
             .map_err(|error| self.failed(&error))?
             .len();
-        let Some((identity, ranges)) = self.paths.read_journal(length) else {
+        let journal = self.paths.read_journal(length);
+        let Some((identity, ranges)) = journal.map_err(|error| self.failed(&error))? else {
             return Ok(None);
         };
         let same_place = identity.url == display_url(&self.spec.url);
