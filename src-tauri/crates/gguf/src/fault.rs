@@ -20,9 +20,9 @@ impl Fault {
         match self {
             Self::Truncated { missing, of } => Error::new(
                 Code::ModelInvalid,
-                format!("{missing} bytes of {of} of the model {name} are missing: the download is incomplete"),
+                format!("{missing} bytes of {of} of the model {name} are missing: the file is incomplete"),
             )
-            .hint("download it again, or let the download finish")
+            .hint("download it again, let a download finish, or check its disk")
             .detail("missing_bytes", missing)
             .detail("expected_bytes", of),
             Self::Invalid(why) => Error::new(Code::ModelInvalid, format!("the model {name} is not usable: {why}"))

@@ -82,7 +82,7 @@ fn any_truncation_is_an_incomplete_download() {
         let error = read(&whole[..cut], cut as u64).unwrap_err();
         assert_eq!(error.code, Code::ModelInvalid, "{cut}: {error}");
         assert!(
-            error.message.contains("the download is incomplete"),
+            error.message.contains("the file is incomplete"),
             "{cut}: {error}"
         );
         let missing = error.details["missing_bytes"].as_u64().unwrap();
@@ -102,10 +102,7 @@ fn a_file_that_shrinks_while_read_is_reported() {
     for step in 1..=61 {
         let cut = header.len() * step / 64;
         let error = read(&header[..cut], sound().file_bytes()).unwrap_err();
-        assert!(
-            error.message.contains("the download is incomplete"),
-            "{error}"
-        );
+        assert!(error.message.contains("the file is incomplete"), "{error}");
     }
 }
 
@@ -300,7 +297,7 @@ fn lengths_and_counts_beyond_the_file_allocate_nothing() {
         assert!(
             with_counts(at, 4000)
                 .message
-                .contains("the download is incomplete")
+                .contains("the file is incomplete")
         );
     }
     for (at, offset) in [
@@ -322,10 +319,7 @@ fn lengths_and_counts_beyond_the_file_allocate_nothing() {
         (b"tokenizer.chat_template", 23 + 4),
     ] {
         let error = read(&patched(at, offset, &gibibyte), total).unwrap_err();
-        assert!(
-            error.message.contains("the download is incomplete"),
-            "{error}"
-        );
+        assert!(error.message.contains("the file is incomplete"), "{error}");
     }
 }
 

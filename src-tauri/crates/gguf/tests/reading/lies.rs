@@ -93,10 +93,7 @@ fn false_tensor_sizes_and_offsets_are_refused() {
     }
     // Each place is right, but the last tensor's data is not all there.
     let error = sound().tensor("t", &[1 << 40], F32, 0).read().unwrap_err();
-    assert!(
-        error.message.contains("the download is incomplete"),
-        "{error}"
-    );
+    assert!(error.message.contains("the file is incomplete"), "{error}");
     let error = sound()
         .tensor("t", &[1 << 60], F32, 1 << 62)
         .tensor("u", &[1 << 60], F32, 1 << 62)

@@ -114,9 +114,6 @@ fn a_truncated_file_gives_the_missing_bytes() {
     assert_eq!(error.details["missing_bytes"], 1000);
     for step in 1..64 {
         let error = cut_to(header * step / 64);
-        assert!(
-            error.message.contains("the download is incomplete"),
-            "{error}"
-        );
+        assert!(error.message.contains("the file is incomplete"), "{error}");
     }
 }
