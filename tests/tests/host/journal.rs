@@ -60,10 +60,8 @@ async fn the_event_log_is_in_every_view_and_survives_the_host() {
     let sentence = crash["sentence"].as_str().unwrap();
     let begins = "the worker of fast was killed by signal 9 (SIGKILL) (";
     assert!(sentence.starts_with(begins), "{sentence}");
-    assert!(
-        sentence.contains("probable cause: out of memory"),
-        "{sentence}"
-    );
+    // The kernel has not run out of memory, so nothing is guessed.
+    assert!(!sentence.contains("probable cause"), "{sentence}");
     assert_eq!(kinds(&logged(&host, "?limit=1").await), ["crash"]);
     let before = format!("?tier=fast&before={}", ready["id"]);
     assert_eq!(logged(&host, &before).await, [load]);

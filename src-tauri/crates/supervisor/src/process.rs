@@ -20,6 +20,7 @@ use crate::{
     reclaim::{MemoryProbe, MemoryReclaim},
     safe_mode::LoadRecord,
 };
+use cause::OomKills;
 use handshake::HandshakeFailure;
 use log::RecentOutput;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -171,7 +172,9 @@ impl LaunchParams {
                         biased;
                         () = stop.requested.cancelled() => {}
                         status = process.child.wait() => return Some(self.crashed(status, process).await),
-                        () = health::wait_until_lost(&self.socket, self.health_period) => return Some(self.hung(process).await),
+                        silent = health::wait_until_lost(&self.socket, self.health_period) => {
+                            return Some(self.hung(process, silent).await);
+                        }
                     }
                 }
                 Err(unready) => return Some(self.unready(unready, process).await),
@@ -194,6 +197,7 @@ struct WorkerProcess {
     words: Arc<RecentOutput>,
     drains: JoinSet<()>,
     reclaim: MemoryReclaim,
+    oom_kills: OomKills,
     ready: bool,
 }
 
@@ -217,6 +221,7 @@ impl WorkerProcess {
             words,
             drains,
             reclaim: MemoryReclaim::new(Arc::clone(&launch.memory), pid),
+            oom_kills: OomKills::since_now(&launch.memory),
             ready: false,
         })
     }

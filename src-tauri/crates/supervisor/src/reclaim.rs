@@ -8,7 +8,9 @@
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{fmt, io, sync::Arc, time::Duration};
 use tierbar_core::reclaim::{MEMORY, MemoryAfter, MemoryBefore, MissingMemory, PATIENCE, missing};
-use tierbar_telemetry::{MEMORY_INTERVAL, Process, held_by, machine_memory, members_of_group};
+use tierbar_telemetry::{
+    MEMORY_INTERVAL, Process, held_by, machine_memory, members_of_group, oom_kills,
+};
 use tokio::{
     task::spawn_blocking,
     time::{Instant, sleep},
@@ -25,6 +27,11 @@ pub trait MemoryProbe: Send + Sync + fmt::Debug {
     /// The least time between two measurements that may differ.
     fn interval(&self) -> Duration {
         MEMORY_INTERVAL
+    }
+
+    /// Counts the processes that the kernel has killed for want of memory, if it publishes that.
+    fn oom_kills(&self) -> Option<u64> {
+        oom_kills()
     }
 
     /// Measures while the worker lives.

@@ -25,7 +25,7 @@ pub use disks::DiskUse;
 pub use energy::EnergyMeter;
 pub use hardware::{Hardware, hardware};
 pub use platform::footprint;
-pub use platform::{MEMORY_INTERVAL, MachineMemory, machine_memory};
+pub use platform::{MEMORY_INTERVAL, MachineMemory, machine_memory, oom_kills};
 pub use process::{Process, Usage, held_by, members_of_group, usage};
 pub use recent::{RECENT_MINUTES, RecentReadings};
 pub use sampler::{PressureChanges, Sampler, pressure_changes};

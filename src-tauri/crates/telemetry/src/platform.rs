@@ -40,6 +40,13 @@ pub struct MachineMemory {
     pub available_bytes: Option<u64>,
 }
 
+/// Returns how many processes the kernel has killed for want of memory since its start, in all control groups; `None` on macOS, whose
+/// kernel publishes no count.
+#[must_use]
+pub fn oom_kills() -> Option<u64> {
+    os::oom_kills()
+}
+
 /// The least time between two readings of [`machine_memory`] that may differ.
 pub const MEMORY_INTERVAL: Duration = os::MEMORY_INTERVAL;
 

@@ -240,7 +240,7 @@ pub(super) fn fallen(tier: &TierId, gone: &EndedWorker) -> String {
         leases => figures.push(format!("{leases} answers interrupted")),
     }
     let cause = error.details.get("cause").and_then(|cause| cause.as_str());
-    if let Some(cause) = cause.filter(|cause| *cause != "unknown") {
+    if let Some(cause) = cause.filter(|cause| !["hung", "killed", "unknown"].contains(cause)) {
         figures.push(format!("probable cause: {}", cause.replace('_', " ")));
     }
     format!("{} ({})", not_loaded(tier, error), figures.join(", "))

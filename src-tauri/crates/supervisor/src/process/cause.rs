@@ -1,15 +1,54 @@
 //! The cause of a crash, as far as the exit status and the last output show.
 
-use super::log::RecentOutput;
-use crate::platform::Processor;
+use super::{exit::ended_itself, log::RecentOutput};
+use crate::{platform::Processor, reclaim::MemoryProbe};
 use rustix::process::Signal;
-use std::{borrow::Cow, os::unix::process::ExitStatusExt, process::ExitStatus};
+use std::{borrow::Cow, os::unix::process::ExitStatusExt, process::ExitStatus, sync::Arc};
 use tierbar_core::Error;
 
-/// Returns the error with the cause, a hint, and the last lines.
-pub(super) fn explain_crash(words: &RecentOutput, error: Error, status: ExitStatus) -> Error {
+/// The kernel's count of processes that it has killed for want of memory, since a worker was started.
+#[derive(Debug)]
+pub(super) struct OomKills {
+    memory: Arc<dyn MemoryProbe>,
+    before: Option<u64>,
+}
+
+impl OomKills {
+    pub(super) fn since_now(memory: &Arc<dyn MemoryProbe>) -> Self {
+        Self {
+            memory: Arc::clone(memory),
+            before: memory.oom_kills(),
+        }
+    }
+
+    /// Returns whether there was one; `None` if the system does not say.
+    pub(super) fn has_risen(&self) -> Option<bool> {
+        let (before, now) = (self.before?, self.memory.oom_kills()?);
+        Some(now > before)
+    }
+}
+
+/// Returns the sentence with the process's last output, if that says why it ended.
+pub(super) fn with_last_output(
+    words: &RecentOutput,
+    sentence: String,
+    status: ExitStatus,
+) -> String {
+    match ended_itself(status) {
+        true => words.quoted_by(sentence),
+        false => sentence,
+    }
+}
+
+/// Returns the error with the cause, a hint, and the last lines. `oom_killed`: as [`OomKills::has_risen`] returns.
+pub(super) fn explain_crash(
+    words: &RecentOutput,
+    error: Error,
+    status: ExitStatus,
+    oom_killed: Option<bool>,
+) -> Error {
     let lines = words.lines();
-    let cause = CrashCause::of(status, &lines);
+    let cause = CrashCause::of(status, &lines, oom_killed);
     error
         .hint(cause.hint())
         .detail("cause", cause.name())
@@ -27,6 +66,8 @@ pub(crate) enum CrashCause {
     BadFile,
     /// The worker met an instruction that this processor refuses.
     WrongProcessor,
+    /// Something else has killed it, for a reason that is not known.
+    Killed,
     Unknown,
 }
 
@@ -76,14 +117,23 @@ const LAST: usize = 8;
 
 impl CrashCause {
     /// Classifies a crash; `words` are the last lines in order.
-    pub(crate) fn of(status: ExitStatus, words: &[String]) -> Self {
+    pub(crate) fn of(status: ExitStatus, words: &[String], oom_killed: Option<bool>) -> Self {
         let ended = |signal: Signal| status.signal() == Some(signal.as_raw());
-        // The kernel kills when memory runs out, and nearly nothing else does.
         if ended(Signal::KILL) {
-            return Self::OutOfMemory;
+            return match oom_killed {
+                Some(true) => Self::OutOfMemory,
+                Some(false) | None => Self::Killed,
+            };
         }
         if ended(Signal::ILL) {
             return Self::WrongProcessor;
+        }
+        // A page of the mapped file that cannot be read.
+        if ended(Signal::BUS) {
+            return Self::BadFile;
+        }
+        if !ended_itself(status) {
+            return Self::Unknown;
         }
         let lines = words
             .iter()
@@ -97,12 +147,7 @@ impl CrashCause {
                 .find(|(_, sayings)| matches(sayings))
                 .map(|(cause, _)| *cause)
         });
-        match causes.next() {
-            Some(cause) => cause,
-            // A page of the mapped file that cannot be read.
-            None if ended(Signal::BUS) => Self::BadFile,
-            None => Self::Unknown,
-        }
+        causes.next().unwrap_or(Self::Unknown)
     }
 
     /// The name for programs.
@@ -113,6 +158,7 @@ impl CrashCause {
             Self::Unsupported => "unsupported",
             Self::BadFile => "bad_file",
             Self::WrongProcessor => "wrong_processor",
+            Self::Killed => "killed",
             Self::Unknown => "unknown",
         }
     }
@@ -121,7 +167,7 @@ impl CrashCause {
     pub(crate) fn hint(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::OutOfMemory => {
-                "the system may have stopped it because memory ran out: choose a smaller model or a smaller context"
+                "memory ran out while it ran: choose a smaller model or a smaller context"
             }
             Self::DeviceFault => {
                 "the GPU or its driver failed: try again, and set `gpu_layers = 0` for this tier if it fails again"
@@ -130,7 +176,10 @@ impl CrashCause {
                 "this engine cannot run the model: update Tierbar, or choose another model"
             }
             Self::BadFile => {
-                "the model's file is damaged or cannot be read: check its disk, or download the model again"
+                "the model's file may be damaged, shortened or replaced, or its disk disconnected: check the disk, or download the model again"
+            }
+            Self::Killed => {
+                "another program or the system ended it; the system does so when memory runs out, and then a smaller model or a smaller context helps"
             }
             Self::WrongProcessor => {
                 let here = Processor::of_this_machine();
@@ -155,14 +204,14 @@ impl Processor {
 fn explain_illegal_instruction(built: Option<Processor>, here: Option<Processor>) -> String {
     match (built, here) {
         (Some(built), Some(here)) if built == here => format!(
-            "this machine built the worker, so its C++ compiler made code that this processor ({}) refuses: run `cargo clean --release -p llama-cpp-sys-2`, then build again with another compiler, such as `CC=clang CXX=clang++ make build`",
+            "this machine built the worker, so its C++ compiler may have made code that this processor ({}) refuses: run `cargo clean --release -p llama-cpp-sys-2`, then build again with another compiler, such as `CC=clang CXX=clang++ make build`",
             here.name
         ),
         (Some(built), Some(here)) => format!(
-            "Tierbar was built on another machine ({}), and this processor ({}) lacks an instruction that the worker uses: run `make clean` and `make build` here",
+            "Tierbar was built on another machine ({}), and this processor ({}) may lack an instruction that the worker uses: run `make clean` and `make build` here",
             built.name, here.name
         ),
-        _ => "this processor refuses an instruction that the worker uses: run `make clean` and `make build` on this machine".to_owned(),
+        _ => "this processor may lack an instruction that the worker uses: run `make clean` and `make build` on this machine".to_owned(),
     }
 }
 
@@ -172,7 +221,23 @@ mod tests {
 
     fn cause(status: i32, words: &[&str]) -> CrashCause {
         let words: Vec<_> = words.iter().map(|&line| line.to_owned()).collect();
-        CrashCause::of(ExitStatus::from_raw(status), &words)
+        CrashCause::of(ExitStatus::from_raw(status), &words, None)
+    }
+
+    #[test]
+    fn a_kill_is_for_want_of_memory_only_if_the_kernel_says_so() {
+        let of = |oom_killed| CrashCause::of(ExitStatus::from_raw(9), &[], oom_killed);
+        assert_eq!(of(Some(true)), CrashCause::OutOfMemory);
+        assert_eq!(of(Some(false)), CrashCause::Killed);
+        assert_eq!(of(None), CrashCause::Killed);
+    }
+
+    #[test]
+    fn a_process_cut_short_has_not_said_why() {
+        let allocation = "failed to allocate buffer";
+        assert_eq!(cause(7, &[allocation]), CrashCause::BadFile);
+        assert_eq!(cause(11, &[allocation]), CrashCause::Unknown);
+        assert_eq!(cause(15, &[allocation]), CrashCause::Unknown);
     }
 
     #[test]
@@ -202,7 +267,6 @@ mod tests {
 
     #[test]
     fn a_crash_is_classed_by_signal_and_last_output() {
-        assert_eq!(cause(9, &["invalid magic"]), CrashCause::OutOfMemory);
         assert_eq!(cause(4, &[]), CrashCause::WrongProcessor);
         assert_eq!(cause(7, &[]), CrashCause::BadFile);
         assert_eq!(cause(11, &["loading"]), CrashCause::Unknown);

@@ -15,12 +15,12 @@ pub(crate) fn describe_exit(status: ExitStatus) -> String {
     }
 }
 
-/// Returns whether it was ended from outside, so that its own output does not say why.
-pub(crate) fn is_from_outside(status: ExitStatus) -> bool {
-    let outside = [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP];
+/// Returns whether it ended by itself, so that its last output says why. A signal from outside, or of a fault in the middle of its work,
+/// leaves it no time to write: what it wrote last is about something else.
+pub(crate) fn ended_itself(status: ExitStatus) -> bool {
     status
         .signal()
-        .is_some_and(|signal| outside.iter().any(|each| each.as_raw() == signal))
+        .is_none_or(|signal| signal == Signal::ABORT.as_raw())
 }
 
 fn signal_name(signal: i32) -> Option<&'static str> {
@@ -57,5 +57,7 @@ mod tests {
         assert_eq!(describe_exit(killed), "was killed by signal 9 (SIGKILL)");
         let code = ExitStatus::from_raw(3 << 8);
         assert_eq!(describe_exit(code), "exited with code 3");
+        let itself = [3 << 8, 6, 7, 9, 11].map(|raw| ended_itself(ExitStatus::from_raw(raw)));
+        assert_eq!(itself, [true, true, false, false, false]);
     }
 }

@@ -1,7 +1,7 @@
 //! Why a worker did not start, or has ended.
 
-use super::{LaunchParams, WorkerProcess, cause, exit, handshake::HandshakeFailure, health};
-use std::{io, process::ExitStatus};
+use super::{LaunchParams, WorkerProcess, cause, exit, handshake::HandshakeFailure};
+use std::{io, process::ExitStatus, time::Duration};
 use tierbar_core::{Code, Error};
 use tokio::time::timeout;
 
@@ -52,11 +52,9 @@ impl LaunchParams {
                         process.drain_output().await;
                         let what =
                             format!("its worker {} while loading", exit::describe_exit(status));
-                        cause::explain_crash(
-                            &process.words,
-                            self.failed(&process.words.quoted_by(what)),
-                            status,
-                        )
+                        let what = cause::with_last_output(&process.words, what, status);
+                        let killed = process.oom_kills.has_risen();
+                        cause::explain_crash(&process.words, self.failed(&what), status, killed)
                     }
                     _ => {
                         process.kill().await;
@@ -88,15 +86,21 @@ impl LaunchParams {
         }
     }
 
-    pub(super) async fn hung(&self, process: &mut WorkerProcess) -> WorkerFailure {
+    /// `silent`: how long it has not answered.
+    pub(super) async fn hung(
+        &self,
+        process: &mut WorkerProcess,
+        silent: Duration,
+    ) -> WorkerFailure {
         process.kill().await;
-        let seconds = (self.health_period * health::MISSES).as_secs_f32();
         let what = format!(
-            "the worker of {} did not answer for {seconds} s and was stopped",
-            self.tier
+            "the worker of {} did not answer for {:.0} s and was stopped",
+            self.tier,
+            silent.as_secs_f32()
         );
         let error = Error::new(Code::WorkerTimeout, what)
-            .hint(format!("its log is {}", self.log.display()));
+            .hint(format!("its log is {}", self.log.display()))
+            .detail("cause", "hung");
         WorkerFailure {
             error,
             crashed: true,
@@ -116,18 +120,10 @@ impl LaunchParams {
                     self.tier,
                     exit::describe_exit(status)
                 );
-                // A process killed from outside has not reported why.
-                let killed = exit::is_from_outside(status);
-                let what = if killed {
-                    what
-                } else {
-                    process.words.quoted_by(what)
-                };
-                cause::explain_crash(
-                    &process.words,
-                    Error::new(Code::WorkerCrashed, what),
-                    status,
-                )
+                let what = cause::with_last_output(&process.words, what, status);
+                let error = Error::new(Code::WorkerCrashed, what);
+                let killed = process.oom_kills.has_risen();
+                cause::explain_crash(&process.words, error, status, killed)
             }
             Err(error) => {
                 process.kill().await;

@@ -2,7 +2,7 @@
 
 use super::{
     KILLED, LAST_READ, LaunchParams, ProcessReport, StopSignal, WorkerFailure, cause,
-    command::passes, exit, health, log, log::RecentOutput,
+    cause::OomKills, command::passes, exit, health, log, log::RecentOutput,
 };
 use crate::{
     ForeignCommand,
@@ -112,7 +112,8 @@ async fn watch_command(
         status = guarded.watch(report) => {
             guarded.clear().await;
             let what = format!("its command {name} {} before it answered", exit::describe_exit(status));
-            return Some(guarded.explain(launch.failed(&guarded.words.quoted_by(what)), status));
+            let what = cause::with_last_output(&guarded.words, what, status);
+            return Some(guarded.explain(launch.failed(&what), status));
         }
         healthy = check_health(&launch.address, &command.engine) => match healthy {
             Ok(()) => {
@@ -125,14 +126,14 @@ async fn watch_command(
                     status = guarded.watch(report) => {
                         guarded.clear().await;
                         let what = format!("the command {name} of {} {}", launch.tier, exit::describe_exit(status));
-                        let what = if exit::is_from_outside(status) { what } else { guarded.words.quoted_by(what) };
+                        let what = cause::with_last_output(&guarded.words, what, status);
                         return Some(guarded.explain(Error::new(Code::WorkerCrashed, what), status));
                     }
-                    () = health::wait_until_checks_fail(launch.health_period, launch.health_period * PATIENCE, || async {
+                    silent = health::wait_until_checks_fail(launch.health_period, launch.health_period * PATIENCE, || async {
                         health::status_at(&launch.address, &command.engine.health).await.map(drop)
                     }) => {
                         guarded.end(launch.stop_deadline, &command.engine).await;
-                        return Some(launch.silent(name));
+                        return Some(launch.silent(name, silent));
                     }
                 }
             }
@@ -191,10 +192,11 @@ impl LaunchParams {
         )
     }
 
-    fn silent(&self, name: &str) -> WorkerFailure {
+    fn silent(&self, name: &str, silent: Duration) -> WorkerFailure {
         let what = format!(
-            "the command {name} of {} stopped answering and was ended",
-            self.tier
+            "the command {name} of {} did not answer for {:.0} s and was ended",
+            self.tier,
+            silent.as_secs_f32()
         );
         let hint = format!("its log is {}", self.log.display());
         crash(Error::new(Code::WorkerTimeout, what).hint(hint))
@@ -247,6 +249,7 @@ struct GuardedCommand {
     memory: Arc<dyn MemoryProbe>,
     /// The command's memory, once the guard has reported its number.
     reclaim: Option<MemoryReclaim>,
+    oom_kills: OomKills,
     ready: bool,
 }
 
@@ -296,6 +299,7 @@ impl GuardedCommand {
             reported_end: false,
             words,
             drains,
+            oom_kills: OomKills::since_now(&launch.memory),
             memory: Arc::clone(&launch.memory),
             reclaim: None,
             ready: false,
@@ -379,7 +383,7 @@ impl GuardedCommand {
     }
 
     fn explain(&self, error: Error, status: ExitStatus) -> WorkerFailure {
-        let error = cause::explain_crash(&self.words, error, status);
+        let error = cause::explain_crash(&self.words, error, status, self.oom_kills.has_risen());
         crash(match status.code() {
             Some(126 | 127) => {
                 error.hint("give the program's full path: an app does not have your shell's PATH")

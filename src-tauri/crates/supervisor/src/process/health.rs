@@ -5,15 +5,15 @@ use std::{io, path::Path, time::Duration};
 use tierbar_core::lease::Address;
 use tokio::{
     net::{TcpStream, UnixStream},
-    time::{sleep, timeout},
+    time::{Instant, sleep_until, timeout},
 };
 
 /// Consecutive checks without an answer after which a worker counts as hung.
-pub(super) const MISSES: u32 = 6;
+const MISSES: u32 = 6;
 
-/// Checks every `period`; returns when the worker has not answered [`MISSES`] times in a row.
-pub(super) async fn wait_until_lost(socket: &Path, period: Duration) {
-    wait_until_checks_fail(period, period, || send_request(socket, "GET /health")).await;
+/// Checks every `period`; returns when the worker has not answered [`MISSES`] times in a row, and for how long.
+pub(super) async fn wait_until_lost(socket: &Path, period: Duration) -> Duration {
+    wait_until_checks_fail(period, period, || send_request(socket, "GET /health")).await
 }
 
 /// Like [`wait_until_lost`], with another check whose answer may take up to `patience`.
@@ -21,17 +21,24 @@ pub(super) async fn wait_until_checks_fail<F>(
     period: Duration,
     patience: Duration,
     check: impl Fn() -> F,
-) where
+) -> Duration
+where
     F: Future<Output = io::Result<()>>,
 {
-    let mut misses = 0;
+    let (mut misses, mut answered) = (0, Instant::now());
+    let mut next = answered + period;
     while misses < MISSES {
-        sleep(period).await;
+        sleep_until(next).await;
+        next = Instant::now() + period;
         misses = match timeout(patience, check()).await {
-            Ok(Ok(())) => 0,
+            Ok(Ok(())) => {
+                answered = Instant::now();
+                0
+            }
             Ok(Err(_)) | Err(_) => misses + 1,
         };
     }
+    answered.elapsed()
 }
 
 /// Returns the status of a command's health path.
@@ -43,5 +50,40 @@ pub(super) async fn status_at(at: &Address, path: &str) -> io::Result<u16> {
         Address::Unix(socket) => status(UnixStream::connect(socket).await?, path).await,
         Address::Port(port) => status(TcpStream::connect(("127.0.0.1", *port)).await?, path).await,
         Address::Url(_) => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{cell::Cell, future::pending};
+
+    const PERIOD: Duration = Duration::from_secs(5);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silence_is_reported_as_long_as_it_was() {
+        let begun = Instant::now();
+        let (answers, last) = (Cell::new(3), Cell::new(begun));
+        let (answers_left, last_answer) = (&answers, &last);
+        let check = || async move {
+            if answers_left.get() == 0 {
+                return pending().await;
+            }
+            answers_left.set(answers_left.get() - 1);
+            last_answer.set(Instant::now());
+            Ok(())
+        };
+        let silent = wait_until_checks_fail(PERIOD, PERIOD, check).await;
+        assert_eq!(last.get() - begun, PERIOD * 3);
+        assert_eq!(silent, last.get().elapsed());
+        // Each check begins a period after the one before, whether that was answered or not.
+        assert_eq!(silent, PERIOD * (MISSES + 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_connections_are_checked_no_faster() {
+        let check = || std::future::ready(Err(io::ErrorKind::ConnectionRefused.into()));
+        let silent = wait_until_checks_fail(PERIOD, PERIOD, check).await;
+        assert_eq!(silent, PERIOD * MISSES);
     }
 }

@@ -131,14 +131,18 @@ struct WorkerLog {
 impl WorkerLog {
     async fn open(path: &Path) -> io::Result<Self> {
         if let Some(dir) = path.parent() {
-            fs::create_dir_all(dir).await?;
+            // Other programs' servers may log prompts.
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(dir)
+                .await?;
         }
         let file = OpenOptions::new()
             .create(true)
             .append(true)
             .open(path)
             .await?;
-        // Other programs' servers may log prompts.
         file.set_permissions(Permissions::from_mode(0o600)).await?;
         let length = file.metadata().await?.len();
         let path = path.to_owned();
@@ -146,6 +150,10 @@ impl WorkerLog {
     }
 
     async fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        // It was deleted, maybe with its folder.
+        if fs::metadata(&self.path).await.is_err() {
+            *self = Self::open(&self.path).await?;
+        }
         if self.length >= LARGEST_LOG {
             self.file.flush().await?;
             fs::rename(&self.path, self.path.with_extension("log.old")).await?;
@@ -208,5 +216,20 @@ mod tests {
         let words = RecentOutput::default();
         drain(&b"a line\n"[..], dir.path(), &words).await;
         assert_eq!(words.most_relevant_line().as_deref(), Some("a line"));
+    }
+
+    #[tokio::test]
+    async fn a_deleted_folder_of_logs_is_made_again_for_its_owner() {
+        let dir = tempfile::tempdir().unwrap();
+        let logs = dir.path().join("logs");
+        let path = logs.join("w.log");
+        let mut log = WorkerLog::open(&path).await.unwrap();
+        log.append(b"lost\n").await.unwrap();
+        std::fs::remove_dir_all(&logs).unwrap();
+        log.append(b"kept\n").await.unwrap();
+        log.file.flush().await.unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"kept\n");
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&logs), mode(&path)), (0o700, 0o600));
     }
 }

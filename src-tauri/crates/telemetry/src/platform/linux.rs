@@ -39,6 +39,14 @@ pub(crate) fn machine_memory() -> MachineMemory {
     }
 }
 
+pub(crate) fn oom_kills() -> Option<u64> {
+    let counters = std::fs::read_to_string("/proc/vmstat").ok()?;
+    let count = counters
+        .lines()
+        .find_map(|line| line.strip_prefix("oom_kill "))?;
+    count.trim().parse().ok()
+}
+
 /// Stall information measures waiting, not available memory.
 pub(crate) const PRESSURE_COUNTS_AVAILABLE: bool = false;
 

@@ -27,6 +27,10 @@ pub(crate) const MEMORY_INTERVAL: Duration = Duration::from_millis(500);
 /// The level comes from the kernel's own account of free, purgeable and compressed pages.
 pub(crate) const PRESSURE_COUNTS_AVAILABLE: bool = true;
 
+pub(crate) fn oom_kills() -> Option<u64> {
+    None
+}
+
 /// Apple publishes no counter: IOReport's interface is private.
 pub(crate) fn energy() -> Vec<crate::energy::PackageCounter> {
     Vec::new()
