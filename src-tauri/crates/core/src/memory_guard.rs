@@ -42,6 +42,9 @@ const TIGHT: u64 = 80;
 /// Readings further apart than this have a gap, such as a sleep.
 const GAP: Duration = Duration::from_secs(15);
 
+/// Readings further apart than this are mentioned when an alarm ends.
+const NOTABLE_GAP: Duration = Duration::from_secs(3);
+
 /// How long preloads wait after a wake, when programs read back their memory, and after memory was tight.
 const UNSETTLED: Duration = Duration::from_secs(30);
 
@@ -63,6 +66,47 @@ pub struct Judgment {
     pub why: Option<String>,
     /// Preloads must wait: too little memory is known to be available, or the machine has just woken.
     pub reserved: bool,
+    /// The alarm that this reading has ended.
+    pub ended: Option<EndedAlarm>,
+}
+
+/// What an alarm has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EndedAlarm {
+    pub lasted: Duration,
+    pub worst: Alarm,
+    /// For how long together memory was critical, and swap grew: the longest times of the alarm.
+    pub critical: Duration,
+    pub swapping: Duration,
+    /// The longest time without a reading.
+    pub unread: Duration,
+}
+
+impl EndedAlarm {
+    /// Returns one sentence that says how long it lasted, and what it unloaded or why nothing.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let seconds = |time: Duration| format!("{:.0} s", time.as_secs_f32());
+        let unread = match self.unread {
+            short if short < NOTABLE_GAP => String::new(),
+            gap => format!(", {} of them without a reading", seconds(gap)),
+        };
+        let outcome = match self.worst {
+            Alarm::None | Alarm::Hold => format!(
+                "no model was unloaded, which takes {} of critical memory (it was {}) or {} of growing swap (it was {})",
+                seconds(CRITICAL_UNLOADS),
+                seconds(self.critical),
+                seconds(SWAPPING_UNLOADS),
+                seconds(self.swapping)
+            ),
+            Alarm::Unload => "idle models were to be unloaded".to_owned(),
+            Alarm::Critical => "all models were to be unloaded".to_owned(),
+        };
+        format!(
+            "memory is no longer low after {}{unread}; {outcome}",
+            seconds(self.lasted)
+        )
+    }
 }
 
 #[derive(Debug, Default)]
@@ -76,6 +120,9 @@ pub struct MemoryGuard {
     swapping_since: Option<Duration>,
     critical_since: Option<Duration>,
     calm_since: Option<Duration>,
+    /// When the alarm was raised, and what has come of it.
+    raised: Option<Duration>,
+    course: EndedAlarm,
     /// When the last alarm fell.
     fell: Option<Duration>,
     /// How often it has returned since.
@@ -86,6 +133,10 @@ impl MemoryGuard {
     /// Judges one reading; readings must be in order.
     pub fn observe(&mut self, reading: &Reading) -> Judgment {
         let now = Duration::from_millis(reading.at_ms);
+        let mut ended = None;
+        let unread = self
+            .last
+            .map_or(Duration::ZERO, |last| now.saturating_sub(last));
         match self.last {
             Some(last) if now < last => {
                 (self.swapping_since, self.critical_since, self.calm_since) = (None, None, None);
@@ -113,12 +164,19 @@ impl MemoryGuard {
             if alarm > self.alarm {
                 if self.alarm == Alarm::None {
                     self.relapsed(now);
+                    self.raised = Some(now);
+                    self.course = EndedAlarm::default();
                 }
                 self.alarm = alarm;
             } else if self.alarm > Alarm::None && self.has_been_calm(now) {
                 self.alarm = Alarm::None;
                 self.fell = Some(now);
+                ended = self.raised.take().map(|raised| EndedAlarm {
+                    lasted: now.saturating_sub(raised),
+                    ..self.course
+                });
             }
+            self.follow(now, unread);
             self.why = (sign > Sign::Calm || self.alarm > Alarm::None)
                 .then(|| alarm_sentence(reading, sign));
         }
@@ -126,7 +184,18 @@ impl MemoryGuard {
             alarm: self.alarm,
             why: self.why.clone(),
             reserved: now < self.reserved_until,
+            ended,
         }
+    }
+
+    /// Records what has come of the alarm so far.
+    fn follow(&mut self, now: Duration, unread: Duration) {
+        let lasted = |since: Option<Duration>| now.saturating_sub(since.unwrap_or(now));
+        let course = &mut self.course;
+        course.worst = course.worst.max(self.alarm);
+        course.critical = course.critical.max(lasted(self.critical_since));
+        course.swapping = course.swapping.max(lasted(self.swapping_since));
+        course.unread = course.unread.max(unread);
     }
 
     fn time(&mut self, sign: Sign, now: Duration) {

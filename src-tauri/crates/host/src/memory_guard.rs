@@ -3,7 +3,10 @@
 use crate::models::Models;
 use jiff::{Timestamp, Zoned};
 use parking_lot::Mutex;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tierbar_core::{
     journal::{Journal, Kind, LogEvent},
     memory_guard::{Judgment, MemoryGuard},
@@ -44,6 +47,25 @@ struct Orders {
 struct Pause {
     /// The end of the pause; `None` until it is resumed.
     until: Option<Timestamp>,
+    /// The same by the clock that cannot be set. It stops while the machine sleeps.
+    ends: Option<Instant>,
+}
+
+impl Pause {
+    fn new(length: Option<Duration>) -> Self {
+        // A time beyond the calendar counts as no end.
+        let until = length.and_then(|length| Timestamp::now().checked_add(length).ok());
+        let ends = length.and_then(|length| Instant::now().checked_add(length));
+        Self {
+            until,
+            ends: ends.filter(|_| until.is_some()),
+        }
+    }
+
+    /// Whether it has ended by either clock: one that is set back does not make it longer.
+    fn has_ended(&self, wall: Timestamp, now: Instant) -> bool {
+        self.until.is_some_and(|until| until <= wall) || self.ends.is_some_and(|ends| ends <= now)
+    }
 }
 
 fn event(stance: Stance, why: &str) -> LogEvent {
@@ -80,9 +102,7 @@ impl GuardRunner {
     /// Refuses requests, for this long or until [`Self::resume`].
     pub(crate) fn pause(&self, length: Option<Duration>) {
         let mut state = self.state.lock();
-        // A time beyond the calendar counts as no end.
-        let until = length.and_then(|length| Timestamp::now().checked_add(length).ok());
-        state.pause = Some(Pause { until });
+        state.pause = Some(Pause::new(length));
         self.apply(&mut state);
     }
 
@@ -125,7 +145,7 @@ impl GuardRunner {
     }
 
     fn apply(&self, state: &mut State) {
-        let ended = |pause: &Pause| pause.until.is_some_and(|until| until <= Timestamp::now());
+        let ended = |pause: &Pause| pause.has_ended(Timestamp::now(), Instant::now());
         if state.pause.as_ref().is_some_and(ended) {
             state.pause = None;
         }
@@ -144,14 +164,28 @@ impl GuardRunner {
         // The text changes with the figures every second.
         if orders.alarm.0 != state.sent.alarm.0 {
             let (alarm, why) = orders.alarm.clone();
+            let event = match alarm {
+                Alarm::None => {
+                    let sentence = state.judgment.ended.map(|ended| ended.sentence());
+                    let sentence = sentence.unwrap_or_else(|| "memory is no longer low".to_owned());
+                    LogEvent::new(Kind::Calm, sentence)
+                }
+                Alarm::Hold => LogEvent::new(
+                    Kind::Alarm,
+                    format!("{why}; no model loads, and idle ones are unloaded if it lasts"),
+                ),
+                Alarm::Unload => {
+                    LogEvent::new(Kind::Alarm, format!("{why}; idle models are unloaded"))
+                }
+                Alarm::Critical => {
+                    LogEvent::new(Kind::Alarm, format!("{why}; all models are unloaded"))
+                }
+            };
             match alarm {
-                Alarm::None => tracing::info!("memory is no longer low"),
-                alarm => tracing::warn!(?alarm, "{why}"),
+                Alarm::None => tracing::info!("{}", event.sentence),
+                alarm => tracing::warn!(?alarm, "{}", event.sentence),
             }
-            self.journal.record(match alarm {
-                Alarm::None => LogEvent::new(Kind::Calm, "memory is no longer low"),
-                _ => LogEvent::new(Kind::Alarm, why.clone()),
-            });
+            self.journal.record(event);
             self.supervisor.set_alarm(alarm, why);
         }
         if orders.stance != state.sent.stance || !state.begun {
@@ -165,5 +199,22 @@ impl GuardRunner {
             self.supervisor.set_stance(stance, why);
         }
         state.sent = orders;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_no_longer_if_the_clock_is_set_back() {
+        let hour = Duration::from_secs(3600);
+        let (wall, now) = (Timestamp::now(), Instant::now());
+        let pause = Pause::new(Some(hour));
+        assert!(!pause.has_ended(wall, now));
+        assert!(pause.has_ended(wall - hour, now + 2 * hour));
+        // The machine slept.
+        assert!(pause.has_ended(wall + 2 * hour, now));
+        assert!(!Pause::new(None).has_ended(wall + 2 * hour, now + 2 * hour));
     }
 }

@@ -370,3 +370,40 @@ fn an_alarm_within_five_minutes_of_the_last_is_a_relapse() {
     assert_eq!(calm_needed_after(299), 21);
     assert_eq!(calm_needed_after(300), 11);
 }
+
+#[test]
+fn an_ended_alarm_reports_what_it_did_or_why_nothing() {
+    let ended = |shown: &mut GuardTest| {
+        let mut readings = std::iter::repeat_with(|| shown.judges(calm()));
+        readings.find_map(|judged| judged.ended).unwrap()
+    };
+    // A program takes all memory, and nothing can be read until it is gone.
+    let mut shown = GuardTest::new();
+    shown.sees(calm());
+    assert_eq!(shown.sees(reading(Critical, GIB / 4, 0)), Alarm::Hold);
+    shown.second += 12;
+    let hog = ended(&mut shown);
+    assert_eq!((hog.worst, hog.critical), (Alarm::Hold, Duration::ZERO));
+    assert_eq!(
+        hog.sentence(),
+        "memory is no longer low after 23 s, 13 s of them without a reading; no model was unloaded, which takes 1 s of critical \
+         memory (it was 0 s) or 5 s of growing swap (it was 0 s)"
+    );
+    // The next one is judged by itself.
+    shown.sees_for(3, &reading(Critical, GIB / 4, 0));
+    let second = ended(&mut shown);
+    assert_eq!(
+        (second.worst, second.critical, second.unread),
+        (
+            Alarm::Unload,
+            Duration::from_secs(2),
+            Duration::from_secs(1)
+        )
+    );
+    let sentence = second.sentence();
+    assert!(
+        sentence.ends_with("s; idle models were to be unloaded"),
+        "{sentence}"
+    );
+    assert_eq!(shown.judges(calm()).ended, None);
+}
