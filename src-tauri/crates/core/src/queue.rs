@@ -182,7 +182,8 @@ pub fn first_retry_at(retry_after: Option<Duration>, now_ms: u64) -> u64 {
 }
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// The longest pause that no server asked for, nearly.
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// A longer wait than this is cut.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(3600);
 

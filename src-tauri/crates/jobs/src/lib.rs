@@ -8,6 +8,7 @@ pub mod answers;
 pub mod documents;
 pub mod mcp;
 pub mod queue;
+mod storing;
 pub mod tasks;
 pub mod turns;
 

@@ -263,6 +263,12 @@ impl Store {
             .await
     }
 
+    /// Moves all waits back by this much, because the system's clock was set back.
+    pub async fn shift_job_waits(&self, by_ms: u64) -> Result<(), Error> {
+        self.call(move |database| database.write(|change| rows::shift_waits(change, by_ms)))
+            .await
+    }
+
     /// Ends requests past their deadline, and removes those that ended `keep_ms` ago. Returns the ids of the ended ones.
     pub async fn tidy_jobs(&self, keep_ms: u64, now_ms: u64) -> Result<Vec<String>, Error> {
         self.call(move |database| {

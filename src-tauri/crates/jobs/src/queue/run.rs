@@ -1,7 +1,11 @@
 //! Runs queued requests: takes them in their order, sends each through the routes of inference, and records the outcome.
 
-use super::{millis, now_ms, room, setback, webhook};
-use crate::{Jobs, tasks};
+use super::{clock::Moment, millis, now_ms, room, setback, webhook};
+use crate::{
+    Jobs,
+    storing::{AGAIN, until_stored},
+    tasks,
+};
 use axum::{
     Router,
     body::Body,
@@ -23,8 +27,6 @@ use tower::ServiceExt;
 const ANSWER_LIMIT: usize = 64 << 20;
 /// How often the clock is read while something is due later: it may be set, and the machine may sleep.
 const LOOK: Duration = Duration::from_secs(60);
-/// The pause after a failure of the store: the disk is full, or slow.
-const AGAIN: Duration = Duration::from_secs(5);
 
 /// The task that runs queued requests. There is one for each data folder.
 #[derive(Debug)]
@@ -58,9 +60,10 @@ impl QueueRunner {
     async fn attempts(&self) {
         let closing = &self.jobs.inference.closing;
         let (mut running, mut full) = (JoinSet::new(), false);
+        let mut looked = Moment::now();
         while !closing.is_cancelled() {
             let wait = self
-                .begin(&mut running, &mut full)
+                .begin(&mut running, &mut full, &mut looked)
                 .await
                 .unwrap_or_else(|error| {
                     tracing::error!("the queue cannot be read: {error}");
@@ -77,9 +80,20 @@ impl QueueRunner {
         while running.join_next().await.is_some() {}
     }
 
-    /// Starts the jobs that may start now, and returns what to wait for.
-    async fn begin(&self, running: &mut JoinSet<()>, full: &mut bool) -> Result<Wait, Error> {
+    /// Starts the jobs that may start now, and returns what to wait for. `looked`: when this was called last.
+    async fn begin(
+        &self,
+        running: &mut JoinSet<()>,
+        full: &mut bool,
+        looked: &mut Moment,
+    ) -> Result<Wait, Error> {
         let store = &self.jobs.store;
+        let now = Moment::now();
+        if let Some(by) = looked.set_back_until(now) {
+            tracing::info!("the system's clock was set back by {} s", by / 1000);
+            store.shift_job_waits(by).await?;
+        }
+        *looked = now;
         let config = self.jobs.inference.services.config().queue.clone();
         let keep = millis(config.keep.0);
         for id in store.tidy_jobs(keep, now_ms()).await? {
@@ -340,26 +354,17 @@ fn judge(claim: &Claim, went: Outcome, now: u64) -> Record {
 /// Tries until it is stored, since an answer has its cost. What is not stored when the host ends runs again.
 async fn record(jobs: &Jobs, claim: &Claim, went: Outcome) {
     let record = judge(claim, went, now_ms());
-    loop {
-        let store = &jobs.store;
-        let recorded = match &record {
+    let store = &jobs.store;
+    let closing = &jobs.inference.closing;
+    let record = &record;
+    let store = || async move {
+        let recorded = match record {
             Record::End(ending) => store.end_job(claim, ending.clone(), now_ms()).await,
             Record::Defer(at, why, counts) => {
                 store.defer_job(claim, *at, why.clone(), *counts).await
             }
         };
-        let Err(error) = recorded else {
-            return;
-        };
-        tracing::error!("the outcome of a queued request cannot be stored: {error}");
-        if jobs
-            .inference
-            .closing
-            .run_until_cancelled(sleep(AGAIN))
-            .await
-            .is_none()
-        {
-            return;
-        }
-    }
+        recorded.map(drop)
+    };
+    until_stored(closing, "the outcome of a queued request", store).await;
 }

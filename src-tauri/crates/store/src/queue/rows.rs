@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use tierbar_core::{
     Code, Error,
     download::Priority,
-    queue::{JobState, JobStatus, WebhookState, expired_error, retry_pause},
+    queue::{JobState, JobStatus, LONGEST_PAUSE, WebhookState, expired_error, retry_pause},
 };
 use uuid::Uuid;
 
@@ -236,7 +236,36 @@ pub(super) fn remove(connection: &Connection, id: &str) -> rusqlite::Result<bool
     Ok(removed > 0)
 }
 
+/// Waits for another attempt and for a webhook's.
+pub(super) fn shift_waits(connection: &Connection, by_ms: u64) -> rusqlite::Result<()> {
+    connection.execute(
+        "UPDATE jobs SET not_before_ms = max(not_before_ms - ?1, 0) WHERE state = 'waiting'",
+        [signed(by_ms)],
+    )?;
+    connection.execute(
+        "UPDATE jobs SET webhook_due_ms = max(webhook_due_ms - ?1, 0) WHERE webhook_due_ms IS NOT NULL",
+        [signed(by_ms)],
+    )?;
+    Ok(())
+}
+
+/// Shortens waits that are longer than any pause: the clock was set back meanwhile.
+fn cap_waits(connection: &Connection, now_ms: u64) -> rusqlite::Result<()> {
+    let longest = u64::try_from(LONGEST_PAUSE.as_millis()).unwrap_or(u64::MAX);
+    let until = signed(now_ms.saturating_add(longest));
+    connection.execute(
+        "UPDATE jobs SET not_before_ms = ?1 WHERE state = 'waiting' AND not_before_ms > ?1",
+        [until],
+    )?;
+    connection.execute(
+        "UPDATE jobs SET webhook_due_ms = ?1 WHERE webhook_due_ms > ?1",
+        [until],
+    )?;
+    Ok(())
+}
+
 pub(super) fn recover(connection: &Connection, now_ms: u64) -> rusqlite::Result<()> {
+    cap_waits(connection, now_ms)?;
     let running: Vec<(String, u32, u32)> = connection
         .prepare("SELECT id, attempts, max_attempts FROM jobs WHERE state = 'running'")?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?

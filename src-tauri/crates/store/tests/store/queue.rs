@@ -443,3 +443,36 @@ async fn jobs_are_listed_newest_first_and_counted_by_state() {
     assert_eq!(counts, [(JobState::Running, 1), (JobState::Waiting, 2)]);
     assert_eq!(bytes, 3 * 1025);
 }
+
+#[tokio::test]
+async fn a_clock_set_back_stops_no_wait() {
+    const HOUR: u64 = 3_600_000;
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let (now, why) = (10 * HOUR, || Error::new(Code::Unreachable, "no answer"));
+    add(&store, job("a")).await;
+    let first = claim(&store, now).await.unwrap();
+    let at = now + 1000;
+    assert!(
+        store
+            .defer_job(&first, at, Some(why()), true)
+            .await
+            .unwrap()
+    );
+    // While the host runs, it knows by how much.
+    store.shift_job_waits(HOUR).await.unwrap();
+    assert!(claim(&store, at - HOUR - 1).await.is_none());
+    let second = claim(&store, at - HOUR).await.unwrap();
+    assert!(
+        store
+            .defer_job(&second, at, Some(why()), true)
+            .await
+            .unwrap()
+    );
+    // While none runs, no wait is longer than a pause.
+    let earlier = now - HOUR;
+    store.recover_jobs(earlier).await.unwrap();
+    let pause = u64::try_from(tierbar_core::queue::LONGEST_PAUSE.as_millis()).unwrap();
+    assert!(claim(&store, earlier + pause - 1).await.is_none());
+    assert!(claim(&store, earlier + pause).await.is_some());
+}
