@@ -7,7 +7,7 @@ mod pace;
 pub(super) use agent::{Acting, Consents, open_folder};
 
 use super::{Inference, Store, Turn, attachments::Files, prompt::Prompt};
-use crate::tasks::summary_of_chat;
+use crate::{storing::until_stored, tasks::summary_of_chat};
 use futures_util::{FutureExt, StreamExt};
 use pace::Pace;
 use std::{
@@ -29,6 +29,7 @@ use tierbar_inference::{
     request::Request,
 };
 use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
 
 /// What the list of requests calls a turn, which has no request of its own while it runs.
 const ROUTE: &str = "/tierbar/v1/chats/{id}/turns";
@@ -96,7 +97,8 @@ pub(super) async fn run(
     let ending = ending.unwrap_or_else(|_| Ending::Failed(panicked()));
     // Before the last event, so the client can retry immediately.
     drop(admitted);
-    let ended = AssertUnwindSafe(writing.end(ending)).catch_unwind().await;
+    let ended = writing.end(ending, &inference.closing);
+    let ended = AssertUnwindSafe(ended).catch_unwind().await;
     if ended.is_err() {
         turn.log.push(TurnEvent::failed(panicked(), None, None));
     }
@@ -387,7 +389,7 @@ impl AnswerWriter {
     }
 
     /// Stores the whole message and ends the turn's events with it.
-    async fn end(&mut self, ending: Ending) {
+    async fn end(&mut self, ending: Ending, closing: &CancellationToken) {
         let (finish, error) = match ending {
             Ending::Answered(finish) => (finish, None),
             Ending::Failed(error) => (Finish::Error, Some(error)),
@@ -403,6 +405,9 @@ impl AnswerWriter {
         }
         self.note_speed(finish);
         let stored = self.store_whole(finish).await;
+        let is_unstored = stored
+            .as_ref()
+            .is_err_and(|error| error.code == Code::Storage);
         let tier = self.facts.tier.clone();
         let last = match (stored, error) {
             (Ok(answer), Some(error)) => TurnEvent::failed(error, tier, answer),
@@ -417,6 +422,12 @@ impl AnswerWriter {
             }
         };
         self.turn.log.push(last);
+        if is_unstored {
+            // Its client knows. What has arrived is in memory alone, and a full disk may have room again.
+            let this = &*self;
+            let store = || async move { this.store_whole(finish).await.map(drop) };
+            until_stored(closing, "an answer", store).await;
+        }
     }
 
     /// The stored message; `None` if nothing was worth storing or the chat is gone.
