@@ -39,7 +39,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use tierbar_core::{Error, TierId};
+use tierbar_core::{Code, Error, TierId};
 use tokio::time::timeout;
 
 /// Plain failures, such as a missing file, come within this time and get a status of their own. After it, a stream begins before its
@@ -221,13 +221,7 @@ pub fn begin_on_tier(
         let loaded = Arc::clone(&loaded);
         let trace = request.trace.clone();
         Box::pin(async move {
-            let sent = async {
-                let lease = attempt::lease(&inference, &tier, &request).await?;
-                loaded.store(true, Ordering::Relaxed);
-                let sent = attempt::send(&inference, request, lease).await;
-                sent.map_err(|failed| failed.error)
-            };
-            let sent = sent.await;
+            let sent = send_to_worker(&inference, &tier, request, &loaded).await;
             trace.check(&sent);
             sent
         })
@@ -250,6 +244,37 @@ pub fn begin_on_tier(
             stepped_down_from,
         },
     }
+}
+
+/// Sends the request, and once more to the tier's next worker if this one hung or was killed before it began to answer: the request waits
+/// as one that came later does. If the worker crashed, the request may be why, and is not repeated. `loaded`: whether it has a worker.
+async fn send_to_worker(
+    inference: &Arc<Inference>,
+    tier: &TierId,
+    request: UpstreamRequest,
+    loaded: &AtomicBool,
+) -> Result<ServerAnswer, Error> {
+    let send = |request: UpstreamRequest| async move {
+        let lease = attempt::lease(inference, tier, &request).await?;
+        loaded.store(true, Ordering::Relaxed);
+        let sent = attempt::send(inference, request, lease).await;
+        sent.map_err(|failed| failed.error)
+    };
+    match send(request.clone()).await {
+        Err(error) if is_blameless(&error) => {
+            tracing::info!(%tier, "sent again, because {error}");
+            loaded.store(false, Ordering::Relaxed);
+            send(request).await
+        }
+        sent => sent,
+    }
+}
+
+/// Whether a worker was lost for a reason outside the requests that it had.
+fn is_blameless(error: &Error) -> bool {
+    let cause = error.details.get("cause").and_then(Value::as_str);
+    matches!(error.code, Code::WorkerCrashed | Code::WorkerTimeout)
+        && matches!(cause, Some("killed" | "hung"))
 }
 
 /// The number of a prompt's tokens.

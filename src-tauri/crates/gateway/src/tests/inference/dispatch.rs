@@ -10,7 +10,13 @@ use axum::{
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use std::convert::Infallible;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 use tierbar_core::{Code, Error};
 use tierbar_inference::error;
 use tokio::sync::{mpsc, oneshot};
@@ -125,6 +131,30 @@ async fn a_worker_that_dies_in_an_answer_ends_with_an_error_event() {
     assert_eq!(last, format!("\n{}", error::last_event(&died)));
     assert!(body.next().await.is_none());
     bench.released().await;
+}
+
+#[tokio::test]
+async fn what_waits_in_a_lost_worker_goes_to_the_next() {
+    // The request may be why a worker crashed.
+    for (cause, calls, status) in [("killed", 2, 200), ("hung", 2, 200), ("bad_file", 1, 502)] {
+        let mut bench = bench().await;
+        let called = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&called);
+        bench.load(worker(move || {
+            // The end of the handler breaks the connection, as the end of the process would.
+            assert!(counted.fetch_add(1, Ordering::Relaxed) > 0, "lost");
+            event_stream(Body::from(STREAM))
+        }));
+        let lost = Error::new(Code::WorkerCrashed, "it ended").detail("cause", cause);
+        bench.ended.send_replace(Some(lost));
+        let response = bench.post(CHAT, ASKS_STREAM).await;
+        assert_eq!(response.status(), status, "{cause}");
+        assert_eq!(called.load(Ordering::Relaxed), calls, "{cause}");
+        if status == 200 {
+            assert_eq!(text(response).await, STREAM);
+        }
+        bench.released().await;
+    }
 }
 
 #[tokio::test]
