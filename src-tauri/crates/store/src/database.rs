@@ -1,6 +1,6 @@
 //! The connection: opening, the schema, and one call at a time.
 
-use crate::failure;
+use crate::{failure, wal, wal::LostChanges};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use rusqlite_migration::{M, Migrations};
 use std::{
@@ -54,6 +54,8 @@ const BUSY: Duration = Duration::from_secs(5);
 pub(crate) struct Database {
     path: PathBuf,
     connection: Mutex<Connection>,
+    /// What SQLite could not read of the log at the start.
+    pub(crate) lost: Option<LostChanges>,
 }
 
 impl Database {
@@ -69,6 +71,7 @@ impl Database {
             .open(path)
             .map_err(|error| failure::of_io(path, &error))?;
         let sqlite = |error: rusqlite::Error| failure::of_sqlite(path, &error);
+        let lost = wal::save_lost_changes(path);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
         connection.busy_timeout(BUSY).map_err(sqlite)?;
@@ -93,6 +96,7 @@ impl Database {
         Ok(Self {
             path: path.to_owned(),
             connection: Mutex::new(connection),
+            lost,
         })
     }
 
@@ -117,6 +121,11 @@ impl Database {
                 Ok(value)
             });
         done.map_err(|error| failure::of_sqlite(&self.path, &error))
+    }
+
+    /// Whether something was written since the last checkpoint.
+    pub(crate) fn has_log(&self) -> bool {
+        std::fs::metadata(wal::path(&self.path)).is_ok_and(|log| log.len() > 0)
     }
 
     /// Writes the log into the file and empties it, so that what was erased is in neither.

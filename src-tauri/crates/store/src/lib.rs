@@ -27,6 +27,7 @@ mod search;
 mod sessions;
 mod title;
 mod turns;
+mod wal;
 mod word;
 
 pub use attachments::NewAttachment;
@@ -43,12 +44,13 @@ pub use queue::{
 };
 
 pub use turns::{NewTurn, OpenedTurn, Parent};
+pub use wal::damaged_copies;
 
 use database::Database;
 use std::{path::Path, sync::Arc};
 use tierbar_chats::{Chat, ChatSummary};
 use tierbar_core::{
-    Code, Error,
+    Code, Error, TierId,
     history::Point,
     journal::{Entry, Filter},
     schedule::Run,
@@ -74,7 +76,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the file; creates it (mode 0600) or migrates it to this version's schema if necessary. Blocking.
+    /// Opens the file; creates it (mode 0600) or migrates it to this version's schema if necessary. Changes that a damaged page has lost
+    /// are reported in the event log. Blocking.
     ///
     /// # Errors
     /// [`Code::Storage`] if it cannot be created or read, is damaged, or was written by a newer Tierbar; such a file is
@@ -87,7 +90,10 @@ impl Store {
             messages::end_unfinished(change)?;
             chats::erase(change)
         })?;
-        if erased > 0 {
+        if let Some(lost) = &database.lost {
+            database.write(|change| log::add_note(change, lost.describe()))?;
+        }
+        if erased > 0 || database.lost.is_some() {
             database.checkpoint()?;
         }
         Ok(Self {
@@ -201,6 +207,18 @@ impl Store {
         self.call(|database| {
             let erased = database.write(|change| chats::erase(change))?;
             if erased > 0 {
+                database.checkpoint()?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Moves what was written lately from SQLite's log into the database: a damaged page of the log would lose all that follows it. To be
+    /// called every few seconds.
+    pub async fn checkpoint_if_written(&self) -> Result<(), Error> {
+        self.call(|database| {
+            if database.has_log() {
                 database.checkpoint()?;
             }
             Ok(())
@@ -324,6 +342,12 @@ impl Store {
     pub async fn put_schedule_run(&self, name: &str, run: Run) -> Result<(), Error> {
         let name = name.to_owned();
         self.call(move |database| database.write(|change| schedules::put(change, &name, &run)))
+            .await
+    }
+
+    /// Records the ends of workers that the last host left without one: see [`log::end_loads`].
+    pub async fn end_loads(&self, sentence: fn(&TierId) -> String) -> Result<(), Error> {
+        self.call(move |database| database.write(|change| log::end_loads(change, sentence)))
             .await
     }
 

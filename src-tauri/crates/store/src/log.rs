@@ -78,6 +78,51 @@ pub(crate) fn entries_before(
         .collect()
 }
 
+/// Adds an entry of the machine.
+pub(crate) fn add_note(connection: &Connection, sentence: String) -> rusqlite::Result<()> {
+    append(connection, vec![LogEvent::new(Kind::Note, sentence)])
+}
+
+/// Adds an end for each worker whose last entry is a load: its host was killed, or the machine stopped, and no worker outlives its host.
+/// Call it before a worker is started.
+pub(crate) fn end_loads(
+    connection: &Connection,
+    sentence: fn(&TierId) -> String,
+) -> rusqlite::Result<()> {
+    let last: Vec<Entry> = connection
+        .prepare(&format!(
+            "SELECT {COLUMNS} FROM log WHERE id IN (SELECT max(id) FROM log WHERE tier IS NOT NULL
+             AND kind IN ('load', 'ready', 'unload', 'failure', 'crash') GROUP BY tier) ORDER BY id"
+        ))?
+        .query_map([], entry)?
+        .collect::<Result<_, _>>()?;
+    let loaded = last
+        .into_iter()
+        .filter(|entry| matches!(entry.what.kind, Kind::Load | Kind::Ready));
+    let ends = loaded.filter_map(|Entry { what, .. }| {
+        let tier = what.tier?;
+        let sentence = sentence(&tier);
+        Some(LogEvent::of(
+            Kind::Unload,
+            &tier,
+            what.model.as_ref(),
+            sentence,
+        ))
+    });
+    append(connection, ends.collect())
+}
+
+/// Adds events of now.
+fn append(connection: &Connection, events: Vec<LogEvent>) -> rusqlite::Result<()> {
+    let at_ms = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default();
+    let first = last_id(connection)? + 1;
+    let numbered = (first..).zip(events);
+    let entries: Vec<_> = numbered
+        .map(|(id, what)| Entry { id, at_ms, what })
+        .collect();
+    add(connection, &entries)
+}
+
 /// Returns the largest id.
 pub(crate) fn last_id(connection: &Connection) -> rusqlite::Result<u64> {
     let last: Option<i64> =

@@ -129,3 +129,45 @@ async fn a_database_without_a_log_gets_one() {
         [written]
     );
 }
+
+#[tokio::test]
+async fn loads_without_an_end_get_one_at_the_next_start() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let kinds = [
+        (Kind::Load, Some("fast")),
+        (Kind::Load, Some("heavy")),
+        (Kind::Ready, Some("heavy")),
+        (Kind::Load, Some("primary")),
+        (Kind::Unload, Some("primary")),
+        (Kind::Crash, Some("fast")),
+        (Kind::Load, Some("fast")),
+        (Kind::Ready, Some("fast")),
+        (Kind::StepDown, Some("fast")),
+        (Kind::Alarm, None),
+    ];
+    let written = (1..).zip(kinds);
+    let written = written.map(|(id, (kind, tier))| entry(id, id, kind, tier));
+    store.add_entries(written.collect()).await.unwrap();
+    for _ in 0..2 {
+        store
+            .end_loads(|tier| format!("{tier} ended"))
+            .await
+            .unwrap();
+        let kept = store.entries(None, Filter::default(), 99).await.unwrap();
+        let ends = kept.iter().take_while(|entry| entry.id > 10);
+        let ends: Vec<_> = ends.map(|entry| &entry.what).collect();
+        let [fast, heavy] = ends[..] else {
+            panic!("{ends:?}");
+        };
+        for (end, tier) in [(heavy, "heavy"), (fast, "fast")] {
+            let id = TierId::new(tier).unwrap();
+            let model = ModelId("small".to_owned());
+            let sentence = format!("{tier} ended");
+            assert_eq!(
+                *end,
+                LogEvent::of(Kind::Unload, &id, Some(&model), sentence)
+            );
+        }
+    }
+}
