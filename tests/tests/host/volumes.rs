@@ -1,18 +1,25 @@
-//! A disk with models that is disconnected, and comes back.
+//! A disk with models that is disconnected, and comes back; a data folder whose disk is full.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::{
     fs,
+    io::Write,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
+    process::Stdio,
 };
 use tierbar_core::download::{DownloadState, DownloadStatus};
+use tierbar_skip::skip;
 use tierbar_tests::{
-    binaries::{self, STARTER},
+    binaries::{self, STARTER, program},
     hub::{HubStandIn, Options, SMOLLM2},
     serving::{Data, Serving},
-    wait::until,
+    wait::{until, within},
+};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::Command,
 };
 
 /// A folder of models whose path can vanish, as a volume's does. What is open in it stays open.
@@ -131,6 +138,82 @@ async fn a_host_starts_without_the_disk_of_its_models() {
     })
     .await;
     assert_eq!(ask(&host).await.0, 200);
+}
+
+/// `tierbar serve` with its data folder on a full disk of 16 MB, 9 MB of which are saved conversations. Returns `None` where the system
+/// allows no mounts.
+async fn serve_on_a_full_disk(data: &Data) -> Option<(PathBuf, Serving)> {
+    let mount = "mount -t tmpfs -o size=16m,mode=700 tmpfs \"$TIERBAR_HOME\"";
+    let fill = "cd \"$TIERBAR_HOME\" && mkdir conversations && head -c 9000000 /dev/zero > conversations/old.context \
+        && ! cat /dev/zero > fill 2> /dev/null";
+    let inside = |script: &str| {
+        let mut command = Command::new("unshare");
+        command
+            .args(["--map-root-user", "--mount", "sh", "-c", script])
+            .arg(program("tierbar"))
+            .env("TIERBAR_HOME", data.path())
+            .env("HOME", data.path())
+            .env("TIERBAR_SECRETS", "file")
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true);
+        command
+    };
+    let allowed = within("a mount", inside(mount).status()).await;
+    if !allowed.ok()?.success() {
+        return None;
+    }
+    let script = format!("{mount} && {fill} && exec \"$0\" serve --json --listen 127.0.0.1:0");
+    let mut child = inside(&script).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let line = within("the host's start", lines.next_line()).await.unwrap();
+    let ready: Value = serde_json::from_str(&line.expect("a host that starts")).unwrap();
+    // Its mounts are its own; they are seen through its process.
+    let root = PathBuf::from(format!("/proc/{}/root", child.id().unwrap()));
+    let home = root.join(data.path().strip_prefix("/").unwrap());
+    let host = Serving {
+        child,
+        url: ready["url"].as_str().unwrap().to_owned(),
+        token: fs::read_to_string(home.join("token"))
+            .unwrap()
+            .trim()
+            .to_owned(),
+        http: tierbar_fetch::loopback().build().unwrap(),
+    };
+    Some((home, host))
+}
+
+#[tokio::test]
+async fn a_host_starts_on_a_full_disk_by_removing_what_only_saves_time() {
+    let data = Data::empty("");
+    let Some((home, host)) = serve_on_a_full_disk(&data).await else {
+        return skip("this system allows no mounts");
+    };
+    assert!(!home.join("conversations/old.context").exists());
+    let (_, log) = host.ask(Method::GET, "/tierbar/v1/log", None).await;
+    let text = log.to_string();
+    assert!(
+        text.contains("removed the saved conversations (9.0 MB)"),
+        "{text}"
+    );
+
+    // What it cannot do is told in every view.
+    let short = async || {
+        let notices = host.status().await.notices;
+        let is_short = |notice: &String| {
+            notice.starts_with("The volume of the data folder") && notice.contains("Free up space")
+        };
+        notices.iter().any(is_short)
+    };
+    assert!(!short().await);
+    let mut filler = fs::File::create(home.join("more")).unwrap();
+    while filler.write_all(&[0; 4096]).is_ok() {}
+    until("a notice of the full disk", async || {
+        short().await.then_some(())
+    })
+    .await;
+    fs::remove_file(home.join("more")).unwrap();
+    until("no notice", async || (!short().await).then_some(())).await;
 }
 
 async fn first(host: &Serving) -> Option<DownloadStatus> {

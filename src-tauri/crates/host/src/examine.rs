@@ -7,11 +7,12 @@ use crate::{
     models,
     notices::older_default,
     ownership, platform,
+    room::{WrittenVolume, lost_changes},
     volume::Volume,
     worker,
 };
 use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt, path::Path};
-use tierbar_core::{Code, Config, Error, TierId, config::Engine, units::file_size, volume::margin};
+use tierbar_core::{Code, Config, Error, TierId, config::Engine, units::file_size};
 use tierbar_library::Library;
 
 /// Something that was looked at.
@@ -80,7 +81,7 @@ pub fn examine(home: Option<&Path>) -> Vec<Finding> {
         Err(_) => Config::default(),
     };
     findings.push(examine_server(&folder, &config));
-    findings.push(examine_room(&folder, &config));
+    findings.extend(examine_volumes(&folder, &config));
     findings.extend(examine_tiers(&folder, &config));
     findings
 }
@@ -151,23 +152,23 @@ fn examine_server(folder: &Folder, config: &Config) -> Finding {
     }
 }
 
-fn examine_room(folder: &Folder, config: &Config) -> Finding {
-    let models = folder.models_dir(&config.models_dir);
-    match Volume::of(&models) {
-        Ok(volume) if volume.free < margin(volume.size) => Finding::bad(
-            format!(
-                "the volume of {} has only {} free",
-                models.display(),
+/// The room on the volumes that Tierbar writes to, and what was lost there.
+fn examine_volumes(folder: &Folder, config: &Config) -> Vec<Finding> {
+    let room = |written: WrittenVolume| match Volume::of(&written.path) {
+        Ok(volume) => match written.shortage(volume) {
+            Some((what, remedy)) => Finding::bad(what, remedy),
+            None => Finding::good(format!(
+                "the volume of {} has {} free",
+                written.of,
                 file_size(volume.free)
-            ),
-            "free up space: swap, downloads and saved contexts need it",
-        ),
-        Ok(volume) => Finding::good(format!(
-            "the volume of the models has {} free",
-            file_size(volume.free)
-        )),
+            )),
+        },
         Err(error) => Finding::of(&error),
-    }
+    };
+    let volumes = WrittenVolume::all(folder, config).into_iter().map(room);
+    let lost = lost_changes(folder).into_iter();
+    let lost = lost.map(|(what, remedy)| Finding::bad(what, remedy));
+    volumes.chain(lost).collect()
 }
 
 /// Each tier's model; a tier of another engine has none here.

@@ -168,7 +168,7 @@ pub(crate) fn token_file(home: &Path) -> PathBuf {
 }
 
 /// An existing folder keeps its permissions, except that `run` is made private.
-fn create_private(path: &Path) -> io::Result<()> {
+pub(crate) fn create_private(path: &Path) -> io::Result<()> {
     // A link to another folder, such as models on another disk, is the user's choice.
     if path.is_dir() {
         if path.ends_with("run") {

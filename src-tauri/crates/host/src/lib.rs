@@ -34,6 +34,7 @@ mod platform;
 #[path = "../../nofollow/src/tests/race.rs"]
 mod race;
 mod remote;
+mod room;
 mod schedules;
 mod serve;
 mod services;

@@ -214,6 +214,13 @@ impl LiveConfig {
         self.publish_notices(&self.models.config());
     }
 
+    /// Publishes what is short or lost on the disks that Tierbar writes to.
+    pub(crate) fn set_disk_notices(&self, notices: Vec<String>) {
+        if self.notices.set_disks(notices) {
+            self.publish_notices(&self.models.config());
+        }
+    }
+
     /// Gives the tier settings that are in no configuration, until [`Self::end_trial`].
     pub(crate) async fn begin_trial(&self, tier: &TierId, trial: Trial) {
         let _turn = self.applying.lock().await;

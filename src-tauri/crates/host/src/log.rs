@@ -1,11 +1,11 @@
 //! Where the program's own messages go.
 
-use crate::folder::{Folder, data_folder};
+use crate::folder::{Folder, create_private, data_folder};
 use std::{
     fs::{self, Permissions},
     io::{self, IsTerminal, Write},
     os::unix::fs::PermissionsExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Mutex,
     time::SystemTime,
 };
@@ -65,6 +65,33 @@ struct PrivateFiles {
 }
 
 impl PrivateFiles {
+    fn open(folder: &Path) -> io::Result<Self> {
+        create_private(folder)?;
+        let files = RollingFileAppender::builder()
+            .rotation(Rotation::DAILY)
+            .filename_prefix("tierbar")
+            .filename_suffix("log")
+            .max_log_files(KEPT)
+            .build(folder)
+            .map_err(io::Error::other)?;
+        let mut private = Self {
+            files,
+            folder: folder.to_owned(),
+            day: None,
+        };
+        let _ = private.protect();
+        Ok(private)
+    }
+
+    /// Starts anew if the folder was deleted, or today's file: what is written to that would go nowhere.
+    fn reopen_if_deleted(&mut self) {
+        let today = jiff::Timestamp::now().strftime("tierbar.%Y-%m-%d.log");
+        let is_there = self.folder.join(today.to_string()).exists();
+        if !is_there && let Ok(anew) = Self::open(&self.folder) {
+            *self = anew;
+        }
+    }
+
     /// Makes a new day's file private, and all others, as far as it may.
     fn protect(&mut self) -> io::Result<()> {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -85,6 +112,7 @@ impl PrivateFiles {
 
 impl Write for PrivateFiles {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.reopen_if_deleted();
         let written = self.files.write(bytes)?;
         // A line is not lost for the mode of its file.
         let _ = self.protect();
@@ -98,25 +126,12 @@ impl Write for PrivateFiles {
 
 fn file(home: Option<PathBuf>) -> Result<PrivateFiles, Error> {
     let logs = Folder::open(Some(home.unwrap_or_else(data_folder)))?.logs();
-    let files = RollingFileAppender::builder()
-        .rotation(Rotation::DAILY)
-        .filename_prefix("tierbar")
-        .filename_suffix("log")
-        .max_log_files(KEPT)
-        .build(&logs)
-        .map_err(|error| {
-            Error::new(
-                Code::Storage,
-                format!("cannot log to {}: {error}", logs.display()),
-            )
-        })?;
-    let mut private = PrivateFiles {
-        files,
-        folder: logs,
-        day: None,
-    };
-    let _ = private.protect();
-    Ok(private)
+    PrivateFiles::open(&logs).map_err(|error| {
+        Error::new(
+            Code::Storage,
+            format!("cannot log to {}: {error}", logs.display()),
+        )
+    })
 }
 
 #[cfg(test)]
@@ -175,5 +190,25 @@ mod tests {
             let mode = entry.metadata().unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{:?}", entry.path());
         }
+    }
+
+    #[test]
+    fn a_deleted_folder_is_made_again_and_logged_to() {
+        let home = tempfile::tempdir().unwrap();
+        let logs = home.path().join("logs");
+        let mut files = file(Some(home.path().to_owned())).unwrap();
+        files.write_all(b"lost\n").unwrap();
+        fs::remove_dir_all(&logs).unwrap();
+        files.write_all(b"kept\n").unwrap();
+        let entries: Vec<_> = fs::read_dir(&logs).unwrap().flatten().collect();
+        let [file] = &entries[..] else {
+            panic!("{entries:?}");
+        };
+        assert_eq!(fs::read(file.path()).unwrap(), b"kept\n");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&logs), mode(&file.path())), (0o700, 0o600));
+        fs::remove_file(file.path()).unwrap();
+        files.write_all(b"again\n").unwrap();
+        assert_eq!(fs::read(file.path()).unwrap(), b"again\n");
     }
 }

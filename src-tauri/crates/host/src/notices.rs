@@ -27,6 +27,8 @@ pub(crate) struct Notices {
     pub(crate) pins: Mutex<Option<String>>,
     /// Downloaded models that their tiers could not be given.
     pub(crate) assignments: Mutex<Vec<String>>,
+    /// What is short or lost on the disks that Tierbar writes to.
+    pub(crate) disks: Mutex<Vec<String>>,
 }
 
 impl Notices {
@@ -42,9 +44,18 @@ impl Notices {
         *self.assignments.lock() = notices;
     }
 
+    /// Returns whether they are others.
+    pub(crate) fn set_disks(&self, notices: Vec<String>) -> bool {
+        let mut disks = self.disks.lock();
+        let changed = *disks != notices;
+        *disks = notices;
+        changed
+    }
+
     /// Returns all notices under this configuration.
     pub(crate) fn collect(&self, config: &Config) -> Vec<String> {
-        let mut notices = self.file.notices();
+        let mut notices = self.disks.lock().clone();
+        notices.extend(self.file.notices());
         if config.listen != self.started_with.listen {
             notices.push(format!("Restart Tierbar to listen on {}", config.listen));
         }

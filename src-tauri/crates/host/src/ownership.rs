@@ -182,6 +182,7 @@ impl Ownership {
                 Code::Storage,
                 format!("cannot write {}: {error}", path.display()),
             )
+            .hint("free up space on its volume, or make the folder writable for your user")
         })
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     notifications::Notifications,
     ollama,
     paging::PagingBoard,
-    platform,
+    platform, room,
     schedules::{Inbox, Runner, Schedules},
     serve::{ClientLimits, ServeOptions, serve},
     services::Admin,
@@ -139,6 +139,7 @@ fn live_config(
         ollama: Mutex::default(),
         pins: Mutex::new(workers.pins.clone()),
         assignments: Mutex::default(),
+        disks: Mutex::default(),
     };
     Arc::new(LiveConfig {
         folder: data.folder.clone(),
@@ -399,6 +400,15 @@ impl Assembly {
             let store = self.data.store.clone();
             async move { metrics.keep_ledger(store, closing).await }
         });
+        tokio::spawn(room::keep_log_short(
+            self.data.store.clone(),
+            closing.clone(),
+        ));
+        tokio::spawn(room::keep_room(
+            Arc::clone(&self.config),
+            Arc::clone(&self.workers.journal) as _,
+            closing.clone(),
+        ));
         let (speeds, speed) = (self.data.folder.speeds(), self.workers.speed.clone());
         tokio::spawn(measured::keep_speeds(speeds, speed, closing.clone()));
         tokio::spawn(awake::stay_awake_for_work(

@@ -12,7 +12,7 @@ use rustls::{
 use sha2::{Digest, Sha256};
 use std::{
     fs,
-    io::{self, Write},
+    io::{self, ErrorKind, Write},
     net::{IpAddr, UdpSocket},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -97,9 +97,16 @@ fn own_certificate(
 ) -> Result<(PathBuf, PathBuf), Error> {
     let (certificate, key) = (folder.certificate(), folder.certificate_key());
     let today = jiff::Zoned::now().date();
-    if key.is_file()
-        && fs::read_to_string(&certificate).is_ok_and(|text| is_valid_long_enough(&text, today))
-    {
+    let is_valid = match fs::read_to_string(&certificate) {
+        Ok(text) => is_valid_long_enough(&text, today),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => false,
+        // Clients trust this one: it is not replaced because it cannot be read now.
+        Err(error) => {
+            let message = format!("{} cannot be read: {error}", certificate.display());
+            return Err(Error::new(Code::Storage, message).hint("check the file and its disk"));
+        }
+    };
+    if is_valid && key.is_file() {
         return Ok((certificate, key));
     }
     let impossible = |error: &dyn std::fmt::Display| {

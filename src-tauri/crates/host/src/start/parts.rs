@@ -13,12 +13,18 @@ use crate::{
     memory_guard::GuardRunner,
     models::Models,
     ownership::Ownership,
-    platform,
+    platform, room,
     tls::Tls,
 };
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 use tierbar_contexts::Contexts;
-use tierbar_core::{Code, Config, Error, fit::Machine, policy::Stance, reading::Reading};
+use tierbar_core::{
+    Code, Config, Error, TierId,
+    fit::Machine,
+    journal::{Journal, Kind, LogEvent},
+    policy::Stance,
+    reading::Reading,
+};
 use tierbar_edge::token::Token;
 use tierbar_fetch::{Queue, QueueOptions, TokenFor, Url, Web, WebOptions};
 use tierbar_inference::{metrics::Metrics, speed::SpeedMeter};
@@ -69,6 +75,8 @@ pub(super) struct DataFolder {
     pub(super) token: Token,
     pub(super) store: Store,
     pub(super) secrets: Secrets,
+    /// What was given up for want of room.
+    freed: Option<String>,
 }
 
 impl DataFolder {
@@ -76,10 +84,12 @@ impl DataFolder {
         let folder = blocking(STARTING, move || Folder::open(home)).await?;
         let ownership = Ownership::take(&folder).await?;
         let opened = folder.clone();
-        let (file, token, store) = blocking(STARTING, move || {
+        let (freed, file, token, store) = blocking(STARTING, move || {
+            let freed = room::free_conversations(&opened);
             let file = ConfigFile::open(opened.config(), &opened.models())?;
             let token = Token::open(&opened.token())?;
-            Ok((Arc::new(file), token, Store::open(&opened.database())?))
+            let store = Store::open(&opened.database())?;
+            Ok((freed, Arc::new(file), token, store))
         })
         .await?;
         let (watching, unwatched) = match config::watch(&file) {
@@ -112,6 +122,7 @@ impl DataFolder {
             unwatched,
             token,
             store,
+            freed,
         })
     }
 }
@@ -265,7 +276,12 @@ impl Workers {
         let contexts = Contexts::new(folder.contexts());
         let metrics = Metrics::measuring(Arc::new(EnergyMeter::default()));
         metrics.open_ledger(&data.store).await?;
+        data.store.end_loads(ended_with_its_host).await?;
         let journal = Arc::new(Ledger::open(data.store.clone(), metrics.clone()).await?);
+        if let Some(freed) = &data.freed {
+            tracing::warn!("{freed}");
+            journal.record(LogEvent::new(Kind::Note, freed.clone()));
+        }
         let (tiers, pins) = {
             let (models, contexts) = (Arc::clone(&models), contexts.clone());
             blocking(STARTING, move || {
@@ -305,6 +321,13 @@ impl Workers {
             speed: SpeedMeter::new(speeds),
         })
     }
+}
+
+/// The event log's sentence for a worker that no entry has ended.
+fn ended_with_its_host(tier: &TierId) -> String {
+    format!(
+        "{tier} ended with the last Tierbar, which was killed or crashed, or with this computer"
+    )
 }
 
 fn supervisor_options(

@@ -192,3 +192,16 @@ fn a_loopback_certificate_also_names_the_network_address() {
         .collect();
     assert_eq!(named, Vec::from_iter(expected));
 }
+
+#[test]
+fn a_certificate_that_cannot_be_read_now_is_not_replaced() {
+    let (_home, folder) = folder();
+    // It opens, and no byte of it can be read.
+    fs::create_dir(folder.certificate()).unwrap();
+    fs::write(folder.certificate_key(), "its key").unwrap();
+    let error = own_certificate(&folder, &ServerConfig::default(), &[]).unwrap_err();
+    assert_eq!(error.code, Code::Storage);
+    assert!(error.message.contains("cannot be read"), "{error}");
+    let key = fs::read_to_string(folder.certificate_key()).unwrap();
+    assert_eq!(key, "its key");
+}
