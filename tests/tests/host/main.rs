@@ -38,6 +38,7 @@ mod support;
 mod tasks;
 mod turns;
 mod volumes;
+mod waiting;
 
 use futures_util::StreamExt;
 use reqwest::Response;

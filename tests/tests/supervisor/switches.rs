@@ -1,7 +1,7 @@
 //! Switches between tiers: which end, which wait, and which are never loaded.
 
 use super::*;
-use tierbar_core::{Code, budget::Budget};
+use tierbar_core::{Code, budget::Budget, lease::Purpose};
 use tokio::task::JoinSet;
 
 #[tokio::test]
@@ -162,6 +162,76 @@ async fn newer_requests_wait_once_the_oldest_has_waited_its_time() {
     drop(first);
     assert_eq!(soon(younger).await.unwrap().tier(), &fast);
     assert!(!scripted::overlapped(bench.dir.path()));
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_brief_request_passes_a_switch_that_waits_for_a_longer_answer() {
+    let bench = Bench::with(&[("fast", "good", 1), ("heavy", "good", 1)], |options| {
+        options.rules.patience = Duration::ZERO
+    });
+    let held = bench.lease("fast").await.unwrap();
+    let (fast, heavy) = (id("fast"), id("heavy"));
+    let mut older = bench.handle.lease(&heavy);
+    tokio::select! {
+        biased;
+        _ = &mut older => panic!("a leased tier was ended"),
+        _ = bench.when("heavy", |status| status.reason.is_some()) => {}
+    }
+    let brief = || bench.handle.lease_for(&fast, Purpose::Brief);
+    for _ in 0..2 {
+        let lease = soon(brief()).await.unwrap();
+        assert!(get(&*lease, "/").await.unwrap().ends_with("ok"));
+    }
+    let last = soon(brief()).await.unwrap();
+    drop(held);
+    let mut late = brief();
+    tokio::select! {
+        biased;
+        _ = &mut late => panic!("a brief request kept the tier loaded"),
+        error = bench.lease("unknown") => drop(error.unwrap_err()),
+    }
+    assert_eq!(bench.now("heavy").state, TierState::Stopped);
+    drop(last);
+    assert_eq!(soon(older).await.unwrap().tier(), &heavy);
+    assert_eq!(soon(late).await.unwrap().tier(), &fast);
+    assert!(!scripted::overlapped(bench.dir.path()));
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_background_lease_is_taken_back_for_another_tier() {
+    let bench = Bench::with(&[("fast", "good", 1), ("heavy", "good", 1)], |options| {
+        options.rules.patience = Duration::ZERO
+    });
+    let (fast, heavy) = (id("fast"), id("heavy"));
+    let background = || bench.handle.lease_for(&fast, Purpose::Background);
+    let held = soon(background()).await.unwrap();
+    assert!(bench.lease("fast").await.unwrap().revoked().is_none());
+    let mut older = bench.handle.lease(&heavy);
+    let reason = soon(async {
+        tokio::select! {
+            biased;
+            _ = &mut older => panic!("a leased tier was ended"),
+            reason = held.revoked().unwrap() => reason,
+        }
+    })
+    .await;
+    assert_eq!(reason.code, Code::Cancelled);
+    assert_eq!(
+        reason.message,
+        "a background answer of fast gave way to a request for heavy"
+    );
+    drop(held);
+    drop(soon(older).await.unwrap());
+    // The next is not taken back for the same reason.
+    let again = soon(background()).await.unwrap();
+    tokio::select! {
+        biased;
+        _ = again.revoked().unwrap() => panic!("taken back again"),
+        error = bench.lease("unknown") => drop(error.unwrap_err()),
+    }
+    drop(again);
     bench.close().await;
 }
 

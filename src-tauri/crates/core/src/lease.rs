@@ -102,6 +102,22 @@ impl TryFrom<serde_json::Value> for KeepAlive {
     }
 }
 
+/// What a lease is for: which requests it may pass, and for which it gives way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Purpose {
+    #[default]
+    Answer,
+    /// An answer that takes no longer than [`Purpose::BRIEF`]: it may pass an older request for another tier for as long as
+    /// that has to wait for a longer answer.
+    Brief,
+    /// No client waits for it: it passes no other, and gives way to a request for another tier.
+    Background,
+}
+
+impl Purpose {
+    pub const BRIEF: Duration = Duration::from_secs(5);
+}
+
 /// The right to use a loaded tier. While it is held, the tier is unloaded only by force; dropping it releases the tier.
 pub trait Lease: Send + Sync + std::fmt::Debug {
     fn tier(&self) -> &TierId;
@@ -111,6 +127,11 @@ pub trait Lease: Send + Sync + std::fmt::Debug {
     fn keep(&self, keep: KeepAlive);
     /// Resolves when the tier's worker has ended, with the reason that its owner saw; pends while it lives.
     fn ended(&self) -> BoxFuture<'_, Error>;
+    /// Resolves with the reason when its holder has to end its answer, although no worker ends. `None` for a lease that is
+    /// never taken back.
+    fn revoked(&self) -> Option<BoxFuture<'_, Error>> {
+        None
+    }
 }
 
 /// The tiers, as seen by the gateway and the shell. Owned by the supervisor.
@@ -119,7 +140,16 @@ pub trait Tiers: Send + Sync + std::fmt::Debug {
     /// beside it.
     ///
     /// Cancel-safe: dropping the future leaves the queue, and a request that has left never causes a load.
-    fn lease(&self, tier: &TierId) -> BoxFuture<'_, Result<Box<dyn Lease>, Error>>;
+    fn lease_for(
+        &self,
+        tier: &TierId,
+        purpose: Purpose,
+    ) -> BoxFuture<'_, Result<Box<dyn Lease>, Error>>;
+
+    /// As [`Self::lease_for`] an answer of any length.
+    fn lease(&self, tier: &TierId) -> BoxFuture<'_, Result<Box<dyn Lease>, Error>> {
+        self.lease_for(tier, Purpose::Answer)
+    }
 
     /// Loads the tier and returns once it is ready, or with the reason why not.
     fn start(&self, tier: &TierId) -> BoxFuture<'_, Result<(), Error>>;

@@ -13,7 +13,10 @@
 //!   only loads that fit the available memory happen.
 //! - A leased tier is never ended without [`StopRequest::Force`] or [`Alarm::Critical`].
 //! - Waiters are served oldest first, except that requests for a loaded tier may pass an older one for another tier until
-//!   that has waited for [`State::patience`]. Then the tier that must end for it grants nothing more.
+//!   that has waited for [`State::patience`]. Then the tier that must end for it grants nothing more, except brief requests
+//!   while it answers longer ones: one at a time, and half of the time.
+//! - Background requests come last, and their leases are taken back for a request that has waited for
+//!   [`State::patience`]. After [`BACKGROUND_PATIENCE`] they wait as any other.
 //! - No more tiers are ended than needed: idle ones first, the least recently used of them first.
 //! - A pinned tier is never evicted for a request; only an alarm or a [`Stance`] that keeps nothing loaded ends it. A
 //!   request that does not fit beside it is refused.
@@ -28,7 +31,7 @@ pub use holdings::{Holding, Holdings};
 pub use look::{next_look, tier_to_preload, withdrawn_requests};
 pub use pins::{Pins, pins};
 
-use crate::{TierId, TierKind, budget::Budget, reclaim};
+use crate::{TierId, TierKind, budget::Budget, lease::Purpose, reclaim};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tiers::Tiers;
@@ -38,6 +41,9 @@ const QUIET_KEEP: Duration = Duration::from_secs(60);
 
 /// How long a request waits for an alarm to end.
 pub const ALARM_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long all others go before a background request: longer than people use one tier without a pause.
+pub const BACKGROUND_PATIENCE: Duration = Duration::from_secs(300);
 
 /// Everything that a decision depends on. Times count from any start, by a monotonic clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,6 +137,12 @@ pub struct TierView {
     pub reserved_bytes: u64,
     /// Requests that use the tier now.
     pub leases: u32,
+    /// Of them, brief ones.
+    pub brief: u32,
+    /// Of them, background ones that have not been taken back.
+    pub background: u32,
+    /// Before that time, no brief request passes an older one: the last had the tier for as long.
+    pub brief_after: Duration,
     /// When it was last granted or became idle; larger is more recent. A counter, because clocks step. It does not change
     /// while one of several leases ends, or the draining tier would change with every release.
     pub last_used: u64,
@@ -170,6 +182,7 @@ pub struct WaitingRequest {
     pub request: u64,
     pub tier: TierId,
     pub since: Duration,
+    pub purpose: Purpose,
     /// A preload: it may evict idle tiers only, and delays no request.
     pub ahead: bool,
 }
@@ -184,6 +197,8 @@ pub enum Step {
         force: bool,
         why: UnloadReason,
     },
+    /// Take back the tier's background leases.
+    Revoke { tier: TierId, why: UnloadReason },
     /// Give the request a lease on its tier.
     Grant(u64),
     /// The request cannot have its tier.
@@ -245,7 +260,11 @@ pub fn plan(state: &State) -> Vec<Step> {
     if state.stance == Stance::Paused {
         tiers.refuse_all();
     } else if state.alarm == Alarm::None {
-        for waiting in state.queue.iter().filter(|waiting| !waiting.ahead) {
+        let requests = || state.queue.iter().filter(|waiting| !waiting.ahead);
+        for waiting in requests().filter(|waiting| !state.gives_way(waiting)) {
+            tiers.serve(waiting);
+        }
+        for waiting in requests().filter(|waiting| state.gives_way(waiting)) {
             tiers.serve(waiting);
         }
         for waiting in state.queue.iter().filter(|waiting| waiting.ahead) {
@@ -278,10 +297,18 @@ impl State {
 
     /// Returns when newer requests may no longer pass it.
     fn patience_ends(&self, waiting: &WaitingRequest) -> Duration {
-        match self.alarm {
-            Alarm::None => waiting.since + self.patience,
+        match (self.alarm, waiting.purpose) {
+            (Alarm::None, Purpose::Background) => {
+                waiting.since + BACKGROUND_PATIENCE.max(self.patience)
+            }
+            (Alarm::None, _) => waiting.since + self.patience,
             _ => waiting.since.max(self.alarm_since) + ALARM_PATIENCE,
         }
+    }
+
+    /// Returns whether all other requests go before it.
+    fn gives_way(&self, waiting: &WaitingRequest) -> bool {
+        waiting.purpose == Purpose::Background && self.now < self.patience_ends(waiting)
     }
 }
 

@@ -14,6 +14,7 @@ use tierbar_contexts::{ContextDescription, Contexts};
 use tierbar_core::{
     Code, Error, TierId,
     config::ContextForm,
+    lease::Purpose,
     status::{EngineKind, TierStatus},
 };
 use tierbar_http::{RequestHints, error::Failure, routes, schema::Errors};
@@ -232,6 +233,7 @@ async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failur
         stream: false,
         keep_alive: None,
         arrived,
+        purpose: Purpose::Answer,
         trace: Trace::default(),
     };
     let begun = dispatch::begin_on_tier(inference, tier, request, None, None);

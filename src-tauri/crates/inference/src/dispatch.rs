@@ -39,7 +39,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use tierbar_core::{Code, Error, TierId};
+use tierbar_core::{Code, Error, TierId, lease::Purpose};
 use tokio::time::timeout;
 
 /// Plain failures, such as a missing file, come within this time and get a status of their own. After it, a stream begins before its
@@ -142,6 +142,7 @@ async fn begin_traced(
         stream,
         keep_alive,
         arrived,
+        purpose,
         content,
         original,
     } = request;
@@ -161,6 +162,7 @@ async fn begin_traced(
         stream,
         keep_alive,
         arrived,
+        purpose,
         charge: Charge::new(caller, prompt_bytes),
         content,
         original,
@@ -170,6 +172,9 @@ async fn begin_traced(
     };
     if let Some(chain) = chain::find(inference, model, &hints, generated)? {
         let stream = request.stream;
+        // A chain would go on to its next step, which may cost money.
+        let purpose = Purpose::Answer;
+        let request = UpstreamRequest { purpose, ..request };
         let (beginning, steps) = chain::begin(Arc::clone(inference), chain, request);
         return Ok(RoutedRequest {
             beginning,

@@ -6,6 +6,7 @@
 
 mod answered;
 pub mod attempt;
+mod brief;
 pub mod gathered;
 pub mod streaming;
 pub mod unstreamed;
@@ -20,7 +21,7 @@ use std::time::Instant;
 use tierbar_chats::context::ContextUse;
 use tierbar_core::{
     ModelId, TierId,
-    lease::{KeepAlive, Lease},
+    lease::{KeepAlive, Lease, Purpose},
 };
 
 /// What each attempt sends.
@@ -38,6 +39,8 @@ pub struct UpstreamRequest {
     pub reads: StreamReading,
     pub keep_alive: Option<KeepAlive>,
     pub arrived: Instant,
+    /// `Background` if no client waits for the answer.
+    pub purpose: Purpose,
     pub charge: Charge,
     pub trace: Trace,
 }

@@ -9,7 +9,10 @@ use super::{
 use bytes::Bytes;
 use serde_json::{Value, json};
 use std::time::Instant;
-use tierbar_core::{Error, lease::KeepAlive};
+use tierbar_core::{
+    Error,
+    lease::{KeepAlive, Purpose},
+};
 
 /// A request that has been read. Fields that are not named here are for who answers.
 #[derive(Debug, Clone)]
@@ -22,6 +25,8 @@ pub struct Request {
     pub stream: bool,
     pub keep_alive: Option<KeepAlive>,
     pub arrived: Instant,
+    /// `Background` if no client waits for the answer.
+    pub purpose: Purpose,
     pub content: Content,
     /// The request in its client's form, if that is another than this.
     pub original: Option<Original>,
@@ -110,6 +115,7 @@ impl Request {
             stream: is_generated(path) && routing.stream == Some(true),
             keep_alive: routing.keep_alive,
             arrived,
+            purpose: Purpose::Answer,
             content,
             original: None,
         }

@@ -8,7 +8,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, ModelId, TierId,
     budget::{Budget, Placement},
-    lease::{BoxFuture, Endpoint, KeepAlive, Lease, Tiers},
+    lease::{BoxFuture, Endpoint, KeepAlive, Lease, Purpose, Tiers},
     policy::{Alarm, Stance},
     status::{BudgetStatus, TierStatus},
 };
@@ -181,13 +181,17 @@ impl<T> Drop for PendingReply<'_, T> {
 }
 
 impl Tiers for Handle {
-    fn lease(&self, tier: &TierId) -> BoxFuture<'_, Result<Box<dyn Lease>, Error>> {
+    fn lease_for(
+        &self,
+        tier: &TierId,
+        purpose: Purpose,
+    ) -> BoxFuture<'_, Result<Box<dyn Lease>, Error>> {
         let tier = tier.clone();
         Box::pin(async move {
             let lease = self
                 .request(|reply| OwnerEvent::Want {
                     tier,
-                    want: TierRequest::Lease(reply),
+                    want: TierRequest::Lease(reply, purpose),
                 })
                 .await?;
             Ok(Box::new(lease) as Box<dyn Lease>)
@@ -233,6 +237,10 @@ pub(crate) struct WorkerLease {
     pub(crate) model: ModelId,
     pub(crate) endpoint: Endpoint,
     pub(crate) ended: watch::Receiver<Option<Error>>,
+    pub(crate) purpose: Purpose,
+    pub(crate) granted: Instant,
+    /// Why it is taken back, if it may be.
+    pub(crate) revoked: Option<watch::Receiver<Option<Error>>>,
     pub(crate) events: mpsc::UnboundedSender<OwnerEvent>,
 }
 
@@ -251,6 +259,8 @@ impl Drop for WorkerLease {
         let _ = self.events.send(OwnerEvent::Released {
             tier: self.tier.clone(),
             worker: self.worker,
+            purpose: self.purpose,
+            held: self.granted.elapsed(),
         });
     }
 }
@@ -277,13 +287,18 @@ impl Lease for WorkerLease {
     }
 
     fn ended(&self) -> BoxFuture<'_, Error> {
-        let mut ended = self.ended.clone();
-        Box::pin(async move {
-            match ended.wait_for(Option::is_some).await {
-                Ok(error) => error.clone().unwrap_or_else(shutting_down),
-                Err(_) => shutting_down(),
-            }
-        })
+        Box::pin(reason(self.ended.clone()))
+    }
+
+    fn revoked(&self) -> Option<BoxFuture<'_, Error>> {
+        Some(Box::pin(reason(self.revoked.clone()?)))
+    }
+}
+
+async fn reason(mut given: watch::Receiver<Option<Error>>) -> Error {
+    match given.wait_for(Option::is_some).await {
+        Ok(error) => error.clone().unwrap_or_else(shutting_down),
+        Err(_) => shutting_down(),
     }
 }
 

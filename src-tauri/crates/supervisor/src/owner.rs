@@ -23,7 +23,7 @@ use tierbar_core::{
     Code, Error, TierId,
     budget::{Budget, gib},
     config::Engine,
-    lease::KeepAlive,
+    lease::{KeepAlive, Purpose},
     policy::{self, Alarm, Phase, Stance, StopRequest},
     status::{BudgetStatus, TierStatus},
 };
@@ -51,6 +51,8 @@ pub(crate) enum OwnerEvent {
     Released {
         tier: TierId,
         worker: u64,
+        purpose: Purpose,
+        held: Duration,
     },
     Keep {
         tier: TierId,
@@ -186,10 +188,15 @@ impl Supervisor {
             },
             // Callers that have gone are removed after every event.
             OwnerEvent::Left => {}
-            OwnerEvent::Released { tier, worker } if worker == endpoint::REMOTE => {
+            OwnerEvent::Released { tier, worker, .. } if worker == endpoint::REMOTE => {
                 self.released_endpoint(&tier);
             }
-            OwnerEvent::Released { tier, worker } => self.released(&tier, worker),
+            OwnerEvent::Released {
+                tier,
+                worker,
+                purpose,
+                held,
+            } => self.released(&tier, worker, purpose, held),
             OwnerEvent::Keep { tier, worker, keep } => {
                 let tier = self.tier(&tier);
                 if let Some(worker) = tier.and_then(|tier| tier.worker_mut(worker)) {
@@ -254,12 +261,12 @@ impl Supervisor {
         }
     }
 
-    fn released(&mut self, id: &TierId, worker: u64) {
+    fn released(&mut self, id: &TierId, worker: u64, purpose: Purpose, held: Duration) {
         let (use_number, now) = (self.next(), self.started.elapsed());
         if let Some(tier) = self.tier(id)
             && let Some(worker) = tier.worker_mut(worker)
         {
-            worker.leases -= 1;
+            worker.released(purpose, held, now);
             let (idle, lives) = (worker.leases == 0, !worker.gone);
             worker.served |= lives;
             if idle {

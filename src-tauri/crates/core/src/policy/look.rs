@@ -1,7 +1,7 @@
 //! What the policy's owner does by itself: when to call the policy again, and which tiers to request.
 
 use super::{Alarm, Phase, Stance, State, TierView, WaitingRequest};
-use crate::{TierId, TierKind};
+use crate::{TierId, TierKind, lease::Purpose};
 use std::time::Duration;
 
 /// Returns the next time at which [`super::plan`] may have steps without another event; `None` if there is none.
@@ -11,7 +11,18 @@ pub fn next_look(state: &State) -> Option<Duration> {
     let waiting = waiting.map(|waiting| state.patience_ends(waiting));
     let idle = state.tiers.iter();
     let idle = idle.filter_map(|tier| state.idles_out_at(tier));
-    waiting.chain(idle).filter(|at| *at > state.now).min()
+    let brief = state.queue.iter();
+    let brief = brief.filter(|waiting| waiting.purpose == Purpose::Brief);
+    let brief = brief.flat_map(|waiting| {
+        let tiers = state.tiers.iter();
+        let of = tiers.filter(|tier| tier.id == waiting.tier);
+        of.map(|tier| tier.brief_after)
+    });
+    waiting
+        .chain(idle)
+        .chain(brief)
+        .filter(|at| *at > state.now)
+        .min()
 }
 
 /// Returns a tier to load without a request: a pinned one, or the home tier after another was unloaded because it was idle.

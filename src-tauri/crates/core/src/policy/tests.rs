@@ -1,6 +1,7 @@
 //! The policy's rules one by one, and its properties on a simulated machine.
 
 mod alarms;
+mod brief;
 mod embedders;
 mod missing;
 mod patience;
@@ -21,6 +22,9 @@ fn tier(name: &str, phase: Phase, plan_bytes: u64) -> TierView {
         plan_bytes: Some(plan_bytes),
         reserved_bytes: 0,
         leases: 0,
+        brief: 0,
+        background: 0,
+        brief_after: Duration::ZERO,
         last_used: 0,
         idle_since: None,
         keep: None,
@@ -55,6 +59,7 @@ fn state(max_loaded: usize, tiers: Vec<TierView>, queue: &[&str]) -> State {
         request,
         tier: id(name),
         since: Duration::ZERO,
+        purpose: Purpose::Answer,
         ahead: false,
     };
     State {

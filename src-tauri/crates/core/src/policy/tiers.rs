@@ -4,13 +4,17 @@ use super::{
     Alarm, Holding, Holdings, MissingTierMemory, Phase, Refusal, Stance, State, Step, StopRequest,
     TierView, UnloadReason, WaitingRequest, fits_alone,
 };
-use crate::{TierId, TierKind};
+use crate::{TierId, TierKind, lease::Purpose};
 use std::time::Duration;
 
 struct Tier<'a> {
     view: &'a TierView,
     phase: Phase,
     leases: u32,
+    /// Of them, brief ones.
+    brief: u32,
+    /// Of them, those that are neither brief nor in the background.
+    lasting: u32,
     /// An older waiter waits for it to become ready.
     wanted: bool,
     /// A waiter needs it.
@@ -68,14 +72,16 @@ pub(super) struct Tiers<'a> {
 
 impl<'a> Tiers<'a> {
     pub(super) fn new(state: &'a State) -> Self {
-        let waits_for = |id: &TierId, ahead: bool| {
+        let waits_for = |id: &TierId, any: bool| {
             let mut those = state.queue.iter().filter(|waiting| waiting.tier == *id);
-            those.any(|waiting| ahead || !waiting.ahead)
+            those.any(|waiting| any || !(waiting.ahead || state.gives_way(waiting)))
         };
         let tier = |view: &'a TierView| Tier {
             view,
             phase: view.phase,
             leases: view.leases,
+            brief: view.brief,
+            lasting: view.leases.saturating_sub(view.brief + view.background),
             wanted: false,
             queued: waits_for(&view.id, false),
             expected: waits_for(&view.id, true),
@@ -209,8 +215,10 @@ impl<'a> Tiers<'a> {
                 _ => self.claims.push(index),
             },
             // It needs memory again once it has ended.
-            _ if tier.leaving() => self.claims.push(index),
-            Phase::Ready => self.grant(index, waiting.request),
+            _ if tier.leaving() && !self.lets_pass(tier, waiting) => self.claims.push(index),
+            // What it would use is needed by another.
+            Phase::Ready if self.state.gives_way(waiting) && !self.claims.is_empty() => {}
+            Phase::Ready => self.grant(index, waiting),
             Phase::Starting | Phase::Stopping => self.tiers[index].wanted = true,
         }
     }
@@ -222,7 +230,7 @@ impl<'a> Tiers<'a> {
         };
         let tier = &self.tiers[index];
         match (tier.phase, tier.view.plan_bytes) {
-            (Phase::Ready, _) if !tier.leaving() => self.grant(index, waiting.request),
+            (Phase::Ready, _) if !tier.leaving() => self.grant(index, waiting),
             (Phase::Stopped, Some(bytes))
                 if tier.view.stop.is_none()
                     && self.may_load(index)
@@ -235,6 +243,17 @@ impl<'a> Tiers<'a> {
             }
             _ => {}
         }
+    }
+
+    /// Returns whether a tier that must end grants the request nevertheless: a longer answer keeps it loaded anyway, and has
+    /// it to itself for at least as long as brief ones share it.
+    fn lets_pass(&self, tier: &Tier<'_>, waiting: &WaitingRequest) -> bool {
+        waiting.purpose == Purpose::Brief
+            && tier.phase == Phase::Ready
+            && tier.view.stop.is_none()
+            && tier.lasting > 0
+            && tier.brief == 0
+            && self.state.now >= tier.view.brief_after
     }
 
     /// Returns the missing memory that prevents a plan, if any.
@@ -381,9 +400,13 @@ impl<'a> Tiers<'a> {
             return;
         }
         for index in victims {
-            self.tiers[index].claimed = true;
-            if self.tiers[index].idle() {
+            let tier = &mut self.tiers[index];
+            tier.claimed = true;
+            if tier.idle() {
                 self.stop(index, false, why.clone());
+            } else if tier.lasting == 0 && tier.view.background > 0 {
+                let (tier, why) = (tier.view.id.clone(), why.clone());
+                self.steps.push(Step::Revoke { tier, why });
             }
         }
     }
@@ -395,9 +418,12 @@ impl<'a> Tiers<'a> {
         self.steps.push(Step::Stop { tier, force, why });
     }
 
-    fn grant(&mut self, index: usize, request: u64) {
-        self.tiers[index].leases += 1;
-        self.steps.push(Step::Grant(request));
+    fn grant(&mut self, index: usize, waiting: &WaitingRequest) {
+        let tier = &mut self.tiers[index];
+        tier.leases += 1;
+        tier.brief += u32::from(waiting.purpose == Purpose::Brief);
+        tier.lasting += u32::from(waiting.purpose == Purpose::Answer);
+        self.steps.push(Step::Grant(waiting.request));
     }
 
     fn refuse(&mut self, waiting: &WaitingRequest, why: Refusal) {

@@ -7,7 +7,7 @@ use std::{
 };
 use tierbar_core::{
     Error, ModelId, TierId,
-    lease::{BoxFuture, Endpoint, KeepAlive, Lease, Tiers},
+    lease::{Address, BoxFuture, Endpoint, Foreign, KeepAlive, Lease, Purpose, Tiers},
     status::{Status, TierStatus},
 };
 use tokio::sync::watch;
@@ -67,10 +67,20 @@ impl Lease for OneLease {
                 .unwrap()
         })
     }
+    fn revoked(&self) -> Option<BoxFuture<'_, Error>> {
+        let Endpoint::Foreign(Foreign {
+            at: Address::Url(_),
+            ..
+        }) = &self.endpoint
+        else {
+            return None;
+        };
+        Some(self.ended())
+    }
 }
 
 impl Tiers for OneTier {
-    fn lease(&self, tier: &TierId) -> BoxFuture<'_, Result<Box<dyn Lease>, Error>> {
+    fn lease_for(&self, tier: &TierId, _: Purpose) -> BoxFuture<'_, Result<Box<dyn Lease>, Error>> {
         let (tier, mut loaded) = (tier.clone(), self.loaded.clone());
         let other = self.others.lock().unwrap().get(&tier).cloned();
         Box::pin(async move {

@@ -8,7 +8,7 @@ use std::{
 };
 use tierbar_core::{
     Error, Modality, ModelId, ModelKind, TierId, TierState,
-    lease::Lease,
+    lease::{Lease, Purpose},
     status::{EngineKind, TierStatus},
 };
 use tierbar_routing::{Candidate, Traits};
@@ -37,7 +37,11 @@ impl Loads {
 
 /// A lease on the tier. Notes what it took if the model had to be loaded and no other request was in its way: the end of another tier is
 /// then a part of it, since the next time has that too.
-pub async fn lease(inference: &Inference, tier: &TierId) -> Result<Box<dyn Lease>, Error> {
+pub async fn lease(
+    inference: &Inference,
+    tier: &TierId,
+    purpose: Purpose,
+) -> Result<Box<dyn Lease>, Error> {
     let tiers = inference.tiers.snapshot();
     let idle = |tier: &TierStatus| matches!(tier.state, TierState::Stopped | TierState::Ready);
     let loads = tiers.iter().all(idle)
@@ -45,7 +49,7 @@ pub async fn lease(inference: &Inference, tier: &TierId) -> Result<Box<dyn Lease
             .iter()
             .any(|status| status.id == *tier && status.state == TierState::Stopped);
     let began = Instant::now();
-    let lease = inference.tiers.lease(tier).await?;
+    let lease = inference.tiers.lease_for(tier, purpose).await?;
     if loads {
         inference.auto.loads.note(lease.model(), began.elapsed());
     }

@@ -5,7 +5,7 @@
 
 use crate::{CHAT, Inference, content::Content, send::send};
 use http::HeaderMap;
-use tierbar_core::{Code, Error, TierId};
+use tierbar_core::{Code, Error, TierId, lease::Purpose};
 use tierbar_routing::classifier::{Opinion, question};
 
 /// An answer of a few tokens with their alternatives has some ten KiB.
@@ -24,7 +24,7 @@ pub(super) async fn ask(
         let message = format!("{tier} did not classify the request: {why}");
         Error::new(Code::WorkerCrashed, message)
     };
-    let lease = inference.tiers.lease(tier).await?;
+    let lease = inference.tiers.lease_for(tier, Purpose::Brief).await?;
     let (content, _) = Content::of(question(text))?;
     let (headers, remote) = (HeaderMap::new(), &inference.remote);
     let posted = send(lease.endpoint(), CHAT, content, &headers, remote, None);

@@ -176,6 +176,7 @@ mod tests {
             keep_alive: None,
             charge: Charge::new(Caller::default(), 0),
             arrived: std::time::Instant::now(),
+            purpose: Default::default(),
             trace: crate::metrics::Trace::default(),
         };
         first_event(json!("m"), json!({}), marked, &request)

@@ -1,6 +1,6 @@
 //! One attempt at one tier: its lease, the call of its worker, and how the answer begins.
 
-use super::{UpstreamRequest, answered, streaming::Answer, who_answered};
+use super::{UpstreamRequest, answered, brief::is_brief, streaming::Answer, who_answered};
 use crate::response::{self, Response};
 use crate::{
     Inference, TOKENS, auto,
@@ -24,7 +24,7 @@ use tierbar_core::{
     Code, Error, TierId,
     chain::Outcome,
     config::{Engine, Prices},
-    lease::{Address, Endpoint, Foreign, Lease},
+    lease::{Address, Endpoint, Foreign, Lease, Purpose},
     queue::{Setback, setback},
 };
 use tierbar_secrets::Name;
@@ -116,11 +116,22 @@ pub async fn lease(
     media::check(inference, tier, content).await?;
     let lease = {
         let _waiting = inference.metrics.waiting(tier);
-        auto::lease(inference, tier).await?
+        auto::lease(inference, tier, purpose(inference, tier, request)).await?
     };
     // Only now is it known whether there was room for its projector.
     media::check(inference, tier, content).await?;
     Ok(lease)
+}
+
+fn purpose(inference: &Inference, tier: &TierId, request: &UpstreamRequest) -> Purpose {
+    let mut tiers = inference.tiers.snapshot().into_iter();
+    let model = tiers.find(|status| status.id == *tier);
+    let model = model.and_then(|status| status.model);
+    let usual = model.and_then(|model| inference.speed.usual(&model));
+    match request.purpose {
+        Purpose::Answer if is_brief(request.path, &request.content, usual) => Purpose::Brief,
+        purpose => purpose,
+    }
 }
 
 /// # Errors
@@ -344,18 +355,18 @@ fn is_remote(lease: &dyn Lease) -> bool {
     url(lease).is_some()
 }
 
-/// What the server does, unless the lease on an endpoint ends first, with the reason why. A worker that ends breaks the
-/// connection itself.
+/// What the server does, unless the lease is taken back first, with the reason why. A worker that ends breaks the connection
+/// itself.
 pub(super) async fn unless_cut<T>(
     lease: &dyn Lease,
     done: impl Future<Output = T>,
 ) -> Result<T, Error> {
-    if !is_remote(lease) {
+    let Some(revoked) = lease.revoked() else {
         return Ok(done.await);
-    }
+    };
     tokio::select! {
         biased;
-        ended = lease.ended() => Err(ended),
+        reason = revoked => Err(reason),
         done = done => Ok(done),
     }
 }

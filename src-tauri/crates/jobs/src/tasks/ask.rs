@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 use tierbar_core::{
     Code, Error, Modality, ModelId, TierId,
+    lease::Purpose,
     status::{EngineKind, TierStatus},
 };
 use tierbar_inference::{
@@ -23,6 +24,9 @@ const USUAL_CONTEXT: u32 = 4096;
 
 /// Tokens of an answer that may come a second time in a row.
 const REPEATED: u32 = 8;
+
+/// How often an answer in the background gives way before it counts as any other.
+const GIVES_WAY: u32 = 2;
 
 /// A question. `system` has only our text; the user's text is in `user`, as data.
 pub(super) struct Question {
@@ -77,6 +81,7 @@ pub(super) struct Session {
     model: String,
     hints: Hints,
     trail: Trail,
+    purpose: Purpose,
     who: Option<AnsweringModel>,
     /// The chain's report.
     chain: Option<Value>,
@@ -158,10 +163,19 @@ impl Session {
                 ..hints.clone()
             },
             trail,
+            purpose: Purpose::Answer,
             who: None,
             chain: None,
             spent: TaskSavings::default(),
             prompt_bytes: 0,
+        }
+    }
+
+    /// The same without a client: its answers give way to those that clients wait for.
+    pub(super) fn in_background(self) -> Self {
+        Self {
+            purpose: Purpose::Background,
+            ..self
         }
     }
 
@@ -196,8 +210,23 @@ impl Session {
         smallest.unwrap_or(USUAL_CONTEXT)
     }
 
-    /// Asks a question. An engine that refuses the schema is asked again without one.
+    /// Asks a question. An answer that gave way is made again, and at last gives way no more, so that it ends.
     pub(super) async fn ask(&mut self, question: &Question) -> Result<Reply, Error> {
+        let purpose = self.purpose;
+        for _ in 0..GIVES_WAY {
+            match self.ask_once(question).await {
+                Err(error) if error.code == Code::Cancelled && purpose == Purpose::Background => {}
+                asked => return asked,
+            }
+        }
+        self.purpose = Purpose::Answer;
+        let asked = self.ask_once(question).await;
+        self.purpose = purpose;
+        asked
+    }
+
+    /// An engine that refuses the schema is asked again without one.
+    async fn ask_once(&mut self, question: &Question) -> Result<Reply, Error> {
         let held = self.send(question, true).await;
         let answer = match held {
             Err(refused) if refused.is_of_the_form() => self.send(question, false).await,
@@ -236,7 +265,10 @@ impl Session {
                 "json_schema": {"name": "answer", "strict": true, "schema": question.schema},
             });
         }
-        let request = Request::chat(request)?.with_hints(self.hints.clone());
+        let request = Request {
+            purpose: self.purpose,
+            ..Request::chat(request)?.with_hints(self.hints.clone())
+        };
         let answer = self.inference.ask(request, Caller::of_this_request());
         let whole = match answer.await {
             Ok(answer) => answer.gather().await,

@@ -1,4 +1,4 @@
-//! A schedule's task, without a client.
+//! A schedule's task, without a client: it gives way to requests of clients.
 
 use super::{
     ask::{Session, TaskResult},
@@ -37,7 +37,8 @@ pub async fn run(jobs: &Jobs, schedule: &ScheduleConfig, text: String) -> Result
         &none,
         &hints,
         Trail::default(),
-    );
+    )
+    .in_background();
     let TaskResult { answer, spent } = trace::of_route(path.to_owned(), async {
         match task {
             Task::Brief => brief::of_lines(session, text.into(), words).await,

@@ -8,7 +8,7 @@ use tierbar_core::{
     config::Engine,
     lease::{Address, Endpoint, Foreign},
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 /// The `worker` of a lease on an endpoint; real workers count from 1.
 pub(super) const REMOTE: u64 = 0;
@@ -55,7 +55,7 @@ impl Supervisor {
         let events = self.events.clone();
         let Some(tier) = self.tier(&id) else { return };
         match want {
-            TierRequest::Lease(reply) => match (&tier.spec.engine, &tier.spec.model) {
+            TierRequest::Lease(reply, purpose) => match (&tier.spec.engine, &tier.spec.model) {
                 (Engine::Endpoint(engine), Some(model)) => {
                     let lease = WorkerLease {
                         worker: REMOTE,
@@ -66,6 +66,9 @@ impl Supervisor {
                             dialect: engine.dialect,
                         }),
                         ended: tier.remote.ended.subscribe(),
+                        purpose,
+                        granted: Instant::now(),
+                        revoked: Some(tier.remote.ended.subscribe()),
                         events,
                         tier: id,
                     };

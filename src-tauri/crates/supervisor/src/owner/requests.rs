@@ -3,7 +3,7 @@
 use super::{Reply, Supervisor};
 use crate::handle::{WorkerLease, shutting_down};
 use std::{sync::Arc, time::Duration};
-use tierbar_core::{Code, Error, TierId, nearest::suggest};
+use tierbar_core::{Code, Error, TierId, lease::Purpose, nearest::suggest};
 use tokio::time::Instant;
 
 /// More waiting requests than this mean that something is wrong with the client.
@@ -13,7 +13,7 @@ const LONGEST_QUEUE: usize = 256;
 #[derive(Debug)]
 pub(crate) enum TierRequest {
     /// To use the tier.
-    Lease(Reply<WorkerLease>),
+    Lease(Reply<WorkerLease>, Purpose),
     /// To load the tier, without a lease.
     Loaded(Reply<()>),
     /// To have the tier loaded for a request expected until then.
@@ -26,7 +26,7 @@ impl TierRequest {
     pub(super) fn refuse(self, error: Error) {
         // A caller that has gone needs no reply.
         match self {
-            Self::Lease(reply) => drop(reply.send(Err(error))),
+            Self::Lease(reply, _) => drop(reply.send(Err(error))),
             Self::Loaded(reply) => drop(reply.send(Err(error))),
             Self::Expected(_) | Self::Returning => {}
         }
@@ -34,7 +34,7 @@ impl TierRequest {
 
     pub(super) fn abandoned(&self) -> bool {
         match self {
-            Self::Lease(reply) => reply.is_closed(),
+            Self::Lease(reply, _) => reply.is_closed(),
             Self::Loaded(reply) => reply.is_closed(),
             Self::Expected(until) => *until <= Instant::now(),
             Self::Returning => false,
@@ -43,6 +43,13 @@ impl TierRequest {
 
     pub(super) fn is_ahead(&self) -> bool {
         matches!(self, Self::Expected(_) | Self::Returning)
+    }
+
+    pub(super) fn purpose(&self) -> Purpose {
+        match self {
+            Self::Lease(_, purpose) => *purpose,
+            _ => Purpose::Answer,
+        }
     }
 }
 

@@ -13,7 +13,8 @@ use tierbar_core::{
     Code, Error, TierId,
     budget::gib,
     config::Dialect,
-    lease::{Address, Endpoint, Foreign},
+    journal::{Kind, LogEvent},
+    lease::{Address, Endpoint, Foreign, Purpose},
     policy::{self, Refusal, State, Step, UnloadReason},
 };
 use tokio::time::timeout;
@@ -42,6 +43,7 @@ impl Supervisor {
                 match step {
                     Step::Start(id) => self.start_worker(&id),
                     Step::Stop { tier, force, why } => self.stop_worker(&tier, force, &why),
+                    Step::Revoke { tier, why } => self.revoke(&tier, &why),
                     Step::Grant(request) => self.grant(request),
                     Step::Refuse { request, why } => self.refuse_one(request, &why),
                 }
@@ -125,6 +127,7 @@ impl Supervisor {
             request: waiter.request,
             tier: waiter.tier.clone(),
             since: waiter.since,
+            purpose: waiter.want.purpose(),
             ahead: waiter.want.is_ahead(),
         };
         let decided = self.queue.iter().filter(|waiter| !undecided(&waiter.tier));
@@ -239,6 +242,15 @@ impl Supervisor {
         tier.stopping(why, at_once);
     }
 
+    fn revoke(&mut self, id: &TierId, why: &UnloadReason) {
+        let sentence = words::revoked(id, why);
+        let worker = self.tier(id).and_then(|tier| tier.worker.as_mut());
+        let Some(worker) = worker else { return };
+        let model = worker.load.model.clone();
+        worker.revoke(&Error::new(Code::Cancelled, &sentence));
+        self.log(LogEvent::of(Kind::Note, id, Some(&model), sentence));
+    }
+
     fn refuse_one(&mut self, request: u64, why: &Refusal) {
         let mut refused = self
             .queue
@@ -283,21 +295,20 @@ impl Supervisor {
         let (now, events) = (self.next(), self.events.clone());
         let moment = self.started.elapsed();
         let Some(tier) = self.tier(&id) else { return };
-        if !want.is_ahead() {
-            tier.last_used = now;
-        }
         let Some(worker) = &mut tier.worker else {
             return;
         };
+        // One that passes others must not change which tier drains.
+        let passes = want.purpose() == Purpose::Brief && worker.leases > 0;
+        if !want.is_ahead() && !passes {
+            tier.last_used = now;
+        }
         if worker.leases == 0 {
             worker.idle_since = Some(moment);
         }
         match want {
-            TierRequest::Lease(reply) => {
-                worker.leases += 1;
-                worker.idle_since = None;
-                worker.keep = None;
-                let lease = worker.lease(id, events);
+            TierRequest::Lease(reply, purpose) => {
+                let lease = worker.lease(id, purpose, events);
                 self.publish();
                 // If the caller has gone, the lease is dropped here and so released.
                 let _ = reply.send(Ok(lease));

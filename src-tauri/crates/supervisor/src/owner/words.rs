@@ -56,6 +56,16 @@ pub(super) fn end_reason(why: &UnloadReason, used: bool, causes: &GuardReasons) 
     }
 }
 
+/// Why a tier's background answers end.
+pub(super) fn revoked(tier: &TierId, why: &UnloadReason) -> String {
+    match why {
+        UnloadReason::RoomFor(next) => {
+            format!("a background answer of {tier} gave way to a request for {next}")
+        }
+        _ => format!("a background answer of {tier} gave way to other requests"),
+    }
+}
+
 /// What a refused tier needed, in bytes, against what there is.
 pub(super) struct RefusalFigures {
     pub(super) budget: Budget,

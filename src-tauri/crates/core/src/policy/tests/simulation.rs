@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    Arrive(usize),
+    Arrive(usize, Purpose),
     /// A request for the tier is announced.
     Announce(usize),
     /// A request leaves the queue.
@@ -65,8 +65,8 @@ struct Machine {
     stance: Stance,
     tiers: Vec<Tier>,
     queue: Vec<WaitingRequest>,
-    /// The tier of each lease.
-    leases: Vec<usize>,
+    /// The tier of each lease, and when it was granted.
+    leases: Vec<(usize, Purpose, Duration)>,
     clock: u64,
     requests: u64,
     /// The owner's own preloads.
@@ -74,6 +74,7 @@ struct Machine {
     missing: Option<MissingTierMemory>,
     granted: BTreeSet<u64>,
     refused: BTreeSet<u64>,
+    loads: usize,
     budget_moved: bool,
 }
 
@@ -113,6 +114,7 @@ impl Machine {
             missing: None,
             granted: BTreeSet::new(),
             refused: BTreeSet::new(),
+            loads: 0,
             budget_moved: false,
         }
     }
@@ -129,24 +131,20 @@ impl Machine {
     fn handle(&mut self, event: Event) {
         let tiers = self.tiers.len();
         match event {
-            Event::Arrive(tier) => {
+            Event::Arrive(tier, purpose) => {
                 let view = &mut self.tiers[tier % tiers].view;
                 view.rests = false;
                 let id = view.id.clone();
-                self.enqueue(id, false);
+                self.enqueue(id, purpose, false);
             }
-            Event::Announce(tier) => self.enqueue(self.tiers[tier % tiers].view.id.clone(), true),
+            Event::Announce(tier) => {
+                let id = self.tiers[tier % tiers].view.id.clone();
+                self.enqueue(id, Purpose::Answer, true);
+            }
             Event::Cancel(at) if !self.queue.is_empty() => {
                 self.queue.remove(at % self.queue.len());
             }
-            Event::Release(at) if !self.leases.is_empty() => {
-                let tier = self.leases.remove(at % self.leases.len());
-                self.tiers[tier].view.leases -= 1;
-                if self.tiers[tier].view.leases == 0 {
-                    self.tiers[tier].view.last_used = self.tick();
-                    self.tiers[tier].view.idle_since = Some(self.now);
-                }
-            }
+            Event::Release(at) if !self.leases.is_empty() => self.release(at % self.leases.len()),
             Event::Read(tier) => {
                 let tier = &mut self.tiers[tier % tiers];
                 tier.view.plan_bytes = Some(tier.bytes);
@@ -215,18 +213,37 @@ impl Machine {
             assert!(!tier.view.rests, "{id:?} returns unasked");
             let now = (self.stance, self.alarm);
             assert_eq!(now, (Stance::Open, Alarm::None), "{id:?} returns");
-            self.enqueue(id, true);
+            self.enqueue(id, Purpose::Answer, true);
             self.own.push(self.requests);
             self.settle();
         }
     }
 
-    fn enqueue(&mut self, tier: TierId, ahead: bool) {
+    fn release(&mut self, at: usize) {
+        let (tier, purpose, since) = self.leases.remove(at);
+        let view = &mut self.tiers[tier].view;
+        view.leases -= 1;
+        match purpose {
+            Purpose::Answer => {}
+            Purpose::Brief => {
+                view.brief -= 1;
+                view.brief_after = self.now + (self.now - since).min(Purpose::BRIEF);
+            }
+            Purpose::Background => view.background = view.background.saturating_sub(1),
+        }
+        if self.tiers[tier].view.leases == 0 {
+            self.tiers[tier].view.last_used = self.tick();
+            self.tiers[tier].view.idle_since = Some(self.now);
+        }
+    }
+
+    fn enqueue(&mut self, tier: TierId, purpose: Purpose, ahead: bool) {
         self.requests += 1;
         self.queue.push(WaitingRequest {
             request: self.requests,
             tier,
             since: self.now,
+            purpose,
             ahead,
         });
     }
@@ -267,9 +284,9 @@ impl Machine {
         (view.phase == Stopping && *exited).then(|| {
             view.phase = Stopped;
             view.plan_bytes = None;
-            view.leases = 0;
+            (view.leases, view.brief, view.background) = (0, 0, 0);
             view.stop = None;
-            self.leases.retain(|&leased| leased != tier);
+            self.leases.retain(|&(leased, ..)| leased != tier);
             view.id.clone()
         })
     }
@@ -306,25 +323,86 @@ impl Machine {
         match step {
             Step::Start(id) => self.start(id),
             Step::Stop { tier, force, why } => self.stop(tier, *force, why),
+            Step::Revoke { tier, why } => self.revoke(tier, why),
             Step::Grant(request) => {
                 let of = |waiting: &WaitingRequest| waiting.request == *request;
                 let at = self.queue.iter().position(of).expect("it waits");
                 assert_eq!(self.alarm, Alarm::None, "admitted in an alarm");
                 assert!(self.stance < Stance::Paused, "admitted in a pause");
                 let waiting = self.queue.remove(at);
+                self.check_order(&waiting);
                 let tier = self.index(&waiting.tier);
                 let now = self.tick();
                 let view = &mut self.tiers[tier].view;
                 assert_eq!((view.phase, view.stop), (Ready, None));
                 assert!(self.granted.insert(*request), "granted twice");
                 if !waiting.ahead {
+                    let purpose = waiting.purpose;
+                    if purpose != Purpose::Brief || view.leases == 0 {
+                        view.last_used = now;
+                    }
                     view.leases += 1;
-                    view.last_used = now;
+                    view.brief += u32::from(purpose == Purpose::Brief);
+                    view.background += u32::from(purpose == Purpose::Background);
                     view.idle_since = None;
-                    self.leases.push(tier);
+                    self.leases.push((tier, purpose, self.now));
                 }
             }
             Step::Refuse { request, why } => self.refuse(*request, why),
+        }
+    }
+
+    /// With one generative tier at a time, only brief requests pass an older one for another tier that has waited its time;
+    /// and they only while a longer answer keeps the tier loaded, one at a time and with pauses.
+    fn check_order(&self, granted: &WaitingRequest) {
+        let gives_way = |waiting: &WaitingRequest| {
+            let ends = waiting.since + BACKGROUND_PATIENCE;
+            waiting.purpose == Purpose::Background && self.now < ends
+        };
+        let goes_before = |waiting: &&WaitingRequest| {
+            !waiting.ahead && !gives_way(waiting) && waiting.tier != granted.tier
+        };
+        let Some(oldest) = self.queue.iter().find(goes_before) else {
+            return;
+        };
+        let view = &self.tiers[self.index(&granted.tier)].view;
+        let wanted = &self.tiers[self.index(&oldest.tier)].view;
+        let generates = |view: &TierView| view.kind == TierKind::Generative && !view.pinned;
+        let fits = |bytes| fits_alone(&self.budget, bytes);
+        let claims = self.budget.max_loaded == 1
+            && generates(view)
+            && generates(wanted)
+            && (wanted.phase, wanted.stop) == (Stopped, None)
+            && wanted.plan_bytes.is_some_and(fits)
+            && self.now >= oldest.since + self.patience;
+        let is_older = granted.request < oldest.request && !gives_way(granted);
+        if !claims || granted.ahead || is_older {
+            return;
+        }
+        assert_eq!(granted.purpose, Purpose::Brief, "an old request was passed");
+        let lasting = view.leases - view.brief - view.background;
+        assert!(lasting > 0, "a brief request kept the tier loaded");
+        assert_eq!(view.brief, 0, "several brief requests at a time");
+        assert!(
+            self.now >= view.brief_after,
+            "no pause between brief requests"
+        );
+    }
+
+    fn revoke(&mut self, id: &TierId, why: &UnloadReason) {
+        let index = self.index(id);
+        let view = &mut self.tiers[index].view;
+        assert!(view.background > 0, "revoked twice");
+        assert_eq!(
+            view.background + view.brief,
+            view.leases,
+            "an answer goes on"
+        );
+        view.background = 0;
+        if let UnloadReason::RoomFor(by) = why {
+            let mut queue = self.queue.iter().filter(|waiting| waiting.tier == *by);
+            let late = |waiting: &WaitingRequest| self.now >= waiting.since + self.patience;
+            assert!(queue.any(late), "revoked too soon");
         }
     }
 
@@ -407,6 +485,7 @@ impl Machine {
         );
         tier.view.phase = Starting;
         tier.exited = false;
+        self.loads += 1;
         if tier.view.kind == TierKind::Generative {
             for tier in &mut self.tiers {
                 tier.view.idled_out = false;
@@ -507,7 +586,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Stance::Paused),
     ];
     prop_oneof![
-        6 => which().prop_map(Event::Arrive),
+        6 => (which(), purpose()).prop_map(|(tier, purpose)| Event::Arrive(tier, purpose)),
         1 => which().prop_map(Event::Announce),
         4 => (0..20_u64).prop_map(|seconds| Event::Pass(Duration::from_secs(seconds))),
         1 => alarm.prop_map(Event::Alarm),
@@ -521,6 +600,14 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (which(), 0..12_u64).prop_map(|(tier, available)| Event::GivenUp(tier, available)),
         1 => Just(Event::Found),
         1 => (which(), stop).prop_map(|(tier, stop)| Event::Stop(tier, stop)),
+    ]
+}
+
+fn purpose() -> impl Strategy<Value = Purpose> {
+    prop_oneof![
+        3 => Just(Purpose::Answer),
+        2 => Just(Purpose::Brief),
+        1 => Just(Purpose::Background),
     ]
 }
 
@@ -563,6 +650,33 @@ fn config() -> ProptestConfig {
         cases,
         failure_persistence: None,
         ..ProptestConfig::default()
+    }
+}
+
+#[test]
+fn requests_in_turn_for_two_tiers_cause_two_loads() {
+    let shape = (5, 0, TierKind::Generative, false, None);
+    for (third_after, third, loads) in [
+        (0, Purpose::Answer, 2),
+        (11, Purpose::Answer, 3),
+        (11, Purpose::Brief, 2),
+    ] {
+        let mut machine = Machine::new(1, Duration::from_secs(10), &[shape, shape]);
+        let answer = Purpose::Answer;
+        for (tier, purpose, after) in [
+            (0, answer, 0),
+            (1, answer, 0),
+            (0, third, third_after),
+            (1, answer, 0),
+        ] {
+            machine.handle(Event::Pass(Duration::from_secs(after)));
+            machine.handle(Event::Arrive(tier, purpose));
+            machine.come_to_rest();
+        }
+        while !machine.queue.is_empty() {
+            machine.pay(|_| 0);
+        }
+        assert_eq!(machine.loads, loads, "{third:?} after {third_after} s");
     }
 }
 
@@ -609,6 +723,7 @@ proptest! {
         mut machine in machine(),
         events in prop::collection::vec(event_or_budget(), 0..40),
         world in prop::collection::vec(any::<prop::sample::Index>(), 16),
+        purposes in prop::collection::vec(purpose(), 7),
     ) {
         for event in events {
             machine.handle(event);
@@ -625,7 +740,8 @@ proptest! {
             for tier in 0..machine.tiers.len() {
                 let waiting = machine.queue.iter().filter(|w| w.tier == machine.tiers[tier].view.id);
                 if waiting.count() < 3 {
-                    machine.handle(Event::Arrive(tier));
+                    let purpose = purposes[(round + tier) % purposes.len()];
+                    machine.handle(Event::Arrive(tier, purpose));
                 }
             }
             machine.handle(Event::Pass(Duration::from_secs(1)));

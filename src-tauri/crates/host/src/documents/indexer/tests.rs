@@ -5,7 +5,7 @@ use crate::documents::DocumentIndex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tierbar_core::{
-    lease::{BoxFuture, Lease},
+    lease::{BoxFuture, Lease, Purpose},
     status::TierStatus,
 };
 use tierbar_store::{Place, SeenFile};
@@ -26,7 +26,7 @@ struct ScriptedEmbedder {
 }
 
 impl Tiers for ScriptedEmbedder {
-    fn lease(&self, _: &TierId) -> BoxFuture<'_, Result<Box<dyn Lease>, Error>> {
+    fn lease_for(&self, _: &TierId, _: Purpose) -> BoxFuture<'_, Result<Box<dyn Lease>, Error>> {
         Box::pin(std::future::pending())
     }
     fn start(&self, _: &TierId) -> BoxFuture<'_, Result<(), Error>> {

@@ -27,6 +27,9 @@ impl Tier {
             plan_bytes: holding.map(|holding| holding.bytes),
             reserved_bytes: holding.map_or(0, |holding| holding.reserved_bytes),
             leases: worker.map_or(0, |worker| worker.leases),
+            brief: worker.map_or(0, |worker| worker.brief),
+            background: worker.map_or(0, |worker| worker.background),
+            brief_after: worker.map_or(Duration::ZERO, |worker| worker.brief_after),
             last_used: self.last_used,
             idle_since: worker.and_then(|worker| worker.idle_since),
             keep: worker

@@ -1,11 +1,11 @@
 //! A process of a tier, as the owner knows it.
 
 use crate::{LoadSpec, TierSpec, handle::WorkerLease, owner::OwnerEvent, process::StopSignal};
-use std::{path::PathBuf, time::Duration};
+use std::{mem, path::PathBuf, time::Duration};
 use tierbar_core::{
     Error, TierId,
     budget::gib,
-    lease::{Endpoint, KeepAlive},
+    lease::{Endpoint, KeepAlive, Purpose},
     policy::Phase,
     reclaim::MissingMemory,
 };
@@ -23,6 +23,12 @@ pub(in crate::owner) struct Worker {
     pub(in crate::owner) pid: Option<u32>,
     pub(in crate::owner) socket: PathBuf,
     pub(in crate::owner) leases: u32,
+    /// Of them, brief ones.
+    pub(in crate::owner) brief: u32,
+    /// Of them, background ones that have not been taken back.
+    pub(in crate::owner) background: u32,
+    /// Before that time, no brief request passes an older one.
+    pub(in crate::owner) brief_after: Duration,
     /// Since when it has been ready without a lease.
     pub(in crate::owner) idle_since: Option<Duration>,
     /// How long its last request keeps it loaded, if it set that.
@@ -45,6 +51,8 @@ pub(in crate::owner) struct Worker {
     pub(in crate::owner) stop: StopSignal,
     /// The error that its leases get.
     pub(in crate::owner) ended: watch::Sender<Option<Error>>,
+    /// The reason for which its background leases are taken back.
+    revoked: watch::Sender<Option<Error>>,
 }
 
 impl Worker {
@@ -66,6 +74,9 @@ impl Worker {
             pid: None,
             socket,
             leases: 0,
+            brief: 0,
+            background: 0,
+            brief_after: Duration::ZERO,
             idle_since: None,
             keep: None,
             begun: Instant::now(),
@@ -81,22 +92,54 @@ impl Worker {
             endpoint,
             stop,
             ended: watch::Sender::new(None),
+            revoked: watch::Sender::new(None),
         }
     }
 
     pub(in crate::owner) fn lease(
-        &self,
+        &mut self,
         tier: TierId,
+        purpose: Purpose,
         events: mpsc::UnboundedSender<OwnerEvent>,
     ) -> WorkerLease {
+        self.leases += 1;
+        self.brief += u32::from(purpose == Purpose::Brief);
+        self.background += u32::from(purpose == Purpose::Background);
+        (self.idle_since, self.keep) = (None, None);
+        let background = purpose == Purpose::Background;
         WorkerLease {
             tier,
             worker: self.id,
             model: self.load.model.clone(),
             endpoint: self.endpoint.clone(),
             ended: self.ended.subscribe(),
+            purpose,
+            granted: Instant::now(),
+            revoked: background.then(|| self.revoked.subscribe()),
             events,
         }
+    }
+
+    /// Counts a lease that has ended.
+    pub(in crate::owner) fn released(&mut self, purpose: Purpose, held: Duration, now: Duration) {
+        self.leases -= 1;
+        match purpose {
+            Purpose::Answer => {}
+            Purpose::Brief => {
+                self.brief -= 1;
+                // A client that reads slowly does not keep the others waiting.
+                let rest = now + held.min(Purpose::BRIEF);
+                self.brief_after = self.brief_after.max(rest);
+            }
+            Purpose::Background => self.background = self.background.saturating_sub(1),
+        }
+    }
+
+    /// Takes its background leases back.
+    pub(in crate::owner) fn revoke(&mut self, reason: &Error) {
+        self.background = 0;
+        let before = mem::replace(&mut self.revoked, watch::Sender::new(None));
+        before.send_replace(Some(reason.clone()));
     }
 
     /// Returns a sentence if a command uses more memory than declared, on which the plan relies.
