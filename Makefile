@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check build lint mac-check snapshots screenshots recording bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-readings bench-cancel mutants mutations eval conformance stress stress-embeds stress-paged fuzz malformed setup binaries ui clean
+.PHONY: help run test check build lint mac-check snapshots screenshots recording bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-readings bench-cancel mutants mutations eval conformance stress stress-embeds stress-paged stress-waits fuzz malformed setup binaries ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -130,6 +130,11 @@ stress-paged: ## Use a model larger than memory for an hour beside others; as ro
 	@bundle/setup run
 	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard --bin tierbar-sandbox --bin tierbar-mixture
 	@$(with) tests/stress/paged $(if $(MINUTES),--minutes $(MINUTES))
+
+stress-waits: ## Measure what short requests wait while a long answer and a request for another tier go on (TOKENS=)
+	@bundle/setup run
+	@$(build) --bin tierbar --bin tierbar-worker
+	@$(with) tests/stress/waits $(if $(TOKENS),--tokens $(TOKENS))
 
 fuzz: ## Run the fuzzers over GGUF headers and of the sandbox from inside, ten minutes each (FUZZ_SECONDS)
 	@bundle/setup run
