@@ -51,7 +51,7 @@ mod tests {
     use std::{fs, os::unix::fs::symlink};
 
     #[test]
-    fn a_link_to_tierbars_data_is_neither_followed_nor_its_data_read() {
+    fn a_link_to_tierbars_data_is_refused_and_so_is_the_data() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().canonicalize().unwrap();
         fs::create_dir_all(path.join("data/logs")).unwrap();
