@@ -46,14 +46,20 @@ pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::{fs, os::unix::fs::symlink};
+    use tempfile::TempDir;
+
+    /// A temporary folder by its real path. On macOS, that of the system lies behind a link.
+    pub(crate) fn tempdir() -> TempDir {
+        tempfile::tempdir_in(std::env::temp_dir().canonicalize().unwrap()).unwrap()
+    }
 
     #[test]
     fn a_link_to_tierbars_data_is_refused_and_so_is_the_data() {
-        let root = tempfile::tempdir().unwrap();
-        let path = root.path().canonicalize().unwrap();
+        let root = tempdir();
+        let path = root.path();
         fs::create_dir_all(path.join("data/logs")).unwrap();
         for name in ["tierbar.db", "token", "logs/a.md"] {
             fs::write(path.join("data").join(name), "x").unwrap();

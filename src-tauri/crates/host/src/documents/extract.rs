@@ -135,6 +135,7 @@ fn to_process_end(status: ExitStatus) -> ProcessEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sources::tests::tempdir;
     use std::path::PathBuf;
 
     /// A program that does what a script says instead of reading the file.
@@ -147,7 +148,7 @@ mod tests {
     }
 
     async fn run(script: &str) -> Result<ExtractedDocument, Refusal> {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempdir();
         let document = folder.path().join("a.txt");
         std::fs::write(&document, "Some words").unwrap();
         let opened = open(&document).unwrap();
@@ -180,7 +181,7 @@ mod tests {
 
     #[test]
     fn what_is_no_file_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempdir();
         assert!(open(folder.path()).unwrap_err().0.contains("not a file"));
         assert!(
             open(Path::new("/no/such"))

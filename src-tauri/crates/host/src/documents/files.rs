@@ -162,7 +162,10 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::{super::extract, *};
-    use crate::race::{Found, race};
+    use crate::{
+        race::{Found, race},
+        sources::tests::tempdir,
+    };
     use data_encoding::HEXLOWER;
     use sha2::{Digest, Sha256};
     use std::{fs, os::unix::fs::symlink, time::Duration};
@@ -186,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_folder_has_its_documents_and_no_others() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempdir();
         let at = |name: &str| folder.path().join(name);
         for inner in ["b", "node_modules", ".git", "Tierbar"] {
             fs::create_dir(at(inner)).unwrap();
@@ -227,8 +230,8 @@ mod tests {
 
     /// A source that another program exchanges with a link to a folder of the same form.
     fn exchange(time: Duration) {
-        let root = tempfile::tempdir().unwrap();
-        let path = root.path().canonicalize().unwrap();
+        let root = tempdir();
+        let path = root.path();
         let (papers, link) = (path.join("papers"), path.join("link"));
         for (folder, text) in [("papers", "own"), ("private", "secret")] {
             fs::create_dir_all(path.join(folder).join("inner")).unwrap();

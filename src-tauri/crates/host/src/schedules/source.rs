@@ -191,6 +191,7 @@ fn format_size(bytes: usize) -> String {
 mod tests {
     use super::*;
     use crate::race::{Found, race};
+    use crate::sources::tests::tempdir;
     use std::{
         fs::{self, File},
         os::unix::fs::symlink,
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_folder_yields_its_changed_files_by_name() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempdir();
         let path = |name: &str| folder.path().join(name);
         put(&path("b.log"), b"b", 2000);
         put(&path("a.log"), b"a\n", 3000);
@@ -243,7 +244,7 @@ mod tests {
 
     #[test]
     fn the_oldest_files_beyond_the_limit_are_reported() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempdir();
         let path = |name: &str| folder.path().join(name);
         put(&path("large"), &vec![b'x'; MOST_BYTES - 2], 3000);
         put(&path("a"), b"abc", 2000);
@@ -258,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_file_beyond_the_total_limit_is_read_from_its_end() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempdir();
         let path = |name: &str| folder.path().join(name);
         let mut bytes = vec![b'x'; MOST_BYTES];
         bytes.extend(b"\nlast\n");
@@ -276,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_result_is_never_a_source_by_any_path() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempdir();
         let inside = folder.path().join("x");
         fs::create_dir(&inside).unwrap();
         symlink(&inside, folder.path().join("link")).unwrap();
@@ -307,8 +308,8 @@ mod tests {
     }
 
     fn exchange(time: Duration) {
-        let root = tempfile::tempdir().unwrap();
-        let path = root.path().canonicalize().unwrap();
+        let root = tempdir();
+        let path = root.path();
         let (logs, link) = (path.join("logs"), path.join("link"));
         for (folder, text) in [("logs", b"own"), ("private", b"odd")] {
             fs::create_dir(path.join(folder)).unwrap();
@@ -335,7 +336,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_last_lines_of_a_too_large_file_are_read() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempdir();
         let path = folder.path().join("log");
         let mut bytes = vec![b'x'; MOST_BYTES];
         bytes.extend(b"\nlast\n");

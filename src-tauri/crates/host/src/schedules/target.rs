@@ -146,6 +146,7 @@ async fn post(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sources::tests::tempdir;
     use std::{
         fs,
         os::unix::fs::{PermissionsExt, symlink},
@@ -153,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_result_file_is_private_and_replaced_as_a_whole() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempdir();
         let path = folder.path().join("briefs/of/day.md");
         write(&path, "one").unwrap();
         write(&path, "two").unwrap();

@@ -1,4 +1,5 @@
 use super::*;
+use crate::sources::tests::tempdir;
 use axum::{
     Json, Router,
     http::StatusCode,
@@ -66,7 +67,7 @@ struct Bench {
 impl Bench {
     /// A schedule `nightly` at two; `DIR` in its paths is the bench's folder.
     async fn new(task: &str, source: &str, to: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempdir();
         let place = |text: &str| text.replace("DIR", &folder.path().display().to_string());
         let config = format!(
             "[schedules.nightly]\nat = \"02:00\"\ntask = \"{task}\"\nsource = \"{}\"\nto = \"{}\"\nwords = 40\n",

@@ -13,6 +13,8 @@ impl Stage {
     }
 
     async fn act(&self, folder: &Path, reading: bool) -> (String, Follower) {
+        // On macOS, the folder for temporary files lies behind a link.
+        let folder = folder.canonicalize().unwrap();
         let agent = json!({"folder": folder, "allow": {"reading": reading}});
         let turn = self.begin(json!({"text": "Q", "agent": agent})).await;
         let follower = self.follow(&turn, 0).await;
@@ -251,6 +253,7 @@ async fn documents_are_searched_where_reading_is_allowed() {
 impl Stage {
     /// A program's streamed run that may use a folder, and its id.
     async fn run(&self, folder: &Path) -> (String, Follower) {
+        let folder = folder.canonicalize().unwrap();
         let body = json!({"input": "Q", "folder": folder, "stream": true});
         let answer = self.bench.ask("POST", "/v1/agent", body.to_string()).await;
         assert_eq!(answer.status(), 200);
@@ -359,7 +362,8 @@ async fn a_whole_run_refuses_what_would_ask() {
     stage.call("write_file", &json!({"path": "a", "content": "x\n"}));
     stage.say("That was not allowed.");
     stage.finish();
-    let body = json!({"input": [{"role": "user", "content": "Q"}], "folder": folder.path()});
+    let path = folder.path().canonicalize().unwrap();
+    let body = json!({"input": [{"role": "user", "content": "Q"}], "folder": path});
     let answer = stage.bench.ask("POST", "/v1/agent", body.to_string()).await;
     assert_eq!(answer.status(), 200);
     let answer = json(answer).await;
