@@ -20,6 +20,7 @@ pub mod fit;
 pub mod history;
 pub mod home;
 pub mod journal;
+pub mod json;
 pub mod keys;
 pub mod lease;
 pub mod ledger;

@@ -27,6 +27,7 @@ use tierbar_core::{
 use tierbar_inference::{
     body,
     caller::{Account, Caller},
+    held::take,
 };
 use tierbar_store::{AddedKey, KeptKey, Store, TokensUsed};
 use tokio_util::sync::CancellationToken;
@@ -312,20 +313,6 @@ impl Weight {
     pub fn release(&mut self) {
         self.shrink_to(0);
     }
-}
-
-fn take(taken: &AtomicUsize, more: usize, most: usize) -> Result<(), Error> {
-    let grown = taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, |bytes| {
-        bytes.checked_add(more).filter(|bytes| *bytes <= most)
-    });
-    if grown.is_ok() {
-        return Ok(());
-    }
-    let message = format!(
-        "the limit of {} MiB for the memory of requests is reached",
-        most >> 20
-    );
-    Err(try_after(message, SOON))
 }
 
 impl Drop for Weight {

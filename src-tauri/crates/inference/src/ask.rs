@@ -27,7 +27,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
 };
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, json};
 use tokio::time::timeout;
 
 pub use super::{
@@ -64,10 +64,24 @@ impl Answer {
     /// Waits for the complete answer.
     ///
     /// # Errors
-    /// If it breaks off.
+    /// If it breaks off, or its probabilities take too much memory.
     pub async fn gather(mut self) -> Result<CompleteAnswer, AnswerFailure> {
-        let mut whole = CompleteAnswer::default();
+        let (mut whole, mut memory) = (CompleteAnswer::default(), 0);
         while let Some(event) = self.next().await {
+            if let Event::LogProbs(more) = &event {
+                memory += json::memory_of(more);
+                if memory > json::MOST_MEMORY {
+                    let most = json::MOST_MEMORY >> 20;
+                    let message = format!("the answer's probabilities take more than {most} MiB");
+                    return Err(AnswerFailure {
+                        error: Error::new(Code::Unreachable, message),
+                        status: None,
+                        body: None,
+                        may_wait: false,
+                        source: whole.source,
+                    });
+                }
+            }
             if let Some(failed) = whole.add(event) {
                 return Err(failed);
             }
@@ -179,12 +193,12 @@ impl AnswerReader {
 
     /// A worker's refusal is an error of ours, another server's has a status and a message of its own.
     fn refused(&self, refused: &WholeAnswer) -> AnswerFailure {
-        let body: Value = serde_json::from_slice(&refused.body).unwrap_or_default();
+        let body: Value = json::read(&refused.body).unwrap_or_default();
         let ours = Error::from_openai_body(&body).is_some();
         let passes = refused.form != Form::Chat && body.is_object();
         AnswerFailure {
             source: self.who(Source::of_headers(&refused.headers)),
-            body: passes.then(|| refused.body.clone().into()),
+            body: passes.then(|| refused.body.clone()),
             ..self.failed(refused.error(), (!ours).then_some(refused.status))
         }
     }
@@ -232,20 +246,22 @@ impl AnswerReader {
         let not_an_answer = |what: &str| Error::new(Code::Corrupt, what);
         let completion = match whole.form {
             Form::Messages | Form::Responses if !self.stream => {
-                let passes = Event::Passed(whole.body.into());
+                let passes = Event::Passed(whole.body);
                 self.decoder.events.push_back(passes);
                 return Ok(());
             }
             Form::Responses => {
-                let passes = unstreamed::as_response_events(&whole.body)
-                    .ok_or_else(|| not_an_answer("the answer is not a response"))?;
+                let passes = unstreamed::as_response_events(&whole.body).ok_or_else(|| {
+                    not_an_answer("the answer is not a response, or too long to be a stream")
+                })?;
                 self.decoder.events.push_back(Event::Passed(passes));
                 return Ok(());
             }
             // A stream was asked for.
             Form::Messages => {
-                let passes = unstreamed::as_message_events(&whole.body)
-                    .ok_or_else(|| not_an_answer("the answer is not a message"))?;
+                let passes = unstreamed::as_message_events(&whole.body).ok_or_else(|| {
+                    not_an_answer("the answer is not a message, or too long to be a stream")
+                })?;
                 self.decoder.events.push_back(Event::Passed(passes));
                 return Ok(());
             }

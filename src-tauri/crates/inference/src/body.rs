@@ -6,7 +6,7 @@ use http_body_util::{BodyExt, Collected};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{fmt::Display, time::Duration};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, json::values_memory};
 use tierbar_request_fields::wrong_field::{self, describe};
 use tokio::time::{Instant, timeout};
 
@@ -19,12 +19,6 @@ pub const ADMIN_LIMIT: usize = 8 << 20;
 /// The most memory that one request may take, besides the bytes of its body: for copies of its text, and for its values once they
 /// are parsed.
 const MOST_MEMORY: usize = 96 << 20;
-/// The memory of an array or object with one element, which has room for four; an object has a table too.
-const CONTAINER: usize = 512;
-/// The memory of a further element, in a list that doubles as it grows,
-const ELEMENT: usize = 256;
-/// and of one that is a number, which owns no further memory.
-const NUMBER: usize = 160;
 /// How often a body's text is in memory at most, besides the body itself: parsed, and in the form that a server gets, of which a chain
 /// may ask two at a time.
 const COPIES: usize = 3;
@@ -153,35 +147,7 @@ pub fn memory_of(body: &[u8], is_lines: bool) -> Result<usize, Error> {
     Ok(memory)
 }
 
-/// Returns the most memory that the values of a JSON document take when it is parsed, besides its text. A parser reads no
-/// further than the document is valid, and so far its strings end where they are taken to end here.
-pub fn values_memory(json: &[u8]) -> usize {
-    let (mut memory, mut in_text, mut escaped) = (0usize, false, false);
-    let mut parted = false;
-    for &byte in json {
-        if std::mem::take(&mut parted) {
-            match byte {
-                b' ' | b'\t' | b'\n' | b'\r' => parted = true,
-                b'-' | b'0'..=b'9' => memory -= ELEMENT - NUMBER,
-                _ => {}
-            }
-        }
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_text => escaped = true,
-            b'"' => in_text = !in_text,
-            b'[' | b'{' if !in_text => memory += CONTAINER,
-            b',' if !in_text => {
-                memory += ELEMENT;
-                parted = true;
-            }
-            _ => {}
-        }
-    }
-    memory
-}
-
-/// Checks that what is made of a body fits into memory, by what [`values_memory`] says of its values.
+/// Checks that what is made of a body fits into memory, by the memory of its values.
 ///
 /// # Errors
 /// `PayloadTooLarge` for more than any request needs.

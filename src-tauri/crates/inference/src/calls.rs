@@ -1,6 +1,8 @@
 //! Which tool call a piece of a stream belongs to.
 
 use super::wire::ToolCall;
+use serde_json::{Map, Value};
+use tierbar_core::json::{MOST_MEMORY, values_memory};
 
 /// No answer has so many. Those beyond are dropped.
 const MOST_CALLS: usize = 1024;
@@ -30,6 +32,20 @@ impl Calls {
         }
         known
     }
+}
+
+/// Reads the arguments of a call, of which `taken` counts the memory of an answer's calls together. `None` for what is no object, such
+/// as one that was cut off, or takes too much.
+pub fn arguments(text: &str, taken: &mut usize) -> Option<Value> {
+    if text.trim().is_empty() {
+        return Some(Value::Object(Map::new()));
+    }
+    *taken += values_memory(text.as_bytes());
+    if *taken > MOST_MEMORY {
+        return None;
+    }
+    let read: Option<Value> = serde_json::from_str(text).ok();
+    read.filter(Value::is_object)
 }
 
 /// How far a call's arguments, an object in JSON, have come.
@@ -71,6 +87,18 @@ impl ArgumentsProgress {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn the_arguments_of_all_calls_are_bounded_together() {
+        let mut taken = 0;
+        assert_eq!(arguments(" ", &mut taken), Some(json!({})));
+        assert_eq!(arguments("[1]", &mut taken), None);
+        assert_eq!(arguments("{\"a\":1", &mut taken), None);
+        let lists = format!("{{\"a\":[{}0]}}", "[0],".repeat(20_000));
+        let read: Vec<_> = (0..5).map(|_| arguments(&lists, &mut taken)).collect();
+        assert!(read[..3].iter().all(Option::is_some));
+        assert_eq!(read[3..], [None, None]);
+    }
 
     #[test]
     fn a_piece_belongs_to_its_index_and_to_its_id() {

@@ -72,7 +72,7 @@ pub async fn answer(
 ///
 /// # Errors
 /// Why there is no answer.
-pub async fn fetch(inference: &Arc<Inference>, request: Request) -> Result<Vec<u8>, Error> {
+pub async fn fetch(inference: &Arc<Inference>, request: Request) -> Result<Bytes, Error> {
     let whole = fetch_whole(inference, request).await?;
     match whole.status.is_success() {
         true => Ok(whole.body),
@@ -88,7 +88,7 @@ pub async fn fetch_uncounted(
     inference: Arc<Inference>,
     path: &'static str,
     fields: Value,
-) -> Result<Vec<u8>, Error> {
+) -> Result<Bytes, Error> {
     let request = Request::of(path, Hints::default(), fields)?;
     trace::of_indexer(fetch(&inference, request)).await
 }

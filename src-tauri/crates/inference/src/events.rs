@@ -263,7 +263,7 @@ impl Decoder {
     /// # Errors
     /// `Unreachable` if it cannot be read.
     pub fn read_whole(&mut self, answer: &[u8]) -> Result<(), Error> {
-        let chunk = Chunk::deserialize(unstreamed::as_chunk(answer));
+        let chunk = unstreamed::as_chunk(answer).and_then(Chunk::deserialize);
         self.chunk(chunk.map_err(|error| wire::unreadable(&error))?);
         self.finish();
         Ok(())

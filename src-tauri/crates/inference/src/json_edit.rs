@@ -1,7 +1,7 @@
 //! Changes to the members of a JSON object in its text. Every other byte stays as it is.
 
 use serde_json::{Map, Value};
-use std::ops::Range;
+use std::{iter, ops::Range};
 
 /// A member's new value, or `None` to take it out.
 pub type Change = (&'static str, Option<Value>);
@@ -21,31 +21,28 @@ impl Member {
 }
 
 /// Returns the members of a valid JSON object in their order.
-pub(crate) fn members(json: &[u8]) -> Vec<Member> {
-    let mut members = Vec::new();
-    let mut at = first_member(json);
-    loop {
-        let begin = skip_blanks(json, at);
+fn members(json: &[u8]) -> impl Iterator<Item = Member> {
+    let mut at = Some(first_member(json));
+    iter::from_fn(move || {
+        let begin = skip_blanks(json, at?);
         if json.get(begin) != Some(&b'"') {
-            return members;
+            return None;
         }
         let name = begin..end_of_text(json, begin);
         let colon = skip_blanks(json, name.end);
         let begin = skip_blanks(json, (colon + 1).min(json.len()));
         let value = begin..end_of_value(json, begin);
         let next = skip_blanks(json, value.end);
-        members.push(Member { name, value });
-        if json.get(next) != Some(&b',') {
-            return members;
-        }
-        at = next + 1;
-    }
+        at = (json.get(next) == Some(&b',')).then_some(next + 1);
+        Some(Member { name, value })
+    })
 }
 
 /// Returns the member of this name, the last if it stands there twice.
 pub(crate) fn member(json: &[u8], name: &str) -> Option<Member> {
-    let mut all = members(json).into_iter();
-    all.rfind(|member| member.is_named(json, name))
+    members(json)
+        .filter(|member| member.is_named(json, name))
+        .last()
 }
 
 /// Returns the value of a member.
@@ -56,14 +53,14 @@ pub fn value(json: &[u8], name: &str) -> Option<Value> {
 
 /// Returns the object with these changes. What it lacks is put at its end.
 pub fn edit(json: &[u8], changes: &[Change]) -> Vec<u8> {
-    let all = members(json);
     let begin = first_member(json);
+    let first = skip_blanks(json, begin);
     let mut edited = Vec::with_capacity(json.len() + 64);
     edited.extend_from_slice(&json[..begin]);
     let mut found = vec![false; changes.len()];
     let mut before = None;
     let mut is_first = true;
-    for member in &all {
+    for member in members(json) {
         let change = changes
             .iter()
             .position(|(name, _)| member.is_named(json, name));
@@ -73,7 +70,7 @@ pub fn edit(json: &[u8], changes: &[Change]) -> Vec<u8> {
         });
         let separator = match before {
             Some(end) if !is_first => end..member.name.start,
-            _ => begin..all[0].name.start,
+            _ => begin..first,
         };
         before = Some(member.value.end);
         if matches!(changed, Some(None)) {

@@ -24,6 +24,7 @@ pub mod error;
 pub mod events;
 pub mod fields;
 pub mod headers;
+pub mod held;
 pub mod hints;
 pub mod json_edit;
 mod limits;

@@ -22,14 +22,14 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::time::Instant;
 use tierbar_chats::context::ContextUse;
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, json};
 
 /// No event of a worker comes near it. A line beyond passes on unread.
 const LONGEST_LINE: usize = 1 << 20;
-/// The same of other forms, some of whose events have a whole answer.
-const LONGEST_OF_ANSWER: usize = 16 << 20;
-/// The same where the event is needed, as one may be a whole answer.
-const LONGEST_EVENT: usize = 64 << 20;
+/// The same of other forms, some of whose events have a whole answer, and where the event is needed.
+const LONGEST_EVENT: usize = 16 << 20;
+/// The memory of an event of an answer that is put together.
+const MOST_OF_EVENT: usize = json::MOST_MEMORY / 2;
 
 /// What is made of a stream beside the bytes that pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -167,8 +167,7 @@ impl StreamMeter {
             // It is not read in any case.
             _ if self.within_unread => 0,
             (StreamReading::Nothing, Form::Chat) => LONGEST_LINE,
-            (StreamReading::Nothing, Form::Messages | Form::Responses) => LONGEST_OF_ANSWER,
-            (StreamReading::Chunks | StreamReading::Values, _) => LONGEST_EVENT,
+            _ => LONGEST_EVENT,
         }
     }
 
@@ -218,10 +217,16 @@ impl StreamMeter {
     }
 
     fn too_long(&mut self) {
-        (self.unread, self.within_unread) = (true, true);
+        self.within_unread = true;
+        let most = LONGEST_EVENT >> 20;
+        self.pass_unread(&format!("of more than {most} MiB"));
+    }
+
+    /// An event passes unread. Where it is needed, the stream ends.
+    fn pass_unread(&mut self, event: &str) {
+        self.unread = true;
         if self.reads != StreamReading::Nothing && self.failure.is_none() {
-            let most = LONGEST_EVENT >> 20;
-            let what = format!("the model's server sends an event of more than {most} MiB");
+            let what = format!("the model's server sends an event {event}");
             self.fail(Error::new(Code::Unreachable, what));
         }
     }
@@ -238,6 +243,14 @@ impl StreamMeter {
         if data == b"[DONE]" && self.form == Form::Chat {
             self.ended = true;
             self.keep(|| Line::Done);
+            return Ok(());
+        }
+        let most = match self.reads {
+            StreamReading::Values => MOST_OF_EVENT,
+            StreamReading::Nothing | StreamReading::Chunks => json::MOST_MEMORY,
+        };
+        if let Err(error) = json::check(data, json::COPIES, most) {
+            self.pass_unread(&format!("that is not read: {error}"));
             return Ok(());
         }
         let seen = match self.reads {

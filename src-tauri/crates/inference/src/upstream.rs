@@ -1,5 +1,6 @@
 //! An answer that is still arriving, and the connection that it arrives on. Dropping it closes the connection.
 
+use crate::held::Share;
 use bytes::Bytes;
 use futures_util::{FutureExt, future::poll_fn};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
@@ -11,9 +12,16 @@ use hyper::{
     http::response::Parts,
 };
 use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
 use std::{fmt, future::Future, io, pin::Pin, task::Poll};
 use tierbar_core::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Of an answer, in bytes. The longest that a context can hold is a fraction of it.
+pub(crate) const ANSWER_LIMIT: usize = 64 << 20;
+/// Of a refusal, in bytes: longer than any message.
+const LONGEST_REFUSAL: usize = 64 << 10;
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 type Driver = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
 
@@ -88,8 +96,7 @@ impl Upstream {
         let (mut head, body) = Response::new(body).into_parts();
         head.status = StatusCode::from_u16(error.code.http_status())
             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let kind = HeaderValue::from_static("application/json");
-        head.headers.insert(header::CONTENT_TYPE, kind);
+        head.headers.insert(header::CONTENT_TYPE, JSON);
         let body = body.map_err(|never| match never {});
         Self {
             is_ours: true,
@@ -170,30 +177,47 @@ impl Upstream {
     /// # Errors
     /// As [`Upstream::whole`].
     pub async fn peek(&mut self, limit: usize) -> Result<Bytes, ConnectionFailure> {
-        let bytes = Bytes::from(self.whole(limit).await?);
+        let bytes = self.whole(limit).await?;
         self.body = Full::new(bytes.clone())
             .map_err(|never| match never {})
             .boxed_unsync();
         Ok(bytes)
     }
 
-    /// The rest of the body.
+    /// The rest of the body. A refusal that is longer than any message is given up, and one of ours takes its place.
     ///
     /// # Errors
-    /// As [`Upstream::next`], or beyond `limit` bytes.
-    pub async fn whole(&mut self, limit: usize) -> Result<Vec<u8>, ConnectionFailure> {
-        let mut bytes = Vec::new();
+    /// As [`Upstream::next`], or if an answer is longer than `limit` bytes, or than there is room for.
+    pub async fn whole(&mut self, limit: usize) -> Result<Bytes, ConnectionFailure> {
+        let is_refusal = !self.head.status.is_success();
+        let limit = if is_refusal { LONGEST_REFUSAL } else { limit };
+        let (mut bytes, mut share) = (Vec::new(), Share::default());
         while let Some(data) = self.next().await? {
-            if bytes.len() + data.len() > limit {
-                return Err(ConnectionFailure(format!(
-                    "the answer is larger than {} MiB",
-                    limit >> 20
-                )));
+            let length = bytes.len() + data.len();
+            if length <= limit {
+                let full = |error: Error| format!("sent an answer: {}", error.message);
+                share.resize(length).map_err(full)?;
+                bytes.extend_from_slice(&data);
+                continue;
             }
-            bytes.extend_from_slice(&data);
+            if is_refusal {
+                self.head.headers.insert(header::CONTENT_TYPE, JSON);
+                return Ok(unread_refusal().to_string().into());
+            }
+            let most = limit >> 20;
+            return Err(format!("the answer is larger than {most} MiB").into());
         }
-        Ok(bytes)
+        Ok(share.hold(bytes))
     }
+}
+
+/// In OpenAI's and in Anthropic's form.
+fn unread_refusal() -> Value {
+    let most = LONGEST_REFUSAL >> 10;
+    let message = format!(
+        "the model's server refused the request with more than {most} KiB, which are not read"
+    );
+    json!({"type": "error", "error": {"type": "api_error", "message": message}})
 }
 
 pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
@@ -212,5 +236,31 @@ fn drive(driver: &mut Option<Driver>, context: &mut std::task::Context<'_>) {
         && let Poll::Ready(_) = running.poll_unpin(context)
     {
         *driver = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tierbar_core::json::LONGEST_FIELD;
+
+    fn upstream(status: u16, length: usize) -> Upstream {
+        let body = Full::new(Bytes::from(vec![b'x'; length]));
+        let (mut head, body) = Response::new(body).into_parts();
+        head.status = StatusCode::from_u16(status).unwrap();
+        Upstream::new(head, body.map_err(|never| match never {}).boxed_unsync())
+    }
+
+    #[tokio::test]
+    async fn a_long_refusal_is_replaced_and_a_long_answer_refused() {
+        let mut short = upstream(400, LONGEST_REFUSAL);
+        assert_eq!(short.whole(9).await.unwrap().len(), LONGEST_REFUSAL);
+        let mut long = upstream(503, LONGEST_REFUSAL + 1);
+        let body = long.whole(9).await.unwrap();
+        assert!(long.is_json() && body.len() < LONGEST_FIELD);
+        let read = crate::wire::error(long.head.status, &body);
+        assert!(read.message.contains("more than 64 KiB"), "{read}");
+        assert_eq!(upstream(200, 9).whole(9).await.unwrap().len(), 9);
+        assert!(upstream(200, 10).whole(9).await.is_err());
     }
 }

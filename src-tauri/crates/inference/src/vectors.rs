@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_core::{Code, Error, TierId};
 
+/// The longest answer that is read, in bytes. Two bytes of it can become a number of four.
+const LONGEST: usize = 24 << 20;
+
 /// The vectors of a request's texts, in their order, and what they took.
 #[derive(Debug, Default)]
 pub struct Vectors {
@@ -66,6 +69,10 @@ pub fn read(answer: &[u8], count: usize) -> Result<Vectors, Error> {
         let message = format!("the model's server did not answer in OpenAI's form: {why}");
         Error::new(Code::Unreachable, message)
     };
+    if answer.len() > LONGEST {
+        let most = LONGEST >> 20;
+        return Err(foreign(format!("it is longer than {most} MiB")));
+    }
     let Answer {
         mut data,
         usage,

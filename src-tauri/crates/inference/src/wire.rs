@@ -2,10 +2,10 @@
 //! nothing.
 
 use http::StatusCode;
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_json::Value;
 use tierbar_chats::ExpertReads;
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, json::short};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -52,13 +52,13 @@ pub struct Chunk {
     pub usage: Option<Value>,
     /// [`Timings`], if they are known.
     pub timings: Option<Value>,
-    #[serde(deserialize_with = "if_known")]
+    #[serde(deserialize_with = "short")]
     pub sampling: Option<Sampling>,
     /// Of our own worker's first chunk.
-    #[serde(deserialize_with = "if_known")]
+    #[serde(deserialize_with = "short")]
     pub prompt_tokens: Option<u64>,
     /// The same, of those that were in memory already.
-    #[serde(deserialize_with = "if_known")]
+    #[serde(deserialize_with = "short")]
     pub cached_tokens: Option<u64>,
     pub error: Option<Value>,
     /// A chain's report of its answer, on its first chunk.
@@ -116,10 +116,10 @@ pub struct Timings {
     #[serde(deserialize_with = "or_nothing")]
     pub predicted_ms: f64,
     /// Those of our own worker.
-    #[serde(deserialize_with = "if_known")]
+    #[serde(deserialize_with = "short")]
     pub experts: Option<ExpertReads>,
     /// Tokens that the context holds.
-    #[serde(deserialize_with = "if_known")]
+    #[serde(deserialize_with = "short")]
     pub n_ctx: Option<u64>,
 }
 
@@ -169,13 +169,6 @@ fn or_nothing<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(Option::deserialize(value)?.unwrap_or_default())
 }
 
-/// Figures of another form are none: no answer is lost for them.
-fn if_known<'de, D: Deserializer<'de>, T: DeserializeOwned>(
-    value: D,
-) -> Result<Option<T>, D::Error> {
-    Ok(serde_json::from_value(Value::deserialize(value)?).ok())
-}
-
 /// A text, or the texts of a list of parts.
 fn text<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
     Ok(match Value::deserialize(value)? {
@@ -223,10 +216,29 @@ impl Usage {
     }
 }
 
+/// Returns what is read of a failure's body or event, which may have a whole answer beside it: each field, if it is short, or else
+/// `null`.
+pub(crate) fn failure(body: &[u8]) -> Value {
+    #[derive(Default, Deserialize, Serialize)]
+    #[serde(default)]
+    struct Failure {
+        #[serde(deserialize_with = "short")]
+        error: Option<Value>,
+        #[serde(deserialize_with = "short")]
+        message: Option<Value>,
+        #[serde(deserialize_with = "short")]
+        detail: Option<Value>,
+        #[serde(deserialize_with = "short")]
+        request_id: Option<Value>,
+    }
+    let read: Failure = serde_json::from_slice(body).unwrap_or_default();
+    serde_json::to_value(read).unwrap_or_default()
+}
+
 /// The error of a refusal: ours as it is, another server's with its own message and what its status means. An event of a stream has
 /// status 200: its code stands for the status, if it is a number.
 pub fn error(status: StatusCode, body: &[u8]) -> Error {
-    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let body = failure(body);
     Error::from_openai_body(&body).unwrap_or_else(|| {
         let rendered = ["/error/message", "/message", "/error", "/detail"];
         let rendered = rendered
@@ -239,10 +251,7 @@ pub fn error(status: StatusCode, body: &[u8]) -> Error {
 
 /// Whether the body of a 404 means the path, not something that the request names: an item, a model or a response.
 pub(crate) fn is_of_unknown_path(body: &[u8]) -> bool {
-    let body: Value = serde_json::from_slice(body).unwrap_or_default();
-    let Some(error) = body.get("error") else {
-        return true;
-    };
+    let error = &failure(body)["error"];
     let has = |field: &str| match error.get(field) {
         None | Some(Value::Null) => false,
         // llama-server and vLLM repeat the status.
@@ -269,7 +278,11 @@ pub fn unreadable(error: &serde_json::Error) -> Error {
 
 /// Whether an event is a part of an answer.
 pub(crate) fn has_choices(data: &[u8]) -> bool {
-    serde_json::from_slice::<Value>(data).is_ok_and(|event| event.get("choices").is_some())
+    #[derive(Deserialize)]
+    struct Part {
+        choices: Option<IgnoredAny>,
+    }
+    serde_json::from_slice::<Part>(data).is_ok_and(|event| event.choices.is_some())
 }
 
 fn code(status: StatusCode, rendered: Option<&Value>) -> Code {

@@ -1,14 +1,17 @@
 //! The JSON in an answer that may have other text around it or be cut off.
 
 use serde_json::{Map, Value};
+use tierbar_core::json;
 
 /// The most objects to try: an answer of only braces would be parsed once for each.
 const TRIED: usize = 64;
 
-/// Returns the first complete JSON object of the answer: bare, in a code fence, or after other text.
+/// Returns the first complete JSON object of the answer: bare, in a code fence, or after other text. An answer that would take too
+/// much memory has none.
 #[must_use]
 pub fn object(answer: &str) -> Option<Map<String, Value>> {
     let answer = without_thoughts(answer);
+    json::check(answer.as_bytes(), 1, json::MOST_MEMORY).ok()?;
     let starts = answer.match_indices('{').take(TRIED);
     starts.map(|(at, _)| &answer[at..]).find_map(|rest| {
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();

@@ -2,7 +2,10 @@
 
 use super::calls::AnswerCalls;
 use serde_json::{Value, json};
-use tierbar_inference::ask::{CompleteAnswer, ToolCall, Usage};
+use tierbar_inference::{
+    ask::{CompleteAnswer, ToolCall, Usage},
+    calls,
+};
 use uuid::Uuid;
 
 /// Of reasoning. Without one, clients take it for a part, and some drop it. It is never checked.
@@ -136,18 +139,17 @@ impl AnswerWriter {
         if !answer.text.is_empty() {
             content.push(json!({"type": "text", "text": answer.text}));
         }
-        content.extend(answer.calls.into_iter().map(tool_use));
+        let mut taken = 0;
+        let calls = answer.calls.into_iter();
+        content.extend(calls.map(|call| tool_use(call, &mut taken)));
         self.message(content, true)
     }
 }
 
-fn tool_use(call: ToolCall) -> Value {
+fn tool_use(call: ToolCall, taken: &mut usize) -> Value {
     // A model may write what is no JSON: the client gets it as it stands.
-    let input = match serde_json::from_str(&call.arguments) {
-        Ok(input @ Value::Object(_)) => input,
-        _ if call.arguments.trim().is_empty() => json!({}),
-        _ => json!({"arguments": call.arguments}),
-    };
+    let input = calls::arguments(&call.arguments, taken);
+    let input = input.unwrap_or_else(|| json!({"arguments": call.arguments}));
     json!({"type": "tool_use", "id": call_id(call.id), "name": call.name, "input": input})
 }
 

@@ -4,7 +4,10 @@ use super::probabilities;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
-use tierbar_inference::ask::{CompleteAnswer, ToolCall, Usage};
+use tierbar_inference::{
+    ask::{CompleteAnswer, ToolCall, Usage},
+    calls,
+};
 
 /// Where an answer's text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub(super) struct Content {
     pub(super) text: String,
     pub(super) thinking: String,
     pub(super) calls: Vec<Value>,
+    /// The memory of their arguments.
+    pub(super) arguments: usize,
     pub(super) probabilities: Option<Value>,
 }
 
@@ -68,6 +73,7 @@ impl AnswerWriter {
             text,
             thinking,
             calls,
+            arguments: _,
             probabilities,
         } = content;
         let mut rendered = Map::new();
@@ -183,10 +189,8 @@ impl AnswerWriter {
 impl Content {
     /// Adds a call. One whose arguments are no object, such as one that was cut off, becomes a part of the text.
     pub(super) fn call(&mut self, call: ToolCall) {
-        let arguments = match serde_json::from_str(&call.arguments) {
-            Ok(arguments @ Value::Object(_)) => arguments,
-            _ if call.arguments.trim().is_empty() => json!({}),
-            _ => return self.text.push_str(&call.arguments),
+        let Some(arguments) = calls::arguments(&call.arguments, &mut self.arguments) else {
+            return self.text.push_str(&call.arguments);
         };
         let index = self.calls.len();
         let mut rendered =

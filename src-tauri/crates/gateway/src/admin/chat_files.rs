@@ -21,7 +21,7 @@ use tierbar_chats::{
     export::{self, ExportedChat},
     import::{self, ChatImport, ImportedChat, Omissions, OmittedPart},
 };
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, json::values_memory};
 use tierbar_edge::keys::Weight;
 use tierbar_http::{error::Failure, path::Id, schema::Errors};
 use tierbar_inference::{blocking::blocking, body};
@@ -261,7 +261,7 @@ async fn read(elements: Vec<Bytes>, weight: &mut Weight) -> Result<Batch, Error>
     let mut batch = Batch::default();
     let (mut texts, mut values, mut readable) = (0, 0, Vec::new());
     for json in elements {
-        let memory = body::values_memory(&json);
+        let memory = values_memory(&json);
         if body::check_values(memory).is_err() {
             batch.omissions.add(OmittedPart::LargeChats, 1);
             continue;

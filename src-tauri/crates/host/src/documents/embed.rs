@@ -1,5 +1,6 @@
 //! Has the embedder read passages.
 
+use axum::body::Bytes;
 use serde_json::Value;
 use std::{fmt, sync::Arc, time::Duration};
 use tierbar_core::{
@@ -21,7 +22,7 @@ const HALVES: usize = 4;
 
 /// Answers a request in OpenAI's form to a path of the API.
 pub(crate) type Answer =
-    Box<dyn Fn(&'static str, Value) -> BoxFuture<'static, Result<Vec<u8>, Error>> + Send + Sync>;
+    Box<dyn Fn(&'static str, Value) -> BoxFuture<'static, Result<Bytes, Error>> + Send + Sync>;
 
 pub(super) struct Embedder {
     pub(super) tiers: Arc<dyn Tiers>,

@@ -2,7 +2,7 @@
 
 use super::embed::Embedder;
 use serde_json::{Value, json};
-use tierbar_core::{Code, Error, Modality, ModelKind, TierId, status::EngineKind};
+use tierbar_core::{Code, Error, Modality, ModelKind, TierId, json, status::EngineKind};
 use tierbar_documents::{Block, Picture};
 use tierbar_inference::CHAT;
 
@@ -50,7 +50,7 @@ impl Embedder {
             "think": false,
         });
         let answer = (self.answer)(CHAT, request).await?;
-        let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
+        let answer: Value = json::read(&answer).unwrap_or_default();
         let text = answer["choices"][0]["message"]["content"].as_str();
         let text = text.ok_or_else(|| {
             Error::new(

@@ -5,7 +5,7 @@
 
 use crate::{CHAT, Inference, content::Content, send::send};
 use http::HeaderMap;
-use tierbar_core::{Code, Error, TierId, lease::Purpose};
+use tierbar_core::{Code, Error, TierId, json, lease::Purpose};
 use tierbar_routing::classifier::{Opinion, question};
 
 /// An answer of a few tokens with their alternatives has some ten KiB.
@@ -31,6 +31,6 @@ pub(super) async fn ask(
     let mut upstream = posted.await.map_err(|broken| none(broken.to_string()))?;
     let answer = upstream.whole(ANSWER_LIMIT).await;
     let answer = answer.map_err(|broken| none(broken.to_string()))?;
-    let answer = serde_json::from_slice(&answer).map_err(|error| none(error.to_string()))?;
+    let answer = json::read(&answer).map_err(|error| none(error.to_string()))?;
     Opinion::of(&answer).ok_or_else(|| none("an unexpected answer".to_owned()))
 }

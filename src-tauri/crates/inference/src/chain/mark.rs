@@ -7,7 +7,7 @@ use crate::{
     relay::{UpstreamRequest, attempt::ServerAnswer},
 };
 use serde_json::{Value, json};
-use tierbar_core::TierId;
+use tierbar_core::{TierId, json};
 
 const MARK: &str = "[Local Fallback] ";
 
@@ -59,19 +59,21 @@ pub(super) fn annotate(
                 json!(value)
             };
             let about = about(header("x-tierbar-tier"), header("x-tierbar-model"));
-            if whole.form != Form::Chat {
-                if is_told {
-                    whole.body = json_edit::edit(&whole.body, &[("tierbar", Some(about))]);
-                }
+            if whole.form != Form::Chat && !is_told {
                 return sent;
             }
-            // What is no object is no answer of OpenAI's, and passes as it is.
-            if let Ok(Value::Object(mut body)) = serde_json::from_slice(&whole.body) {
-                if marked {
-                    body.get_mut("choices").map(mark_choices);
-                }
-                body.insert("tierbar".to_owned(), about);
-                whole.body = Value::Object(body).to_string().into_bytes();
+            let mut changes = vec![("tierbar", Some(about))];
+            if marked
+                && whole.form == Form::Chat
+                && let Some(choices) = json_edit::member(&whole.body, "choices")
+                && let Ok(mut choices) = json::read(&whole.body[choices.value])
+            {
+                mark_choices(&mut choices);
+                changes.push(("choices", Some(choices)));
+            }
+            // What is no object is no answer, and passes as it is.
+            if whole.body.trim_ascii_start().starts_with(b"{") {
+                whole.body = json_edit::edit(&whole.body, &changes).into();
             }
         }
     }

@@ -8,7 +8,7 @@ use http::HeaderMap;
 use serde_json::Value;
 use std::{fmt, time::Duration};
 use tierbar_core::{
-    Error, TierId, TierState,
+    Error, TierId, TierState, json,
     policy::Alarm,
     status::{EngineKind, TierStatus},
 };
@@ -126,7 +126,7 @@ async fn ask(inference: &Inference, tier: &TierId, message: &str) -> Result<Tria
     let mut upstream = posted.await.map_err(|broken| broken.to_string())?;
     let answer = upstream.whole(ANSWER_LIMIT).await;
     let answer = answer.map_err(|broken| broken.to_string())?;
-    let answer: Value = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+    let answer: Value = json::read(&answer).map_err(|error| error.to_string())?;
     let text = answer["choices"][0]["message"]["content"].as_str();
     let triage = text.and_then(lenient::object);
     let triage = triage.and_then(|answer| Triage::read(&answer));

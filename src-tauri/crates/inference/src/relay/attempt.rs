@@ -11,9 +11,10 @@ use crate::{
     original::Form,
     send,
     stream_meter::{self, StreamMeter, StreamReading},
-    upstream::{ConnectionFailure, Upstream},
+    upstream::{ANSWER_LIMIT, ConnectionFailure, Upstream},
     wire,
 };
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use secrecy::SecretString;
 use std::{
@@ -34,8 +35,6 @@ use tokio::time::timeout;
 const REASON_DEADLINE: Duration = Duration::from_secs(3);
 /// The Keychain may ask the user first, who may not be there.
 const KEY_DEADLINE: Duration = Duration::from_secs(30);
-/// Bytes. The longest answer that a context can hold is a fraction of it.
-pub(super) const ANSWER_LIMIT: usize = 64 << 20;
 
 /// How a server answers.
 #[derive(Debug)]
@@ -50,7 +49,7 @@ pub struct WholeAnswer {
     pub headers: HeaderMap,
     /// The form of the body.
     pub form: Form,
-    pub body: Vec<u8>,
+    pub body: Bytes,
     /// What the answer means for the endpoint's availability.
     pub outcome: Outcome,
 }

@@ -3,20 +3,28 @@
 
 mod messages;
 
-use super::{
-    attempt::{ANSWER_LIMIT, WholeAnswer},
-    streaming::Answer,
-    who_answered,
+use super::{attempt::WholeAnswer, streaming::Answer, who_answered};
+use crate::{
+    calls::Calls, held::Share, original::Form, speed::Timings, stream_meter::Line,
+    upstream::ANSWER_LIMIT, wire::ToolCall,
 };
-use crate::{calls::Calls, original::Form, speed::Timings, stream_meter::Line, wire::ToolCall};
 use http::{HeaderValue, StatusCode, header};
 use messages::MessageParts;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
 use tierbar_chats::context::ContextUse;
-use tierbar_core::{Code, Error, chain::Outcome};
+use tierbar_core::{
+    Code, Error,
+    chain::Outcome,
+    json::{memory_of, memory_of_fields},
+};
 use tokio::time::timeout;
+
+/// The memory of an answer's values, in which a text is one and a list many.
+const MOST_MEMORY: usize = 40 << 20;
+/// How much of it arrives before they are counted again.
+const COUNTED_AFTER: usize = 64 << 10;
 
 /// # Errors
 /// If it breaks off, nothing but comments comes for so long, or it is too long.
@@ -45,6 +53,9 @@ struct AnswerParts {
     parts: Parts,
     /// In bytes, of all that has arrived.
     length: usize,
+    /// The same of what has arrived since the values were counted.
+    uncounted: usize,
+    share: Share,
 }
 
 /// What has arrived, by its form.
@@ -82,7 +93,12 @@ impl AnswerParts {
             Form::Messages => Parts::Messages(MessageParts::default()),
             Form::Responses => Parts::Response(Value::Null),
         };
-        Self { parts, length: 0 }
+        Self {
+            parts,
+            length: 0,
+            uncounted: 0,
+            share: Share::default(),
+        }
     }
 
     /// Waits for more of it than comments; `false` at its end.
@@ -99,6 +115,11 @@ impl AnswerParts {
                 return Err(Error::new(Code::Unreachable, message));
             }
             let more = self.read(answer.take_lines())?;
+            self.uncounted += bytes.len();
+            if self.uncounted > COUNTED_AFTER {
+                self.uncounted = 0;
+                self.count_memory()?;
+            }
             // Some keep the connection open behind it.
             if answer.is_over() {
                 answer.ends(None);
@@ -108,6 +129,20 @@ impl AnswerParts {
                 return Ok(true);
             }
         }
+    }
+
+    fn count_memory(&mut self) -> Result<(), Error> {
+        let memory = match &self.parts {
+            Parts::Chat(chat) => chat.memory(),
+            Parts::Messages(message) => message.memory(),
+            Parts::Response(response) => memory_of(response),
+        };
+        if memory <= MOST_MEMORY {
+            return self.share.resize(memory);
+        }
+        let most = MOST_MEMORY >> 20;
+        let message = format!("the answer takes more than {most} MiB of memory");
+        Err(Error::new(Code::Unreachable, message))
     }
 
     /// Whether there is more in them than comments and what stands for these in Anthropic's streams.
@@ -140,11 +175,12 @@ impl AnswerParts {
         }
     }
 
-    fn of(self, answer: &Answer) -> WholeAnswer {
+    fn of(mut self, answer: &Answer) -> WholeAnswer {
         let context = match &self.parts {
             Parts::Chat(chat) => chat.context(),
             Parts::Messages(_) | Parts::Response(_) => None,
         };
+        let share = std::mem::take(&mut self.share);
         let mut headers = who_answered(answer.lease(), context);
         let kind = HeaderValue::from_static("application/json");
         headers.insert(header::CONTENT_TYPE, kind);
@@ -152,7 +188,7 @@ impl AnswerParts {
             status: StatusCode::OK,
             headers,
             form: answer.form(),
-            body: self.whole().to_string().into_bytes(),
+            body: share.hold(self.whole().to_string().into_bytes()),
             outcome: Outcome::Answered,
         }
     }
@@ -167,6 +203,16 @@ impl AnswerParts {
 }
 
 impl ChatParts {
+    fn memory(&self) -> usize {
+        let choices = self.choices.values().map(|choice| {
+            let calls = choice.calls.iter().map(memory_of_fields);
+            let message = choice.message.as_ref().map_or(0, memory_of_fields);
+            let about = memory_of_fields(&choice.about) + memory_of_fields(&choice.logprobs);
+            size_of::<Choice>() + about + message + calls.sum::<usize>()
+        });
+        memory_of_fields(&self.about) + choices.sum::<usize>()
+    }
+
     fn context(&self) -> Option<ContextUse> {
         let timings = Timings::deserialize(self.about.get("timings")?);
         timings.ok()?.context()

@@ -1,17 +1,28 @@
 //! A whole answer as the events of a stream, for servers that do not stream.
 
+use crate::{error, wire};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
+use tierbar_core::json::{read, read_for};
+
+/// How often a text is in the events of a message, and in those of a response, at most.
+const MESSAGE_COPIES: usize = 4;
+const RESPONSE_COPIES: usize = 8;
 
 /// One event with all of it, and the last one.
 pub(crate) fn as_events(answer: &[u8]) -> Bytes {
-    let event = as_chunk(answer);
-    format!("data: {event}\n\ndata: [DONE]\n\n").into()
+    match as_chunk(answer) {
+        Ok(event) => format!("data: {event}\n\ndata: [DONE]\n\n").into(),
+        Err(error) => error::last_event(&wire::unreadable(&error)).into(),
+    }
 }
 
 /// A whole answer as one chunk.
-pub(crate) fn as_chunk(answer: &[u8]) -> Value {
-    let mut answer: Map<String, Value> = serde_json::from_slice(answer).unwrap_or_default();
+///
+/// # Errors
+/// If it is no object, or takes too much memory.
+pub(crate) fn as_chunk(answer: &[u8]) -> Result<Value, serde_json::Error> {
+    let mut answer: Map<String, Value> = read(answer)?;
     let choices = answer.get_mut("choices").and_then(Value::as_array_mut);
     let mut is_chat = false;
     for (index, choice) in choices.into_iter().flatten().enumerate() {
@@ -28,12 +39,12 @@ pub(crate) fn as_chunk(answer: &[u8]) -> Value {
     if is_chat {
         answer.insert("object".to_owned(), "chat.completion.chunk".into());
     }
-    Value::Object(answer)
+    Ok(Value::Object(answer))
 }
 
-/// A whole message of Anthropic's as its events; `None` for what is none.
+/// A whole message of Anthropic's as its events; `None` for what is none, or takes too much memory.
 pub(crate) fn as_message_events(message: &[u8]) -> Option<Bytes> {
-    let mut message: Value = serde_json::from_slice(message).ok()?;
+    let mut message: Value = read_for(message, MESSAGE_COPIES).ok()?;
     let Value::Array(content) = message.get_mut("content")?.take() else {
         return None;
     };
@@ -94,9 +105,9 @@ fn block_pieces(block: &mut Value) -> Vec<Value> {
 
 /// A whole response of OpenAI's as its events.
 ///
-/// `None` for what is no object.
+/// `None` for what is no object, or takes too much memory.
 pub(crate) fn as_response_events(response: &[u8]) -> Option<Bytes> {
-    let response: Value = serde_json::from_slice(response).ok()?;
+    let response: Value = read_for(response, RESPONSE_COPIES).ok()?;
     response.as_object()?;
     let mut begun = response.clone();
     begun["status"] = "in_progress".into();
@@ -224,6 +235,17 @@ fn number(message: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_that_takes_too_much_memory_becomes_no_events() {
+        let lists = "[0],".repeat(70_000);
+        let answer = format!("{{\"content\":[],\"choices\":[],\"x\":[{lists}0]}}");
+        let events = as_events(answer.as_bytes());
+        let events = str::from_utf8(&events).unwrap();
+        assert!(events.starts_with("data: {\"error\":"), "{events:.99}");
+        assert_eq!(as_message_events(answer.as_bytes()), None);
+        assert_eq!(as_response_events(answer.as_bytes()), None);
+    }
 
     #[test]
     fn a_responses_items_are_in_its_events() {

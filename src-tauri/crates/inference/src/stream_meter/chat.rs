@@ -9,6 +9,7 @@ use serde::{
 };
 use serde_json::Value;
 use std::fmt;
+use tierbar_core::json::short;
 
 /// The fields of an event, or of a whole answer, that are counted.
 #[derive(Debug, Deserialize)]
@@ -17,7 +18,7 @@ pub(super) struct Payload {
     choices: Choices,
     #[serde(default)]
     timings: Option<Timings>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short")]
     usage: Option<Value>,
     #[serde(default)]
     error: Option<IgnoredAny>,

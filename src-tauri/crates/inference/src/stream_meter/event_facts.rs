@@ -12,7 +12,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use tierbar_core::Error;
+use tierbar_core::{Error, json::short};
 
 /// What policy needs to know of an event.
 #[derive(Debug, Default)]
@@ -111,9 +111,9 @@ fn failure(error: &Value) -> Error {
 
 #[derive(Debug, Deserialize)]
 struct WholeAnswer {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short")]
     usage: Option<Value>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "short")]
     error: Option<Value>,
 }
 

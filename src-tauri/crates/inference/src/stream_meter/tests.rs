@@ -168,7 +168,7 @@ fn an_answer_within_one_event_is_read() {
 
 #[test]
 fn an_event_that_is_too_long_says_nothing_of_those_behind_it() {
-    let long = long_delta(LONGEST_OF_ANSWER + (1 << 20));
+    let long = long_delta(LONGEST_EVENT + (1 << 20));
     let next = "data: {\"type\":\"response.output_text.delta\",\"delta\":\"a\"}\n\n";
     for size in [9, 1 << 10, 1 << 20] {
         let mut meter = passing(Form::Responses);
@@ -176,7 +176,7 @@ fn an_event_that_is_too_long_says_nothing_of_those_behind_it() {
         // Pieces begin at each place of the text's words.
         for piece in long.as_bytes().chunks(size) {
             passed += meter.pass(Bytes::copy_from_slice(piece)).len();
-            assert!(meter.partial.len() <= LONGEST_OF_ANSWER + size);
+            assert!(meter.partial.len() <= LONGEST_EVENT + size);
         }
         assert_eq!(passed, long.len());
         assert!(meter.may_have_ended() && !meter.has_ended() && !meter.has_spoken());
@@ -184,5 +184,29 @@ fn an_event_that_is_too_long_says_nothing_of_those_behind_it() {
         assert!(meter.has_spoken() && !meter.may_have_ended());
         meter.pass("data: {\"type\":\"response.completed\"}\n\n".into());
         assert!(meter.has_ended());
+    }
+}
+
+#[test]
+fn an_event_that_takes_too_much_memory_is_not_parsed() {
+    let lists = "[0],".repeat(70_000);
+    let event =
+        format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"a\",\"x\":[{lists}0]}}}}]}}\n\n");
+    let after = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
+    for (reads, fails) in [
+        (StreamReading::Nothing, false),
+        (StreamReading::Chunks, true),
+        (StreamReading::Values, true),
+    ] {
+        let meter = StreamMeter::new(SpeedMeter::default().begin(&small()), counted(), charge());
+        let mut meter = meter.reading(Form::Chat, reads);
+        assert_eq!(meter.pass(event.clone().into()), event);
+        assert_eq!(
+            (meter.has_ended(), meter.has_spoken()),
+            (fails, false),
+            "{reads:?}"
+        );
+        meter.pass(after.into());
+        assert_eq!(meter.has_spoken(), true, "{reads:?}");
     }
 }

@@ -131,3 +131,14 @@ fn only_a_404_of_the_path_means_the_path() {
         assert!(!is_of_unknown_path(of_content.as_bytes()), "{of_content}");
     }
 }
+
+#[test]
+fn an_error_is_read_without_what_is_beside_it() {
+    let lists = "[0],".repeat(1 << 20);
+    let beside = format!("{{\"x\":[{lists}0],\"error\":{{\"message\":\"no\",\"code\":429}}}}");
+    let read = error(StatusCode::OK, beside.as_bytes());
+    assert_eq!((read.code, read.message.as_str()), (Code::Overloaded, "no"));
+    let within = format!("{{\"error\":{{\"message\":\"no\",\"x\":[{lists}0]}}}}");
+    let read = error(StatusCode::BAD_REQUEST, within.as_bytes());
+    assert!(read.message.contains("without an error message"), "{read}");
+}

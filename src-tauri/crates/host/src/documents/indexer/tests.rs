@@ -98,7 +98,7 @@ impl Bench {
             played.texts.lock().extend(read);
             reads(&state, &played);
             let answer = json!({"data": vectors}).to_string();
-            Box::pin(std::future::ready(Ok(answer.into_bytes())))
+            Box::pin(std::future::ready(Ok(axum::body::Bytes::from(answer))))
         };
         let indexer = Indexer::new(
             inbox,

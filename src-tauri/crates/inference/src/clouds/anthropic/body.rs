@@ -3,19 +3,17 @@
 use super::{answer::Message, failure, stream::AnswerWriter};
 use crate::{
     lines::Lines,
-    upstream::{ConnectionFailure, Upstream, is_event_stream},
+    upstream::{ANSWER_LIMIT, ConnectionFailure, Upstream, is_event_stream},
 };
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, StatusCode, header, response::Parts};
-use http_body_util::{BodyExt, Limited, StreamBody, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::Frame;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tierbar_fetch::RemoteAnswer;
 
-/// As the relay's own bound on answers.
-const ANSWER_LIMIT: usize = 64 << 20;
 /// Bytes of an event. Anthropic's are short.
 const LONGEST_LINE: usize = 1 << 20;
 
@@ -49,13 +47,11 @@ impl ExpectedAnswer {
 
     fn whole(self, head: Parts, body: ArrivingBody) -> Upstream {
         let status = head.status;
+        let body = body.map_err(ConnectionFailure::from).boxed_unsync();
+        let mut arriving = Upstream::new(head.clone(), body);
         let body = stream::once(async move {
-            let limited = Limited::new(body, ANSWER_LIMIT);
-            let body = limited
-                .collect()
-                .await
-                .map_err(|error| ConnectionFailure::from(error.to_string()))?;
-            let body = self.to_openai(status, &body.to_bytes())?;
+            let body = arriving.whole(ANSWER_LIMIT).await?;
+            let body = self.to_openai(status, &body)?;
             Ok(Frame::data(Bytes::from(body.to_string())))
         });
         Upstream::new(head, StreamBody::new(body).boxed_unsync())
@@ -91,7 +87,7 @@ impl ExpectedAnswer {
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ConnectionFailure> {
-    serde_json::from_slice(body).map_err(|error| form_error(&error.to_string()))
+    tierbar_core::json::read(body).map_err(|error| form_error(&error.to_string()))
 }
 
 fn form_error(why: &str) -> ConnectionFailure {

@@ -3,7 +3,7 @@
 use crate::{body, wire::ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, json::values_memory};
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Message {
@@ -115,7 +115,7 @@ impl Conversation {
                 self.append_to(ASSISTANT, blocks);
                 for call in message.tool_calls.unwrap_or_default() {
                     let arguments = call.function.arguments.as_deref().unwrap_or_default();
-                    self.arguments += body::values_memory(arguments.as_bytes());
+                    self.arguments += values_memory(arguments.as_bytes());
                     body::check_values(self.arguments)?;
                     let (name, used) = tool_use(call)?;
                     self.called.push(name);

@@ -1,11 +1,12 @@
 //! An error of Anthropic's in OpenAI's words.
 
+use crate::wire;
 use serde_json::{Map, Value, json};
 use tierbar_core::Code;
 
 /// The body of a refusal, or the data of an `error` event. Its other fields stay, such as a Tierbar's own `code`, hint and figures.
 pub fn openai(rendered: &[u8]) -> Value {
-    let mut rendered: Value = serde_json::from_slice(rendered).unwrap_or_default();
+    let mut rendered = wire::failure(rendered);
     let request = rendered["request_id"].take();
     let mut error = match rendered["error"].take() {
         Value::Object(error) => error,

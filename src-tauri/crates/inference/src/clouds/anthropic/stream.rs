@@ -7,6 +7,10 @@ use super::{
 use crate::repair::{Repair, parse};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tierbar_core::json::{COPIES, MOST_MEMORY, check};
+
+/// Of an answer's id and model, in characters.
+const LONGEST_NAME: usize = 256;
 
 /// One answer while it is rendered.
 #[derive(Debug, Default)]
@@ -95,6 +99,10 @@ impl AnswerWriter {
 
     /// What an event's data is in OpenAI's stream; empty for nothing.
     pub(super) fn event(&mut self, data: &[u8]) -> String {
+        if let Err(error) = check(data, COPIES, MOST_MEMORY) {
+            self.unreadable = Some(error.to_string());
+            return String::new();
+        }
         let event = match parse(&mut self.repair, data) {
             Ok(event) => event,
             Err(error) => {
@@ -107,7 +115,9 @@ impl AnswerWriter {
         };
         match event {
             Event::MessageStart { message } => {
-                (self.id, self.model) = (message.id, message.model);
+                // They are in each chunk.
+                self.id = message.id.chars().take(LONGEST_NAME).collect();
+                self.model = message.model.chars().take(LONGEST_NAME).collect();
                 self.usage.note(message.usage);
                 self.delta(&json!({"role": "assistant", "content": ""}))
             }

@@ -3,6 +3,7 @@
 
 use super::add;
 use serde_json::{Map, Value};
+use tierbar_core::json::{self, memory_of_fields};
 
 /// No message has so many blocks.
 const MOST_BLOCKS: usize = 1 << 16;
@@ -71,6 +72,13 @@ impl MessageParts {
         self.blocks.get_mut(index)
     }
 
+    pub(super) fn memory(&self) -> usize {
+        let blocks = self.blocks.iter().map(|block| {
+            size_of::<Block>() + memory_of_fields(&block.content) + block.input.capacity()
+        });
+        memory_of_fields(&self.message) + blocks.sum::<usize>()
+    }
+
     /// Its figures are those of the whole message. What is left out stays.
     fn add_usage(&mut self, more: Map<String, Value>) {
         let usage = self.message.entry("usage").or_insert(Value::Null);
@@ -110,7 +118,7 @@ impl Block {
         let mut content = self.content;
         if !self.input.is_empty() {
             // A model may have been cut within it.
-            let input = serde_json::from_str(&self.input).unwrap_or(Value::String(self.input));
+            let input = json::read(self.input.as_bytes()).unwrap_or(Value::String(self.input));
             content.insert("input".to_owned(), input);
         }
         content

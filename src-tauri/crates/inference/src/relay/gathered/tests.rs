@@ -192,3 +192,24 @@ fn empty_and_unknown_fields_are_ignored() {
         gathered(&[json!({"choices": odd}), json!({"choices": odd})]);
     }
 }
+
+#[test]
+fn an_answers_values_are_bounded() {
+    let lists: Value = (0..20_000).map(|_| json!([0])).collect();
+    for form in [Form::Chat, Form::Messages, Form::Responses] {
+        let mut gathering = AnswerParts::new(form);
+        let mut event = |name: usize| {
+            let (name, lists) = (name.to_string(), lists.clone());
+            let event = match form {
+                Form::Chat => json!({"choices": [{"delta": {name: lists}}]}),
+                Form::Messages => json!({"type": "message_delta", "delta": {name: lists}}),
+                Form::Responses => json!({"response": {"a": vec![lists; 20]}}),
+            };
+            gathering.event(event.as_object().unwrap().clone());
+            gathering.count_memory()
+        };
+        assert!(form == Form::Responses || event(0).is_ok(), "{form:?}");
+        let refused = (1..30).find_map(|name| event(name).err());
+        assert_eq!(refused.unwrap().code, Code::Unreachable, "{form:?}");
+    }
+}
