@@ -23,6 +23,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::{collections::VecDeque, mem};
+use tierbar_core::json;
 
 #[derive(Debug)]
 enum State {
@@ -426,7 +427,7 @@ impl Agent {
         self.mistakes += 1;
         let (tool, arguments) = match (self.calls.front(), &self.line) {
             (Some(call), _) => {
-                let arguments = serde_json::from_str(&call.arguments);
+                let arguments = json::read(call.arguments.as_bytes());
                 let arguments = arguments.unwrap_or_else(|_| call.arguments.as_str().into());
                 (call.name.clone(), arguments)
             }

@@ -8,6 +8,7 @@ use crate::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::{Component, Path, PathBuf};
+use tierbar_core::json;
 
 /// A call as a model writes it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, Deserialize)]
@@ -382,9 +383,9 @@ fn tool_schema(name: &str, description: &str, properties: Value, required: &[&st
 fn parse_arguments(text: &str) -> Result<Value, String> {
     let wrong = |error| format!("the arguments are not valid JSON: {error}");
     let text = if text.trim().is_empty() { "{}" } else { text };
-    let mut value: Value = serde_json::from_str(text).map_err(wrong)?;
+    let mut value: Value = json::read(text.as_bytes()).map_err(wrong)?;
     if let Value::String(inner) = &value {
-        value = serde_json::from_str(inner).map_err(wrong)?;
+        value = json::read(inner.as_bytes()).map_err(wrong)?;
     }
     if value.is_object() {
         Ok(value)

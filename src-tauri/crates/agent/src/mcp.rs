@@ -26,10 +26,15 @@ pub enum Failure {
     KeyWanted,
     #[error("has not answered within {0} s")]
     Silent(u64),
-    #[error("has sent a message of more than {} MiB", lines::MESSAGE_BYTES >> 20)]
+    #[error(
+        "has sent a message of more than {} MiB, or one that takes more than {} MiB of memory",
+        lines::MESSAGE_BYTES >> 20, lines::MESSAGE_MEMORY >> 20
+    )]
     TooLong,
     #[error("lists more than {} tools", tools::MOST_LISTED)]
     TooMany,
+    #[error("lists tools that take more than {} MiB of memory", tools::MOST_MEMORY >> 20)]
+    TooMuch,
     #[error("has no tool {0} any more")]
     Gone(String),
     #[error("has changed its tool {0} since its use was allowed, so it was not used")]

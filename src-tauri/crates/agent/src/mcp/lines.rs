@@ -1,4 +1,5 @@
-//! A bound for messages, of which each is a line: a server that sends an endless one is ended, and not waited for.
+//! A bound for messages, of which each is a line: a server that sends an endless one, or one whose values would take much memory, is
+//! ended, and not waited for.
 
 use std::{
     io,
@@ -9,17 +10,22 @@ use std::{
     },
     task::{Context, Poll, ready},
 };
+use tierbar_core::json::ValuesCounter;
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// The longest message, in bytes. No model reads as much.
 pub(crate) const MESSAGE_BYTES: usize = 4 << 20;
 
-/// Reads lines, and fails at one that is too long.
+/// The memory that the values of a message may take.
+pub(crate) const MESSAGE_MEMORY: usize = 24 << 20;
+
+/// Reads lines, and fails at one that is too long or takes too much memory.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
     inner: R,
     /// Of the line that is being read.
     length: usize,
+    values: ValuesCounter,
     too_long: Arc<AtomicBool>,
 }
 
@@ -29,6 +35,7 @@ impl<R> Lines<R> {
         Self {
             inner,
             length: 0,
+            values: ValuesCounter::default(),
             too_long,
         }
     }
@@ -45,12 +52,13 @@ impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
         ready!(Pin::new(&mut this.inner).poll_read(context, buffer))?;
         for part in buffer.filled()[before..].split_inclusive(|byte| *byte == b'\n') {
             this.length += part.len();
-            if this.length > MESSAGE_BYTES {
+            let memory = this.values.add(part);
+            if this.length > MESSAGE_BYTES || memory > MESSAGE_MEMORY {
                 this.too_long.store(true, Ordering::Relaxed);
                 return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
             }
             if part.ends_with(b"\n") {
-                this.length = 0;
+                (this.length, this.values) = (0, ValuesCounter::default());
             }
         }
         Poll::Ready(Ok(()))
@@ -77,6 +85,11 @@ mod tests {
         assert_eq!(all.unwrap(), 3 * MESSAGE_BYTES);
         assert!(!too_long);
         let (all, too_long) = read(&vec![b'x'; MESSAGE_BYTES + 1]).await;
+        assert!(all.is_err() && too_long);
+        let values = |count: usize| format!("[{}0]\n", "[0],".repeat(count));
+        let (all, too_long) = read(values(30_000).repeat(3).as_bytes()).await;
+        assert!(all.is_ok() && !too_long);
+        let (all, too_long) = read(values(40_000).as_bytes()).await;
         assert!(all.is_err() && too_long);
     }
 }

@@ -2,9 +2,8 @@
 
 use crate::mcp::{
     Failure,
-    lines::MESSAGE_BYTES,
     program::{Program, ProgramEnd, StartedProgram},
-    tools::{MOST_LISTED, Tool, text_of},
+    tools::{MOST_LISTED, MOST_MEMORY, Tool, text_of},
 };
 use reqwest::redirect::Policy;
 use rmcp::{
@@ -29,6 +28,8 @@ const OPEN: Duration = Duration::from_secs(60);
 const LIST: Duration = Duration::from_secs(20);
 /// As long as a command may take.
 const CALL: Duration = Duration::from_secs(120);
+/// The longest message from an address, in bytes, which is parsed before its values can be counted.
+const ANSWER_BYTES: usize = 512 << 10;
 const CONNECT: Duration = Duration::from_secs(10);
 /// Of a server's own words in an error, in characters.
 const WORDS: usize = 2_000;
@@ -65,8 +66,8 @@ impl Session {
             }
             Place::Address { url, key } => {
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url)
-                    .max_sse_event_size(MESSAGE_BYTES)
-                    .max_json_response_size(MESSAGE_BYTES);
+                    .max_sse_event_size(ANSWER_BYTES)
+                    .max_json_response_size(ANSWER_BYTES);
                 if let Some(key) = key {
                     config = config.auth_header(key.expose_secret());
                 }
@@ -114,7 +115,7 @@ impl Session {
     async fn pages(&self) -> Result<Vec<Tool>, Failure> {
         let mut tools = Vec::new();
         let mut names = BTreeSet::new();
-        let mut listed = 0;
+        let (mut listed, mut memory) = (0, 0);
         let mut cursor = None;
         // Each page counts as a tool at least, so that a server without an end reaches the limit.
         loop {
@@ -129,6 +130,10 @@ impl Session {
             }
             for tool in page.tools.iter().filter_map(Tool::read) {
                 if names.insert(tool.name.clone()) {
+                    memory += tool.memory();
+                    if memory > MOST_MEMORY {
+                        return Err(Failure::TooMuch);
+                    }
                     tools.push(tool);
                 }
             }

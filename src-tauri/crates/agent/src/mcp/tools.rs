@@ -4,9 +4,13 @@ use data_encoding::HEXLOWER;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+use std::io;
+use tierbar_core::json::memory_of;
 
 /// The most tools that a server may list.
 pub(crate) const MOST_LISTED: usize = 1_000;
+/// The most memory that the tools of a server may take.
+pub(crate) const MOST_MEMORY: usize = 16 << 20;
 /// The largest schema of one tool, in bytes of JSON. A model reads all of them before its first word.
 const SCHEMA_BYTES: usize = 16 << 10;
 /// As much of a description is kept, in characters.
@@ -26,6 +30,11 @@ pub struct Tool {
 }
 
 impl Tool {
+    /// Returns the memory that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.description.len() + memory_of(&self.parameters)
+    }
+
     /// Reads what a server lists; `None` for what no model can call: a name with other characters than letters, digits, `_`, `-`
     /// and `.`, or a schema that is too large.
     pub(crate) fn read(tool: &rmcp::model::Tool) -> Option<Self> {
@@ -34,19 +43,36 @@ impl Tool {
         if name.is_empty() || name.len() > NAME_BYTES || !name.bytes().all(plain) {
             return None;
         }
+        // What is too large is not copied.
+        let mut schema = Schema(0);
+        serde_json::to_writer(&mut schema, &*tool.input_schema).ok()?;
         let parameters = Value::Object((*tool.input_schema).clone());
         let description = tool.description.as_deref().unwrap_or_default();
         // Whole: what is not shown may not change either.
         let whole = json!([name, tool.title, description, sorted(&parameters)]).to_string();
-        if parameters.to_string().len() > SCHEMA_BYTES {
-            return None;
-        }
         Some(Self {
             name: name.to_owned(),
             description: description.chars().take(DESCRIPTION).collect(),
             parameters,
             definition: HEXLOWER.encode(&Sha256::digest(whole.as_bytes())),
         })
+    }
+}
+
+/// Counts the bytes of a schema, and fails where it is too large.
+struct Schema(usize);
+
+impl io::Write for Schema {
+    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
+        self.0 += more.len();
+        match self.0 <= SCHEMA_BYTES {
+            true => Ok(more.len()),
+            false => Err(io::ErrorKind::FileTooLarge.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
