@@ -17,7 +17,6 @@ use crate::loopback::{build_client, strict_client};
 use http::{HeaderMap, HeaderValue, header};
 use hyper_util::client::proxy::matcher::Matcher;
 use secrecy::{ExposeSecret, SecretString};
-use serde::de::DeserializeOwned;
 use std::{error::Error as _, fmt, sync::Arc, time::Duration};
 use tierbar_core::{Code, Error};
 use url::{Host, Url};
@@ -170,22 +169,6 @@ impl Web {
             None => Ok(answer),
             Some(error) => Err(error),
         }
-    }
-
-    /// A GET of a JSON document of at most `limit` bytes.
-    ///
-    /// # Errors
-    /// As [`Web::get`]; [`Code::Corrupt`] for a document that is longer, or not the JSON that is expected.
-    pub async fn json<T: DeserializeOwned>(&self, get: Get, limit: usize) -> Result<T, Error> {
-        let answer = self.get(get).await?;
-        let from = display_url(&answer.url);
-        let bytes = answer.bytes(limit).await?;
-        serde_json::from_slice(&bytes).map_err(|error| {
-            Error::new(
-                Code::Corrupt,
-                format!("{from} did not return the expected JSON: {error}"),
-            )
-        })
     }
 
     /// As [`Web::get`], whatever the status of the answer.

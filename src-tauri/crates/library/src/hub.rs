@@ -30,8 +30,10 @@ use tierbar_fetch::{Answer, Get, TokenFor, Url, Web};
 const MAX_INFO_BYTES: usize = 8 << 20;
 /// A page has up to 1000 entries of some hundred bytes.
 const MAX_PAGE_BYTES: usize = 4 << 20;
-/// Of a tree; the largest collections of quants have some hundred files.
+/// Of a tree.
 const MAX_PAGES: usize = 20;
+/// Of a repository, whose names are kept; the largest collections of quants have some hundred.
+const MOST_MODELS: usize = 2000;
 const FOUND: &str = "30";
 const MAX_QUERY: usize = 200;
 
@@ -241,6 +243,9 @@ impl Hub {
                 .map_err(|error| self.explain(error, repository, Some(commit)))?;
             count += page.len();
             files.extend(tree::models(page));
+            if files.len() > MOST_MODELS {
+                break;
+            }
             let Some(next) = link.as_deref().and_then(next_page) else {
                 return Ok(tree::sorted(files));
             };

@@ -34,8 +34,13 @@ const LEAST_RATE: u64 = 32 << 10;
 const MOST_BYTES: u64 = 5 << 30;
 /// A page of a list has a thousand objects of some hundreds of bytes; the text of an error is far shorter.
 const LONGEST_ANSWER: usize = 4 << 20;
-/// The most pages of a list, which may be empty and go on for ever.
+/// The most pages of a list, which may be empty and go on for ever,
 const MOST_PAGES: usize = 1000;
+/// and how long all of them may take.
+const LISTING: Duration = Duration::from_secs(10 * 60);
+
+/// How long an answer in words may take.
+const ANSWERING: Duration = Duration::from_secs(2 * 60);
 
 /// A bucket, and the key that may read and write it.
 #[derive(Debug, Clone)]
@@ -119,6 +124,13 @@ impl Bucket {
     }
 
     pub(super) async fn list(&self) -> Result<Vec<Object>, Error> {
+        match timeout(LISTING, self.pages()).await {
+            Ok(listed) => listed,
+            Err(_) => Err(self.unreachable("did not list its objects in time")),
+        }
+    }
+
+    async fn pages(&self) -> Result<Vec<Object>, Error> {
         let inner = &self.0;
         let (mut objects, mut after) = (Vec::new(), None::<String>);
         for _ in 0..MOST_PAGES {
@@ -369,7 +381,14 @@ impl Bucket {
         }
     }
 
-    async fn body(&self, mut answer: Response) -> Result<String, Error> {
+    async fn body(&self, answer: Response) -> Result<String, Error> {
+        match timeout(ANSWERING, self.text(answer)).await {
+            Ok(text) => text,
+            Err(_) => Err(self.unreachable("did not send all of its answer in time")),
+        }
+    }
+
+    async fn text(&self, mut answer: Response) -> Result<String, Error> {
         let mut body = Vec::new();
         while let Some(chunk) = self.chunk(&mut answer).await? {
             body.extend_from_slice(&chunk);

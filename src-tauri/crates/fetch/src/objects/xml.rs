@@ -1,9 +1,14 @@
 //! What an S3 server answers in XML: a page of a list, or an error.
 
 use super::{Object, is_plain};
-use quick_xml::de::from_str;
+use quick_xml::de::Deserializer;
 use serde::Deserialize;
+use std::num::NonZeroUsize;
 
+/// The longest version of an object, in bytes; a hash has a few dozen.
+const LONGEST_VERSION: usize = 200;
+/// The most parts of an answer that may stand between the objects of a list: they are kept meanwhile.
+const MOST_BETWEEN: usize = 64 << 10;
 /// The longest code or message of an error, in letters.
 const LONGEST_REASON: usize = 300;
 
@@ -38,6 +43,12 @@ struct Failure {
     message: String,
 }
 
+fn read(text: &str) -> Option<Answer> {
+    let mut xml = Deserializer::from_str(text);
+    xml.event_buffer_size(NonZeroUsize::new(MOST_BETWEEN));
+    Answer::deserialize(&mut xml).ok()
+}
+
 /// A page of a list.
 #[derive(Debug)]
 pub(super) struct Page {
@@ -48,7 +59,7 @@ pub(super) struct Page {
 
 /// Reads a `ListBucketResult`. Objects whose names are not ours are left out.
 pub(super) fn read_page(text: &str, prefix: &str) -> Option<Page> {
-    let Ok(Answer::ListBucketResult(listing)) = from_str(text) else {
+    let Some(Answer::ListBucketResult(listing)) = read(text) else {
         return None;
     };
     let object = |entry: Contents| {
@@ -58,6 +69,7 @@ pub(super) fn read_page(text: &str, prefix: &str) -> Option<Page> {
             bytes: entry.size?.parse().ok()?,
             version: entry.version,
         })
+        .filter(|object| object.version.len() <= LONGEST_VERSION)
     };
     Some(Page {
         objects: listing.contents.into_iter().filter_map(object).collect(),
@@ -67,7 +79,7 @@ pub(super) fn read_page(text: &str, prefix: &str) -> Option<Page> {
 
 /// Reads the code and the message of an `Error`.
 pub(super) fn read_failure(text: &str) -> Option<(String, String)> {
-    let Ok(Answer::Error(Failure { code, message })) = from_str(text) else {
+    let Some(Answer::Error(Failure { code, message })) = read(text) else {
         return None;
     };
     let short = |text: String| text.chars().take(LONGEST_REASON).collect();
@@ -98,6 +110,22 @@ mod tests {
         };
         assert_eq!(page.objects, [expected]);
         assert_eq!(page.next.as_deref(), Some("t/1="));
+    }
+
+    #[test]
+    fn what_is_kept_of_a_list_is_bounded() {
+        let object = |version: &str| {
+            format!("<Contents><Key>a</Key><Size>1</Size><ETag>{version}</ETag></Contents>")
+        };
+        let list = |inside: String| {
+            let text = format!("<ListBucketResult>{inside}</ListBucketResult>");
+            Some(read_page(&text, "")?.objects.len())
+        };
+        let between = |count: usize| list(object("x") + &"<a/>".repeat(count) + &object("x"));
+        assert_eq!(between(1000), Some(2));
+        assert_eq!(between(MOST_BETWEEN), None);
+        let versions = [200, 201].map(|length| object(&"x".repeat(length)));
+        assert_eq!(list(versions.concat()), Some(1));
     }
 
     #[test]

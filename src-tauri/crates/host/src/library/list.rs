@@ -72,11 +72,11 @@ impl CatalogList {
         let _changing = self.changing.lock().await;
         let asked = catalog().models.iter();
         let asked: Vec<_> = asked.map(|entry| files(hub, entry)).collect();
-        let answers: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+        let mut answers = stream::iter(asked).buffered(AT_ONCE);
         let mut figures = self.current.read().figures.clone();
         let refreshed = now();
         let (mut updated, mut failed, mut first) = (Vec::new(), Vec::new(), None);
-        for (entry, answer) in answers {
+        while let Some((entry, answer)) = answers.next().await {
             match answer {
                 Ok(files) => {
                     figures.update(entry, &files, &refreshed);
