@@ -10,7 +10,7 @@ use axum::{
 };
 use serde_json::Value;
 use std::sync::Arc;
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, json};
 use tierbar_edge::origin::TlsMark;
 use tierbar_http::{routes, schema::Errors};
 use tierbar_inference::{
@@ -114,7 +114,7 @@ impl Api for Calls {
         };
         let status = response.status();
         let answer = body::read_again(response.into_body()).await?;
-        let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
+        let answer: Value = json::read(&answer).unwrap_or_default();
         if status.is_success() {
             return Ok(answer);
         }

@@ -237,7 +237,7 @@ impl GuidedForm<'_> {
         Ok(match self {
             // A schema, or its text.
             Self::Json(Value::String(text)) => {
-                let schema = serde_json::from_str(text);
+                let schema = tierbar_core::json::read(text.as_bytes());
                 AnswerRule::Schema(
                     schema.map_err(|error| bad(format!("`{name}` is not JSON: {error}")))?,
                 )

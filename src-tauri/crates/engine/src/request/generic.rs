@@ -2,6 +2,7 @@
 //! results are text in the messages. The shim's generic form constrains and reads the answer.
 
 use serde_json::{Map, Value, json};
+use tierbar_core::json;
 use tierbar_grammar::OfferedTools;
 
 /// Whether a conversation has calls or results, which such a template would drop or refuse.
@@ -121,7 +122,7 @@ fn call(call: &Value) -> String {
     let sent = &function["arguments"];
     let arguments = sent
         .as_str()
-        .and_then(|json| serde_json::from_str(json).ok());
+        .and_then(|text| json::read(text.as_bytes()).ok());
     let arguments = arguments.unwrap_or_else(|| sent.clone());
     let call = json!({"name": function["name"], "arguments": arguments});
     format!("<tool_call>{call}</tool_call>")

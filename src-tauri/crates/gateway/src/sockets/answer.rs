@@ -10,15 +10,15 @@ use axum::{
 use futures_util::StreamExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, json};
 use tierbar_inference::{body, json_edit, lines::Lines};
 use tokio::sync::mpsc;
 use tower::ServiceExt;
 
 /// In bytes.
 const REFUSAL_LIMIT: usize = 1 << 20;
-/// Of one event. The last has the whole response.
-const EVENT_LIMIT: usize = 64 << 20;
+/// Of one event. The last has the whole response, of which there are four copies at a time.
+const EVENT_LIMIT: usize = 12 << 20;
 
 /// A response that can be continued.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(super) async fn answer(
     let mut body = response.into_body().into_data_stream();
     let (mut lines, mut events) = (Lines::default(), Events::default());
     while let Some(Ok(bytes)) = body.next().await
-        && events.data.len() <= EVENT_LIMIT
+        && events.data.len() + lines.pending() <= EVENT_LIMIT
     {
         let complete = lines.complete(&bytes);
         for line in String::from_utf8_lossy(&complete).lines() {
@@ -136,7 +136,7 @@ struct EventType {
 }
 
 fn continuable_response(last: &str) -> Option<ContinuableResponse> {
-    let event: Value = serde_json::from_str(last).ok()?;
+    let event: Value = json::read(last.as_bytes()).ok()?;
     let response = &event["response"];
     let mut items = String::new();
     for item in response["output"].as_array()? {
@@ -157,9 +157,7 @@ fn is_stream(response: &Response) -> bool {
 async fn refusal(response: Response) -> String {
     let status = response.status().as_u16();
     let body = body::read(response.into_body(), REFUSAL_LIMIT).await;
-    let body = body
-        .ok()
-        .and_then(|body| serde_json::from_slice(&body).ok());
+    let body = body.ok().and_then(|body| json::read(&body).ok());
     match body {
         Some(Value::Object(mut body)) if body.contains_key("error") => {
             render_error(status, body.remove("error").unwrap_or_default())

@@ -30,6 +30,8 @@ use tierbar_store::{CanceledJob, JobAnswer, JobOutcome, Store};
 use tokio::sync::broadcast::{self, error::RecvError};
 use utoipa::{IntoParams, ToSchema};
 
+/// The longest answer, in bytes, that is shown beside its request: there are some copies of it then.
+const LONGEST_SHOWN: usize = 8 << 20;
 /// Often enough for proxies.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
@@ -50,7 +52,7 @@ pub(super) async fn one(
     check(&jobs, &id, sender).await?;
     let outcome = jobs.store.job_outcome(&id, false).await?;
     note_fetched(&jobs, &outcome);
-    Ok(Json(render::outcome_json(&outcome, usize::MAX)))
+    Ok(Json(render::outcome_json(&outcome, LONGEST_SHOWN)))
 }
 
 /// Returns the response as the client would have received it.

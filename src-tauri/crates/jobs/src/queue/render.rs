@@ -1,7 +1,7 @@
 //! A queued request as JSON.
 
 use serde_json::{Map, Value, json};
-use tierbar_core::{Error, queue::JobStatus};
+use tierbar_core::{Error, json, queue::JobStatus};
 use tierbar_store::{JobAnswer, JobOutcome};
 
 pub(super) fn url(id: &str) -> String {
@@ -36,7 +36,7 @@ pub(super) fn outcome_json(outcome: &JobOutcome, limit: usize) -> Value {
 fn result(answer: &JobAnswer) -> Value {
     let kind = content_type(answer);
     let text = || std::str::from_utf8(&answer.body).ok().map(Value::from);
-    let body = serde_json::from_slice(&answer.body).ok().or_else(text);
+    let body = json::read(&answer.body).ok().or_else(text);
     json!({"status": answer.status, "content_type": kind, "body": body})
 }
 
