@@ -4,6 +4,7 @@
 
 mod answers;
 mod appliance;
+mod arrivals;
 mod assignments;
 mod bad_input;
 mod catalog;

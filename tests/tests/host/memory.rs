@@ -38,16 +38,20 @@ const ROUTES: [&str; 15] = [
     "/v1/context/load",
 ];
 
-/// Returns a line of a process's status, in MiB.
-fn status_mib(host: &Serving, name: &str) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", host.pid())).unwrap();
+/// Returns a line of the host's status, in MiB.
+pub(super) fn status_mib(host: &Serving, name: &str) -> u64 {
+    status_of(host.pid(), name)
+}
+
+pub(super) fn status_of(pid: u32, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with(name)).unwrap();
     let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
     kib >> 10
 }
 
 /// A host whose memory is what it has allocated: the allocator gives each large piece back at once.
-async fn frugal(data: Data) -> (Data, Serving) {
+pub(super) async fn frugal(data: Data) -> (Data, Serving) {
     let data = data
         .with("MALLOC_MMAP_THRESHOLD_", "65536")
         .with("MALLOC_TRIM_THRESHOLD_", "0");
@@ -59,9 +63,13 @@ async fn frugal(data: Data) -> (Data, Serving) {
 }
 
 /// Returns what is resident, and sets the peak to it.
-fn begin(host: &Serving) -> u64 {
-    fs::write(format!("/proc/{}/clear_refs", host.pid()), "5").unwrap();
-    status_mib(host, "VmRSS:")
+pub(super) fn begin(host: &Serving) -> u64 {
+    begin_of(host.pid())
+}
+
+pub(super) fn begin_of(pid: u32) -> u64 {
+    fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
+    status_of(pid, "VmRSS:")
 }
 
 /// Sends a body, and returns by how many MiB the host's memory rose meanwhile.

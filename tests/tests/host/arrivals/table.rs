@@ -1,0 +1,110 @@
+//! What a host takes for each thing that arrives, as a table.
+
+#![expect(clippy::print_stdout, reason = "the table is what a run is for")]
+
+use super::{KEPT_MIB, MIB, PEAK_MIB, RESPONSES, hostile::Hostile};
+use crate::memory::{begin, status_mib};
+use serde_json::json;
+use std::sync::atomic::Ordering;
+use tierbar_tests::{
+    serving::Serving,
+    wait::{until, within},
+};
+
+/// One row of the table.
+#[derive(Debug)]
+struct Row {
+    what: String,
+    bytes: usize,
+    /// In MiB.
+    peak: u64,
+}
+
+/// The rows so far, and the host that they are about.
+pub(super) struct Table<'a> {
+    host: &'a Serving,
+    hostile: &'a Hostile,
+    /// What was resident before the first row.
+    base: u64,
+    /// How many chains have been asked. A server that fails is passed over, so each is another one.
+    chains: usize,
+    rows: Vec<Row>,
+}
+
+impl<'a> Table<'a> {
+    pub(super) fn new(host: &'a Serving, hostile: &'a Hostile) -> Self {
+        println!("| what arrives | MiB | peak, MiB | kept, MiB |\n|---|---|---|---|");
+        Self {
+            host,
+            hostile,
+            base: begin(host),
+            chains: 0,
+            rows: Vec::new(),
+        }
+    }
+
+    /// Measures what the host takes while it gets a body of so many bytes.
+    pub(super) async fn measure(
+        &mut self,
+        what: String,
+        bytes: usize,
+        act: impl Future<Output = ()>,
+    ) {
+        let asked = self.hostile.asked.load(Ordering::Relaxed);
+        let before = begin(self.host);
+        within(&what, act).await;
+        let peak = status_mib(self.host, "VmHWM:").saturating_sub(before);
+        let rose = || status_mib(self.host, "VmRSS:").saturating_sub(self.base);
+        let kept = until(
+            &format!("{what} to be freed, of which {} MiB are kept", rose()),
+            async || Some(rose()).filter(|kept| *kept <= KEPT_MIB),
+        );
+        let kept = kept.await;
+        assert_ne!(
+            self.hostile.asked.load(Ordering::Relaxed),
+            asked,
+            "{what}: not asked"
+        );
+        println!(
+            "| {what} | {:.1} | {peak} | {kept} |",
+            bytes as f64 / MIB as f64
+        );
+        self.rows.push(Row { what, bytes, peak });
+    }
+
+    /// Measures a request for inference.
+    pub(super) async fn ask(&mut self, what: &str, to: &str, model: &str, stream: bool) {
+        let bytes = self.hostile.reply.lock().unwrap().body.len();
+        let name = match model {
+            "chain" => format!("gpt{}-chain", self.chains),
+            tier => tier.to_owned(),
+        };
+        self.chains += usize::from(model == "chain");
+        let body = match to {
+            RESPONSES => json!({"model": name, "input": "Hi", "stream": stream}),
+            "/api/embed" => json!({"model": name, "input": ["Hi"]}),
+            _ => json!({"model": name, "max_tokens": 9, "stream": stream,
+                "messages": [{"role": "user", "content": "Hi"}]}),
+        };
+        let how = if stream { ", as a stream" } else { "" };
+        let what = format!("{what}: {model} for {to}{how}");
+        let host = self.host;
+        let act = async move {
+            let request = host.http.post(format!("{}{to}", host.url));
+            let request = request.header("x-tierbar-queue", "never");
+            let mut answer = request.json(&body).send().await.unwrap();
+            while let Ok(Some(_)) = answer.chunk().await {}
+        };
+        self.measure(what, bytes, act).await;
+    }
+
+    /// Checks all rows.
+    pub(super) fn check(self) {
+        let over = self.rows.iter().filter(|row| {
+            let carried = row.bytes.div_ceil(MIB) as u64;
+            row.peak > carried + PEAK_MIB
+        });
+        let over: Vec<_> = over.collect();
+        assert!(over.is_empty(), "{over:#?}");
+    }
+}
