@@ -2,6 +2,12 @@
 
 use crate::Block;
 
+/// The memory of a document's passages: the most text that is read of it, with what passages repeat and are placed by.
+const MOST_MEMORY: usize = crate::LONGEST_TEXT + crate::LONGEST_TEXT / 2;
+/// What a passage takes besides its texts, and each of these.
+const AROUND_PASSAGE: usize = 192;
+const AROUND: usize = 40;
+
 /// How large passages are, in tokens as [`tokens`] guesses them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
@@ -34,8 +40,12 @@ pub struct Chunk {
 /// Guesses a text's tokens without a tokenizer, rather too many than too few.
 #[must_use]
 pub fn tokens(text: &str) -> usize {
-    let hundredths: usize = text.chars().map(token_cost).sum();
-    hundredths.div_ceil(100)
+    cost(text).div_ceil(100)
+}
+
+/// In hundredths of a token.
+fn cost(text: &str) -> usize {
+    text.chars().map(token_cost).sum()
 }
 
 fn token_cost(letter: char) -> usize {
@@ -53,13 +63,7 @@ fn token_cost(letter: char) -> usize {
 /// Cuts a document into passages.
 #[must_use]
 pub fn chunks(blocks: &[Block], size: Size) -> Vec<Chunk> {
-    let mut cutting = Chunker {
-        size,
-        chunks: Vec::new(),
-        open: Chunk::default(),
-        tokens: 0,
-        trail: Vec::new(),
-    };
+    let mut cutting = Chunker::new(size);
     for block in blocks {
         cutting.add(block);
     }
@@ -67,19 +71,61 @@ pub fn chunks(blocks: &[Block], size: Size) -> Vec<Chunk> {
     cutting.chunks
 }
 
-struct Chunker {
+/// Cuts a document into passages while it is read, up to [`MOST_MEMORY`]. A document may be all headings or pages of one letter, whose
+/// passages take many times the memory of their text.
+#[derive(Debug)]
+pub(crate) struct Chunker {
     size: Size,
     chunks: Vec<Chunk>,
+    /// What the passages take.
+    memory: usize,
     open: Chunk,
-    tokens: usize,
+    /// The cost of the open passage's text.
+    cost: usize,
     /// The headings above, with their levels.
     trail: Vec<(u8, String)>,
 }
 
+impl Default for Chunker {
+    fn default() -> Self {
+        Self::new(Size::default())
+    }
+}
+
 impl Chunker {
+    fn new(size: Size) -> Self {
+        Self {
+            size,
+            chunks: Vec::new(),
+            memory: 0,
+            open: Chunk::default(),
+            cost: 0,
+            trail: Vec::new(),
+        }
+    }
+
+    /// Adds a block, unless the passages before it have taken all the memory. Returns whether it was added.
+    pub(crate) fn take(&mut self, block: &Block) -> bool {
+        let has_room = self.memory <= MOST_MEMORY;
+        if has_room {
+            self.add(block);
+        }
+        has_room
+    }
+
+    /// Returns the passages.
+    pub(crate) fn finish(mut self) -> Vec<Chunk> {
+        self.end();
+        self.chunks
+    }
+
+    fn tokens(&self) -> usize {
+        self.cost.div_ceil(100)
+    }
+
     fn add(&mut self, block: &Block) {
         let is_new_page = self.open.page.is_some() && block.page != self.open.page;
-        if block.heading.is_some() && self.tokens > self.size.most / 4
+        if block.heading.is_some() && self.tokens() > self.size.most / 4
             || is_new_page && !self.is_title()
         {
             self.end();
@@ -95,7 +141,7 @@ impl Chunker {
             return;
         }
         let needs = tokens(&block.text);
-        if self.tokens + needs <= self.size.most {
+        if self.tokens() + needs <= self.size.most {
             return self.append(&block.text, block.page, block.line);
         }
         if needs <= self.size.most {
@@ -105,10 +151,10 @@ impl Chunker {
         let (mut rest, mut line) = (block.text.as_str(), block.line);
         while !rest.is_empty() {
             // A title stays with what follows it.
-            if self.tokens > self.size.most / 2 {
+            if self.tokens() > self.size.most / 2 {
                 self.end_with_overlap();
             }
-            let (part, next) = rest.split_at(first_part(rest, self.size.most - self.tokens));
+            let (part, next) = rest.split_at(first_part(rest, self.size.most - self.tokens()));
             self.append(part, block.page, line);
             let lines = part.bytes().filter(|byte| *byte == b'\n').count();
             line = line.map(|line| line.saturating_add(u32::try_from(lines).unwrap_or(u32::MAX)));
@@ -120,7 +166,7 @@ impl Chunker {
     fn is_title(&self) -> bool {
         let text = self.open.text.trim_end();
         let is_sentence = text.ends_with(['.', '!', '?', '。', '！', '？']);
-        self.tokens <= self.size.most / 8 && !text.contains('\n') && !is_sentence
+        self.tokens() <= self.size.most / 8 && !text.contains('\n') && !is_sentence
     }
 
     /// Says where a passage begins that has no text of its own yet.
@@ -139,19 +185,26 @@ impl Chunker {
     fn append(&mut self, text: &str, page: Option<u32>, line: Option<u32>) {
         self.place(page, line);
         if !self.open.text.is_empty() && self.open.text.len() != self.open.fresh {
-            self.open.text.push('\n');
+            self.push_str("\n");
         }
-        self.open.text.push_str(text.trim_end());
-        self.tokens = tokens(&self.open.text);
+        self.push_str(text.trim_end());
+    }
+
+    fn push_str(&mut self, text: &str) {
+        self.open.text.push_str(text);
+        // Of the new text alone: a passage may be made of hundreds of blocks.
+        self.cost += cost(text);
     }
 
     fn end(&mut self) {
-        if self.open.text.len() > self.open.fresh {
-            self.chunks.push(std::mem::take(&mut self.open));
-        } else {
-            self.open = Chunk::default();
+        let mut ended = std::mem::take(&mut self.open);
+        self.cost = 0;
+        if ended.text.len() > ended.fresh {
+            ended.text.shrink_to_fit();
+            let trail = ended.trail.iter().map(|heading| AROUND + heading.len());
+            self.memory += AROUND_PASSAGE + ended.text.len() + trail.sum::<usize>();
+            self.chunks.push(ended);
         }
-        self.tokens = 0;
     }
 
     /// Ends the passage; the next begins with its last sentences.
@@ -161,10 +214,9 @@ impl Chunker {
         self.end();
         if has_own && !tail.is_empty() && tail.len() < 2000 {
             // It is placed by what follows: what is said over a page's end is found on the page where it goes on.
-            self.open.text = tail;
-            self.open.text.push('\n');
+            self.push_str(&tail);
+            self.push_str("\n");
             self.open.fresh = self.open.text.len();
-            self.tokens = tokens(&self.open.text);
         }
     }
 }
@@ -391,6 +443,17 @@ mod tests {
             Some(lines[*line as usize - 7]),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn passages_end_where_their_memory_does() {
+        let mut cutting = Chunker::default();
+        let heading = block(&"h".repeat(160), Some(6), Some(1));
+        let pages = (1..).map(|page| block(&format!("The end of {page}."), None, Some(page)));
+        cutting.add(&heading);
+        let taken = pages.take_while(|page| cutting.take(page)).count();
+        assert!((60_000..200_000).contains(&taken), "{taken}");
+        assert_eq!(cutting.finish().len(), taken);
     }
 
     proptest! {

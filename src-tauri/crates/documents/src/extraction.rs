@@ -1,12 +1,25 @@
 //! What `tierbar-extract` writes, and what its host makes of it.
+//!
+//! The host reads the lines as they come and keeps the passages alone: as blocks, a text of 10 MB may take a gigabyte.
 
-use crate::{Block, Facts, Picture, Refusal};
+use crate::{
+    Block, Facts, MOST_PICTURES, Picture, Refusal,
+    chunks::{Chunk, Chunker},
+};
 use serde::{Deserialize, Serialize};
 
 /// The largest file that is read, in bytes.
 pub const LARGEST_FILE: u64 = 200 << 20;
-/// The most bytes that the process writes: its text, escaped, with the places.
-pub const LARGEST_OUTPUT: u64 = 96 << 20;
+/// The most bytes that the process writes: its text, escaped, with the place of each block.
+pub const LARGEST_OUTPUT: u64 = 1 << 30;
+/// The longest line: the largest picture in base64.
+const LONGEST_LINE: usize = 12 << 20;
+/// The pictures of a document, in base64.
+const MOST_PICTURE_BYTES: usize = 32 << 20;
+/// What a buffer keeps for the next line.
+const USUAL_LINE: usize = 256 << 10;
+/// The notice of a document that has more passages than are kept.
+const FULL: &str = "It has so many headings or pages that the last of them are not searched.";
 /// How long it may take, in seconds.
 pub const LONGEST: u64 = 180;
 
@@ -23,7 +36,7 @@ pub enum Line {
 /// What was read of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExtractedDocument {
-    pub blocks: Vec<Block>,
+    pub passages: Vec<Chunk>,
     /// Pages that are pictures, if they were asked for.
     pub pictures: Vec<Picture>,
     pub facts: Facts,
@@ -46,84 +59,162 @@ pub enum ProcessEnd {
 const SIGXCPU: [i32; 2] = [24, 9];
 const SIGABRT: i32 = 6;
 
-/// Returns what was read of a document.
-///
-/// # Errors
-/// Why there are none, in a sentence.
-pub fn parse_output(output: &str, ended: ProcessEnd) -> Result<ExtractedDocument, Refusal> {
-    let refuse = |sentence: &str| Err(Refusal(sentence.to_owned()));
-    match ended {
-        ProcessEnd::TooLong => {
-            return refuse("Reading this file took more than 3 minutes, and was ended.");
-        }
-        ProcessEnd::TooMuch => {
-            return refuse(
-                "This file unpacks to more text than a document can hold, and is not read.",
-            );
-        }
-        ProcessEnd::Killed(SIGABRT) => {
-            return refuse("Reading this file needs more than 1 GB of memory, and was ended.");
-        }
-        ProcessEnd::Killed(signal) if SIGXCPU.contains(&signal) => {
-            return refuse(
-                "Reading this file took more than 2 minutes of computing, and was ended.",
-            );
-        }
-        ProcessEnd::Well | ProcessEnd::Killed(_) | ProcessEnd::Badly => {}
-    }
-    let damaged =
-        "This file cannot be read: it is damaged, or made in a way that Tierbar does not know.";
-    let mut extracted = ExtractedDocument::default();
-    for line in output.lines() {
-        match serde_json::from_str(line) {
-            Ok(Line::Block(block)) => extracted.blocks.push(block),
-            Ok(Line::Picture(picture)) => extracted.pictures.push(picture),
-            Ok(Line::End(facts)) if ended == ProcessEnd::Well => {
-                return Ok(ExtractedDocument { facts, ..extracted });
+/// Reads the output while it is written.
+#[derive(Debug, Default)]
+pub struct OutputReader {
+    /// The bytes so far.
+    written: u64,
+    /// A line that has not ended.
+    open: Vec<u8>,
+    passages: Chunker,
+    /// Text was left out.
+    is_full: bool,
+    pictures: Vec<Picture>,
+    picture_bytes: usize,
+    /// What the last line says. Nothing is read behind it.
+    last: Option<Result<Facts, Refusal>>,
+}
+
+impl OutputReader {
+    /// Takes more of the output. Returns `false` once that is too much: the process must be ended.
+    #[must_use]
+    pub fn take(&mut self, mut bytes: &[u8]) -> bool {
+        self.written += bytes.len() as u64;
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            self.open.extend_from_slice(&bytes[..end]);
+            bytes = &bytes[end + 1..];
+            if self.last.is_none() {
+                self.line();
             }
-            Ok(Line::Refused(refusal)) => return Err(refusal),
-            Ok(Line::End(_)) | Err(_) => return refuse(damaged),
+            self.open.clear();
+            self.open.shrink_to(USUAL_LINE);
+        }
+        self.open.extend_from_slice(bytes);
+        self.written <= LARGEST_OUTPUT && self.open.len() <= LONGEST_LINE
+    }
+
+    fn line(&mut self) {
+        match serde_json::from_slice(&self.open) {
+            Ok(Line::Block(block)) => self.is_full |= !self.passages.take(&block),
+            Ok(Line::Picture(picture)) => {
+                self.picture_bytes += picture.jpeg.len();
+                self.pictures.push(picture);
+                let is_many = self.pictures.len() > MOST_PICTURES;
+                if is_many || self.picture_bytes > MOST_PICTURE_BYTES {
+                    self.last = Some(Err(damaged()));
+                }
+            }
+            Ok(Line::End(facts)) => self.last = Some(Ok(facts)),
+            Ok(Line::Refused(refusal)) => self.last = Some(Err(refusal)),
+            Err(_) => self.last = Some(Err(damaged())),
         }
     }
-    refuse(damaged)
+
+    /// Returns what was read of the document.
+    ///
+    /// # Errors
+    /// Why there is nothing, in a sentence.
+    pub fn finish(self, ended: ProcessEnd) -> Result<ExtractedDocument, Refusal> {
+        let refuse = |sentence: &str| Err(Refusal(sentence.to_owned()));
+        match ended {
+            ProcessEnd::TooLong => {
+                return refuse("Reading this file took more than 3 minutes, and was ended.");
+            }
+            ProcessEnd::TooMuch => {
+                return refuse(
+                    "This file unpacks to more text than a document can hold, and is not read.",
+                );
+            }
+            ProcessEnd::Killed(SIGABRT) => {
+                return refuse("Reading this file needs more than 1 GB of memory, and was ended.");
+            }
+            ProcessEnd::Killed(signal) if SIGXCPU.contains(&signal) => {
+                return refuse(
+                    "Reading this file took more than 2 minutes of computing, and was ended.",
+                );
+            }
+            ProcessEnd::Well | ProcessEnd::Killed(_) | ProcessEnd::Badly => {}
+        }
+        let mut facts = match self.last {
+            Some(Ok(facts)) if ended == ProcessEnd::Well => facts,
+            Some(Err(refusal)) => return Err(refusal),
+            Some(Ok(_)) | None => return Err(damaged()),
+        };
+        if self.is_full {
+            let notices = [Some(FULL.to_owned()), facts.notice];
+            facts.notice = Some(notices.into_iter().flatten().collect::<Vec<_>>().join(" "));
+        }
+        Ok(ExtractedDocument {
+            passages: self.passages.finish(),
+            pictures: self.pictures,
+            facts,
+        })
+    }
+}
+
+fn damaged() -> Refusal {
+    let sentence =
+        "This file cannot be read: it is damaged, or made in a way that Tierbar does not know.";
+    Refusal(sentence.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Parts of three bytes, such as a pipe may bring.
+    fn parse(output: &str, ended: ProcessEnd) -> Result<ExtractedDocument, Refusal> {
+        let mut reader = OutputReader::default();
+        for part in output.as_bytes().chunks(3) {
+            assert!(reader.take(part));
+        }
+        reader.finish(ended)
+    }
+
     #[test]
     fn only_whole_output_is_a_document() {
         let block = "{\"block\":{\"text\":\"Hello\",\"page\":2}}\n";
         let whole = format!("{block}{{\"end\":{{\"kind\":\"pdf\",\"pages\":2}}}}\n");
         let picture = "{\"picture\":{\"page\":1,\"jpeg\":\"/9g=\"}}\n";
-        let read = parse_output(&format!("{picture}{whole}"), ProcessEnd::Well).unwrap();
-        assert_eq!(read.blocks[0].page, Some(2));
-        assert_eq!((read.facts.pages, read.pictures[0].page), (Some(2), 1));
-        assert!(
-            parse_output(block, ProcessEnd::Well)
-                .unwrap_err()
-                .0
-                .contains("damaged")
-        );
-        assert!(parse_output(&whole, ProcessEnd::Badly).is_err());
-        assert!(parse_output("{\"block\":", ProcessEnd::Well).is_err());
-        let refused = "{\"refused\":\"This PDF is encrypted.\"}\n";
+        let read = parse(&format!("{picture}{whole}"), ProcessEnd::Well).unwrap();
         assert_eq!(
-            parse_output(refused, ProcessEnd::Well).unwrap_err().0,
-            "This PDF is encrypted."
+            (read.passages[0].page, read.passages[0].text.as_str()),
+            (Some(2), "Hello")
         );
-        assert!(
-            parse_output("", ProcessEnd::Killed(6))
-                .unwrap_err()
-                .0
-                .contains("memory")
+        assert_eq!((read.facts.pages, read.pictures[0].page), (Some(2), 1));
+        let refused = "{\"refused\":\"This PDF is encrypted.\"}\n";
+        for (output, ended, why) in [
+            (block, ProcessEnd::Well, "damaged"),
+            (&whole, ProcessEnd::Badly, "damaged"),
+            ("{\"block\":", ProcessEnd::Well, "damaged"),
+            ("nonsense\n{\"end\":{}}\n", ProcessEnd::Well, "damaged"),
+            (refused, ProcessEnd::Well, "is encrypted"),
+            ("", ProcessEnd::Killed(6), "memory"),
+            ("", ProcessEnd::TooLong, "3 minutes"),
+            (&whole, ProcessEnd::TooMuch, "more text"),
+        ] {
+            let refusal = parse(output, ended).unwrap_err().0;
+            assert!(refusal.contains(why), "{output}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn output_that_is_too_much_is_not_kept() {
+        let mut reader = OutputReader::default();
+        let part = vec![b'x'; 1 << 20];
+        let taken = (0..100).take_while(|_| reader.take(&part)).count();
+        assert_eq!(taken, LONGEST_LINE >> 20);
+
+        let mut reader = OutputReader::default();
+        let picture = format!(
+            "{{\"picture\":{{\"page\":1,\"jpeg\":\"{}\"}}}}\n",
+            "A".repeat(9 << 20)
         );
-        assert!(
-            parse_output("", ProcessEnd::TooLong)
-                .unwrap_err()
-                .0
-                .contains("3 minutes")
-        );
+        for _ in 0..9 {
+            assert!(reader.take(picture.as_bytes()));
+        }
+        assert_eq!(reader.pictures.len(), 4);
+        let refusal = reader.finish(ProcessEnd::Well).unwrap_err().0;
+        assert!(refusal.contains("damaged"), "{refusal}");
     }
 }

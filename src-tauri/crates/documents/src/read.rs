@@ -22,6 +22,8 @@ pub const LONGEST_TEXT: usize = 32 << 20;
 /// Pages of one document that a model may read, and the most bytes of their pictures: reading one can take a minute.
 pub const MOST_PICTURES: usize = 40;
 const MOST_PICTURE_BYTES: usize = 24 << 20;
+/// One that is larger is for print, and no model sees more in it.
+const LARGEST_PICTURE: usize = 8 << 20;
 /// How Microsoft's compound files begin: old Office documents, and new ones within, if they are encrypted ([MS-CFB], [MS-OFFCRYPTO]).
 const COMPOUND: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 const SOFT_HYPHEN: char = '\u{ad}';
@@ -169,7 +171,8 @@ impl Sink<'_> {
     /// Takes a page that is a picture, if it is wanted and there is room for it.
     fn picture(&mut self, page: u32, jpeg: &[u8]) {
         let bytes = self.picture_bytes + jpeg.len();
-        if !self.wants_pictures || self.pictures >= MOST_PICTURES || bytes > MOST_PICTURE_BYTES {
+        let is_large = jpeg.len() > LARGEST_PICTURE || bytes > MOST_PICTURE_BYTES;
+        if !self.wants_pictures || self.pictures >= MOST_PICTURES || is_large {
             return;
         }
         self.pictures += 1;

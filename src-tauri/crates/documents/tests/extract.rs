@@ -10,7 +10,7 @@ use std::{
     path::Path,
     process::{Command, ExitStatus, Stdio},
 };
-use tierbar_documents::extraction::{ProcessEnd, parse_output};
+use tierbar_documents::extraction::{OutputReader, ProcessEnd};
 
 fn extract(name: &str, bytes: &[u8]) -> (Option<i32>, String) {
     let (status, output) = run(name, bytes);
@@ -166,7 +166,9 @@ fn what_unpacks_to_gigabytes_is_ended() {
     let bomb = pdf(&[twice], "/Filter [/FlateDecode /FlateDecode]", "");
     let (status, output) = run("a.pdf", &bomb);
     let ended = ProcessEnd::Killed(status.signal().unwrap());
-    let refusal = parse_output(&output, ended).unwrap_err().0;
+    let mut reader = OutputReader::default();
+    assert!(reader.take(output.as_bytes()));
+    let refusal = reader.finish(ended).unwrap_err().0;
     assert!(refusal.contains("more than 1 GB of memory"), "{refusal}");
 }
 

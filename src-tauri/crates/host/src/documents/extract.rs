@@ -13,9 +13,7 @@ use std::{
 };
 use tierbar_documents::{
     Refusal,
-    extraction::{
-        ExtractedDocument, LARGEST_FILE, LARGEST_OUTPUT, LONGEST, ProcessEnd, parse_output,
-    },
+    extraction::{ExtractedDocument, LARGEST_FILE, LONGEST, OutputReader, ProcessEnd},
 };
 use tokio::{
     io::AsyncReadExt,
@@ -91,37 +89,31 @@ pub(super) async fn extract(
             "The program that reads documents does not start: {error}."
         ))
     })?;
-    let (output, ended) = match timeout(Duration::from_secs(LONGEST), output(child)).await {
-        Ok(ended) => ended,
-        Err(_) => (Vec::new(), ProcessEnd::TooLong),
-    };
-    let read =
-        tokio::task::spawn_blocking(move || parse_output(&String::from_utf8_lossy(&output), ended));
-    read.await.unwrap_or_else(|ended| {
-        Err(Refusal(format!(
-            "Reading this file did not finish: {ended}."
-        )))
-    })
+    match timeout(Duration::from_secs(LONGEST), read(child)).await {
+        Ok(document) => document,
+        Err(_) => OutputReader::default().finish(ProcessEnd::TooLong),
+    }
 }
 
 /// Reads what the process writes, and waits for its end. Dropped, it ends the process.
-async fn output(mut child: Child) -> (Vec<u8>, ProcessEnd) {
-    let mut written = Vec::new();
-    if let Some(output) = child.stdout.take() {
-        let most = LARGEST_OUTPUT + 1;
-        let read = output.take(most).read_to_end(&mut written).await;
-        if written.len() as u64 > LARGEST_OUTPUT {
-            return (Vec::new(), ProcessEnd::TooMuch);
-        }
-        if read.is_err() {
-            return (Vec::new(), ProcessEnd::Badly);
+async fn read(mut child: Child) -> Result<ExtractedDocument, Refusal> {
+    let mut reader = OutputReader::default();
+    if let Some(mut output) = child.stdout.take() {
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            match output.read(&mut buffer).await {
+                Ok(0) => break,
+                Ok(read) if reader.take(&buffer[..read]) => {}
+                Ok(_) => return reader.finish(ProcessEnd::TooMuch),
+                Err(_) => return reader.finish(ProcessEnd::Badly),
+            }
         }
     }
     let ended = match child.wait().await {
         Ok(status) => to_process_end(status),
         Err(_) => ProcessEnd::Badly,
     };
-    (written, ended)
+    reader.finish(ended)
 }
 
 fn to_process_end(status: ExitStatus) -> ProcessEnd {
@@ -161,7 +153,7 @@ mod tests {
         let script = r#"[ "$1" = a.txt ] && [ "$(cat)" = "Some words" ] && [ -z "$HOME" ] &&
             echo '{"block":{"text":"Some words"}}' && echo '{"end":{"kind":"text"}}'"#;
         let read = run(script).await.unwrap();
-        assert_eq!(read.blocks[0].text, "Some words");
+        assert_eq!(read.passages[0].text, "Some words");
         assert!(
             run("echo '{\"end\":{}}'; exit 1")
                 .await

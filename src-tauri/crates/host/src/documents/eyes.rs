@@ -34,21 +34,23 @@ impl Embedder {
     pub(super) async fn text_of_page(
         &self,
         tier: &TierId,
-        picture: &Picture,
+        picture: Picture,
     ) -> Result<Vec<Block>, Error> {
         self.wait_for_answers().await;
-        let url = format!("data:image/jpeg;base64,{}", picture.jpeg);
-        let content = json!([
-            {"type": "image_url", "image_url": {"url": url}},
-            {"type": "text", "text": INSTRUCTIONS},
-        ]);
-        let request = json!({
+        let mut request = json!({
             "model": tier,
-            "messages": [{"role": "user", "content": content}],
+            "messages": [{"role": "user", "content": [
+                {"type": "image_url", "image_url": {"url": null}},
+                {"type": "text", "text": INSTRUCTIONS},
+            ]}],
             "max_tokens": MOST_TOKENS,
             "temperature": 0,
             "think": false,
         });
+        // The macro would copy it.
+        let mut url = picture.jpeg;
+        url.insert_str(0, "data:image/jpeg;base64,");
+        request["messages"][0]["content"][0]["image_url"]["url"] = url.into();
         let answer = (self.answer)(CHAT, request).await?;
         let answer: Value = json::read(&answer).unwrap_or_default();
         let text = answer["choices"][0]["message"]["content"].as_str();

@@ -15,7 +15,7 @@ use std::{
 };
 use tierbar_core::{Code, Error, TierId, lease::Tiers};
 use tierbar_documents::{
-    Block, Facts, Refusal,
+    Facts, Refusal,
     chunks::{Chunk, Size, chunks},
     extraction::ExtractedDocument,
     pictured,
@@ -240,7 +240,7 @@ impl Indexer {
             Err(refusal) => Err(refusal),
         };
         match read {
-            Ok(Some((blocks, facts))) => self.keep(file, sha256, blocks, facts).await,
+            Ok(Some((passages, facts))) => self.keep(file, sha256, passages, facts).await,
             // It waits, and is read again.
             Ok(None) => Ok(()),
             Err(Refusal(why)) => self.store.fail_document(file, sha256, why).await,
@@ -254,25 +254,26 @@ impl Indexer {
     async fn see(
         &self,
         extracted: ExtractedDocument,
-    ) -> Result<Option<(Vec<Block>, Facts)>, Refusal> {
+    ) -> Result<Option<(Vec<Chunk>, Facts)>, Refusal> {
         let ExtractedDocument {
-            mut blocks,
+            mut passages,
             pictures,
             mut facts,
         } = extracted;
         if facts.pictured.is_empty() {
-            return Ok(Some((blocks, facts)));
+            return Ok(Some((passages, facts)));
         }
         let (mut read, mut by) = (Vec::new(), String::new());
         if let Some((tier, model)) = self.embedder.eyes() {
-            for picture in &pictures {
+            for picture in pictures {
                 if self.state.lock().paused {
                     return Ok(None);
                 }
+                let page = picture.page;
                 match self.embedder.text_of_page(&tier, picture).await {
                     Ok(text) => {
-                        read.push(picture.page);
-                        blocks.extend(text);
+                        read.push(page);
+                        passages.extend(chunks(&text, Size::default()));
                     }
                     Err(error) => {
                         self.state.lock().problem = Some(error_sentence(&error));
@@ -282,11 +283,11 @@ impl Indexer {
             }
             by = model;
         }
-        blocks.sort_by_key(|block| block.page);
+        passages.sort_by_key(|passage| passage.page);
         let pages = facts.pages.unwrap_or_default();
         let left = facts.pictured.iter().filter(|page| !read.contains(*page));
         let left: Vec<u32> = left.copied().collect();
-        if blocks.is_empty() && left.is_empty() {
+        if passages.is_empty() && left.is_empty() {
             return Err(Refusal("The pictures in this PDF hold no text.".to_owned()));
         }
         let notices = [
@@ -295,31 +296,32 @@ impl Indexer {
             pictured::pictured_pages_notice(&left, pages),
         ];
         let notice = notices.into_iter().flatten().collect::<Vec<_>>().join(" ");
-        if blocks.is_empty() {
+        if passages.is_empty() {
             return Err(Refusal(notice));
         }
         facts.notice = Some(notice);
-        Ok(Some((blocks, facts)))
+        Ok(Some((passages, facts)))
     }
 
     async fn keep(
         &self,
         file: WaitingFile,
         sha256: String,
-        blocks: Vec<Block>,
+        passages: Vec<Chunk>,
         facts: Facts,
     ) -> Result<(), Error> {
-        let cut = move || Ok(chunks(&blocks, Size::default()));
-        let chunks = blocking("cutting a document", cut).await?;
         let title = facts.title.clone().unwrap_or_else(|| name_of(&file.path));
         let embedder = self.embedder.tier();
         let vectors = match &embedder {
-            Some(embedder) => self.vectors(file.id, embedder, &title, &chunks).await,
-            None => Vec::new(),
+            // Rather than wait in memory, a longer document is found by its words meanwhile.
+            Some(embedder) if passages.len() <= FETCHED => {
+                self.vectors(file.id, embedder, &title, &passages).await
+            }
+            _ => Vec::new(),
         };
         let embedder = embedder.map(|(_, model)| model);
         let mut vectors = vectors.into_iter();
-        let passages = chunks.into_iter().map(|chunk| NewPassage {
+        let passages = passages.into_iter().map(|chunk| NewPassage {
             headings: chunk.trail,
             page: chunk.page,
             line: chunk.line,

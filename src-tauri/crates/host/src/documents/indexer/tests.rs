@@ -8,6 +8,7 @@ use tierbar_core::{
     lease::{BoxFuture, Lease, Purpose},
     status::TierStatus,
 };
+use tierbar_documents::Block;
 use tierbar_store::{Place, SeenFile};
 
 /// Passages of a document: two batches, and one that is not full.
@@ -210,9 +211,12 @@ async fn a_pause_keeps_what_was_read_of_a_new_document() {
         .flat_map(|(heading, text)| [heading, text]);
     let blocks: Vec<Block> = blocks.collect();
     let file = bench.file.clone();
-    let kept = bench
-        .indexer
-        .keep(file, "ab".to_owned(), blocks, Facts::default());
+    let kept = bench.indexer.keep(
+        file,
+        "ab".to_owned(),
+        chunks(&blocks, Size::default()),
+        Facts::default(),
+    );
     kept.await.unwrap();
     assert_eq!(bench.read(), BATCH);
     let sources = bench.index.documents().await.unwrap().sources;
