@@ -1,20 +1,24 @@
 //! Chats of files that Tierbar and other programs have exported.
 //!
-//! A file is one chat or an array of chats, as JSON. Each chat is read by itself, so that a large file needs little memory and a chat
-//! of an unknown form does not lose the others. Fields are looked for one by one: the forms of other programs are published nowhere and
+//! A file is one chat or an array of chats, as JSON. Each chat is read by itself, within a bound, so that a large file needs little
+//! memory and a chat of an unknown form does not lose the others. Fields are looked for one by one: the forms of other programs are published nowhere and
 //! change.
 
 mod chatgpt;
 mod lm_studio;
 mod open_webui;
 mod tree;
+mod value;
 
 use super::{Chat, ChatSummary, Part, context::WhenFull, settings::AnswerSettings};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use tierbar_core::TierId;
+use value::Unparsed;
 
+/// The memory that reading one chat may take besides its file: its texts, as values, as messages and on the way between them.
+pub const MEMORY: usize = 64 << 20;
 const MAX_TITLE_CHARS: usize = 500;
 const MAX_MODEL_CHARS: usize = 500;
 
@@ -153,9 +157,14 @@ pub fn read(
     files: &BTreeSet<String>,
     omissions: &mut Omissions,
 ) -> Option<ImportedChat> {
-    let chat = serde_json::from_slice::<Value>(element)
-        .ok()
-        .and_then(|value| of_value(value, files, omissions));
+    let chat = match value::parse(element) {
+        Ok(value) => of_value(value, files, omissions),
+        Err(Unparsed::Invalid) => None,
+        Err(Unparsed::TooLarge) => {
+            omissions.add(OmittedPart::LargeChats, 1);
+            return None;
+        }
+    };
     let Some(mut imported) = chat else {
         omissions.add(OmittedPart::UnknownChats, 1);
         return None;
@@ -170,7 +179,7 @@ pub fn read(
 }
 
 fn of_value(
-    mut value: Value,
+    value: Value,
     files: &BTreeSet<String>,
     omissions: &mut Omissions,
 ) -> Option<ImportedChat> {
@@ -180,8 +189,6 @@ fn of_value(
     } else if inner["history"]["messages"].is_object() || inner["messages"].is_array() {
         Some(open_webui::read(&value, omissions))
     } else if value["messages"].is_array() && value.get("leaf").is_some() {
-        // Their bytes have been read.
-        value["files"] = Value::Null;
         read_export(value, files, omissions)
     } else if value["messages"].is_array() && value.get("name").is_some() {
         Some(lm_studio::read(&value, omissions))

@@ -11,6 +11,9 @@ use uuid::Uuid;
 /// What a message takes in memory beside its texts, as [`messages::size_of_chat`] counts.
 const AROUND_A_MESSAGE: usize = 512;
 
+/// Returns the bytes of a file of an import. They may be many times the memory of the import's chats.
+pub type ImportedFile = Box<dyn Fn() -> Vec<u8> + Send>;
+
 /// What a part of an import has brought.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AddedChats {
@@ -31,11 +34,11 @@ impl Store {
     }
 
     /// Adds chats of a file, all or none. Those that are here already are counted and left as they are. `files`: the files of their
-    /// messages, by hash; a message is without those that are missing.
+    /// messages, by hash, which are read one by one; a message is without those that are missing.
     pub async fn import_chats(
         &self,
         chats: Vec<ImportedChat>,
-        files: HashMap<String, Vec<u8>>,
+        files: HashMap<String, ImportedFile>,
     ) -> Result<AddedChats, Error> {
         self.call(move |database| {
             database.write(|change| {
@@ -99,7 +102,7 @@ fn fork(
 fn import(
     change: &Connection,
     imported: ImportedChat,
-    files: &HashMap<String, Vec<u8>>,
+    files: &HashMap<String, ImportedFile>,
     added: &mut AddedChats,
 ) -> rusqlite::Result<()> {
     let ImportedChat {
@@ -150,7 +153,7 @@ fn import(
     let parts = messages.iter().flat_map(|message| &message.parts);
     for hash in parts.filter_map(|part| Some(&part.file()?.sha256)) {
         if let Some(data) = files.get(hash) {
-            attachments::put(change, hash, data)?;
+            attachments::put(change, hash, &data())?;
         }
     }
     let count = messages.len() as u64;

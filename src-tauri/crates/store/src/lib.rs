@@ -32,7 +32,7 @@ mod word;
 
 pub use attachments::NewAttachment;
 pub use chats::{ChatFields, ChatPage, RESTORABLE};
-pub use copies::AddedChats;
+pub use copies::{AddedChats, ImportedFile};
 pub use documents::{
     Collection, FileRange, NewDocument, NewPassage, Place, SeenFile, Unread, WaitingFile,
 };

@@ -19,6 +19,9 @@ pub(super) fn read(value: &Value, omissions: &mut Omissions) -> ImportedChat {
         let versions = entry["versions"].as_array().into_iter().flatten();
         let parent = last;
         for (number, version) in versions.enumerate() {
+            if tree.is_full() {
+                break;
+            }
             let Some((role, parts, model)) = message(version, omissions) else {
                 continue;
             };

@@ -55,6 +55,9 @@ fn list(
 ) -> Option<u64> {
     let mut last = root;
     for message in messages.as_array().into_iter().flatten() {
+        if tree.is_full() {
+            break;
+        }
         if let Node::Message { role, parts, model } = node(message, omissions) {
             last = Some(tree.add(last, role, parts, model));
         }
@@ -173,8 +176,6 @@ fn attribute(block: &str, name: &str) -> Option<String> {
     ] {
         value = value.replace(escaped, letter);
     }
-    Some(match serde_json::from_str(&value) {
-        Ok(Value::String(text)) => text,
-        _ => value,
-    })
+    // A text alone: what else it may be takes a hundred times its length once it is parsed.
+    Some(serde_json::from_str(&value).unwrap_or(value))
 }

@@ -236,6 +236,20 @@ fn a_tree_that_leads_in_circles_ends() {
     assert_eq!(imported.chat.leaf, Some(2));
 }
 
+/// One thought before each of many answers.
+#[test]
+fn a_tree_of_copies_ends_where_it_is_too_large() {
+    let thoughts = json!([{"content": "x".repeat(1 << 20)}]);
+    let mut mapping = json!({"root": {"message": {"author": {"role": "assistant"},
+        "content": {"content_type": "thoughts", "thoughts": thoughts}}}});
+    for answer in 0..1000 {
+        mapping[answer.to_string()] = json!({"parent": "root", "message": {
+            "author": {"role": "assistant"}, "content": {"parts": ["y"]}}});
+    }
+    let (imported, _) = read_one(&json!({"mapping": mapping}));
+    assert_eq!(imported.chat.messages.len(), 17);
+}
+
 #[test]
 fn an_open_webui_chat_keeps_reasoning_and_branches() {
     let file = json!({

@@ -1,7 +1,10 @@
 //! Messages of a file that form a tree, numbered anew.
 
 use crate::{AnswerFacts, ChatMessage, Finish, Part, Role};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    rc::Rc,
+};
 
 /// What a node of a file's tree is.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,10 +63,16 @@ fn pair(parts: &mut [Part]) {
     }
 }
 
+/// A chat ends where it would be larger than the store takes: each answer has a copy of the reasoning before it.
+const LARGEST: usize = 17 << 20;
+/// What a message counts for besides its texts.
+const AROUND_A_MESSAGE: usize = 512;
+
 /// Messages with ids from 1.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     pub(super) messages: Vec<ChatMessage>,
+    size: usize,
 }
 
 impl Tree {
@@ -75,6 +84,7 @@ impl Tree {
         model: Option<String>,
     ) -> u64 {
         pair(&mut parts);
+        self.size += AROUND_A_MESSAGE + parts.iter().map(text_length).sum::<usize>();
         let id = self.messages.len() as u64 + 1;
         let finish = (role == Role::Assistant).then_some(Finish::Stop);
         self.messages.push(ChatMessage {
@@ -89,6 +99,10 @@ impl Tree {
             },
         });
         id
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.size > LARGEST
     }
 
     /// Adds nodes with their ids and those of their parents, the roots below `root`. Returns the message that `current` is or follows
@@ -107,11 +121,14 @@ impl Tree {
         }
         // Each node is taken once, so that even a damaged tree ends.
         let mut places: HashMap<&str, Option<u64>> = HashMap::new();
-        let mut next = children(&mut below, None, root, &[]);
+        let mut next = children(&mut below, None, root, Vec::new());
         while let Some((id, node, mut parent, before)) = next.pop() {
+            if self.is_full() {
+                break;
+            }
             let (place, parts) = match node {
                 Node::Skipped { parts } => {
-                    let parts = joined(before.into_iter().chain(parts));
+                    let parts = joined(owned(before).into_iter().chain(parts));
                     if !below.contains_key(&Some(id)) && parts.iter().any(is_of_tool) {
                         // No answer follows.
                         let added = self.add(parent, Role::Assistant, parts, None);
@@ -123,33 +140,49 @@ impl Tree {
                 Node::Message { role, parts, model } => {
                     let mut own = parts;
                     if role == Role::Assistant {
-                        own = joined(before.into_iter().chain(own));
+                        own = joined(owned(before).into_iter().chain(own));
                     } else if before.iter().any(is_of_tool) {
-                        parent = Some(self.add(parent, Role::Assistant, before, None));
+                        parent = Some(self.add(parent, Role::Assistant, owned(before), None));
                     }
                     (Some(self.add(parent, role, own, model)), Vec::new())
                 }
             };
             places.insert(id, place);
-            next.extend(children(&mut below, Some(id), place, &parts));
+            next.extend(children(&mut below, Some(id), place, parts));
         }
         let current = current.and_then(|id| places.get(id).copied().flatten());
         current.or_else(|| self.messages.last().map(|message| message.id))
     }
 }
 
-type Pending<'a> = (&'a str, Node, Option<u64>, Vec<Part>);
+type Pending<'a> = (&'a str, Node, Option<u64>, Rc<Vec<Part>>);
 
-/// The nodes below one, the first of them last.
+/// The nodes below one, the first of them last. They share its parts, which may be large and they many.
 fn children<'a>(
     below: &mut HashMap<Option<&'a str>, Vec<(&'a str, Node)>>,
     of: Option<&'a str>,
     place: Option<u64>,
-    parts: &[Part],
+    parts: Vec<Part>,
 ) -> Vec<Pending<'a>> {
+    let parts = Rc::new(parts);
     let found = below.remove(&of).unwrap_or_default();
     let found = found.into_iter().rev();
     found
-        .map(|(id, node)| (id, node, place, parts.to_vec()))
+        .map(|(id, node)| (id, node, place, Rc::clone(&parts)))
         .collect()
+}
+
+/// The parts themselves for the last one that has them, and a copy for the others.
+fn owned(parts: Rc<Vec<Part>>) -> Vec<Part> {
+    Rc::try_unwrap(parts).unwrap_or_else(|shared| (*shared).clone())
+}
+
+fn text_length(part: &Part) -> usize {
+    match part {
+        Part::Text { text } | Part::Reasoning { text } | Part::ToolResult { text, .. } => {
+            text.len()
+        }
+        Part::ToolCall { arguments, .. } => arguments.len(),
+        _ => 0,
+    }
 }

@@ -10,10 +10,14 @@ use axum::{
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use futures_util::{StreamExt, stream};
-use serde::{Deserialize, de::IgnoredAny};
+use serde::{
+    Deserialize, Deserializer as _,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
 use std::{
     collections::{BTreeSet, HashMap},
-    iter,
+    fmt, iter,
     sync::Arc,
 };
 use tierbar_chats::{
@@ -26,15 +30,18 @@ use tierbar_edge::keys::Weight;
 use tierbar_http::{error::Failure, path::Id, schema::Errors};
 use tierbar_inference::{blocking::blocking, body};
 pub(super) use tierbar_jobs::turns::hash_of;
-use tierbar_store::Store;
+use tierbar_store::{ImportedFile, Store};
 use utoipa::{IntoParams, ToSchema};
 
-/// Enough for the chats of years. The file is in memory while its chats are read one by one.
+/// Enough for the chats of years. The file is in memory while its chats and their files are read one by one.
 const IMPORT_LIMIT: usize = 200 << 20;
 /// More than anyone has, and few enough that where each one stands takes little memory.
 const MOST_CHATS: usize = 100_000;
 /// How much of a file is read before its chats are stored.
 const BATCH: usize = 4 << 20;
+/// The files of one chat, and the bytes of one of them in base64: no question can have a larger one.
+const MOST_FILES: usize = 20_000;
+const LARGEST_FILE: usize = 30 << 20;
 /// How often a file is in memory while it is exported: as it is stored, and about twice in base64.
 const FILE_COPIES: usize = 4;
 const SPLIT: &str = "split the file into several";
@@ -231,54 +238,88 @@ fn batches(elements: Vec<Bytes>) -> Vec<Vec<Bytes>> {
 }
 
 /// The chats of a part of a file.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Batch {
     chats: Vec<ImportedChat>,
     /// Those of their messages, by hash.
-    files: HashMap<String, Vec<u8>>,
+    files: HashMap<String, ImportedFile>,
     omissions: Omissions,
 }
 
-/// The files of a chat that Tierbar has exported.
-#[derive(Debug, Default, Deserialize)]
-struct Files {
-    #[serde(default)]
-    files: HashMap<String, String>,
+/// A chat that Tierbar has exported, as far as its files are concerned.
+#[derive(Debug, Deserialize)]
+struct WithFiles<'a> {
+    #[serde(borrow)]
+    files: &'a RawValue,
 }
 
-/// Returns the files that a chat contains, by hash. One that is not what its hash says is none.
-fn files_of(json: &[u8]) -> HashMap<String, Vec<u8>> {
+/// Takes the files of this chat, by hash. One that is not what its hash says is none.
+struct FilesOf<'a>(&'a Bytes);
+
+impl<'de> Visitor<'de> for FilesOf<'_> {
+    type Value = HashMap<String, Bytes>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("files by their hashes")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        let mut files = HashMap::new();
+        while let Some((hash, data)) = entries.next_entry::<&str, &RawValue>()? {
+            let data = data.get().trim_matches('"');
+            if files.len() < MOST_FILES && data.len() <= LARGEST_FILE {
+                let data = self.0.slice_ref(data.as_bytes());
+                if hash_of(&decode(&data)) == hash {
+                    files.insert(hash.to_owned(), data);
+                }
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// Returns the files that a chat contains.
+fn files_of(json: &Bytes) -> HashMap<String, Bytes> {
     // What other programs call so has another form.
-    let Files { files } = serde_json::from_slice(json).unwrap_or_default();
-    let files = files.into_iter().filter_map(|(hash, data)| {
-        let data = BASE64_STANDARD.decode(data).ok()?;
-        (hash_of(&data) == hash).then_some((hash, data))
+    let files = serde_json::from_slice::<WithFiles<'_>>(json);
+    let files = files.and_then(|WithFiles { files }| {
+        serde_json::Deserializer::from_str(files.get()).deserialize_map(FilesOf(json))
     });
-    files.collect()
+    files.unwrap_or_default()
+}
+
+/// Returns the bytes of a file; none for what is not base64.
+fn decode(data: &Bytes) -> Vec<u8> {
+    let decoded = if data.contains(&b'\\') {
+        // JSON may escape a slash.
+        let plain: Vec<u8> = data.iter().copied().filter(|byte| *byte != b'\\').collect();
+        BASE64_STANDARD.decode(plain)
+    } else {
+        BASE64_STANDARD.decode(data)
+    };
+    decoded.unwrap_or_default()
 }
 
 async fn read(elements: Vec<Bytes>, weight: &mut Weight) -> Result<Batch, Error> {
-    let mut batch = Batch::default();
-    let (mut texts, mut values, mut readable) = (0, 0, Vec::new());
-    for json in elements {
-        let memory = values_memory(&json);
-        if body::check_values(memory).is_err() {
-            batch.omissions.add(OmittedPart::LargeChats, 1);
-            continue;
-        }
+    let (mut texts, mut most) = (0, 0);
+    for json in &elements {
+        let memory = body::values_memory(json).saturating_add(json.len() * 3);
+        // One chat at a time is read, and the texts of all are kept.
+        most = memory.min(import::MEMORY).max(most);
         texts += json.len();
-        // The values of one chat at a time are in memory, and the texts and files of all.
-        values = values.max(memory.saturating_add(json.len()));
-        readable.push(json);
     }
-    weight.grow(texts + values)?;
+    weight.grow(most + texts.min(import::MEMORY))?;
     blocking("the import", move || {
-        for json in readable {
+        let mut batch = Batch::default();
+        for json in elements {
             let files = files_of(&json);
             let hashes: BTreeSet<String> = files.keys().cloned().collect();
             let chat = import::read(&json, &hashes, &mut batch.omissions);
             if chat.is_some() {
-                batch.files.extend(files);
+                batch.files.extend(files.into_iter().map(|(hash, data)| {
+                    let read: ImportedFile = Box::new(move || decode(&data));
+                    (hash, read)
+                }));
             }
             batch.chats.extend(chat);
         }
@@ -380,7 +421,7 @@ mod tests {
         let id = made["id"].as_str().unwrap();
         let parts = json!([
             {"type": "file", "name": "a.txt", "media_type": "text/plain", "text": "abc"},
-            {"type": "image", "name": "b.png", "media_type": "image/png", "data": "AAEC"},
+            {"type": "image", "name": "b.png", "media_type": "image/png", "data": "/9g="},
         ]);
         let question = json!({"text": "?", "parts": parts}).to_string();
         let path = format!("/tierbar/v1/chats/{id}");
@@ -392,13 +433,13 @@ mod tests {
         let exported: ExportedChat = serde_json::from_str(&file).unwrap();
         let mut files: Vec<_> = exported.files.values().map(String::as_str).collect();
         files.sort_unstable();
-        assert_eq!(files, ["AAEC", "YWJj"]);
+        assert_eq!(files, ["/9g=", "YWJj"]);
 
         let elsewhere = Bench::new("127.0.0.1:11435").await;
         // What is not what its hash says is left out.
-        let broken = file.replace("\"AAEC\"", "\"AAED\"");
-        let import = |file: String| elsewhere.ask("POST", "/tierbar/v1/chats/import", file);
-        let imported = json(import(broken).await).await;
+        let broken = file.replace("\"/9g=\"", "\"/9k=\"");
+        let import = "/tierbar/v1/chats/import";
+        let imported = json(elsewhere.ask("POST", import, broken).await).await;
         assert_eq!(imported["left_out"][0]["what"], "images", "{imported}");
         let listed = json(elsewhere.ask("GET", "/tierbar/v1/chats", "").await).await;
         let copy = listed["chats"][0]["id"].as_str().unwrap();
@@ -409,6 +450,12 @@ mod tests {
         assert_eq!(files, ["YWJj"]);
         let parts = &copy.chat.messages[0].parts;
         assert_eq!(parts[0].file().unwrap().name, "a.txt");
+
+        // JSON may escape a slash.
+        let third = Bench::new("127.0.0.1:11435").await;
+        let escaped = file.replace("\"/9g=\"", "\"\\/9g=\"");
+        let imported = json(third.ask("POST", import, escaped).await).await;
+        assert_eq!(imported["left_out"], json!([]), "{imported}");
     }
 
     #[tokio::test]

@@ -9,7 +9,7 @@ use tierbar_chats::{
     text_parts,
 };
 use tierbar_core::Code;
-use tierbar_store::{ChatFields, NewAttachment, NewTurn, Store};
+use tierbar_store::{ChatFields, ImportedFile, NewAttachment, NewTurn, Store};
 
 fn turn(id: &str, text: &str) -> NewTurn {
     NewTurn {
@@ -178,7 +178,8 @@ async fn an_imported_chat_has_its_files() {
     let both = BTreeSet::from(["abc".to_owned(), "def".to_owned()]);
     let chat = import::read(&exported, &both, &mut Omissions::default()).unwrap();
     // One of them is not in the file after all.
-    let files = HashMap::from([("abc".to_owned(), b"abc".to_vec())]);
+    let abc: ImportedFile = Box::new(|| b"abc".to_vec());
+    let files = HashMap::from([("abc".to_owned(), abc)]);
     let elsewhere = Fixture::new().store();
     let added = elsewhere.import_chats(vec![chat], files).await.unwrap();
     assert_eq!(added.chats, 1);
@@ -221,7 +222,7 @@ async fn a_chat_larger_than_one_can_be_is_not_imported() {
     let id = chat(&store).await;
     store.open_turn(&id, turn("a", "Why?")).await.unwrap();
     let mut exported = store.chat(&id).await.unwrap();
-    exported.messages[0].parts = text_parts("x".repeat(17 << 20));
+    exported.messages[0].parts = text_parts("x".repeat((16 << 20) + 1));
     let json = serde_json::to_vec(&exported).unwrap();
     let mut chat = import::read(&json, &BTreeSet::new(), &mut Omissions::default()).unwrap();
     chat.source = String::new();
