@@ -36,6 +36,8 @@ const MAGIC_START: &[u8] = b"TIERCTX";
 pub(crate) const PACKED_FOOTER: u64 = 4 + 32 + 8;
 /// A name, a model, a key: some hundreds of bytes.
 const LONGEST_ABOUT: u32 = 64 << 10;
+/// The most tokens of a state, four times what models can read.
+const MOST_TOKENS: u32 = 4 << 20;
 /// llama.cpp's `LLAMA_STATE_SEQ_MAGIC`, "ggsq".
 pub(crate) const STATE_MAGIC: u32 = 0x6767_7371;
 /// Feeds the file's first bytes to a checksum.
@@ -272,7 +274,7 @@ fn tokens_in(mut state: impl Read, bytes: u64) -> io::Result<Vec<i32>> {
         Ok(u32::from_le_bytes(word))
     };
     let (magic, _version, count) = (word()?, word()?, word()?);
-    if magic != STATE_MAGIC || u64::from(count) * 4 > bytes {
+    if magic != STATE_MAGIC || count > MOST_TOKENS || u64::from(count) * 4 > bytes {
         return Err(invalid());
     }
     let mut raw = vec![0; count as usize * 4];

@@ -8,6 +8,8 @@ use std::io::{self, BufRead, Read, Seek, Write};
 
 /// Bytes that are separated together.
 const BLOCK: usize = 256 << 10;
+/// The memory that unpacking takes, as a power of two: above what [`LEVEL`] needs. A file may ask for more than it is large.
+const WINDOW: u32 = 23;
 /// Higher levels take longer and save nothing: what is left is noise.
 const LEVEL: i32 = 1;
 
@@ -75,8 +77,10 @@ pub(crate) struct UnpackReader<R: BufRead> {
 
 impl<R: BufRead> UnpackReader<R> {
     pub(crate) fn new(packed: R, halves: bool) -> io::Result<Self> {
+        let mut decoder = zstd::Decoder::with_buffer(packed)?;
+        decoder.window_log_max(WINDOW)?;
         Ok(Self {
-            decoder: zstd::Decoder::with_buffer(packed)?,
+            decoder,
             halves,
             block: Vec::new(),
             at: 0,
@@ -145,6 +149,16 @@ mod tests {
         let (apart, together) = (packed(&cells, true), packed(&cells, false));
         assert!(apart.len() < together.len());
         assert!(apart.len() * 4 < cells.len() * 3);
+    }
+
+    #[test]
+    fn a_stream_that_asks_for_much_memory_is_an_error() {
+        let mut encoder = zstd::Encoder::new(Vec::new(), LEVEL).unwrap();
+        encoder.window_log(27).unwrap();
+        encoder.write_all(&cells(1000)).unwrap();
+        let bytes = encoder.finish().unwrap();
+        let mut reader = UnpackReader::new(&*bytes, true).unwrap();
+        reader.read_to_end(&mut Vec::new()).unwrap_err();
     }
 
     #[test]

@@ -303,7 +303,7 @@ fn decode(data: &Bytes) -> Vec<u8> {
 async fn read(elements: Vec<Bytes>, weight: &mut Weight) -> Result<Batch, Error> {
     let (mut texts, mut most) = (0, 0);
     for json in &elements {
-        let memory = body::values_memory(json).saturating_add(json.len() * 3);
+        let memory = values_memory(json).saturating_add(json.len() * 3);
         // One chat at a time is read, and the texts of all are kept.
         most = memory.min(import::MEMORY).max(most);
         texts += json.len();
