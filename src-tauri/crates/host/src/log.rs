@@ -20,6 +20,9 @@ use tracing_subscriber::{
 const USUAL: &str = "info,rmcp=warn,rusqlite_migration=warn";
 /// The number of files kept: a week.
 const KEPT: usize = 7;
+/// A day's file that has grown beyond this becomes [`OLD`], in place of the one before.
+const LARGEST: u64 = 32 << 20;
+const OLD: &str = "tierbar.log.old";
 
 /// Writes messages to stderr and to `logs/tierbar.DATE.log` in the data folder `home` (the usual one if `None`).
 /// `RUST_LOG` chooses which; without it, `info` and worse. Call it once, from `main`.
@@ -55,41 +58,51 @@ fn is_without_prompts(about: &Metadata<'_>) -> bool {
     *about.level() <= Level::INFO || !about.target().starts_with("tungstenite")
 }
 
-/// A day's file after the other, each of which only its user can read: it may have prompts.
+/// A day's file after the other, each of bounded size, and which only its user can read: it may have prompts.
 #[derive(Debug)]
 struct PrivateFiles {
     files: RollingFileAppender,
     folder: PathBuf,
+    largest: u64,
     /// The day, since 1970, whose file is private.
     day: Option<u64>,
+    /// That file, and its bytes.
+    current: PathBuf,
+    bytes: u64,
 }
 
 impl PrivateFiles {
-    fn open(folder: &Path) -> io::Result<Self> {
-        create_private(folder)?;
-        let files = RollingFileAppender::builder()
-            .rotation(Rotation::DAILY)
-            .filename_prefix("tierbar")
-            .filename_suffix("log")
-            .max_log_files(KEPT)
-            .build(folder)
-            .map_err(io::Error::other)?;
+    fn open(folder: PathBuf, largest: u64) -> io::Result<Self> {
         let mut private = Self {
-            files,
-            folder: folder.to_owned(),
+            files: appender(&folder)?,
+            folder,
+            largest,
             day: None,
+            current: PathBuf::new(),
+            bytes: 0,
         };
+        // A line is not lost for the mode of its file.
         let _ = private.protect();
         Ok(private)
     }
 
     /// Starts anew if the folder was deleted, or today's file: what is written to that would go nowhere.
     fn reopen_if_deleted(&mut self) {
-        let today = jiff::Timestamp::now().strftime("tierbar.%Y-%m-%d.log");
-        let is_there = self.folder.join(today.to_string()).exists();
-        if !is_there && let Ok(anew) = Self::open(&self.folder) {
+        if !self.current.exists()
+            && let Ok(anew) = Self::open(self.folder.clone(), self.largest)
+        {
             *self = anew;
         }
+    }
+
+    /// Begins the day's file again once it is too large.
+    fn turn_over(&mut self) -> io::Result<()> {
+        // What cannot be moved is not tried at each line.
+        self.bytes = 0;
+        fs::rename(&self.current, self.folder.join(OLD))?;
+        self.files = appender(&self.folder)?;
+        self.day = None;
+        self.protect()
     }
 
     /// Makes a new day's file private, and all others, as far as it may.
@@ -99,12 +112,19 @@ impl PrivateFiles {
         if self.day == day {
             return Ok(());
         }
+        let mut newest = String::new();
         for entry in fs::read_dir(&self.folder)?.flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_file()) {
                 // Another's file, or one that has just gone, is no reason to leave the rest open.
                 let _refused = fs::set_permissions(entry.path(), Permissions::from_mode(0o600));
             }
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with("tierbar.") && name.ends_with(".log") {
+                newest = newest.max(name);
+            }
         }
+        self.current = self.folder.join(newest);
+        self.bytes = fs::metadata(&self.current)?.len();
         self.day = day;
         Ok(())
     }
@@ -114,8 +134,12 @@ impl Write for PrivateFiles {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.reopen_if_deleted();
         let written = self.files.write(bytes)?;
-        // A line is not lost for the mode of its file.
+        self.bytes += written as u64;
+        // A line is not lost for the mode or the size of its file.
         let _ = self.protect();
+        if self.bytes > self.largest {
+            let _ = self.turn_over();
+        }
         Ok(written)
     }
 
@@ -126,12 +150,21 @@ impl Write for PrivateFiles {
 
 fn file(home: Option<PathBuf>) -> Result<PrivateFiles, Error> {
     let logs = Folder::open(Some(home.unwrap_or_else(data_folder)))?.logs();
-    PrivateFiles::open(&logs).map_err(|error| {
-        Error::new(
-            Code::Storage,
-            format!("cannot log to {}: {error}", logs.display()),
-        )
+    PrivateFiles::open(logs.clone(), LARGEST).map_err(|error| {
+        let message = format!("cannot log to {}: {error}", logs.display());
+        Error::new(Code::Storage, message)
     })
+}
+
+fn appender(folder: &Path) -> io::Result<RollingFileAppender> {
+    create_private(folder)?;
+    RollingFileAppender::builder()
+        .rotation(Rotation::DAILY)
+        .filename_prefix("tierbar")
+        .filename_suffix("log")
+        .max_log_files(KEPT)
+        .build(folder)
+        .map_err(io::Error::other)
 }
 
 #[cfg(test)]
@@ -210,5 +243,32 @@ mod tests {
         fs::remove_file(file.path()).unwrap();
         files.write_all(b"again\n").unwrap();
         assert_eq!(fs::read(file.path()).unwrap(), b"again\n");
+    }
+
+    #[test]
+    fn log_files_are_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = PrivateFiles::open(folder.path().to_owned(), 1000).unwrap();
+        for line in 0..1000 {
+            let line = format!("line {line:03}\n");
+            files.write_all(line.as_bytes()).unwrap();
+        }
+        let sizes = || {
+            let entries = fs::read_dir(folder.path()).unwrap().flatten();
+            let sizes = entries.map(|entry| entry.metadata().unwrap().len());
+            sizes.collect::<Vec<_>>()
+        };
+        assert_eq!(sizes().len(), 2);
+        assert!(sizes().iter().sum::<u64>() <= 2020, "{:?}", sizes());
+        let old = fs::read_to_string(folder.path().join(OLD)).unwrap();
+        let new = fs::read_to_string(&files.current).unwrap();
+        let last: Vec<_> = old.lines().chain(new.lines()).collect();
+        let all: Vec<_> = (1000 - last.len()..1000)
+            .map(|line| format!("line {line:03}"))
+            .collect();
+        assert_eq!(last, all, "the last lines are kept, in their order");
+        // A new host continues the file.
+        let again = PrivateFiles::open(folder.path().to_owned(), 1000).unwrap();
+        assert_eq!(again.bytes, new.len() as u64);
     }
 }

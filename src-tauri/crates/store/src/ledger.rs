@@ -12,6 +12,8 @@ use tierbar_core::{
 
 /// How many days are kept.
 const KEPT: i64 = 366;
+/// The rows beyond which the oldest days are deleted: a year of 270 clients with a tier each.
+const MOST: u32 = 100_000;
 /// How many old rows are deleted at once: see the minutes' table.
 const DROPPED_AT_ONCE: u32 = 64;
 
@@ -19,7 +21,7 @@ impl Store {
     /// Adds to what requests took. Days are kept for a year.
     pub async fn add_taken(&self, taken: Vec<(LedgerKey, RequestTotals)>) -> Result<(), Error> {
         let today = jiff::Zoned::now().date();
-        self.call(move |database| database.write(|change| add(change, today, &taken)))
+        self.call(move |database| database.write(|change| add(change, today, &taken, MOST)))
             .await
     }
 
@@ -36,6 +38,7 @@ fn add(
     connection: &Connection,
     today: Date,
     taken: &[(LedgerKey, RequestTotals)],
+    most: u32,
 ) -> rusqlite::Result<()> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO ledger (day, tier, elsewhere, client, chain, requests, prompt_tokens, completion_tokens,
@@ -71,6 +74,12 @@ fn add(
                  (SELECT day, tier, elsewhere, client, chain FROM ledger WHERE day < ?1 ORDER BY day LIMIT ?2)",
         )?
         .execute(params![oldest.to_string(), DROPPED_AT_ONCE])?;
+    // The last day is kept whole.
+    connection
+        .prepare_cached(
+            "DELETE FROM ledger WHERE day < (SELECT day FROM ledger ORDER BY day DESC LIMIT 1 OFFSET ?1)",
+        )?
+        .execute([most])?;
     Ok(())
 }
 
@@ -148,7 +157,9 @@ mod tests {
             (today, "phone", u64::MAX),
         ] {
             let one = [(key(day, client), taken(tokens))];
-            database.write(|change| add(change, day, &one)).unwrap();
+            database
+                .write(|change| add(change, day, &one, MOST))
+                .unwrap();
         }
         let all = database
             .read(|connection| totals_since(connection, old))
@@ -169,5 +180,21 @@ mod tests {
             .read(|connection| totals_since(connection, today))
             .unwrap();
         assert_eq!(new, all[..2]);
+    }
+
+    #[test]
+    fn the_oldest_days_make_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(&folder.path().join("tierbar.db")).unwrap();
+        for day in 1..=9 {
+            let day = date(2026, 11, day);
+            let both = ["", "phone"].map(|client| (key(day, client), taken(1)));
+            database.write(|change| add(change, day, &both, 5)).unwrap();
+        }
+        let all = database
+            .read(|connection| totals_since(connection, date(2026, 11, 1)))
+            .unwrap();
+        let days: Vec<_> = all.iter().map(|(key, _)| &key.day[8..]).collect();
+        assert_eq!(days, ["09", "09", "08", "08", "07", "07"]);
     }
 }

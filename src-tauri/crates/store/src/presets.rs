@@ -87,3 +87,25 @@ fn remove(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
         .execute([name])?;
     Ok(removed > 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn no_more_presets_than_one_chooses_from_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("tierbar.db")).unwrap();
+        let put = async |name: u32| {
+            let settings = AnswerSettings::default();
+            store.put_preset(&format!("preset {name}"), settings).await
+        };
+        for name in 0..MOST {
+            put(name).await.unwrap();
+        }
+        assert_eq!(put(MOST).await.unwrap_err().code, Code::Conflict);
+        put(0).await.unwrap();
+        store.delete_preset("preset 0").await.unwrap();
+        put(MOST).await.unwrap();
+    }
+}

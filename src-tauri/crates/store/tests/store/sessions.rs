@@ -59,3 +59,18 @@ async fn all_sessions_end_except_the_one_kept() {
     store.end_sessions(None).await.unwrap();
     assert_eq!(rows(&fixture), 0);
 }
+
+#[tokio::test]
+async fn the_session_unused_for_longest_makes_room() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    for at in 0..=100 {
+        store.add_session([at; 32], IDLE, at.into()).await.unwrap();
+    }
+    assert_eq!(rows(&fixture), 100);
+    assert_eq!(store.use_session([0; 32], IDLE, 100).await.unwrap(), None);
+    assert_eq!(
+        store.use_session([1; 32], IDLE, 100).await.unwrap(),
+        Some(1)
+    );
+}
