@@ -45,6 +45,7 @@ const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("document_pictures.sql")),
     M::up(include_str!("agent_grants.sql")),
     M::up(include_str!("document_times.sql")),
+    M::up(include_str!("passage_characters.sql")),
 ];
 
 /// A backup program may hold the file for a moment.

@@ -4,6 +4,7 @@
 
 mod passages;
 mod sources;
+mod words;
 
 pub use passages::{Place, Unread};
 pub use sources::{Collection, FileRange, SeenFile, WaitingFile};
@@ -51,12 +52,7 @@ impl Store {
         document: NewDocument,
     ) -> Result<(), Error> {
         self.call(move |database| {
-            database.write(|change| {
-                if !finish(change, &file, &document, FileState::Indexed)? {
-                    return Ok(());
-                }
-                passages::replace(change, file.id, &document)
-            })
+            database.write(|change| put(change, &file, document, passages::MOST))
         })
         .await
     }
@@ -101,6 +97,32 @@ impl Store {
     }
 }
 
+/// `most`: the passages of all documents.
+fn put(
+    change: &Connection,
+    file: &WaitingFile,
+    document: NewDocument,
+    most: u64,
+) -> rusqlite::Result<()> {
+    let is_full = passages::is_full(change, file.id, document.passages.len(), most)?;
+    let (document, state) = if is_full {
+        let notice = format!(
+            "The index is full: it can have {most} passages. Remove files or folders that you do not search, then add this one again."
+        );
+        let refused = NewDocument {
+            notice: Some(notice),
+            ..NewDocument::default()
+        };
+        (refused, FileState::Failed)
+    } else {
+        (document, FileState::Indexed)
+    };
+    if finish(change, file, &document, state)? {
+        passages::replace(change, file.id, &document)?;
+    }
+    Ok(())
+}
+
 /// Returns whether the file is still as it was seen.
 fn finish(
     connection: &Connection,
@@ -129,4 +151,67 @@ fn finish(
 
 fn no_file(id: u64) -> Error {
     Error::new(Code::NotFound, format!("there is no document {id}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::Database;
+
+    #[test]
+    fn a_file_that_the_index_has_no_room_for_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(&folder.path().join("tierbar.db")).unwrap();
+        let put = |id: u64, passages: usize| {
+            let file = WaitingFile {
+                id,
+                path: format!("/d/{id}"),
+                size: 1,
+                modified: 1,
+                sha256: String::new(),
+                read_pictures: false,
+            };
+            let document = NewDocument {
+                sha256: "ab".to_owned(),
+                passages: vec![NewPassage::default(); passages],
+                ..NewDocument::default()
+            };
+            database
+                .write(|change| {
+                    change.execute(
+                        "INSERT OR IGNORE INTO document_sources (id, path, collection, is_folder) VALUES (1, '/d', 'D', 1)",
+                        [],
+                    )?;
+                    change.execute(
+                        "INSERT OR IGNORE INTO document_files (id, source, path, size, modified) VALUES (?1, 1, ?2, 1, 1)",
+                        params![id, file.path],
+                    )?;
+                    super::put(change, &file, document, 10)?;
+                    change.query_row(
+                        "SELECT state, coalesce(notice, ''), sha256, (SELECT count(*) FROM document_passages)
+                         FROM document_files WHERE id = ?1",
+                        [id],
+                        |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?, row.get::<_, u64>(3)?)),
+                    )
+                })
+                .unwrap()
+        };
+        assert_eq!(
+            put(1, 10),
+            ("indexed".into(), String::new(), "ab".into(), 10)
+        );
+        let (state, notice, hash, passages) = put(2, 1);
+        assert_eq!(
+            (state.as_str(), hash.as_str(), passages),
+            ("failed", "", 10)
+        );
+        assert!(
+            notice.starts_with("The index is full: it can have 10"),
+            "{notice}"
+        );
+        // Its own earlier passages make room.
+        assert_eq!(put(1, 9).3, 9);
+        assert_eq!(put(2, 1).3, 10);
+        assert_eq!(put(1, 10).3, 1);
+    }
 }

@@ -86,7 +86,8 @@ impl Store {
         let database = Database::open(path)?;
         let erased = database.write(|change| {
             // Before messages change: what it adds goes with the text that it was added for.
-            characters::index_earlier(change)?;
+            characters::MESSAGES.index_earlier(change)?;
+            characters::PASSAGES.index_earlier(change)?;
             messages::end_unfinished(change)?;
             chats::erase(change)
         })?;

@@ -185,7 +185,7 @@ fn index(connection: &Connection, id: u64, parts: &[Part]) -> rusqlite::Result<(
     connection
         .prepare_cached("INSERT INTO message_words (rowid, text) VALUES (?1, ?2)")?
         .execute(params![id, text])?;
-    characters::index(connection, id, &text)
+    characters::MESSAGES.index(connection, id, &[&text])
 }
 
 /// The bytes of a chat's messages: of their texts, and of what each takes in memory besides.

@@ -132,7 +132,10 @@ impl Jobs {
             let message = "a document that is read as a whole must be named";
             return Err(Error::new(Code::BadRequest, message).hint("set `file` to its id"));
         };
-        let passages = self.store.document_text(file.min(MOST_ID)).await?;
+        let file = file.min(MOST_ID);
+        let size = self.store.document_size(file).await?;
+        let _weight = self.charge_answer(usize::try_from(size).unwrap_or(usize::MAX))?;
+        let passages = self.store.document_text(file).await?;
         let (model, context) = self.reader(asked.model.as_deref(), true)?;
         let texts = passages.iter().map(|passage| passage.text.as_str());
         let parts = match plan(texts, context as usize) {

@@ -1,11 +1,11 @@
-//! The passages, and how they are found: by their words (BM25) and by their vectors, all of which a search compares.
+//! The passages, and how they are found by their vectors, all of which a search compares.
 //!
 //! Ten thousand vectors of 384 numbers are 4 MB as they are packed, and are compared in the time of reading them; an index of
 //! neighbors, or an extension of SQLite, would have to be kept as well and would answer no sooner.
 
 use super::{NewDocument, no_file};
 use crate::{
-    Store,
+    Store, characters,
     json::{of_json, to_json},
 };
 use rusqlite::{Connection, Row, params};
@@ -15,10 +15,10 @@ use tierbar_core::{
     documents::{Passage, vectors},
 };
 
-/// More words than that are no question.
-const MOST_WORDS: usize = 64;
-/// The best score (lower is better) of a passage that only shares words with the question that most passages have.
-const COMMON: f64 = -1e-4;
+/// The most passages of all documents: about a gigabyte of text, whose vectors a search reads in a second.
+pub(super) const MOST: u64 = 1_000_000;
+/// What a passage takes in memory besides its text: its document's title, path and collection.
+const AROUND_A_PASSAGE: u64 = 1 << 10;
 /// Passages before and behind one, for its reader.
 const AROUND: u64 = 8;
 
@@ -44,39 +44,6 @@ pub struct Unread {
 }
 
 impl Store {
-    /// Returns the passages that have some of these words, those that match best first.
-    pub async fn passages_with_words(
-        &self,
-        words: &str,
-        place: Place,
-        limit: usize,
-    ) -> Result<Vec<u64>, Error> {
-        let Some(query) = query(words) else {
-            return Ok(Vec::new());
-        };
-        self.call(move |database| {
-            database.read(|connection| {
-                let found: Vec<(u64, f64)> = connection
-                    .prepare_cached(
-                        "SELECT document_passages.id, bm25(passage_words, 1.5, 1.0) AS score FROM passage_words
-                         JOIN document_passages ON document_passages.id = passage_words.rowid
-                         JOIN document_files ON document_files.id = file
-                         JOIN document_sources ON document_sources.id = source
-                         WHERE passage_words MATCH ?1 AND (?2 IS NULL OR collection = ?2) AND (?3 IS NULL OR file = ?3)
-                         ORDER BY score LIMIT ?4",
-                    )?
-                    .query_map(params![query, place.collection, place.file, limit], |row| {
-                        Ok((row.get(0)?, row.get(1)?))
-                    })?
-                    .collect::<rusqlite::Result<_>>()?;
-                let has_rare_words = found.iter().any(|(_, score)| *score < COMMON);
-                let matches = found.iter().filter(|(_, score)| !has_rare_words || *score < COMMON);
-                Ok(matches.map(|(id, _)| *id).collect())
-            })
-        })
-        .await
-    }
-
     /// Returns the passages whose vectors of this model are the most alike to one of length 1, with their similarity, the best first.
     /// Those of a document that this model has not read to its end are left out: it would be searched in part as if it were whole.
     pub async fn passages_like(
@@ -149,6 +116,21 @@ impl Store {
         .await
     }
 
+    /// Returns about the memory that [`Self::document_text`] takes.
+    pub async fn document_size(&self, file: u64) -> Result<u64, Error> {
+        self.call(move |database| {
+            database.read(|connection| {
+                connection
+                    .prepare_cached(
+                        "SELECT coalesce(sum(octet_length(text) + octet_length(headings) + ?2), 0)
+                         FROM document_passages WHERE file = ?1",
+                    )?
+                    .query_row([file, AROUND_A_PASSAGE], |row| row.get(0))
+            })
+        })
+        .await
+    }
+
     /// Returns passages of one document that this model has not read, in their order.
     pub async fn passages_without_vectors(
         &self,
@@ -209,6 +191,22 @@ impl Store {
     }
 }
 
+/// Whether so many passages of a file would be more than all documents can have.
+pub(super) fn is_full(
+    connection: &Connection,
+    file: u64,
+    count: usize,
+    most: u64,
+) -> rusqlite::Result<bool> {
+    // Ids only grow, so that the passages are rarely counted.
+    connection
+        .prepare_cached(
+            "SELECT coalesce(max(id), 0) + ?2 > ?3 AND (SELECT count(*) FROM document_passages WHERE file <> ?1) + ?2 > ?3
+             FROM document_passages",
+        )?
+        .query_row(params![file, count, most], |row| row.get(0))
+}
+
 pub(super) fn remove(connection: &Connection, file: u64) -> rusqlite::Result<()> {
     connection
         .prepare_cached("DELETE FROM document_passages WHERE file = ?1")?
@@ -230,11 +228,12 @@ pub(super) fn replace(
         "INSERT INTO document_vectors (passage, file, model, vector) VALUES (?1, ?2, ?3, ?4)",
     )?;
     for (place, passage) in document.passages.iter().enumerate() {
+        let headings = to_json(&passage.headings)?;
         let id: u64 = insert.query_row(
             params![
                 file,
                 place,
-                to_json(&passage.headings)?,
+                headings,
                 passage.page,
                 passage.line,
                 passage.fresh,
@@ -242,6 +241,7 @@ pub(super) fn replace(
             ],
             |row| row.get(0),
         )?;
+        characters::PASSAGES.index(connection, id, &[&headings, &passage.text])?;
         if let (Some(vector), Some(model)) = (&passage.vector, &document.embedder) {
             insert_vector.execute(params![id, file, model, vector])?;
         }
@@ -350,34 +350,4 @@ fn of_row(row: &Row, text: String) -> rusqlite::Result<Passage> {
         text,
         score: 0.0,
     })
-}
-
-/// A question as a query of SQLite's full-text search: any of its words, each in quotes, so that nothing in them is an operator.
-fn query(words: &str) -> Option<String> {
-    let words = words.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-    let words = words.filter(|word| word.chars().any(char::is_alphanumeric));
-    let words: Vec<_> = words
-        .take(MOST_WORDS)
-        .map(|word| format!("\"{word}\""))
-        .collect();
-    (!words.is_empty()).then(|| words.join(" OR "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::query;
-
-    #[test]
-    fn any_question_becomes_a_search_query() {
-        for (words, expected) in [
-            ("What is it?", Some("\"What\" OR \"is\" OR \"it\"")),
-            (
-                "a\" NEAR(b) -c*",
-                Some("\"a\" OR \"NEAR\" OR \"b\" OR \"c\""),
-            ),
-            (" ?! ", None),
-        ] {
-            assert_eq!(query(words).as_deref(), expected, "{words:?}");
-        }
-    }
 }

@@ -506,6 +506,7 @@ async fn a_search_finds_chinese_japanese_and_korean() {
         .unwrap()
         .execute_batch(
             "DROP TABLE agent_grants; DROP TABLE ledger; DROP TABLE grades;
+             DROP TABLE passages_to_index; DROP TABLE passage_characters; DROP TRIGGER passage_characters_removed;
              DROP TRIGGER passage_added; DROP TRIGGER passage_removed; DROP TABLE passage_words; DROP TABLE document_vectors;
              DROP TABLE document_passages; DROP TABLE document_files; DROP TABLE document_sources;
              DROP TABLE messages_to_index; DROP TABLE message_characters; DROP TRIGGER message_characters_rewritten;
