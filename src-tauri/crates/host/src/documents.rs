@@ -59,6 +59,8 @@ struct State {
     file: Option<String>,
     done: u64,
     problem: Option<String>,
+    /// What is not seen of the folders.
+    left_out: Option<String>,
 }
 
 /// The handle.
@@ -129,7 +131,8 @@ impl DocumentIndex {
                 embedder,
                 problem: refused
                     .map(|error| error_sentence(&error))
-                    .or(state.problem.clone()),
+                    .or_else(|| state.problem.clone())
+                    .or_else(|| state.left_out.clone()),
             },
         })
     }

@@ -26,14 +26,47 @@ const LEFT_OUT: [&str; 5] = [
     "site-packages",
 ];
 
+/// More folders of a source that cannot be read are as none of them.
+const MOST_UNREADABLE: usize = 100;
+
+/// The files of a source.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Scan {
+    pub(super) files: Vec<SeenFile>,
+    /// Folders in it that cannot be read. What they have may be as it was.
+    pub(super) unreadable: Vec<String>,
+    /// It has more files.
+    is_cut: bool,
+}
+
+impl Scan {
+    /// Says what of the source with this path is not seen, if anything.
+    pub(super) fn left_out(&self, path: &str) -> Option<String> {
+        match self.unreadable.as_slice() {
+            [] if self.is_cut => Some(format!(
+                "{path} has more than {MOST_FILES} files, and the others are not searched"
+            )),
+            [] => None,
+            [folder] => Some(format!(
+                "{folder} cannot be read; its files are searched as they were"
+            )),
+            [folder, others @ ..] => Some(format!(
+                "{folder} and {} other folders cannot be read; their files are searched as they were",
+                others.len()
+            )),
+        }
+    }
+}
+
 /// Returns the files of a source; `None` if it is not there, such as on a disconnected disk, or if a link has its path.
-pub(super) fn scan(source: &DocumentSource) -> Option<Vec<SeenFile>> {
+pub(super) fn scan(source: &DocumentSource) -> Option<Scan> {
     let path = Path::new(&source.path);
     let root = sources::open(path).ok()?;
+    let mut scan = Scan::default();
     if !source.is_folder {
-        return Some(vec![to_seen_file(path, root.about().ok()?)?]);
+        scan.files.push(to_seen_file(path, root.about().ok()?)?);
+        return Some(scan);
     }
-    let mut files = Vec::new();
     let mut folders = vec![(PathBuf::new(), 0)];
     while let Some((folder, depth)) = folders.pop() {
         // Its keys are no documents, and its logs change whenever one is read.
@@ -43,9 +76,12 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Vec<SeenFile>> {
         let opened = root.inside(&folder).ok();
         let Some(entries) = opened.as_ref().and_then(|opened| opened.entries().ok()) else {
             // The folder itself is gone, or one in it cannot be read.
-            if depth == 0 {
+            if depth == 0 || scan.unreadable.len() >= MOST_UNREADABLE {
                 return None;
             }
+            let unreadable = path.join(&folder);
+            scan.unreadable
+                .extend(unreadable.to_str().map(str::to_owned));
             continue;
         };
         for entry in entries.flatten() {
@@ -55,13 +91,17 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Vec<SeenFile>> {
             let (inner, about) = (folder.join(&entry.name), entry.about);
             if about.is_folder && depth < DEEPEST {
                 folders.push((inner, depth + 1));
-            } else if about.is_file && is_readable(&inner) && files.len() < MOST_FILES {
-                files.extend(to_seen_file(&path.join(inner), about));
+            } else if about.is_file && about.bytes > 0 && is_readable(&inner) {
+                scan.is_cut |= scan.files.len() >= MOST_FILES;
+                if !scan.is_cut {
+                    scan.files.extend(to_seen_file(&path.join(inner), about));
+                }
             }
         }
     }
+    let files = &mut scan.files;
     files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
-    Some(files)
+    Some(scan)
 }
 
 /// `None` for a name that is not UTF-8.
@@ -168,7 +208,11 @@ mod tests {
     };
     use data_encoding::HEXLOWER;
     use sha2::{Digest, Sha256};
-    use std::{fs, os::unix::fs::symlink, time::Duration};
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt, symlink},
+        time::Duration,
+    };
 
     fn source(path: &Path, is_folder: bool) -> DocumentSource {
         DocumentSource {
@@ -208,8 +252,11 @@ mod tests {
         ] {
             fs::write(at(name), "x").unwrap();
         }
+        fs::write(at("b/empty.md"), "").unwrap();
         symlink(folder.path(), at("b/again")).unwrap();
-        let files = scan(&source(folder.path(), true)).unwrap();
+        let found = scan(&source(folder.path(), true)).unwrap();
+        assert_eq!(found.left_out("/d"), None);
+        let files = found.files;
         let names: Vec<_> = files
             .iter()
             .map(|file| {
@@ -223,7 +270,8 @@ mod tests {
         assert_eq!(names, ["a.pdf", "b/c.md", "h.rs"]);
         assert!(files[0].size == 1 && files[0].modified > 0);
         // A file that was added itself is a document whatever its name.
-        assert_eq!(scan(&source(&at("g.jpg"), false)).unwrap().len(), 1);
+        let file = scan(&source(&at("g.jpg"), false)).unwrap();
+        assert_eq!(file.files.len(), 1);
         assert_eq!(scan(&source(&at("none"), true)), None);
         assert_eq!(scan(&source(&at("none"), false)), None);
     }
@@ -242,7 +290,7 @@ mod tests {
         let own = HEXLOWER.encode(&Sha256::digest("own"));
         for source in [source(&papers, true), source(&inner, false)] {
             race(time, &papers, &link, || match scan(&source) {
-                Some(files) if files.iter().any(|file| file.size != 3) => Found::Foreign,
+                Some(scan) if scan.files.iter().any(|file| file.size != 3) => Found::Foreign,
                 Some(_) => Found::Own,
                 None => Found::Refused,
             });
@@ -263,6 +311,41 @@ mod tests {
     #[ignore = "slow"]
     fn a_source_exchanged_with_a_link_for_long_is_not_left() {
         exchange(Duration::from_secs(10));
+    }
+
+    #[test]
+    fn what_is_not_seen_of_a_folder_is_named() {
+        let mut scan = Scan {
+            is_cut: true,
+            ..Scan::default()
+        };
+        let left_out = scan.left_out("/d").unwrap();
+        assert!(
+            left_out.starts_with("/d has more than 50000 files"),
+            "{left_out}"
+        );
+        scan.unreadable = vec!["/d/a".to_owned()];
+        let left_out = scan.left_out("/d").unwrap();
+        assert!(left_out.starts_with("/d/a cannot be read"), "{left_out}");
+        scan.unreadable.push("/d/b".to_owned());
+        let left_out = scan.left_out("/d").unwrap();
+        assert!(left_out.starts_with("/d/a and 1 other"), "{left_out}");
+    }
+
+    #[test]
+    fn a_folder_within_that_cannot_be_read_is_not_gone() {
+        if rustix::process::geteuid().is_root() {
+            return tierbar_skip::skip("the administrator can read all folders");
+        }
+        let folder = tempdir();
+        let inner = folder.path().join("inner");
+        fs::create_dir(&inner).unwrap();
+        fs::write(folder.path().join("a.md"), "x").unwrap();
+        fs::set_permissions(&inner, PermissionsExt::from_mode(0o000)).unwrap();
+        let found = scan(&source(folder.path(), true)).unwrap();
+        assert_eq!(found.files.len(), 1);
+        assert_eq!(found.unreadable, [inner.to_str().unwrap()]);
+        fs::set_permissions(&inner, PermissionsExt::from_mode(0o700)).unwrap();
     }
 
     #[test]

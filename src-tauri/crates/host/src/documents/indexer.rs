@@ -135,16 +135,23 @@ impl Indexer {
         let (followed, all, found) = blocking("a look for documents", move || {
             let all = followed.follow(&sources);
             let found: Vec<_> = sources
-                .iter()
-                .filter_map(|source| Some((source.id, files::scan(source)?)))
+                .into_iter()
+                .filter_map(|source| Some((files::scan(&source)?, source)))
                 .collect();
             Ok((followed, all, found))
         })
         .await?;
         *watch = Some(followed);
-        for (source, files) in found {
-            self.store.sync_documents(source, files).await?;
+        let mut left_out = None;
+        for (scan, source) in found {
+            left_out = left_out.or(scan.left_out(&source.path));
+            let mut files = scan.files;
+            for folder in &scan.unreadable {
+                files.extend(self.store.document_files_in(source.id, folder).await?);
+            }
+            self.store.sync_documents(source.id, files).await?;
         }
+        self.state.lock().left_out = left_out;
         Ok((!all, false))
     }
 

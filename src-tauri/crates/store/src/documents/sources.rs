@@ -223,6 +223,33 @@ impl Store {
             .await
     }
 
+    /// Returns the files of a source in a folder, as they were seen last.
+    pub async fn document_files_in(
+        &self,
+        source: u64,
+        folder: &str,
+    ) -> Result<Vec<SeenFile>, Error> {
+        let folder = format!("{folder}/");
+        self.call(move |database| {
+            database.read(|connection| {
+                connection
+                    .prepare_cached(
+                        "SELECT path, size, modified FROM document_files
+                         WHERE source = ?1 AND substr(path, 1, length(?2)) = ?2",
+                    )?
+                    .query_map(params![source, folder], |row| {
+                        Ok(SeenFile {
+                            path: row.get(0)?,
+                            size: row.get(1)?,
+                            modified: row.get(2)?,
+                        })
+                    })?
+                    .collect()
+            })
+        })
+        .await
+    }
+
     /// Returns the next file to be read.
     pub async fn next_document(&self) -> Result<Option<WaitingFile>, Error> {
         self.call(|database| {

@@ -304,6 +304,18 @@ async fn a_source_is_added_once_and_removed_with_all_of_it() {
 }
 
 #[tokio::test]
+async fn a_folder_has_its_files_as_they_were_seen() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let id = one_file(&store).await;
+    let files = ["/d/a.pdf", "/d/ab/c.md", "/d/ab/d/e.md", "/d/abc.md"];
+    let files: Vec<_> = files.into_iter().map(|path| seen(path, 7)).collect();
+    store.sync_documents(id, files.clone()).await.unwrap();
+    let found = store.document_files_in(id, "/d/ab").await.unwrap();
+    assert_eq!(found, files[1..3]);
+}
+
+#[tokio::test]
 async fn a_collection_has_its_files_by_id() {
     let fixture = Fixture::new();
     let store = fixture.store();
