@@ -18,6 +18,7 @@ mod documents;
 mod embedder;
 mod ends;
 mod engines;
+mod expansion;
 mod gpu;
 mod guard;
 mod hub;

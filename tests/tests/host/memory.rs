@@ -18,7 +18,7 @@ const LENGTH: usize = 29 << 20;
 const ONE_MIB: u64 = 96;
 const ALL_MIB: u64 = 512;
 /// Buffers of connections, and whatever else a host does meanwhile.
-const NOISE_MIB: u64 = 12;
+pub(crate) const NOISE_MIB: u64 = 12;
 
 const ROUTES: [&str; 15] = [
     "/v1/chat/completions",
@@ -39,11 +39,11 @@ const ROUTES: [&str; 15] = [
 ];
 
 /// Returns a line of the host's status, in MiB.
-pub(super) fn status_mib(host: &Serving, name: &str) -> u64 {
+pub(crate) fn status_mib(host: &Serving, name: &str) -> u64 {
     status_of(host.pid(), name)
 }
 
-pub(super) fn status_of(pid: u32, name: &str) -> u64 {
+pub(crate) fn status_of(pid: u32, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with(name)).unwrap();
     let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
@@ -51,7 +51,7 @@ pub(super) fn status_of(pid: u32, name: &str) -> u64 {
 }
 
 /// A host whose memory is what it has allocated: the allocator gives each large piece back at once.
-pub(super) async fn frugal(data: Data) -> (Data, Serving) {
+pub(crate) async fn frugal(data: Data) -> (Data, Serving) {
     let data = data
         .with("MALLOC_MMAP_THRESHOLD_", "65536")
         .with("MALLOC_TRIM_THRESHOLD_", "0");
@@ -63,11 +63,11 @@ pub(super) async fn frugal(data: Data) -> (Data, Serving) {
 }
 
 /// Returns what is resident, and sets the peak to it.
-pub(super) fn begin(host: &Serving) -> u64 {
+pub(crate) fn begin(host: &Serving) -> u64 {
     begin_of(host.pid())
 }
 
-pub(super) fn begin_of(pid: u32) -> u64 {
+pub(crate) fn begin_of(pid: u32) -> u64 {
     fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
     status_of(pid, "VmRSS:")
 }
