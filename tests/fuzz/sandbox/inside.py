@@ -227,7 +227,7 @@ def typed(world, rng):
 
 
 # Terminals, attributes of inodes, verity, keys of encrypted folders, attributes of FAT, folders of Btrfs, clones, and sockets.
-IOCTLS = [0x5412, 0x541C, 0x540E, 0x40086602, 0x401C5820, 0x80086601, 0x40806685, 0xC0506617, 0xC0406618, 0xC0406619, 0x40047211,
+IOCTLS = [0x5412, 0x541C, 0x540E, 0x40086602, 0x40086604, 0x401C5820, 0x80086601, 0x40806685, 0xC0506617, 0xC0406618, 0xC0406619, 0x40047211,
           0x5000940E, 0x5000940F, 0x40049409, 0xC0189436, 0x541B, 0x8901, 0x8902, 0x5421, 0xC020660B, 0xC0C89425]  # fmt: skip
 
 
@@ -352,8 +352,89 @@ def child(world, counts, seed, until):
     os._exit(0)
 
 
+PAGE, PIECE = 4096, 16 << 20
+
+
+def mapping(libc, size, protection, flags, file=-1):
+    libc.mmap.restype = ctypes.c_void_p
+    at = libc.mmap(None, ctypes.c_size_t(size), protection, flags, file, ctypes.c_long(0))
+    if at in (None, 2**64 - 1):
+        raise MemoryError
+    return at
+
+
+def hold_shared(libc, size, flags=0x21, file=-1, kept=0):
+    """Memory that is written, and given up: by madvise, or by munmap of all but so many bytes."""
+    for _ in range(size // PIECE):
+        at = mapping(libc, PIECE, 3, flags, file)
+        ctypes.memset(at, 1, PIECE)
+        if kept:
+            libc.munmap(ctypes.c_void_p(at + kept), ctypes.c_size_t(PIECE - kept))
+        else:
+            libc.madvise(ctypes.c_void_p(at), ctypes.c_size_t(PIECE), 4)
+
+
+def hold_tables(libc, size):
+    """A page of the tables for each 2 MiB of which one byte is read."""
+    step = 2 << 20
+    at = mapping(libc, size // PAGE * step, 1, 0x4022)
+    libc.madvise(ctypes.c_void_p(at), ctypes.c_size_t(size // PAGE * step), 15)
+    for number in range(size // PAGE):
+        _ = ctypes.c_char.from_address(at + number * step).value
+
+
+def hold_buffers(libc, size):
+    """What waits in sockets: of several processes, each with as many as it can have."""
+    while size > 0:
+        ready, filled = os.pipe()
+        if os.fork() == 0:
+            ends, held = [], 0
+            while len(ends) < 960 and held < size:
+                ends += socket.socketpair()
+                for end in ends[-2:]:
+                    end.setblocking(False)
+                    try:
+                        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, PIECE)
+                    except PermissionError:
+                        pass
+                    try:
+                        while True:
+                            held += end.send(bytes(32768))
+                    except BlockingIOError:
+                        pass
+            os.write(filled, struct.pack("Q", held))
+            time.sleep(60)
+            os._exit(0)
+        size -= struct.unpack("Q", os.read(ready, 8))[0]
+        os.close(ready)
+        os.close(filled)
+
+
+# Ways to hold memory that is not among a process's own pages.
+HOLDS = {
+    "shared memory": hold_shared,
+    "a part of shared memory": lambda libc, size: hold_shared(libc, size, kept=PAGE),
+    "/dev/zero": lambda libc, size: hold_shared(libc, size, 1, os.open("/dev/zero", os.O_RDWR)),
+    "page tables": hold_tables,
+    "buffers of sockets": hold_buffers,
+}
+
+
+def hold(given):
+    """Says so if that much could be held, and for some readings of the launcher's."""
+    try:
+        HOLDS[given["hold"]](ctypes.CDLL(None), given["bytes"])
+        time.sleep(1)
+        print("HELD", flush=True)
+    except (MemoryError, OSError) as error:
+        print("refused:", repr(error), flush=True)
+    os._exit(0)
+
+
 def main():
     given = json.loads(sys.argv[1])
+    if given["hold"]:
+        hold(given)
     counts = Counts()
     world = World(given)
     out = os.dup(1)

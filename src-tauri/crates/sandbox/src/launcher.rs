@@ -169,7 +169,7 @@ fn launch(speaks: &mut bool) -> io::Result<Report> {
     platform::adopt();
     let home = tempfile::Builder::new()
         .prefix("tierbar-sandbox-")
-        .tempdir()?;
+        .tempdir_in(platform::temporary_folder())?;
     // Symbolic links in its path would lead out of what the command may read.
     let path = home.path().canonicalize()?;
     let finished = RunningCommand::start(request, path)?.run();
@@ -187,6 +187,8 @@ struct RunningCommand {
     events: Receiver<Event>,
     streams: [Arc<Mutex<Collector>>; 2],
     written: Arc<AtomicU64>,
+    /// Bytes of shared memory that were mapped.
+    shared: Arc<AtomicU64>,
     ended: Option<WaitStatus>,
     streams_read: usize,
     /// When a command whose stdin has ended is ended.
@@ -234,7 +236,12 @@ impl RunningCommand {
                 });
             }
         }
-        thread::spawn(move || platform::serve(&ours, &places));
+        let shared = Arc::new(AtomicU64::new(0));
+        thread::spawn({
+            let shared = Arc::clone(&shared);
+            let most = inside.request.policy.limits.memory_bytes;
+            move || platform::serve(&ours, &places, &shared, most)
+        });
         thread::spawn({
             let sender = sender.clone();
             move || match to_command {
@@ -250,6 +257,7 @@ impl RunningCommand {
             events,
             streams,
             written,
+            shared,
             ended: None,
             streams_read: 0,
             grace: None,
@@ -303,8 +311,13 @@ impl RunningCommand {
             if processes > limits.processes || found.threads > most_threads {
                 return Some(End::ProcessLimit);
             }
-            if platform::memory_bytes(&found.alive) > limits.memory_bytes {
+            let memory = platform::memory_bytes(&found.alive);
+            let shared = self.shared.load(Ordering::Relaxed);
+            if memory.saturating_add(shared) > limits.memory_bytes {
                 return Some(End::MemoryLimit);
+            }
+            if platform::is_memory_short() {
+                return Some(End::MemoryShort);
             }
         }
     }

@@ -113,6 +113,8 @@ pub enum End {
     TimeLimit,
     /// It and what it had started used more memory than its limit.
     MemoryLimit,
+    /// The machine had almost no memory left, which commands give way to.
+    MemoryShort,
     /// It had more processes than its limit.
     ProcessLimit,
     /// It wrote more output than its limit.

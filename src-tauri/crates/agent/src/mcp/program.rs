@@ -158,6 +158,7 @@ fn describe_end(end: &End, errors: &str) -> String {
         End::Killed { signal } => format!(" by signal {signal}"),
         End::TimeLimit => " at its limit of time".to_owned(),
         End::MemoryLimit => " at its limit of memory".to_owned(),
+        End::MemoryShort => " because the machine had almost no memory left".to_owned(),
         End::ProcessLimit => " at its limit of processes".to_owned(),
         End::OutputLimit => " at its limit of output".to_owned(),
         End::Stopped => String::new(),

@@ -78,6 +78,7 @@ pub fn render(finished: &CommandResult, limits: &Limits) -> ActResult {
             "ended at its limit of memory, {} MiB",
             limits.memory_bytes / (1024 * 1024)
         ),
+        End::MemoryShort => "ended because the machine had almost no memory left".to_owned(),
         End::ProcessLimit => format!("ended at its limit of {} processes", limits.processes),
         End::OutputLimit => format!(
             "ended at its limit of output, {} MiB",

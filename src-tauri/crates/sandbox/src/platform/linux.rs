@@ -6,7 +6,7 @@ mod modes;
 mod tree;
 
 pub(crate) use modes::serve;
-pub(crate) use tree::{memory_bytes, processes};
+pub(crate) use tree::{is_memory_short, memory_bytes, processes};
 
 use super::{set_limit, set_limits};
 use crate::{Network, Request, policy::Granted};
@@ -55,6 +55,21 @@ pub(crate) fn die_with_parent() {
 
 pub(crate) fn system_folders() -> Vec<PathBuf> {
     SYSTEM.map(PathBuf::from).into()
+}
+
+/// The system's, but where that lies in memory, in which files are counted by no limit, one on disk.
+pub(crate) fn temporary_folder() -> PathBuf {
+    let usual = std::env::temp_dir();
+    let on_disk = PathBuf::from("/var/tmp");
+    let is_in_memory = |path: &Path| {
+        let kind = rustix::fs::statfs(path).map(|system| system.f_type);
+        kind.is_ok_and(|kind| kind == libc::TMPFS_MAGIC)
+    };
+    if is_in_memory(&usual) && on_disk.is_dir() && !is_in_memory(&on_disk) {
+        on_disk
+    } else {
+        usual
+    }
 }
 
 /// What enforces a sandbox, or why nothing does.

@@ -13,6 +13,7 @@ use std::{
     io, mem,
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
+    sync::atomic::AtomicU64,
 };
 use tierbar_nofollow::Opened;
 
@@ -121,8 +122,13 @@ pub(crate) fn restrict(
     Ok(command)
 }
 
-/// Seatbelt restricts modes and times itself.
-pub(crate) fn serve(_command: &UnixStream, _places: &[PathBuf]) {}
+/// On disk.
+pub(crate) fn temporary_folder() -> PathBuf {
+    std::env::temp_dir()
+}
+
+/// Seatbelt restricts modes and times itself, and a process's footprint has what it shares.
+pub(crate) fn serve(_command: &UnixStream, _places: &[PathBuf], _shared: &AtomicU64, _most: u64) {}
 
 /// The command's process group, and the descendants of the launcher and of the processes seen before.
 pub(crate) fn processes(command: Pid, seen: &BTreeSet<Process>) -> Processes {
@@ -162,6 +168,11 @@ pub(crate) fn memory_bytes(processes: &[Process]) -> u64 {
         .iter()
         .filter_map(|process| footprint(process.pid))
         .sum()
+}
+
+/// macOS does not count what is available; the memory guard of the host watches its pressure.
+pub(crate) fn is_memory_short() -> bool {
+    false
 }
 
 fn footprint(pid: Pid) -> Option<u64> {

@@ -10,7 +10,9 @@ use tierbar_nofollow::locate;
 
 /// What every command may read besides programs and libraries: names and certificates, and no configuration that could hold a
 /// secret.
-const READ: [&str; 29] = [
+const READ: [&str; 30] = [
+    // A writable mapping of it would be memory that no process holds.
+    "/dev/zero",
     "/etc/alternatives",
     "/etc/ca-certificates",
     "/etc/crypto-policies",
@@ -42,13 +44,7 @@ const READ: [&str; 29] = [
     "/proc/meminfo",
 ];
 /// Devices that hold nothing.
-const DEVICES: [&str; 5] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-];
+const DEVICES: [&str; 4] = ["/dev/null", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// The kernel's version of Landlock; 0 or less without.
 pub(super) fn version() -> i32 {

@@ -43,6 +43,12 @@ enum RefusalCase {
     Unsupported,
     /// Done by the launcher.
     Served,
+    /// Done by the launcher if these bits of an argument have this value.
+    ServedIf {
+        argument: u32,
+        bits: u32,
+        value: u32,
+    },
     /// Unless each of these arguments is as given.
     Unless(Vec<(u32, ArgumentTest)>),
 }
@@ -85,36 +91,30 @@ const ADDRESSES: &[u32] = &[16, 28];
 const MSG_FASTOPEN: u32 = 0x2000_0000;
 /// All `CLONE_NEW…`: a new user namespace has all rights inside, and with them more of the kernel to attack.
 const NAMESPACES: u32 = 0x7E02_0080;
-/// `ioctl`s that type into a terminal, and those that change a file, a folder or a file system that is open for reading alone.
+/// `ioctl`s that programs use on pipes, sockets and files, and to find out that these are no terminals. All others are refused: the
+/// kernel has thousands, and some change a file, a folder or a file system that is open for reading alone, or type into a terminal.
 const IOCTLS: &[u32] = &[
-    // TIOCSTI and TIOCLINUX.
-    0x5412,
-    0x541C,
-    // Attributes: FS_IOC_SETFLAGS, the same of 32 bits, FS_IOC_FSSETXATTR and FS_IOC_SETVERSION.
-    0x4008_6602,
-    0x4004_6602,
-    0x401C_5820,
-    0x4008_7602,
-    // FS_IOC_ENABLE_VERITY makes the file read-only for good.
-    0x4080_6685,
-    // Btrfs makes and removes folders by these: SNAP_CREATE, SUBVOL_CREATE, SNAP_DESTROY, their newer forms, SUBVOL_SETFLAGS.
-    0x5000_9401,
-    0x5000_940E,
-    0x5000_940F,
-    0x5000_9417,
-    0x5000_9418,
-    0x5000_943F,
-    0x4008_941A,
-    // BTRFS_IOC_SET_RECEIVED_SUBVOL.
-    0xC0C8_9425,
-    // FAT_IOCTL_SET_ATTRIBUTES.
-    0x4004_7211,
-    // Keys of encrypted folders, which lie elsewhere in the same file system: FS_IOC_ADD_ENCRYPTION_KEY, FS_IOC_REMOVE_ENCRYPTION_KEY and
-    // the same for all users.
-    0xC050_6617,
-    0xC040_6618,
-    0xC040_6619,
+    // TCGETS, TCGETS2, TIOCGPGRP and TIOCGWINSZ.
+    0x5401,
+    0x802C_542A,
+    0x540F,
+    0x5413,
+    // TIOCOUTQ, FIONREAD, FIONBIO, FIONCLEX and FIOCLEX.
+    0x5411,
+    0x541B,
+    0x5421,
+    0x5450,
+    0x5451,
+    // FICLONE and FICLONERANGE, by which `cp` copies; they need a file that is open for writing.
+    0x4004_9409,
+    0x4020_940D,
 ];
+/// The kind of a mapping and whether it has no file (`MAP_TYPE`, `MAP_ANONYMOUS`), and shared memory without a file. What a process
+/// has written there stays when no process has it in its tables any more, so that no reading finds it.
+const MAPPING_KIND: u32 = 0x2F;
+const SHARED_MEMORY: u32 = 0x21;
+/// `SO_SNDBUF`: how much waits in a socket, up to megabytes. No reading finds that either, so that the least is counted.
+const SO_SNDBUF: u32 = 7;
 /// Kinds of Unix sockets whose two ends stay with each other: `SOCK_STREAM` and `SOCK_SEQPACKET`, with `SOCK_NONBLOCK` and
 /// `SOCK_CLOEXEC`. An end of a pair for datagrams could send to any Unix socket, such as the system log's.
 const PAIRS: &[u32] = &[1, 0x801, 0x8_0001, 0x8_0801, 5, 0x805, 0x8_0005, 0x8_0805];
@@ -295,7 +295,11 @@ fn calls(rules: Rules) -> Vec<(c_long, RefusalCase)> {
             (1, ArgumentTest::OneOf(PAIRS)),
         ],
     );
-    unless(libc::SYS_ioctl, &[(1, ArgumentTest::NoneOf(IOCTLS))]);
+    unless(libc::SYS_ioctl, &[(1, ArgumentTest::OneOf(IOCTLS))]);
+    unless(
+        libc::SYS_setsockopt,
+        &[(2, ArgumentTest::NoneOf(&[SO_SNDBUF, TCP_ULP]))],
+    );
     // `connect` is not needed for these.
     unless(
         libc::SYS_sendto,
@@ -315,10 +319,6 @@ fn calls(rules: Rules) -> Vec<(c_long, RefusalCase)> {
         let internet = ArgumentTest::OneOf(&[libc::AF_INET as u32, libc::AF_INET6 as u32]);
         let protocol = ArgumentTest::OneOf(&[0, IPPROTO_TCP, IPPROTO_UDP]);
         unless(libc::SYS_socket, &[(0, internet), (2, protocol)]);
-        unless(
-            libc::SYS_setsockopt,
-            &[(2, ArgumentTest::NoneOf(&[TCP_ULP]))],
-        );
         // Names are asked for from UDP sockets that are bound.
         unless(libc::SYS_bind, &[(2, ArgumentTest::OneOf(ADDRESSES))]);
     } else {
@@ -342,6 +342,12 @@ fn calls(rules: Rules) -> Vec<(c_long, RefusalCase)> {
     ];
     let modes = modes.into_iter().flatten();
     calls.extend(modes.map(|number| (number, RefusalCase::Served)));
+    let shared = RefusalCase::ServedIf {
+        argument: 3,
+        bits: MAPPING_KIND,
+        value: SHARED_MEMORY,
+    };
+    calls.push((libc::SYS_mmap, shared));
     // Its flags are in memory, where a filter cannot look. The C library then uses `clone`.
     calls.push((libc::SYS_clone3, RefusalCase::Unknown));
     // They tell what `/proc/mounts` does, which cannot be read.
@@ -413,6 +419,19 @@ fn call_filter(refused: &RefusalCase) -> Vec<sock_filter> {
         RefusalCase::Unknown => return vec![return_statement(error_action(libc::ENOSYS))],
         RefusalCase::Unsupported => return vec![return_statement(error_action(libc::EOPNOTSUPP))],
         RefusalCase::Served => return vec![return_statement(libc::SECCOMP_RET_USER_NOTIF)],
+        RefusalCase::ServedIf {
+            argument,
+            bits,
+            value,
+        } => {
+            return vec![
+                load(ARGUMENTS + 8 * argument),
+                statement(BPF_ALU | BPF_AND | BPF_K, *bits),
+                jump(BPF_JEQ, *value, 0, 1),
+                return_statement(libc::SECCOMP_RET_USER_NOTIF),
+                return_statement(libc::SECCOMP_RET_ALLOW),
+            ];
+        }
         RefusalCase::Unless(arguments) => arguments,
     };
     let mut body = Vec::new();
@@ -608,7 +627,7 @@ mod tests {
         assert!(bind(OPEN, 16) && bind(OPEN, 28) && !bind(OPEN, 20) && !bind(CLOSED, 16));
         let option = |number| call(OPEN, libc::SYS_setsockopt, &[3, 6, number]) == ALLOWED;
         // TCP_NODELAY.
-        assert!(option(1) && !option(u64::from(TCP_ULP)));
+        assert!(option(1) && !option(u64::from(TCP_ULP)) && !option(u64::from(SO_SNDBUF)));
         let fast = u64::from(MSG_FASTOPEN);
         assert_ne!(call(OPEN, libc::SYS_sendto, &[3, 0, 0, fast]), ALLOWED);
         assert_eq!(call(OPEN, libc::SYS_sendto, &[3, 0, 0, 0x4000]), ALLOWED);
@@ -642,18 +661,46 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_open_for_reading_is_not_changed() {
+    fn only_known_ioctls_are_made() {
         let ioctl = |request| call(CLOSED, libc::SYS_ioctl, &[3, request]);
-        for request in IOCTLS {
-            assert_eq!(
-                ioctl(u64::from(*request)),
-                error_action(libc::EPERM),
-                "{request:x}"
-            );
+        // Terminals; flags and versions of inodes; verity; folders and receipts of Btrfs; FAT; keys; owners of sockets; numbers that
+        // no kernel has yet.
+        for request in [
+            0x5412,
+            0x541C,
+            0x4008_6602,
+            0x4004_6602,
+            0x401C_5820,
+            0x4008_7602,
+            0x4008_6604,
+            0x4080_6685,
+            0x5000_940E,
+            0xC0C8_9425,
+            0x4004_7211,
+            0xC050_6617,
+            0x8901,
+            0xC0FF_EE00,
+            // The low half is the number.
+            0xFFFF_0000_0000_5412,
+        ] {
+            assert_eq!(ioctl(request), error_action(libc::EPERM), "{request:x}");
         }
-        // FIONREAD, FICLONE and FS_IOC_GETFLAGS.
-        for request in [0x541B, 0x4004_9409, 0x8008_6601] {
+        // Whether this is a terminal, FIONREAD and FICLONE.
+        for request in [0x5401, 0x541B, 0x4004_9409, 0xFFFF_0000_0000_541B] {
             assert_eq!(ioctl(request), ALLOWED, "{request:x}");
+        }
+    }
+
+    #[test]
+    fn shared_memory_without_a_file_is_served() {
+        let mmap = |flags| call(CLOSED, libc::SYS_mmap, &[0, 1 << 20, 3, flags, u64::MAX]);
+        // MAP_SHARED, with MAP_ANONYMOUS, and MAP_NORESERVE, MAP_HUGETLB and MAP_POPULATE.
+        for flags in [0x21, 0x4021, 0x4_0021, 0x8021, 0xFFFF_0000_0000_0021] {
+            assert_eq!(mmap(flags), libc::SECCOMP_RET_USER_NOTIF, "{flags:x}");
+        }
+        // Private memory; files, which MAP_SHARED_VALIDATE is for as well.
+        for flags in [0x22, 0x4022, 0x1, 0x2, 0x3, 0x8001] {
+            assert_eq!(mmap(flags), ALLOWED, "{flags:x}");
         }
     }
 
@@ -692,7 +739,5 @@ mod tests {
         }
         let fcntl = |operation| call(rules, libc::SYS_fcntl, &[3, operation]) == ALLOWED;
         assert!(fcntl(2) && !fcntl(8) && !fcntl(15));
-        let ioctl = |request| call(CLOSED, libc::SYS_ioctl, &[0, request]) == ALLOWED;
-        assert!(ioctl(0x5401) && !ioctl(0x5412) && !ioctl(0xffff_0000_0000_5412));
     }
 }

@@ -3,6 +3,9 @@
 //! open file itself, looks where it has led, and changes that very file if the command may write there. The command's memory is read
 //! once, so nothing can be exchanged in between.
 //!
+//! And shared memory without a file, which the launcher counts as held from its mapping to the end of the command: a process can give up
+//! its part, and the memory stays. What decides is in registers, so that the kernel goes on with the call that was looked at.
+//!
 //! Until the launcher has heard of a call, a signal can break it off, which programs do not expect of most: of `fork`, for one, after
 //! which Debian's `sh` gives up. So the kernel hands over as few calls as possible.
 
@@ -26,10 +29,15 @@ use std::{
         unix::{ffi::OsStrExt, fs::FileExt, net::UnixStream},
     },
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 /// The longest path, with its end.
 const PATH_BYTES: usize = 4096;
+/// Of the kernels here, in bytes.
+const LARGEST_PAGE: u64 = 64 * 1024;
+/// Has the kernel make the call itself.
+const CONTINUE: u32 = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
 
 /// Sends the filter's listener to the launcher.
 pub(super) fn hand_over(listener: &OwnedFd, launcher: impl AsFd) -> Result<(), String> {
@@ -48,15 +56,28 @@ pub(super) fn hand_over(listener: &OwnedFd, launcher: impl AsFd) -> Result<(), S
 }
 
 /// Receives the listener of a command, and answers its calls until the launcher ends. `places`: where the command may write, without
-/// symbolic links.
-pub(crate) fn serve(command: &UnixStream, places: &[PathBuf]) {
+/// symbolic links. `shared`: how much shared memory it has mapped, in bytes, and `most`, how much it may.
+pub(crate) fn serve(command: &UnixStream, places: &[PathBuf], shared: &AtomicU64, most: u64) {
     let Some(listener) = receive(command) else {
         return;
     };
     while let Some(call) = receive_call(&listener) {
-        let result = perform(&call, places, || is_waiting(&listener, call.id));
+        let result = if i64::from(call.data.nr) == libc::SYS_mmap {
+            share(call.data.args[1], shared, most).map(|()| CONTINUE)
+        } else {
+            perform(&call, places, || is_waiting(&listener, call.id)).map(|()| 0)
+        };
         answer(&listener, call.id, result);
     }
+}
+
+/// Counts a mapping of so many bytes, if it may still be made.
+fn share(bytes: u64, shared: &AtomicU64, most: u64) -> Result<(), Errno> {
+    let bytes = bytes.checked_next_multiple_of(LARGEST_PAGE);
+    let bytes = bytes.ok_or(Errno::NOMEM)?;
+    let add = |now: u64| now.checked_add(bytes).filter(|sum| *sum <= most);
+    let added = shared.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    added.map(drop).map_err(|_| Errno::NOMEM)
 }
 
 fn receive(command: &UnixStream) -> Option<OwnedFd> {
@@ -116,12 +137,13 @@ fn is_waiting(listener: &OwnedFd, id: u64) -> bool {
     status == 0
 }
 
-fn answer(listener: &OwnedFd, id: u64, result: Result<(), Errno>) {
+/// `result`: the flags of a success.
+fn answer(listener: &OwnedFd, id: u64, result: Result<u32, Errno>) {
     let response = seccomp_notif_resp {
         id,
         val: 0,
-        error: result.map_or_else(|error| -error.raw_os_error(), |()| 0),
-        flags: 0,
+        error: result.map_or_else(|error| -error.raw_os_error(), |_| 0),
+        flags: result.unwrap_or(0),
     };
     // SAFETY: the call reads one `seccomp_notif_resp` at the address, which outlives it.
     let _gone = unsafe {
@@ -311,4 +333,26 @@ fn read_times(memory: &File, address: u64) -> Result<Timestamps, Errno> {
         last_access: time(0),
         last_modification: time(16),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_memory_is_counted_in_pages_up_to_its_limit() {
+        let shared = AtomicU64::new(0);
+        let most = 4 * LARGEST_PAGE;
+        assert_eq!(share(1, &shared, most), Ok(()));
+        assert_eq!(share(2 * LARGEST_PAGE, &shared, most), Ok(()));
+        for refused in [LARGEST_PAGE + 1, u64::MAX, u64::MAX - LARGEST_PAGE] {
+            assert_eq!(
+                share(refused, &shared, most),
+                Err(Errno::NOMEM),
+                "{refused}"
+            );
+        }
+        assert_eq!(share(LARGEST_PAGE, &shared, most), Ok(()));
+        assert_eq!(shared.into_inner(), most);
+    }
 }

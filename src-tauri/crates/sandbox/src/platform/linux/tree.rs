@@ -6,7 +6,14 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     os::unix::fs::MetadataExt,
+    path::PathBuf,
 };
+
+/// With fewer open files, what waits in them is no more than a fraction of a command's memory.
+const FEW_FILES: u64 = 1_024;
+/// What waits in a socket at most where the kernel does not say.
+const SOCKET_BYTES: u64 = 208 * 1024;
+const PIPE_BYTES: u64 = 64 * 1024;
 
 /// What `/proc/N/stat` tells.
 struct Stat {
@@ -38,26 +45,72 @@ pub(crate) fn processes(_command: Pid, _seen: &BTreeSet<Process>) -> Processes {
     found
 }
 
-/// The memory that these processes hold, swapped pages included. Memory that two share counts twice.
+/// The memory that these processes hold, swapped pages and page tables included, but for shared memory, which is counted when it is
+/// mapped.
 pub(crate) fn memory_bytes(processes: &[Process]) -> u64 {
-    let held = processes.iter().filter_map(|process| {
+    let folders = processes.iter().map(|process| {
         let number = process.pid.as_raw_nonzero();
-        Some(held_bytes(
-            &fs::read_to_string(format!("/proc/{number}/status")).ok()?,
-        ))
+        PathBuf::from(format!("/proc/{number}"))
     });
-    held.sum()
+    let folders: Vec<PathBuf> = folders.collect();
+    let held = folders.iter().filter_map(|folder| {
+        let status = fs::read_to_string(folder.join("status"));
+        status.ok().map(|status| held_bytes(&status))
+    });
+    held.sum::<u64>().saturating_add(buffered_bytes(&folders))
 }
 
 /// Adds up what is not the content of files.
 fn held_bytes(status: &str) -> u64 {
     let kibibytes = status.lines().filter_map(|line| {
         let (name, value) = line.split_once(':')?;
-        let counts = ["RssAnon", "RssShmem", "VmSwap"].contains(&name);
+        let counts = ["RssAnon", "VmSwap", "VmPTE", "HugetlbPages"].contains(&name);
         let value = value.trim().strip_suffix(" kB").filter(|_| counts)?;
         value.parse::<u64>().ok()
     });
     kibibytes.sum::<u64>().saturating_mul(1024)
+}
+
+/// The most that can wait in the sockets and pipes of these processes, which belongs to none of them. Few files are not looked at.
+fn buffered_bytes(folders: &[PathBuf]) -> u64 {
+    let folders = folders.iter().map(|folder| folder.join("fd"));
+    // The size of such a folder is how many files it has, from Linux 6.2 on.
+    let files = folders
+        .clone()
+        .filter_map(|folder| fs::metadata(folder).ok());
+    if files.map(|folder| folder.len()).sum::<u64>() < FEW_FILES {
+        return 0;
+    }
+    let entries = folders.filter_map(|folder| fs::read_dir(folder).ok());
+    let links = entries
+        .flatten()
+        .filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    // What several have open holds it once.
+    let different: BTreeSet<PathBuf> = links.collect();
+    let socket = fs::read_to_string("/proc/sys/net/core/wmem_default");
+    let socket = socket.ok().and_then(|bytes| bytes.trim().parse().ok());
+    let each = different.iter().map(|link| match link.to_str() {
+        Some(link) if link.starts_with("socket:") => socket.unwrap_or(SOCKET_BYTES),
+        Some(link) if link.starts_with("pipe:") => PIPE_BYTES,
+        _ => 0,
+    });
+    each.fold(0, u64::saturating_add)
+}
+
+/// Whether the machine has so little memory left that a command ends, whatever holds it: the kernel keeps records for a process, such
+/// as those of its mappings and locks, that no reading counts.
+pub(crate) fn is_memory_short() -> bool {
+    fs::read_to_string("/proc/meminfo").is_ok_and(|text| is_short(&text))
+}
+
+fn is_short(meminfo: &str) -> bool {
+    let kibibytes = |name: &str| {
+        let mut lines = meminfo.lines();
+        let value = lines.find_map(|line| line.strip_prefix(name))?;
+        value.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    };
+    let (total, available) = (kibibytes("MemTotal:"), kibibytes("MemAvailable:"));
+    matches!((total, available), (Some(total), Some(available)) if available < total / 32)
 }
 
 /// How many threads this user has, which the limit of processes counts.
@@ -116,8 +169,18 @@ mod tests {
 
     #[test]
     fn pages_of_files_do_not_count_as_memory() {
-        let status = "Name:\tRssAnon: 9 kB\nRssAnon:\t  10 kB\nRssFile:\t 500 kB\nRssShmem:\t 20 kB\nVmSwap:\t 3 kB\n";
+        let status = "Name:\tRssAnon: 9 kB\nRssAnon:\t  10 kB\nRssFile:\t 500 kB\nVmPTE:\t 20 kB\nVmSwap:\t 3 kB\nHugetlbPages:\t 0 kB\n";
         assert_eq!(held_bytes(status), 33 * 1024);
+    }
+
+    #[test]
+    fn memory_is_short_below_a_part_of_the_machines() {
+        let text = |available: u64| {
+            format!("MemTotal:  3200 kB\nMemFree: 1 kB\nMemAvailable:  {available} kB\n")
+        };
+        assert!(is_short(&text(99)));
+        assert!(!is_short(&text(100)));
+        assert!(!is_short("MemTotal: 3200 kB\n"));
     }
 
     #[test]

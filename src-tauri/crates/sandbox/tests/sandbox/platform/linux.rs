@@ -294,6 +294,13 @@ fn what_can_only_be_read_is_not_changed() {
             libc::SYS_ioctl,
             format!(r#"{open}, 0x40086602, pack("Q", 0x20)"#),
         ),
+        // EXT4_IOC_SETVERSION, and one that no kernel knows.
+        (
+            "version",
+            libc::SYS_ioctl,
+            format!(r#"{open}, 0x40086604, pack("Q", 1)"#),
+        ),
+        ("other", libc::SYS_ioctl, format!("{open}, 0xC0FFEE00, 0")),
         (
             "verity",
             libc::SYS_ioctl,
@@ -924,6 +931,78 @@ fn too_much_memory_ends_a_command() {
     let finished = place
         .run("for i in 1 2 3 4; do perl -e 'my $x = \"a\" x (24 << 20); sleep 100' & done; wait");
     assert_eq!(finished.end, End::MemoryLimit, "{finished:?}");
+}
+
+/// Each is 256 MiB, written or read, of which no process has the pages afterwards.
+#[test]
+fn memory_outside_of_a_process_counts() {
+    let Some(mut place) = Place::new() else {
+        return skip_unsandboxed();
+    };
+    place.policy.limits.memory_bytes = 64 << 20;
+    let (mmap, read, write) = (libc::SYS_mmap, libc::SYS_read, libc::SYS_write);
+    let (munmap, madvise) = (libc::SYS_munmap, libc::SYS_madvise);
+    // A mapping of 16 MiB, of which each page is written.
+    let piece = |flags: &str, file: &str| {
+        format!(
+            r#"my $n = 1 << 24; my $a = syscall({mmap}, 0, $n, 3, {flags}, {file}, 0); $a > 0 or die; syscall({read}, fileno Z, $a, $n);"#
+        )
+    };
+    let zero = r#"open(Z, "<", "/dev/zero") or die;"#;
+    let shared = piece("0x21", "-1");
+    let given_up = format!("{zero} for (1..16) {{ {shared} syscall({madvise}, $a, $n, 4) }}");
+    let one_page =
+        format!("{zero} for (1..16) {{ {shared} syscall({munmap}, $a + 4096, $n - 4096) }}");
+    let of_zero = format!(
+        r#"{zero} open(F, "+<", "/dev/zero") or die; for (1..16) {{ {} syscall({madvise}, $a, $n, 4) }}"#,
+        piece("1", "fileno F")
+    );
+    // A page of the tables for each 2 MiB; without huge pages.
+    let tables = format!(
+        r#"my $n = 1 << 37; my $a = syscall({mmap}, 0, $n, 1, 0x4022, -1, 0); $a > 0 or die; syscall({madvise}, $a, $n, 15);
+        open(F, ">", "read"); for (0..65535) {{ syscall({write}, fileno F, $a + ($_ << 21), 1) }}"#
+    );
+    // F_SETFL, O_RDWR and O_NONBLOCK.
+    let buffers = r#"for (1..3) { last if fork } my @a; for (1..490) { socketpair(my $a, my $b, 1, 1, 0) or last; push @a, $a, $b;
+        for my $end ($a, $b) { fcntl($end, 4, 2050); 1 while syswrite $end, "x" x 32768 } }"#;
+    for script in [given_up.as_str(), &one_page, &of_zero, &tables, buffers] {
+        // Held for some readings of the launcher's.
+        let script = format!("{script} sleep 2; print \"held\"");
+        let finished = place.run(&format!("perl -e '{script}'"));
+        assert_eq!(finished.stdout.text, "", "{script}: {finished:?}");
+    }
+    // What a program needs.
+    let little = format!("{zero} {shared} print \"shared\"");
+    let finished = place.run(&format!("perl -e '{little}'"));
+    assert_eq!(finished.stdout.text, "shared", "{finished:?}");
+}
+
+/// Files there would be memory that no limit counts.
+#[test]
+fn the_temporary_folder_is_on_a_disk() {
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
+    let in_memory = |path: &str| {
+        let kind = Command::new("stat").args(["-fc", "%T", path]).output();
+        kind.unwrap().stdout.starts_with(b"tmpfs")
+    };
+    if !in_memory("/dev/shm") || in_memory("/var/tmp") {
+        return skip("/dev/shm is no folder in memory, or /var/tmp is one");
+    }
+    let request = Request::shell("echo $HOME", place.work.clone(), place.policy.clone());
+    let mut child = Command::new(launcher())
+        .env("TMPDIR", "/dev/shm")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, request.line().unwrap().as_bytes()).unwrap();
+    let done = child.wait_with_output().unwrap();
+    drop(stdin);
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert!(text.contains("/var/tmp/tierbar-sandbox-"), "{text}");
 }
 
 #[test]
