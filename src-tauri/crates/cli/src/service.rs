@@ -97,6 +97,7 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
             .or_else(|| nonempty_variable("USER"))
             .unwrap_or_else(|| "root".to_owned()),
     };
+    service.check()?;
     // Under sudo, the service's data folder is another user's.
     let other_user = nonempty_variable("SUDO_USER").filter(|_| args.before_login);
     let file = manager.file();

@@ -21,6 +21,27 @@ pub(super) struct Service {
     pub(super) user: String,
 }
 
+impl Service {
+    /// Refuses control characters: a line break would begin a setting of its own, and XML has no way to write most of them.
+    ///
+    /// # Errors
+    /// `BadRequest`.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let program = Some(self.program.to_string_lossy());
+        let home = self.home.as_ref().map(|home| home.to_string_lossy());
+        let texts = [program, home, Some(self.user.as_str().into())];
+        let mut texts = texts.into_iter().flatten();
+        match texts.find(|text| text.contains(char::is_control)) {
+            None => Ok(()),
+            Some(text) => {
+                let message =
+                    format!("{text:?} has a control character, which no service can have");
+                Err(Error::new(Code::BadRequest, message).hint("rename it"))
+            }
+        }
+    }
+}
+
 /// Whether it runs, as far as the system says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct State {
@@ -256,7 +277,6 @@ fn quote_argument(text: &str, command: bool) -> String {
             '"' | '\\' => quoted.extend(['\\', character]),
             '%' => quoted.push_str("%%"),
             '$' if command => quoted.push_str("$$"),
-            '\n' => quoted.push_str("\\n"),
             character => quoted.push(character),
         }
     }

@@ -51,6 +51,26 @@ fn a_units_paths_are_quoted() {
 }
 
 #[test]
+fn nothing_begins_a_line_of_its_own() {
+    assert!(service("/a b/%\"\\", Some("/dätä")).check().is_ok());
+    for odd in [
+        "a\rExecStartPre=x",
+        "a\nb",
+        "a\u{b}b",
+        "a\u{85}b",
+        "a\u{1b}b",
+    ] {
+        let mut user = service("/opt/tierbar", None);
+        user.user = odd.to_owned();
+        for service in [service(odd, None), service("/t", Some(odd)), user] {
+            let error = service.check().unwrap_err();
+            assert_eq!(error.code, Code::BadRequest, "{odd:?}");
+            assert!(!error.message.contains(char::is_control), "{error}");
+        }
+    }
+}
+
+#[test]
 fn a_property_list_is_well_formed_and_unthrottled() {
     let odd = service("/A & B/<Tierbar>.app/tierbar", Some("/Volumes/R&D"));
     let text = manager(System::Launchd, true).text(&odd);
