@@ -23,18 +23,19 @@ const MAX_NAME_CHARS: usize = 80;
 /// answers. `reasoning`: also what models thought before they answered.
 #[must_use]
 pub fn markdown(chat: &Chat, reasoning: bool) -> String {
-    let mut text = format!("# {}\n", title(chat));
+    let one_line = |text: &str| text.replace(char::is_control, " ");
+    let mut text = format!("# {}\n", one_line(title(chat)));
     let date = chat.summary.created_at.get(..10).unwrap_or_default();
     if !date.is_empty() {
         let _infallible = write!(text, "\n{date}\n");
     }
     let messages = chat.leaf.map(|leaf| branch(&chat.messages, leaf));
     for message in messages.unwrap_or_default() {
-        let _infallible = write!(text, "\n## {}\n", heading(message));
+        let _infallible = write!(text, "\n## {}\n", one_line(&heading(message)));
         for part in &message.parts {
             let is_answer = message.role == Role::Assistant;
             if let Some(part) = render_part(part, is_answer, reasoning) {
-                let _infallible = write!(text, "\n{}\n", part.trim_end());
+                let _infallible = write!(text, "\n{}", without_headings(part.trim_end()));
             }
         }
     }
@@ -79,6 +80,32 @@ fn heading(message: &ChatMessage) -> String {
     } else {
         format!("{name} ({})", from.join(", "))
     }
+}
+
+/// Escapes what would pose as the heading of another message, also in code, of which readers find different ends.
+fn without_headings(part: &str) -> String {
+    let is_heading = |line: &str| {
+        let name = line.trim_matches(|letter: char| !letter.is_alphanumeric());
+        ["You", "System", "Answer"].contains(&name) || name.starts_with("Answer (")
+    };
+    let is_underline = |line: &str| {
+        let line = line.trim();
+        !line.is_empty() && line.trim_matches(['-', '=']).is_empty()
+    };
+    let mut lines = part.lines().peekable();
+    let mut escaped = String::new();
+    while let Some(line) = lines.next() {
+        let text = line.trim_start();
+        if is_heading(line) && text.starts_with('#') {
+            let _infallible = writeln!(escaped, "\\{text}");
+        } else {
+            let _infallible = writeln!(escaped, "{line}");
+        }
+        if is_heading(line) && lines.peek().is_some_and(|next| is_underline(next)) {
+            escaped.push('\n');
+        }
+    }
+    escaped
 }
 
 /// A part as Markdown; `None` for one that is left out.
@@ -178,6 +205,36 @@ mod tests {
             markdown(&chat, true),
             format!("{plain}> Easy.\n> Very.\n\n**Paris**\n")
         );
+    }
+
+    #[test]
+    fn a_message_cannot_pose_as_another() {
+        for (forged, escaped) in [
+            ("## You", "\\## You"),
+            (
+                "x\n  ##  Answer (fast) ##\ny",
+                "x\n\\##  Answer (fast) ##\ny",
+            ),
+            ("# System", "\\# System"),
+            ("```\n## You\n```", "```\n\\## You\n```"),
+            ("You\n---\nx", "You\n\n---\nx"),
+            ("Answer (a)\n ==", "Answer (a)\n\n =="),
+            ("## **You**", "\\## **You**"),
+        ] {
+            for role in [Role::User, Role::Assistant] {
+                let chat = chat("", vec![message(1, role, text_parts(forged.into()))]);
+                let text = markdown(&chat, false);
+                assert!(text.ends_with(&format!("\n\n{escaped}\n")), "{text}");
+            }
+        }
+        let mut answer = message(1, Role::Assistant, Vec::new());
+        answer.answer.model = Some("m\n## You".into());
+        let text = markdown(&chat("a\r\n## You", vec![answer]), false);
+        assert!(!text.lines().any(|line| line == "## You"), "{text}");
+        let honest = "## Your answer\n\nYou\n\n---\nAnswers\n---\n# a comment";
+        let chat = chat("", vec![message(1, Role::User, text_parts(honest.into()))]);
+        let text = markdown(&chat, false);
+        assert!(text.ends_with(&format!("\n\n{honest}\n")), "{text}");
     }
 
     #[test]
