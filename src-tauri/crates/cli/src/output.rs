@@ -12,16 +12,7 @@ use tierbar_core::{
 
 /// Writes to stdout and flushes, so that an answer appears as it streams.
 pub(crate) fn write(text: &str) {
-    let mut stdout = io::stdout().lock();
-    let text = if stdout.is_terminal() {
-        printable(text)
-    } else {
-        text.into()
-    };
-    let written = stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush());
-    if written.is_err() {
+    if write_to(io::stdout().lock(), text).is_err() {
         // `tierbar models | head` closes the pipe, which is not an error.
         std::process::exit(0);
     }
@@ -47,13 +38,7 @@ pub(crate) fn write_outcome(as_json: bool, object: &Value, sentence: &str) {
 
 /// Writes a line to stderr.
 pub(crate) fn error_line(text: &str) {
-    let mut stderr = io::stderr().lock();
-    let text = if stderr.is_terminal() {
-        printable(text)
-    } else {
-        text.into()
-    };
-    let _closed = writeln!(stderr, "{text}");
+    write_prompt(&format!("{text}\n"));
 }
 
 /// Removes control characters but line breaks and tabs: a model, or the name of one, could command the terminal with them,
@@ -82,11 +67,19 @@ pub(crate) fn write_error(error: &Error) {
     }
 }
 
-/// Writes a question without a line break.
+/// Writes to stderr without a line break, such as a question.
 pub(crate) fn write_prompt(text: &str) {
-    let mut stderr = io::stderr().lock();
-    let _closed = stderr.write_all(text.as_bytes());
-    let _closed = stderr.flush();
+    let _closed = write_to(io::stderr().lock(), text);
+}
+
+fn write_to(mut place: impl Write + IsTerminal, text: &str) -> io::Result<()> {
+    let text = if place.is_terminal() {
+        printable(text)
+    } else {
+        text.into()
+    };
+    place.write_all(text.as_bytes())?;
+    place.flush()
 }
 
 /// Formats a range of speeds with its significant digits.
