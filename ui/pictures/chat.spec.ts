@@ -101,6 +101,7 @@ test('an agent that asks before it changes a file', async ({ page, open, network
     question: {
       id: 'q1',
       title: 'Change this file?',
+      summary: '6 lines',
       what: 'total.py',
       diff: '--- a/total.py\n+++ b/total.py\n@@ -1,2 +1,2 @@\n def total(prices):\n-    return sum(prices[1:])\n+    return sum(prices)\n',
       folder: '/Users/ada/toy',

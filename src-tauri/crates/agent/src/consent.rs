@@ -20,6 +20,7 @@ pub use visible::visible;
 
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use visible::VisibleText;
 
 /// The longest text that a person can be asked about, in characters. What cannot be read cannot be agreed to.
 pub const SHOWN_CHARACTERS: usize = 20_000;

@@ -16,6 +16,7 @@ const QUESTION: ConsentQuestion = {
   id: 'q1',
   act: 'write',
   title: 'Change this file?',
+  summary: '4 lines',
   what: 'src/a.py',
   diff: '--- a/src/a.py\n+++ b/src/a.py\n-old\n+new\n',
   folder: '/work',
@@ -23,6 +24,8 @@ const QUESTION: ConsentQuestion = {
 };
 
 describe('the card', () => {
+  beforeEach(() => browser());
+
   it('shows all of what is to happen, and allows nothing at once or by Enter', async () => {
     vi.useFakeTimers();
     const onanswer = vi.fn(async () => {});
@@ -63,6 +66,41 @@ describe('the card', () => {
     unmount();
     render(Consent, { question: QUESTION, onanswer: async () => {} });
     expect(screen.getByTestId('consent-folder').textContent).toBe('Allow in This Folder');
+  });
+
+  it('repeats what is asked next to the buttons, and how long it is', () => {
+    render(Consent, { question: QUESTION, onanswer: async () => {} });
+    expect(screen.getByTestId('consent-summary').textContent).toBe('Change this file? (4 lines)');
+  });
+
+  it('can be allowed once the end of all its text was in view', async () => {
+    vi.useFakeTimers();
+    const long = (name: string, value: number) =>
+      vi.spyOn(HTMLElement.prototype, name as 'clientHeight', 'get').mockReturnValue(value);
+    long('clientHeight', 260);
+    long('scrollHeight', 2000);
+    const onanswer = vi.fn(async () => {});
+    render(Consent, { question: QUESTION, onanswer });
+    const once = screen.getByTestId<HTMLButtonElement>('consent-once');
+    const scroll = async (id: string, to: number) => {
+      const box = screen.getByTestId(id);
+      box.scrollTop = to;
+      await fireEvent.scroll(box);
+    };
+    await vi.advanceTimersByTimeAsync(700);
+    expect(once.disabled).toBe(true);
+    expect(screen.getByTestId('consent-unread')).toBeTruthy();
+    await scroll('consent-what', 1740);
+    await scroll('consent-diff', 900);
+    expect(once.disabled).toBe(true);
+    await scroll('consent-diff', 1740);
+    expect(once.disabled).toBe(false);
+    expect(screen.queryByTestId('consent-unread')).toBeNull();
+    // Back at the beginning, it has been seen.
+    await scroll('consent-diff', 0);
+    await fireEvent.click(once);
+    expect(onanswer).toHaveBeenCalledExactlyOnceWith('once');
+    vi.useRealTimers();
   });
 
   it('can be refused at once', async () => {

@@ -1,6 +1,6 @@
 //! What the agent can do.
 
-use super::{Kind, Question, SHOWN_CHARACTERS, Scope, acts_later, read_only, visible};
+use super::{Kind, Question, SHOWN_CHARACTERS, Scope, VisibleText, acts_later, read_only, visible};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{fmt, net::Ipv4Addr, path::PathBuf};
@@ -229,7 +229,7 @@ impl Act {
                     Some(_) => "Change this file?",
                 };
                 let path = change.path.display().to_string();
-                (title, path, Some(visible(&change.diff)), Some(folder))
+                (title, path, Some(change.diff.as_str()), Some(folder))
             }
             Self::Search { words, provider } => (
                 "Search the web?",
@@ -255,7 +255,10 @@ impl Act {
                 ("Use this tool?", what, None, None)
             }
         };
-        let what = visible(&what);
+        let lines = diff.unwrap_or(&what).lines().count();
+        let mut shown = VisibleText::default();
+        let what = shown.add(&what);
+        let diff = diff.map(|diff| shown.add(diff));
         let length = what.chars().count() + diff.as_ref().map_or(0, |diff| diff.chars().count());
         if length > SHOWN_CHARACTERS {
             return Err(format!(
@@ -266,6 +269,7 @@ impl Act {
             id,
             act: self.kind(),
             title: title.to_owned(),
+            summary: shown.summary(lines),
             what,
             diff,
             folder: folder.map(|folder| visible(&folder.display().to_string())),

@@ -315,6 +315,7 @@ fn a_question_shows_what_is_hidden() {
     };
     let question = pending.question();
     assert_eq!(question.what, "echo hi ⟨U+202E⟩x -fr mr⟨U+000D⟩");
+    assert_eq!(question.summary, "1 line, characters shown by code: 2");
     assert_eq!(question.title, "Run this command?");
     assert_eq!(question.act, Kind::Command);
     assert_eq!(question.folder.as_deref(), Some("/work"));

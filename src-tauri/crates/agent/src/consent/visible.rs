@@ -1,18 +1,181 @@
-//! Makes visible what would be shown as something else than it is.
+//! Makes visible what would be shown as something else than it is, or not be on the screen when it is allowed. Pure, for the terminal and
+//! the window alike.
 
-/// Returns the text with characters that are not drawn, or that change how others are drawn, written as their code. Line breaks and
-/// tabs stay.
+use std::borrow::Cow;
+
+/// More equal lines than this in a row are folded: the rest of a text would leave the screen.
+const EQUAL_LINES: usize = 3;
+/// A wider blank in a line is folded, because what follows it would leave the screen, too. Code is indented by less.
+const BLANK_COLUMNS: usize = 60;
+const TAB_COLUMNS: usize = 8;
+
+/// Returns the text as [`VisibleText`] shows it.
 #[must_use]
 pub fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if matches!(letter, '\n' | '\t') || !is_hidden(letter) {
+    VisibleText::default().add(text)
+}
+
+/// Makes texts visible, and counts what is unusual in them. Marks stand in `⟨⟩`, which no text can imitate.
+#[derive(Debug, Default)]
+pub(super) struct VisibleText {
+    folded_lines: usize,
+    folded_blanks: usize,
+    codes: usize,
+    mixed_words: usize,
+    right_to_left: bool,
+}
+
+impl VisibleText {
+    /// Returns the text with what is not drawn, or changes how the rest is drawn, written as its code; with the codes of letters that
+    /// look like those of another alphabet in their word; and with long blanks and repeated lines folded.
+    pub(super) fn add(&mut self, text: &str) -> String {
+        let lines: Vec<&str> = text.split('\n').collect();
+        let is_blank = |line: &str| line.trim_matches([' ', '\t']).is_empty();
+        let is_equal = |one: &&str, other: &&str| one == other || is_blank(one) && is_blank(other);
+        let mut shown = Vec::new();
+        for run in lines.chunk_by(is_equal) {
+            let folded = if run.len() > EQUAL_LINES {
+                run.len() - 1
+            } else {
+                0
+            };
+            shown.extend(run[folded..].iter().map(|line| self.line(line)));
+            if folded > 0 {
+                self.folded_lines += folded;
+                let kind = if is_blank(run[0]) { "blank" } else { "equal" };
+                shown.push(format!("⟨{folded} more {kind} lines⟩"));
+            }
+        }
+        shown.join("\n")
+    }
+
+    fn line(&mut self, line: &str) -> String {
+        let mut shown = String::with_capacity(line.len());
+        let mut rest = line;
+        while let Some(first) = rest.chars().next() {
+            let kind = kind(first);
+            let end = rest.find(|letter| self::kind(letter) != kind);
+            let (run, after) = rest.split_at(end.unwrap_or(rest.len()));
+            rest = after;
+            match kind {
+                Kind::Blank => shown += &self.blank(run),
+                Kind::Word => self.word(run, &mut shown),
+                Kind::Hidden => {
+                    for letter in run.chars() {
+                        self.codes += 1;
+                        push_code(&mut shown, letter);
+                    }
+                }
+                Kind::Other => shown += run,
+            }
+        }
+        shown
+    }
+
+    fn blank<'a>(&mut self, run: &'a str) -> Cow<'a, str> {
+        let columns = |letter| if letter == '\t' { TAB_COLUMNS } else { 1 };
+        if run.chars().map(columns).sum::<usize>() <= BLANK_COLUMNS {
+            return run.into();
+        }
+        self.folded_blanks += 1;
+        format!("⟨{} blanks⟩", run.len()).into()
+    }
+
+    fn word(&mut self, word: &str, shown: &mut String) {
+        let alphabets = word.chars().filter_map(alphabet);
+        let used = alphabets.fold([false; 6], |mut used, alphabet| {
+            used[alphabet] = true;
+            used
+        });
+        let is_mixed = used.iter().filter(|used| **used).count() > 1;
+        self.mixed_words += usize::from(is_mixed);
+        for letter in word.chars() {
+            self.right_to_left |= is_right_to_left(letter);
             shown.push(letter);
-        } else {
-            shown.push_str(&format!("⟨U+{:04X}⟩", u32::from(letter)));
+            if is_mixed && alphabet(letter).is_some_and(|alphabet| alphabet != LATIN) {
+                push_code(shown, letter);
+            }
         }
     }
-    shown
+
+    /// Says how long the text is of which `lines` is the count, and what is unusual in what was added.
+    pub(super) fn summary(&self, lines: usize) -> String {
+        let mut facts = vec![match lines {
+            1 => "1 line".to_owned(),
+            lines => format!("{lines} lines"),
+        }];
+        let counted = [
+            ("lines folded", self.folded_lines),
+            ("blanks folded", self.folded_blanks),
+            ("characters shown by code", self.codes),
+            ("words in mixed alphabets", self.mixed_words),
+        ];
+        let counted = counted.iter().filter(|(_, count)| *count > 0);
+        facts.extend(counted.map(|(what, count)| format!("{what}: {count}")));
+        if self.right_to_left {
+            facts.push("letters from right to left".to_owned());
+        }
+        facts.join(", ")
+    }
+}
+
+fn push_code(shown: &mut String, letter: char) {
+    *shown += &format!("⟨U+{:04X}⟩", u32::from(letter));
+}
+
+/// How a character is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Blank,
+    Hidden,
+    Word,
+    Other,
+}
+
+fn kind(letter: char) -> Kind {
+    match letter {
+        ' ' | '\t' => Kind::Blank,
+        // What marks begin and end with.
+        '⟨' | '⟩' => Kind::Hidden,
+        letter if is_hidden(letter) => Kind::Hidden,
+        // With accents that stand alone.
+        letter if letter.is_alphanumeric() || matches!(letter, '\u{300}'..='\u{36F}') => Kind::Word,
+        _ => Kind::Other,
+    }
+}
+
+const LATIN: usize = 0;
+
+/// Which of the alphabets with letters that look alike.
+fn alphabet(letter: char) -> Option<usize> {
+    Some(match letter {
+        'A'..='Z' | 'a'..='z' | '\u{C0}'..='\u{24F}' | '\u{1E00}'..='\u{1EFF}' => LATIN,
+        // Greek and Coptic.
+        '\u{370}'..='\u{3FF}' | '\u{1F00}'..='\u{1FFF}' | '\u{2C80}'..='\u{2CFF}' => 1,
+        // Cyrillic.
+        '\u{400}'..='\u{52F}' | '\u{1C80}'..='\u{1C8F}' | '\u{A640}'..='\u{A69F}' => 2,
+        // Armenian.
+        '\u{530}'..='\u{58F}' => 3,
+        // Cherokee and Lisu.
+        '\u{13A0}'..='\u{13FF}' | '\u{AB70}'..='\u{ABBF}' | '\u{A4D0}'..='\u{A4FF}' => 4,
+        // Latin letters for phonetics and mathematics, in circles, as numerals, and of full width.
+        '\u{250}'..='\u{2AF}'
+        | '\u{1D00}'..='\u{1DBF}'
+        | '\u{2100}'..='\u{2188}'
+        | '\u{FF21}'..='\u{FF5A}'
+        | '\u{1D400}'..='\u{1D7FF}' => 5,
+        _ => return None,
+    })
+}
+
+/// Hebrew, Arabic and the like. Where they meet signs and figures, these are drawn in another order.
+fn is_right_to_left(letter: char) -> bool {
+    matches!(letter,
+        '\u{590}'..='\u{8FF}'
+        | '\u{FB1D}'..='\u{FDFF}'
+        | '\u{FE70}'..='\u{FEFE}'
+        | '\u{10800}'..='\u{10FFF}'
+        | '\u{1E800}'..='\u{1EFFF}')
 }
 
 /// Unicode's control and format characters, blanks that are no space, fillers, and what selects variants.
@@ -39,6 +202,9 @@ fn is_hidden(letter: char) -> bool {
             | '\u{FFA0}'
             | '\u{FFF0}'..='\u{FFFB}'
             | '\u{110BD}'
+            | '\u{13430}'..='\u{1345F}'
+            | '\u{16FE4}'
+            | '\u{1BCA0}'..='\u{1BCA3}'
             | '\u{1D173}'..='\u{1D17A}'
             | '\u{E000}'..='\u{F8FF}'
             | '\u{E0000}'..='\u{E0FFF}'
@@ -62,9 +228,65 @@ mod tests {
             ("\u{E0041}", "⟨U+E0041⟩"),
             ("a\u{2028}b", "a⟨U+2028⟩b"),
             ("a\u{3164}b\u{2800}", "a⟨U+3164⟩b⟨U+2800⟩"),
+            // A mark that is none.
+            ("⟨9 more blank lines⟩", "⟨U+27E8⟩9 more blank lines⟨U+27E9⟩"),
         ];
         for (text, shown) in cases {
             assert_eq!(visible(text), shown);
         }
+    }
+
+    #[test]
+    fn nothing_is_pushed_off_the_screen_by_blanks() {
+        let pushed = format!("curl x | sh\n{}npm test", " \t\n".repeat(120));
+        let mut shown = VisibleText::default();
+        let text = shown.add(&pushed);
+        assert_eq!(text, "curl x | sh\n \t\n⟨119 more blank lines⟩\nnpm test");
+        assert_eq!(shown.summary(122), "122 lines, lines folded: 119");
+        let comments = format!("sh x\n{}npm test", "#\n".repeat(40));
+        assert_eq!(
+            visible(&comments),
+            "sh x\n#\n⟨39 more equal lines⟩\nnpm test"
+        );
+        let added = format!("+sh x\n{}+npm test", "+\n".repeat(5));
+        assert_eq!(visible(&added), "+sh x\n+\n⟨4 more equal lines⟩\n+npm test");
+        let aside = format!("npm test{}; sh x", " ".repeat(300));
+        assert_eq!(visible(&aside), "npm test⟨300 blanks⟩; sh x");
+        assert_eq!(visible(&"\t".repeat(8)), "⟨8 blanks⟩");
+        // As code is written.
+        let ordinary = format!("a\n\n\n\n{}b\n", " ".repeat(60));
+        assert_eq!(visible(&ordinary), ordinary);
+        let ordinary = VisibleText::default();
+        assert_eq!(ordinary.summary(1), "1 line");
+    }
+
+    #[test]
+    fn letters_that_look_like_others_are_marked() {
+        let mut shown = VisibleText::default();
+        let text = shown.add("curl https://p\u{430}ypal.com/x");
+        assert_eq!(text, "curl https://p\u{430}⟨U+0430⟩ypal.com/x");
+        assert_eq!(shown.summary(1), "1 line, words in mixed alphabets: 1");
+        for (text, marked) in [
+            ("\u{3BF}k", "\u{3BF}⟨U+03BF⟩k"),
+            ("a\u{301}\u{440}", "a\u{301}\u{440}⟨U+0440⟩"),
+            ("r\u{FF4D}", "r\u{FF4D}⟨U+FF4D⟩"),
+            ("\u{1D42C}h", "\u{1D42C}⟨U+1D42C⟩h"),
+        ] {
+            assert_eq!(visible(text), marked);
+        }
+        for text in ["docs/руководство.md", "日本語ABC", "naïve Straße", "x² λ_1"]
+        {
+            assert_eq!(visible(text), text);
+        }
+    }
+
+    #[test]
+    fn text_from_right_to_left_is_noted() {
+        let mut shown = VisibleText::default();
+        assert_eq!(shown.add("rm \u{5D0}/1"), "rm \u{5D0}/1");
+        assert_eq!(shown.summary(1), "1 line, letters from right to left");
+        let mut shown = VisibleText::default();
+        shown.add("a\u{200B}");
+        assert_eq!(shown.summary(1), "1 line, characters shown by code: 1");
     }
 }

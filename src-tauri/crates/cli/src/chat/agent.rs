@@ -12,6 +12,8 @@ use tierbar_core::{Code, Error};
 
 /// How much of a result is printed, in lines.
 const LINES: usize = 12;
+/// The rows that the prompt of a question takes on a narrow terminal.
+const PROMPT_ROWS: usize = 8;
 
 // What an agent may use, as the options of the command say. No doc comment: it would be the summary of the command.
 #[derive(Debug, clap::Args)]
@@ -131,45 +133,103 @@ pub(super) enum ConsentReply {
     Stop,
 }
 
-/// Shows a question and reads its answer, which is a whole word: nothing is allowed by Enter alone. Without a terminal, every act is
-/// refused.
+/// Shows a question and reads its answer, which is a whole word: nothing is allowed by Enter alone. A long one is shown by screens, and
+/// can be answered after the last. Without a terminal, every act is refused.
 ///
 /// # Errors
 /// `Internal` if the terminal cannot be read.
 pub(super) async fn ask(question: &ConsentQuestion) -> Result<ConsentReply, Error> {
-    output::error_line(&format!("\n{}", question.title));
-    for line in question.what.lines() {
-        output::error_line(&format!("    {line}"));
-    }
-    if let Some(folder) = &question.folder {
-        output::error_line(&format!("  in {folder}"));
-    }
-    if let Some(diff) = &question.diff {
-        output::error_line(diff);
-    }
+    let text = render(question);
     if !std::io::stdin().is_terminal() {
+        output::error_line(&text);
         output::error_line("There is no terminal to ask on, so this is refused.");
         return Ok(ConsentReply::No);
     }
-    let words = question.scopes.iter();
-    let words = words.map(|scope| {
-        format!(
-            "{}{}",
-            scope_name(*scope),
-            describe_reach(*scope, question.act)
-        )
-    });
-    let words: Vec<_> = words.collect();
-    let prompt = format!("Type {} or no: ", words.join(", "));
-    loop {
-        let line = read(prompt.clone()).await?;
-        let Some(line) = line else {
-            return Ok(ConsentReply::Stop);
+    let screens = screens(&text, dimensions());
+    for (at, screen) in screens.iter().enumerate() {
+        output::error_line(screen);
+        let is_last = at + 1 == screens.len();
+        let prompt = if is_last {
+            final_prompt(question)
+        } else {
+            "Press Enter for more, or type no: ".to_owned()
         };
-        if let Some(answered) = answer(&line, &question.scopes) {
-            return Ok(answered);
+        loop {
+            let Some(line) = read(prompt.clone()).await? else {
+                return Ok(ConsentReply::Stop);
+            };
+            let scopes = if is_last { &*question.scopes } else { &[] };
+            if let Some(answered) = answer(&line, scopes) {
+                return Ok(answered);
+            }
+            if !is_last {
+                break;
+            }
         }
     }
+    Ok(ConsentReply::No)
+}
+
+/// A question as it is shown.
+fn render(question: &ConsentQuestion) -> String {
+    let mut text = format!("\n{}", question.title);
+    for line in question.what.lines() {
+        text += &format!("\n    {line}");
+    }
+    if let Some(folder) = &question.folder {
+        text += &format!("\n  in {folder}");
+    }
+    if let Some(diff) = &question.diff {
+        text += &format!("\n{diff}");
+    }
+    text
+}
+
+/// Repeats what is asked, because its beginning may have left the screen.
+fn final_prompt(question: &ConsentQuestion) -> String {
+    let words = question.scopes.iter().map(|scope| {
+        let reach = describe_reach(*scope, question.act);
+        format!("{}{reach}", scope_name(*scope))
+    });
+    let words: Vec<_> = words.collect();
+    let (title, summary) = (&question.title, &question.summary);
+    format!("{title} ({summary})\nType {} or no: ", words.join(", "))
+}
+
+/// The columns and rows of the terminal.
+fn dimensions() -> (usize, usize) {
+    let editor = Editor::<(), DefaultHistory>::new();
+    let dimensions = editor.ok().and_then(|mut editor| editor.dimensions());
+    let (columns, rows) = dimensions.unwrap_or((80, 24));
+    (columns.into(), rows.into())
+}
+
+/// Divides a text into what a terminal shows at a time, with the question below. A wide line takes several rows.
+fn screens(text: &str, (columns, rows): (usize, usize)) -> Vec<String> {
+    let room = rows.saturating_sub(PROMPT_ROWS).max(1);
+    let (mut screens, mut used) = (Vec::<String>::new(), room);
+    for line in text.lines() {
+        // A letter may be two columns wide, and a tab eight.
+        let width = |letter: char| match letter {
+            '\t' => 8,
+            letter if letter.is_ascii() => 1,
+            _ => 2,
+        };
+        let width: usize = line.chars().map(width).sum();
+        let takes = width.div_ceil(columns.max(1)).max(1);
+        match screens.last_mut() {
+            Some(screen) if used + takes <= room => {
+                screen.push('\n');
+                screen.push_str(line);
+                used += takes;
+            }
+            _ => {
+                screens.push(line.to_owned());
+                used = takes;
+            }
+        }
+    }
+    screens
 }
 
 /// The word that allows something.
@@ -258,6 +318,47 @@ mod tests {
         ] {
             assert_eq!(read(line), None, "{line:?}");
         }
+    }
+
+    fn question(what: &str) -> ConsentQuestion {
+        ConsentQuestion {
+            id: "q".to_owned(),
+            act: ConsentAct::Command,
+            title: "Run this command?".to_owned(),
+            summary: "122 lines".to_owned(),
+            what: what.to_owned(),
+            diff: None,
+            folder: Some("/work".to_owned()),
+            scopes: vec![ConsentScope::Once, ConsentScope::Folder],
+        }
+    }
+
+    #[test]
+    fn the_prompt_repeats_what_is_asked_and_how_long_it_is() {
+        let prompt = final_prompt(&question("make"));
+        assert!(
+            prompt
+                .starts_with("Run this command? (122 lines)\nType once, folder (all commands here"),
+            "{prompt}"
+        );
+        assert!(prompt.ends_with(" or no: "), "{prompt}");
+    }
+
+    #[test]
+    fn each_line_of_a_question_is_on_a_screen_before_it_is_answered() {
+        let lines: Vec<_> = (0..120).map(|number| format!("# {number}")).collect();
+        let text = render(&question(&format!("sh x\n{}", lines.join("\n"))));
+        let shown = screens(&text, (80, 40));
+        assert_eq!(shown.join("\n"), text);
+        assert!(shown.len() > 3, "{shown:?}");
+        for screen in &shown {
+            assert!(screen.lines().count() <= 40 - PROMPT_ROWS, "{screen}");
+        }
+        assert_eq!(screens(&render(&question("make")), (80, 24)).len(), 1);
+        // What wraps takes more than a row, and a terminal can be of any size.
+        let wide = format!("{}\n{}", "x".repeat(500), "y".repeat(500));
+        assert_eq!(screens(&wide, (50, 20)).len(), 2);
+        assert_eq!(screens("a\nb", (0, 0)).len(), 2);
     }
 
     #[test]
