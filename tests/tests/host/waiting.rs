@@ -43,8 +43,8 @@ async fn a_schedule_gives_way_to_a_request_for_another_tier() {
     let data = Data::new(&two());
     let (source, summary) = (data.path().join("day.md"), data.path().join("summary.md"));
     let paragraph = |n: usize| format!("On day {n} the river rose by {n} centimetres.\n\n");
-    // Several times the context.
-    let text: String = (1..600).map(paragraph).collect();
+    // About half of the context: it is read in one piece.
+    let text: String = (1..60).map(paragraph).collect();
     std::fs::write(&source, text).unwrap();
     data.configure(&format!(
         "{}[schedules.nightly]\nat = \"02:00\"\ntask = \"summarize\"\nmodel = \"fast\"\nsource = \"{}\"\nto = \"{}\"\n",

@@ -166,7 +166,7 @@ async fn newer_requests_wait_once_the_oldest_has_waited_its_time() {
 }
 
 #[tokio::test]
-async fn a_brief_request_passes_a_switch_that_waits_for_a_longer_answer() {
+async fn a_brief_request_passes_while_a_longer_answer_lasts() {
     let bench = Bench::with(&[("fast", "good", 1), ("heavy", "good", 1)], |options| {
         options.rules.patience = Duration::ZERO
     });

@@ -66,9 +66,9 @@ fn brief_requests_pass_one_at_a_time_and_half_of_the_time() {
     assert_eq!(plan(&state), []);
     assert_eq!(next_look(&state), Some(Duration::from_secs(21)));
     assert_eq!(plan(&at(21, rests, &queue)), [Step::Grant(2)]);
-    let nobody_older = [("a", 8, Brief), ("a", 9, Brief)];
+    let alone = [("a", 8, Brief), ("a", 9, Brief)];
     let all = [Step::Grant(1), Step::Grant(2)];
-    assert_eq!(plan(&at(20, leased("a", 5), &nobody_older)), all);
+    assert_eq!(plan(&at(20, leased("a", 5), &alone)), all);
 }
 
 fn in_background(leases: u32, background: u32) -> TierView {
@@ -107,7 +107,7 @@ fn a_background_request_comes_last() {
 }
 
 #[test]
-fn a_background_request_waits_for_leases_until_its_patience_ends() {
+fn a_background_request_is_served_in_turn_after_a_while() {
     let late = BACKGROUND_PATIENCE.as_secs();
     let queue = [("b", 0, Background), ("a", late, Answer)];
     assert_eq!(
