@@ -665,7 +665,9 @@ fn the_modules_of_a_storey_import_downwards() {
         ),
         (
             "http/src/",
-            vec!["error", "answer", "path", "mount", "schema", "count"],
+            vec![
+                "error", "answer", "path", "reach", "mount", "schema", "count",
+            ],
         ),
         ("edge/src/", EDGE.to_vec()),
         ("dialects/src/", DIALECTS.to_vec()),

@@ -81,11 +81,14 @@ async fn rise(host: &Serving, path: &str, kind: &str, body: String) -> u64 {
 
 /// Sends a body; returns the answer's status once all of it is here.
 async fn send(host: &Serving, path: &str, kind: &str, body: String) -> u16 {
-    let request = host
+    let mut request = host
         .http
         .request(Method::POST, format!("{}{path}", host.url))
         .header("content-type", kind)
         .header("x-tierbar-queue", "never");
+    if path.starts_with("/v1/context/") {
+        request = request.bearer_auth(&host.token);
+    }
     let answer = within("an answer", request.body(body).send())
         .await
         .unwrap();

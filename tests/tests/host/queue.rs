@@ -82,7 +82,8 @@ async fn serve(listener: TcpListener) -> Arc<Outside> {
 }
 
 fn config(url: &str) -> String {
-    format!("[queue]\nat_once = 3\n[tiers.far]\nengine = {{ endpoint = \"{url}\" }}\n")
+    let queue = "[queue]\nat_once = 3\nwebhook_hosts = [\"127.0.0.1\"]";
+    format!("{queue}\n[tiers.far]\nengine = {{ endpoint = \"{url}\" }}\n")
 }
 
 /// The requests still to send, by number, and the ids of accepted ones.

@@ -33,7 +33,7 @@ use tierbar_core::Error;
 use tierbar_http::{
     RequestHints,
     error::{ErrorForm, Failure},
-    mount::described_router,
+    mount::Routes,
     routes,
     schema::{Queued, RequestHeaders},
 };
@@ -45,7 +45,6 @@ use tierbar_inference::{
     request::Request,
 };
 use utoipa::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
 
 /// The header that all of Anthropic's clients send.
 pub const VERSION: &str = "anthropic-version";
@@ -54,8 +53,8 @@ pub const VERSION: &str = "anthropic-version";
 #[openapi(components(schemas(schema::ErrorBody), responses(schema::AnthropicRefusal)))]
 struct Components;
 
-pub fn routes() -> OpenApiRouter<Arc<Inference>> {
-    described_router::<Components, _>()
+pub fn routes() -> Routes<Arc<Inference>> {
+    Routes::described::<Components>()
         .routes(routes!(messages))
         .routes(routes!(count))
 }
@@ -84,6 +83,7 @@ fn is_path(path: &str, headers: &HeaderMap) -> bool {
     path = MESSAGES,
     tag = "anthropic",
     operation_id = "message",
+    reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = MessagesRequest,
     responses(
@@ -120,6 +120,7 @@ async fn messages(
     path = COUNT,
     tag = "anthropic",
     operation_id = "countTokens",
+    reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = MessagesRequest,
     responses(

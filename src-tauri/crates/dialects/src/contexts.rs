@@ -17,20 +17,15 @@ use tierbar_core::{
     lease::Purpose,
     status::{EngineKind, TierStatus},
 };
-use tierbar_http::{RequestHints, error::Failure, routes, schema::Errors};
+use tierbar_http::{RequestHints, error::Failure, mount::Routes, routes, schema::Errors};
 use tierbar_inference::{
     Inference, blocking::blocking, body, caller::Caller, charge::Charge, content::Content,
     dispatch, metrics::Trace, relay, route, stream_meter::StreamReading,
 };
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
 
 pub const SAVE: &str = "/v1/context/save";
 pub const LOAD: &str = "/v1/context/load";
-
-pub fn is_path(path: &str) -> bool {
-    path == "/v1/context" || path.starts_with("/v1/context/")
-}
 
 /// What contexts are saved with.
 #[derive(Debug, Clone)]
@@ -40,8 +35,8 @@ struct Saves {
     remote: Arc<RemoteContexts>,
 }
 
-pub fn routes(inference: Arc<Inference>, contexts: Contexts) -> OpenApiRouter {
-    OpenApiRouter::default()
+pub fn routes(inference: Arc<Inference>, contexts: Contexts) -> Routes {
+    Routes::default()
         .routes(routes!(list))
         .routes(routes!(save))
         .routes(routes!(load))
@@ -92,6 +87,7 @@ struct ContextCopy {
     path = "/v1/context",
     tag = "contexts",
     operation_id = "listContexts",
+    reach(Owner, Reads),
     responses((status = 200, description = "The list", body = schema::Contexts), Errors),
 )]
 async fn list(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
@@ -106,6 +102,7 @@ async fn list(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
     path = SAVE,
     tag = "contexts",
     operation_id = "saveContext",
+    reach(Owner, Writes, Spends, Counts),
     request_body = ContextSave,
     responses((status = 200, description = "The saved context", body = SavedContext), Errors),
 )]
@@ -140,6 +137,7 @@ async fn in_form(body: Body, form: ContextForm) -> Result<Body, Failure> {
     path = "/v1/context/delete",
     tag = "contexts",
     operation_id = "deleteContext",
+    reach(Owner, Writes),
     request_body = ContextDelete,
     responses((status = 200, description = "The context is deleted", body = ContextDeleted), Errors),
 )]
@@ -163,6 +161,7 @@ async fn delete(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, F
     path = "/v1/context/upload",
     tag = "contexts",
     operation_id = "uploadContext",
+    reach(Owner, Reads, Opens),
     request_body = ContextCopy,
     responses((status = 200, description = "The context that the store has now", body = Context), Errors),
 )]
@@ -178,6 +177,7 @@ async fn upload(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, F
     path = "/v1/context/download",
     tag = "contexts",
     operation_id = "downloadContext",
+    reach(Owner, Writes, Opens),
     request_body = ContextCopy,
     responses((status = 200, description = "The context that this machine has now", body = Context), Errors),
 )]
@@ -193,6 +193,7 @@ async fn download(State(saves): State<Saves>, body: Body) -> Result<Json<Value>,
     path = "/v1/context/store",
     tag = "contexts",
     operation_id = "listStoredContexts",
+    reach(Owner, Reads),
     responses((status = 200, description = "The list", body = schema::Contexts), Errors),
 )]
 async fn list_store(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
@@ -207,6 +208,7 @@ async fn list_store(State(saves): State<Saves>) -> Result<Json<Value>, Failure> 
     path = LOAD,
     tag = "contexts",
     operation_id = "loadContext",
+    reach(Owner, Reads, Spends, Counts),
     request_body = ContextName,
     responses((status = 200, description = "The loaded context", body = SavedContext), Errors),
 )]

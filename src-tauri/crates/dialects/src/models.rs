@@ -15,14 +15,11 @@ use std::{
     sync::Arc,
 };
 use tierbar_core::{Modality, ModelId, TierId, config::ChainConfig, status::TierStatus};
-use tierbar_http::{error::Failure, path::Id, routes, schema::Errors};
+use tierbar_http::{error::Failure, mount::Routes, path::Id, routes, schema::Errors};
 use tierbar_inference::{Inference, models::models_by_name, route};
-use utoipa_axum::router::OpenApiRouter;
 
-pub fn routes() -> OpenApiRouter<Arc<Inference>> {
-    OpenApiRouter::default()
-        .routes(routes!(list))
-        .routes(routes!(one))
+pub fn routes() -> Routes<Arc<Inference>> {
+    Routes::default().routes(routes!(list)).routes(routes!(one))
 }
 
 /// Lists what a request can name: `auto`, each tier with a model, each chain, and each model of a tier. With the header
@@ -32,6 +29,7 @@ pub fn routes() -> OpenApiRouter<Arc<Inference>> {
     path = "/v1/models",
     tag = "openai",
     operation_id = "listModels",
+    reach(Inference, Reads),
     responses((status = 200, description = "The list", body = Models), Errors),
 )]
 async fn list(
@@ -54,6 +52,7 @@ async fn list(
     path = "/v1/models/{*id}",
     tag = "openai",
     operation_id = "getModel",
+    reach(Inference, Reads),
     params(("id" = String, Path, description = "A tier, a chain, a model's id, or `auto`")),
     responses((status = 200, description = "The entry", body = Model), Errors),
 )]

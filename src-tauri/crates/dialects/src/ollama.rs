@@ -35,12 +35,11 @@ use std::sync::Arc;
 use tierbar_core::{Code, Error};
 use tierbar_http::{
     error::{ErrorForm, Failure},
-    mount::described_router,
+    mount::Routes,
     routes,
 };
 use tierbar_inference::Inference;
 use utoipa::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
 
 /// The version of Ollama whose API this is. Clients hold it against the least that they work with.
 pub const VERSION: &str = "0.12.11";
@@ -60,8 +59,8 @@ fn is_path(path: &str, _: &HeaderMap) -> bool {
 #[openapi(components(schemas(schema::ErrorBody), responses(schema::OllamaRefusal)))]
 struct Components;
 
-pub fn routes() -> OpenApiRouter<Arc<Inference>> {
-    described_router::<Components, _>()
+pub fn routes() -> Routes<Arc<Inference>> {
+    Routes::described::<Components>()
         .routes(routes!(version))
         .routes(routes!(models::tags))
         .routes(routes!(models::ps))
@@ -77,8 +76,8 @@ pub fn routes() -> OpenApiRouter<Arc<Inference>> {
 }
 
 /// What spends disk and network, or deletes: for those with the token.
-pub fn owners_routes() -> OpenApiRouter<Arc<Inference>> {
-    OpenApiRouter::default()
+pub fn owners_routes() -> Routes<Arc<Inference>> {
+    Routes::default()
         .routes(routes!(pull::pull))
         .routes(routes!(delete::delete))
 }
@@ -94,6 +93,7 @@ pub fn as_ollama(router: Router) -> Router {
     path = "/api/version",
     tag = "ollama",
     operation_id = "ollamaVersion",
+    reach(Inference, Reads),
     responses((status = 200, description = "The versions", body = OllamaVersion), Errors),
 )]
 async fn version() -> Json<Value> {
@@ -106,6 +106,7 @@ async fn version() -> Json<Value> {
     path = "/api/copy",
     tag = "ollama",
     operation_id = "ollamaCopy",
+    reach(Inference, Counts),
     responses((status = 400, response = OllamaRefusal)),
 )]
 async fn copy(uri: Uri) -> Failure {
@@ -118,6 +119,7 @@ async fn copy(uri: Uri) -> Failure {
     path = "/api/create",
     tag = "ollama",
     operation_id = "ollamaCreate",
+    reach(Inference, Counts),
     responses((status = 400, response = OllamaRefusal)),
 )]
 async fn create(uri: Uri) -> Failure {
@@ -130,6 +132,7 @@ async fn create(uri: Uri) -> Failure {
     path = "/api/push",
     tag = "ollama",
     operation_id = "ollamaPush",
+    reach(Inference, Counts),
     responses((status = 400, response = OllamaRefusal)),
 )]
 async fn push(uri: Uri) -> Failure {
@@ -142,6 +145,7 @@ async fn push(uri: Uri) -> Failure {
     path = "/api/blobs/{digest}",
     tag = "ollama",
     operation_id = "ollamaBlob",
+    reach(Inference, Counts),
     params(("digest" = String, Path, description = "The file's digest")),
     responses((status = 400, response = OllamaRefusal)),
 )]
@@ -155,6 +159,7 @@ async fn blob(uri: Uri) -> Failure {
     path = "/api/blobs/{digest}",
     tag = "ollama",
     operation_id = "ollamaBlobHead",
+    reach(Inference),
     params(("digest" = String, Path, description = "The file's digest")),
     responses((status = 400, description = "Not supported")),
 )]

@@ -13,14 +13,14 @@ use std::sync::Arc;
 use tierbar_http::{
     RequestHints,
     error::Failure,
+    mount::Routes,
     routes,
     schema::{Errors, Queued, RequestHeaders},
 };
 use tierbar_inference::{CHAT, EMBEDDINGS, Inference, RERANK, TEXT};
-use utoipa_axum::router::OpenApiRouter;
 
-pub fn routes() -> OpenApiRouter<Arc<Inference>> {
-    OpenApiRouter::default()
+pub fn routes() -> Routes<Arc<Inference>> {
+    Routes::default()
         .routes(routes!(chat))
         .routes(routes!(complete))
         .routes(routes!(embed))
@@ -34,6 +34,7 @@ pub fn routes() -> OpenApiRouter<Arc<Inference>> {
     path = CHAT,
     tag = "openai",
     operation_id = "chat",
+    reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = ChatRequest,
     responses(
@@ -65,6 +66,7 @@ async fn chat(
     path = TEXT,
     tag = "openai",
     operation_id = "complete",
+    reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = TextRequest,
     responses(
@@ -96,6 +98,7 @@ async fn complete(
     path = EMBEDDINGS,
     tag = "openai",
     operation_id = "embed",
+    reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = EmbeddingsRequest,
     responses(
@@ -126,6 +129,7 @@ async fn embed(
     path = RERANK,
     tag = "openai",
     operation_id = "rerank",
+    reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = RerankRequest,
     responses(

@@ -6,7 +6,7 @@ mod admitted;
 mod key;
 mod secret;
 
-pub use admit::{Sender, admit, charge, identify};
+pub use admit::{Sender, admit};
 pub use admitted::AdmittedRequest;
 
 use super::now_ms;

@@ -15,7 +15,6 @@ pub mod token;
 pub mod ui;
 mod welcome;
 
-use axum::http::HeaderMap;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 pub use keys::Keys;
 use sign_in::SignInCodes;
@@ -43,14 +42,6 @@ pub struct Edge {
     pub store: Store,
     /// The listen address.
     pub address: SocketAddr,
-    /// Whether no API key gives access to a path.
-    pub is_owners_path: fn(&str) -> bool,
-    /// Whether a path's readers stay connected, and so count like a `POST`.
-    pub is_held_path: fn(&str) -> bool,
-    /// Whether a path takes a body of lines.
-    pub takes_lines: fn(&str) -> bool,
-    /// Whether a path's body is lines that are parsed one at a time.
-    pub reads_lines: fn(&str, &HeaderMap) -> bool,
 }
 
 impl Edge {

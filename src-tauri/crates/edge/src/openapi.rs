@@ -71,6 +71,7 @@ pub static API_DESCRIPTION: &str = include_str!("../../../../docs/openapi.json")
     path = "/openapi.json",
     tag = "operations",
     operation_id = "openapi",
+    reach(Anyone),
     responses((status = 200, description = "The document", body = Object), Errors),
 )]
 pub async fn document() -> impl IntoResponse {

@@ -1,6 +1,6 @@
-//! Checks the `Host` and `Origin` of every request and the token, and answers allowed origins with CORS headers.
+//! Checks the `Host` and `Origin` of every request, and answers allowed origins with CORS headers.
 
-use crate::{Edge, KEY_PREFIX, sessions};
+use crate::Edge;
 use axum::{
     body::Body,
     extract::State,
@@ -17,18 +17,12 @@ use tierbar_http::error::Failure;
 
 /// The paths of the API, not of the page.
 const API: [&str; 4] = ["/v1/", "/api/", "/tierbar/", "/metrics"];
-/// Where a browser exchanges the token, or a one-time code, for a session.
-const SIGN_IN: &str = "/tierbar/v1/session";
 /// How long a browser may remember a preflight, in seconds; browsers cap it at two hours or less.
 const PREFLIGHT_SECONDS: &str = "7200";
 
 /// Marks a request that came over TLS.
 #[derive(Debug, Clone, Copy)]
 pub struct TlsMark;
-
-/// Marks a request of another origin's page that may call.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CrossOriginMark;
 
 /// A request that is refused.
 struct RefusedRequest {
@@ -71,7 +65,6 @@ pub async fn same_site(
     } else {
         // A session belongs to our own page.
         request.headers_mut().remove(header::COOKIE);
-        request.extensions_mut().insert(CrossOriginMark);
         next.run(request).await
     };
     let headers = response.headers_mut();
@@ -150,40 +143,6 @@ fn way_in(named: &str, kind: OriginKind) -> String {
              from a web server, such as `python3 -m http.server`, then allow that address"
             .to_owned(),
     }
-}
-
-/// Passes only requests with the token, or of a browser that has exchanged it for a session.
-pub async fn require_token(
-    State(edge): State<Arc<Edge>>,
-    mut request: Request<Body>,
-    next: Next,
-) -> Response {
-    let headers = request.headers();
-    if bearer(headers).is_some_and(|given| edge.token.is(given)) {
-        return next.run(request).await;
-    }
-    let begins = request.method() == Method::POST && request.uri().path() == SIGN_IN;
-    if begins && bearer(headers).is_some_and(|given| edge.codes.take(given)) {
-        return next.run(request).await;
-    }
-    if let Some(session) = sessions::find(&edge, headers).await {
-        request.extensions_mut().insert(session);
-        return next.run(request).await;
-    }
-    let message = match bearer(request.headers()) {
-        Some(key) if key.starts_with(KEY_PREFIX) => "an API key gives access to inference only",
-        _ if request.headers().contains_key(header::AUTHORIZATION) => "the token is wrong",
-        _ => "the token is required",
-    };
-    // Strangers are not told where the folder is.
-    let hint = "send \"Authorization: Bearer TOKEN\"; the token is in the file `token` in Tierbar's data folder";
-    Failure(Error::new(Code::Unauthorized, message).hint(hint)).into_response()
-}
-
-/// Returns whether the request has the token as a bearer, or the session of a browser that has exchanged it.
-pub(crate) async fn is_owner(edge: &Edge, headers: &HeaderMap) -> bool {
-    bearer(headers).is_some_and(|given| edge.token.is(given))
-        || sessions::find(edge, headers).await.is_some()
 }
 
 /// Returns whether another site's page sent the request without an origin, as browsers do if the page cannot read the

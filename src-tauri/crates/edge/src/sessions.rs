@@ -5,10 +5,7 @@
 //! all sessions, since the hash that is stored includes it.
 
 use super::{Edge, now_ms, random_text, token::Token};
-use axum::{
-    Extension,
-    http::{HeaderMap, HeaderName, header},
-};
+use axum::http::{HeaderMap, HeaderName, header};
 use sha2::{Digest, Sha256};
 use tierbar_core::{Code, Error};
 use tierbar_store::Store;
@@ -101,8 +98,8 @@ pub async fn end(edge: &Edge, headers: &HeaderMap) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Forbidden` for an older session.
-pub fn check_fresh(session: Option<Extension<SessionMark>>, what: &str) -> Result<(), Error> {
-    if session.is_none_or(|Extension(session)| session.fresh) {
+pub fn check_fresh(session: Option<&SessionMark>, what: &str) -> Result<(), Error> {
+    if session.is_none_or(|session| session.fresh) {
         return Ok(());
     }
     let message = format!("a browser session older than 10 minutes cannot {what}");

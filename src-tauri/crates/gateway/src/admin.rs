@@ -1,4 +1,4 @@
-//! The admin API under `/tierbar/v1`. All of it needs the token.
+//! The admin API under `/tierbar/v1`. All of it needs the token, or a session.
 
 mod agent;
 mod chains;
@@ -39,7 +39,7 @@ mod vector_stores;
 
 use std::sync::Arc;
 use tierbar_edge::Edge;
-use tierbar_http::routes;
+use tierbar_http::{mount::Routes, routes};
 use tierbar_inference::{
     Inference,
     services::{
@@ -49,7 +49,6 @@ use tierbar_inference::{
 };
 use tierbar_jobs::Jobs;
 use tierbar_store::Store;
-use utoipa_axum::router::OpenApiRouter;
 
 /// What the owner's API is answered from.
 #[derive(Debug)]
@@ -65,8 +64,8 @@ pub(crate) struct Admin {
     pub(crate) edge: Arc<Edge>,
 }
 
-pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
-    OpenApiRouter::default()
+pub(crate) fn routes() -> Routes<Arc<Admin>> {
+    Routes::default()
         .routes(routes!(status::status))
         .routes(routes!(status::events))
         .routes(routes!(history::history))
@@ -148,6 +147,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(chats::restore))
         .routes(routes!(chats::fork))
         .routes(routes!(chat_files::export))
+        .routes(routes!(chat_files::import))
         .routes(routes!(turns::begin))
         .routes(routes!(turns::stop))
         .routes(routes!(turns::events))
@@ -160,11 +160,6 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(session::begin, session::end))
         .routes(routes!(session::create_code))
         .routes(routes!(session::list, session::end_all))
-}
-
-/// The routes that read large files: they charge what they read themselves, a part at a time.
-pub(crate) fn file_routes() -> OpenApiRouter<Arc<Admin>> {
-    OpenApiRouter::default().routes(routes!(chat_files::import))
 }
 
 #[cfg(test)]

@@ -37,16 +37,16 @@ use tierbar_contexts::Contexts;
 use tierbar_core::lease::Tiers;
 use tierbar_edge::{
     Edge,
-    keys::{self, Keys},
-    nearest::method_not_allowed,
-    origin::{require_token, same_site},
+    keys::{Keys, admit},
+    origin::same_site,
     token::Token,
 };
 use tierbar_fetch::Remote;
 use tierbar_http::{
     count::count,
     error::write_in_form,
-    mount::described_router,
+    mount::Routes,
+    reach::Reaches,
     routes,
     schema::{self, Errors},
 };
@@ -69,7 +69,6 @@ use tierbar_secrets::Secrets;
 use tierbar_store::Store;
 use tokio_util::sync::CancellationToken;
 use utoipa::openapi;
-use utoipa_axum::router::OpenApiRouter;
 
 /// Everything that requests need.
 #[derive(Debug)]
@@ -116,87 +115,79 @@ impl Gateway {
         self.described().0
     }
 
-    /// As [`Self::parts`], with the OpenAPI description of the routes.
-    fn described(self) -> (Parts, openapi::OpenApi) {
+    /// As [`Self::parts`], with the reach of the routes and their OpenAPI description.
+    fn described(self) -> (Parts, Arc<Reaches>, openapi::OpenApi) {
         let contexts = self.contexts.clone();
         let (inference, jobs, edge, admin) = self.states();
-        let token = || middleware::from_fn_with_state(Arc::clone(&edge), require_token);
-        let charge = || middleware::from_fn_with_state(Arc::clone(&edge), keys::charge);
         let in_form = middleware::from_fn_with_state(tierbar_dialects::ERROR_FORMS, write_in_form);
         let searches = middleware::from_fn_with_state(
             Arc::clone(&jobs),
             tierbar_jobs::documents::search_files,
         );
+        let openai = tierbar_dialects::openai::routes();
         let may_wait = tierbar_dialects::models::routes()
-            .merge(tierbar_dialects::openai::routes().route_layer(searches))
+            .merge(openai.map(|routes| routes.route_layer(searches)))
             .merge(tierbar_dialects::anthropic::routes())
             .merge(tierbar_dialects::ollama::routes())
             .with_state(Arc::clone(&inference))
             .merge(tierbar_jobs::tasks::routes().with_state(Arc::clone(&jobs)));
-        let asked = Router::from(may_wait.clone()).layer(in_form.clone());
-        let runner = QueueRunner::new(Arc::clone(&jobs), asked);
+        let (asked, reaches, _) = may_wait.clone().into_parts();
+        let asked = asked.layer(in_form.clone());
+        let runner = QueueRunner::new(Arc::clone(&jobs), asked, reaches);
         let keep = middleware::from_fn_with_state(Arc::clone(&jobs), tierbar_jobs::queue::keep);
         let services = Arc::clone(&edge.services);
         let until = middleware::from_fn_with_state(services, tierbar_edge::paused::add_retry_time);
-        let admit = middleware::from_fn_with_state(Arc::clone(&edge), keys::admit);
-        let metrics = OpenApiRouter::default()
+        let metrics = Routes::default()
             .routes(routes!(admin::metrics::metrics))
             .with_state(Arc::clone(&admin));
+        let contexts = tierbar_dialects::contexts::routes(Arc::clone(&inference), contexts);
         let answers = may_wait
-            .route_layer(keep)
-            .merge(tierbar_dialects::contexts::routes(
-                Arc::clone(&inference),
-                contexts,
-            ))
-            .route_layer(until)
+            .map(|routes| routes.route_layer(keep))
+            .merge(contexts)
+            .map(|routes| routes.route_layer(until))
             .merge(tierbar_jobs::queue::routes().with_state(Arc::clone(&jobs)))
-            .merge(metrics)
-            .layer(admit.clone());
+            .merge(metrics);
         let count = middleware::from_fn_with_state(inference.metrics.clone(), count);
         let forbids = middleware::from_fn_with_state(Arc::clone(&edge), same_site);
-        let around = |routes: Router| {
+        let around = |routes: Router, reaches: Arc<Reaches>| {
+            let admit = middleware::from_fn_with_state((Arc::clone(&edge), reaches), admit);
             routes
+                .layer(admit)
                 .layer(forbids.clone())
                 .layer(in_form.clone())
                 .layer(count.clone())
                 .layer(middleware::from_fn(tierbar_edge::request_id::assign))
         };
+        let whole = |routes: &Routes| {
+            let (router, reaches, _) = routes.clone().into_parts();
+            around(router, Arc::new(reaches))
+        };
         let sockets = Arc::new(Sockets {
-            requests: around(Router::from(answers.clone())),
+            requests: whole(&answers),
             keys: Arc::clone(&edge.keys),
             closing: inference.closing.clone(),
         });
-        let sockets = sockets::routes().with_state(sockets).layer(admit);
-        let admin_api = admin::routes()
-            .with_state(Arc::clone(&admin))
-            .layer(charge())
-            .layer(token());
+        let answers = answers.merge(admin::routes().with_state(admin));
         let tools = Arc::new(Mcp {
-            requests: around(Router::from(answers.clone().merge(admin_api.clone()))),
+            requests: whole(&answers),
             closing: inference.closing.clone(),
         });
-        let identify = middleware::from_fn_with_state(Arc::clone(&edge), keys::identify);
-        let tools = mcp::routes().with_state(tools).layer(identify);
-        let owners = tierbar_dialects::ollama::owners_routes().with_state(inference);
-        let (router, api) = described_router::<tierbar_edge::openapi::Description, _>()
+        let (router, reaches, api) = Routes::described::<tierbar_edge::openapi::Description>()
             .routes(routes!(health))
             .routes(routes!(tierbar_edge::openapi::document))
             .merge(answers)
-            .merge(sockets)
-            .merge(tools)
-            .merge(owners.layer(charge()).layer(token()))
-            .merge(admin::file_routes().with_state(admin).layer(token()))
-            .merge(admin_api)
-            .split_for_parts();
-        let router = router
-            .fallback(tierbar_edge::ui::asset)
-            .method_not_allowed_fallback(method_not_allowed);
+            .merge(sockets::routes().with_state(sockets))
+            .merge(mcp::routes().with_state(tools))
+            .merge(tierbar_dialects::ollama::owners_routes().with_state(inference))
+            .into_parts();
+        let reaches = Arc::new(reaches);
+        let router = router.fallback(tierbar_edge::ui::asset);
         let parts = Parts {
-            router: around(router),
+            router: around(router, Arc::clone(&reaches)),
             runner,
             jobs,
         };
-        (parts, api)
+        (parts, reaches, api)
     }
 
     /// The state of each storey.
@@ -228,10 +219,6 @@ impl Gateway {
             codes: tierbar_edge::sign_in::SignInCodes::default(),
             store: self.store.clone(),
             address: self.address,
-            is_owners_path: tierbar_dialects::contexts::is_path,
-            is_held_path: tierbar_jobs::queue::is_watched,
-            takes_lines: tierbar_jobs::tasks::takes_lines,
-            reads_lines: tierbar_jobs::tasks::reads_lines,
         });
         let admin = Arc::new(Admin {
             services: self.services,
@@ -254,6 +241,7 @@ impl Gateway {
     path = "/health",
     tag = "operations",
     operation_id = "health",
+    reach(Anyone),
     responses((status = 200, description = "The server answers", body = schema::Health), Errors),
 )]
 async fn health() -> Json<Value> {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tierbar_core::{Code, Error, json};
 use tierbar_edge::origin::TlsMark;
-use tierbar_http::{routes, schema::Errors};
+use tierbar_http::{mount::Routes, routes, schema::Errors};
 use tierbar_inference::{
     body::{self, INFERENCE_LIMIT},
     headers::on_behalf,
@@ -20,7 +20,6 @@ use tierbar_inference::{
 use tierbar_mcp_server::Api;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
-use utoipa_axum::router::OpenApiRouter;
 
 /// What tools are answered from.
 #[derive(Debug)]
@@ -30,8 +29,8 @@ pub(crate) struct Mcp {
     pub(crate) closing: CancellationToken,
 }
 
-pub(crate) fn routes() -> OpenApiRouter<Arc<Mcp>> {
-    OpenApiRouter::default().routes(routes!(message))
+pub(crate) fn routes() -> Routes<Arc<Mcp>> {
+    Routes::default().routes(routes!(message))
 }
 
 /// Answers a message of an MCP client, over streamable HTTP without sessions. The tools for documents need the token.
@@ -40,6 +39,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Mcp>> {
     path = "/mcp",
     tag = "tools",
     operation_id = "mcp",
+    reach(Inference, Reads, Spends),
     request_body(content = Object, description = "A message of JSON-RPC 2.0, as the Model Context Protocol has it"),
     responses(
         (status = 200, description = "The answer", content(("text/event-stream"))),

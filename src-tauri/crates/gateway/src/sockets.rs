@@ -24,12 +24,11 @@ use tierbar_edge::{
     keys::{Keys, Sender, Weight},
     origin::TlsMark,
 };
-use tierbar_http::{error::Failure, routes, schema::Errors};
+use tierbar_http::{error::Failure, mount::Routes, routes, schema::Errors};
 use tierbar_inference::headers::{REQUEST_ID, on_behalf};
 use tokio_tungstenite::tungstenite::handshake::server::create_response;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
-use utoipa_axum::router::OpenApiRouter;
 
 /// The place of a connection among those that the server holds.
 pub trait ConnectionSlot: fmt::Debug + Send + Sync {
@@ -56,8 +55,8 @@ pub(crate) struct Sockets {
     pub(crate) closing: CancellationToken,
 }
 
-pub(crate) fn routes() -> OpenApiRouter<Arc<Sockets>> {
-    OpenApiRouter::default().routes(routes!(open))
+pub(crate) fn routes() -> Routes<Arc<Sockets>> {
+    Routes::default().routes(routes!(open))
 }
 
 /// Opens a WebSocket for responses. Each message `response.create` has the fields of `POST /v1/responses`, and is answered with the
@@ -67,6 +66,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Sockets>> {
     path = RESPONSES,
     tag = "openai",
     operation_id = "respondOverWebSocket",
+    reach(Inference, Spends),
     responses(
         (status = 101, description = "The connection is a WebSocket"),
         Errors,

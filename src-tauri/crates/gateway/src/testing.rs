@@ -31,6 +31,7 @@ use tierbar_core::{
 };
 use tierbar_edge::{keys::Keys, token::Token};
 use tierbar_fetch::Remote;
+use tierbar_http::reach::Reaches;
 use tierbar_inference::{Inference, metrics::Metrics, speed::SpeedMeter};
 use tierbar_jobs::queue::{JobQueue, QueueRunner};
 use tierbar_secrets::Secrets;
@@ -92,6 +93,7 @@ pub(crate) struct Bench {
     pub(crate) config: Arc<Mutex<Config>>,
     others: Others,
     pub(crate) closing: CancellationToken,
+    pub(crate) reaches: Arc<Reaches>,
     /// The OpenAPI description of the routes.
     pub(crate) api: Option<OpenApi>,
     /// Not run by itself.
@@ -180,7 +182,7 @@ impl Bench {
             closing: closing.clone(),
         };
         let sockets = tempfile::tempdir().unwrap();
-        let (parts, api) = gateway.described();
+        let (parts, reaches, api) = gateway.described();
         Self {
             router: parts.router,
             inference: Arc::clone(&parts.jobs.inference),
@@ -198,6 +200,7 @@ impl Bench {
             config,
             others,
             closing,
+            reaches,
             api: Some(api),
             runner: Some(parts.runner),
             sockets,

@@ -8,6 +8,7 @@ pub mod count;
 pub mod error;
 pub mod mount;
 pub mod path;
+pub mod reach;
 pub mod schema;
 
 pub use answer::{RequestHints, answer};

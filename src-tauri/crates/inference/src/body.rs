@@ -1,6 +1,7 @@
 //! Request bodies: limited, and refused with a reason if they are not the expected JSON.
 
 use bytes::Bytes;
+use http::{HeaderMap, header};
 use http_body::Body;
 use http_body_util::{BodyExt, Collected};
 use serde::de::DeserializeOwned;
@@ -145,6 +146,22 @@ pub fn memory_of(body: &[u8], is_lines: bool) -> Result<usize, Error> {
     let memory = body.len() * COPIES + values;
     check_values(memory)?;
     Ok(memory)
+}
+
+/// Whether a body is JSON lines, by what the client says.
+pub fn is_lines(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    [
+        "application/x-ndjson",
+        "application/ndjson",
+        "application/jsonl",
+        "application/x-jsonlines",
+        "text/plain",
+    ]
+    .iter()
+    .any(|lines| kind.eq_ignore_ascii_case(lines))
 }
 
 /// Checks that what is made of a body fits into memory, by the memory of its values.

@@ -25,11 +25,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 use tierbar_core::config::QueueConfig;
-use tierbar_http::routes;
+use tierbar_http::{mount::Routes, routes};
 use tierbar_store::Room;
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
-use utoipa_axum::router::OpenApiRouter;
 
 /// As many requests may wait.
 const MOST_LIVE: u64 = 10_000;
@@ -114,14 +113,9 @@ impl Drop for RunningJob {
     }
 }
 
-/// Whether the path is that of an event stream, whose client stays until its request has ended.
-pub fn is_watched(path: &str) -> bool {
-    path.starts_with("/v1/queue/") && path.ends_with("/events")
-}
-
 /// A request is open to the API key that it came with, and to the owner.
-pub fn routes() -> OpenApiRouter<Arc<Jobs>> {
-    OpenApiRouter::default()
+pub fn routes() -> Routes<Arc<Jobs>> {
+    Routes::default()
         .routes(routes!(api::one, api::cancel))
         .routes(routes!(api::result))
         .routes(routes!(api::events))

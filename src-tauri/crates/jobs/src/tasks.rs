@@ -14,16 +14,14 @@ mod summarize;
 mod trail;
 mod triage;
 
-pub use brief::{reads_lines, takes_lines};
 pub(crate) use summarize::of_chat as summary_of_chat;
 
 use crate::Jobs;
 use std::sync::Arc;
-use tierbar_http::routes;
-use utoipa_axum::router::OpenApiRouter;
+use tierbar_http::{mount::Routes, routes};
 
-pub fn routes() -> OpenApiRouter<Arc<Jobs>> {
-    OpenApiRouter::default()
+pub fn routes() -> Routes<Arc<Jobs>> {
+    Routes::default()
         .routes(routes!(triage::triage))
         .routes(routes!(compress::compress))
         .routes(routes!(summarize::summarize))

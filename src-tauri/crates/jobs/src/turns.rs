@@ -120,6 +120,14 @@ pub struct Question {
     agent: Option<AgentOptions>,
 }
 
+impl Question {
+    /// Whether the model may act before it answers.
+    #[must_use]
+    pub fn has_agent(&self) -> bool {
+        self.agent.is_some()
+    }
+}
+
 impl Turn {
     /// The events after the one with this number, the text of neighbours joined, each with its number; `true` once there are no more to
     /// come.

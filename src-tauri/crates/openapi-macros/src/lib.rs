@@ -1,4 +1,5 @@
-//! The macros of `utoipa` that the API uses, without the descriptions. Only [`macro@path`] leaves something: where a handler is mounted.
+//! The macros of `utoipa` that the API uses, without the descriptions. Only [`macro@path`] leaves something: where a handler is mounted,
+//! and its reach, which `utoipa` does not know.
 
 use proc_macro::{Delimiter, TokenStream, TokenTree};
 
@@ -35,14 +36,22 @@ pub fn open_api(_: TokenStream) -> TokenStream {
     TokenStream::new()
 }
 
-/// As `utoipa::path`: the handler, and beside it its method and path as `utoipa::Path`, without an operation.
+/// As `utoipa::path`: the handler, and beside it its method and path as `utoipa::Path`, without an operation. `reach(…)` is required: who
+/// may call, and what the route gives (`tierbar_http::reach`).
 #[proc_macro_attribute]
 pub fn path(attributes: TokenStream, handler: TokenStream) -> TokenStream {
-    let mounted = mounted(attributes).and_then(|(method, path)| {
-        let (visibility, name) = signature(handler.clone())?;
+    declare(attributes, handler, |route| {
+        let Route {
+            visibility,
+            name,
+            method,
+            path,
+            ..
+        } = route;
+        let method = method[..1].to_uppercase() + &method[1..];
         // A derive of utoipa names it so.
         let place = format!("__path_{name}");
-        Some(format!(
+        let mounted = format!(
             "#[doc(hidden)] #[allow(non_camel_case_types)] {visibility} struct {place};
              impl utoipa::Path for {place} {{
                  fn methods() -> Vec<utoipa::openapi::HttpMethod> {{
@@ -53,30 +62,113 @@ pub fn path(attributes: TokenStream, handler: TokenStream) -> TokenStream {
                      utoipa::openapi::path::Operation::new()
                  }}
              }}"
-        ))
-    });
-    let text = mounted.unwrap_or_else(|| {
-        "compile_error!(\"`path` needs a method and, after it, `path = …`, above a function\");"
-            .to_owned()
-    });
-    let mut all = handler;
-    all.extend(text.parse::<TokenStream>());
+        );
+        (String::new(), mounted)
+    })
+}
+
+/// As [`macro@path`], with the description: it has the credentials that follow from the reach.
+#[proc_macro_attribute]
+pub fn described_path(attributes: TokenStream, handler: TokenStream) -> TokenStream {
+    declare(attributes, handler, |route| {
+        let is_open = ["Anyone", "Inference"]
+            .iter()
+            .any(|who| route.reach.starts_with(who));
+        let security = if is_open {
+            ""
+        } else {
+            "security((\"token\" = []))"
+        };
+        let described = format!("#[utoipa::describe({}, {security})]", route.described);
+        (described, String::new())
+    })
+}
+
+/// The handler with what `written` puts before and behind it, and with its reach.
+fn declare(
+    attributes: TokenStream,
+    handler: TokenStream,
+    written: impl FnOnce(&Route) -> (String, String),
+) -> TokenStream {
+    let Some(route) = Route::read(attributes, handler.clone()) else {
+        let missing = "`path` needs a method, `path = …` and `reach(…)`, above a function: \
+             `tierbar_http::reach` says what a reach is";
+        let mut all: TokenStream = format!("compile_error!({missing:?});")
+            .parse()
+            .unwrap_or_default();
+        all.extend(handler);
+        return all;
+    };
+    let (before, behind) = written(&route);
+    let Route {
+        name,
+        method,
+        reach,
+        ..
+    } = route;
+    let reach = format!(
+        "impl tierbar_http::reach::Declared for __path_{name} {{
+             const METHOD: &'static str = {:?};
+             const REACH: tierbar_http::reach::Reach = {{
+                 use tierbar_http::reach::Part::*;
+                 tierbar_http::reach::Reach::of(&[{reach}])
+             }};
+         }}",
+        method.to_uppercase()
+    );
+    let mut all: TokenStream = before.parse().unwrap_or_default();
+    all.extend(handler);
+    all.extend((behind + &reach).parse::<TokenStream>());
     all
 }
 
-/// The method, as utoipa's enum has it, and the expression of the path.
-fn mounted(attributes: TokenStream) -> Option<(String, String)> {
-    let mut tokens = attributes.into_iter();
-    let method = tokens.next()?.to_string();
-    let method = method[..1].to_uppercase() + &method[1..];
-    while !matches!(tokens.next()?, TokenTree::Ident(name) if name.to_string() == "path") {}
-    if !matches!(tokens.next()?, TokenTree::Punct(sign) if sign.as_char() == '=') {
-        return None;
+/// What an attribute and its function say.
+struct Route {
+    visibility: String,
+    name: String,
+    /// As in the attribute, such as `post`.
+    method: String,
+    /// An expression.
+    path: String,
+    /// The words of the reach.
+    reach: String,
+    /// The attribute without the reach.
+    described: String,
+}
+
+impl Route {
+    fn read(attributes: TokenStream, handler: TokenStream) -> Option<Self> {
+        let (visibility, name) = signature(handler)?;
+        let is_comma =
+            |token: &TokenTree| matches!(token, TokenTree::Punct(sign) if sign.as_char() == ',');
+        let attributes: Vec<_> = attributes.into_iter().collect();
+        let (mut path, mut reach, mut described) = (None, None, Vec::new());
+        for part in attributes.split(is_comma) {
+            let text = part.iter().cloned().collect::<TokenStream>().to_string();
+            match part {
+                [TokenTree::Ident(key), TokenTree::Group(words)] if key.to_string() == "reach" => {
+                    reach = Some(words.stream().to_string());
+                    continue;
+                }
+                [TokenTree::Ident(key), TokenTree::Punct(_), value @ ..]
+                    if key.to_string() == "path" =>
+                {
+                    path = Some(value.iter().cloned().collect::<TokenStream>().to_string());
+                }
+                [] => continue,
+                _ => {}
+            }
+            described.push(text);
+        }
+        Some(Self {
+            visibility,
+            name,
+            method: described.first()?.clone(),
+            path: path?,
+            reach: reach?,
+            described: described.join(", "),
+        })
     }
-    let is_inside =
-        |token: &TokenTree| !matches!(token, TokenTree::Punct(sign) if sign.as_char() == ',');
-    let path: TokenStream = tokens.take_while(is_inside).collect();
-    Some((method, path.to_string()))
 }
 
 /// The visibility and the name of a function.

@@ -50,6 +50,7 @@ struct Chat {
     path = "/api/chat",
     tag = "ollama",
     operation_id = "ollamaChat",
+    reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = Chat,
     responses(

@@ -14,7 +14,7 @@ use tierbar_inference::{Inference, body};
     tag = "ollama",
     operation_id = "ollamaDelete",
     request_body = OllamaModelName,
-    security(("token" = [])),
+    reach(Owner, Writes),
     responses((status = 200, description = "The file is in the Trash"), Errors),
 )]
 pub(super) async fn delete(

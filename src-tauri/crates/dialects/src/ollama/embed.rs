@@ -56,6 +56,7 @@ struct Embed {
     path = "/api/embed",
     tag = "ollama",
     operation_id = "ollamaEmbed",
+    reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = Embed,
     responses(
@@ -94,6 +95,7 @@ pub(super) async fn embed(
     path = "/api/embeddings",
     tag = "ollama",
     operation_id = "ollamaEmbeddings",
+    reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = Embed,
     responses(

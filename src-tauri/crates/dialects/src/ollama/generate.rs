@@ -48,6 +48,7 @@ struct Generate {
     path = "/api/generate",
     tag = "ollama",
     operation_id = "ollamaGenerate",
+    reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = Generate,
     responses(

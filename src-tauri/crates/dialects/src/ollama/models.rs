@@ -24,6 +24,7 @@ const FOREVER: &str = "2318-01-01T00:00:00Z";
     path = "/api/tags",
     tag = "ollama",
     operation_id = "ollamaTags",
+    reach(Inference, Reads),
     responses((status = 200, description = "The list", body = OllamaModels), Errors),
 )]
 pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value> {
@@ -69,6 +70,7 @@ pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value>
     path = "/api/ps",
     tag = "ollama",
     operation_id = "ollamaPs",
+    reach(Inference, Reads),
     responses((status = 200, description = "The list", body = OllamaLoadedTiers), Errors),
 )]
 pub(super) async fn ps(State(inference): State<Arc<Inference>>) -> Json<Value> {

@@ -32,7 +32,7 @@ use tokio::sync::watch;
     tag = "ollama",
     operation_id = "ollamaPull",
     request_body = OllamaModelName,
-    security(("token" = [])),
+    reach(Owner, Writes, Spends),
     responses(
         (
             status = 200,

@@ -22,6 +22,7 @@ use tierbar_inference::{Inference, body, models, route};
     path = "/api/show",
     tag = "ollama",
     operation_id = "ollamaShow",
+    reach(Inference, Reads, Counts),
     request_body = OllamaModelName,
     responses((status = 200, description = "The model", body = OllamaModelDetails), Errors),
 )]

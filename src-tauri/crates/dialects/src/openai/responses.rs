@@ -27,6 +27,7 @@ use tierbar_core::{Code, Error};
 use tierbar_http::{
     RequestHints,
     error::Failure,
+    mount::Routes,
     path::Id,
     routes,
     schema::{Errors, Queued, Refusal, RequestHeaders},
@@ -38,7 +39,6 @@ use tierbar_inference::{
     request::Request,
     source::Source,
 };
-use utoipa_axum::router::OpenApiRouter;
 
 pub const RESPONSES: &str = "/v1/responses";
 const COUNT: &str = "/v1/responses/input_tokens";
@@ -62,8 +62,8 @@ pub async fn count_tokens(inference: &Arc<Inference>, request: Value) -> Result<
     dispatch::count(inference, Hints::default(), chat).await
 }
 
-pub fn routes() -> OpenApiRouter<Arc<Inference>> {
-    OpenApiRouter::default()
+pub fn routes() -> Routes<Arc<Inference>> {
+    Routes::default()
         .routes(routes!(create))
         .routes(routes!(count))
         .routes(routes!(get, delete))
@@ -77,6 +77,7 @@ pub fn routes() -> OpenApiRouter<Arc<Inference>> {
     path = RESPONSES,
     tag = "openai",
     operation_id = "respond",
+    reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = ResponsesRequest,
     responses(
@@ -133,6 +134,7 @@ async fn create(
     path = COUNT,
     tag = "openai",
     operation_id = "countResponseTokens",
+    reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = ResponsesRequest,
     responses(
@@ -158,6 +160,7 @@ async fn count(
     path = "/v1/responses/{id}",
     tag = "openai",
     operation_id = "stored",
+    reach(Inference, Reads),
     params(("id" = String, Path, description = "A response's id")),
     responses((status = 404, response = Refusal)),
 )]
@@ -171,6 +174,7 @@ async fn get(Id(id): Id) -> Result<Infallible, Failure> {
     path = "/v1/responses/{id}",
     tag = "openai",
     operation_id = "forget",
+    reach(Inference, Writes),
     params(("id" = String, Path, description = "A response's id")),
     responses((status = 404, response = Refusal)),
 )]
@@ -184,6 +188,7 @@ async fn delete(Id(id): Id) -> Result<Infallible, Failure> {
     path = "/v1/responses/{id}/cancel",
     tag = "openai",
     operation_id = "cancelResponse",
+    reach(Inference, Writes, Counts),
     params(("id" = String, Path, description = "A response's id")),
     responses((status = 404, response = Refusal)),
 )]
@@ -197,6 +202,7 @@ async fn cancel(Id(id): Id) -> Result<Infallible, Failure> {
     path = "/v1/responses/{id}/input_items",
     tag = "openai",
     operation_id = "inputItems",
+    reach(Inference, Reads),
     params(("id" = String, Path, description = "A response's id")),
     responses((status = 404, response = Refusal)),
 )]

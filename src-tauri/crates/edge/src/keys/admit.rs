@@ -1,20 +1,25 @@
-//! Admission to inference: which senders may use it, and how much at the same time.
+//! Admission: one layer around all routes lets callers in by the reach of the route, and charges requests for their memory.
 
-use super::{Weight, secret};
+use super::{Key, Weight, secret};
 use crate::{
     Edge, KEY_PREFIX,
-    origin::{self, CrossOriginMark},
+    nearest::method_not_allowed,
+    origin::bearer,
+    sessions::{self, SessionMark, check_fresh},
 };
 use axum::{
     body::{Body, Bytes},
-    extract::State,
-    http::{HeaderMap, Method, Request},
+    extract::{MatchedPath, State},
+    http::{HeaderMap, HeaderValue, Method, Request, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
-use tierbar_http::error::Failure;
+use tierbar_http::{
+    error::Failure,
+    reach::{Part, Reach, Reaches},
+};
 use tierbar_inference::body;
 
 /// One place in so many is kept for the owner, whom no other client can lock out.
@@ -32,28 +37,69 @@ pub enum Sender {
     Program,
 }
 
-/// Admits requests with a key or the token, and all requests on loopback unless keys are required there.
-pub async fn admit(
-    State(edge): State<Arc<Edge>>,
-    mut request: Request<Body>,
-    next: Next,
-) -> Response {
-    let (sender, key) = match find_sender(&edge, request.headers()).await {
-        Ok(who) => who,
-        Err(error) => return Failure(error).into_response(),
-    };
-    let is_owner = sender == Sender::Owner;
-    let path = request.uri().path().to_owned();
-    if (edge.is_owners_path)(&path) {
-        let of_another_page = request.extensions().get::<CrossOriginMark>().is_some();
-        if let Err(error) = owns_contexts(&sender, of_another_page) {
-            return Failure(error).into_response();
+/// Whom a route has let in.
+struct IdentifiedSender {
+    sender: Sender,
+    key: Option<Arc<Key>>,
+    session: Option<SessionMark>,
+}
+
+impl IdentifiedSender {
+    fn owner(session: Option<SessionMark>) -> Self {
+        Self {
+            sender: Sender::Owner,
+            key: None,
+            session,
         }
     }
-    request.extensions_mut().insert(sender);
-    // Lists cost nothing; a follower counts like a request.
-    if request.method() != Method::POST && !(edge.is_held_path)(&path) {
+}
+
+/// Lets in whom the reach of the route allows. What has none is refused, and what has no route is the page's files.
+pub async fn admit(
+    State((edge, reaches)): State<(Arc<Edge>, Arc<Reaches>)>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
+    let Some(path) = request.extensions().get::<MatchedPath>() else {
         return next.run(request).await;
+    };
+    match reaches.of(path.as_str(), request.method().as_str()) {
+        Some(reach) if reach.has(Part::Anyone) => next.run(request).await,
+        Some(reach) => let_in(&edge, reach, request, next)
+            .await
+            .unwrap_or_else(|error| Failure(error).into_response()),
+        None => {
+            let allowed = reaches.methods(path.as_str()).join(", ");
+            let (method, uri) = (request.method().clone(), request.uri().clone());
+            let mut refused = method_not_allowed(method, uri).await.into_response();
+            if let Ok(allowed) = HeaderValue::try_from(allowed) {
+                refused.headers_mut().insert(header::ALLOW, allowed);
+            }
+            refused
+        }
+    }
+}
+
+async fn let_in(
+    edge: &Edge,
+    reach: Reach,
+    mut request: Request<Body>,
+    next: Next,
+) -> Result<Response, Error> {
+    let IdentifiedSender {
+        sender,
+        key,
+        session,
+    } = identify(edge, reach, request.headers()).await?;
+    let is_owner = sender == Sender::Owner;
+    request.extensions_mut().insert(sender);
+    if let Some(session) = session {
+        request.extensions_mut().insert(session);
+    }
+    // Lists cost nothing.
+    let has_body = ![Method::GET, Method::HEAD].contains(request.method());
+    if reach.has(Part::Streams) || !(has_body || reach.has(Part::Counts)) {
+        return Ok(next.run(request).await);
     }
     // Reads the whole body first, so that a slow client takes no place.
     let (head, body) = request.into_parts();
@@ -61,75 +107,22 @@ pub async fn admit(
     if is_owner {
         weight = weight.of_the_owner();
     }
-    let is_lines = (edge.reads_lines)(&path, &head.headers);
-    let read = read(body, &mut weight).await.and_then(|body| {
-        let made = weight.grow_by_values(&body, is_lines);
-        made.map_err(|error| match (edge.takes_lines)(&path) {
-            true if error.code == Code::PayloadTooLarge => error.hint(AS_LINES),
-            _ => error,
-        })?;
-        Ok(body)
-    });
+    let body = read(body, &mut weight).await?;
+    let grown = weight.grow_by_values(&body, reach.reads_lines(&head.headers));
+    grown.map_err(|error| match reach.has(Part::Lines) {
+        true if error.code == Code::PayloadTooLarge => error.hint(AS_LINES),
+        _ => error,
+    })?;
+    let request = Request::from_parts(head, Body::from(body));
+    if !reach.has(Part::Counts) {
+        let response = next.run(request).await;
+        return Ok(response.map(|body| weight.with(body)));
+    }
     let most = usize::from(edge.services.config().server.requests_at_once);
     let kept = if is_owner { 0 } else { most / KEPT_PART };
-    let entered = read.and_then(|body| Ok((edge.keys.enter(key, weight, most - kept)?, body)));
-    let (admitted, body) = match entered {
-        Ok(entered) => entered,
-        Err(error) => return Failure(error).into_response(),
-    };
-    let request = Request::from_parts(head, Body::from(body));
+    let admitted = edge.keys.enter(key, weight, most - kept)?;
     let response = admitted.answers(next.run(request)).await;
-    response.map(|body| admitted.with(body))
-}
-
-/// # Errors
-/// `Forbidden` with an API key, and for another origin's page without the token: such a page is not the user's.
-fn owns_contexts(sender: &Sender, of_another_page: bool) -> Result<(), Error> {
-    let (message, hint) = match sender {
-        Sender::Key(_) => (
-            "an API key gives no access to saved contexts",
-            "use the token, or call from this machine",
-        ),
-        Sender::Program if of_another_page => (
-            "pages of other apps and sites have no access to saved contexts",
-            "use the token, or call from a program on this machine",
-        ),
-        Sender::Program | Sender::Owner => return Ok(()),
-    };
-    Err(Error::new(Code::Forbidden, message).hint(hint))
-}
-
-/// Charges the requests of the owner's API for their memory, like all others. Not those that send files, which may be larger than any
-/// other body: they charge their own.
-pub async fn charge(State(edge): State<Arc<Edge>>, request: Request<Body>, next: Next) -> Response {
-    charge_body(edge.keys.weigh(None).of_the_owner(), request, next).await
-}
-
-/// Passes requests of admitted senders, and charges them for their memory. They take no place: each request that comes of
-/// one is admitted by itself.
-pub async fn identify(
-    State(edge): State<Arc<Edge>>,
-    request: Request<Body>,
-    next: Next,
-) -> Response {
-    match find_sender(&edge, request.headers()).await {
-        Ok((Sender::Owner, _)) => {
-            charge_body(edge.keys.weigh(None).of_the_owner(), request, next).await
-        }
-        Ok((_, key)) => charge_body(edge.keys.weigh(key), request, next).await,
-        Err(error) => Failure(error).into_response(),
-    }
-}
-
-async fn charge_body(mut weight: Weight, request: Request<Body>, next: Next) -> Response {
-    let (head, body) = request.into_parts();
-    let read = read(body, &mut weight).await;
-    let body = match read.and_then(|body| weight.grow_by_values(&body, false).map(|()| body)) {
-        Ok(body) => Body::from(body),
-        Err(error) => return Failure(error).into_response(),
-    };
-    let response = next.run(Request::from_parts(head, body)).await;
-    response.map(|body| weight.with(body))
+    Ok(response.map(|body| admitted.with(body)))
 }
 
 /// Reads a body and charges it.
@@ -144,23 +137,50 @@ async fn read(body: Body, weight: &mut Weight) -> Result<Bytes, Error> {
     read.await
 }
 
-/// Returns the sender of a request, and the key, if it has one.
-async fn find_sender(
+/// Returns who sends a request, if a route of this reach lets them in.
+///
+/// # Errors
+/// `Unauthorized` without the credentials; `Forbidden` for a session that is too old for what widens access.
+async fn identify(
     edge: &Edge,
+    reach: Reach,
     headers: &HeaderMap,
-) -> Result<(Sender, Option<Arc<super::Key>>), Error> {
-    if origin::is_owner(edge, headers).await
-        || secret::credentials(headers).any(|given| edge.token.is(given))
-    {
-        return Ok((Sender::Owner, None));
+) -> Result<IdentifiedSender, Error> {
+    let is_code = |given: &str| reach.has(Part::SignIn) && edge.codes.take(given);
+    if bearer(headers).is_some_and(|given| edge.token.is(given) || is_code(given)) {
+        return Ok(IdentifiedSender::owner(None));
+    }
+    // A session that could make another would renew itself for ever.
+    let takes_sessions = !(reach.has(Part::Token) || reach.has(Part::SignIn));
+    if takes_sessions && let Some(session) = sessions::find(edge, headers).await {
+        if reach.has(Part::Runs) {
+            check_fresh(Some(&session), "run programs or agents")?;
+        } else if reach.widens() {
+            check_fresh(Some(&session), "widen access")?;
+        }
+        return Ok(IdentifiedSender::owner(Some(session)));
+    }
+    if !reach.has(Part::Inference) {
+        return Err(no_token(headers));
+    }
+    if secret::credentials(headers).any(|given| edge.token.is(given)) {
+        return Ok(IdentifiedSender::owner(None));
     }
     // An invalid Tierbar key is refused even where none is needed, since the client relies on it.
     if let Some(given) = secret::credentials(headers).find(|given| given.starts_with(KEY_PREFIX)) {
         let key = edge.keys.find(given)?;
-        return Ok((Sender::Key(key.id.clone()), Some(key)));
+        return Ok(IdentifiedSender {
+            sender: Sender::Key(key.id.clone()),
+            key: Some(key),
+            session: None,
+        });
     }
     if !edge.needs_key() {
-        return Ok((Sender::Program, None));
+        return Ok(IdentifiedSender {
+            sender: Sender::Program,
+            key: None,
+            session: None,
+        });
     }
     let message = if secret::credentials(headers).next().is_some() {
         "this API key is not valid here"
@@ -170,4 +190,16 @@ async fn find_sender(
     Err(Error::new(Code::Unauthorized, message).hint(
         "create one with `tierbar key add NAME` and send it as \"Authorization: Bearer KEY\" or \"x-api-key: KEY\"",
     ))
+}
+
+fn no_token(headers: &HeaderMap) -> Error {
+    let message = match secret::credentials(headers).next() {
+        Some(key) if key.starts_with(KEY_PREFIX) => "an API key gives access to inference only",
+        _ if headers.contains_key(header::AUTHORIZATION) => "the token is wrong",
+        _ => "the token is required",
+    };
+    // Strangers are not told where the folder is.
+    Error::new(Code::Unauthorized, message).hint(
+        "send \"Authorization: Bearer TOKEN\"; the token is in the file `token` in Tierbar's data folder",
+    )
 }

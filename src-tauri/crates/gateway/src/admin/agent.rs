@@ -1,8 +1,11 @@
 //! The agent for programs: a run without a chat. See [`tierbar_jobs::turns`].
 
-use crate::admin::{Admin, turns::TurnFollower};
+use crate::admin::{
+    Admin,
+    turns::{TurnFollower, consent_answer},
+};
 use axum::{
-    Json,
+    Extension, Json,
     body::Body,
     extract::State,
     http::StatusCode,
@@ -15,6 +18,7 @@ use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tierbar_chats::agent::{AgentGrant, ConsentAnswer};
+use tierbar_edge::sessions::SessionMark;
 use tierbar_http::{error::Failure, path::Id, schema::Errors};
 use tierbar_inference::body;
 pub(super) use tierbar_jobs::turns::{AgentAnswer, AgentRequest, AgentRunEvent};
@@ -29,7 +33,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
     path = "/v1/agent",
     tag = "agent",
     operation_id = "runAgent",
-    security(("token" = [])),
+    reach(Owner, Reads, Writes, Spends, Runs),
     request_body = AgentRequest,
     responses(
         (
@@ -76,17 +80,18 @@ fn event(data: &impl Serialize) -> Event {
     path = "/v1/agent/{run}/consent",
     tag = "agent",
     operation_id = "answerRunConsent",
-    security(("token" = [])),
+    reach(Owner, MayRun),
     params(("run" = String, Path, description = "The id of a run")),
     request_body = ConsentAnswer,
     responses((status = 204, description = "The agent goes on"), Errors),
 )]
 pub(crate) async fn consent(
     State(admin): State<Arc<Admin>>,
+    session: Option<Extension<SessionMark>>,
     Id(run): Id,
     body: Body,
 ) -> Result<StatusCode, Failure> {
-    let answer: ConsentAnswer = body::object(body).await?;
+    let answer = consent_answer(session, body).await?;
     admin.jobs.answer_run(&run, answer).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -105,7 +110,7 @@ pub(crate) struct AgentFolder {
     path = "/tierbar/v1/agent/folder",
     tag = "owner",
     operation_id = "checkAgentFolder",
-    security(("token" = [])),
+    reach(Owner, Reads),
     request_body = AgentFolder,
     responses((status = 200, description = "The folder can be used", body = AgentFolder), Errors),
 )]
@@ -137,7 +142,7 @@ pub(crate) struct RevokedGrants {
     path = "/tierbar/v1/agent/grants",
     tag = "owner",
     operation_id = "agentGrants",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "What is allowed", body = AgentGrants), Errors),
 )]
 pub(crate) async fn grants(State(admin): State<Arc<Admin>>) -> Result<Json<AgentGrants>, Failure> {
@@ -151,7 +156,7 @@ pub(crate) async fn grants(State(admin): State<Arc<Admin>>) -> Result<Json<Agent
     path = "/tierbar/v1/agent/grants",
     tag = "owner",
     operation_id = "revokeAgentGrants",
-    security(("token" = [])),
+    reach(Owner, Writes),
     responses((status = 200, description = "How much was revoked", body = RevokedGrants), Errors),
 )]
 pub(crate) async fn revoke_all(
@@ -167,7 +172,7 @@ pub(crate) async fn revoke_all(
     path = "/tierbar/v1/agent/grants/{id}",
     tag = "owner",
     operation_id = "revokeAgentGrant",
-    security(("token" = [])),
+    reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a grant")),
     responses((status = 204, description = "It is revoked"), Errors),
 )]

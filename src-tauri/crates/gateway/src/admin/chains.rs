@@ -20,7 +20,7 @@ pub(crate) struct ChainList {
     path = "/tierbar/v1/chains",
     tag = "owner",
     operation_id = "listChains",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "The chains", body = ChainList), Errors),
 )]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<ChainList> {

@@ -75,7 +75,7 @@ pub(crate) struct Export {
     path = "/tierbar/v1/chats/{id}/export",
     tag = "owner",
     operation_id = "exportChat",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(("id" = String, Path, description = "The id of a chat"), Export),
     responses((status = 200, description = "The file: Markdown, in which attached files are named, or an `ExportedChat` as JSON", content((String = "text/markdown"), (ExportedChat = "application/json"))), Errors),
 )]
@@ -164,7 +164,7 @@ fn disposition(name: &str, extension: &str) -> HeaderValue {
     path = "/tierbar/v1/chats/import",
     tag = "owner",
     operation_id = "importChats",
-    security(("token" = [])),
+    reach(Owner, Writes, Streams),
     request_body(content = Object, description = "The file: a chat, or an array of chats"),
     responses((status = 200, description = "What was imported", body = ChatImport), Errors),
 )]

@@ -32,7 +32,7 @@ pub(crate) struct Connections {
     path = "/tierbar/v1/connect",
     tag = "owner",
     operation_id = "listClients",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "The clients", body = Connections), Errors),
 )]
 pub(crate) async fn list(

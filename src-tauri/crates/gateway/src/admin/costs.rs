@@ -35,7 +35,7 @@ fn default_days() -> u32 {
     path = "/tierbar/v1/costs",
     tag = "owner",
     operation_id = "costs",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(Question),
     responses((status = 200, description = "The costs", body = Costs), Errors),
 )]
@@ -57,7 +57,7 @@ pub(crate) async fn costs(
     path = "/tierbar/v1/costs/break-even",
     tag = "owner",
     operation_id = "breakEven",
-    security(("token" = [])),
+    reach(Owner, Reads),
     request_body = BreakEvenInputs,
     responses((status = 200, description = "The sum", body = BreakEven), Errors),
 )]

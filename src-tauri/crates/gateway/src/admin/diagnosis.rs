@@ -32,7 +32,7 @@ pub(crate) struct DiagnosisReport {
     path = "/tierbar/v1/diagnosis",
     tag = "owner",
     operation_id = "diagnose",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "The figures", body = DiagnosisReport), Errors),
 )]
 pub(crate) async fn diagnose(

@@ -36,7 +36,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
     path = "/tierbar/v1/documents",
     tag = "owner",
     operation_id = "documents",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "The documents", body = Documents), Errors),
 )]
 pub(crate) async fn status(State(admin): State<Arc<Admin>>) -> Result<Json<Documents>, Failure> {
@@ -59,7 +59,7 @@ pub(crate) struct NewDocuments {
     path = "/tierbar/v1/documents",
     tag = "owner",
     operation_id = "addDocuments",
-    security(("token" = [])),
+    reach(Owner, Writes, Opens),
     request_body = NewDocuments,
     responses((status = 201, description = "The file or folder", body = DocumentSource), Errors),
 )]
@@ -85,7 +85,7 @@ pub(crate) struct IndexingChange {
     path = "/tierbar/v1/documents",
     tag = "owner",
     operation_id = "changeIndexing",
-    security(("token" = [])),
+    reach(Owner, Writes),
     request_body = IndexingChange,
     responses((status = 200, description = "The documents", body = Documents), Errors),
 )]
@@ -104,7 +104,7 @@ pub(crate) async fn change(
     path = "/tierbar/v1/documents/{source}",
     tag = "owner",
     operation_id = "removeDocuments",
-    security(("token" = [])),
+    reach(Owner, Writes),
     params(("source" = u64, Path, description = "The id of a file or folder that was added")),
     responses((status = 204, description = "It is forgotten"), Errors),
 )]
@@ -129,7 +129,7 @@ pub(crate) struct DocumentSourceChange {
     path = "/tierbar/v1/documents/{source}",
     tag = "owner",
     operation_id = "changeDocuments",
-    security(("token" = [])),
+    reach(Owner, Writes, Spends),
     params(("source" = u64, Path, description = "The id of a file or folder that was added")),
     request_body = DocumentSourceChange,
     responses((status = 200, description = "The documents", body = Documents), Errors),
@@ -174,7 +174,7 @@ pub(crate) struct DocumentFiles {
     path = "/tierbar/v1/documents/{source}/files",
     tag = "owner",
     operation_id = "documentFiles",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(("source" = u64, Path, description = "The id of a file or folder that was added"), FilesAfter),
     responses((status = 200, description = "The files", body = DocumentFiles), Errors),
 )]
@@ -204,7 +204,7 @@ pub(crate) struct PassageContext {
     path = "/tierbar/v1/passages/{id}",
     tag = "owner",
     operation_id = "passage",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(("id" = u64, Path, description = "The id of a passage")),
     responses((status = 200, description = "The passages", body = PassageContext), Errors),
 )]
@@ -222,7 +222,7 @@ pub(crate) async fn passage(
     path = "/v1/documents/search",
     tag = "documents",
     operation_id = "searchDocuments",
-    security(("token" = [])),
+    reach(Owner, Reads, Spends),
     request_body = DocumentSearch,
     responses((status = 200, description = "The passages that match best", body = FoundPassages), Errors),
 )]
@@ -240,7 +240,7 @@ pub(crate) async fn search(
     path = "/v1/documents/ask",
     tag = "documents",
     operation_id = "askDocuments",
-    security(("token" = [])),
+    reach(Owner, Reads, Spends),
     request_body = DocumentQuestion,
     responses(
         (

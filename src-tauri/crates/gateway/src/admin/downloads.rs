@@ -24,7 +24,7 @@ pub(crate) struct Downloads {
     path = "/tierbar/v1/downloads",
     tag = "owner",
     operation_id = "listDownloads",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "The downloads", body = Downloads), Errors),
 )]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<Downloads> {
@@ -38,7 +38,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<Downloads> {
     path = "/tierbar/v1/downloads",
     tag = "owner",
     operation_id = "addDownload",
-    security(("token" = [])),
+    reach(Owner, Writes, Spends),
     request_body = DownloadRequest,
     responses((status = 200, description = "The download was known", body = DownloadStatus), (status = 201, description = "The download is new", body = DownloadStatus), Errors),
 )]
@@ -69,7 +69,7 @@ pub(crate) async fn add(
     path = "/tierbar/v1/downloads/{id}",
     tag = "owner",
     operation_id = "changeDownload",
-    security(("token" = [])),
+    reach(Owner, Writes, Spends),
     params(("id" = String, Path, description = "The id of a download")),
     request_body = DownloadChange,
     responses((status = 200, description = "The download", body = DownloadStatus), Errors),
@@ -89,7 +89,7 @@ pub(crate) async fn change(
     path = "/tierbar/v1/downloads/{id}",
     tag = "owner",
     operation_id = "removeDownload",
-    security(("token" = [])),
+    reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a download")),
     responses((status = 204, description = "The download is removed"), Errors),
 )]

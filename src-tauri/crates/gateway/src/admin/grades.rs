@@ -34,7 +34,7 @@ pub(crate) struct Export {
     path = "/tierbar/v1/chats/{id}/messages/{message}/grade",
     tag = "owner",
     operation_id = "gradeAnswer",
-    security(("token" = [])),
+    reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat"), ("message" = u64, Path, description = "The id of an answer")),
     request_body = Grade,
     responses((status = 200, description = "The grade", body = Grade), Errors),
@@ -64,7 +64,7 @@ pub(crate) async fn give(
     path = "/tierbar/v1/chats/{id}/messages/{message}/grade",
     tag = "owner",
     operation_id = "removeGrade",
-    security(("token" = [])),
+    reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat"), ("message" = u64, Path, description = "The id of an answer")),
     responses((status = 204, description = "The answer has no grade"), Errors),
 )]
@@ -84,7 +84,7 @@ pub(crate) async fn remove(
     path = "/tierbar/v1/grades",
     tag = "owner",
     operation_id = "grades",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "The rates", body = GradeReport), Errors),
 )]
 pub(crate) async fn report(State(admin): State<Arc<Admin>>) -> Result<Json<GradeReport>, Failure> {
@@ -98,7 +98,7 @@ pub(crate) async fn report(State(admin): State<Arc<Admin>>) -> Result<Json<Grade
     path = "/tierbar/v1/grades/export",
     tag = "owner",
     operation_id = "exportGrades",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(Export),
     responses((status = 200, description = "One JSON object per line: `prompt`, `chosen` and `rejected`, or `prompt`, `completion` and `label`", content((String = "application/jsonl"))), Errors),
 )]
@@ -129,7 +129,7 @@ pub(crate) async fn export(
     path = "/tierbar/v1/grades/reset",
     tag = "owner",
     operation_id = "resetLearnedRouting",
-    security(("token" = [])),
+    reach(Owner, Writes),
     responses((status = 204, description = "The router goes by its rules alone"), Errors),
 )]
 pub(crate) async fn reset(State(admin): State<Arc<Admin>>) -> Result<StatusCode, Failure> {

@@ -34,7 +34,7 @@ fn default_minutes() -> u64 {
     path = "/tierbar/v1/history",
     tag = "owner",
     operation_id = "history",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(Question),
     responses((status = 200, description = "The readings", body = History), Errors),
 )]

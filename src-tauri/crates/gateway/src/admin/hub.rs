@@ -37,7 +37,7 @@ pub(crate) struct HubSearch {
     path = "/tierbar/v1/catalog",
     tag = "owner",
     operation_id = "catalog",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "The catalog", body = CatalogAnswer), Errors),
 )]
 pub(crate) async fn catalog(
@@ -54,7 +54,7 @@ pub(crate) async fn catalog(
     path = "/tierbar/v1/catalog/refresh",
     tag = "owner",
     operation_id = "refreshCatalog",
-    security(("token" = [])),
+    reach(Owner, Writes, Spends),
     responses((status = 200, description = "What was updated", body = CatalogRefresh), Errors),
 )]
 pub(crate) async fn refresh(
@@ -69,7 +69,7 @@ pub(crate) async fn refresh(
     path = "/tierbar/v1/hub/search",
     tag = "owner",
     operation_id = "searchHub",
-    security(("token" = [])),
+    reach(Owner, Spends),
     params(HubSearchQuery),
     responses((status = 200, description = "The models found", body = HubSearch), Errors),
 )]
@@ -88,7 +88,7 @@ pub(crate) async fn search(
     path = "/tierbar/v1/hub/repository",
     tag = "owner",
     operation_id = "hubRepository",
-    security(("token" = [])),
+    reach(Owner, Spends),
     params(RepositoryQuery),
     responses((status = 200, description = "The repository", body = HubRepository), Errors),
 )]
@@ -108,7 +108,7 @@ pub(crate) async fn repository(
     path = "/tierbar/v1/hub/readme",
     tag = "owner",
     operation_id = "hubReadme",
-    security(("token" = [])),
+    reach(Owner, Spends),
     params(RepositoryQuery),
     responses((status = 200, description = "The readme", body = HubReadme), Errors),
 )]

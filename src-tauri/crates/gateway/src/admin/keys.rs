@@ -1,11 +1,10 @@
 //! API keys. A key's text is shown once, when it is created.
 
 use crate::admin::Admin;
-use axum::{Extension, Json, body::Body, extract::State, http::StatusCode};
+use axum::{Json, body::Body, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tierbar_core::keys::{ApiKey, KeyLimits};
-use tierbar_edge::sessions::{self, SessionMark};
 use tierbar_http::{error::Failure, path::Id, schema::Errors};
 use tierbar_inference::body;
 use utoipa::ToSchema;
@@ -41,7 +40,7 @@ pub(crate) struct NewKey {
     path = "/tierbar/v1/keys",
     tag = "owner",
     operation_id = "listKeys",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "The keys, without their text", body = KeyList), Errors),
 )]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<KeyList> {
@@ -55,16 +54,14 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<KeyList> {
     path = "/tierbar/v1/keys",
     tag = "owner",
     operation_id = "addKey",
-    security(("token" = [])),
+    reach(Owner, Writes, Opens),
     request_body = KeyRequest,
     responses((status = 201, description = "The key, with its text: it is shown this once", body = NewKey), Errors),
 )]
 pub(crate) async fn add(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<SessionMark>>,
     body: Body,
 ) -> Result<(StatusCode, Json<NewKey>), Failure> {
-    sessions::check_fresh(session, "create an API key")?;
     let KeyRequest {
         name,
         requests_per_minute,
@@ -86,7 +83,7 @@ pub(crate) async fn add(
     path = "/tierbar/v1/keys/{name}",
     tag = "owner",
     operation_id = "revokeKey",
-    security(("token" = [])),
+    reach(Owner, Writes),
     params(("name" = String, Path, description = "The name of a key")),
     responses((status = 204, description = "The key is revoked"), Errors),
 )]

@@ -33,7 +33,7 @@ fn default_days() -> u32 {
     path = "/tierbar/v1/ledger",
     tag = "owner",
     operation_id = "ledger",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(Span),
     responses((status = 200, description = "The ledger", body = LedgerReport), Errors),
 )]

@@ -50,7 +50,7 @@ pub(crate) struct EventLog {
     path = "/tierbar/v1/log",
     tag = "owner",
     operation_id = "log",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(Question),
     responses((status = 200, description = "The events", body = EventLog), Errors),
 )]

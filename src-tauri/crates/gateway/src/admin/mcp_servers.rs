@@ -1,13 +1,12 @@
 //! The MCP servers that the configuration has: trying one out, and keeping it.
 
 use crate::admin::{Admin, secrets};
-use axum::{Extension, Json, body::Body, extract::State};
+use axum::{Json, body::Body, extract::State};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{Code, Error, config::McpServerConfig, nearest::suggest};
-use tierbar_edge::sessions::{self, SessionMark};
 use tierbar_http::{error::Failure, path::Id, schema::Errors};
 use tierbar_inference::{body, error::with_advice};
 use tierbar_jobs::mcp;
@@ -56,18 +55,16 @@ pub(crate) struct McpTool {
     path = "/tierbar/v1/mcp-servers/{name}",
     tag = "owner",
     operation_id = "putMcpServer",
-    security(("token" = [])),
+    reach(Owner, Writes, Runs, Opens),
     params(("name" = String, Path, description = "The name of an MCP server")),
     request_body = McpServerChange,
     responses((status = 200, description = "The server is saved; its tools", body = McpServerTest), Errors),
 )]
 pub(crate) async fn put(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<SessionMark>>,
     Id(name): Id,
     body: Body,
 ) -> Result<Json<McpServerTest>, Failure> {
-    sessions::check_fresh(session, "change an MCP server")?;
     let bytes = body::read(body, body::ADMIN_LIMIT).await?;
     // The parser's own message may quote the key.
     let change = body::parse(&bytes).map_err(|_| {
@@ -143,7 +140,7 @@ async fn save(admin: &Admin, patch: Value, key: Option<(Name, SecretString)>) ->
     path = "/tierbar/v1/mcp-servers/{name}/test",
     tag = "owner",
     operation_id = "testMcpServer",
-    security(("token" = [])),
+    reach(Owner, Reads, Runs),
     params(("name" = String, Path, description = "The name of an MCP server in the configuration")),
     responses((status = 200, description = "The server's tools", body = McpServerTest), Errors),
 )]

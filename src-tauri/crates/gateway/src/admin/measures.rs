@@ -54,7 +54,7 @@ pub(crate) struct LastAgent {
     path = "/tierbar/v1/tiers/{id}/bench",
     tag = "owner",
     operation_id = "benchTier",
-    security(("token" = [])),
+    reach(Owner, Writes, Spends),
     params(("id" = String, Path, description = "The name of a tier")),
     request_body = BenchRequest,
     responses((status = 200, description = "Server-sent events: `progress`, `row`, and a `report` or an `error` at the end", content(("text/event-stream"))), Errors),
@@ -77,7 +77,7 @@ pub(crate) async fn bench(
     path = "/tierbar/v1/tiers/{id}/tune",
     tag = "owner",
     operation_id = "tuneTier",
-    security(("token" = [])),
+    reach(Owner, Writes, Spends),
     params(("id" = String, Path, description = "The name of a tier")),
     request_body = TuneRequest,
     responses((status = 200, description = "Server-sent events: `progress`, `row`, and a `report` or an `error` at the end", content(("text/event-stream"))), Errors),
@@ -100,7 +100,7 @@ pub(crate) async fn tune(
     path = "/tierbar/v1/tiers/{id}/agent",
     tag = "owner",
     operation_id = "measureAgent",
-    security(("token" = [])),
+    reach(Owner, Writes, Spends),
     params(("id" = String, Path, description = "The name of a tier")),
     responses((status = 200, description = "Server-sent events: `progress`, and a `report` or an `error` at the end", content(("text/event-stream"))), Errors),
 )]
@@ -119,7 +119,7 @@ pub(crate) async fn agent(
     path = "/tierbar/v1/tiers/{id}/agent",
     tag = "owner",
     operation_id = "lastAgent",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(("id" = String, Path, description = "The name of a tier")),
     responses((status = 200, description = "The report; `null` if its model was not measured as it answers now", body = LastAgent), Errors),
 )]
@@ -138,7 +138,7 @@ pub(crate) async fn last_agent(
     path = "/tierbar/v1/tiers/{id}/bench",
     tag = "owner",
     operation_id = "lastBench",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(("id" = String, Path, description = "The name of a tier")),
     responses((status = 200, description = "The report; `null` if there is none", body = LastBench), Errors),
 )]
@@ -157,7 +157,7 @@ pub(crate) async fn last_bench(
     path = "/tierbar/v1/tiers/{id}/tune",
     tag = "owner",
     operation_id = "lastTune",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(("id" = String, Path, description = "The name of a tier")),
     responses((status = 200, description = "The report; `null` if there is none", body = LastTune), Errors),
 )]

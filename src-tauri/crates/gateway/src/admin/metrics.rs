@@ -12,6 +12,7 @@ use tierbar_inference::metrics::CONTENT_TYPE;
     path = "/metrics",
     tag = "operations",
     operation_id = "metrics",
+    reach(Inference, Reads),
     responses(
         (status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text"),
         Errors,

@@ -52,7 +52,7 @@ pub(crate) struct ImportedModels {
     path = "/tierbar/v1/models",
     tag = "owner",
     operation_id = "listLocalModels",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "The models", body = ModelList), Errors),
 )]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<ModelList>, Failure> {
@@ -65,7 +65,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<ModelLi
     path = "/tierbar/v1/models/fit",
     tag = "owner",
     operation_id = "fitModel",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(FitQuestion),
     responses((status = 200, description = "The plan", body = Verdict), Errors),
 )]
@@ -82,7 +82,7 @@ pub(crate) async fn fit(
     path = "/tierbar/v1/models/{id}",
     tag = "owner",
     operation_id = "removeModel",
-    security(("token" = [])),
+    reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a model"), Removal),
     responses((status = 200, description = "Whether the model was moved to the Trash", body = ModelRemoval), Errors),
 )]
@@ -103,7 +103,7 @@ pub(crate) async fn remove(
     path = "/tierbar/v1/models/{id}/verify",
     tag = "owner",
     operation_id = "verifyModel",
-    security(("token" = [])),
+    reach(Owner, Spends),
     params(("id" = String, Path, description = "The id of a model")),
     responses((status = 200, description = "The hashes", body = ModelVerification), Errors),
 )]
@@ -120,7 +120,7 @@ pub(crate) async fn verify(
     path = "/tierbar/v1/models/import",
     tag = "owner",
     operation_id = "importModels",
-    security(("token" = [])),
+    reach(Owner, Writes, Opens),
     request_body = Import,
     responses((status = 200, description = "The models in the folder", body = ImportedModels), Errors),
 )]

@@ -3,7 +3,7 @@
 use super::models::read_query;
 use crate::admin::Admin;
 use axum::{
-    Extension, Json,
+    Json,
     body::Body,
     extract::{Query, State, rejection::QueryRejection},
 };
@@ -14,7 +14,6 @@ use tierbar_core::{
     origin::{self, PROGRAM_SCHEMES},
     status::RefusedOrigin,
 };
-use tierbar_edge::sessions::{self, SessionMark};
 use tierbar_http::{error::Failure, schema::Errors};
 use tierbar_inference::body;
 use utoipa::{IntoParams, ToSchema};
@@ -51,7 +50,7 @@ pub(crate) struct OriginQuery {
     path = "/tierbar/v1/origins",
     tag = "owner",
     operation_id = "listOrigins",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "The origins", body = OriginList), Errors),
 )]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<OriginList> {
@@ -65,16 +64,14 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<OriginList> {
     path = "/tierbar/v1/origins",
     tag = "owner",
     operation_id = "allowOrigin",
-    security(("token" = [])),
+    reach(Owner, Writes, Opens),
     request_body = OriginRequest,
     responses((status = 200, description = "The origins", body = OriginList), Errors),
 )]
 pub(crate) async fn allow(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<SessionMark>>,
     body: Body,
 ) -> Result<Json<OriginList>, Failure> {
-    sessions::check_fresh(session, "allow an origin")?;
     let OriginRequest { origin } = body::object(body).await?;
     let config = admin.services.set_origin(read(&origin)?, true).await?;
     Ok(answer(&admin, config.allowed_origins.clone()))
@@ -86,7 +83,7 @@ pub(crate) async fn allow(
     path = "/tierbar/v1/origins",
     tag = "owner",
     operation_id = "revokeOrigin",
-    security(("token" = [])),
+    reach(Owner, Writes),
     params(OriginQuery),
     responses((status = 200, description = "The origins", body = OriginList), Errors),
 )]

@@ -12,7 +12,7 @@ use tierbar_http::{error::Failure, schema::Errors};
     path = "/tierbar/v1/paging",
     tag = "owner",
     operation_id = "paging",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "The experts and the disks", body = PagingStatus), Errors),
 )]
 pub(crate) async fn paging(State(admin): State<Arc<Admin>>) -> Result<Json<PagingStatus>, Failure> {

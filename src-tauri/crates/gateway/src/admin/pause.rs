@@ -22,7 +22,7 @@ pub(crate) struct Pause {
     path = "/tierbar/v1/pause",
     tag = "owner",
     operation_id = "pause",
-    security(("token" = [])),
+    reach(Owner, Writes),
     request_body = Pause,
     responses((status = 200, description = "The status", body = Status), Errors),
 )]
@@ -43,7 +43,7 @@ pub(crate) async fn pause(
     path = "/tierbar/v1/resume",
     tag = "owner",
     operation_id = "resume",
-    security(("token" = [])),
+    reach(Owner, Writes),
     responses((status = 200, description = "The status", body = Status), Errors),
 )]
 pub(crate) async fn resume(State(admin): State<Arc<Admin>>) -> Json<Status> {

@@ -24,7 +24,7 @@ pub(crate) struct PresetList {
     path = "/tierbar/v1/presets",
     tag = "owner",
     operation_id = "listPresets",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "The presets", body = PresetList), Errors),
 )]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<PresetList>, Failure> {
@@ -42,7 +42,7 @@ const FIELDS: [&str; 3] = ["instructions", "sampling", "thinking"];
     path = "/tierbar/v1/presets/{name}",
     tag = "owner",
     operation_id = "putPreset",
-    security(("token" = [])),
+    reach(Owner, Writes),
     params(("name" = String, Path, description = "The name of a preset")),
     request_body = AnswerSettings,
     responses((status = 200, description = "The preset", body = Preset), Errors),
@@ -67,7 +67,7 @@ pub(crate) async fn put(
     path = "/tierbar/v1/presets/{name}",
     tag = "owner",
     operation_id = "deletePreset",
-    security(("token" = [])),
+    reach(Owner, Writes),
     params(("name" = String, Path, description = "The name of a preset")),
     responses((status = 204, description = "The preset is deleted"), Errors),
 )]

@@ -3,7 +3,7 @@
 use super::models::read_query;
 use crate::admin::Admin;
 use axum::{
-    Extension, Json,
+    Json,
     extract::{Query, State, rejection::QueryRejection},
 };
 use secrecy::ExposeSecret;
@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 use tierbar_core::{Code, Error, queue::JobState};
-use tierbar_edge::sessions::{self, SessionMark};
 use tierbar_http::{
     error::Failure,
     schema::{Errors, QueuedRequest},
@@ -57,7 +56,7 @@ pub(crate) struct WebhookSecret {
     path = "/tierbar/v1/queue",
     tag = "owner",
     operation_id = "listQueue",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(Question),
     responses((status = 200, description = "The requests", body = QueuePage), Errors),
 )]
@@ -85,14 +84,12 @@ pub(crate) async fn list(
     path = "/tierbar/v1/queue/secret",
     tag = "owner",
     operation_id = "queueSecret",
-    security(("token" = [])),
+    reach(Owner, Reads, Opens),
     responses((status = 200, description = "The secret", body = WebhookSecret), Errors),
 )]
 pub(crate) async fn secret(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<SessionMark>>,
 ) -> Result<Json<WebhookSecret>, Failure> {
-    sessions::check_fresh(session, "read the secret of webhooks")?;
     let secret = queue::secret(&admin.jobs).await?;
     let secret = secret.expose_secret().to_owned();
     Ok(Json(WebhookSecret { secret }))

@@ -43,7 +43,7 @@ pub(crate) struct Requests {
     path = "/tierbar/v1/requests",
     tag = "owner",
     operation_id = "requests",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(Question),
     responses((status = 200, description = "The requests", body = Requests), Errors),
 )]

@@ -104,7 +104,7 @@ struct RouteExam {
     path = "/tierbar/v1/route",
     tag = "owner",
     operation_id = "explainRoute",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(Question),
     request_body(content = Object, description = "A request as for /v1/chat/completions"),
     responses((status = 200, description = "The tier, and why", body = Route), Errors),

@@ -28,7 +28,7 @@ pub(crate) struct ScheduleRun {
     path = "/tierbar/v1/schedules",
     tag = "owner",
     operation_id = "listSchedules",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "The schedules", body = ScheduleList), Errors),
 )]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<ScheduleList>, Failure> {
@@ -42,7 +42,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Schedul
     path = "/tierbar/v1/schedules/{name}/run",
     tag = "owner",
     operation_id = "runSchedule",
-    security(("token" = [])),
+    reach(Owner, Reads, Writes, Spends),
     params(("name" = String, Path, description = "The name of a schedule")),
     responses((status = 200, description = "The outcome of the run", body = ScheduleRun), Errors),
 )]

@@ -1,12 +1,11 @@
 //! Keys and tokens: stored, never returned.
 
 use crate::admin::Admin;
-use axum::{Extension, Json, body::Body, extract::State, http::StatusCode};
+use axum::{Json, body::Body, extract::State, http::StatusCode};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, sync::Arc};
 use tierbar_core::{Code, Error, config::Engine};
-use tierbar_edge::sessions::{self, SessionMark};
 use tierbar_http::{error::Failure, path::Id, schema::Errors};
 use tierbar_inference::{blocking::blocking, body};
 use tierbar_jobs::mcp;
@@ -41,7 +40,7 @@ pub(crate) struct SecretPlace {
     path = "/tierbar/v1/secrets",
     tag = "owner",
     operation_id = "listSecrets",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "The secrets, without their values", body = SecretList), Errors),
 )]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SecretList>, Failure> {
@@ -78,18 +77,16 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SecretL
     path = "/tierbar/v1/secrets/{name}",
     tag = "owner",
     operation_id = "setSecret",
-    security(("token" = [])),
+    reach(Owner, Writes, Opens),
     params(("name" = String, Path, description = "The name of a secret")),
     request_body = SecretValue,
     responses((status = 204, description = "The secret is stored"), Errors),
 )]
 pub(crate) async fn set(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<SessionMark>>,
     Id(name): Id,
     body: Body,
 ) -> Result<StatusCode, Failure> {
-    sessions::check_fresh(session, "change a secret")?;
     let name: Name = name.parse()?;
     let bytes = body::read(body, body::ADMIN_LIMIT).await?;
     // The parser's own message may quote the value.
@@ -105,16 +102,14 @@ pub(crate) async fn set(
     path = "/tierbar/v1/secrets/{name}",
     tag = "owner",
     operation_id = "removeSecret",
-    security(("token" = [])),
+    reach(Owner, Writes, Opens),
     params(("name" = String, Path, description = "The name of a secret")),
     responses((status = 204, description = "The secret is deleted"), Errors),
 )]
 pub(crate) async fn remove(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<SessionMark>>,
     Id(name): Id,
 ) -> Result<StatusCode, Failure> {
-    sessions::check_fresh(session, "change a secret")?;
     let name: Name = name.parse()?;
     change(&admin, name, None).await?;
     Ok(StatusCode::NO_CONTENT)

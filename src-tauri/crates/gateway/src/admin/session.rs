@@ -9,7 +9,6 @@ use axum::{
 };
 use serde::Serialize;
 use std::sync::Arc;
-use tierbar_core::{Code, Error};
 use tierbar_edge::{
     origin::TlsMark,
     sessions::{self, HALF, SessionMark},
@@ -27,18 +26,13 @@ const COOKIE_SECONDS: u32 = 400 * 24 * 3600;
     path = "/tierbar/v1/session",
     tag = "owner",
     operation_id = "beginSession",
-    security(("token" = [])),
+    reach(SignIn, Opens),
     responses((status = 204, description = "The session has begun"), Errors),
 )]
 pub(crate) async fn begin(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<SessionMark>>,
     tls: Option<Extension<TlsMark>>,
 ) -> Result<impl IntoResponse, Failure> {
-    if session.is_some() {
-        let message = "the token is required to begin a session";
-        return Err(Error::new(Code::Unauthorized, message).into());
-    }
     let halves = sessions::begin(&admin.edge).await?;
     let cookie = cookie(&admin, &halves.cookie, COOKIE_SECONDS, tls.is_some());
     Ok((
@@ -62,21 +56,12 @@ pub(crate) struct SignInCode {
     path = "/tierbar/v1/session/code",
     tag = "owner",
     operation_id = "createSignInCode",
-    security(("token" = [])),
+    reach(Token, Opens),
     responses((status = 201, description = "The code, which is shown this once", body = SignInCode), Errors),
 )]
 pub(crate) async fn create_code(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<SessionMark>>,
 ) -> Result<(StatusCode, Json<SignInCode>), Failure> {
-    // A session that could make another would renew itself for ever.
-    if session.is_some() {
-        let error = Error::new(
-            Code::Forbidden,
-            "a browser session cannot create a sign-in link",
-        );
-        return Err(error.hint("run `tierbar link`").into());
-    }
     let code = SignInCode {
         code: admin.edge.codes.create()?,
         expires_in_seconds: sign_in::LIFE.as_secs(),
@@ -90,7 +75,7 @@ pub(crate) async fn create_code(
     path = "/tierbar/v1/session",
     tag = "owner",
     operation_id = "endSession",
-    security(("token" = [])),
+    reach(Owner, Writes),
     responses((status = 204, description = "The session has ended"), Errors),
 )]
 pub(crate) async fn end(
@@ -123,7 +108,7 @@ pub(crate) struct BrowserSession {
     path = "/tierbar/v1/sessions",
     tag = "owner",
     operation_id = "listSessions",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "The sessions", body = SessionList), Errors),
 )]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SessionList>, Failure> {
@@ -144,7 +129,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Session
     path = "/tierbar/v1/sessions",
     tag = "owner",
     operation_id = "endSessions",
-    security(("token" = [])),
+    reach(Owner, Writes),
     responses((status = 204, description = "The sessions have ended"), Errors),
 )]
 pub(crate) async fn end_all(

@@ -31,7 +31,7 @@ pub(crate) struct SetupQuery {
     path = "/tierbar/v1/setup",
     tag = "owner",
     operation_id = "planSetup",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(SetupQuery),
     responses((status = 200, description = "The plan", body = SetupPlan), Errors),
 )]
@@ -66,7 +66,7 @@ pub(crate) struct Folder {
     path = "/tierbar/v1/setup/folder",
     tag = "owner",
     operation_id = "checkFolder",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(Folder),
     responses((status = 200, description = "The folder", body = FolderRoom), Errors),
 )]
@@ -98,7 +98,7 @@ pub(crate) struct Answers {
     path = "/tierbar/v1/setup/answers",
     tag = "owner",
     operation_id = "listAnswers",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "The answers", body = Answers), Errors),
 )]
 pub(crate) async fn answers(State(admin): State<Arc<Admin>>) -> Json<Answers> {
@@ -112,7 +112,7 @@ pub(crate) async fn answers(State(admin): State<Arc<Admin>>) -> Json<Answers> {
     path = "/tierbar/v1/setup/answers",
     tag = "owner",
     operation_id = "askTiers",
-    security(("token" = [])),
+    reach(Owner, Spends),
     request_body = Question,
     responses((status = 202, description = "The answers so far", body = Answers), Errors),
 )]
@@ -139,7 +139,7 @@ pub(crate) async fn ask(
     path = "/tierbar/v1/setup/answers",
     tag = "owner",
     operation_id = "clearAnswers",
-    security(("token" = [])),
+    reach(Owner, Writes),
     responses((status = 204, description = "There are no answers"), Errors),
 )]
 pub(crate) async fn stop_asking(State(admin): State<Arc<Admin>>) -> StatusCode {

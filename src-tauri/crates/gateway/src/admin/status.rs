@@ -20,7 +20,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
     path = "/tierbar/v1/status",
     tag = "owner",
     operation_id = "status",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "The status", body = Status), Errors),
 )]
 pub(crate) async fn status(State(admin): State<Arc<Admin>>) -> Json<Status> {
@@ -33,7 +33,7 @@ pub(crate) async fn status(State(admin): State<Arc<Admin>>) -> Json<Status> {
     path = "/tierbar/v1/events",
     tag = "owner",
     operation_id = "events",
-    security(("token" = [])),
+    reach(Owner, Reads),
     responses((status = 200, description = "Server-sent events: `snapshot`, then `change`, `log` and `chats`", content(("text/event-stream"))), Errors),
 )]
 pub(crate) async fn events(

@@ -28,7 +28,7 @@ pub(crate) struct Announcement {
     path = "/tierbar/v1/expect",
     tag = "owner",
     operation_id = "expect",
-    security(("token" = [])),
+    reach(Owner, Spends),
     request_body = Announcement,
     responses((status = 204, description = "The announcement is noted"), Errors),
 )]
@@ -50,7 +50,7 @@ pub(crate) async fn expect(
     path = "/tierbar/v1/tiers/{id}/start",
     tag = "owner",
     operation_id = "startTier",
-    security(("token" = [])),
+    reach(Owner, Spends),
     params(("id" = String, Path, description = "The name of a tier")),
     responses((status = 200, description = "The tier", body = TierStatus), Errors),
 )]
@@ -69,7 +69,7 @@ pub(crate) async fn start(
     path = "/tierbar/v1/tiers/{id}/stop",
     tag = "owner",
     operation_id = "stopTier",
-    security(("token" = [])),
+    reach(Owner, Writes),
     params(("id" = String, Path, description = "The name of a tier")),
     request_body = StopTier,
     responses((status = 200, description = "The tier", body = TierStatus), Errors),

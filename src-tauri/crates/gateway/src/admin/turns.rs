@@ -2,7 +2,7 @@
 
 use crate::admin::{Admin, models::read_query};
 use axum::{
-    Json,
+    Extension, Json,
     body::Body,
     extract::{Query, State, rejection::QueryRejection},
     http::{HeaderMap, StatusCode},
@@ -16,6 +16,7 @@ use serde::Deserialize;
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 use tierbar_chats::{ChatMessage, Finish, StartedTurn, TurnEvent, agent::ConsentAnswer};
 use tierbar_core::{Code, Error};
+use tierbar_edge::sessions::{self, SessionMark};
 use tierbar_http::{
     error::Failure,
     path::{Id, Ids},
@@ -33,18 +34,22 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
     path = "/tierbar/v1/chats/{id}/turns",
     tag = "owner",
     operation_id = "beginTurn",
-    security(("token" = [])),
+    reach(Owner, Writes, Spends, MayRun),
     params(("id" = String, Path, description = "The id of a chat")),
     request_body = Question,
     responses((status = 201, description = "The turn", body = StartedTurn), Errors),
 )]
 pub(crate) async fn begin(
     State(admin): State<Arc<Admin>>,
+    session: Option<Extension<SessionMark>>,
     Id(chat): Id,
     body: Body,
 ) -> Result<(StatusCode, Json<StartedTurn>), Failure> {
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
     let question: Question = body::object_of(&bytes)?;
+    if question.has_agent() {
+        sessions::check_fresh(session.as_deref(), "run an agent")?;
+    }
     // The turn keeps what is in it for longer than this request lasts.
     let memory = bytes.len() + body::memory_of(&bytes, false)?;
     drop(bytes);
@@ -63,7 +68,7 @@ pub(crate) async fn begin(
     path = "/tierbar/v1/chats/{id}/turns/{turn}",
     tag = "owner",
     operation_id = "stopTurn",
-    security(("token" = [])),
+    reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat"), ("turn" = String, Path, description = "The id of a turn")),
     responses((status = 204, description = "The turn has ended"), Errors),
 )]
@@ -81,19 +86,32 @@ pub(crate) async fn stop(
     path = "/tierbar/v1/chats/{id}/turns/{turn}/consent",
     tag = "owner",
     operation_id = "answerConsent",
-    security(("token" = [])),
+    reach(Owner, MayRun),
     params(("id" = String, Path, description = "The id of a chat"), ("turn" = String, Path, description = "The id of a turn")),
     request_body = ConsentAnswer,
     responses((status = 204, description = "The agent goes on"), Errors),
 )]
 pub(crate) async fn consent(
     State(admin): State<Arc<Admin>>,
+    session: Option<Extension<SessionMark>>,
     Ids(chat, turn): Ids,
     body: Body,
 ) -> Result<StatusCode, Failure> {
-    let answer: ConsentAnswer = body::object(body).await?;
+    let answer = consent_answer(session, body).await?;
     admin.jobs.answer_consent(&chat, &turn, answer).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Reads what a person answers: a session that is too old for what agents do can still refuse it.
+pub(super) async fn consent_answer(
+    session: Option<Extension<SessionMark>>,
+    body: Body,
+) -> Result<ConsentAnswer, Error> {
+    let answer: ConsentAnswer = body::object(body).await?;
+    if answer.allow.is_some() {
+        sessions::check_fresh(session.as_deref(), "allow what an agent does")?;
+    }
+    Ok(answer)
 }
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -110,7 +128,7 @@ pub(crate) struct FollowQuery {
     path = "/tierbar/v1/chats/{id}/turns/{turn}/events",
     tag = "owner",
     operation_id = "turnEvents",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(("id" = String, Path, description = "The id of a chat"), ("turn" = String, Path, description = "The id of a turn"), FollowQuery),
     responses((status = 200, description = "Server-sent events with ids; the data of each is a `TurnEvent`", content(("text/event-stream"))), Errors),
 )]

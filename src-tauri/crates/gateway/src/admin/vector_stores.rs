@@ -32,7 +32,7 @@ use tierbar_store::{FileRange, MOST_ID};
     path = "/v1/vector_stores",
     tag = "documents",
     operation_id = "vectorStores",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(Page),
     responses((status = 200, description = "The vector stores", body = VectorStoreList), Errors),
 )]
@@ -51,7 +51,7 @@ pub(crate) async fn list(
     path = "/v1/vector_stores",
     tag = "documents",
     operation_id = "createVectorStore",
-    security(("token" = [])),
+    reach(Owner, Reads),
     request_body = NewVectorStore,
     responses((status = 200, description = "The vector store", body = VectorStore), Errors),
 )]
@@ -80,7 +80,7 @@ pub(crate) async fn create(
     path = "/v1/vector_stores/{id}",
     tag = "documents",
     operation_id = "vectorStore",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(("id" = String, Path, description = "A vector store's id")),
     responses((status = 200, description = "The vector store", body = VectorStore), Errors),
 )]
@@ -97,7 +97,7 @@ pub(crate) async fn get(
     path = "/v1/vector_stores/{id}",
     tag = "documents",
     operation_id = "updateVectorStore",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(("id" = String, Path, description = "A vector store's id")),
     request_body = NewVectorStore,
     responses((status = 200, description = "The vector store", body = VectorStore), Errors),
@@ -123,7 +123,7 @@ pub(crate) async fn update(
     path = "/v1/vector_stores/{id}",
     tag = "documents",
     operation_id = "deleteVectorStore",
-    security(("token" = [])),
+    reach(Owner, Writes),
     params(("id" = String, Path, description = "A vector store's id")),
     responses((status = 200, description = "It is forgotten", body = DeletedVectorStore), Errors),
 )]
@@ -146,7 +146,7 @@ pub(crate) async fn delete(
     path = "/v1/vector_stores/{id}/search",
     tag = "documents",
     operation_id = "searchVectorStore",
-    security(("token" = [])),
+    reach(Owner, Reads, Spends),
     params(("id" = String, Path, description = "A vector store's id")),
     request_body = VectorStoreSearch,
     responses((status = 200, description = "The passages", body = VectorStoreResults), Errors),
@@ -175,7 +175,7 @@ pub(crate) async fn search(
     path = "/v1/vector_stores/{id}/files",
     tag = "documents",
     operation_id = "vectorStoreFiles",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(("id" = String, Path, description = "A vector store's id"), Page),
     responses((status = 200, description = "The files", body = VectorStoreFiles), Errors),
 )]
@@ -199,7 +199,7 @@ pub(crate) async fn files(
     path = "/v1/vector_stores/{id}/files/{file}",
     tag = "documents",
     operation_id = "vectorStoreFile",
-    security(("token" = [])),
+    reach(Owner, Reads),
     params(
         ("id" = String, Path, description = "A vector store's id"),
         ("file" = String, Path, description = "A file's id"),
@@ -234,7 +234,7 @@ pub(crate) async fn file(
     path = "/v1/vector_stores/{id}/files",
     tag = "documents",
     operation_id = "addVectorStoreFile",
-    security(("token" = [])),
+    reach(Owner),
     params(("id" = String, Path, description = "A vector store's id")),
     responses((status = 400, response = Refusal)),
 )]
@@ -248,7 +248,7 @@ pub(crate) async fn add_file(Id(id): Id) -> Result<Infallible, Failure> {
     path = "/v1/vector_stores/{id}/file_batches",
     tag = "documents",
     operation_id = "addVectorStoreFiles",
-    security(("token" = [])),
+    reach(Owner),
     params(("id" = String, Path, description = "A vector store's id")),
     responses((status = 400, response = Refusal)),
 )]
@@ -262,7 +262,7 @@ pub(crate) async fn add_files(Id(id): Id) -> Result<Infallible, Failure> {
     path = "/v1/files",
     tag = "documents",
     operation_id = "uploadFile",
-    security(("token" = [])),
+    reach(Owner),
     responses((status = 400, response = Refusal)),
 )]
 pub(crate) async fn upload() -> Result<Infallible, Failure> {

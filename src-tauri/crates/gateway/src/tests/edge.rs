@@ -5,6 +5,7 @@ mod nearest;
 mod openapi;
 mod origin;
 mod paused;
+mod reach;
 mod routes;
-mod sessions;
+pub(super) mod sessions;
 mod welcome;

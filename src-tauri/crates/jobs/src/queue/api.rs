@@ -41,6 +41,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
     path = "/v1/queue/{id}",
     tag = "queue",
     operation_id = "queued",
+    reach(Inference, Reads),
     params(("id" = String, Path, description = "A queued request's id")),
     responses((status = 200, description = "The request", body = QueuedOutcome), Errors),
 )]
@@ -61,6 +62,7 @@ pub(super) async fn one(
     path = "/v1/queue/{id}/result",
     tag = "queue",
     operation_id = "queuedResult",
+    reach(Inference, Reads),
     params(("id" = String, Path, description = "A queued request's id")),
     responses(
         (status = 200, description = "The response"),
@@ -139,6 +141,7 @@ enum KeptJobs {
     path = "/v1/queue/{id}",
     tag = "queue",
     operation_id = "cancelQueued",
+    reach(Inference, Writes),
     params(
         ("id" = String, Path, description = "A queued request's id"),
         Cancel,
@@ -179,6 +182,7 @@ pub(super) async fn cancel(
     path = "/v1/queue/{id}/events",
     tag = "queue",
     operation_id = "queuedEvents",
+    reach(Inference, Reads, Counts),
     params(("id" = String, Path, description = "A queued request's id")),
     responses(
         (status = 200, description = "Server-sent events", content(("text/event-stream"))),

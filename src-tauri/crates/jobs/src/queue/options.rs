@@ -102,19 +102,17 @@ impl Options {
     }
 }
 
-/// Clients with an API key may name webhooks only on allowed hosts, because this machine reaches servers that they do not.
+/// # Errors
+/// `Forbidden` for a webhook on a host that is not listed.
 pub(super) fn check_host(url: &str, allowed: &[String]) -> Result<(), Error> {
     let url = Url::parse(url).ok();
     let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
     if allowed.iter().any(|allowed| allowed == host) {
         return Ok(());
     }
-    let message = format!(
-        "{WEBHOOK}: webhooks to {} are not allowed with an API key",
-        shown(host)
-    );
+    let message = format!("{WEBHOOK}: webhooks to {} need the token", shown(host));
     Err(Error::new(Code::Forbidden, message).hint(
-        "ask the owner of this server to add the host to `webhook_hosts` in [queue] of config.toml, or fetch the answer by its id",
+        "send the token, have the owner of this server add the host to `webhook_hosts` in [queue] of config.toml, or fetch the answer by its id",
     ))
 }
 

@@ -4,7 +4,6 @@ use super::{clock::Moment, millis, now_ms, room, setback, webhook};
 use crate::{
     Jobs,
     storing::{AGAIN, until_stored},
-    tasks,
 };
 use axum::{
     Router,
@@ -17,6 +16,7 @@ use tierbar_core::{
     policy::Stance,
     queue::{Attempt, JobState, NextStep, Setback, expired_error, next_step},
 };
+use tierbar_http::reach::{Reach, Reaches};
 use tierbar_inference::{body, caller::Caller, error::seconds_of};
 use tierbar_store::{Claim, Ending, JobAnswer, Turn};
 use tokio::{task::JoinSet, time::sleep};
@@ -34,11 +34,16 @@ pub struct QueueRunner {
     pub jobs: Arc<Jobs>,
     /// Without what is around them: a request of the queue's is not queued again.
     inference: Router,
+    reaches: Reaches,
 }
 
 impl QueueRunner {
-    pub fn new(jobs: Arc<Jobs>, inference: Router) -> Self {
-        Self { jobs, inference }
+    pub fn new(jobs: Arc<Jobs>, inference: Router, reaches: Reaches) -> Self {
+        Self {
+            jobs,
+            inference,
+            reaches,
+        }
     }
 
     /// Runs until the host ends and the turns of chats have stored their answers, and gives back what it has not finished. Also erases the
@@ -118,8 +123,10 @@ impl QueueRunner {
                 Turn::Empty => break None,
                 Turn::Full => break Some(Wait::ForWork),
                 Turn::Of(claim) => {
-                    let attempt = attempt(Arc::clone(&self.jobs), self.inference.clone(), *claim);
-                    running.spawn(attempt);
+                    let path = claim.request.path.split('?').next();
+                    let reach = path.and_then(|path| self.reaches.of(path, "POST"));
+                    let (jobs, inference) = (Arc::clone(&self.jobs), self.inference.clone());
+                    running.spawn(attempt(jobs, inference, *claim, reach));
                 }
             }
         };
@@ -176,7 +183,7 @@ enum Outcome {
     HostEnds,
 }
 
-async fn attempt(jobs: Arc<Jobs>, inference: Router, claim: Claim) {
+async fn attempt(jobs: Arc<Jobs>, inference: Router, claim: Claim, reach: Option<Reach>) {
     let queue = jobs.queue.clone();
     let running = queue.begins(&claim.id);
     queue.changed(&claim.id);
@@ -191,6 +198,7 @@ async fn attempt(jobs: Arc<Jobs>, inference: Router, claim: Claim) {
         Arc::clone(&jobs),
         inference,
         claim.clone(),
+        reach,
     )));
     let left = Duration::from_millis(claim.deadline_ms.saturating_sub(now_ms()));
     let went = tokio::select! {
@@ -218,11 +226,16 @@ fn final_failure(error: Error) -> Outcome {
 
 /// Runs the request for the API key that it came with, if any. A revoked key gets no answers, one without tokens waits for them,
 /// and all wait for room in the memory of requests.
-async fn send_for_key(jobs: Arc<Jobs>, inference: Router, claim: Claim) -> Outcome {
+async fn send_for_key(
+    jobs: Arc<Jobs>,
+    inference: Router,
+    claim: Claim,
+    reach: Option<Reach>,
+) -> Outcome {
     let owner = claim.owner.as_deref();
     let caller = owner.map_or(Ok(Caller::default()), |id| jobs.keys.caller(id));
     let headers = header_map(&claim.request.headers);
-    let is_lines = tasks::reads_lines(&claim.request.path, &headers);
+    let is_lines = reach.is_some_and(|reach| reach.reads_lines(&headers));
     let memory = body::memory_of(&claim.request.body, is_lines);
     let weight = memory.and_then(|memory| {
         jobs.keys

@@ -10,7 +10,7 @@ use crate::Jobs;
 use axum::{
     body::{Body, Bytes},
     extract::{Query, State, rejection::QueryRejection},
-    http::{HeaderMap, header},
+    http::HeaderMap,
     response::Response,
 };
 use serde::Deserialize;
@@ -84,6 +84,7 @@ struct Lines {
     path = "/v1/brief",
     tag = "tasks",
     operation_id = "brief",
+    reach(Inference, Spends, Counts, Lines),
     params(RequestHeaders, Options),
     request_body(content((BriefRequest = "application/json"), (String = "application/x-ndjson"))),
     responses(
@@ -104,7 +105,7 @@ pub(super) async fn brief(
     body: Body,
 ) -> Result<Response, Failure> {
     let body = body::read(body, body::INFERENCE_LIMIT).await?;
-    let (items, options) = if is_lines(&headers) {
+    let (items, options) = if body::is_lines(&headers) {
         let Query(options) =
             options.map_err(|rejection| Error::new(Code::BadRequest, rejection.body_text()))?;
         (Items::One(Ok(Source::Lines(body))), options)
@@ -136,32 +137,6 @@ pub(super) async fn brief(
         async move { write(session, source?, limit).await }
     };
     Ok(batch::answer(&jobs, Task::Brief, items, one).await)
-}
-
-/// Whether a request's body is lines, which are parsed one at a time.
-pub fn reads_lines(path: &str, headers: &HeaderMap) -> bool {
-    takes_lines(path) && is_lines(headers)
-}
-
-/// Whether a path takes a body of lines.
-pub fn takes_lines(path: &str) -> bool {
-    path == "/v1/brief"
-}
-
-/// Whether the body is JSON lines, by what the client says.
-fn is_lines(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE);
-    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    [
-        "application/x-ndjson",
-        "application/ndjson",
-        "application/jsonl",
-        "application/x-jsonlines",
-        "text/plain",
-    ]
-    .iter()
-    .any(|lines| kind.eq_ignore_ascii_case(lines))
 }
 
 /// Where the lines are.

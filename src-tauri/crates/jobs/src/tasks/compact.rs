@@ -54,6 +54,7 @@ pub(super) struct CompactRequest {
     path = "/v1/responses/compact",
     tag = "openai",
     operation_id = "compactResponse",
+    reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = CompactRequest,
     responses(

@@ -51,6 +51,7 @@ struct CompressRequest {
     path = "/v1/compress",
     tag = "tasks",
     operation_id = "compress",
+    reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = CompressRequest,
     responses(

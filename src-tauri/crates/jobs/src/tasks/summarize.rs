@@ -75,6 +75,7 @@ struct SummarizeRequest {
     path = "/v1/summarize",
     tag = "tasks",
     operation_id = "summarize",
+    reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = SummarizeRequest,
     responses(

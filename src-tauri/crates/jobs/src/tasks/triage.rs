@@ -49,6 +49,7 @@ struct TriageRequest {
     path = "/v1/triage",
     tag = "tasks",
     operation_id = "triage",
+    reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = TriageRequest,
     responses(

@@ -44,7 +44,7 @@ async fn all_are_listed_and_deleted_while_nothing_is_loaded() {
         (&entry["tokens"], &entry["kv_cache"]),
         (&json!(7), &json!("q8_0"))
     );
-    let delete = || bench.post("/v1/context/delete", r#"{"name":"talk"}"#);
+    let delete = || bench.ask("POST", "/v1/context/delete", r#"{"name":"talk"}"#);
     assert_eq!(delete().await.status(), 200);
     let gone = delete().await;
     assert_eq!(gone.status(), 404);
@@ -57,11 +57,11 @@ async fn a_context_loads_into_a_tier_of_its_model() {
     bench.load(worker());
     save(&bench, "mine", "small");
     save(&bench, "other", "large");
-    let loaded = bench.post(LOAD, r#"{"name":"mine"}"#).await;
+    let loaded = bench.ask("POST", LOAD, r#"{"name":"mine"}"#).await;
     assert_eq!(loaded.status(), 200);
     assert_eq!(loaded.headers()["x-tierbar-tier"], "fast");
     assert_eq!(json(loaded).await["asked"]["name"], "mine");
-    let refused = bench.post(LOAD, r#"{"name":"other"}"#).await;
+    let refused = bench.ask("POST", LOAD, r#"{"name":"other"}"#).await;
     assert_eq!(refused.status(), 409);
     let refused = json(refused).await;
     assert_eq!(refused["error"]["code"], "context_mismatch");
@@ -71,7 +71,9 @@ async fn a_context_loads_into_a_tier_of_its_model() {
             .unwrap()
             .contains("large")
     );
-    let named = bench.post(LOAD, r#"{"name":"other","model":"fast"}"#).await;
+    let named = bench
+        .ask("POST", LOAD, r#"{"name":"other","model":"fast"}"#)
+        .await;
     assert_eq!(named.status(), 200);
 }
 
@@ -93,8 +95,8 @@ async fn set_passphrase(bench: &Bench, passphrase: &str) {
 async fn a_context_goes_to_the_store_and_comes_back() {
     let (bench, folder) = with_store().await;
     save(&bench, "talk", "small");
-    let upload = |body: &'static str| bench.post("/v1/context/upload", body);
-    let download = |body: &'static str| bench.post("/v1/context/download", body);
+    let upload = |body: &'static str| bench.ask("POST", "/v1/context/upload", body);
+    let download = |body: &'static str| bench.ask("POST", "/v1/context/download", body);
     let talk = r#"{"name":"talk"}"#;
     let without = json(upload(talk).await).await;
     assert!(
@@ -139,7 +141,13 @@ async fn a_context_goes_to_the_store_and_comes_back() {
     std::fs::write(&file, &bytes).unwrap();
     assert_eq!(json(download(talk).await).await["error"]["code"], "corrupt");
     assert_eq!(bench.contexts.list().unwrap(), []);
-    let delete = || bench.post("/v1/context/delete", r#"{"name":"talk","store":true}"#);
+    let delete = || {
+        bench.ask(
+            "POST",
+            "/v1/context/delete",
+            r#"{"name":"talk","store":true}"#,
+        )
+    };
     assert_eq!(delete().await.status(), 200);
     assert_eq!(delete().await.status(), 404);
 }
@@ -150,8 +158,14 @@ async fn a_download_needs_the_passphrase_and_a_tier_of_the_model() {
     set_passphrase(&bench, "correct horse battery").await;
     save(&bench, "other", "large");
     let other = r#"{"name":"other"}"#;
-    assert_eq!(bench.post("/v1/context/upload", other).await.status(), 200);
-    let refused = json(bench.post("/v1/context/download", other).await).await;
+    assert_eq!(
+        bench
+            .ask("POST", "/v1/context/upload", other)
+            .await
+            .status(),
+        200
+    );
+    let refused = json(bench.ask("POST", "/v1/context/download", other).await).await;
     assert_eq!(refused["error"]["code"], "context_mismatch");
     set_passphrase(&bench, "wrong horse battery").await;
     let refused = json(bench.get("/v1/context/store").await).await;
@@ -164,7 +178,12 @@ async fn without_a_store_nothing_is_uploaded() {
     save(&bench, "talk", "small");
     let listed = json(bench.get("/v1/context/store").await).await;
     assert_eq!(listed["data"], json!([]));
-    let refused = json(bench.post("/v1/context/upload", r#"{"name":"talk"}"#).await).await;
+    let refused = json(
+        bench
+            .ask("POST", "/v1/context/upload", r#"{"name":"talk"}"#)
+            .await,
+    )
+    .await;
     assert_eq!(refused["error"]["code"], "bad_request");
     let message = refused["error"]["message"].as_str().unwrap();
     assert!(message.contains("no store"), "{message}");
@@ -175,10 +194,12 @@ async fn a_save_goes_to_the_tier_that_it_names() {
     let bench = Bench::new("127.0.0.1:11435").await;
     bench.load(worker());
     let body = r#"{"name":"n","model":"fast","prompt":"p"}"#;
-    let saved = bench.post(SAVE, body).await;
+    let saved = bench.ask("POST", SAVE, body).await;
     assert_eq!(saved.headers()["x-tierbar-model"], "small");
     assert_eq!(json(saved).await["asked"]["prompt"], "p");
-    let unknown = bench.post(SAVE, r#"{"name":"n","model":"gpt-5"}"#).await;
+    let unknown = bench
+        .ask("POST", SAVE, r#"{"name":"n","model":"gpt-5"}"#)
+        .await;
     assert_eq!(unknown.status(), 404);
 }
 
@@ -197,7 +218,7 @@ async fn a_save_has_the_form_that_it_names_or_the_configured_one() {
         .await;
         bench.load(worker());
         let body = format!(r#"{{"name":"n","model":"fast","prompt":"p"{asked}}}"#);
-        let saved = json(bench.post(SAVE, body).await).await;
+        let saved = json(bench.ask("POST", SAVE, body).await).await;
         assert_eq!(saved["asked"]["form"], form, "{configured:?} {asked}");
         assert_eq!(saved["asked"]["prompt"], "p");
     }

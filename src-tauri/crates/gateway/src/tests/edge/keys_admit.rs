@@ -397,24 +397,6 @@ async fn one_key_has_a_share_of_memory_and_values_are_bounded() {
 }
 
 #[tokio::test]
-async fn keys_give_no_access_to_saved_contexts() {
-    let bench = Bench::new(EVERYWHERE).await;
-    let shown = key(&bench, "guest", json!({})).await;
-    for (method, path) in [("GET", "/v1/context"), ("POST", "/v1/context/delete")] {
-        let refused = send(&bench, method, path, ("x-api-key", &shown)).await;
-        assert_eq!(refused.status(), 403, "{path}");
-    }
-    let owner = send(
-        &bench,
-        "GET",
-        "/v1/context",
-        ("x-api-key", bench.token.as_str()),
-    )
-    .await;
-    assert_eq!(owner.status(), 200);
-}
-
-#[tokio::test]
 async fn a_request_for_several_answers_counts_as_many() {
     for (path, body) in [
         (CHAT, json!({"model": "fast", "n": 3, "messages": []})),

@@ -31,7 +31,7 @@ async fn a_pause_with_an_end_has_a_retry_after_in_each_dialect() {
         ("/v1/triage", TASK, "/error/retry_after_seconds"),
         ("/v1/context/save", ASK, "/error/retry_after_seconds"),
     ] {
-        let refused = bench.post(path, body).await;
+        let refused = bench.ask("POST", path, body).await;
         assert_eq!(refused.status(), 503, "{path}");
         let after = refused.headers()[header::RETRY_AFTER].clone();
         let after: u64 = after.to_str().unwrap().parse().unwrap();

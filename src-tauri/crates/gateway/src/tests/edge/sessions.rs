@@ -16,9 +16,9 @@ async fn bench() -> Bench {
 }
 
 /// A session's two headers.
-struct Browser {
-    cookie: String,
-    page: String,
+pub(in crate::tests) struct Browser {
+    pub(in crate::tests) cookie: String,
+    pub(in crate::tests) page: String,
 }
 
 impl Browser {
@@ -47,7 +47,7 @@ impl Browser {
     }
 
     /// Which began then.
-    async fn begun(bench: &Bench, begun_ms: u64) -> Self {
+    pub(in crate::tests) async fn begun(bench: &Bench, begun_ms: u64) -> Self {
         let (cookie, page) = (random_text().unwrap(), random_text().unwrap());
         let hash = hash(&bench.token, &cookie, &page);
         let stored = bench.store.add_session(hash, IDLE_MS, begun_ms);
@@ -149,7 +149,7 @@ async fn a_one_time_code_begins_one_session_and_nothing_else() {
     let another = browser
         .send(&bench, ("POST", "/tierbar/v1/session/code"), "")
         .await;
-    assert_eq!(another.status(), 403);
+    assert_eq!(another.status(), 401);
 }
 
 #[tokio::test]
@@ -257,6 +257,11 @@ async fn only_a_new_session_widens_access() {
     let new = Browser::sign_in(&bench).await;
     let old = Browser::begun(&bench, now_ms() - FRESH_MS - 1).await;
     let config = ("PATCH", "/tierbar/v1/config");
+    let turns = ("POST", "/tierbar/v1/chats/none/turns");
+    let consents = [
+        ("POST", "/v1/agent/none/consent"),
+        ("POST", "/tierbar/v1/chats/none/turns/none/consent"),
+    ];
     for (route, body) in [
         (config, r#"{"server": {"network": true}}"#),
         (config, r#"{"listen": "0.0.0.0:1"}"#),
@@ -272,6 +277,14 @@ async fn only_a_new_session_widens_access() {
         (("PUT", "/tierbar/v1/secrets/hub"), r#"{"value": "x"}"#),
         (("DELETE", "/tierbar/v1/secrets/hub"), ""),
         (("GET", "/tierbar/v1/queue/secret"), ""),
+        (("POST", "/v1/agent"), r#"{"input": []}"#),
+        (turns, r#"{"text": "a", "agent": {}}"#),
+        (consents[0], r#"{"id": "a", "allow": "once"}"#),
+        (consents[1], r#"{"id": "a", "allow": "once"}"#),
+        (("POST", "/tierbar/v1/documents"), r#"{"path": "/"}"#),
+        (config, r#"{"models_dir": "/"}"#),
+        (config, r#"{"mcp": {"a": {}}}"#),
+        (config, r#"{"a_setting_of_tomorrow": 1}"#),
     ] {
         let refused = old.send(&bench, route, body).await;
         assert_eq!(refused.status(), 403, "{route:?} {body}");
@@ -283,6 +296,14 @@ async fn only_a_new_session_widens_access() {
     // The test services' answer to any patch.
     let passed = old.send(&bench, config, r#"{"policy": {}}"#).await;
     assert_eq!(passed.status(), 400);
+    for (route, body) in [
+        (turns, r#"{"text": "a"}"#),
+        (consents[0], r#"{"id": "a", "allow": null}"#),
+        (consents[1], r#"{"id": "a", "allow": null}"#),
+    ] {
+        let passed = old.send(&bench, route, body).await;
+        assert_eq!(passed.status(), 404, "{route:?} {body}");
+    }
     // Else a session would renew itself for ever.
     for browser in [&old, &new] {
         let begin = ("POST", "/tierbar/v1/session");

@@ -402,9 +402,9 @@ async fn a_webhook_is_signed_and_retried_until_accepted() {
     let mut bench = bench().await;
     bench.load(echo());
     let (url, mut hearing) = receiver(1).await;
-    let id = bench
-        .queued(&[("x-tierbar-webhook", &url)], r#"{"seed":3}"#)
-        .await;
+    let owner = format!("Bearer {}", bench.token.as_str());
+    let headers = [("x-tierbar-webhook", &*url), ("authorization", &owner)];
+    let id = bench.queued(&headers, r#"{"seed":3}"#).await;
     bench.run();
     let secret = json(bench.get("/tierbar/v1/queue/secret").await).await;
     let secret = secret["secret"].as_str().unwrap().to_owned();

@@ -1,6 +1,8 @@
 //! Requests that were left with an API key.
 
 use super::*;
+use crate::tests::edge::sessions::Browser;
+use tierbar_edge::{now_ms, sessions::FRESH_MS};
 
 const EVERYWHERE: &str = "0.0.0.0:11435";
 
@@ -57,29 +59,47 @@ async fn an_idempotency_key_belongs_to_its_api_key() {
     assert_eq!(left(&bench, &b, &same, r#"{"seed":1}"#).await.status(), 409);
 }
 
+/// This machine reaches servers that keys, pages and sandboxed programs do not.
 #[tokio::test]
-async fn an_api_keys_webhooks_need_allowed_hosts() {
-    let allowed = "hooks.example.com".to_owned();
-    let bench = Bench::configured(EVERYWHERE, |config| {
-        config.queue.webhook_hosts = vec![allowed];
+async fn only_the_owner_names_any_host_for_webhooks() {
+    let bench = Bench::configured("127.0.0.1:11435", |config| {
+        config.queue.webhook_hosts = vec!["hooks.example.com".to_owned()];
     })
     .await;
     let key = key(&bench, "a", json!({})).await;
-    for inside in [
-        "http://127.0.0.1:22/",
-        "http://localhost/",
-        "http://192.168.1.1/",
-        "https://hooks.example.com.evil.example/",
-    ] {
-        let refused = left(&bench, &key, &[("x-tierbar-webhook", inside)], "{}").await;
-        assert_eq!(refused.status(), 403, "{inside}");
-        assert!(text(refused).await.contains("webhook_hosts"));
-    }
-    let to = [("x-tierbar-webhook", "https://HOOKS.example.com/x?y")];
-    assert_eq!(left(&bench, &key, &to, "{}").await.status(), 202);
+    let old = Browser::begun(&bench, now_ms() - 2 * FRESH_MS).await;
+    let new = Browser::begun(&bench, now_ms()).await;
+    let session = |browser: &Browser| {
+        let page = ("x-tierbar-session", browser.page.clone());
+        vec![("cookie", browser.cookie.clone()), page]
+    };
     let owner = format!("Bearer {}", bench.token.as_str());
-    let anywhere = [("x-tierbar-webhook", "http://127.0.0.1:22/")];
-    assert_eq!(left(&bench, &owner, &anywhere, "{}").await.status(), 202);
+    for (sender, may) in [
+        (vec![("authorization", key)], false),
+        (vec![], false),
+        (vec![("origin", "app://obsidian.md".to_owned())], false),
+        (vec![("origin", "https://friend.example".to_owned())], false),
+        (session(&old), false),
+        (session(&new), true),
+        (vec![("authorization", owner)], true),
+    ] {
+        let sender: Vec<_> = sender
+            .iter()
+            .map(|(name, value)| (*name, &**value))
+            .collect();
+        for (webhook, is_listed) in [
+            ("https://HOOKS.example.com/x?y", true),
+            ("http://127.0.0.1:22/", false),
+            ("http://localhost/", false),
+            ("http://192.168.1.1/x", false),
+            ("https://hooks.example.com.evil.example/", false),
+        ] {
+            let queue = [("x-tierbar-queue", "only"), ("x-tierbar-webhook", webhook)];
+            let answer = bench.waiting(&[&sender[..], &queue].concat(), "{}").await;
+            let expected = if may || is_listed { 202 } else { 403 };
+            assert_eq!(answer.status(), expected, "{sender:?} {webhook}");
+        }
+    }
 }
 
 #[tokio::test]
