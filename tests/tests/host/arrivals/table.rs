@@ -55,10 +55,10 @@ impl<'a> Table<'a> {
         within(&what, act).await;
         let peak = status_mib(self.host, "VmHWM:").saturating_sub(before);
         let rose = || status_mib(self.host, "VmRSS:").saturating_sub(self.base);
-        let kept = until(
-            &format!("{what} to be freed, of which {} MiB are kept", rose()),
-            async || Some(rose()).filter(|kept| *kept <= KEPT_MIB),
-        );
+        let freed = format!("{what} to be freed, of which {} MiB are kept", rose());
+        let kept = until(&freed, async || {
+            Some(rose()).filter(|kept| *kept <= KEPT_MIB)
+        });
         let kept = kept.await;
         assert_ne!(
             self.hostile.asked.load(Ordering::Relaxed),

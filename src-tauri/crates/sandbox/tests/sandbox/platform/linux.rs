@@ -998,7 +998,7 @@ fn the_temporary_folder_is_on_a_disk() {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    std::io::Write::write_all(&mut stdin, request.line().unwrap().as_bytes()).unwrap();
+    std::io::Write::write_all(&mut stdin, request.line(launcher()).unwrap().as_bytes()).unwrap();
     let done = child.wait_with_output().unwrap();
     drop(stdin);
     let text = String::from_utf8(done.stdout).unwrap();
