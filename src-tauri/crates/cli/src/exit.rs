@@ -38,6 +38,7 @@ impl Exit {
         match code {
             Code::BadRequest
             | Code::MethodNotAllowed
+            | Code::UnsupportedMediaType
             | Code::PreviousResponseNotFound
             | Code::ConfigInvalid => Self::Usage,
             Code::ShuttingDown => Self::NotRunning,

@@ -15,6 +15,8 @@ pub enum Code {
     ContextExceeded,
     /// The request body is larger than the server accepts.
     PayloadTooLarge,
+    /// The request body is compressed.
+    UnsupportedMediaType,
     /// The client sent its request too slowly, or stopped in the middle.
     RequestTimeout,
     /// No token or key, or a wrong one.
@@ -99,6 +101,7 @@ impl Code {
             Self::BadRequest => "bad_request",
             Self::ContextExceeded => "context_length_exceeded",
             Self::PayloadTooLarge => "payload_too_large",
+            Self::UnsupportedMediaType => "unsupported_media_type",
             Self::RequestTimeout => "request_timeout",
             Self::Unauthorized => "unauthorized",
             Self::Forbidden => "forbidden",
@@ -168,6 +171,7 @@ impl Code {
             | Self::ContextMismatch
             | Self::NotOurs => 409,
             Self::PayloadTooLarge => 413,
+            Self::UnsupportedMediaType => 415,
             Self::Overloaded => 429,
             Self::Internal => 500,
             Self::WorkerCrashed | Self::Unreachable | Self::Corrupt => 502,

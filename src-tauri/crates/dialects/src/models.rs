@@ -2,6 +2,7 @@
 
 use crate::{
     anthropic::{self, models::Page},
+    ollama::tier_times,
     openai::schema::{Model, Models},
 };
 use axum::{
@@ -12,9 +13,14 @@ use axum::{
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, LazyLock},
+    time::{SystemTime, UNIX_EPOCH},
 };
-use tierbar_core::{Modality, ModelId, TierId, config::ChainConfig, status::TierStatus};
+use tierbar_core::{
+    Modality, ModelId, ModelKind, TierId,
+    config::ChainConfig,
+    status::{EngineKind, TierStatus},
+};
 use tierbar_http::{error::Failure, mount::Routes, path::Id, routes, schema::Errors};
 use tierbar_inference::{Inference, models::models_by_name, route};
 
@@ -37,8 +43,7 @@ async fn list(
     headers: HeaderMap,
     page: Result<Query<Page>, QueryRejection>,
 ) -> Json<Value> {
-    let config = inference.services.config();
-    let data = entries(&inference.tiers.snapshot(), &config.chains);
+    let data = entries_of(&inference).await;
     if headers.contains_key(anthropic::VERSION) {
         let Query(page) = page.unwrap_or_default();
         return Json(anthropic::models::list(&data, &page));
@@ -62,8 +67,7 @@ async fn one(
     Id(id): Id,
 ) -> Result<Json<Value>, Failure> {
     let tiers = inference.tiers.snapshot();
-    let config = inference.services.config();
-    let mut entries = entries(&tiers, &config.chains).into_iter();
+    let mut entries = entries_of(&inference).await.into_iter();
     let name = route::without_latest_tag(&id, &tiers);
     let found = entries.find(|entry| entry["id"] == *name);
     let found = found.ok_or_else(|| route::unknown_name_error(&id, &tiers))?;
@@ -73,61 +77,84 @@ async fn one(
     }))
 }
 
-/// What answers: `auto`, each tier with a model, each chain, and each model of a tier.
-fn entries(tiers: &[TierStatus], chains: &BTreeMap<TierId, ChainConfig>) -> Vec<Value> {
-    let tier = |tier: &TierStatus| {
-        json!({
-            "kind": "tier",
-            "state": tier.state,
-            "model": tier.model,
-            "input_modalities": tier.input_modalities,
-        })
+/// When this server first listed something, in seconds since 1970: the moment of what has no file.
+static FIRST_LIST: LazyLock<i64> = LazyLock::new(|| {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(0))
+});
+
+async fn entries_of(inference: &Inference) -> Vec<Value> {
+    let tiers = inference.tiers.snapshot();
+    let config = inference.services.config();
+    let changed = tier_times(inference, &tiers).await;
+    entries(&tiers, &config.chains, &changed)
+}
+
+/// What answers: `auto`, each tier with a model, each chain, and each model of a tier. `changed`: when their files were, in seconds since
+/// 1970.
+fn entries(
+    tiers: &[TierStatus],
+    chains: &BTreeMap<TierId, ChainConfig>,
+    changed: &BTreeMap<TierId, i64>,
+) -> Vec<Value> {
+    let entry = |id: &str, may: &dyn Fn(&TierStatus) -> bool, mut about: Value| {
+        let may: Vec<_> = tiers.iter().filter(|tier| may(tier)).collect();
+        let modalities = may.iter().flat_map(|tier| tier.input_modalities.iter());
+        let modalities: BTreeSet<Modality> = modalities.copied().collect();
+        about["input_modalities"] = json!(modalities);
+        let created = may.iter().filter_map(|tier| changed.get(&tier.id)).max();
+        let mut entry = json!({
+            "id": id,
+            "object": "model",
+            "created": created.unwrap_or(&FIRST_LIST),
+            "owned_by": "tierbar",
+        });
+        if let Some(tokens) = context(&may) {
+            // By the names that OpenRouter and vLLM have for it.
+            entry["context_length"] = tokens.into();
+            entry["max_model_len"] = tokens.into();
+        }
+        entry["tierbar"] = about;
+        entry
     };
-    // What one of the tiers takes that may answer.
-    let any_of = |may: &dyn Fn(&TierStatus) -> bool| -> BTreeSet<Modality> {
-        let tiers = tiers.iter().filter(|tier| may(tier));
-        tiers
-            .flat_map(|tier| tier.input_modalities.iter().copied())
-            .collect()
-    };
-    let tiers_of = |model: &ModelId| {
-        let its_tiers = tiers
-            .iter()
-            .filter(|tier| tier.model.as_ref() == Some(model));
-        let modalities = any_of(&|tier| tier.model.as_ref() == Some(model));
-        json!({
-            "kind": "model",
-            "tiers": its_tiers.map(|tier| &tier.id).collect::<Vec<_>>(),
-            "input_modalities": modalities,
-        })
-    };
-    let models = models_by_name(tiers, chains);
-    let all = any_of(&|_| true);
-    let router = json!({"kind": "router", "input_modalities": all});
-    let mut entries = vec![entry(TierId::AUTO, router)];
-    entries.extend(
-        tiers
-            .iter()
-            .filter(|tier| tier.model.is_some())
-            .map(|status| entry(status.id.as_str(), tier(status))),
-    );
-    entries.extend(chains.iter().map(|(name, chain)| {
-        let modalities = any_of(&|tier| chain.tiers().any(|step| *step == tier.id));
-        let rendered =
-            json!({"kind": "chain", "steps": chain.steps, "input_modalities": modalities});
-        entry(name.as_str(), rendered)
+    let mut entries = vec![entry(
+        TierId::AUTO,
+        &|tier| tier.model.is_some(),
+        json!({"kind": "router"}),
+    )];
+    let with_model = tiers.iter().filter(|tier| tier.model.is_some());
+    entries.extend(with_model.map(|status| {
+        let about = json!({"kind": "tier", "state": status.state, "model": status.model});
+        entry(status.id.as_str(), &|tier| tier.id == status.id, about)
     }));
-    entries.extend(
-        models
-            .iter()
-            .map(|model| entry(model.as_str(), tiers_of(model))),
-    );
+    entries.extend(chains.iter().map(|(name, chain)| {
+        let about = json!({"kind": "chain", "steps": chain.steps});
+        let is_step = |tier: &TierStatus| chain.tiers().any(|step| *step == tier.id);
+        entry(name.as_str(), &is_step, about)
+    }));
+    entries.extend(models_by_name(tiers, chains).iter().map(|model: &ModelId| {
+        let has_it = |tier: &TierStatus| tier.model.as_ref() == Some(model);
+        let its_tiers = tiers.iter().filter(|tier| has_it(tier));
+        let its_tiers: Vec<_> = its_tiers.map(|tier| &tier.id).collect();
+        let about = json!({"kind": "model", "tiers": its_tiers});
+        entry(model.as_str(), &has_it, about)
+    }));
     entries
 }
 
-fn entry(id: &str, tierbar: Value) -> Value {
-    // OpenAI's clients require `created`; a tier has no such moment.
-    json!({"id": id, "object": "model", "created": 0, "owned_by": "tierbar", "tierbar": tierbar})
+/// The tokens that fit into the context of each of these tiers, as far as that is known: of another program's it is not. Of several kinds
+/// of models, those that chat count.
+fn context(tiers: &[&TierStatus]) -> Option<u32> {
+    let known = |kind: Option<ModelKind>| {
+        let tiers = tiers
+            .iter()
+            .filter(move |tier| kind.is_none_or(|kind| tier.kind == kind));
+        let ours = tiers.filter(|tier| tier.engine == EngineKind::Embedded);
+        ours.map(|tier| tier.context_tokens)
+            .filter(|tokens| *tokens > 0)
+            .min()
+    };
+    known(Some(ModelKind::Chat)).or_else(|| known(None))
 }
 
 #[cfg(test)]
@@ -149,7 +176,10 @@ mod tests {
         tiers[1].input_modalities = vec![Modality::Text, Modality::Image];
         let chain = serde_json::from_value(json!({"steps": ["cloud", "fast", "queue"]})).unwrap();
         let chains = BTreeMap::from([(TierId::new("work").unwrap(), chain)]);
-        let entries = entries(&tiers, &chains);
+        tiers[0].context_tokens = 8192;
+        tiers[2].engine = EngineKind::Endpoint;
+        let changed = BTreeMap::from([(TierId::new("fast").unwrap(), 1_700_000_000)]);
+        let entries = entries(&tiers, &chains, &changed);
         assert!(entries.iter().all(|entry| entry["id"] != "empty"));
         let named: Vec<_> = entries
             .iter()
@@ -159,6 +189,24 @@ mod tests {
         assert_eq!(
             named,
             [json!({"kind": "chain", "steps": ["cloud", "fast", "queue"], "input_modalities": []})]
+        );
+        let facts = |id: &str| {
+            let entry = entries.iter().find(|entry| entry["id"] == id).unwrap();
+            assert_eq!(entry["context_length"], entry["max_model_len"], "{id}");
+            (
+                entry["context_length"].as_u64(),
+                entry["created"] == 1_700_000_000,
+            )
+        };
+        assert_eq!(facts("fast"), (Some(8192), true));
+        assert_eq!(facts("small"), (Some(4096), true));
+        assert_eq!(facts("auto"), (Some(4096), true));
+        assert_eq!(facts("primary"), (Some(4096), false));
+        assert_eq!(facts("cloud"), (None, false));
+        assert!(
+            entries
+                .iter()
+                .all(|entry| entry["created"].as_i64() > Some(1_600_000_000))
         );
         let takes = |id: &str| {
             let mut found = entries.iter().filter(|entry| entry["id"] == id);

@@ -22,6 +22,7 @@ mod show;
 mod stream;
 mod writer;
 
+pub(crate) use details::tier_times;
 pub use images::content;
 
 use axum::{

@@ -3,6 +3,7 @@
 // What only descriptions of the API use is linted with them (src-tauri/crates/openapi).
 #![cfg_attr(not(openapi), allow(dead_code, unused_imports))]
 
+pub mod encoding;
 pub mod keys;
 pub mod nearest;
 pub mod openapi;

@@ -34,12 +34,44 @@ static ROUTES: LazyLock<BTreeMap<String, Vec<String>>> = LazyLock::new(|| {
 /// Returns the refusal of a path that no route has.
 pub(crate) fn no_such_path(path: &str) -> Error {
     let shown: String = path.chars().take(LONGEST).collect();
-    Error::new(Code::NotFound, format!("no route matches {shown}")).hint(hint(path))
+    let message = match not_here(path) {
+        Some(what) => format!("Tierbar has no {what}: no route matches {shown}"),
+        None => format!("no route matches {shown}"),
+    };
+    Error::new(Code::NotFound, message).hint(hint(path))
+}
+
+/// What a path is for in the APIs whose clients call here, where Tierbar has nothing of it.
+fn not_here(path: &str) -> Option<&'static str> {
+    let mut parts = path
+        .trim_start_matches('/')
+        .split('/')
+        .skip_while(|part| *part == "v1");
+    Some(match parts.next()? {
+        "audio" => "speech and no transcription",
+        "images" => "image generation",
+        "videos" => "video generation",
+        "moderations" => "moderation",
+        "batches" => "batches",
+        "messages" if parts.next() == Some("batches") => "batches",
+        "realtime" => "realtime sessions",
+        "fine_tuning" => "fine-tuning",
+        "uploads" => "uploads",
+        "files" => "stored files",
+        "assistants" | "threads" => "assistants",
+        "conversations" => "stored conversations",
+        "evals" => "evals",
+        _ => return None,
+    })
 }
 
 /// Refuses a method that a path does not have.
 pub async fn method_not_allowed(method: Method, uri: Uri) -> Failure {
     let path = uri.path();
+    // Uploading one is refused with what to do instead.
+    if path == "/v1/files" {
+        return Failure(no_such_path(path));
+    }
     let error = Error::new(
         Code::MethodNotAllowed,
         format!("{path} does not accept {method}"),
@@ -182,6 +214,32 @@ fn likeness(route: &str, path: &str) -> Option<(f64, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_other_servers_have_is_named() {
+        for (path, message) in [
+            (
+                "/v1/audio/speech",
+                "Tierbar has no speech and no transcription: no route matches /v1/audio/speech",
+            ),
+            (
+                "/v1/images/generations",
+                "Tierbar has no image generation: no route matches /v1/images/generations",
+            ),
+            (
+                "/v1/messages/batches",
+                "Tierbar has no batches: no route matches /v1/messages/batches",
+            ),
+            (
+                "/v1/files/file-1",
+                "Tierbar has no stored files: no route matches /v1/files/file-1",
+            ),
+            ("/v1/chat", "no route matches /v1/chat"),
+            ("/audios", "no route matches /audios"),
+        ] {
+            assert_eq!(no_such_path(path).message, message);
+        }
+    }
 
     #[test]
     fn a_wrong_base_url_and_a_misspelled_path_are_told() {

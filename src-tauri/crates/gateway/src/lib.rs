@@ -28,7 +28,13 @@ mod tests;
 pub use sockets::{ConnectionSlot, Slot};
 
 use admin::Admin;
-use axum::{Json, Router, middleware};
+use axum::{
+    Json, Router,
+    body::Body,
+    extract::{Request, State},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+};
 use mcp::Mcp;
 use serde_json::{Value, json};
 use sockets::Sockets;
@@ -37,6 +43,7 @@ use tierbar_contexts::Contexts;
 use tierbar_core::lease::Tiers;
 use tierbar_edge::{
     Edge,
+    encoding::refuse_compressed,
     keys::{Keys, admit},
     origin::same_site,
     token::Token,
@@ -53,6 +60,7 @@ use tierbar_http::{
 use tierbar_inference::{
     Inference,
     auto::Auto,
+    body,
     endpoints::EndpointStates,
     metrics::Metrics,
     services::{
@@ -153,6 +161,7 @@ impl Gateway {
             let admit = middleware::from_fn_with_state((Arc::clone(&edge), reaches), admit);
             routes
                 .layer(admit)
+                .layer(middleware::from_fn(refuse_compressed))
                 .layer(forbids.clone())
                 .layer(in_form.clone())
                 .layer(count.clone())
@@ -232,6 +241,25 @@ impl Gateway {
             edge: Arc::clone(&edge),
         });
         (inference, jobs, edge, admin)
+    }
+}
+
+/// Passes what pulls a model that is here, which many clients do before each use; all else needs the token.
+async fn token_unless_here(
+    State((edge, inference)): State<(Arc<Edge>, Arc<Inference>)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (head, body) = request.into_parts();
+    let bytes = match body::read_again(body).await {
+        Ok(bytes) => bytes,
+        Err(error) => return Failure(error).into_response(),
+    };
+    let is_here = tierbar_dialects::ollama::pulls_what_is_here(&inference, &bytes).await;
+    let request = Request::from_parts(head, Body::from(bytes));
+    match is_here {
+        true => next.run(request).await,
+        false => require_token(State(edge), request, next).await,
     }
 }
 

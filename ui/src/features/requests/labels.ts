@@ -61,6 +61,7 @@ const FAILED: Record<string, string> = {
   tier_unknown: 'Unknown tier',
   unauthorized: 'No valid key',
   unreachable: 'Server unreachable',
+  unsupported_media_type: 'Compressed request',
   websocket_connection_limit_reached: 'Connection too long',
   worker_crashed: 'Worker crashed',
   worker_timeout: 'Worker too slow',

@@ -2,6 +2,7 @@
 //!
 //! Shapes: Anthropic's API reference, "List models".
 
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -45,12 +46,13 @@ pub fn list(entries: &[Value], page: &Page) -> Value {
 
 /// Returns one entry.
 pub fn one(entry: &Value) -> Value {
+    let created = entry["created"].as_i64();
+    let created = created.and_then(|created| Timestamp::from_second(created).ok());
     json!({
         "type": "model",
         "id": entry["id"],
         "display_name": entry["id"],
-        // A tier has no such moment, and clients require one.
-        "created_at": "1970-01-01T00:00:00Z",
+        "created_at": created.unwrap_or(Timestamp::UNIX_EPOCH).to_string(),
         "tierbar": entry["tierbar"],
     })
 }

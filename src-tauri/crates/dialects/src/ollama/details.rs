@@ -4,8 +4,8 @@ use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::fs;
-use tierbar_core::{Modality, ModelId, ModelKind, fit::LibraryModel, status::TierStatus};
+use std::{collections::BTreeMap, fs};
+use tierbar_core::{Modality, ModelId, ModelKind, TierId, fit::LibraryModel, status::TierStatus};
 use tierbar_inference::{Inference, blocking::blocking};
 
 /// The models that are here.
@@ -112,6 +112,20 @@ pub(super) async fn modification_times(models: &[Option<&LibraryModel>]) -> Vec<
     });
     let unknown = || vec![Timestamp::UNIX_EPOCH.to_string(); count];
     looked.await.unwrap_or_else(|_| unknown())
+}
+
+/// When the files of the tiers' models were changed, in seconds since 1970.
+pub(crate) async fn tier_times(
+    inference: &Inference,
+    tiers: &[TierStatus],
+) -> BTreeMap<TierId, i64> {
+    let library = Library::read(inference).await;
+    let models: Vec<_> = tiers.iter().map(|tier| library.of_tier(tier)).collect();
+    let changed = modification_times(&models).await.into_iter();
+    let seconds =
+        changed.map(|changed| changed.parse::<Timestamp>().map_or(0, Timestamp::as_second));
+    let of_tiers = tiers.iter().map(|tier| tier.id.clone()).zip(seconds);
+    of_tiers.filter(|(_, changed)| *changed > 0).collect()
 }
 
 /// As Ollama writes it: `134.52M`, `8.0B`.

@@ -172,12 +172,14 @@ pub(super) struct EmbeddingsRequest {
     /// A tier, a model's id, or `auto`, which is the default: the tier with an embedding model, else one with a chat model.
     #[schema(examples("auto"))]
     model: Option<String>,
-    /// Up to 2048 texts. Each must fit into the context; none is cut.
+    /// Up to 2048 texts. Each must fit into the context, unless `truncate_prompt_tokens` lets it be cut.
     input: TextOrTokens,
     #[schema(inline, required = false)]
     encoding_format: EncodingFormat,
     /// The length of the vectors: only the model's own.
     dimensions: Option<i64>,
+    /// To so many tokens longer texts are cut; -1 means the context.
+    truncate_prompt_tokens: Option<i64>,
     keep_alive: Option<KeepAlive>,
 }
 
@@ -381,9 +383,13 @@ pub struct Model {
     id: String,
     #[schema(inline)]
     object: ModelObject,
-    /// Always 0.
+    /// When the model's file was changed, in seconds since 1970; of an endpoint, when it was first listed.
     created: i64,
     owned_by: String,
+    /// The tokens that fit into the context, with the answer; of several tiers the least. Not of endpoints.
+    context_length: Option<u32>,
+    /// The same by vLLM's name.
+    max_model_len: Option<u32>,
     #[schema(inline, required = false)]
     tierbar: ModelEntry,
 }
