@@ -12,6 +12,10 @@ const MOST_CALLS: usize = 1024;
 pub struct Calls(Vec<(usize, Option<String>)>);
 
 impl Calls {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Our number of the piece's call, which for a new one is the next.
     ///
     /// Servers may write several at a time. Some number none of them: there a name with another id begins another call. An id

@@ -283,7 +283,14 @@ impl Decoder {
     }
 
     fn finish(&mut self) {
-        let reason = self.reason.take().unwrap_or_else(|| "stop".to_owned());
+        // It follows from what the answer has, whatever its server says: loops run tools for it.
+        let reason = match (self.reason.take(), self.calls.is_empty()) {
+            (None, false) => "tool_calls".to_owned(),
+            (Some(reason), false) if reason == "stop" => "tool_calls".to_owned(),
+            (None, true) => "stop".to_owned(),
+            (Some(reason), true) if reason == "tool_calls" => "stop".to_owned(),
+            (Some(reason), _) => reason,
+        };
         let stop = self.stop.take();
         self.events.push_back(Event::Finished { reason, stop });
     }

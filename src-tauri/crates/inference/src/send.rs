@@ -130,7 +130,7 @@ fn openai_headers(
     Ok(headers)
 }
 
-const NOT_FOR_CLOUDS: [&str; 7] = [
+const NOT_FOR_CLOUDS: [&str; 8] = [
     "add_generation_prompt",
     "continue_final_message",
     "think",
@@ -138,6 +138,7 @@ const NOT_FOR_CLOUDS: [&str; 7] = [
     "dry_multiplier",
     "dry_allowed_length",
     "dry_penalty_last_n",
+    "truncate_prompt_tokens",
 ];
 
 /// The changes that give a request the name that the server knows its model by, or none: our names mean nothing to it, and some

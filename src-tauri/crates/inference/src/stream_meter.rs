@@ -3,13 +3,9 @@
 
 mod chat;
 mod event_facts;
+mod lines;
 
-use super::{
-    charge::Attempt,
-    original::Form,
-    repair::{Repair, parse},
-    wire,
-};
+use super::{charge::Attempt, chat_calls::StreamCalls, original::Form};
 use crate::{
     clouds::anthropic::MessageUsage,
     metrics::{Answer, TokenUse},
@@ -18,6 +14,7 @@ use crate::{
 };
 use bytes::Bytes;
 use event_facts::EventFacts;
+use lines::Passage;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::time::Instant;
@@ -67,12 +64,22 @@ pub struct StreamMeter {
     partial: Vec<u8>,
     /// The data of an event that goes on in another line.
     data: Vec<u8>,
-    repair: Repair,
+    /// An event that cuts off a letter, whose rest may come with the next.
+    half: Option<Vec<u8>>,
+    /// The last line of data has passed, and the empty line that ends its event has not.
+    open: bool,
+    /// A line of the event has passed.
+    within: bool,
+    /// A line of the event was left out.
+    left_out: bool,
+    calls: StreamCalls,
     lines: Vec<Line>,
     usage: MessageUsage,
     begun: bool,
     spoken: bool,
     failure: Option<Error>,
+    /// Why no more of the stream passes, though its server may go on.
+    broken: Option<Error>,
     /// The last event had a reason to end.
     finished: bool,
     ended: bool,
@@ -92,12 +99,17 @@ impl StreamMeter {
             charge,
             partial: Vec::new(),
             data: Vec::new(),
-            repair: Repair::default(),
+            half: None,
+            open: false,
+            within: false,
+            left_out: false,
+            calls: StreamCalls::default(),
             lines: Vec::new(),
             usage: MessageUsage::default(),
             begun: false,
             spoken: false,
             failure: None,
+            broken: None,
             finished: false,
             ended: false,
             unread: false,
@@ -134,7 +146,7 @@ impl StreamMeter {
         self.keep(|| Line::Comment);
     }
 
-    /// Takes what has arrived and gives what may pass: all up to the last line's end.
+    /// Takes what has arrived and gives what may pass: all up to the last line's end, with what no client could read repaired.
     pub fn pass(&mut self, arrived: Bytes) -> Bytes {
         let end = arrived.iter().rposition(|&byte| byte == b'\n');
         let whole = end.map_or(0, |end| end + 1);
@@ -153,13 +165,10 @@ impl StreamMeter {
             }
         };
         self.partial.extend_from_slice(&arrived[whole..]);
-        if whole == 0 {
-            return passing;
+        match whole {
+            0 => passing,
+            _ => self.pass_lines(passing),
         }
-        for line in passing[..passing.len() - 1].split(|&byte| byte == b'\n') {
-            self.line(line.strip_suffix(b"\r").unwrap_or(line));
-        }
-        passing
     }
 
     fn longest(&self) -> usize {
@@ -171,48 +180,9 @@ impl StreamMeter {
         }
     }
 
-    fn line(&mut self, mut line: &[u8]) {
-        if !std::mem::replace(&mut self.begun, true) {
-            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-        }
-        if self.within_unread {
-            self.within_unread = !line.is_empty();
-        } else if line.is_empty() && !self.data.is_empty() {
-            let data = std::mem::take(&mut self.data);
-            if let Err(error) = self.event(&data) {
-                self.gap(&data, &error);
-            }
-        } else if line.starts_with(b":") {
-            self.keep(|| Line::Comment);
-        } else if let Some(data) = line.strip_prefix(b"data:") {
-            let data = data.trim_ascii();
-            if !self.data.is_empty() {
-                self.data.push(b'\n');
-                self.data.extend_from_slice(data);
-                if self.data.len() > self.longest() {
-                    self.data.clear();
-                    self.too_long();
-                }
-            } else if let Err(error) = self.event(data) {
-                match error.is_eof() {
-                    true => self.data.extend_from_slice(data),
-                    false => self.gap(data, &error),
-                }
-            }
-        }
-    }
-
     fn keep(&mut self, line: impl FnOnce() -> Line) {
         if self.reads != StreamReading::Nothing {
             self.lines.push(line());
-        }
-    }
-
-    /// An event cannot be read: an answer without its text would not be complete. What is no part of an answer is ignored.
-    fn gap(&mut self, data: &[u8], error: &serde_json::Error) {
-        let is_part = data.starts_with(b"{") && (!error.is_data() || wire::has_choices(data));
-        if self.reads != StreamReading::Nothing && is_part {
-            self.fail(wire::unreadable(error));
         }
     }
 
@@ -237,46 +207,8 @@ impl StreamMeter {
         self.keep(|| Line::Failure(error));
     }
 
-    /// # Errors
-    /// If it cannot be read.
-    fn event(&mut self, data: &[u8]) -> Result<(), serde_json::Error> {
-        if data == b"[DONE]" && self.form == Form::Chat {
-            self.ended = true;
-            self.keep(|| Line::Done);
-            return Ok(());
-        }
-        let most = match self.reads {
-            StreamReading::Values => MOST_OF_EVENT,
-            StreamReading::Nothing | StreamReading::Chunks => json::MOST_MEMORY,
-        };
-        if let Err(error) = json::check(data, json::COPIES, most) {
-            self.pass_unread(&format!("that is not read: {error}"));
-            return Ok(());
-        }
-        let seen = match self.reads {
-            StreamReading::Nothing => EventFacts::read(self.form, data),
-            StreamReading::Chunks => parse::<Chunk>(&mut self.repair, data).map(|chunk| {
-                let seen = EventFacts::of_chunk(&chunk);
-                if seen.failure.is_none() {
-                    self.lines.push(Line::Chunk(Box::new(chunk)));
-                }
-                seen
-            }),
-            StreamReading::Values => parse::<Value>(&mut self.repair, data).map(|event| {
-                let seen = EventFacts::of_value(self.form, &event);
-                if let (None, Value::Object(event)) = (&seen.failure, event) {
-                    self.lines.push(Line::Value(event));
-                }
-                seen
-            }),
-        };
-        let seen = seen?;
-        self.unread = false;
-        self.note(seen, data.len());
-        Ok(())
-    }
-
     fn note(&mut self, seen: EventFacts, bytes: usize) {
+        self.unread = false;
         self.ended |= seen.ends;
         if let Some(error) = seen.failure {
             self.fail(error);
@@ -342,30 +274,45 @@ impl StreamMeter {
         self.ended
     }
 
+    /// Takes the error that ends what passes, before the server has ended its stream.
+    pub(crate) fn take_broken(&mut self) -> Option<Error> {
+        self.broken.take()
+    }
+
     /// The connection has ended in order. Takes the last line if only its end is missing, and returns what is still to pass of it.
     pub(crate) fn take_rest(&mut self) -> Option<Bytes> {
         let mut rest = std::mem::take(&mut self.partial);
         if self.within_unread {
             return (!rest.is_empty()).then(|| rest.into());
         }
-        let data = rest.strip_prefix(b"data:")?.trim_ascii();
+        let is_one_line = self.data.is_empty() && self.half.is_none();
         let mut event = std::mem::take(&mut self.data);
-        if !event.is_empty() {
-            event.push(b'\n');
+        if let Some(data) = rest.strip_prefix(b"data:") {
+            if !event.is_empty() {
+                event.push(b'\n');
+            }
+            event.extend_from_slice(data.trim_ascii());
         }
-        event.extend_from_slice(data);
         let is_whole = match &*event {
             b"[DONE]" => self.form == Form::Chat,
             json => json.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(json).is_ok(),
         };
-        if !is_whole {
-            return None;
+        let mut last = Vec::new();
+        if is_whole {
+            match self.read(&event, false) {
+                Passage::Unchanged if is_one_line => {
+                    last.append(&mut rest);
+                    last.push(b'\n');
+                }
+                passage => last = passage.line(&event),
+            }
+            last.push(b'\n');
         }
-        if let Err(error) = self.event(&event) {
-            self.gap(&event, &error);
+        if let Some(half) = self.half.take() {
+            last.append(&mut self.read_event(&half, false).line(&half));
+            last.push(b'\n');
         }
-        rest.extend_from_slice(b"\n\n");
-        Some(rest.into())
+        (!last.is_empty()).then(|| last.into())
     }
 
     /// The connection has ended in order. What is still to pass if the answer is whole: some servers leave its last word out.

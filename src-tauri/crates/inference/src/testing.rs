@@ -1,5 +1,7 @@
 //! Tiers for the tests of this crate.
 
+pub(crate) mod streams;
+
 use tierbar_core::{ModelId, TierId, TierState, status::TierStatus};
 
 pub(crate) fn tier(id: &str, model: Option<&str>, state: TierState) -> TierStatus {

@@ -2,7 +2,10 @@
 //! nothing.
 
 use http::StatusCode;
-use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{DeserializeOwned, Error as _, IgnoredAny},
+};
 use serde_json::Value;
 use tierbar_chats::ExpertReads;
 use tierbar_core::{Code, Error, json::short};
@@ -10,7 +13,7 @@ use tierbar_core::{Code, Error, json::short};
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Message {
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "content")]
     pub content: Option<String>,
     #[serde(deserialize_with = "text")]
     reasoning_content: Option<String>,
@@ -169,18 +172,37 @@ fn or_nothing<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(Option::deserialize(value)?.unwrap_or_default())
 }
 
+/// Figures of another form are none: no answer is lost for them.
+pub(crate) fn if_known<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    value: D,
+) -> Result<Option<T>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(value)?).ok())
+}
+
+/// A text, the texts of a list of parts, or what a server writes without the quotes of a text.
+fn content<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+    match Value::deserialize(value)? {
+        Value::Null => Ok(None),
+        number @ (Value::Number(_) | Value::Bool(_)) => Ok(Some(number.to_string())),
+        value => match text_of(value) {
+            None => Err(D::Error::custom("`content` is not a text")),
+            text => Ok(text),
+        },
+    }
+}
+
 /// A text, or the texts of a list of parts.
 fn text<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
-    Ok(match Value::deserialize(value)? {
+    Value::deserialize(value).map(text_of)
+}
+
+fn text_of(value: Value) -> Option<String> {
+    let of_part = |part: &Value| part.as_str().or(part["text"].as_str()).map(str::to_owned);
+    match value {
         Value::String(text) => Some(text),
-        Value::Array(parts) => Some(
-            parts
-                .iter()
-                .filter_map(|part| part["text"].as_str())
-                .collect(),
-        ),
-        _ => None,
-    })
+        Value::Array(parts) => Some(parts.iter().filter_map(of_part).collect()),
+        other => of_part(&other),
+    }
 }
 
 /// Some servers write the JSON itself in place of its text.

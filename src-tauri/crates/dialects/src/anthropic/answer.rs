@@ -54,14 +54,11 @@ impl End {
         }
     }
 
-    /// `calls`: the answer has calls of tools.
-    pub(super) fn reason(&self, calls: bool) -> &'static str {
+    pub(super) fn reason(&self) -> &'static str {
         match self.finish.as_deref() {
             Some("length") => "max_tokens",
             Some("tool_calls" | "function_call") => "tool_use",
             Some("content_filter") => "refusal",
-            // Some servers end so behind calls, too.
-            _ if calls => "tool_use",
             _ if self.stop.is_some() => "stop_sequence",
             _ => "end_turn",
         }
@@ -94,14 +91,13 @@ impl AnswerWriter {
     }
 
     pub(super) fn message(&self, content: Vec<Value>, ended: bool) -> Value {
-        let calls = content.iter().any(|block| block["type"] == "tool_use");
         let mut message = json!({
             "id": self.id,
             "type": "message",
             "role": "assistant",
             "model": self.model,
             "content": content,
-            "stop_reason": ended.then(|| self.end.reason(calls)),
+            "stop_reason": ended.then(|| self.end.reason()),
             "stop_sequence": self.end.stop(),
             "usage": self.usage(),
         });

@@ -25,12 +25,6 @@ struct Call {
     reach: ArgumentsProgress,
 }
 
-impl AnswerCalls {
-    pub(super) fn has_calls(&self) -> bool {
-        !self.calls.is_empty()
-    }
-}
-
 impl AnswerWriter {
     pub(super) fn call(&mut self, part: ToolCallPart) -> String {
         let (held, number) = (&mut self.held, part.index);

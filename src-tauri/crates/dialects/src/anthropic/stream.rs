@@ -61,7 +61,7 @@ impl AnswerWriter {
 
     fn finish(&mut self) -> String {
         let mut out = self.begin() + &self.write_held() + &self.close();
-        let delta = json!({"stop_reason": self.end.reason(self.held.has_calls()), "stop_sequence": self.end.stop()});
+        let delta = json!({"stop_reason": self.end.reason(), "stop_sequence": self.end.stop()});
         let last = json!({"type": "message_delta", "delta": delta, "usage": self.usage()});
         out += &render("message_delta", &last);
         out + &render("message_stop", &json!({"type": "message_stop"}))

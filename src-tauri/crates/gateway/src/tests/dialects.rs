@@ -1,6 +1,7 @@
 //! The APIs of OpenAI, Anthropic and Ollama.
 
 mod anthropic;
+mod broken_streams;
 mod contexts;
 mod models;
 mod ollama;

@@ -153,10 +153,14 @@ fn first_event(model: Value, about: Value, marked: bool, request: &UpstreamReque
         1
     };
     let choices: Vec<_> = (0..answers).map(choice).collect();
-    json!({
+    let mut event = json!({
         "id": format!("chain-{}", uuid::Uuid::new_v4().simple()),
         "object": object, "created": 0, "model": model, "choices": choices, "tierbar": about,
-    })
+    });
+    if request.content.fields()["stream_options"]["include_usage"] == true {
+        event["usage"] = Value::Null;
+    }
+    event
 }
 
 #[cfg(test)]

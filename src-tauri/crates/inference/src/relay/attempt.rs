@@ -3,8 +3,9 @@
 use super::{UpstreamRequest, answered, brief::is_brief, streaming::Answer, who_answered};
 use crate::response::{self, Response};
 use crate::{
-    Inference, TOKENS, auto,
+    CHAT, EMBEDDINGS, Inference, TEXT, TOKENS, auto,
     blocking::blocking,
+    chat_calls,
     clouds::anthropic,
     error::for_seconds,
     fields, limits, media,
@@ -12,7 +13,7 @@ use crate::{
     send,
     stream_meter::{self, StreamMeter, StreamReading},
     upstream::{ANSWER_LIMIT, ConnectionFailure, Upstream},
-    wire,
+    vectors, wire,
 };
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
@@ -159,6 +160,7 @@ pub async fn send(
     let key = key(inference, &*lease).await?;
     let mut charge = request.charge.attempt();
     let (path, stream, reads) = (request.path, request.stream, request.reads);
+    let in_base64 = path == EMBEDDINGS && request.content.fields()["encoding_format"] == "base64";
     let posted = post(inference, request, lease.endpoint(), key.as_ref());
     let (mut upstream, form) = match unless_cut(&*lease, posted).await? {
         Ok(posted) => posted,
@@ -187,7 +189,8 @@ pub async fn send(
         false => limits::outcome(status, &upstream.head.headers),
     };
     let body = match unless_cut(&*lease, upstream.whole(ANSWER_LIMIT)).await? {
-        Ok(body) => body,
+        Ok(body) if matches!(lease.endpoint(), Endpoint::Unix(_)) => body,
+        Ok(body) => repaired(path, in_base64, body),
         Err(broken) => return Err(broken_connection_error(&*lease, &broken).await.into()),
     };
     let mut context = None;
@@ -234,6 +237,15 @@ pub async fn send(
         body,
         outcome,
     }))
+}
+
+/// Another program's answer as clients read it.
+fn repaired(path: &str, in_base64: bool, body: Vec<u8>) -> Vec<u8> {
+    match path {
+        CHAT | TEXT => chat_calls::repair_whole(body),
+        _ if in_base64 => vectors::in_base64(body),
+        _ => body,
+    }
 }
 
 /// What is to be made of a stream's events: all of what streams to a client that asked for no stream.

@@ -11,7 +11,7 @@ use crate::{
 use http::{HeaderValue, StatusCode, header};
 use messages::MessageParts;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, time::Duration};
 use tierbar_chats::context::ContextUse;
 use tierbar_core::{
@@ -333,12 +333,19 @@ impl Choice {
     }
 }
 
-/// A piece of a text or a list is put behind what there is; anything else takes its place.
+/// A piece of a text or a list is put behind what there is, a text among the parts of a list as one of them; anything else takes its
+/// place.
 fn add(to: &mut Map<String, Value>, name: String, piece: Value) {
+    let part = |text: &str| json!({"type": "text", "text": text});
     match (to.get_mut(&name), piece) {
         (_, Value::Null) => {}
         (Some(Value::String(text)), Value::String(more)) => text.push_str(&more),
         (Some(Value::Array(list)), Value::Array(mut more)) => list.append(&mut more),
+        (Some(Value::Array(list)), Value::String(more)) => list.push(part(&more)),
+        (Some(known @ Value::String(_)), Value::Array(more)) => {
+            let first = known.as_str().filter(|text| !text.is_empty()).map(part);
+            *known = first.into_iter().chain(more).collect();
+        }
         (_, piece) => {
             to.insert(name, piece);
         }
@@ -384,5 +391,7 @@ fn fill(to: &mut Map<String, Value>, from: Map<String, Value>) {
     }
 }
 
+#[cfg(test)]
+mod malformed;
 #[cfg(test)]
 mod tests;

@@ -235,6 +235,9 @@ impl Answer {
     /// What arrives next. With `pings`, a comment after a silence.
     async fn arriving(&mut self, pings: bool) -> Result<Bytes, Option<Error>> {
         loop {
+            if let Some(error) = self.meter.take_broken() {
+                return Err(Some(error));
+            }
             let arriving = unless_cut(&*self.lease, self.upstream.next());
             let Ok(arrived) = timeout(WAITING_PERIOD, arriving).await else {
                 if pings && self.is_between_events() {

@@ -1,9 +1,12 @@
 //! A whole answer as the events of a stream, for servers that do not stream.
 
-use crate::{error, wire};
+use crate::{
+    error,
+    repair::{parse, parse_for},
+    wire,
+};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
-use tierbar_core::json::{read, read_for};
 
 /// How often a text is in the events of a message, and in those of a response, at most.
 const MESSAGE_COPIES: usize = 4;
@@ -22,7 +25,7 @@ pub(crate) fn as_events(answer: &[u8]) -> Bytes {
 /// # Errors
 /// If it is no object, or takes too much memory.
 pub(crate) fn as_chunk(answer: &[u8]) -> Result<Value, serde_json::Error> {
-    let mut answer: Map<String, Value> = read(answer)?;
+    let mut answer: Map<String, Value> = parse(answer)?;
     let choices = answer.get_mut("choices").and_then(Value::as_array_mut);
     let mut is_chat = false;
     for (index, choice) in choices.into_iter().flatten().enumerate() {
@@ -44,7 +47,7 @@ pub(crate) fn as_chunk(answer: &[u8]) -> Result<Value, serde_json::Error> {
 
 /// A whole message of Anthropic's as its events; `None` for what is none, or takes too much memory.
 pub(crate) fn as_message_events(message: &[u8]) -> Option<Bytes> {
-    let mut message: Value = read_for(message, MESSAGE_COPIES).ok()?;
+    let mut message: Value = parse_for(message, MESSAGE_COPIES).ok()?;
     let Value::Array(content) = message.get_mut("content")?.take() else {
         return None;
     };
@@ -107,7 +110,7 @@ fn block_pieces(block: &mut Value) -> Vec<Value> {
 ///
 /// `None` for what is no object, or takes too much memory.
 pub(crate) fn as_response_events(response: &[u8]) -> Option<Bytes> {
-    let response: Value = read_for(response, RESPONSE_COPIES).ok()?;
+    let response: Value = parse_for(response, RESPONSE_COPIES).ok()?;
     response.as_object()?;
     let mut begun = response.clone();
     begun["status"] = "in_progress".into();

@@ -1,7 +1,11 @@
 //! What is read of an event of OpenAI's completions while its bytes pass: no text is kept, since this is done for each token.
 
 use super::event_facts::EventFacts;
-use crate::{metrics::TokenUse, speed::Timings, wire};
+use crate::{
+    metrics::TokenUse,
+    speed::Timings,
+    wire::{self, if_known},
+};
 use http::StatusCode;
 use serde::{
     Deserialize, Deserializer,
@@ -15,8 +19,8 @@ use tierbar_core::json::short;
 #[derive(Debug, Deserialize)]
 pub(super) struct Payload {
     #[serde(default)]
-    choices: Choices,
-    #[serde(default)]
+    choices: Option<Choices>,
+    #[serde(default, deserialize_with = "if_known")]
     timings: Option<Timings>,
     #[serde(default, deserialize_with = "short")]
     usage: Option<Value>,
@@ -32,9 +36,13 @@ impl Payload {
 
     pub(super) fn seen_of(self, data: impl FnOnce() -> Vec<u8>) -> EventFacts {
         let fails = self.error.is_some();
+        let has_choices = self.choices.is_some();
+        let choices = self.choices.unwrap_or_default();
         EventFacts {
-            words: self.choices.words,
-            finish: self.choices.finish,
+            words: choices.words,
+            finish: choices.finish,
+            calls: choices.calls,
+            has_choices,
             ends: fails,
             failure: fails.then(|| wire::error(StatusCode::OK, &data())),
             // It has the cached tokens too, with any server.
@@ -49,10 +57,11 @@ impl Payload {
     }
 }
 
-/// Whether any of the choices has content, and whether any has a reason to end.
+/// Whether any of the choices has content, calls, and a reason to end.
 #[derive(Debug, Default)]
 struct Choices {
     words: bool,
+    calls: bool,
     finish: bool,
 }
 
@@ -109,15 +118,13 @@ impl<'de> Deserialize<'de> for Choices {
                 let mut all = Choices::default();
                 while let Some(choice) = choices.next_element::<Choice>()? {
                     all.words |= choice.has_content();
+                    all.calls |= choice.delta.is_some_and(|delta| delta.tool_calls.0);
                     all.finish |= choice.finish_reason.0;
                 }
                 Ok(all)
             }
-            fn visit_unit<E>(self) -> Result<Choices, E> {
-                Ok(Choices::default())
-            }
         }
-        choices.deserialize_any(EachChoice)
+        choices.deserialize_seq(EachChoice)
     }
 }
 
@@ -127,7 +134,19 @@ impl<'de> Deserialize<'de> for NonEmpty {
         impl<'de> Visitor<'de> for Text {
             type Value = NonEmpty;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text, a list, an object or null")
+                f.write_str("a JSON value")
+            }
+            fn visit_bool<E>(self, _: bool) -> Result<NonEmpty, E> {
+                Ok(NonEmpty(true))
+            }
+            fn visit_i64<E>(self, _: i64) -> Result<NonEmpty, E> {
+                Ok(NonEmpty(true))
+            }
+            fn visit_u64<E>(self, _: u64) -> Result<NonEmpty, E> {
+                Ok(NonEmpty(true))
+            }
+            fn visit_f64<E>(self, _: f64) -> Result<NonEmpty, E> {
+                Ok(NonEmpty(true))
             }
             fn visit_str<E>(self, text: &str) -> Result<NonEmpty, E> {
                 Ok(NonEmpty(!text.is_empty()))

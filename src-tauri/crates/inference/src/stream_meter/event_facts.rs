@@ -23,6 +23,9 @@ pub(super) struct EventFacts {
     pub(super) finish: bool,
     /// It is the last.
     pub(super) ends: bool,
+    /// A chat's: the model calls tools with it.
+    pub(super) calls: bool,
+    pub(super) has_choices: bool,
     pub(super) failure: Option<Error>,
     pub(super) used: Option<TokenUse>,
     /// The figures of a message, which its events add up.
@@ -44,14 +47,17 @@ impl EventFacts {
     }
 
     /// Reads the same of an event that was parsed.
-    pub(super) fn of_value(form: Form, event: &Value) -> Self {
+    ///
+    /// # Errors
+    /// If a chat's event has another form: its words would be lost.
+    pub(super) fn of_value(form: Form, event: &Value) -> Result<Self, serde_json::Error> {
         let data = || event.to_string().into_bytes();
         let read = match form {
-            Form::Chat => Payload::deserialize(event).map(|event| event.seen_of(data)),
+            Form::Chat => return Ok(Payload::deserialize(event)?.seen_of(data)),
             Form::Messages => MessageEvent::deserialize(event).map(|event| event.seen_of(data)),
             Form::Responses => ResponseEvent::deserialize(event).map(ResponseEvent::seen),
         };
-        read.unwrap_or_default()
+        Ok(read.unwrap_or_default())
     }
 
     pub(super) fn of_chunk(chunk: &Chunk) -> Self {

@@ -50,6 +50,16 @@ fn reasoning_has_two_names_and_text_may_be_parts() {
     let parts = json!({"content": [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]});
     let message: Message = serde_json::from_value(parts).unwrap();
     assert_eq!(message.content.unwrap(), "ab");
+    for (content, text) in [
+        (json!({"text": "a"}), "a"),
+        (json!(["a", "b"]), "ab"),
+        (json!(7), "7"),
+    ] {
+        let message: Message = serde_json::from_value(json!({"content": content})).unwrap();
+        assert_eq!(message.content.unwrap(), text);
+    }
+    let odd = json!({"content": {"parts": ["a"]}});
+    assert!(serde_json::from_value::<Message>(odd).is_err());
     let object: Function =
         serde_json::from_value(json!({"name": "look", "arguments": {"at": 1}})).unwrap();
     assert_eq!(object.arguments.unwrap(), r#"{"at":1}"#);

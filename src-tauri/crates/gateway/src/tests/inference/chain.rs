@@ -132,7 +132,10 @@ impl Cloud {
                 events(&[&format!("data: {error}\n\ndata: [DONE]\n\n")])
             }
             Does::Babble => {
-                let event = format!("data: {}\n\n", json!({"more": "?".repeat(1 << 16)}));
+                let event = format!(
+                    "data: {}\n\n",
+                    json!({"choices": [], "more": "?".repeat(1 << 16)})
+                );
                 let much = stream::repeat(Bytes::from(event)).take(20);
                 let much = much.map(Ok::<_, Infallible>);
                 let body = Body::from_stream(much.chain(stream::pending()));

@@ -87,7 +87,7 @@ async fn an_event_is_relayed_before_the_next_exists() {
         .await
         .into_body()
         .into_data_stream();
-    for word in ["data: a\n\n", "data: b\n\n"] {
+    for word in ["data: {\"choices\":[]}\n\n", "data: {\"choices\":[]}\n\n"] {
         script.send(Ok(Bytes::from(word))).unwrap();
         assert_eq!(body.next().await.unwrap().unwrap(), word);
     }
@@ -103,8 +103,13 @@ async fn a_disconnect_closes_the_workers_connection() {
         .await
         .into_body()
         .into_data_stream();
-    script.send(Ok(Bytes::from("data: a\n\n"))).unwrap();
-    assert_eq!(body.next().await.unwrap().unwrap(), "data: a\n\n");
+    script
+        .send(Ok(Bytes::from("data: {\"choices\":[]}\n\n")))
+        .unwrap();
+    assert_eq!(
+        body.next().await.unwrap().unwrap(),
+        "data: {\"choices\":[]}\n\n"
+    );
     assert_eq!(*bench.leases.borrow(), 1);
     drop(body);
     gone.await.unwrap_err();
@@ -298,9 +303,9 @@ async fn keep_alives_come_only_between_events() {
         assert_eq!(next, piece);
         timeout(Duration::from_secs(60), body.next()).await
     };
-    let quiet = passes("data: a\n\n").await.unwrap();
+    let quiet = passes("data: {\"choices\":[]}\n\n").await.unwrap();
     assert_eq!(quiet.unwrap().unwrap(), ": waiting\n\n");
-    assert!(passes("data: b\n").await.is_err());
+    assert!(passes("data: {\"choices\":[]}\n").await.is_err());
     let quiet = passes("\n").await.unwrap();
     assert_eq!(quiet.unwrap().unwrap(), ": waiting\n\n");
 }

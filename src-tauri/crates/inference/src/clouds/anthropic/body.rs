@@ -3,6 +3,7 @@
 use super::{answer::Message, failure, stream::AnswerWriter};
 use crate::{
     lines::Lines,
+    repair::parse,
     upstream::{ANSWER_LIMIT, ConnectionFailure, Upstream, is_event_stream},
 };
 use bytes::Bytes;
@@ -87,7 +88,7 @@ impl ExpectedAnswer {
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ConnectionFailure> {
-    tierbar_core::json::read(body).map_err(|error| form_error(&error.to_string()))
+    parse(body).map_err(|error| form_error(&error.to_string()))
 }
 
 fn form_error(why: &str) -> ConnectionFailure {

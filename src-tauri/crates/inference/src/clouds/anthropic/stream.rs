@@ -4,7 +4,7 @@ use super::{
     answer::{self, Block, End, Usage},
     failure,
 };
-use crate::repair::{Repair, parse};
+use crate::repair::parse;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tierbar_core::json::{COPIES, MOST_MEMORY, check};
@@ -26,7 +26,6 @@ pub(super) struct AnswerWriter {
     calls: usize,
     calling: Option<bool>,
     over: bool,
-    repair: Repair,
     /// What is wrong with an event.
     unreadable: Option<String>,
 }
@@ -103,11 +102,15 @@ impl AnswerWriter {
             self.unreadable = Some(error.to_string());
             return String::new();
         }
-        let event = match parse(&mut self.repair, data) {
+        let event = match parse(data) {
             Ok(event) => event,
             Err(error) => {
                 // Anything but an event is ignored. An event that cannot be read is a gap in the answer.
-                if data.starts_with(b"{") && !error.is_data() {
+                let is_part = match error.is_data() {
+                    true => names_block(data),
+                    false => data.contains(&b'{'),
+                };
+                if is_part {
                     self.unreadable = Some(error.to_string());
                 }
                 return String::new();
@@ -230,6 +233,14 @@ impl AnswerWriter {
     }
 }
 
+fn names_block(data: &[u8]) -> bool {
+    let event: Result<Value, _> = serde_json::from_slice(data);
+    event.is_ok_and(|event| {
+        let kind = event["type"].as_str().unwrap_or_default();
+        kind.starts_with("content_block_") || kind == "message_delta"
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -349,6 +360,14 @@ mod tests {
         assert_eq!(writer.event(br#"{"type":"ping"}"#), ": ping\n\n");
         assert_eq!(writer.event(br#"{"type":"vertex_event","x":1}"#), "");
         assert_eq!(writer.event(b"no json"), "");
+        assert_eq!(writer.take_unreadable(), None);
+        for lost in [
+            r#"{"type":"content_block_delta","delta":{"type":"text_delta"}}"#,
+            "x{",
+        ] {
+            writer.event(lost.as_bytes());
+            assert!(writer.take_unreadable().is_some(), "{lost}");
+        }
         assert!(!writer.is_over());
         let failed = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
         let reply = render(&mut writer, &[failed]);

@@ -94,11 +94,14 @@ async fn a_server_gets_its_own_model_name_or_none() {
 #[tokio::test]
 async fn a_disconnect_closes_the_endpoints_connection() {
     for url in [true, false] {
-        let head = format!("{HEAD}data: a\n\n");
+        let head = format!("{HEAD}data: {{\"choices\":[]}}\n\n");
         let (mut bench, left) = elsewhere(url, None, head, false).await;
         let response = bench.post(CHAT, ASKS_STREAM).await;
         let mut body = response.into_body().into_data_stream();
-        assert_eq!(body.next().await.unwrap().unwrap(), "data: a\n\n");
+        assert_eq!(
+            body.next().await.unwrap().unwrap(),
+            "data: {\"choices\":[]}\n\n"
+        );
         drop(body);
         left.await.unwrap();
         bench.released().await;
@@ -107,10 +110,10 @@ async fn a_disconnect_closes_the_endpoints_connection() {
 
 #[tokio::test]
 async fn an_endpoint_that_breaks_off_ends_with_an_error_event() {
-    let head = format!("{HEAD}data: a\n\ndata: {{");
+    let head = format!("{HEAD}data: {{\"choices\":[]}}\n\ndata: {{");
     let (mut bench, _asked) = elsewhere(true, None, head, true).await;
     let reply = text(bench.post(CHAT, ASKS_STREAM).await).await;
-    assert!(reply.starts_with("data: a\n\n"), "{reply}");
+    assert!(reply.starts_with("data: {\"choices\":[]}\n\n"), "{reply}");
     assert!(reply.contains("\"code\":\"unreachable\""), "{reply}");
     assert!(
         reply.contains("the endpoint of fast, http://127.0.0.1:"),
@@ -178,7 +181,7 @@ async fn an_unrequested_stream_becomes_a_whole_answer() {
 
 #[tokio::test]
 async fn an_endpoint_that_hangs_is_given_up() {
-    for says in [String::new(), format!("{HEAD}data: a\n\n")] {
+    for says in [String::new(), format!("{HEAD}data: {{\"choices\":[]}}\n\n")] {
         let impatient = Bench::with("127.0.0.1:11435", Duration::from_secs(2), |_| ()).await;
         let (mut bench, _asked) = at(impatient, true, None, says, false).await;
         let reply = text(bench.post(CHAT, ASKS_STREAM).await).await;
@@ -204,11 +207,14 @@ async fn an_endpoints_redirects_are_not_followed() {
 
 #[tokio::test]
 async fn a_forced_stop_ends_an_endpoints_answers() {
-    let head = format!("{HEAD}data: a\n\n");
+    let head = format!("{HEAD}data: {{\"choices\":[]}}\n\n");
     let (bench, _asked) = elsewhere(true, None, head, false).await;
     let response = bench.post(CHAT, ASKS_STREAM).await;
     let mut body = response.into_body().into_data_stream();
-    assert_eq!(body.next().await.unwrap().unwrap(), "data: a\n\n");
+    assert_eq!(
+        body.next().await.unwrap().unwrap(),
+        "data: {\"choices\":[]}\n\n"
+    );
     let stopped = Error::new(Code::TierStopped, "fast was stopped");
     bench.ended.send_replace(Some(stopped.clone()));
     let last = body.next().await.unwrap().unwrap();
