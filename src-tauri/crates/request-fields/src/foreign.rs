@@ -1,6 +1,6 @@
 //! Field names of another API that change the answer there. A client that sends one here expects the same effect.
 
-use super::{Effect, Field, NOTHING, OLLAMA_OPTIONS, Table, refused};
+use super::{Effect, Field, NOTHING, OLLAMA_OPTIONS, Table, harmless, refused};
 use serde_json::Value;
 use tierbar_core::{Code, Error};
 
@@ -216,7 +216,11 @@ pub const FOREIGN_TO_OPTIONS: Table = Table {
         ),
         refused("samplers", r#"["top_k"]"#, NOTHING, "leave it out"),
         refused("logit_bias", r#"{"7": 1}"#, NOTHING, NOT_HERE),
-        refused("max_tokens", "9", NOTHING, "send `num_predict`"),
+        harmless(
+            "max_tokens",
+            "9",
+            "as with Ollama; `num_predict` limits an answer",
+        ),
         refused("n_predict", "9", NOTHING, "send `num_predict`"),
     ],
 };

@@ -188,10 +188,10 @@ pub const OLLAMA_EMBED: Table = Table {
         MODEL,
         honored("input", r#""Hello, you""#, ""),
         KEEP_ALIVE,
-        harmless(
+        honored(
             "truncate",
-            "true",
-            "a text that is too long is refused, never truncated",
+            "false",
+            "without it or with `true`, a text that is too long is truncated",
         ),
         honored("dimensions", "64", "only the model's own; otherwise `400`"),
         harmless("options", r#"{"num_ctx": 9}"#, AT_LOAD),

@@ -152,6 +152,11 @@ pub const EMBEDDINGS: Table = Table {
         honored("dimensions", "64", "only the model's own; otherwise `400`"),
         honored("encoding_format", r#""base64""#, ""),
         harmless("user", r#""me""#, WHO),
+        honored(
+            "truncate_prompt_tokens",
+            "-1",
+            "vLLM's: longer texts are cut to so many tokens; -1: to the context",
+        ),
     ],
 };
 

@@ -30,7 +30,9 @@ use tierbar_inference::{
 use tierbar_request_fields::{OLLAMA_EMBED, OLLAMA_EMBEDDINGS};
 use utoipa::ToSchema;
 
-// `truncate` is not among them: a text beyond the context is refused, never cut.
+/// How many texts were cut.
+const TRUNCATED: &str = "x-tierbar-truncated";
+
 /// Texts to embed, in Ollama's form.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(default)]
@@ -44,6 +46,8 @@ struct Embed {
     input: Option<Value>,
     /// The text of `/api/embeddings`.
     prompt: Option<String>,
+    /// Whether a text that is longer than the context is cut, which is the default of `/api/embed`; otherwise it is refused.
+    truncate: Option<bool>,
     /// The length of the vectors: only the model's own.
     dimensions: Option<u64>,
     #[schema(value_type = Option<openai::schema::KeepAlive>)]
@@ -60,7 +64,12 @@ struct Embed {
     params(RequestHeaders),
     request_body = Embed,
     responses(
-        (status = 200, description = "A vector for each text", body = OllamaEmbedAnswer),
+        (
+            status = 200,
+            description = "A vector for each text",
+            body = OllamaEmbedAnswer,
+            headers(("x-tierbar-truncated" = u64, description = "How many texts were longer than the context and cut, if any")),
+        ),
         (status = 202, response = Queued),
         Errors,
     ),
@@ -73,6 +82,7 @@ pub(super) async fn embed(
     let begun = Instant::now();
     let mut embed: Embed = request(body, &OLLAMA_EMBED).await?;
     let input = texts(embed.input.take())?;
+    embed.truncate = embed.truncate.or(Some(true));
     let model = embed.model().to_owned();
     let embedded = embed.vectors(inference, hints, input).await?;
     let total = begun.elapsed();
@@ -86,7 +96,12 @@ pub(super) async fn embed(
         let computed = duration(timings.prompt_ms / 1000.0);
         answer["load_duration"] = nanoseconds(total.saturating_sub(computed)).into();
     }
-    Ok(Json(answer).into_response())
+    let mut response = Json(answer).into_response();
+    if embedded.truncated > 0 {
+        let headers = response.headers_mut();
+        headers.insert(TRUNCATED, embedded.truncated.into());
+    }
+    Ok(response)
 }
 
 /// Turns a text into a vector.
@@ -161,6 +176,9 @@ impl Embed {
             self.dimensions
                 .map(|wanted| ("dimensions".to_owned(), wanted.into())),
         );
+        if self.truncate == Some(true) {
+            request.insert("truncate_prompt_tokens".to_owned(), (-1).into());
+        }
         request.extend(self.keep_alive.map(|keep| ("keep_alive".to_owned(), keep)));
         Ok(vectors::fetch(&inference, hints, request.into(), count).await?)
     }

@@ -53,6 +53,8 @@ pub(super) struct Answer {
     readers: Vec<AnswerReader>,
     /// How many characters of tokens each choice of a streamed completion has reported.
     offsets: Vec<usize>,
+    /// A stream ends with its usage, and its other chunks say that there is none yet.
+    include_usage: bool,
 }
 
 /// What an answer says of its prompts.
@@ -106,6 +108,7 @@ impl Answer {
             sampling,
             readers: Vec::new(),
             offsets: Vec::new(),
+            include_usage: false,
         }
     }
 
@@ -215,6 +218,7 @@ impl Answer {
         include_usage: bool,
     ) -> Result<Response, Error> {
         let choices = running.left;
+        self.include_usage = include_usage;
         if let AnswerKind::Chat { .. } = &self.kind {
             self.readers = (0..choices).map(|_| self.reader()).collect();
         }
@@ -223,11 +227,11 @@ impl Answer {
             first => first,
         };
         let cached = first.as_ref().map_or(0, |(_, event)| event.cached());
-        let first = self.opening(choices, cached) + &self.events(first, include_usage).0;
+        let first = self.opening(choices, cached) + &self.events(first).0;
         let state = Some((self, running));
         let rest = stream::unfold(state, move |state| async move {
             let (mut answer, mut running) = state?;
-            let (events, ended) = answer.events(running.next().await, include_usage);
+            let (events, ended) = answer.events(running.next().await);
             Some((events, (!ended).then_some((answer, running))))
         });
         let events = stream::once(async { first }).chain(rest);
@@ -253,7 +257,7 @@ impl Answer {
     fn opening(&self, choices: usize, cached: usize) -> String {
         let begin = |index: usize| match &self.kind {
             AnswerKind::Chat { .. } => {
-                let role = json!({"role": "assistant", "content": null});
+                let role = json!({"role": "assistant", "content": ""});
                 let choice = one(index, ("delta", role), Value::Null, None);
                 let mut body = self.body(self.object(true), vec![choice]);
                 body.insert("sampling".into(), self.sampling.clone());
@@ -277,10 +281,10 @@ impl Answer {
 
     /// Returns the server-sent events of one engine event, and whether they end the stream. `None` means that all choices
     /// have ended.
-    fn events(&mut self, event: Option<(usize, JobEvent)>, include_usage: bool) -> (String, bool) {
+    fn events(&mut self, event: Option<(usize, JobEvent)>) -> (String, bool) {
         let Some((index, event)) = event else {
             let mut events = String::new();
-            if include_usage {
+            if self.include_usage {
                 let mut body = self.body(self.object(true), Vec::new());
                 body.insert("usage".into(), self.usage());
                 events += &event_data(&Value::Object(body));
@@ -372,6 +376,9 @@ impl Answer {
         body.insert("created".into(), json!(self.created));
         body.insert("model".into(), json!(self.model));
         body.insert("choices".into(), Value::Array(choices));
+        if self.include_usage {
+            body.insert("usage".into(), Value::Null);
+        }
         body
     }
 

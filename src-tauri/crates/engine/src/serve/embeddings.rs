@@ -28,6 +28,9 @@ struct Request {
     encoding_format: Option<Encoding>,
     #[serde(default)]
     dimensions: Option<usize>,
+    /// To so many tokens longer texts are cut; -1 means the context, `None` that they are refused.
+    #[serde(default)]
+    truncate_prompt_tokens: Option<i64>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -49,7 +52,12 @@ pub(super) async fn embed(State(engine): EngineState, body: Bytes) -> Result<Jso
     let prompts = request.input.0;
     check_count(prompts.len(), engine.model.dimensions())?;
     let tokenizer = Arc::clone(&engine);
-    let prompts = run_blocking(move || tokenizer.tokenize_inputs(prompts)).await??;
+    let most = longest(
+        request.truncate_prompt_tokens,
+        engine.context_tokens as usize,
+    )?;
+    let tokenized = run_blocking(move || tokenizer.tokenize_inputs(prompts, most));
+    let (prompts, truncated) = tokenized.await??;
     let tokens: usize = prompts.iter().map(Vec::len).sum();
     let begun = Instant::now();
     let vectors = run_jobs(&engine, prompts).await?;
@@ -71,6 +79,7 @@ pub(super) async fn embed(State(engine): EngineState, body: Bytes) -> Result<Jso
         "model": engine.id,
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
         "timings": {"prompt_ms": milliseconds},
+        "truncated": truncated,
     })))
 }
 
@@ -84,6 +93,35 @@ fn check_dimensions(requested: Option<usize>, own: usize) -> Result<(), Error> {
         .hint("omit `dimensions`; if the model's card allows it, truncate the vectors yourself")),
         _ => Ok(()),
     }
+}
+
+/// To how many tokens longer texts are cut, if they are to be.
+fn longest(wanted: Option<i64>, context: usize) -> Result<Option<usize>, Error> {
+    let wrong = |wanted: i64| {
+        let message = format!("`truncate_prompt_tokens` is {wanted}");
+        Error::new(Code::BadRequest, message).hint("send -1, or the number of tokens to keep")
+    };
+    match wanted {
+        None => Ok(None),
+        Some(-1) => Ok(Some(context)),
+        Some(wanted) => match usize::try_from(wanted) {
+            Ok(most @ 1..) => Ok(Some(most.min(context))),
+            _ => Err(wrong(wanted)),
+        },
+    }
+}
+
+/// Cuts a text's tokens. `end`: the token that the tokenizer puts behind each text, which stays there. Returns whether it was longer.
+fn truncate(tokens: &mut Vec<Token>, most: usize, end: Option<Token>) -> bool {
+    if tokens.len() <= most {
+        return false;
+    }
+    let ends = tokens.last().copied().filter(|last| Some(*last) == end);
+    tokens.truncate(most);
+    if let (Some(end), Some(last)) = (ends, tokens.last_mut()) {
+        *last = end;
+    }
+    true
 }
 
 fn check_count(inputs: usize, dimensions: usize) -> Result<(), Error> {
@@ -102,11 +140,18 @@ fn base64_of(vector: &[f32]) -> String {
 }
 
 impl Engine {
-    fn tokenize_inputs(&self, prompts: Vec<PromptInput>) -> Result<Vec<Vec<Token>>, Error> {
+    /// Returns the tokens of each text, cut to `most`, and how many were.
+    fn tokenize_inputs(
+        &self,
+        prompts: Vec<PromptInput>,
+        most: Option<usize>,
+    ) -> Result<(Vec<Vec<Token>>, usize), Error> {
         let mut lists = Vec::with_capacity(prompts.len());
+        let end = self.model.tokenize("", true, true)?.pop();
+        let mut truncated = 0;
         for (index, prompt) in prompts.into_iter().enumerate() {
             let empty = matches!(&prompt, PromptInput::Text(text) if text.is_empty());
-            let tokens = match prompt {
+            let mut tokens = match prompt {
                 PromptInput::Text(text) => self.model.tokenize(&text, true, true)?,
                 PromptInput::Tokens(tokens) => {
                     self.check_known("input", &tokens)?;
@@ -117,10 +162,13 @@ impl Engine {
                 let message = format!("text {index} of `input` is empty");
                 return Err(Error::new(Code::BadRequest, message));
             }
+            if let Some(most) = most {
+                truncated += usize::from(truncate(&mut tokens, most, end));
+            }
             self.check_length(&format!("text {index} of `input`"), index, tokens.len())?;
             lists.push(tokens);
         }
-        Ok(lists)
+        Ok((lists, truncated))
     }
 
     pub(super) fn check_length(
@@ -181,6 +229,39 @@ pub(super) async fn run_jobs(
                 | JobEvent::Done(_)
                 | JobEvent::Saved(..),
             )) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_before_its_last_token() {
+        let cut = |most: usize, end: Option<Token>| {
+            let mut tokens: Vec<Token> = vec![1, 7, 8, 9, 2];
+            (truncate(&mut tokens, most, end), tokens)
+        };
+        assert_eq!(cut(5, Some(2)), (false, vec![1, 7, 8, 9, 2]));
+        assert_eq!(cut(3, Some(2)), (true, vec![1, 7, 2]));
+        // The token of a beginning, or none at all.
+        assert_eq!(cut(3, Some(1)), (true, vec![1, 7, 8]));
+        assert_eq!(cut(1, None), (true, vec![1]));
+    }
+
+    #[test]
+    fn a_length_to_cut_to_is_at_most_the_context() {
+        for (wanted, most) in [
+            (None, None),
+            (Some(-1), Some(9)),
+            (Some(4), Some(4)),
+            (Some(99), Some(9)),
+        ] {
+            assert_eq!(longest(wanted, 9).unwrap(), most);
+        }
+        for wrong in [0, -2] {
+            assert_eq!(longest(Some(wrong), 9).unwrap_err().code, Code::BadRequest);
         }
     }
 }

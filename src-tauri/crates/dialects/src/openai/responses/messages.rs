@@ -7,7 +7,7 @@ use super::{
     tools::{kind, left_out},
 };
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 use tierbar_chats::context::summary_note;
 use tierbar_core::{Error, documents::Passage};
 use tierbar_documents::answer::{self, QuotedPassage};
@@ -103,6 +103,7 @@ impl Messages {
     fn items(&mut self, list: &str, items: &[Value]) -> Result<(), Error> {
         for (index, item) in items.iter().enumerate() {
             let place = format!("{list}[{index}]");
+            let item = &*as_function(item);
             if kind(item) != "function_call_output" {
                 self.show();
             }
@@ -240,6 +241,21 @@ impl Messages {
             .push(Map::from_iter([("role".to_owned(), json!(role))]));
         &mut self.list[at]
     }
+}
+
+/// A call of the shell, and its result, as those of a function, which models here know.
+fn as_function(item: &Value) -> Cow<'_, Value> {
+    let id = [&item["call_id"], &item["id"]];
+    let id = id.into_iter().find(|id| id.is_string());
+    Cow::Owned(match kind(item) {
+        "local_shell_call" => {
+            json!({"type": "function_call", "call_id": id, "name": "local_shell", "arguments": item["action"]})
+        }
+        "local_shell_call_output" => {
+            json!({"type": "function_call_output", "call_id": id, "output": item["output"]})
+        }
+        _ => return Cow::Borrowed(item),
+    })
 }
 
 #[cfg(test)]

@@ -48,6 +48,30 @@ fn a_models_turn_of_several_items_is_one_message() {
 }
 
 #[test]
+fn a_call_of_the_shell_and_its_result_are_kept() {
+    let action = json!({"type": "exec", "command": ["ls"]});
+    for (result, id) in [
+        ("function_call_output", "call_id"),
+        ("local_shell_call_output", "id"),
+    ] {
+        let (list, left_out) = read(json!([
+            {"role": "user", "content": "Look."},
+            {"type": "local_shell_call", "id": "lsh_1", "call_id": "a", "action": action, "status": "completed"},
+            {"type": result, id: "a", "output": "note"},
+        ]))
+        .unwrap();
+        let call = &list[1]["tool_calls"][0];
+        assert_eq!(call["function"]["name"], "local_shell");
+        assert_eq!(call["function"]["arguments"], action.to_string());
+        assert_eq!(
+            list[2],
+            json!({"role": "tool", "tool_call_id": "a", "content": "note"})
+        );
+        assert!(left_out.is_empty());
+    }
+}
+
+#[test]
 fn instructions_come_first_and_neighbours_of_one_role_are_one() {
     let mut messages = Messages::default();
     messages.instruct(&json!("Be brief.")).unwrap();

@@ -197,7 +197,7 @@ async fn texts_become_vectors_in_their_order() {
     );
     assert_eq!(
         *asked.lock().unwrap(),
-        json!({"model": "fast", "input": ["a", "b"], "encoding_format": "float", "dimensions": 2})
+        json!({"model": "fast", "input": ["a", "b"], "encoding_format": "float", "dimensions": 2, "truncate_prompt_tokens": -1})
     );
     // Two vectors for one text are no answer.
     let one = bench
