@@ -9,6 +9,7 @@ use crate::{
     Host, HostKind, HostOptions, awake,
     documents::{DocumentIndex, Inbox as DocumentInbox, Indexer},
     figures::Figures,
+    folder::Folder,
     history::PastReadings,
     library::{Assignments, CatalogList, Downloads, LocalModels, ModelService, Offers},
     live_config::LiveConfig,
@@ -23,11 +24,15 @@ use crate::{
     serve::{ClientLimits, ServeOptions, serve},
     services::Admin,
     status::StatusBoard,
+    volume::Volume,
     worker,
 };
 use parking_lot::Mutex;
 use parts::{DataFolder, FetchParts, Network, Readings, Workers};
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tierbar_core::{Error, lease::BoxFuture, policy::Stance};
 use tierbar_edge::keys::Keys;
 use tierbar_fetch::Remote;
@@ -36,7 +41,8 @@ use tierbar_inference::{Inference, auto::Auto, dispatch, endpoints::EndpointStat
 use tierbar_jobs::{Jobs, tasks::scheduled};
 use tierbar_library::hub;
 use tierbar_routing::learned::LearnedLevels;
-use tokio::{sync::Mutex as AsyncMutex, task::JoinHandle};
+use tierbar_store::Store;
+use tokio::{sync::Mutex as AsyncMutex, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -409,6 +415,11 @@ impl Assembly {
             Arc::clone(&self.workers.journal) as _,
             closing.clone(),
         ));
+        // A command's host ends too soon.
+        if self.kind != HostKind::Cli {
+            let (store, closing) = (self.data.store.clone(), closing.clone());
+            tokio::spawn(keep_copy(store, self.data.folder.clone(), closing));
+        }
         let (speeds, speed) = (self.data.folder.speeds(), self.workers.speed.clone());
         tokio::spawn(measured::keep_speeds(speeds, speed, closing.clone()));
         tokio::spawn(awake::stay_awake_for_work(
@@ -432,4 +443,23 @@ impl Assembly {
             tokio::spawn(async move { config.follow_file(watching, closing).await });
         }
     }
+}
+
+/// Keeps a copy of the database, of the last day, until `closing`.
+async fn keep_copy(store: Store, folder: Folder, closing: CancellationToken) {
+    const PERIOD: Duration = Duration::from_secs(60 * 60);
+    loop {
+        if let Err(error) = copy_database(&store, &folder).await {
+            tracing::warn!("no copy of the database was made: {error}");
+        }
+        if timeout(PERIOD, closing.cancelled()).await.is_ok() {
+            return;
+        }
+    }
+}
+
+async fn copy_database(store: &Store, folder: &Folder) -> Result<(), Error> {
+    let bytes = std::fs::metadata(folder.database()).map_or(0, |file| file.len());
+    Volume::of(folder.home())?.take(folder.home(), bytes)?;
+    store.keep_copy().await.map(drop)
 }

@@ -193,16 +193,17 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// Whether an earlier import has brought the chat of this source, or the chat is here still.
-pub(crate) fn is_known(connection: &Connection, source: &str) -> rusqlite::Result<bool> {
+/// Returns the id of the chat that an earlier import has brought from this source, or of the chat itself if it is here still.
+pub(crate) fn of_source(connection: &Connection, source: &str) -> rusqlite::Result<Option<String>> {
     if let Some(id) = source.strip_prefix("tierbar:")
         && find(connection, id)?.is_some()
     {
-        return Ok(true);
+        return Ok(Some(id.to_owned()));
     }
     connection
-        .prepare_cached("SELECT 1 FROM chats WHERE source = ?1 AND deleted_at IS NULL")?
-        .exists([source])
+        .prepare_cached("SELECT id FROM chats WHERE source = ?1 AND deleted_at IS NULL")?
+        .query_row([source], |row| row.get(0))
+        .optional()
 }
 
 pub(crate) fn update(

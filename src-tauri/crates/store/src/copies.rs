@@ -18,6 +18,7 @@ pub type ImportedFile = Box<dyn Fn() -> Vec<u8> + Send>;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AddedChats {
     pub chats: u64,
+    /// Also those of chats that were there already.
     pub messages: u64,
     /// Chats that were there already.
     pub known: u64,
@@ -33,7 +34,7 @@ impl Store {
             .await
     }
 
-    /// Adds chats of a file, all or none. Those that are here already are counted and left as they are. `files`: the files of their
+    /// Adds chats of a file, all or none. Of those that are here already, only messages are added that are not. `files`: the files of their
     /// messages, by hash, which are read one by one; a message is without those that are missing.
     pub async fn import_chats(
         &self,
@@ -92,7 +93,7 @@ fn fork(
         ..original
     };
     chats::insert(change, &chat, None)?;
-    let ids = messages::copy(change, &chat.id, copies)?;
+    let ids = messages::copy(change, &chat.id, copies, HashMap::new())?;
     if let Some(leaf) = last.and_then(|last| ids.get(&last)) {
         chats::set_leaf(change, &chat.id, *leaf)?;
     }
@@ -124,9 +125,11 @@ fn import(
     for message in &mut messages {
         message.parts.retain(|part| !is_missing(part));
     }
-    if !source.is_empty() && chats::is_known(change, &source)? {
+    if !source.is_empty()
+        && let Some(known) = chats::of_source(change, &source)?
+    {
         added.known += 1;
-        return Ok(());
+        return go_on(change, &known, leaf, messages, files, added);
     }
     let size: usize = messages.iter().map(size).sum();
     if size as u64 > messages::CHAT_BYTES {
@@ -150,20 +153,83 @@ fn import(
     }
     let source = (!source.is_empty()).then_some(source.as_str());
     chats::insert(change, &chat, source)?;
+    put_files(change, &messages, files)?;
+    let count = messages.len() as u64;
+    let last = messages.last().map(|message| message.id);
+    let ids = messages::copy(change, &chat.id, messages, HashMap::new())?;
+    if let Some(leaf) = leaf.or(last).and_then(|leaf| ids.get(&leaf)) {
+        chats::set_leaf(change, &chat.id, *leaf)?;
+    }
+    added.chats += 1;
+    added.messages += count;
+    Ok(())
+}
+
+/// Adds what a chat has in the file and not here: it has gone on in the program that it comes from.
+fn go_on(
+    change: &Connection,
+    id: &str,
+    leaf: Option<u64>,
+    messages: Vec<ChatMessage>,
+    files: &HashMap<String, ImportedFile>,
+    added: &mut AddedChats,
+) -> rusqlite::Result<()> {
+    let here = messages::of_chat_without_grades(change, id)?;
+    let mut below: HashMap<Option<u64>, Vec<&ChatMessage>> = HashMap::new();
+    for message in &here {
+        below.entry(message.parent).or_default().push(message);
+    }
+    let (mut ids, mut more) = (HashMap::new(), Vec::new());
+    for message in messages {
+        let parent = match message.parent {
+            Some(parent) => ids.get(&parent).copied().map(Some),
+            None => Some(None),
+        };
+        let mut children = parent
+            .and_then(|parent| below.get(&parent))
+            .into_iter()
+            .flatten();
+        let same = children.find(|known| {
+            known.role == message.role && known.text().trim() == message.text().trim()
+        });
+        match same {
+            Some(known) => drop(ids.insert(message.id, known.id)),
+            None => more.push(message),
+        }
+    }
+    // A chat that begins otherwise was read in another way then, and is here.
+    if ids.is_empty() || more.is_empty() {
+        return Ok(());
+    }
+    let size: usize = more.iter().map(size).sum();
+    if messages::size_of_chat(change, id)? + size as u64 > messages::CHAT_BYTES {
+        added.too_large += 1;
+        return Ok(());
+    }
+    put_files(change, &more, files)?;
+    added.messages += more.len() as u64;
+    let shown = chats::leaf(change, id)?;
+    let ends_as_imported = shown.is_none_or(|shown| ids.values().any(|known| *known == shown));
+    let leaf = leaf.filter(|leaf| ends_as_imported && !ids.contains_key(leaf));
+    let ids = messages::copy(change, id, more, ids)?;
+    if let Some(leaf) = leaf.and_then(|leaf| ids.get(&leaf)) {
+        chats::set_leaf(change, id, *leaf)?;
+    }
+    chats::touch(change, id)?;
+    Ok(())
+}
+
+fn put_files(
+    change: &Connection,
+    messages: &[ChatMessage],
+    files: &HashMap<String, ImportedFile>,
+) -> rusqlite::Result<()> {
     let parts = messages.iter().flat_map(|message| &message.parts);
     for hash in parts.filter_map(|part| Some(&part.file()?.sha256)) {
         if let Some(data) = files.get(hash) {
             attachments::put(change, hash, &data())?;
         }
     }
-    let count = messages.len() as u64;
-    let last = messages.last().map(|message| message.id);
-    let ids = messages::copy(change, &chat.id, messages)?;
-    if let Some(leaf) = leaf.or(last).and_then(|leaf| ids.get(&leaf)) {
-        chats::set_leaf(change, &chat.id, *leaf)?;
-    }
-    added.chats += 1;
-    added.messages += count;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The connection: opening, the schema, and one call at a time.
 
-use crate::{failure, wal, wal::LostChanges};
+use crate::{backup, failure, wal, wal::LostChanges};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use rusqlite_migration::{M, Migrations};
 use std::{
@@ -61,6 +61,7 @@ pub(crate) struct Database {
 
 impl Database {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        backup::check_beginning(path)?;
         // Chats are private: the file is created before SQLite would make it readable for all, and SQLite gives its side
         // files the same mode. This open also reports a folder or a missing parent more clearly.
         OpenOptions::new()
@@ -129,7 +130,18 @@ impl Database {
         std::fs::metadata(wal::path(&self.path)).is_ok_and(|log| log.len() > 0)
     }
 
-    /// Writes the log into the file and empties it, so that what was erased is in neither.
+    /// Copies the file beside it, at most once a day. Returns whether it did.
+    pub(crate) fn keep_copy(&self) -> Result<bool, Error> {
+        backup::keep(&self.path)
+    }
+
+    /// Takes what was erased out of the log and the copy, too.
+    pub(crate) fn forget_erased(&self) -> Result<(), Error> {
+        self.checkpoint()?;
+        backup::remove(&self.path)
+    }
+
+    /// Writes the log into the file and empties it.
     pub(crate) fn checkpoint(&self) -> Result<(), Error> {
         self.read(|connection| {
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))

@@ -1,5 +1,6 @@
 //! SQLite's errors, as errors with a hint.
 
+use crate::backup;
 use rusqlite::ErrorCode;
 use std::{io, path::Path};
 use tierbar_core::{Code, Error};
@@ -18,8 +19,7 @@ pub(crate) fn of_sqlite(path: &Path, error: &rusqlite::Error) -> Error {
         ),
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => storage(
             format!("the chats' file {shown} is damaged: {error}"),
-            "quit Tierbar and move the file (and the -wal and -shm files beside it) elsewhere: the next start makes \
-             a new one; what can be read of the old one, `sqlite3 FILE .recover` prints",
+            &backup::hint(path),
         ),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => storage(
             format!("another program keeps {shown} locked"),

@@ -5,6 +5,7 @@
 mod agent_grants;
 mod answer_pieces;
 mod attachments;
+mod backup;
 mod characters;
 mod chats;
 mod copies;
@@ -94,12 +95,25 @@ impl Store {
         if let Some(lost) = &database.lost {
             database.write(|change| log::add_note(change, lost.describe()))?;
         }
-        if erased > 0 || database.lost.is_some() {
+        if erased > 0 {
+            database.forget_erased()?;
+        } else if database.lost.is_some() {
             database.checkpoint()?;
         }
         Ok(Self {
             database: Arc::new(database),
         })
+    }
+
+    /// Writes all into the file itself, so that it is whole without its side files. At a clean end.
+    pub async fn settle(&self) -> Result<(), Error> {
+        self.call(Database::checkpoint).await
+    }
+
+    /// Copies the file to `tierbar.copy.db` beside it, unless there is a copy of the last 24 hours. Returns whether it did. The copy goes
+    /// when chats are erased, whose text it has.
+    pub async fn keep_copy(&self) -> Result<bool, Error> {
+        self.call(Database::keep_copy).await
     }
 
     /// Returns all chats, the pinned ones first, then the last changed first.
@@ -208,7 +222,7 @@ impl Store {
         self.call(|database| {
             let erased = database.write(|change| chats::erase(change))?;
             if erased > 0 {
-                database.checkpoint()?;
+                database.forget_erased()?;
             }
             Ok(())
         })

@@ -92,13 +92,14 @@ pub(crate) fn add(
     insert(connection, chat, parent, role, parts, answer, None)
 }
 
-/// Adds messages that another chat or a file has, parents before their children. Returns their new ids by those they have there.
+/// Adds messages that another chat or a file has, parents before their children. `ids`: of those of them that are here, by the ids they
+/// have there. Returns these ids with the new ones.
 pub(crate) fn copy(
     connection: &Connection,
     chat: &str,
     messages: Vec<ChatMessage>,
+    mut ids: HashMap<u64, u64>,
 ) -> rusqlite::Result<HashMap<u64, u64>> {
-    let mut ids = HashMap::new();
     for message in messages {
         let ChatMessage {
             id,

@@ -58,6 +58,9 @@ impl Server {
         }
         self.keys.save().await;
         self.metrics.save_ledger(&self.store).await;
+        if let Err(error) = self.store.settle().await {
+            tracing::warn!("what was written last stays in the log beside the database: {error}");
+        }
         drop(ownership);
     }
 }

@@ -232,3 +232,43 @@ async fn a_chat_larger_than_one_can_be_is_not_imported() {
         .unwrap();
     assert_eq!((added.chats, added.too_large), (0, 1));
 }
+
+#[tokio::test]
+async fn a_chat_that_went_on_gets_its_new_messages() {
+    let store = Fixture::new().store();
+    let imported = |texts: &[&str]| {
+        let nodes = texts.iter().enumerate().map(|(at, text)| {
+            let role = if at % 2 == 0 { "user" } else { "assistant" };
+            let parent = at.checked_sub(1).map(|before| texts[before]);
+            let message =
+                serde_json::json!({"author": {"role": role}, "content": {"parts": [text]}});
+            let node = serde_json::json!({"parent": parent, "message": message});
+            ((*text).to_owned(), node)
+        });
+        let nodes: serde_json::Map<_, _> = nodes.collect();
+        let file = serde_json::json!({"title": "T", "conversation_id": "1", "mapping": nodes, "current_node": texts.last()});
+        let json = serde_json::to_vec(&file).unwrap();
+        vec![import::read(&json, &BTreeSet::new(), &mut Omissions::default()).unwrap()]
+    };
+    let import =
+        |texts: &'static [&'static str]| store.import_chats(imported(texts), HashMap::new());
+    let added = import(&["a", "b"]).await.unwrap();
+    assert_eq!((added.chats, added.messages), (1, 2));
+    for messages in [2, 0] {
+        let added = import(&["a", "b", "c", "d"]).await.unwrap();
+        assert_eq!((added.chats, added.known, added.messages), (0, 1, messages));
+    }
+    let id = store.list_chats().await.unwrap().remove(0).id;
+    assert_eq!(shown(&store.chat(&id).await.unwrap()), ["a", "b", "c", "d"]);
+    // What was asked here stays shown.
+    store.open_turn(&id, turn("t", "Here?")).await.unwrap();
+    assert_eq!(
+        import(&["a", "b", "c", "d", "e"]).await.unwrap().messages,
+        1
+    );
+    let chat = store.chat(&id).await.unwrap();
+    assert_eq!(shown(&chat)[..5], ["a", "b", "c", "d", "Here?"]);
+    assert_eq!(chat.messages.len(), 7);
+    // Read in another way than the one that is here.
+    assert_eq!(import(&["[image]", "b"]).await.unwrap().messages, 0);
+}

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
 
 mod agent_grants;
+mod backup;
 mod copies;
 mod documents;
 mod grades;
