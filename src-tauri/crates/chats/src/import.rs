@@ -37,6 +37,7 @@ pub struct ImportedChat {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ChatImport {
     pub chats: u64,
+    /// Also those that chats of an earlier import have more in this file.
     pub messages: u64,
     /// Chats of the file that an earlier import had brought.
     pub known: u64,
@@ -92,6 +93,22 @@ impl Omissions {
     pub fn add(&mut self, what: OmittedPart, count: u64) {
         if count > 0 {
             *self.0.entry(what).or_default() += count;
+        }
+    }
+
+    /// How many images and files were left out.
+    fn attached(&self) -> [u64; 2] {
+        let count = |what| self.0.get(&what).copied().unwrap_or_default();
+        [OmittedPart::Images, OmittedPart::Files].map(count)
+    }
+
+    /// What stands in a message without words for what was left out of it. `before`: [`Self::attached`] before it.
+    fn stand_in(&self, before: [u64; 2]) -> Option<&'static str> {
+        let [images, files] = self.attached();
+        match (images > before[0], files > before[1]) {
+            (true, _) => Some("[image]"),
+            (false, true) => Some("[file]"),
+            (false, false) => None,
         }
     }
 

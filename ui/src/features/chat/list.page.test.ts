@@ -236,7 +236,7 @@ describe('the list of chats', () => {
     await fireEvent.change(screen.getByTestId('import-files'), { target: { files } });
     const report = await screen.findByTestId('import-report');
     expect(report.textContent).toContain('Imported 1 Chat');
-    expect(report.textContent).toContain('It has 2 messages.');
+    expect(report.textContent).toContain('2 messages were added.');
     expect(report.textContent).toContain('3 chats were already here.');
     expect(report.textContent).toContain('1 image: the file has none');
     await fireEvent.click(screen.getByText('Done'));

@@ -32,6 +32,7 @@ pub(super) fn read(value: &Value, omissions: &mut Omissions) -> ImportedChat {
 
 fn node(message: &Value, omissions: &mut Omissions) -> Node {
     let content = &message["content"];
+    let before = omissions.attached();
     let role = match text(&message["author"], "role") {
         "user" => Role::User,
         "assistant" => Role::Assistant,
@@ -69,7 +70,7 @@ fn node(message: &Value, omissions: &mut Omissions) -> Node {
     if message["metadata"]["is_visually_hidden_from_conversation"] == true {
         return Node::skipped();
     }
-    let content = content_text(content, omissions);
+    let mut content = content_text(content, omissions);
     let attachments = message["metadata"]["attachments"].as_array();
     // Images are parts as well.
     let files = attachments.into_iter().flatten().filter(|attachment| {
@@ -78,7 +79,10 @@ fn node(message: &Value, omissions: &mut Omissions) -> Node {
     });
     omissions.add(OmittedPart::Files, files.count() as u64);
     if content.trim().is_empty() {
-        return Node::skipped();
+        let Some(stand_in) = omissions.stand_in(before) else {
+            return Node::skipped();
+        };
+        stand_in.clone_into(&mut content);
     }
     let model = message["metadata"]["model_slug"].as_str();
     Node::Message {

@@ -65,6 +65,7 @@ fn message(
     version: &Value,
     omissions: &mut Omissions,
 ) -> Option<(Role, Vec<Part>, Option<String>)> {
+    let before = omissions.attached();
     let role = match text(version, "role") {
         "user" => Role::User,
         "assistant" => Role::Assistant,
@@ -97,7 +98,7 @@ fn message(
     let place = usize::from(matches!(parts.first(), Some(Part::Reasoning { .. })));
     drop(parts.splice(place..place, tools));
     if parts.is_empty() {
-        return None;
+        parts = text_parts(omissions.stand_in(before)?.to_owned());
     }
     let model = text(&version["senderInfo"], "senderName");
     let model = (role == Role::Assistant && !model.is_empty()).then(|| model.to_owned());

@@ -66,6 +66,7 @@ fn list(
 }
 
 fn node(message: &Value, omissions: &mut Omissions) -> Node {
+    let before = omissions.attached();
     for file in message["files"].as_array().into_iter().flatten() {
         let omitted = if text(file, "type") == "image" {
             OmittedPart::Images
@@ -81,7 +82,7 @@ fn node(message: &Value, omissions: &mut Omissions) -> Node {
         _ => return Node::skipped(),
     };
     let content = text(message, "content");
-    let parts = if role == Role::Assistant {
+    let mut parts = if role == Role::Assistant {
         let Split {
             answer,
             reasoning,
@@ -95,7 +96,10 @@ fn node(message: &Value, omissions: &mut Omissions) -> Node {
         text_parts(content.to_owned())
     };
     if parts.is_empty() {
-        return Node::skipped();
+        let Some(stand_in) = omissions.stand_in(before) else {
+            return Node::skipped();
+        };
+        parts = text_parts(stand_in.to_owned());
     }
     let model = message["model"].as_str();
     Node::Message {
@@ -127,7 +131,13 @@ fn split(content: &str, omissions: &mut Omissions) -> Split {
         if block.starts_with("<details type=\"reasoning\"") {
             let inside = block.split_once("</summary>");
             let inside = inside.map_or("", |(_, inside)| inside);
-            for line in inside.trim().lines() {
+            let inside = inside.trim();
+            // Newer versions escape it all, with the marks of a quotation.
+            let inside = match inside.starts_with("&gt;") {
+                true => unescape(inside),
+                false => inside.to_owned(),
+            };
+            for line in inside.lines() {
                 let line = line.strip_prefix('>').unwrap_or(line);
                 reasoning.push_str(line.strip_prefix(' ').unwrap_or(line));
                 reasoning.push('\n');
@@ -165,7 +175,14 @@ fn attribute(block: &str, name: &str) -> Option<String> {
     let tag = block.split_once('>').map_or(block, |(tag, _)| tag);
     let (_, rest) = tag.split_once(&format!(" {name}=\""))?;
     let (value, _) = rest.split_once('"')?;
-    let mut value = value.to_owned();
+    let value = unescape(value);
+    // A text alone: what else it may be takes a hundred times its length once it is parsed.
+    Some(serde_json::from_str(&value).unwrap_or(value))
+}
+
+/// The text that HTML has escaped.
+fn unescape(text: &str) -> String {
+    let mut text = text.to_owned();
     for (escaped, letter) in [
         ("&quot;", "\""),
         ("&#x27;", "'"),
@@ -174,8 +191,7 @@ fn attribute(block: &str, name: &str) -> Option<String> {
         ("&gt;", ">"),
         ("&amp;", "&"),
     ] {
-        value = value.replace(escaped, letter);
+        text = text.replace(escaped, letter);
     }
-    // A text alone: what else it may be takes a hundred times its length once it is parsed.
-    Some(serde_json::from_str(&value).unwrap_or(value))
+    text
 }

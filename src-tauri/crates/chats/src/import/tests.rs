@@ -335,6 +335,52 @@ fn an_lm_studio_chat_keeps_its_versions() {
 }
 
 #[test]
+fn escaped_reasoning_is_read() {
+    let reasoning = |inside: &str| {
+        let content = format!(
+            "<details type=\"reasoning\">\n<summary>Thought</summary>\n{inside}\n</details>\nyes"
+        );
+        let messages = json!({"1": {"parentId": null, "role": "assistant", "content": content}});
+        let file =
+            json!({"id": "w", "chat": {"history": {"messages": messages, "currentId": "1"}}});
+        let (imported, _) = read_one(&file);
+        assert_eq!(shown(&imported.chat), ["yes"]);
+        match imported.chat.messages[0].parts[0].clone() {
+            Part::Reasoning { text } => text,
+            other => panic!("{other:?}"),
+        }
+    };
+    let escaped = "&gt; is a &lt; b?\n&gt; &amp;lt; yes";
+    assert_eq!(reasoning(escaped), "is a < b?\n&lt; yes");
+    assert_eq!(reasoning("> is a &lt; b?"), "is a &lt; b?");
+}
+
+#[test]
+fn a_question_of_a_picture_alone_is_kept() {
+    let message = |role: &str, content: Value| json!({"author": {"role": role}, "content": content, "recipient": "all", "metadata": {}});
+    let picture = json!({"content_type": "multimodal_text", "parts": [{"content_type": "image_asset_pointer"}]});
+    let answer = json!({"content_type": "text", "parts": ["a cat"]});
+    let chatgpt = json!({"title": "T", "current_node": "b", "mapping": {
+        "a": {"parent": null, "message": message("user", picture)},
+        "b": {"parent": "a", "message": message("assistant", answer)},
+    }});
+    let open_webui = json!({"id": "w", "chat": {"history": {"currentId": "2", "messages": {
+        "1": {"parentId": null, "role": "user", "content": "", "files": [{"type": "image"}]},
+        "2": {"parentId": "1", "role": "assistant", "content": "a cat"},
+    }}}});
+    let version = |role: &str, content: Value| json!({"versions": [{"role": role, "content": content}], "currentlySelected": 0});
+    let lm_studio = json!({"name": "n", "messages": [
+        version("user", json!([{"type": "file", "fileType": "image"}])),
+        version("assistant", json!([{"type": "text", "text": "a cat"}])),
+    ]});
+    for file in [chatgpt, open_webui, lm_studio] {
+        let (imported, omitted) = read_one(&file);
+        assert_eq!(shown(&imported.chat), ["[image]", "a cat"], "{file}");
+        assert_eq!(omitted, [(OmittedPart::Images, 1)]);
+    }
+}
+
+#[test]
 fn times_are_read_in_seconds_to_nanoseconds() {
     for time in [
         json!(1_700_000_000),

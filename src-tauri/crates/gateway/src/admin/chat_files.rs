@@ -28,7 +28,7 @@ use tierbar_chats::{
 use tierbar_core::{Code, Error, json::values_memory};
 use tierbar_edge::keys::Weight;
 use tierbar_http::{error::Failure, path::Id, schema::Errors};
-use tierbar_inference::{blocking::blocking, body};
+use tierbar_inference::{blocking::blocking, body, repair::repair};
 pub(super) use tierbar_jobs::turns::hash_of;
 use tierbar_store::{ImportedFile, Store};
 use utoipa::{IntoParams, ToSchema};
@@ -158,7 +158,7 @@ fn disposition(name: &str, extension: &str) -> HeaderValue {
 
 /// Imports the chats of a file: of Tierbar, ChatGPT, Open WebUI or LM Studio.
 ///
-/// A chat that is here already is not added again. What Tierbar cannot take, such as images, is counted with the reason.
+/// A chat that is here already is not added again; it gets the messages that it has more in the file. What Tierbar cannot take, such as images, is counted with the reason.
 #[utoipa::path(
     post,
     path = "/tierbar/v1/chats/import",
@@ -192,7 +192,7 @@ pub(crate) async fn import(
         imported.known += added.known;
     }
     imported.left_out = omissions.list();
-    if imported.chats > 0 {
+    if imported.messages > 0 {
         admin.jobs.note_chat_change();
     }
     let unknown = |omission: &import::Omission| omission.what == OmittedPart::UnknownChats;
@@ -205,6 +205,11 @@ pub(crate) async fn import(
 
 /// The chats of a file. Nothing is imported of a file that breaks off.
 async fn split(file: Bytes) -> Result<Vec<Bytes>, Error> {
+    // Some programs write a byte-order mark first.
+    let file = match file.strip_prefix(b"\xef\xbb\xbf") {
+        Some(json) => file.slice_ref(json),
+        None => file,
+    };
     blocking("the import", move || {
         serde_json::from_slice::<IgnoredAny>(&file).map_err(|error| {
             let message = format!("the file is not JSON: {error}");
@@ -303,8 +308,8 @@ fn decode(data: &Bytes) -> Vec<u8> {
 async fn read(elements: Vec<Bytes>, weight: &mut Weight) -> Result<Batch, Error> {
     let (mut texts, mut most) = (0, 0);
     for json in &elements {
-        let memory = values_memory(json).saturating_add(json.len() * 3);
-        // One chat at a time is read, and the texts of all are kept.
+        let memory = values_memory(json).saturating_add(json.len() * 4);
+        // One chat at a time is read and repaired, and the texts of all are kept.
         most = memory.min(import::MEMORY).max(most);
         texts += json.len();
     }
@@ -312,6 +317,7 @@ async fn read(elements: Vec<Bytes>, weight: &mut Weight) -> Result<Batch, Error>
     blocking("the import", move || {
         let mut batch = Batch::default();
         for json in elements {
+            let json = repair(&json).map_or(json, Bytes::from);
             let files = files_of(&json);
             let hashes: BTreeSet<String> = files.keys().cloned().collect();
             let chat = import::read(&json, &hashes, &mut batch.omissions);
