@@ -2,12 +2,12 @@
 
 use crate::{
     address,
-    config::parse,
+    config::{parse, read_text},
     folder::{Folder, data_folder, path_variable},
     platform,
 };
 use std::{
-    env, fs, io,
+    env, fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
@@ -86,15 +86,8 @@ pub fn mcp_command(home: &Path) -> Vec<String> {
 /// `ConfigInvalid` with the line; `Storage` if the file cannot be read.
 pub fn configured_server(home: Option<&Path>) -> Result<ClientServer, Error> {
     let folder = Folder::at(home.map_or_else(data_folder, Path::to_owned));
-    let text = match fs::read_to_string(folder.config()) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => {
-            let message = format!("{} cannot be read: {error}", folder.config().display());
-            return Err(Error::new(Code::Storage, message));
-        }
-    };
-    let config = parse(&text)?.config;
+    let text = read_text(&folder.config())?;
+    let config = parse(&text.unwrap_or_default())?.config;
     let address =
         address::parse(&config.listen).map_err(|wrong| Error::new(Code::ConfigInvalid, wrong))?;
     let has_model = |id: &TierId| {

@@ -41,16 +41,15 @@ impl ConfigFile {
     /// Reads the file, or writes a commented one. Blocking.
     ///
     /// # Errors
-    /// `ConfigInvalid` with the line; `Storage` if the file cannot be read or written.
+    /// `ConfigInvalid` with the line; those of [`read_text`]; `Storage` if the file cannot be written.
     pub(crate) fn open(path: PathBuf, models: &Path) -> Result<Self, Error> {
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+        let text = match read_text(&path)? {
+            Some(text) => text,
+            None => {
                 let text = template::first_config(models);
                 write(&path, &text)?;
                 text
             }
-            Err(error) => return Err(unreadable(&path, &error)),
         };
         let ParsedConfig { config, notices } = parse(&text)?;
         Ok(Self {
@@ -80,7 +79,7 @@ impl ConfigFile {
     /// Reads the file again; returns `false` if it has not changed. Blocking.
     pub(crate) fn reload(&self) -> bool {
         let mut state = self.state.lock();
-        let read = fs::read_to_string(&self.path);
+        let read = read_text(&self.path).and_then(|text| text.ok_or_else(|| gone(&self.path)));
         if read.as_ref().is_ok_and(|text| *text == state.text) {
             return false;
         }
@@ -92,7 +91,7 @@ impl ConfigFile {
             }
             Err(error) => {
                 state.text = String::new();
-                Err(unreadable(&self.path, &error))
+                Err(error)
             }
         };
         match outcome {
@@ -146,14 +145,11 @@ impl ConfigFile {
 
     /// The file's text, and what a patch makes of it.
     fn patched(&self, state: &State, patch: &Map<String, Value>) -> Result<(String, State), Error> {
-        let before = match fs::read_to_string(&self.path) {
-            Ok(text) => text,
+        let before = match read_text(&self.path)? {
+            Some(text) => text,
             // The file was deleted by hand: use the current configuration, which the user sees.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                toml::to_string(&*state.config)
-                    .map_err(|error| Error::new(Code::Internal, error.to_string()))?
-            }
-            Err(error) => return Err(unreadable(&self.path, &error)),
+            None => toml::to_string(&*state.config)
+                .map_err(|error| Error::new(Code::Internal, error.to_string()))?,
         };
         let text = edit::merge(&before, patch)?;
         let ParsedConfig { config, notices } =
@@ -181,11 +177,34 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
     })
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Error {
-    Error::new(
-        Code::Storage,
-        format!("{} cannot be read: {error}", path.display()),
-    )
+/// Returns the file's text; `None` if there is no file. Blocking.
+///
+/// # Errors
+/// `ConfigInvalid` for a text in another encoding than UTF-8; `Storage` if the file cannot be read.
+pub(crate) fn read_text(path: &Path) -> Result<Option<String>, Error> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            let message = format!("{} cannot be read: {error}", path.display());
+            return Err(Error::new(Code::Storage, message));
+        }
+    };
+    // UTF-16 of plain letters is UTF-8, too, with a zero behind or before each.
+    let text = String::from_utf8(bytes).ok();
+    match text.filter(|text| !text.contains('\0')) {
+        Some(text) => Ok(Some(text)),
+        None => {
+            let message = format!("{} is not a text in UTF-8", path.display());
+            Err(Error::new(Code::ConfigInvalid, message)
+                .hint("save it again with the encoding UTF-8, not UTF-16 or \"Unicode\""))
+        }
+    }
+}
+
+fn gone(path: &Path) -> Error {
+    let message = format!("{} cannot be read: it does not exist", path.display());
+    Error::new(Code::Storage, message)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::{
     address,
-    config::parse,
+    config::{parse, read_text},
     folder::{self, Folder},
     models,
     notices::older_default,
@@ -65,20 +65,18 @@ pub fn examine(home: Option<&Path>) -> Vec<Finding> {
     }
     let folder = Folder::at(home);
     findings.extend(private_files(&folder));
-    let config = match fs::read_to_string(folder.config()) {
-        Ok(text) => match parse(&text) {
-            Ok(parsed) => {
-                let unknown = parsed.notices.into_iter();
-                findings.extend(unknown.map(|what| Finding::bad(what, "remove or correct it")));
-                parsed.config
-            }
-            Err(error) => {
-                findings.push(Finding::of(&error));
-                return findings;
-            }
-        },
-        // It is written at the first start.
-        Err(_) => Config::default(),
+    // It is written at the first start.
+    let text = read_text(&folder.config()).map(Option::unwrap_or_default);
+    let config = match text.and_then(|text| parse(&text)) {
+        Ok(parsed) => {
+            let unknown = parsed.notices.into_iter();
+            findings.extend(unknown.map(|what| Finding::bad(what, "remove or correct it")));
+            parsed.config
+        }
+        Err(error) => {
+            findings.push(Finding::of(&error));
+            return findings;
+        }
     };
     findings.push(examine_server(&folder, &config));
     findings.extend(examine_volumes(&folder, &config));

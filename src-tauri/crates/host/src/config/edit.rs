@@ -9,6 +9,20 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, value};
 /// `BadRequest` if the patch has an unknown key or a value that TOML cannot hold; `ConfigInvalid` if the text is already
 /// invalid.
 pub(crate) fn merge(text: &str, patch: &Map<String, Value>) -> Result<String, Error> {
+    // An editor on Windows may have written either.
+    let (mark, plain) = match text.strip_prefix('\u{feff}') {
+        Some(plain) => ("\u{feff}", plain),
+        None => ("", text),
+    };
+    let merged = merge_plain(plain, patch)?;
+    let merged = match text.contains("\r\n") {
+        true => merged.replace("\r\n", "\n").replace('\n', "\r\n"),
+        false => merged,
+    };
+    Ok(format!("{mark}{merged}"))
+}
+
+fn merge_plain(text: &str, patch: &Map<String, Value>) -> Result<String, Error> {
     refuse_unknown(patch)?;
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         Error::new(

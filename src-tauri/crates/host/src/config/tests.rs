@@ -422,6 +422,36 @@ fn an_invalid_file_keeps_the_last_configuration() {
 }
 
 #[test]
+fn a_file_keeps_its_line_ends_and_its_mark() {
+    let change = json!({"tiers": {"fast": {"model": "b"}}, "models_dir": "/m"});
+    for mark in ["", "\u{feff}"] {
+        let text = |model: &str, dir: &str| {
+            format!("{mark}{dir}# mine\r\n[tiers.fast]\r\nmodel = \"{model}\" # small\r\n")
+        };
+        let (_home, file) = opened(&text("a", "models_dir = \"/n\"\r\n"));
+        assert_eq!(tier(&file.config(), "fast").model, "a");
+        let patched = patch(&file, &change).unwrap();
+        assert_eq!(patched, text("b", "models_dir = \"/m\"\r\n"));
+    }
+}
+
+#[test]
+fn a_file_in_another_encoding_is_refused_with_a_hint() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("config.toml");
+    let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let text = "[tiers.fast]\nmodel = \"a\"\n";
+    let latin: Vec<u8> = b"# Gr\xfc\xdfe\n".to_vec();
+    for bytes in [wide(text), wide(&format!("\u{feff}{text}")), latin] {
+        fs::write(&path, &bytes).unwrap();
+        let error = ConfigFile::open(path.clone(), home.path()).unwrap_err();
+        assert_eq!(error.code, Code::ConfigInvalid, "{error}");
+        assert!(error.hint.unwrap().contains("UTF-8"));
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
+}
+
+#[test]
 fn a_linked_file_stays_a_link() {
     let home = tempfile::tempdir().unwrap();
     let (path, real) = (
