@@ -11,7 +11,7 @@ mod tools;
 
 pub use program::Program;
 pub use session::{Place, Session};
-pub use tools::Tool;
+pub use tools::{Listing, Tool};
 
 /// Why a server could not be used, as the end of a sentence that begins with its name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -5,7 +5,7 @@ use secrecy::SecretString;
 use serde_json::Value;
 use tierbar_agent::{
     calls::ExternalTool,
-    mcp::{Failure, Place, Program, Session, Tool},
+    mcp::{Failure, Listing, Place, Program, Session, Tool},
 };
 use tierbar_core::{
     Code, Error,
@@ -106,11 +106,14 @@ async fn open_one(
     services: &dyn Services,
     secrets: &Secrets,
 ) -> Result<OpenServer, Error> {
-    let (session, tools) = open(name, config, None, services, secrets).await?;
+    let (session, listing) = open(name, config, None, services, secrets).await?;
+    for (tool, why) in &listing.left_out {
+        tracing::warn!("the tool \"{tool}\" of the MCP server {name} is left out: {why}");
+    }
     Ok(OpenServer {
         name: name.to_owned(),
         session,
-        tools: offered_tools(name, config, tools)?,
+        tools: offered_tools(name, config, listing.tools)?,
     })
 }
 
@@ -124,12 +127,12 @@ pub async fn open(
     key: Option<&SecretString>,
     services: &dyn Services,
     secrets: &Secrets,
-) -> Result<(Session, Vec<Tool>), Error> {
+) -> Result<(Session, Listing), Error> {
     let place = place_of_server(name, config, key, services, secrets).await?;
     let failed = |failure: Failure| server_error(name, config, &failure);
     let session = Session::open(place).await.map_err(failed)?;
-    let tools = session.tools().await.map_err(failed)?;
-    Ok((session, tools))
+    let listing = session.tools().await.map_err(failed)?;
+    Ok((session, listing))
 }
 
 /// Of a server's tools, those that agents are offered.

@@ -3,14 +3,14 @@
 use crate::mcp::{
     Failure,
     program::{Program, ProgramEnd, StartedProgram},
-    tools::{MOST_LISTED, MOST_MEMORY, Tool, text_of},
+    tools::{Listing, MOST_LISTED, MOST_MEMORY, text_of},
 };
 use reqwest::redirect::Policy;
 use rmcp::{
     ClientCacheConfig, RoleClient, ServiceError,
     model::{
-        CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, Implementation,
-        PaginatedRequestParams,
+        CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ClientRequest,
+        CustomResult, Implementation, ListToolsRequest, PaginatedRequestParams, ServerResult,
     },
     serve_client,
     service::{ClientInitializeError, RunningService},
@@ -19,8 +19,9 @@ use rmcp::{
     },
 };
 use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::{collections::BTreeSet, error::Error, time::Duration};
+use std::{error::Error, time::Duration};
 use tokio::time::timeout;
 
 /// Programs such as `npx` download themselves first.
@@ -43,6 +44,15 @@ pub enum Place {
         url: String,
         key: Option<SecretString>,
     },
+}
+
+/// A part of a server's list.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    tools: Vec<Value>,
+    #[serde(default)]
+    next_cursor: Option<String>,
 }
 
 /// An open connection. Dropping it ends it, and its program.
@@ -103,45 +113,51 @@ impl Session {
         }
     }
 
-    /// The tools that a model can call, as the server lists them now. Of two with one name the first counts.
+    /// The tools, as the server lists them now.
     ///
     /// # Errors
     /// [`Failure`], also for a server that lists too many.
-    pub async fn tools(&self) -> Result<Vec<Tool>, Failure> {
+    pub async fn tools(&self) -> Result<Listing, Failure> {
         let silent = Err(Failure::Silent(LIST.as_secs()));
         timeout(LIST, self.pages()).await.unwrap_or(silent)
     }
 
-    async fn pages(&self) -> Result<Vec<Tool>, Failure> {
-        let mut tools = Vec::new();
-        let mut names = BTreeSet::new();
+    async fn pages(&self) -> Result<Listing, Failure> {
+        let mut listing = Listing::default();
         let (mut listed, mut memory) = (0, 0);
         let mut cursor = None;
         // Each page counts as a tool at least, so that a server without an end reaches the limit.
         loop {
             let params = PaginatedRequestParams::default().with_cursor(cursor);
-            let page = match self.service.peer().list_tools(Some(params)).await {
-                Ok(page) => page,
-                Err(error) => return Err(self.why(error).await),
-            };
+            let page = self.page(params).await?;
             listed += page.tools.len().max(1);
             if listed > MOST_LISTED {
                 return Err(Failure::TooMany);
             }
-            for tool in page.tools.iter().filter_map(Tool::read) {
-                if names.insert(tool.name.clone()) {
-                    memory += tool.memory();
-                    if memory > MOST_MEMORY {
-                        return Err(Failure::TooMuch);
-                    }
-                    tools.push(tool);
+            for tool in page.tools {
+                memory += listing.add(tool);
+                if memory > MOST_MEMORY {
+                    return Err(Failure::TooMuch);
                 }
             }
             cursor = page.next_cursor;
             if cursor.is_none() {
-                return Ok(tools);
+                return Ok(listing);
             }
         }
+    }
+
+    /// One tool that is not as it should be makes the whole page a result of an unknown kind.
+    async fn page(&self, params: PaginatedRequestParams) -> Result<Page, Failure> {
+        let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
+        let page = match self.service.peer().send_request(request).await {
+            Ok(ServerResult::ListToolsResult(page)) => serde_json::to_value(page),
+            Ok(ServerResult::CustomResult(CustomResult(page))) => Ok(page),
+            Ok(_) => Ok(Value::Null),
+            Err(error) => return Err(self.why(error).await),
+        };
+        let page = page.and_then(Page::deserialize);
+        page.map_err(|_| Failure::Protocol("it does not list its tools".to_owned()))
     }
 
     /// Uses a tool, if it is still defined as it was when its use was allowed. Returns what a model reads.
@@ -155,7 +171,7 @@ impl Session {
         arguments: Map<String, Value>,
     ) -> Result<String, Failure> {
         let tools = self.tools().await?;
-        let tool = tools.iter().find(|tool| tool.name == name);
+        let tool = tools.tools.iter().find(|tool| tool.name == name);
         let tool = tool.ok_or_else(|| Failure::Gone(name.to_owned()))?;
         if tool.definition != definition {
             return Err(Failure::Changed(name.to_owned()));

@@ -2,6 +2,7 @@
 
 use data_encoding::HEXLOWER;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::io;
@@ -29,28 +30,68 @@ pub struct Tool {
     pub definition: String,
 }
 
+/// What a server lists.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listing {
+    pub tools: Vec<Tool>,
+    /// Tools that no model can call, and why, in a sentence.
+    pub left_out: Vec<(String, &'static str)>,
+}
+
+impl Listing {
+    /// Adds a tool, and returns the memory that it takes. Of two with one name the first counts.
+    pub(crate) fn add(&mut self, tool: Value) -> usize {
+        let listed = rmcp::model::Tool::deserialize(&tool);
+        match listed
+            .map_err(|_| NO_FORM)
+            .and_then(|tool| Tool::read(&tool))
+        {
+            Ok(tool) if self.tools.iter().any(|known| known.name == tool.name) => 0,
+            Ok(tool) => {
+                let memory = tool.memory();
+                self.tools.push(tool);
+                memory
+            }
+            Err(why) => {
+                let name = tool["name"].as_str().unwrap_or_default();
+                let name = name.chars().filter(|letter| !letter.is_control());
+                self.left_out.push((name.take(NAME_BYTES).collect(), why));
+                0
+            }
+        }
+    }
+}
+
+const NO_FORM: &str =
+    "It is not defined as the protocol says: it needs a name and an `inputSchema`.";
+const NO_NAME: &str =
+    "Its name has other characters than letters, digits, `_`, `-` and `.`, or more than 64.";
+const TOO_LARGE: &str = "Its schema is larger than 16 KiB.";
+
 impl Tool {
     /// Returns the memory that it takes.
-    pub(crate) fn memory(&self) -> usize {
+    fn memory(&self) -> usize {
         self.description.len() + memory_of(&self.parameters)
     }
 
-    /// Reads what a server lists; `None` for what no model can call: a name with other characters than letters, digits, `_`, `-`
-    /// and `.`, or a schema that is too large.
-    pub(crate) fn read(tool: &rmcp::model::Tool) -> Option<Self> {
+    /// Reads what a server lists.
+    ///
+    /// # Errors
+    /// Why no model can call it.
+    fn read(tool: &rmcp::model::Tool) -> Result<Self, &'static str> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
         let name = &*tool.name;
         if name.is_empty() || name.len() > NAME_BYTES || !name.bytes().all(plain) {
-            return None;
+            return Err(NO_NAME);
         }
         // What is too large is not copied.
         let mut schema = Schema(0);
-        serde_json::to_writer(&mut schema, &*tool.input_schema).ok()?;
+        serde_json::to_writer(&mut schema, &*tool.input_schema).map_err(|_| TOO_LARGE)?;
         let parameters = Value::Object((*tool.input_schema).clone());
         let description = tool.description.as_deref().unwrap_or_default();
         // Whole: what is not shown may not change either.
         let whole = json!([name, tool.title, description, sorted(&parameters)]).to_string();
-        Some(Self {
+        Ok(Self {
             name: name.to_owned(),
             description: description.chars().take(DESCRIPTION).collect(),
             parameters,
@@ -120,7 +161,9 @@ mod tests {
     use super::*;
 
     fn tool(value: Value) -> Option<Tool> {
-        Tool::read(&serde_json::from_value(value).unwrap())
+        let mut listing = Listing::default();
+        listing.add(value);
+        listing.tools.pop()
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl Home {
 }
 
 async fn call(session: &Session, name: &str, arguments: Value) -> Result<String, Failure> {
-    let tools = session.tools().await?;
+    let tools = session.tools().await?.tools;
     let tool = tools.iter().find(|tool| tool.name == name).unwrap();
     let arguments = arguments.as_object().unwrap().clone();
     session.call(name, &tool.definition, arguments).await

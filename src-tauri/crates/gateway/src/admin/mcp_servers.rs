@@ -32,7 +32,7 @@ pub(crate) struct McpServerChange {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct McpServerTest {
     name: String,
-    /// In the server's order and words.
+    /// In the server's order; last, those that no model can call.
     tools: Vec<McpTool>,
     /// Why agents are offered none of them; `null` if they are.
     #[schema(required = true)]
@@ -43,6 +43,7 @@ pub(crate) struct McpServerTest {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct McpTool {
     name: String,
+    /// The server's words; of a tool that no model can call, why.
     description: String,
     /// Whether agents are offered it.
     offered: bool,
@@ -166,19 +167,24 @@ async fn try_out(
     key: Option<&SecretString>,
 ) -> Result<McpServerTest, Error> {
     let (services, secrets) = (admin.services.as_ref(), &admin.inference.secrets);
-    let (_session, tools) = mcp::open(name, server, key, services, secrets).await?;
-    let (offered, problem) = match mcp::offered_tools(name, server, tools.clone()) {
+    let (_session, listing) = mcp::open(name, server, key, services, secrets).await?;
+    let (offered, problem) = match mcp::offered_tools(name, server, listing.tools.clone()) {
         Ok(offered) => (offered, None),
         Err(error) => (Vec::new(), Some(with_advice(&error.message, &error))),
     };
-    let tools = tools.into_iter().map(|tool| McpTool {
+    let left_out = listing.left_out.into_iter().map(|(name, why)| McpTool {
+        name,
+        description: why.to_owned(),
+        offered: false,
+    });
+    let tools = listing.tools.into_iter().map(|tool| McpTool {
         offered: offered.iter().any(|offered| offered.name == tool.name),
         name: tool.name,
         description: tool.description,
     });
     Ok(McpServerTest {
         name: name.to_owned(),
-        tools: tools.collect(),
+        tools: tools.chain(left_out).collect(),
         problem,
     })
 }

@@ -99,7 +99,7 @@ async fn a_tool_is_listed_and_used() {
         ..Real::default()
     };
     let session = session(server).await;
-    let tools = session.tools().await.unwrap();
+    let tools = session.tools().await.unwrap().tools;
     assert_eq!(tools.len(), 500);
     let tool = &tools[499];
     assert_eq!(
@@ -123,7 +123,7 @@ async fn a_tool_that_changes_after_it_was_allowed_is_not_used() {
     };
     let calls = Arc::clone(&server.calls);
     let session = session(server).await;
-    let tool = session.tools().await.unwrap().remove(0);
+    let tool = session.tools().await.unwrap().tools.remove(0);
     let changed = session.call(&tool.name, &tool.definition, Map::new()).await;
     assert_eq!(changed, Err(Failure::Changed("tool-0".to_owned())));
     assert_eq!(calls.load(Ordering::Relaxed), 0);
@@ -156,7 +156,7 @@ async fn a_server_that_hangs_is_not_waited_for() {
     };
     let begun = Arc::clone(&server.begun);
     let session = session(server).await;
-    let tool = session.tools().await.unwrap().remove(0);
+    let tool = session.tools().await.unwrap().tools.remove(0);
     let call = session.call(
         &tool.name,
         &tool.definition,
@@ -205,6 +205,19 @@ async fn a_server_that_ends_is_told_from_one_that_is_silent() {
     let session = over(liar(lines)).await.unwrap();
     let ended = session.tools().await;
     assert_eq!(ended, Err(Failure::Ended(String::new())));
+}
+
+const ONE_BAD: &str = r#"{"jsonrpc":"2.0","id":ID,"result":{"tools":[{"name":"bad"},{"name":"good","inputSchema":{"type":"object"}},{"inputSchema":{}}]}}"#;
+
+#[tokio::test]
+async fn a_tool_without_a_schema_is_named_and_the_others_work() {
+    let lines: &'static [_] = &[("initialize", WELCOME), ("tools/list", ONE_BAD)];
+    let listing = over(liar(lines)).await.unwrap().tools().await.unwrap();
+    let names: Vec<_> = listing.tools.iter().map(|tool| &*tool.name).collect();
+    assert_eq!(names, ["good"]);
+    let left_out: Vec<_> = listing.left_out.iter().map(|(name, _)| &**name).collect();
+    assert_eq!(left_out, ["bad", ""]);
+    assert!(listing.left_out[0].1.contains("inputSchema"));
 }
 
 const ENDLESS: &str = r#"{"jsonrpc":"2.0","id":ID,"result":{"tools":[],"nextCursor":"more"}}"#;
