@@ -65,8 +65,11 @@ impl KeepAlive {
             Some(rest) => (-1.0, rest),
             None => (1.0, text),
         };
-        if let Ok(plain) = rest.parse::<u32>() {
-            return Self::seconds(sign * f64::from(plain));
+        let is_plain = rest
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.');
+        if let (true, Ok(plain)) = (is_plain, rest.parse::<f64>()) {
+            return Self::seconds(sign * plain);
         }
         let mut seconds = 0.0;
         while !rest.is_empty() {
@@ -187,6 +190,7 @@ mod tests {
             (json!("1.5h"), 5_400_000),
             (json!("250ms"), 250),
             (json!("90"), 90_000),
+            (json!("300.5"), 300_500),
             (json!("0"), 0),
         ] {
             assert_eq!(read(value.clone()), Some(Some(milliseconds)), "{value}");

@@ -2,9 +2,11 @@
 //! behind them as if there were none. The same of a text without its quotes.
 
 use super::{calls::Calls, repair::repair, wire::ToolCall};
+use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use tierbar_core::json;
 
 /// No request asks for so many answers at once.
 const MOST_CHOICES: usize = 128;
@@ -48,15 +50,15 @@ impl StreamCalls {
 }
 
 /// Repairs a whole answer of another program's server.
-pub(crate) fn repair_whole(mut body: Vec<u8>) -> Vec<u8> {
+pub(crate) fn repair_whole(mut body: Bytes) -> Bytes {
     const CALLS: &[u8] = b"\"tool_calls\"";
     if let Some(repaired) = repair(&body) {
-        body = repaired.into_bytes();
+        body = repaired.into();
     }
     if !body.windows(CALLS.len()).any(|part| part == CALLS) {
         return body;
     }
-    let Ok(mut answer) = serde_json::from_slice::<Value>(&body) else {
+    let Ok(mut answer) = json::read::<Value>(&body) else {
         return body;
     };
     let mut changed = false;
@@ -78,7 +80,7 @@ pub(crate) fn repair_whole(mut body: Vec<u8>) -> Vec<u8> {
         changed |= repair_end(choice);
     }
     match changed {
-        true => answer.to_string().into_bytes(),
+        true => answer.to_string().into(),
         false => body,
     }
 }
@@ -176,7 +178,7 @@ mod tests {
         };
         let call = |arguments: Value| json!([{"id": "a", "function": {"name": "look", "arguments": arguments}}]);
         let repaired = |answer: &Value| -> Value {
-            serde_json::from_slice(&repair_whole(answer.to_string().into_bytes())).unwrap()
+            serde_json::from_slice(&repair_whole(answer.to_string().into())).unwrap()
         };
         let odd = whole("a", call(json!({"at": 1})), "stop");
         assert_eq!(
@@ -192,7 +194,7 @@ mod tests {
             assert_eq!(repaired(&same), same);
         }
         let cut = br#"{"choices":[{"message":{"content":"a\ud83d"}}]}"#;
-        let read: Value = serde_json::from_slice(&repair_whole(cut.to_vec())).unwrap();
+        let read: Value = serde_json::from_slice(&repair_whole(Bytes::from_static(cut))).unwrap();
         assert_eq!(read["choices"][0]["message"]["content"], "a\u{fffd}");
     }
 }

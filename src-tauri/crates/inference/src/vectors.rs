@@ -8,6 +8,7 @@ use super::{
     wire::{Timings, Usage, if_known},
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use bytes::Bytes;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -16,6 +17,9 @@ use tierbar_core::{Code, Error, TierId};
 
 /// The longest answer that is read, in bytes. Two bytes of it can become a number of four.
 const LONGEST: usize = 24 << 20;
+
+/// No request has so many texts.
+const MOST_VECTORS: usize = 16_384;
 
 /// The vectors of a request's texts, in their order, and what they took.
 #[derive(Debug, Default)]
@@ -69,7 +73,7 @@ pub fn fields(tier: &TierId, texts: &[String]) -> Value {
 
 /// Encodes the vectors of an answer in base64, as little-endian floats, where its server has ignored that its client wants it so: OpenAI's
 /// clients read a list of numbers as bytes.
-pub(crate) fn in_base64(answer: Vec<u8>) -> Vec<u8> {
+pub(crate) fn in_base64(answer: Bytes) -> Bytes {
     if serde_json::from_slice::<IgnoredAny>(&answer).is_err() {
         return answer;
     }
@@ -77,7 +81,7 @@ pub(crate) fn in_base64(answer: Vec<u8>) -> Vec<u8> {
         return answer;
     };
     let list = Some(&answer[data.clone()]).filter(|list| list.starts_with(b"["));
-    let Some(vectors) = list.and_then(|list| elements(list, usize::MAX)) else {
+    let Some(vectors) = list.and_then(|list| elements(list, MOST_VECTORS)) else {
         return answer;
     };
     let mut encoded = Vec::new();
@@ -102,7 +106,9 @@ pub(crate) fn in_base64(answer: Vec<u8>) -> Vec<u8> {
         return answer;
     }
     encoded.push(b']');
-    [&answer[..data.start], &encoded, &answer[data.end..]].concat()
+    [&answer[..data.start], &encoded, &answer[data.end..]]
+        .concat()
+        .into()
 }
 
 /// Reads an answer.
@@ -143,7 +149,7 @@ mod tests {
     #[test]
     fn numbers_become_base64_and_all_else_stays() {
         let answer = r#"{"object":"list", "data": [ {"index":0,"embedding":[1, -0.5],"x":{}}, {"embedding":"AACAPw==","index":1} ],"usage":{"total_tokens":3}}"#;
-        let encoded = in_base64(answer.as_bytes().to_vec());
+        let encoded = in_base64(Bytes::from(answer.clone()));
         let encoded = String::from_utf8(encoded).unwrap();
         assert_eq!(encoded, answer.replace("[1, -0.5]", "\"AACAPwAAAL8=\""));
         for other in [
@@ -152,7 +158,7 @@ mod tests {
             r#"{"data":{"a":1}}"#,
         ] {
             assert_eq!(
-                in_base64(other.as_bytes().to_vec()),
+                in_base64(Bytes::from_static(other.as_bytes())),
                 other.as_bytes(),
                 "{other}"
             );

@@ -240,7 +240,7 @@ pub async fn send(
 }
 
 /// Another program's answer as clients read it.
-fn repaired(path: &str, in_base64: bool, body: Vec<u8>) -> Vec<u8> {
+fn repaired(path: &str, in_base64: bool, body: Bytes) -> Bytes {
     match path {
         CHAT | TEXT => chat_calls::repair_whole(body),
         _ if in_base64 => vectors::in_base64(body),

@@ -18,7 +18,8 @@ impl LaunchParams {
             .arg(&spec.path)
             .arg("--socket")
             .arg(&self.socket)
-            .args(["--id", spec.model.as_str()])
+            // A file's name, which may begin with a dash. Paths do not: they are whole.
+            .arg(format!("--id={}", spec.model.as_str()))
             .args(["--context", &spec.settings.context.to_string()])
             .args(["--kv-cache", spec.settings.kv_cache.as_str()]);
         if let Some(contexts) = &self.contexts {
@@ -179,7 +180,7 @@ mod tests {
         let plain = arguments(|_| {});
         assert_eq!(
             plain.join(" "),
-            "--model /models/m.gguf --socket /run/1 --id m --context 16384 --kv-cache q4_0 --contexts /contexts --swapped /swapped --swapped-mib 64"
+            "--model /models/m.gguf --socket /run/1 --id=m --context 16384 --kv-cache q4_0 --contexts /contexts --swapped /swapped --swapped-mib 64"
         );
         let behind = |change: fn(&mut LoadSpec)| arguments(change).split_off(plain.len()).join(" ");
         assert_eq!(behind(|spec| spec.settings.threads = 3), "--threads 3");

@@ -143,7 +143,7 @@ async fn too_many_tools_are_an_error() {
         ..Real::default()
     };
     let few = session(large(10)).await.tools().await;
-    assert_eq!(few.unwrap().len(), 10);
+    assert_eq!(few.unwrap().tools.len(), 10);
     let listed = session(large(100)).await.tools().await;
     assert_eq!(listed, Err(Failure::TooMuch));
 }
