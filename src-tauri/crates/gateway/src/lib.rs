@@ -28,13 +28,7 @@ mod tests;
 pub use sockets::{ConnectionSlot, Slot};
 
 use admin::Admin;
-use axum::{
-    Json, Router,
-    body::Body,
-    extract::{Request, State},
-    middleware::{self, Next},
-    response::{IntoResponse, Response},
-};
+use axum::{Json, Router, middleware};
 use mcp::Mcp;
 use serde_json::{Value, json};
 use sockets::Sockets;
@@ -60,7 +54,6 @@ use tierbar_http::{
 use tierbar_inference::{
     Inference,
     auto::Auto,
-    body,
     endpoints::EndpointStates,
     metrics::Metrics,
     services::{
@@ -241,25 +234,6 @@ impl Gateway {
             edge: Arc::clone(&edge),
         });
         (inference, jobs, edge, admin)
-    }
-}
-
-/// Passes what pulls a model that is here, which many clients do before each use; all else needs the token.
-async fn token_unless_here(
-    State((edge, inference)): State<(Arc<Edge>, Arc<Inference>)>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let (head, body) = request.into_parts();
-    let bytes = match body::read_again(body).await {
-        Ok(bytes) => bytes,
-        Err(error) => return Failure(error).into_response(),
-    };
-    let is_here = tierbar_dialects::ollama::pulls_what_is_here(&inference, &bytes).await;
-    let request = Request::from_parts(head, Body::from(bytes));
-    match is_here {
-        true => next.run(request).await,
-        false => require_token(State(edge), request, next).await,
     }
 }
 

@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn numbers_become_base64_and_all_else_stays() {
         let answer = r#"{"object":"list", "data": [ {"index":0,"embedding":[1, -0.5],"x":{}}, {"embedding":"AACAPw==","index":1} ],"usage":{"total_tokens":3}}"#;
-        let encoded = in_base64(Bytes::from(answer.clone()));
-        let encoded = String::from_utf8(encoded).unwrap();
+        let encoded = in_base64(Bytes::from_static(answer.as_bytes()));
+        let encoded = String::from_utf8(encoded.to_vec()).unwrap();
         assert_eq!(encoded, answer.replace("[1, -0.5]", "\"AACAPwAAAL8=\""));
         for other in [
             r#"{"data":[]}"#,
