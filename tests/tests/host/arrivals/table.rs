@@ -2,7 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "the table is what a run is for")]
 
-use super::{KEPT_MIB, MIB, PEAK_MIB, RESPONSES, hostile::Hostile};
+use super::{MIB, PEAK_MIB, RESPONSES, hostile::Hostile};
 use crate::memory::{begin, status_mib};
 use serde_json::json;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,6 @@ use tierbar_tests::{
 };
 
 /// One row of the table.
-#[derive(Debug)]
 struct Row {
     what: String,
     bytes: usize,
@@ -57,7 +56,7 @@ impl<'a> Table<'a> {
         let rose = || status_mib(self.host, "VmRSS:").saturating_sub(self.base);
         let freed = format!("{what} to be freed, of which {} MiB are kept", rose());
         let kept = until(&freed, async || {
-            Some(rose()).filter(|kept| *kept <= KEPT_MIB)
+            Some(rose()).filter(|kept| *kept <= PEAK_MIB)
         });
         let kept = kept.await;
         assert_ne!(
@@ -104,6 +103,7 @@ impl<'a> Table<'a> {
             let carried = row.bytes.div_ceil(MIB) as u64;
             row.peak > carried + PEAK_MIB
         });
+        let over = over.map(|row| format!("{}: {} MiB", row.what, row.peak));
         let over: Vec<_> = over.collect();
         assert!(over.is_empty(), "{over:#?}");
     }

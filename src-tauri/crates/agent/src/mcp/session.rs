@@ -30,7 +30,7 @@ const LIST: Duration = Duration::from_secs(20);
 /// As long as a command may take.
 const CALL: Duration = Duration::from_secs(120);
 /// The longest message from an address, in bytes, which is parsed before its values can be counted.
-const ANSWER_BYTES: usize = 512 << 10;
+const ANSWER_BYTES: usize = 256 << 10;
 const CONNECT: Duration = Duration::from_secs(10);
 /// Of a server's own words in an error, in characters.
 const WORDS: usize = 2_000;
