@@ -1,5 +1,5 @@
 //! The memory of what other servers and programs send: answers, errors, messages and lists. None makes the host allocate much more than
-//! its bytes, nor keep it. Prints the table of `docs/benchmarks.md`.
+//! its bytes. Prints the table of `docs/benchmarks.md`.
 
 mod hostile;
 mod table;
@@ -16,7 +16,7 @@ use table::Table;
 use tierbar_tests::serving::{Data, Serving};
 
 const MIB: usize = 1 << 20;
-/// What may be made of what arrives, besides its bytes. As much may stay with the allocator, for what arrives next.
+/// What may be made of what arrives, besides its bytes.
 const PEAK_MIB: u64 = 64;
 
 const CHAT: &str = "/v1/chat/completions";
