@@ -277,12 +277,12 @@ async fn no_stream_takes_much_more_memory_than_its_bytes() {
 async fn no_list_or_message_takes_much_more_memory_than_its_bytes() {
     let (hostile, server) = Hostile::start().await;
     // Id 1 is that of the list of tools, after the handshake.
-    let said = initialized(&json!(0));
+    let welcome = initialized(&json!(0));
     let program = |length: usize| {
         let begins = TOOLS.replace("ID", "1");
         let count = (length - begins.len()) / 4;
         let script = format!(
-            "read a; echo '{said}'; read b; read c; awk 'BEGIN {{ printf \"%s\", \"{}\"; \
+            "read a; echo '{welcome}'; read b; read c; awk 'BEGIN {{ printf \"%s\", \"{}\"; \
              for (i = 0; i < {count}; i++) printf \"[0],\"; print \"0]}}}}]}}}}\" }}'; sleep 60",
             begins.replace('"', "\\\"")
         );
@@ -361,7 +361,7 @@ async fn no_list_or_message_takes_much_more_memory_than_its_bytes() {
     ] {
         let act = async {
             list_tools(&host, name).await;
-            hostile.asked.fetch_add(1, Ordering::Relaxed);
+            hostile.requests.fetch_add(1, Ordering::Relaxed);
         };
         table.measure(what.to_owned(), bytes, act).await;
     }

@@ -27,7 +27,7 @@ pub(super) struct Reply {
 pub(super) struct Hostile {
     pub(super) reply: Mutex<Reply>,
     /// How often the answer was fetched.
-    pub(super) asked: AtomicUsize,
+    pub(super) requests: AtomicUsize,
 }
 
 impl Hostile {
@@ -50,7 +50,7 @@ impl Hostile {
         let Reply { status, kind, body } = match preamble(&head.uri, &body) {
             Some(reply) => reply,
             None => {
-                self.asked.fetch_add(1, Ordering::Relaxed);
+                self.requests.fetch_add(1, Ordering::Relaxed);
                 self.reply.lock().unwrap().clone()
             }
         };

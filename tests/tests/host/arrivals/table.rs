@@ -22,7 +22,7 @@ pub(super) struct Table<'a> {
     hostile: &'a Hostile,
     /// What was resident before the first row.
     base: u64,
-    /// How many chains have been asked. A server that fails is passed over, so each is another one.
+    /// How many chains have got a request. A server that fails is passed over, so each is another one.
     chains: usize,
     rows: Vec<Row>,
 }
@@ -46,16 +46,16 @@ impl<'a> Table<'a> {
         bytes: usize,
         act: impl Future<Output = ()>,
     ) {
-        let asked = self.hostile.asked.load(Ordering::Relaxed);
+        let requests = self.hostile.requests.load(Ordering::Relaxed);
         let before = begin(self.host);
         within(&what, act).await;
         let peak = status_mib(self.host, "VmHWM:").saturating_sub(before);
         // The allocator keeps some of it for what arrives next.
         let kept = status_mib(self.host, "VmRSS:").saturating_sub(self.base);
         assert_ne!(
-            self.hostile.asked.load(Ordering::Relaxed),
-            asked,
-            "{what}: not asked"
+            self.hostile.requests.load(Ordering::Relaxed),
+            requests,
+            "{what}: no request came"
         );
         println!(
             "| {what} | {:.1} | {peak} | {kept} |",
