@@ -126,6 +126,7 @@ impl Indexer {
         if sources.is_empty() {
             // Nothing is watched.
             *watch = Some(files::Watch::new(Arc::clone(&self.bell)));
+            self.state.lock().left_out = None;
             return Ok((false, true));
         }
         let mut followed = watch
