@@ -164,6 +164,10 @@ impl StreamMeter {
 
     /// Reads an event's data, which may go on in another line.
     pub(super) fn read(&mut self, data: &[u8], goes_on: bool) -> Passage {
+        // What comes behind the end is no part of the answer.
+        if self.ended && self.form == Form::Chat && data != b"[DONE]" {
+            return Passage::Nothing;
+        }
         let Some(mut half) = self.half.take() else {
             return self.read_unless_cut(data, goes_on);
         };

@@ -264,13 +264,14 @@ pub(crate) fn read(stream: &[u8]) -> Reading {
     let stream = stream.strip_prefix(b"\xef\xbb\xbf").unwrap_or(stream);
     let mut reader = Reader::default();
     let mut data: Vec<u8> = Vec::new();
-    for line in stream.split(|byte| *byte == b'\n').chain([&b""[..]]) {
+    let mut lines = stream.split(|byte| *byte == b'\n').peekable();
+    while let Some(line) = lines.next() {
         if reader.done {
             break;
         }
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
-        if line.is_empty() {
+        if line.is_empty() && lines.peek().is_some() {
             reader.events += usize::from(!data.is_empty());
             reader.unread(&std::mem::take(&mut data));
         } else if name == b"data" && line.len() > 4 {
@@ -279,6 +280,8 @@ pub(crate) fn read(stream: &[u8]) -> Reading {
             if reader.event(&data) {
                 data.clear();
             }
+        } else if lines.peek().is_none() {
+            // Its end has not come: it is no line yet.
         } else if !matches!(name, b"event" | b"id" | b"retry" | b"data") && !line.starts_with(b":")
         {
             reader.unread(line);
