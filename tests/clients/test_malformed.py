@@ -1,4 +1,5 @@
-"""Requests that no client should send, and servers behind the gateway that do what none should: nothing panics, hangs or blames the wrong side.
+"""Requests that no client should send, servers that do what none should, and files that nobody should have made: nothing panics, hangs,
+blames the wrong side, or ends as complete with something missing.
 
 `make malformed` sends many more, and has schemathesis read our OpenAPI document."""
 
@@ -8,13 +9,18 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "malformed"))
 
+import contexts  # noqa: E402
 import corpus  # noqa: E402
+import documents  # noqa: E402
+import exports  # noqa: E402
+import messages  # noqa: E402
+import streams  # noqa: E402
 import verdict  # noqa: E402
 import wire  # noqa: E402
 from serving import STARTER, Host, behind  # noqa: E402
 from stub import BAD, Stub  # noqa: E402
 
-COUNT, OF_EACH_BAD, REAL = 2000, 40, 300
+COUNT, OF_EACH_BAD, REAL, BROKEN = 2000, 40, 300, 100
 # Kinds of requests of which some must be refused by the gateway itself.
 CERTAIN = {"broken_json", "deep", "headers", "methods", "not_an_object", "numbers", "two_lengths", "wrong_length", "wrong_text"}
 
@@ -61,3 +67,36 @@ class Malformed(unittest.TestCase):
             outcomes = self.hold(host, corpus.requests("real", REAL))
             self.assertGreater(outcomes["400"], 0, outcomes)
             self.assertEqual(host.left_running(), 0)
+
+    def test_no_broken_stream_ends_as_complete_with_text_missing(self):
+        with Stub() as stub, Host(behind(stub.url)) as host:
+            self.assertEqual(streams.run(host, stub, "ci", 4 * BROKEN), [])
+            self.assertEqual(host.panics(), [])
+            self.assertEqual(host.left_running(), 0)
+
+    def test_a_reader_that_loses_a_piece_is_noticed(self):
+        sent = b"".join(b'data: {"choices": [{"delta": {"content": "%s"}}]}\n\n' % piece for piece in (b"a", b"b"))
+        sent += b"data: [DONE]\n\n"
+        answer = wire.Answer(200, {}, sent.replace(b'"b"', b'""'))
+        self.assertIn("in place of 'ab'", streams.fault_of("/v1/chat/completions", sent, answer))
+        self.assertIsNone(streams.fault_of("/v1/chat/completions", sent, wire.Answer(200, {}, sent)))
+
+    def test_broken_messages_of_an_mcp_server_cost_only_its_tools(self):
+        with Host("") as host:
+            faults, well = messages.run(host, "ci", BROKEN)
+            self.assertEqual(faults, [])
+            self.assertGreater(well, BROKEN // 10)
+            self.assertEqual(host.panics(), [])
+
+    def test_broken_documents_are_read_or_refused(self):
+        self.assertEqual(documents.run("ci", 3 * BROKEN), [])
+
+    def test_broken_exports_are_read_or_refused(self):
+        with Host("") as host:
+            self.assertEqual(exports.run(host, "ci", 4 * BROKEN), [])
+            self.assertEqual(host.panics(), [])
+
+    def test_broken_contexts_cost_no_worker(self):
+        with Host(f'[tiers.fast]\nmodel = "{STARTER}"\ncontext = 256\n') as host:
+            self.assertEqual(contexts.run(host, "ci", BROKEN), [])
+            self.assertEqual(host.panics(), [])

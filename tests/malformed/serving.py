@@ -12,7 +12,7 @@ from corpus import CHAIN
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 
-from host import STARTER, serve  # noqa: E402
+from host import ROOT, STARTER, program, serve  # noqa: E402, F401
 
 
 def behind(url):
@@ -40,6 +40,7 @@ class Host:
             self.__exit__()
             raise RuntimeError(f"the host did not start: {self.output()}")
         self.url = ready["url"]
+        self.token = pathlib.Path(ready["token_file"]).read_text().strip()
         self.address = ("127.0.0.1", int(self.url.rsplit(":", 1)[1]))
         return self
 

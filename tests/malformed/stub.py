@@ -85,7 +85,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        if (bad := BAD.get(self.server.behaviour)) is not None:
+        behaviour = self.server.behaviour
+        bad = behaviour(self.path, body) if callable(behaviour) else BAD.get(behaviour)
+        if bad is not None:
             self.wfile.write(bad)
             self.close_connection = True
             return
@@ -121,7 +123,8 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class Stub:
-    """Runs while the block does; `behaviour` is one of BAD, or None."""
+    """Runs while the block does; `behaviour` is one of BAD, a function of the request's path and body to the whole
+    output or None, or None."""
 
     def __enter__(self):
         self.server = Server(("127.0.0.1", 0), Handler)
