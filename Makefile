@@ -136,14 +136,14 @@ stress-waits: ## Measure what short requests wait while a long answer and a requ
 	@$(build) --bin tierbar --bin tierbar-worker
 	@$(with) tests/stress/waits $(if $(TOKENS),--tokens $(TOKENS))
 
-fuzz: ## Run the fuzzers over GGUF headers and of the sandbox from inside, ten minutes each (FUZZ_SECONDS)
+fuzz: ## Run the fuzzers over GGUF headers and documents and of the sandbox from inside, ten minutes each (FUZZ_SECONDS)
 	@bundle/setup run
 	@$(build) --bin tierbar-sandbox
 	@$(with) tests/fuzz/run
 
-malformed: ## Send the gateway 10,000 broken requests, and let schemathesis read its API document
+malformed: ## Send 10,000 broken requests, streams, messages, documents, exports and contexts each, and let schemathesis read the API document
 	@bundle/setup run
-	@$(build) --bin tierbar --bin tierbar-worker
+	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-extract --bin tierbar-guard --bin tierbar-sandbox
 	@$(with) tests/malformed/run --real 1000
 
 setup: ## Install what building and testing need

@@ -1,4 +1,5 @@
-"""Broken documents for `tierbar-extract`: mail, PDF, Word, PowerPoint, HTML, Markdown, text, code.
+"""Broken documents for `tierbar-extract`: mail, PDF, Word, PowerPoint, HTML, Markdown, text, code. As a program, it writes sound ones for
+the fuzzers into a folder, by kind.
 
 Each is read by a process of its own. What must not be: a panic, an end by a signal, output that is not whole, or more seconds than a limit."""
 
@@ -7,6 +8,7 @@ import json
 import pathlib
 import random
 import subprocess
+import sys
 import zipfile
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -181,3 +183,14 @@ def run(seed, count, keep=None):
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return faults + [fault for fault in pool.map(one, range(count)) if fault]
+
+
+def main():
+    for name, data, _ in seeds():
+        folder = pathlib.Path(sys.argv[1]) / f"document{pathlib.Path(name).suffix.replace('.mbox', '.eml')}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+if __name__ == "__main__":
+    main()

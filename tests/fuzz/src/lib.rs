@@ -1,14 +1,14 @@
-//! The code that runs on the header of an unknown model file, for a fuzzer: the GGUF reader and, for what it accepts, all
-//! planning.
+//! The code that runs on files of unknown origin, for a fuzzer: the GGUF reader and, for what it accepts, all planning; the readers of
+//! documents.
 //!
 //! A finding is a panic (arithmetic overflows are ones here), an allocation or a time beyond the limits that `run` beside
-//! this gives, or an account that claims more than the file.
+//! this gives, an account that claims more than the file, or a document with more text than it may have.
 #![expect(clippy::unwrap_used, reason = "a finding ends the run")]
 
 pub mod layout;
 pub mod mutation;
 
-use std::{cell::OnceCell, fs::File, io::Write};
+use std::{cell::OnceCell, fs::File, io::Write, path::Path};
 use tempfile::TempDir;
 use tierbar_core::{
     Error, ModelAccount,
@@ -16,6 +16,7 @@ use tierbar_core::{
     config::KvCache,
     fit::{Machine, Offer, verdict},
 };
+use tierbar_documents::{LONGEST_TEXT, Part, Refusal};
 
 /// The size of the data that a file claims to have after its header; there is none, which the reader does not notice.
 const DATA_BYTES: u64 = 1 << 36;
@@ -60,6 +61,20 @@ pub fn parts(bytes: &[u8]) {
         });
         account(tierbar_gguf::read(&paths[0]), total);
     });
+}
+
+/// Reads one document, of the kind that its bytes or this name say.
+pub fn document(name: &Path, bytes: &[u8]) {
+    let mut text = 0;
+    let outcome = tierbar_documents::read(bytes, name, true, &mut |part| {
+        if let Part::Block(block) = part {
+            text += block.text.len();
+        }
+    });
+    assert!(text <= LONGEST_TEXT, "{text}");
+    if let Err(Refusal(sentence)) = outcome {
+        assert!(sentence.ends_with('.'), "{sentence}");
+    }
 }
 
 /// Checks that every error has a message and a hint.
