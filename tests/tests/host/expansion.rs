@@ -1,4 +1,5 @@
 //! What arrives as a file or from a store must not grow in memory: neither documents, nor imports, nor saved contexts.
+#![expect(clippy::print_stdout, reason = "the figures are what a run is for")]
 
 use crate::memory::{NOISE_MIB, begin, frugal, status_mib};
 use base64::{Engine, prelude::BASE64_STANDARD};
