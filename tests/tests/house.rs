@@ -673,7 +673,15 @@ fn the_modules_of_a_storey_import_downwards() {
         ("dialects/src/", DIALECTS.to_vec()),
         (
             "jobs/src/",
-            vec!["tasks", "documents", "mcp", "turns", "queue", "answers"],
+            vec![
+                "storing",
+                "tasks",
+                "documents",
+                "mcp",
+                "turns",
+                "queue",
+                "answers",
+            ],
         ),
         ("gateway/src/", vec!["mcp", "sockets", "admin"]),
         ("gateway/src/admin/", ADMIN.to_vec()),

@@ -184,7 +184,7 @@ async fn serve_on_a_full_disk(data: &Data) -> Option<(PathBuf, Serving)> {
 }
 
 #[tokio::test]
-async fn a_host_starts_on_a_full_disk_by_removing_what_only_saves_time() {
+async fn a_host_starts_on_a_full_disk_without_its_conversations() {
     let data = Data::empty("");
     let Some((home, host)) = serve_on_a_full_disk(&data).await else {
         return skip("this system allows no mounts");
@@ -193,7 +193,7 @@ async fn a_host_starts_on_a_full_disk_by_removing_what_only_saves_time() {
     let (_, log) = host.ask(Method::GET, "/tierbar/v1/log", None).await;
     let text = log.to_string();
     assert!(
-        text.contains("removed the saved conversations (9.0 MB)"),
+        text.contains("removed the saved conversations (9 MB)"),
         "{text}"
     );
 

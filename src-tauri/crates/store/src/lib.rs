@@ -360,7 +360,8 @@ impl Store {
             .await
     }
 
-    /// Records the ends of workers that the last host left without one: see [`log::end_loads`].
+    /// Records an end for each worker whose last entry in the event log is a load. Call it before a worker is started. `sentence`: of a
+    /// tier's end.
     pub async fn end_loads(&self, sentence: fn(&TierId) -> String) -> Result<(), Error> {
         self.call(move |database| database.write(|change| log::end_loads(change, sentence)))
             .await
