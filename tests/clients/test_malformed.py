@@ -1,4 +1,4 @@
-"""Requests that no client should send, servers that do what none should, and files that nobody should have made: nothing panics, hangs,
+"""Requests that no client should send, servers that do what none should, and files that no program should have made: nothing panics, hangs,
 blames the wrong side, or ends as complete with something missing.
 
 `make malformed` sends many more, and has schemathesis read our OpenAPI document."""

@@ -8,13 +8,14 @@ import struct
 
 import mutation
 import verdict
-from corpus import Sent, posted, written
+from corpus import Sent, request, written
 
 NAME = "sound"
 
 
-def ask(path, **body):
-    return Sent(posted(path, written({"model": "fast", **body})), False, "answered")
+def ask(host, path, **body):
+    headers = ["Content-Type: application/json", f"Authorization: Bearer {host.token}"]
+    return Sent(request("POST", path, written({"model": "fast", **body}), headers), False, "answered")
 
 
 def sealed(state, about, magic):
@@ -43,7 +44,7 @@ def broken(random, data):
 
 def run(host, seed, count):
     """Loads `count` broken contexts: what was wrong."""
-    _, faults = verdict.run(host.address, [("a sound context", ask("/v1/context/save", name=NAME, prompt="The capital of France is Paris."))])
+    _, faults = verdict.run(host.address, [("a sound context", ask(host, "/v1/context/save", name=NAME, prompt="The capital of France is Paris."))])
     (sound,) = host.home.glob("contexts/*.context")
     data = sound.read_bytes()
 
@@ -51,12 +52,12 @@ def run(host, seed, count):
         for number in range(count):
             path = sound.with_name(f"b{number % 32}.context")
             path.write_bytes(broken(random.Random(f"{seed} {number}"), data))
-            load = ask("/v1/context/load", name=path.stem)
+            load = ask(host, "/v1/context/load", name=path.stem)
             yield f"{seed}/{number} context", load._replace(expected=None)
 
     # One at a time: each takes the place of an earlier one.
-    for request in requests():
-        _, found = verdict.run(host.address, [request], ["corrupt"])
+    for load in requests():
+        _, found = verdict.run(host.address, [load], ["corrupt"])
         faults += found
-    _, found = verdict.run(host.address, [("the sound context", ask("/v1/context/load", name=NAME))])
+    _, found = verdict.run(host.address, [("the sound context", ask(host, "/v1/context/load", name=NAME))])
     return faults + found

@@ -551,9 +551,10 @@ fn the_crates_of_the_api_are_storeys() {
 }
 
 /// The modules of a storey from the ground up. Each imports those before it alone.
-const INFERENCE: [&str; 36] = [
+const INFERENCE: [&str; 38] = [
     "blocking",
     "error",
+    "held",
     "headers",
     "body",
     "response",
@@ -567,6 +568,7 @@ const INFERENCE: [&str; 36] = [
     "calls",
     "lines",
     "repair",
+    "chat_calls",
     "original",
     "content",
     "media",
@@ -589,8 +591,9 @@ const INFERENCE: [&str; 36] = [
     "chain",
     "dispatch",
 ];
-const EDGE: [&str; 11] = [
+const EDGE: [&str; 12] = [
     "openapi",
+    "encoding",
     "nearest",
     "paused",
     "request_id",

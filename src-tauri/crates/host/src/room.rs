@@ -164,7 +164,7 @@ mod tests {
         let (_home, folder) = folder();
         let one = folder.conversations().join("one.context");
         fs::create_dir(folder.conversations()).unwrap();
-        fs::write(&one, [0; 3_000_000]).unwrap();
+        fs::write(&one, vec![0; 3_000_000]).unwrap();
         assert_eq!(free_conversations_below(&folder, 100, 100), None);
         assert!(one.exists());
         let freed = free_conversations_below(&folder, 99, 100).unwrap();

@@ -1,6 +1,10 @@
 //! Streams of a chat that are broken as servers break them, and a slow reader that shares nothing with what it is compared with. It uses
 //! no other module.
 
+mod json;
+
+use json::{Json, Parser, Unit, decode};
+
 /// A small pseudo-random generator: each stream follows from its seed.
 #[derive(Debug)]
 pub(crate) struct Dice(u64);
@@ -199,23 +203,6 @@ impl Reading {
     }
 }
 
-/// A code unit of a text, or a byte of it.
-#[derive(Debug, Clone, Copy)]
-enum Unit {
-    Byte(u8),
-    Half(u16),
-}
-
-#[derive(Debug, Clone)]
-enum Json {
-    Null,
-    /// A number, `true` or `false` as it is written.
-    Plain(String),
-    Text(Vec<Unit>),
-    List(Vec<Json>),
-    Object(Vec<(String, Json)>),
-}
-
 /// A text that grows, and the number of the event with its last piece.
 #[derive(Debug, Default)]
 struct Growing {
@@ -241,24 +228,6 @@ impl Growing {
     }
 }
 
-fn decode(units: &[Unit]) -> String {
-    let (mut bytes, mut halves, mut text) = (Vec::new(), Vec::new(), String::new());
-    for unit in units.iter().map(Some).chain([None]) {
-        if !matches!(unit, Some(Unit::Byte(_))) {
-            text += &String::from_utf8_lossy(&std::mem::take(&mut bytes));
-        }
-        if !matches!(unit, Some(Unit::Half(_))) {
-            text += &String::from_utf16_lossy(&std::mem::take(&mut halves));
-        }
-        match unit {
-            Some(Unit::Byte(byte)) => bytes.push(*byte),
-            Some(Unit::Half(half)) => halves.push(*half),
-            None => {}
-        }
-    }
-    text
-}
-
 /// Reads a whole stream. A line ends with a line feed.
 pub(crate) fn read(stream: &[u8]) -> Reading {
     let stream = stream.strip_prefix(b"\xef\xbb\xbf").unwrap_or(stream);
@@ -272,7 +241,7 @@ pub(crate) fn read(stream: &[u8]) -> Reading {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
         if line.is_empty() && lines.peek().is_some() {
-            reader.events += usize::from(!data.is_empty());
+            reader.events += usize::from(!data.trim_ascii().is_empty());
             reader.unread(&std::mem::take(&mut data));
         } else if name == b"data" && line.len() > 4 {
             data.push(b'\n');
@@ -383,132 +352,6 @@ impl Reader {
             calls: self.calls.into_iter().map(|(_, call)| call.end()).collect(),
             lost: self.lost,
             ends: self.ends,
-        }
-    }
-}
-
-impl Json {
-    /// A field; of several the last.
-    fn get(&self, name: &str) -> Self {
-        let Self::Object(fields) = self else {
-            return Self::Null;
-        };
-        let field = fields.iter().rfind(|(field, _)| field == name);
-        field.map_or(Self::Null, |(_, value)| value.clone())
-    }
-
-    fn text(&self) -> Vec<Unit> {
-        match self {
-            Self::Text(text) => text.clone(),
-            Self::Plain(written) => written.bytes().map(Unit::Byte).collect(),
-            Self::List(parts) => parts.iter().flat_map(Self::text).collect(),
-            Self::Object(_) => self.get("text").text(),
-            Self::Null => Vec::new(),
-        }
-    }
-
-    fn written(&self) -> String {
-        let list = |items: Vec<String>| items.join(",");
-        match self {
-            Self::Null => "null".to_owned(),
-            Self::Plain(written) => written.clone(),
-            Self::Text(text) => format!("{:?}", decode(text)),
-            Self::List(items) => format!("[{}]", list(items.iter().map(Self::written).collect())),
-            Self::Object(fields) => {
-                let fields = fields
-                    .iter()
-                    .map(|(name, value)| format!("{name:?}:{}", value.written()));
-                format!("{{{}}}", list(fields.collect()))
-            }
-        }
-    }
-}
-
-struct Parser<'a> {
-    json: &'a [u8],
-    at: usize,
-}
-
-impl Parser<'_> {
-    fn blank(&mut self) {
-        while matches!(self.json.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-            self.at += 1;
-        }
-    }
-
-    /// Steps over this byte behind blanks.
-    fn takes(&mut self, byte: u8) -> bool {
-        self.blank();
-        let found = self.json.get(self.at) == Some(&byte);
-        self.at += usize::from(found);
-        found
-    }
-
-    fn value(&mut self) -> Option<Json> {
-        if self.takes(b'"') {
-            return self.text().map(Json::Text);
-        }
-        if self.takes(b'[') {
-            let mut items = Vec::new();
-            while !self.takes(b']') {
-                if !items.is_empty() && !self.takes(b',') {
-                    return None;
-                }
-                items.push(self.value()?);
-            }
-            return Some(Json::List(items));
-        }
-        if self.takes(b'{') {
-            let mut fields = Vec::new();
-            while !self.takes(b'}') {
-                if !fields.is_empty() && !self.takes(b',') {
-                    return None;
-                }
-                let name = self.takes(b'"').then(|| self.text())??;
-                fields.push((decode(&name), self.takes(b':').then(|| self.value())??));
-            }
-            return Some(Json::Object(fields));
-        }
-        let rest = &self.json[self.at..];
-        let is_plain =
-            |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
-        let length = rest.iter().take_while(is_plain).count();
-        self.at += length;
-        match std::str::from_utf8(&rest[..length]).ok()? {
-            "" => None,
-            "null" => Some(Json::Null),
-            plain => Some(Json::Plain(plain.to_owned())),
-        }
-    }
-
-    fn text(&mut self) -> Option<Vec<Unit>> {
-        let mut units = Vec::new();
-        loop {
-            let byte = *self.json.get(self.at)?;
-            self.at += 1;
-            units.push(match byte {
-                b'"' => return Some(units),
-                b'\\' => {
-                    let escape = *self.json.get(self.at)?;
-                    self.at += 1;
-                    match escape {
-                        b'u' => {
-                            let digits = self.json.get(self.at..self.at + 4)?;
-                            self.at += 4;
-                            Unit::Half(
-                                u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?,
-                            )
-                        }
-                        b'n' => Unit::Byte(b'\n'),
-                        b'r' => Unit::Byte(b'\r'),
-                        b't' => Unit::Byte(b'\t'),
-                        b'b' => Unit::Byte(8),
-                        b'f' => Unit::Byte(12),
-                        other => Unit::Byte(other),
-                    }
-                }
-                byte => Unit::Byte(byte),
-            });
         }
     }
 }

@@ -687,7 +687,7 @@ fn a_newer_schema_is_refused_and_unchanged() {
     assert!(
         error
             .message
-            .contains("newer Tierbar (schema 99; this one knows 22)"),
+            .contains("newer Tierbar (schema 99; this one knows 23)"),
         "{error}"
     );
     assert_eq!(fs::read(fixture.path()).unwrap(), before);
