@@ -99,7 +99,7 @@ impl StreamMeter {
             && let Some(rest) = line.strip_prefix(b"\xef\xbb\xbf")
         {
             line = rest;
-            change = Some([rest, b"\n"].concat());
+            change = Some(plain(rest).unwrap_or_else(|| [rest, b"\n"].concat()));
         }
         if self.within_unread {
             self.within_unread = !line.is_empty();
@@ -120,7 +120,7 @@ impl StreamMeter {
             return change.or_else(|| plain(line));
         }
         if let Some(data) = line.strip_prefix(b"data:") {
-            return self.data_line(data.trim_ascii()).or(change);
+            return self.data_line(trim(data)).or(change);
         } else if !is_field(line) && line.contains(&b'{') && !self.ended {
             let what = "the model's server sent a line that is not an event";
             let lost = self.lost(Error::new(Code::Unreachable, what));
@@ -171,6 +171,12 @@ impl StreamMeter {
         let Some(mut half) = self.half.take() else {
             return self.read_unless_cut(data, goes_on);
         };
+        if goes_on && parse::<IgnoredAny>(data).is_err_and(|error| error.is_eof()) {
+            // The rest of the letter may be in the event's next line.
+            self.half = Some(half);
+            self.data.extend_from_slice(data);
+            return Passage::Nothing;
+        }
         let mut data = data.to_vec();
         join(&mut half, &mut data);
         let before = self.read_event(&half, false).line(&half);
@@ -200,9 +206,10 @@ impl StreamMeter {
     /// An event cannot be read. What is no part of an answer is ignored.
     fn gap(&mut self, data: &[u8], error: &serde_json::Error) -> Passage {
         const CHOICES: &[u8] = b"\"choices\"";
-        let is_part = match error.is_data() {
-            true => data.windows(CHOICES.len()).any(|part| part == CHOICES),
-            false => data.contains(&b'{'),
+        // A reader of objects stops at a text, whatever follows it.
+        let is_part = match parse::<IgnoredAny>(data) {
+            Ok(_) => data.windows(CHOICES.len()).any(|part| part == CHOICES),
+            Err(_) => data.contains(&b'{'),
         };
         match data.first() {
             _ if is_part && !self.ended => self.lost(wire::unreadable(error)),
@@ -268,8 +275,8 @@ impl StreamMeter {
     /// Reads an event whose bytes pass.
     fn passing_event(&mut self, data: &[u8]) -> Result<Passage, serde_json::Error> {
         let mut repaired = match std::str::from_utf8(data) {
-            Ok(_) => None,
-            Err(_) => repair(data),
+            Ok(_) if !may_have_half(data) => None,
+            Ok(_) | Err(_) => repair(data),
         };
         let json = repaired.as_deref().map_or(data, str::as_bytes);
         let seen = match EventFacts::read(self.form, json) {
@@ -316,6 +323,22 @@ impl StreamMeter {
             false => Passage::Unchanged,
         })
     }
+}
+
+/// Without the blanks around it that JSON may have in a line.
+fn trim(mut data: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = data {
+        data = rest;
+    }
+    data
+}
+
+/// Whether there are escapes of half a letter, also where nothing is read: some clients' parsers refuse the whole event for one.
+fn may_have_half(data: &[u8]) -> bool {
+    data.contains(&b'\\')
+        && data
+            .windows(3)
+            .any(|part| part.eq_ignore_ascii_case(b"\\ud"))
 }
 
 /// A line of letters alone, if this one has others.

@@ -246,7 +246,10 @@ pub(crate) fn read(stream: &[u8]) -> Reading {
         } else if name == b"data" && line.len() > 4 {
             data.push(b'\n');
             data.extend_from_slice(&line[5..]);
-            if reader.event(&data) {
+            // No event begins with what is neither blank nor an object.
+            let is_event = reader.event(&data);
+            if is_event || !data.contains(&b'{') && !data.trim_ascii().is_empty() {
+                reader.events += usize::from(!is_event);
                 data.clear();
             }
         } else if lines.peek().is_none() {

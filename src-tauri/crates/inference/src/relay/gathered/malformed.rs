@@ -172,6 +172,13 @@ const READERS: [(&str, Reads); 3] = [
     ("relayed", relayed),
 ];
 
+/// Whether a text has all letters of another that no stream can cut in two, in their order.
+fn has_all(text: &str, other: &str) -> bool {
+    let mut letters = text.chars();
+    let mut whole = other.chars().filter(char::is_ascii);
+    whole.all(|letter| letters.any(|found| found == letter))
+}
+
 /// `must_end`: nothing of the stream is lost.
 fn check(stream: &[u8], size: usize, seed: u64, must_end: bool) -> usize {
     let compared = |reading: Reading| match must_end {
@@ -186,10 +193,18 @@ fn check(stream: &[u8], size: usize, seed: u64, must_end: bool) -> usize {
         match reader(stream, size).map(compared) {
             Some(found) => {
                 assert!(!right.lost, "{} is complete", shown());
-                assert_eq!(found.text, right.text, "{}", shown());
-                assert_eq!(found.reasoning, right.reasoning, "{}", shown());
                 // Without its id, a call goes on in another.
-                assert_eq!(found.calls.concat(), right.calls.concat(), "{}", shown());
+                for (found, right) in [
+                    (&found.text, &right.text),
+                    (&found.reasoning, &right.reasoning),
+                    (&found.calls.concat(), &right.calls.concat()),
+                ] {
+                    let is_whole = match must_end {
+                        true => found == right,
+                        false => has_all(found, right),
+                    };
+                    assert!(is_whole, "{}: {found:?} for {right:?}", shown());
+                }
                 complete += 1;
             }
             None => assert!(!must_end, "{} is not complete", shown()),

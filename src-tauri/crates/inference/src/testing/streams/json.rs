@@ -78,7 +78,7 @@ pub(super) struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn blank(&mut self) {
+    pub(super) fn blank(&mut self) {
         while matches!(self.json.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
         }
