@@ -48,6 +48,7 @@ pub mod stream_meter;
 #[cfg(test)]
 mod testing;
 pub mod upstream;
+mod vector_encoding;
 pub mod vectors;
 pub mod wire;
 

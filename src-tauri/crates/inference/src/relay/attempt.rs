@@ -13,7 +13,7 @@ use crate::{
     send,
     stream_meter::{self, StreamMeter, StreamReading},
     upstream::{ANSWER_LIMIT, ConnectionFailure, Upstream},
-    vectors, wire,
+    vector_encoding, wire,
 };
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
@@ -243,7 +243,7 @@ pub async fn send(
 fn repaired(path: &str, in_base64: bool, body: Bytes) -> Bytes {
     match path {
         CHAT | TEXT => chat_calls::repair_whole(body),
-        _ if in_base64 => vectors::in_base64(body),
+        _ if in_base64 => vector_encoding::in_base64(body),
         _ => body,
     }
 }

@@ -392,6 +392,4 @@ fn fill(to: &mut Map<String, Value>, from: Map<String, Value>) {
 }
 
 #[cfg(test)]
-mod malformed;
-#[cfg(test)]
 mod tests;

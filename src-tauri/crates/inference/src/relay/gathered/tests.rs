@@ -1,3 +1,5 @@
+mod malformed;
+
 use super::*;
 use crate::{
     caller::Caller,

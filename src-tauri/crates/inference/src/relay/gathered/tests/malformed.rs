@@ -1,6 +1,6 @@
 //! Random broken streams, as each reader of them reads them: what ends as a complete answer has all of its text.
 
-use super::AnswerParts;
+use super::super::AnswerParts;
 use crate::{
     caller::Caller,
     charge::Charge,
