@@ -4,7 +4,7 @@ use crate::{Events, FAST};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::fs;
-use tierbar_core::TierState;
+use tierbar_core::{TierState, status::TierStatus};
 use tierbar_tests::{
     binaries::{STARTER, model},
     serving::{Data, alive},
@@ -180,17 +180,20 @@ async fn a_worker_killed_mid_answer_ends_the_stream_and_restarts() {
 }
 
 #[tokio::test]
-async fn a_worker_killed_before_its_answer_is_a_502() {
+async fn two_workers_killed_before_an_answer_are_a_502() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     host.ask(Method::POST, "/tierbar/v1/tiers/fast/start", None)
         .await;
     let answer = host.chat("fast", json!({"ignore_eos": true, "max_tokens": 1900}));
     let kill = async {
-        let busy = host
-            .tier_when("fast", |tier| tier.state == TierState::Busy)
-            .await;
-        kill(busy.pid.unwrap(), "KILL");
+        let busy = |tier: &TierStatus| tier.state == TierState::Busy;
+        let first = host.tier_when("fast", busy).await.pid;
+        kill(first.unwrap(), "KILL");
+        // What waited is sent once more.
+        let next = |tier: &TierStatus| busy(tier) && tier.pid != first;
+        let second = host.tier_when("fast", next).await.pid;
+        kill(second.unwrap(), "KILL");
     };
     let (response, ()) = tokio::join!(answer, kill);
     assert_eq!(response.status(), 502);

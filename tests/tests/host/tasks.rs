@@ -82,7 +82,9 @@ async fn a_text_longer_than_the_context_is_summarized() {
 #[tokio::test]
 async fn a_schedule_run_by_hand_writes_its_own_file() {
     let data = Data::new(FAST);
-    let (lines, briefs) = (data.path().join("day.jsonl"), data.path().join("briefs"));
+    let folder = tempfile::tempdir().unwrap();
+    let folder_path = folder.path().canonicalize().unwrap();
+    let (lines, briefs) = (folder_path.join("day.jsonl"), folder_path.join("briefs"));
     std::fs::write(
         &lines,
         "{\"level\": \"error\", \"msg\": \"disk 3 is full\"}\nnonsense\n",

@@ -144,7 +144,7 @@ async fn a_host_starts_without_the_disk_of_its_models() {
 /// allows no mounts.
 async fn serve_on_a_full_disk(data: &Data) -> Option<(PathBuf, Serving)> {
     let mount = "mount -t tmpfs -o size=16m,mode=700 tmpfs \"$TIERBAR_HOME\"";
-    let fill = "cd \"$TIERBAR_HOME\" && mkdir conversations && head -c 9000000 /dev/zero > conversations/old.context \
+    let fill = "cd \"$TIERBAR_HOME\" && mkdir conversations && head -c 11000000 /dev/zero > conversations/old.context \
         && ! cat /dev/zero > fill 2> /dev/null";
     let inside = |script: &str| {
         let mut command = Command::new("unshare");
@@ -193,7 +193,7 @@ async fn a_host_starts_on_a_full_disk_without_its_conversations() {
     let (_, log) = host.ask(Method::GET, "/tierbar/v1/log", None).await;
     let text = log.to_string();
     assert!(
-        text.contains("removed the saved conversations (9 MB)"),
+        text.contains("removed the saved conversations (11 MB)"),
         "{text}"
     );
 
@@ -212,6 +212,7 @@ async fn a_host_starts_on_a_full_disk_without_its_conversations() {
         short().await.then_some(())
     })
     .await;
+    drop(filler);
     fs::remove_file(home.join("more")).unwrap();
     until("no notice", async || (!short().await).then_some(())).await;
 }

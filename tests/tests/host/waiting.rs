@@ -41,7 +41,9 @@ async fn a_long_answer_holds_no_brief_request() {
 #[tokio::test]
 async fn a_schedule_gives_way_to_a_request_for_another_tier() {
     let data = Data::new(&two());
-    let (source, summary) = (data.path().join("day.md"), data.path().join("summary.md"));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    let (source, summary) = (path.join("day.md"), path.join("summary.md"));
     let paragraph = |n: usize| format!("On day {n} the river rose by {n} centimetres.\n\n");
     // Several times the context.
     let text: String = (1..600).map(paragraph).collect();

@@ -30,33 +30,36 @@ pub(crate) fn parse_for<T: DeserializeOwned>(
     })
 }
 
-/// Returns the JSON with whole letters only, and without a byte-order mark before it; `None` if it is so already.
+/// Returns the JSON with whole letters only, and without a byte-order mark before it; `None` if it is so already, of which nothing is
+/// copied.
 #[must_use]
 pub fn repair(json: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(json);
     let plain = text.trim_start_matches(BYTE_ORDER_MARK);
-    let mut changed = matches!(text, Cow::Owned(_)) || plain.len() < text.len();
-    let mut repaired = String::new();
-    let mut rest = plain;
-    while let Some(at) = rest.find('\\') {
-        let (before, escape) = rest.split_at(at);
-        repaired.push_str(before);
+    let changed = matches!(text, Cow::Owned(_)) || plain.len() < text.len();
+    let mut repaired: Option<String> = None;
+    // Up to here it is repaired.
+    let (mut done, mut at) = (0, 0);
+    while let Some(found) = plain[at..].find('\\') {
+        let begin = at + found;
+        let escape = &plain[begin..];
         let length = escape_length(escape.as_bytes());
         // An escape that is none may be cut off within a letter.
         let length = (length..=escape.len())
             .find(|end| escape.is_char_boundary(*end))
             .unwrap_or(escape.len());
-        match unit(escape.as_bytes()) {
-            Some(0xD800..=0xDFFF) if length == 6 => {
-                changed = true;
-                repaired.push('\u{FFFD}');
-            }
-            _ => repaired.push_str(&escape[..length]),
+        at = begin + length;
+        if length == 6 && matches!(unit(escape.as_bytes()), Some(0xD800..=0xDFFF)) {
+            let repaired = repaired.get_or_insert_default();
+            repaired.push_str(&plain[done..begin]);
+            repaired.push('\u{FFFD}');
+            done = at;
         }
-        rest = &escape[length..];
     }
-    repaired.push_str(rest);
-    changed.then_some(repaired)
+    match repaired {
+        Some(repaired) => Some(repaired + &plain[done..]),
+        None => changed.then(|| plain.to_owned()),
+    }
 }
 
 /// Returns where a letter begins that the end of a text cuts off.

@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_core::{Code, Error, TierId};
 
-/// The longest answer that is read, in bytes. Two bytes of it can become a number of four.
+/// The longest answer that is read, in bytes, and the most numbers in it: a thousand texts by four thousand.
 const LONGEST: usize = 24 << 20;
+const MOST_NUMBERS: usize = 4 << 20;
 
 /// The vectors of a request's texts, in their order, and what they took.
 #[derive(Debug, Default)]
@@ -76,6 +77,9 @@ pub fn read(answer: &[u8], count: usize) -> Result<Vectors, Error> {
     if answer.len() > LONGEST {
         let most = LONGEST >> 20;
         return Err(foreign(format!("it is longer than {most} MiB")));
+    }
+    if answer.iter().filter(|byte| **byte == b',').count() > MOST_NUMBERS {
+        return Err(foreign(format!("it has more than {MOST_NUMBERS} numbers")));
     }
     let Answer {
         mut data,

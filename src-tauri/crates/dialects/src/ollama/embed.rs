@@ -13,8 +13,8 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::{sync::Arc, time::Instant};
 use tierbar_core::{Error, TierId};
 use tierbar_http::{
@@ -54,6 +54,23 @@ struct Embed {
     keep_alive: Option<Value>,
 }
 
+/// Written as it is: a number takes eight times its bytes as a JSON value.
+#[derive(Debug, Serialize)]
+struct EmbedAnswer {
+    model: String,
+    embeddings: Vec<Vec<f32>>,
+    total_duration: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load_duration: Option<u64>,
+    prompt_eval_count: u64,
+}
+
+/// The same of one.
+#[derive(Debug, Serialize)]
+struct EmbeddingsAnswer {
+    embedding: Vec<f32>,
+}
+
 /// Turns texts into vectors.
 #[utoipa::path(
     post,
@@ -86,16 +103,17 @@ pub(super) async fn embed(
     let model = embed.model().to_owned();
     let embedded = embed.vectors(inference, hints, input).await?;
     let total = begun.elapsed();
-    let mut answer = json!({
-        "model": model,
-        "embeddings": embedded.vectors,
-        "total_duration": nanoseconds(total),
-        "prompt_eval_count": embedded.prompt_tokens,
-    });
-    if let Some(timings) = embedded.timings {
+    let load = embedded.timings.map(|timings| {
         let computed = duration(timings.prompt_ms / 1000.0);
-        answer["load_duration"] = nanoseconds(total.saturating_sub(computed)).into();
-    }
+        nanoseconds(total.saturating_sub(computed))
+    });
+    let answer = EmbedAnswer {
+        model,
+        embeddings: embedded.vectors,
+        total_duration: nanoseconds(total),
+        load_duration: load,
+        prompt_eval_count: embedded.prompt_tokens,
+    };
     let mut response = Json(answer).into_response();
     if embedded.truncated > 0 {
         let headers = response.headers_mut();
@@ -129,8 +147,8 @@ pub(super) async fn embeddings(
     let embedded = embed
         .vectors(inference, hints, prompt.into_iter().collect())
         .await?;
-    let vector = embedded.vectors.into_iter().next().unwrap_or_default();
-    Ok(Json(json!({"embedding": vector})).into_response())
+    let embedding = embedded.vectors.into_iter().next().unwrap_or_default();
+    Ok(Json(EmbeddingsAnswer { embedding }).into_response())
 }
 
 /// One text or a list of them; an empty one is none, as nothing is.

@@ -22,7 +22,7 @@ use tierbar_core::{
 use tokio::time::timeout;
 
 /// The memory of an answer's values, in which a text is one and a list many.
-const MOST_MEMORY: usize = 40 << 20;
+const MOST_MEMORY: usize = 32 << 20;
 /// How much of it arrives before they are counted again.
 const COUNTED_AFTER: usize = 64 << 10;
 
