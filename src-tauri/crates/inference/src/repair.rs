@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use std::{borrow::Cow, ops::Range};
 use tierbar_core::json::{COPIES, MOST_MEMORY, check};
 
-const BYTE_ORDER_MARK: char = '\u{feff}';
+const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// Parses an event or an answer, if need be without the letters that are none.
 ///
@@ -34,6 +34,9 @@ pub(crate) fn parse_for<T: DeserializeOwned>(
 /// copied.
 #[must_use]
 pub fn repair(json: &[u8]) -> Option<String> {
+    if has_whole_letters(json) && !json.starts_with(BYTE_ORDER_MARK.as_bytes()) {
+        return None;
+    }
     let text = String::from_utf8_lossy(json);
     let plain = text.trim_start_matches(BYTE_ORDER_MARK);
     let changed = matches!(text, Cow::Owned(_)) || plain.len() < text.len();
@@ -64,6 +67,9 @@ pub fn repair(json: &[u8]) -> Option<String> {
 
 /// Returns where a letter begins that the end of a text cuts off.
 pub(super) fn cut_letter(json: &[u8]) -> Option<Range<usize>> {
+    if has_whole_letters(json) {
+        return None;
+    }
     let mut at = 0;
     while let Some(&byte) = json.get(at) {
         let rest = &json[at..];
@@ -110,6 +116,16 @@ pub(super) fn join(event: &mut Vec<u8>, next: &mut Vec<u8>) {
         let rest: Vec<u8> = next.drain(at..at + length).collect();
         drop(event.splice(cut.end..cut.end, rest));
     }
+}
+
+/// Whether there are neither bad bytes nor escapes that could be half a letter, as in nearly every event: what is slower is done for the
+/// others.
+fn has_whole_letters(json: &[u8]) -> bool {
+    let may_have_half = || {
+        json.windows(3)
+            .any(|part| part.eq_ignore_ascii_case(b"\\ud"))
+    };
+    std::str::from_utf8(json).is_ok() && !(json.contains(&b'\\') && may_have_half())
 }
 
 /// How many bytes an escape has, which may be a pair of halves.

@@ -274,20 +274,10 @@ impl StreamMeter {
 
     /// Reads an event whose bytes pass.
     fn passing_event(&mut self, data: &[u8]) -> Result<Passage, serde_json::Error> {
-        let mut repaired = match std::str::from_utf8(data) {
-            Ok(_) if !may_have_half(data) => None,
-            Ok(_) | Err(_) => repair(data),
-        };
+        // Escapes of half a letter are repaired also where nothing is read: some clients' parsers refuse the whole event for one.
+        let repaired = repair(data);
         let json = repaired.as_deref().map_or(data, str::as_bytes);
-        let seen = match EventFacts::read(self.form, json) {
-            Err(error) if error.is_syntax() && repaired.is_none() => {
-                repaired = repair(data);
-                let json = repaired.as_deref().ok_or(error)?;
-                EventFacts::read(self.form, json.as_bytes())?
-            }
-            seen => seen?,
-        };
-        let json = repaired.as_deref().map_or(data, str::as_bytes);
+        let seen = EventFacts::read(self.form, json)?;
         let passage = self.repaired_chat(&seen, json)?;
         self.note(seen, data.len());
         Ok(match (passage, repaired) {
@@ -314,11 +304,8 @@ impl StreamMeter {
         if !seen.has_choices && seen.used.is_none() && seen.timings.is_none() {
             return Ok(Passage::Comment);
         }
-        let repaired = repair(json);
-        let json = repaired.as_deref().map_or(json, str::as_bytes);
         let mut event: Map<String, Value> = serde_json::from_slice(json)?;
-        let changed = self.calls.repair(&mut event) || repaired.is_some();
-        Ok(match changed {
+        Ok(match self.calls.repair(&mut event) {
             true => Passage::Json(Value::Object(event).to_string().into_bytes()),
             false => Passage::Unchanged,
         })
@@ -331,14 +318,6 @@ fn trim(mut data: &[u8]) -> &[u8] {
         data = rest;
     }
     data
-}
-
-/// Whether there are escapes of half a letter, also where nothing is read: some clients' parsers refuse the whole event for one.
-fn may_have_half(data: &[u8]) -> bool {
-    data.contains(&b'\\')
-        && data
-            .windows(3)
-            .any(|part| part.eq_ignore_ascii_case(b"\\ud"))
 }
 
 /// A line of letters alone, if this one has others.
