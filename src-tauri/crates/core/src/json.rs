@@ -119,15 +119,7 @@ pub fn check(json: &[u8], copies: usize, most: usize) -> Result<(), Error> {
 /// # Errors
 /// If it is not the JSON that is expected, or takes more than [`MOST_MEMORY`].
 pub fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T, Error> {
-    read_for(json, COPIES)
-}
-
-/// The same of one of which there will be so many copies.
-///
-/// # Errors
-/// As [`read`].
-pub fn read_for<T: DeserializeOwned>(json: &[u8], copies: usize) -> Result<T, Error> {
-    check(json, copies, MOST_MEMORY)?;
+    check(json, COPIES, MOST_MEMORY)?;
     serde_json::from_slice(json)
 }
 

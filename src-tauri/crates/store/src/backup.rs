@@ -1,7 +1,7 @@
 //! A copy of the file beside it, and how a file that has lost its beginning is noticed: SQLite would take it for a new one, and remove
 //! what its log still has.
 
-use crate::failure;
+use crate::{failure, wal};
 use rusqlite::{Connection, OpenFlags};
 use std::{
     fs::{self, File, OpenOptions},
@@ -26,9 +26,7 @@ pub(crate) fn path_of(path: &Path) -> PathBuf {
 /// `Storage` for a file without a beginning, though there is a log of it or a copy.
 pub(crate) fn check_beginning(path: &Path) -> Result<(), Error> {
     let length = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    let has_more = length(Path::new(&log)) > 0 || (path.exists() && path_of(path).exists());
+    let has_more = length(&wal::path(path)) > 0 || (path.exists() && path_of(path).exists());
     if length(path) > 0 || !has_more {
         return Ok(());
     }

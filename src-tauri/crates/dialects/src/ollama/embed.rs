@@ -3,7 +3,7 @@
 use super::{
     common::{bad_request, request},
     load, name,
-    schema::{EmbedInput, Errors, OllamaEmbedAnswer, OllamaEmbeddingsAnswer},
+    schema::{EmbedInput, Errors},
     writer::{duration, nanoseconds},
 };
 use crate::openai;
@@ -54,20 +54,24 @@ struct Embed {
     keep_alive: Option<Value>,
 }
 
-/// Written as it is: a number takes eight times its bytes as a JSON value.
-#[derive(Debug, Serialize)]
-struct EmbedAnswer {
+/// A vector for each text.
+// Written as it is: as a JSON value, a number takes eight times its bytes.
+#[derive(Debug, Serialize, ToSchema)]
+struct OllamaEmbedAnswer {
     model: String,
     embeddings: Vec<Vec<f32>>,
+    /// In nanoseconds.
     total_duration: u64,
+    /// The part of it that was spent loading, or waiting, where the engine measures the rest.
     #[serde(skip_serializing_if = "Option::is_none")]
     load_duration: Option<u64>,
+    /// The texts' tokens.
     prompt_eval_count: u64,
 }
 
-/// The same of one.
-#[derive(Debug, Serialize)]
-struct EmbeddingsAnswer {
+/// A text's vector.
+#[derive(Debug, Serialize, ToSchema)]
+struct OllamaEmbeddingsAnswer {
     embedding: Vec<f32>,
 }
 
@@ -107,7 +111,7 @@ pub(super) async fn embed(
         let computed = duration(timings.prompt_ms / 1000.0);
         nanoseconds(total.saturating_sub(computed))
     });
-    let answer = EmbedAnswer {
+    let answer = OllamaEmbedAnswer {
         model,
         embeddings: embedded.vectors,
         total_duration: nanoseconds(total),
@@ -148,7 +152,7 @@ pub(super) async fn embeddings(
         .vectors(inference, hints, prompt.into_iter().collect())
         .await?;
     let embedding = embedded.vectors.into_iter().next().unwrap_or_default();
-    Ok(Json(EmbeddingsAnswer { embedding }).into_response())
+    Ok(Json(OllamaEmbeddingsAnswer { embedding }).into_response())
 }
 
 /// One text or a list of them; an empty one is none, as nothing is.

@@ -210,25 +210,6 @@ pub(super) enum EmbedInput {
     Texts(Vec<String>),
 }
 
-/// A vector for each text.
-#[derive(Debug, ToSchema)]
-pub(super) struct OllamaEmbedAnswer {
-    model: String,
-    embeddings: Vec<Vec<f32>>,
-    /// In nanoseconds.
-    total_duration: u64,
-    /// The part of it that was spent loading, or waiting, where the engine measures the rest.
-    load_duration: Option<u64>,
-    /// The texts' tokens.
-    prompt_eval_count: u64,
-}
-
-/// A text's vector.
-#[derive(Debug, ToSchema)]
-pub(super) struct OllamaEmbeddingsAnswer {
-    embedding: Vec<f32>,
-}
-
 /// A download that is complete.
 #[derive(Debug, ToSchema)]
 #[schema(as = OllamaPulled)]
