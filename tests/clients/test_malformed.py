@@ -35,7 +35,7 @@ class Malformed(unittest.TestCase):
 
     def test_no_request_causes_a_server_error(self):
         with Stub() as stub, Host(behind(stub.url)) as host:
-            outcomes = self.hold(host, corpus.requests("ci", COUNT))
+            outcomes = self.hold(host, corpus.requests("ci", COUNT, token=host.token))
             self.assertGreater(outcomes["400"], COUNT // 10, outcomes)
             # Requests whose clients have gone hold nothing.
             self.assertEqual(host.left_running(), 0)
@@ -64,7 +64,7 @@ class Malformed(unittest.TestCase):
 
     def test_our_own_engine_refuses_unsupported_requests(self):
         with Host(f'[tiers.fast]\nmodel = "{STARTER}"\ncontext = 256\n') as host:
-            outcomes = self.hold(host, corpus.requests("real", REAL))
+            outcomes = self.hold(host, corpus.requests("real", REAL, token=host.token))
             self.assertGreater(outcomes["400"], 0, outcomes)
             self.assertEqual(host.left_running(), 0)
 

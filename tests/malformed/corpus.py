@@ -356,12 +356,14 @@ KINDS = [
 CHAIN = "walk"
 
 
-def requests(seed, count, chain=False):
-    """Those that name the tier name the chain if that is wanted."""
+def requests(seed, count, chain=False, token=None):
+    """Those that name the tier name the chain if that is wanted. Those for saved contexts, which are the owner's, have the token."""
     chance = random.Random(seed)
     for number in range(count):
         kind = KINDS[number % len(KINDS)]
         made = kind(chance)
         if chain:
             made = made._replace(data=made.data.replace(b'"fast"', f'"{CHAIN}"'.encode()))
+        if token and made.data.startswith(b"POST /v1/context/"):
+            made = made._replace(data=made.data.replace(b"\r\n", f"\r\nAuthorization: Bearer {token}\r\n".encode(), 1))
         yield f"{seed}/{number} {kind.__name__}", made

@@ -1,7 +1,7 @@
 //! What arrives as a file or from a store must not grow in memory: neither documents, nor imports, nor saved contexts.
 #![expect(clippy::print_stdout, reason = "the figures are what a run is for")]
 
-use crate::memory::{NOISE_MIB, begin, frugal, status_mib};
+use crate::memory::{NOISE_MIB, begin, frugal, rise_since, status_mib};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use data_encoding::HEXLOWER;
 use flate2::{Compression, write::DeflateEncoder};
@@ -25,8 +25,8 @@ const IMPORT: usize = 200 << 20;
 
 /// The memory of a host since a reading before: its peak, and what it has kept.
 fn risen(host: &Serving, before: u64) -> (u64, u64) {
-    let since = |name| status_mib(host, name).saturating_sub(before);
-    (since("VmHWM:"), since("VmRSS:"))
+    let kept = status_mib(host, "VmRSS:").saturating_sub(before);
+    (rise_since(host, before), kept)
 }
 
 fn check(what: &str, (peak, kept): (u64, u64), carried: usize) {

@@ -72,11 +72,16 @@ pub(crate) fn begin_of(pid: u32) -> u64 {
     status_of(pid, "VmRSS:")
 }
 
+/// Returns by how many MiB the memory rose at most since [`begin`] returned `before`.
+pub(crate) fn rise_since(host: &Serving, before: u64) -> u64 {
+    status_mib(host, "VmHWM:").saturating_sub(before)
+}
+
 /// Sends a body, and returns by how many MiB the host's memory rose meanwhile.
 async fn rise(host: &Serving, path: &str, kind: &str, body: String) -> u64 {
     let before = begin(host);
     send(host, path, kind, body).await;
-    status_mib(host, "VmHWM:").saturating_sub(before)
+    rise_since(host, before)
 }
 
 /// Sends a body; returns the answer's status once all of it is here.

@@ -3,7 +3,7 @@
 #![expect(clippy::print_stdout, reason = "the table is what a run is for")]
 
 use super::{MIB, PEAK_MIB, RESPONSES, hostile::Hostile};
-use crate::memory::{begin, status_mib};
+use crate::memory::{begin, rise_since, status_mib};
 use serde_json::json;
 use std::sync::atomic::Ordering;
 use tierbar_tests::{serving::Serving, wait::within};
@@ -49,7 +49,7 @@ impl<'a> Table<'a> {
         let requests = self.hostile.requests.load(Ordering::Relaxed);
         let before = begin(self.host);
         within(&what, act).await;
-        let peak = status_mib(self.host, "VmHWM:").saturating_sub(before);
+        let peak = rise_since(self.host, before);
         // The allocator keeps some of it for what arrives next.
         let kept = status_mib(self.host, "VmRSS:").saturating_sub(self.base);
         assert_ne!(
