@@ -50,9 +50,11 @@ pub(crate) fn status_of(pid: u32, name: &str) -> u64 {
     kib >> 10
 }
 
-/// A host whose memory is what it has allocated: the allocator gives each large piece back at once.
+/// A host whose memory is what it has allocated: the allocator gives each large piece back at once, and keeps one heap, where it would
+/// keep one for each thread.
 pub(crate) async fn frugal(data: Data) -> (Data, Serving) {
     let data = data
+        .with("MALLOC_ARENA_MAX", "1")
         .with("MALLOC_MMAP_THRESHOLD_", "65536")
         .with("MALLOC_TRIM_THRESHOLD_", "0");
     let host = data.serve().await;
