@@ -18,6 +18,8 @@ use tierbar_tests::serving::{Data, Serving};
 const MIB: usize = 1 << 20;
 /// What may be made of what arrives, besides its bytes.
 const PEAK_MIB: u64 = 64;
+/// What may stay of it.
+const KEPT_MIB: u64 = 16;
 
 const CHAT: &str = "/v1/chat/completions";
 const MESSAGES: &str = "/v1/messages";

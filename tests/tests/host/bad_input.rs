@@ -129,8 +129,12 @@ async fn a_prompt_of_a_megabyte_is_refused_with_the_figures() {
         // A stream that has waited for 5 s, such as on a busy machine, has its status already.
         let begun = stream && status == 200;
         assert!(status == 400 || begun, "{status}: {body}");
-        let events = body.lines().filter_map(|line| line.strip_prefix("data: "));
-        let error = if begun { events.last().unwrap() } else { &body };
+        let mut events = body.lines().filter_map(|line| line.strip_prefix("data: "));
+        let error = if begun {
+            events.next_back().unwrap()
+        } else {
+            &body
+        };
         let error: Value = serde_json::from_str(error).unwrap();
         assert_eq!(error["error"]["code"], "context_length_exceeded");
         assert_eq!(error["error"]["context_tokens"], 2048);

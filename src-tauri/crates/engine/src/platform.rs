@@ -39,11 +39,6 @@ pub(crate) fn map_lazily<T>(load: impl FnOnce() -> T) -> T {
     loaded
 }
 
-/// Gives memory that was freed back to the system, which the allocator would keep for the next time.
-pub(crate) fn return_memory() {
-    system::return_memory();
-}
-
 /// Gives the whole pages of a range back to the system. What they contain then is unknown, until it is written again.
 ///
 /// # Safety

@@ -42,6 +42,7 @@ mod sources;
 mod start;
 mod status;
 mod tls;
+mod unused_memory;
 mod volume;
 pub mod whole_file;
 mod worker;

@@ -24,6 +24,7 @@ use crate::{
     serve::{ClientLimits, ServeOptions, serve},
     services::Admin,
     status::StatusBoard,
+    unused_memory,
     volume::Volume,
     worker,
 };
@@ -428,6 +429,7 @@ impl Assembly {
             Arc::clone(&self.workers.memory_guard),
             closing.clone(),
         ));
+        tokio::spawn(unused_memory::give_back(closing.clone()));
         let notifications = Notifications {
             config: self.config.in_force.subscribe(),
             events: self.workers.journal.watch(),

@@ -1,6 +1,6 @@
 //! Readings of the machine, its bandwidths, and the memory of single processes.
 //!
-//! It only reads and decides nothing. A [`Sampler`] belongs to one task, which calls [`Sampler::sample`] at its own pace;
+//! It decides nothing, and changes nothing but with [`return_memory`]. A [`Sampler`] belongs to one task, which calls [`Sampler::sample`] at its own pace;
 //! [`pressure_changes`] reports what cannot wait for the next reading. [`footprint`] has the kernel walk the process's
 //! pages, on a Linux virtual machine 20 ms for 2 GiB of anonymous memory: call it from a blocking context.
 //!
@@ -24,8 +24,9 @@ mod simulate;
 pub use disks::DiskUse;
 pub use energy::EnergyMeter;
 pub use hardware::{Hardware, hardware};
-pub use platform::footprint;
-pub use platform::{MEMORY_INTERVAL, MachineMemory, machine_memory, oom_kills};
+pub use platform::{
+    MEMORY_INTERVAL, MachineMemory, footprint, machine_memory, oom_kills, return_memory,
+};
 pub use process::{Process, Usage, held_by, members_of_group, usage};
 pub use recent::{RECENT_MINUTES, RecentReadings};
 pub use sampler::{PressureChanges, Sampler, pressure_changes};

@@ -30,6 +30,11 @@ pub fn footprint(pid: u32) -> Option<u64> {
     os::footprint(pid)
 }
 
+/// Gives memory that was freed back to the system, which the allocator would keep for the next time. Blocking.
+pub fn return_memory() {
+    os::return_memory();
+}
+
 /// The memory in use on the machine at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MachineMemory {

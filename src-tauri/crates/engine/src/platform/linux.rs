@@ -6,17 +6,6 @@ use std::{collections::BTreeSet, fs, time::Duration};
 /// Frees the pages, which read as zeros afterwards.
 pub(super) const RELEASE: libc::c_int = libc::MADV_DONTNEED;
 
-#[cfg(target_env = "gnu")]
-#[expect(unsafe_code, reason = "libc")]
-pub(super) fn return_memory() {
-    // SAFETY: glibc's, which locks its arenas; it touches no memory that is in use.
-    unsafe { libc::malloc_trim(0) };
-}
-
-/// Other allocators return large pieces at once.
-#[cfg(not(target_env = "gnu"))]
-pub(super) fn return_memory() {}
-
 #[expect(unsafe_code, reason = "the shim")]
 pub(super) fn set_lazy(on: bool) {
     unsafe extern "C" {

@@ -4,18 +4,8 @@
 
 use std::time::Duration;
 
-unsafe extern "C" {
-    /// Of `malloc/malloc.h`.
-    fn malloc_zone_pressure_relief(zone: *mut libc::c_void, goal: libc::size_t) -> libc::size_t;
-}
-
 /// No longer counts the pages as the process's, and frees them when memory is needed. `MADV_DONTNEED` is only a hint here.
 pub(super) const RELEASE: libc::c_int = libc::MADV_FREE_REUSABLE;
-
-pub(super) fn return_memory() {
-    // SAFETY: no zone means all, and a goal of 0 as much as can be; memory that is in use is not touched.
-    unsafe { malloc_zone_pressure_relief(std::ptr::null_mut(), 0) };
-}
 
 /// Performance cores; an efficiency core in the pool would hold the others up at every barrier.
 pub(super) fn fast_cores() -> Option<usize> {

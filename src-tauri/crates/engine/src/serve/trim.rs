@@ -1,7 +1,7 @@
 //! `POST /trim`: frees caches when memory is low.
 
 use super::{EngineState, Refusal, run_blocking};
-use crate::{media::MediaReader, platform};
+use crate::media::MediaReader;
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) async fn trim(State(engine): EngineState) -> Result<Json<Value>, Refu
     let model = Arc::clone(&engine.model);
     let experts = run_blocking(move || {
         let freed = model.paged().map_or(0, |paged| paged.shrink());
-        platform::return_memory();
+        tierbar_telemetry::return_memory();
         freed
     })
     .await?;

@@ -40,8 +40,8 @@ pub const WAITING_PERIOD: Duration = Duration::from_secs(5);
 /// How long the rest of the last event may take to arrive.
 const LAST_BYTES: Duration = Duration::from_secs(1);
 
-/// The most bytes that are held back while no known field has content; beyond, they pass on.
-const MOST_HELD: usize = 1 << 20;
+/// The most bytes that are held back while no known field has content; beyond, they pass on. Their values may take 60 times as much.
+const MOST_HELD: usize = 256 << 10;
 
 /// An answer that streams. The fields are dropped in order: first the connection closes, then the lease ends.
 #[derive(Debug)]

@@ -20,6 +20,16 @@ use objc2_metal::{MTLCreateSystemDefaultDevice, MTLDevice};
 use rustix::fs::fcntl_nocache;
 use std::{fs::File, io, mem, path::Path, time::Duration};
 
+unsafe extern "C" {
+    /// Of `malloc/malloc.h`.
+    fn malloc_zone_pressure_relief(zone: *mut libc::c_void, goal: libc::size_t) -> libc::size_t;
+}
+
+pub(crate) fn return_memory() {
+    // SAFETY: no zone means all, and a goal of 0 as much as can be; memory that is in use is not touched.
+    unsafe { malloc_zone_pressure_relief(std::ptr::null_mut(), 0) };
+}
+
 /// From the third call within a second, `host_statistics64` may repeat its last answer until the second is over (xnu's
 /// `host.c`).
 pub(crate) const MEMORY_INTERVAL: Duration = Duration::from_millis(500);
