@@ -17,8 +17,17 @@ const OUTCOMES: usize = 50;
 const APART: usize = 10_000;
 const LONGEST_WORDS: usize = 300;
 /// Words that matter first to a reader.
-const BAD: [&str; 9] = [
-    "fatal", "panic", "critical", "error", "fail", "crash", "alarm", "alert", "warn",
+const BAD: [&str; 10] = [
+    "emergency",
+    "fatal",
+    "panic",
+    "critical",
+    "error",
+    "fail",
+    "crash",
+    "alarm",
+    "alert",
+    "warn",
 ];
 /// The last of them is less than an error.
 const WARNING: usize = BAD.len() - 1;
@@ -134,7 +143,7 @@ impl Counter {
     /// Counts a parsed entry.
     pub fn entry(&mut self, value: &Value) {
         self.line += 1;
-        match value.as_object().and_then(Entry::read) {
+        match line::fields_of(value).as_ref().and_then(Entry::read) {
             Some(entry) => self.count(entry),
             None => self.is_malformed(),
         }

@@ -1,5 +1,5 @@
-//! What is kept of a JSON line: its plain fields, and the message of an object among them. So a line takes little more memory than its
-//! text, whatever is nested in it.
+//! What is kept of a JSON line: its plain fields, and a few of an object among them. So a line takes little more memory than its text,
+//! whatever is nested in it.
 
 use serde::{
     Deserialize, Deserializer,
@@ -10,6 +10,8 @@ use std::fmt;
 
 /// The longest line that is read.
 const LONGEST: usize = 256 << 10;
+/// The fields of an object within a line that say what the line is about.
+const INNER: [&str; 5] = ["message", "level", "name", "stringValue", "epochSecond"];
 
 /// Returns the fields of a line; `None` if it is no JSON object, or longer than 256 KiB. A wrong byte spoils its own field alone.
 pub(super) fn fields(line: &[u8]) -> Option<Map<String, Value>> {
@@ -18,6 +20,12 @@ pub(super) fn fields(line: &[u8]) -> Option<Map<String, Value>> {
     }
     let text = String::from_utf8_lossy(line);
     let Line(fields) = serde_json::from_str(&text).ok()?;
+    Some(fields)
+}
+
+/// Returns the same of a line that was parsed.
+pub(super) fn fields_of(value: &Value) -> Option<Map<String, Value>> {
+    let Line(fields) = Line::deserialize(value).ok()?;
     Some(fields)
 }
 
@@ -45,7 +53,7 @@ impl<'de> Deserialize<'de> for Line {
     }
 }
 
-/// A plain value; an object with its message alone; null for an array.
+/// A plain value; an object with few of its fields; null for an array, unless it is of bytes: journald writes a text so that is not UTF-8.
 struct Field(Value);
 
 impl<'de> Deserialize<'de> for Field {
@@ -83,14 +91,21 @@ impl<'de> Deserialize<'de> for Field {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Field, A::Error> {
-                while values.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Field(Value::Null))
+                let (mut bytes, mut is_text) = (Vec::new(), true);
+                while let Some(Field(value)) = values.next_element()? {
+                    match value.as_u64().map(u8::try_from) {
+                        Some(Ok(byte)) if is_text => bytes.push(byte),
+                        _ => (bytes, is_text) = (Vec::new(), false),
+                    }
+                }
+                let text = (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into());
+                Ok(Field(text.unwrap_or(Value::Null)))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Field, A::Error> {
                 let mut kept = Map::new();
                 while let Some(name) = fields.next_key::<String>()? {
-                    if name == "message" {
+                    if INNER.contains(&name.as_str()) {
                         let Field(value) = fields.next_value()?;
                         kept.insert(name, value);
                     } else {
@@ -112,10 +127,13 @@ mod tests {
     #[test]
     fn a_line_keeps_its_plain_fields_and_a_nested_message() {
         let line = r#"{"a": 1, "b": -1.5, "c": "x", "d": true, "e": null, "f": [1, [2]],
-            "g": {"message": "m", "other": [3]}, "h": {"message": ["n"]}}"#;
+            "g": {"message": "m", "other": [3]}, "h": {"message": ["n"]}, "i": [195, 188, 255], "j": [104, 256]}"#;
         let kept = json!({"a": 1, "b": -1.5, "c": "x", "d": true, "e": null, "f": null,
-            "g": {"message": "m"}, "h": {"message": null}});
-        assert_eq!(Value::Object(fields(line.as_bytes()).unwrap()), kept);
+            "g": {"message": "m"}, "h": {"message": null}, "i": "ü\u{fffd}", "j": null});
+        let read = Value::Object(fields(line.as_bytes()).unwrap());
+        assert_eq!(read, kept);
+        let parsed: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(fields_of(&parsed).map(Value::Object), Some(kept));
         let lossy = fields(b"{\"msg\": \"a\xffb\"}").unwrap();
         assert_eq!(lossy["msg"], "a\u{fffd}b");
     }
