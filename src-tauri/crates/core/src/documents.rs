@@ -24,6 +24,15 @@ pub enum DocumentKind {
     Mail,
 }
 
+/// The text of a file, as a model gets it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FileText {
+    pub text: String,
+    /// What of it is missing or may be wrong, in sentences.
+    #[schema(required = true)]
+    pub notice: Option<String>,
+}
+
 /// A file or folder that was added, and what has become of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DocumentSource {
@@ -73,7 +82,7 @@ pub struct DocumentFile {
     pub pages: Option<u32>,
     pub passages: u64,
     pub size_bytes: u64,
-    /// Why it cannot be read, or what of it is not searched.
+    /// Why it cannot be read, or what of it is not read or may be wrong.
     #[schema(required = true)]
     pub notice: Option<String>,
     /// When it was first seen in its source, in seconds since 1970.

@@ -1,12 +1,13 @@
 //! What `tierbar-extract` writes, and what its host makes of it.
 //!
-//! The host reads the lines as they come and keeps the passages alone: as blocks, a text of 10 MB may take a gigabyte.
+//! The host reads the lines as they come and keeps the passages alone, or the text: as blocks, a text of 10 MB may take a gigabyte.
 
 use crate::{
-    Block, Facts, MOST_PICTURES, Picture, Refusal,
+    Block, Facts, LONGEST_TEXT, MOST_PICTURES, Picture, Refusal,
     chunks::{Chunk, Chunker},
 };
 use serde::{Deserialize, Serialize};
+use tierbar_core::documents::DocumentKind;
 
 /// The largest file that is read, in bytes.
 pub const LARGEST_FILE: u64 = 200 << 20;
@@ -18,8 +19,9 @@ const LONGEST_LINE: usize = 12 << 20;
 const MOST_PICTURE_BYTES: usize = 32 << 20;
 /// What a buffer keeps for the next line.
 const USUAL_LINE: usize = 256 << 10;
-/// The notice of a document that has more passages than are kept.
-const FULL: &str = "It has so many headings or pages that the last of them are not searched.";
+/// The notice of a document that has more passages, or more text, than is kept.
+const FULL: &str =
+    "It has so much text, or so many headings or pages, that the last of it is not read.";
 /// How long it may take, in seconds.
 pub const LONGEST: u64 = 180;
 
@@ -37,6 +39,8 @@ pub enum Line {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExtractedDocument {
     pub passages: Vec<Chunk>,
+    /// The whole text in place of its passages, if it was asked for.
+    pub text: String,
     /// Pages that are pictures, if they were asked for.
     pub pictures: Vec<Picture>,
     pub facts: Facts,
@@ -67,6 +71,8 @@ pub struct OutputReader {
     /// A line that has not ended.
     open: Vec<u8>,
     passages: Chunker,
+    /// The text in place of passages, if it was asked for: its blocks, with empty lines between them.
+    text: Option<String>,
     /// Text was left out.
     is_full: bool,
     pictures: Vec<Picture>,
@@ -76,6 +82,15 @@ pub struct OutputReader {
 }
 
 impl OutputReader {
+    /// Returns a reader that keeps the whole text.
+    #[must_use]
+    pub fn of_text() -> Self {
+        Self {
+            text: Some(String::new()),
+            ..Self::default()
+        }
+    }
+
     /// Takes more of the output. Returns `false` once that is too much: the process must be ended.
     #[must_use]
     pub fn take(&mut self, mut bytes: &[u8]) -> bool {
@@ -95,7 +110,12 @@ impl OutputReader {
 
     fn line(&mut self) {
         match serde_json::from_slice(&self.open) {
-            Ok(Line::Block(block)) => self.is_full |= !self.passages.take(&block),
+            Ok(Line::Block(block)) => {
+                self.is_full |= match &mut self.text {
+                    Some(text) => !append(text, &block),
+                    None => !self.passages.take(&block),
+                }
+            }
             Ok(Line::Picture(picture)) => {
                 self.picture_bytes += picture.jpeg.len();
                 self.pictures.push(picture);
@@ -144,11 +164,38 @@ impl OutputReader {
             let notices = [Some(FULL.to_owned()), facts.notice];
             facts.notice = Some(notices.into_iter().flatten().collect::<Vec<_>>().join(" "));
         }
+        let text = self.text.unwrap_or_default();
         Ok(ExtractedDocument {
             passages: self.passages.finish(),
+            text: match (&facts.title, facts.kind) {
+                (Some(subject), Some(DocumentKind::Mail)) => with_subject(text, subject),
+                _ => text,
+            },
             pictures: self.pictures,
             facts,
         })
+    }
+}
+
+/// Adds a block to a text, if there is room for it. Returns whether it was added.
+fn append(text: &mut String, block: &Block) -> bool {
+    let has_room = text.len() + block.text.len() <= LONGEST_TEXT;
+    if has_room {
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        text.push_str(block.text.trim_end());
+    }
+    has_room
+}
+
+/// Returns a mail's text with its subject, which is its first block, among the fields that follow it.
+fn with_subject(text: String, subject: &str) -> String {
+    match text.split_once("\n\n") {
+        Some((first, rest)) if first.starts_with(subject) => {
+            format!("Subject: {subject}\n{rest}")
+        }
+        _ => text,
     }
 }
 
@@ -196,6 +243,42 @@ mod tests {
             let refusal = parse(output, ended).unwrap_err().0;
             assert!(refusal.contains(why), "{output}: {refusal}");
         }
+    }
+
+    #[test]
+    fn a_text_has_its_blocks_and_a_mail_its_subject() {
+        let read = |kind: &str, title: &str, blocks: &[&str]| {
+            let mut reader = OutputReader::of_text();
+            let mut lines: Vec<_> = blocks
+                .iter()
+                .map(|text| serde_json::json!({"block": {"text": text}}))
+                .collect();
+            lines.push(serde_json::json!({"end": {"kind": kind, "title": title}}));
+            for line in lines {
+                assert!(reader.take(format!("{line}\n").as_bytes()));
+            }
+            let read = reader.finish(ProcessEnd::Well).unwrap();
+            assert_eq!(read.passages, []);
+            (read.text, read.facts.notice)
+        };
+        let (text, notice) = read("pdf", "Plan", &["Plan", "One.\nTwo. ", "Three."]);
+        assert_eq!(
+            (text.as_str(), notice),
+            ("Plan\n\nOne.\nTwo.\n\nThree.", None)
+        );
+        let header = "From: a@b.example\nTo: c@d.example";
+        let (text, _) = read("mail", "Plan", &["Plan", header, "Hello"]);
+        assert_eq!(text, format!("Subject: Plan\n{header}\n\nHello"));
+        // The subject is that of a later mail in the file.
+        let (text, _) = read("mail", "Plan", &[header, "Hello"]);
+        assert_eq!(text, format!("{header}\n\nHello"));
+        let large = "x".repeat(1 << 20);
+        let (text, notice) = read("text", "", &[large.as_str(); 40]);
+        assert!(
+            text.len() <= LONGEST_TEXT && notice.is_some(),
+            "{}",
+            text.len()
+        );
     }
 
     #[test]

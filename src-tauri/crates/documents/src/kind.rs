@@ -1,6 +1,9 @@
 //! What a document is, by its content; its name only tells kinds of plain text apart.
 
-use crate::{charset, read::office::Package};
+use crate::{
+    charset::{self, DecodedText},
+    read::office::Package,
+};
 use std::path::Path;
 use tierbar_core::documents::DocumentKind;
 
@@ -16,7 +19,7 @@ const CODE: [&str; 60] = [
     "php", "pl", "proto", "ps1", "py", "r", "rb", "rs", "scala", "scss", "sh", "sql", "svelte",
     "swift", "tf", "toml", "ts", "tsx", "vue", "yaml",
 ];
-const CODE_MORE: [&str; 4] = ["yml", "zig", "zsh", "xml"];
+const CODE_MORE: [&str; 6] = ["yml", "zig", "zsh", "xml", "diff", "patch"];
 const MARKDOWN: [&str; 4] = ["md", "markdown", "mdown", "mkd"];
 const HTML: [&str; 3] = ["html", "htm", "xhtml"];
 const TEXT: [&str; 7] = ["txt", "text", "rst", "org", "adoc", "tex", "log"];
@@ -35,15 +38,31 @@ pub fn is_readable(path: &Path) -> bool {
 /// Returns what the bytes of a whole file are; `None` if they are no document.
 #[must_use]
 pub fn kind(bytes: &[u8], name: &Path) -> Option<DocumentKind> {
-    let head = &bytes[..bytes.len().min(HEAD)];
-    // Some programs write lines above a PDF's own header.
-    if contains(&head[..head.len().min(1024)], b"%PDF-") {
+    if is_pdf(bytes) {
         return Some(DocumentKind::Pdf);
     }
-    if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
+    if is_zip(bytes) {
         return Package::open(bytes).ok()?.kind();
     }
-    let text = charset::decode(head, None, false)?.text;
+    text_kind(bytes, name)
+}
+
+/// Some programs write lines above a PDF's own header.
+fn is_pdf(bytes: &[u8]) -> bool {
+    contains(&bytes[..bytes.len().min(1024)], b"%PDF-")
+}
+
+fn is_zip(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06")
+}
+
+/// Returns which kind of text these bytes, or the first of them, are; `None` for what is no text.
+#[must_use]
+pub fn text_kind(bytes: &[u8], name: &Path) -> Option<DocumentKind> {
+    if is_pdf(bytes) || is_zip(bytes) {
+        return None;
+    }
+    let text = charset::decode(&bytes[..bytes.len().min(HEAD)], None, false)?.text;
     let start = text.trim_start_matches(['\u{feff}', ' ', '\n', '\r', '\t']);
     let lower: String = start
         .chars()
@@ -55,15 +74,31 @@ pub fn kind(bytes: &[u8], name: &Path) -> Option<DocumentKind> {
     if lower.starts_with("<!doctype html") || lower.starts_with("<html") || HTML.contains(&ending) {
         return Some(DocumentKind::Html);
     }
-    if ["eml", "mbox"].contains(&ending) || is_mail(bytes) {
+    let is_code = CODE.contains(&ending) || CODE_MORE.contains(&ending);
+    // Git writes patches as mails.
+    if ["eml", "mbox"].contains(&ending) || !is_code && is_mail(bytes) {
         return Some(DocumentKind::Mail);
     }
     Some(if MARKDOWN.contains(&ending) {
         DocumentKind::Markdown
-    } else if CODE.contains(&ending) || CODE_MORE.contains(&ending) {
+    } else if is_code {
         DocumentKind::Code
     } else {
         DocumentKind::Text
+    })
+}
+
+/// Returns the text of a file that a model can read as it is; `None` for a document, which a reader has to read, and for what is no text.
+#[must_use]
+pub fn plain_text(bytes: &[u8], name: &Path) -> Option<DecodedText> {
+    match text_kind(bytes, name)? {
+        DocumentKind::Html | DocumentKind::Mail => return None,
+        _ => {}
+    }
+    charset::decode(bytes, None, false).or_else(|| {
+        // Machines that lose their power leave zeros in their logs.
+        let text = std::str::from_utf8(bytes).ok()?.replace('\0', "");
+        Some(DecodedText { text, doubt: None })
     })
 }
 
@@ -130,5 +165,47 @@ mod tests {
         );
         assert_eq!(of(b"\x7fELF\0\0\0\0", "a.txt"), None);
         assert_eq!(of(b"PK\x03\x04 and no archive", "a.docx"), None);
+    }
+
+    #[test]
+    fn a_plain_text_is_as_it_is_and_a_document_is_none() {
+        let of = |bytes: &[u8], name: &str| {
+            plain_text(bytes, Path::new(name)).map(|read| (read.text, read.doubt.is_some()))
+        };
+        let same = |text: &str| Some((text.to_owned(), false));
+        let code = "\n\n  fn main() {}  \r\n\t// ü\n\n\n";
+        assert_eq!(of(code.as_bytes(), "a.rs"), same(code));
+        assert_eq!(of(b"", "stdin"), same(""));
+        let patch = "From 4f2a Mon Sep 17\nFrom: a@b.c\nSubject: [PATCH] x\n\n \n-a\n+b\n";
+        assert_eq!(of(patch.as_bytes(), "0001.patch"), same(patch));
+        assert_eq!(
+            of(b"Subject: Lunch\n\nAt one?", "a.txt"),
+            same("Subject: Lunch\n\nAt one?")
+        );
+        assert_eq!(
+            of(b"caf\xe9 au lait", "a.txt"),
+            Some(("café au lait".to_owned(), true))
+        );
+        assert_eq!(of(b"\xff\xfeH\0i\0", "a.log"), same("Hi"));
+        let log = [
+            b"a line\n".repeat(1000),
+            vec![0; 512],
+            b"another\n".to_vec(),
+        ]
+        .concat();
+        let (read, _) = of(&log, "a.log").unwrap();
+        assert!(read.ends_with("a line\nanother\n"), "{}", read.len());
+        let installer = [b"#!/bin/sh\n".repeat(1000), vec![0, 0xff, 0xfe, 0x80]].concat();
+        for (bytes, name) in [
+            (&b"%PDF-1.5\n%"[..], "a.txt"),
+            (b"PK\x03\x04", "a"),
+            (b"<!doctype html><p>x", ""),
+            (b"<p>x", "a.html"),
+            (b"From: a@b.c\nSubject: Hello\n\nText", ""),
+            (b"\x7fELF\0\0\0\0", "a.txt"),
+            (&installer, "a.sh"),
+        ] {
+            assert_eq!(of(bytes, name), None, "{name}: {bytes:?}");
+        }
     }
 }

@@ -14,6 +14,6 @@ pub mod rank;
 mod read;
 mod text;
 
-pub use kind::{is_readable, kind};
+pub use kind::{is_readable, kind, plain_text, text_kind};
 pub use platform::{limit_this_process, memory::CountingAllocator};
 pub use read::{Block, Facts, LONGEST_TEXT, MOST_PICTURES, Part, Picture, Refusal, read};

@@ -7,10 +7,10 @@ pub fn pictured_pages_notice(pages: &[u32], of: u32) -> Option<String> {
     match pages.len() {
         0 => None,
         1 => Some(format!(
-            "1 of {of} pages is a picture without text and is not searched: page {shown}. Have its text recognized, and save the PDF again."
+            "1 of {of} pages is a picture without text and is not read: page {shown}. Have its text recognized, and save the PDF again."
         )),
         count => Some(format!(
-            "{count} of {of} pages are pictures without text and are not searched: pages {shown}. Have their text recognized, and save the PDF again."
+            "{count} of {of} pages are pictures without text and are not read: pages {shown}. Have their text recognized, and save the PDF again."
         )),
     }
 }
@@ -22,10 +22,10 @@ pub fn damaged_pages_notice(pages: &[u32], of: u32) -> Option<String> {
     match pages.len() {
         0 => None,
         1 => Some(format!(
-            "1 of {of} pages is damaged and is not searched: page {shown}."
+            "1 of {of} pages is damaged and is not read: page {shown}."
         )),
         count => Some(format!(
-            "{count} of {of} pages are damaged and are not searched: pages {shown}."
+            "{count} of {of} pages are damaged and are not read: pages {shown}."
         )),
     }
 }

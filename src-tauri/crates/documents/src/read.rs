@@ -198,11 +198,11 @@ pub fn read(
     let Some(kind) = kind(bytes, name) else {
         if bytes.starts_with(COMPOUND) {
             return Err(Refusal::new(
-                "This Office document has a password, or is of a version before 2007. Save it as .docx or .pptx without a password to have it searched.",
+                "This Office document has a password, or is of a version before 2007. Save it as .docx or .pptx without a password to have it read.",
             ));
         }
         return Err(Refusal::new(
-            "This file is no document that Tierbar can read.",
+            "This file is neither text nor a document that Tierbar can read: PDF, Word (.docx), PowerPoint (.pptx), HTML or mail.",
         ));
     };
     let mut sink = Sink {
@@ -240,10 +240,7 @@ pub fn read(
     let mut notices = sink.notices;
     if sink.full {
         let most = LONGEST_TEXT >> 20;
-        notices.insert(
-            0,
-            format!("Only the first {most} MB of its text are searched."),
-        );
+        notices.insert(0, format!("Only the first {most} MB of its text are read."));
     }
     notices.extend(facts.notice);
     facts.notice = (!notices.is_empty()).then(|| notices.join(" "));

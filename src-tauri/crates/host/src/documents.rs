@@ -6,6 +6,7 @@ mod extract;
 mod eyes;
 mod files;
 mod indexer;
+pub(crate) mod text;
 
 pub(crate) use indexer::Indexer;
 
@@ -235,8 +236,17 @@ fn real_path(path: &str) -> Result<(String, bool), Error> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// A program that does what a script says instead of reading the file.
+    pub(crate) fn program(folder: &Path, script: &str) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt;
+        let path = folder.join("extract");
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
 
     #[test]
     fn only_a_file_or_folder_that_is_there_can_be_added() {

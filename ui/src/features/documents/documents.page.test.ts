@@ -90,7 +90,7 @@ beforeEach(() => {
         passages: 4,
         pages: 10,
       };
-      const notice = '3 of 10 pages are pictures without text and are not searched: pages 2, 5–6.';
+      const notice = '3 of 10 pages are pictures without text and are not read: pages 2, 5–6.';
       return Response.json({ files: path.endsWith('after=0') ? [file, { ...part, notice }] : [] });
     }
     if (path === '/tierbar/v1/documents/2' && method === 'DELETE') {

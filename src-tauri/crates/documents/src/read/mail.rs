@@ -71,7 +71,7 @@ fn read_nested(bytes: &[u8], depth: usize, sink: &mut Sink<'_>) -> Option<String
         match part {
             AttachedContent::Text(body) => body.push_to(sink),
             AttachedContent::Mail(_) if depth == DEEPEST => {
-                sink.warn("Mails within mails are searched to a depth of 8.");
+                sink.warn("Mails within mails are read to a depth of 8.");
             }
             AttachedContent::Mail(inner) => {
                 read_nested(&inner, depth + 1, sink);

@@ -20,7 +20,7 @@ const SKIPPED: [&str; 7] = [
     "tabs",
 ];
 
-const DAMAGED: &str = "Part of this file is damaged and is not searched.";
+const DAMAGED: &str = "Part of this file is damaged and is not read.";
 
 pub(crate) struct Package<'a> {
     archive: Archive<'a>,

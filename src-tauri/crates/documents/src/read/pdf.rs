@@ -37,7 +37,7 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> 
         // Of a damaged file, only that it is encrypted may be known.
         Err(error) if error != LoadPdfError::Invalid || is_encrypted(bytes) => {
             return Err(Refusal::new(
-                "This PDF is encrypted. Save a copy without a password to have it searched.",
+                "This PDF is encrypted. Save a copy without a password to have it read.",
             ));
         }
         Err(_) => return Err(Refusal::new(DAMAGED)),
@@ -130,7 +130,7 @@ impl<'a> PageReader<'a, '_, '_> {
                 "This PDF holds no text."
             });
         }
-        let cut = "Parts of this PDF are too large and are not searched.";
+        let cut = "Parts of this PDF are too large and are not read.";
         let lost = (unknown * 100 > letters).then(|| {
             let share = unknown * 100 / letters;
             format!("{share} % of this PDF's letters are lost: its fonts do not say which they are. Have its text recognized, and save it again.")

@@ -276,7 +276,7 @@ fn pages_that_are_pictures_are_told() {
     assert_eq!(
         facts.notice.as_deref(),
         Some(
-            "3 of 6 pages are pictures without text and are not searched: pages 1, 3–4. Have their text recognized, and save the PDF again."
+            "3 of 6 pages are pictures without text and are not read: pages 1, 3–4. Have their text recognized, and save the PDF again."
         )
     );
     let (_, facts) = all(&pages(&[text, picture]), "a.pdf").unwrap();
@@ -486,7 +486,7 @@ fn what_is_no_document_is_refused() {
         all(&[0, 1, 2, 3], "a.txt")
             .unwrap_err()
             .0
-            .contains("no document")
+            .contains("neither text nor a document")
     );
 }
 

@@ -4,6 +4,7 @@ use crate::sources;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use std::{
+    ffi::OsStr,
     fs::File,
     io::{Read, Seek},
     os::unix::process::ExitStatusExt,
@@ -26,7 +27,7 @@ const BUFFER: usize = 256 << 10;
 /// A file that is open and whose bytes are known by their hash.
 #[derive(Debug)]
 pub(super) struct OpenedFile {
-    file: File,
+    pub(super) file: File,
     pub(super) sha256: String,
 }
 
@@ -43,11 +44,7 @@ pub(super) fn open(path: &Path) -> Result<OpenedFile, Refusal> {
         return Err(Refusal("This is not a file any more.".to_owned()));
     }
     if about.bytes > LARGEST_FILE {
-        let sentence = format!(
-            "Files of more than {} MB are not searched.",
-            LARGEST_FILE >> 20
-        );
-        return Err(Refusal(sentence));
+        return Err(too_large());
     }
     let mut file = opened.into_file();
     let (mut hash, mut buffer) = (Sha256::new(), vec![0; BUFFER]);
@@ -63,23 +60,29 @@ pub(super) fn open(path: &Path) -> Result<OpenedFile, Refusal> {
     Ok(OpenedFile { file, sha256 })
 }
 
-/// Has an open file read. `pictures`: whether pages that are pictures are returned, too.
+/// Says that a file is larger than [`LARGEST_FILE`].
+pub(super) fn too_large() -> Refusal {
+    let most = LARGEST_FILE >> 20;
+    Refusal(format!("Files of more than {most} MB are not read."))
+}
+
+/// Has an open file read from its place on. `pictures`: whether pages that are pictures are returned, too. `reader`: keeps what is needed.
 ///
 /// # Errors
 /// Why it has no text, in a sentence.
 pub(super) async fn extract(
     program: &Path,
-    opened: OpenedFile,
-    path: &Path,
+    file: File,
+    name: &OsStr,
     pictures: bool,
+    reader: OutputReader,
 ) -> Result<ExtractedDocument, Refusal> {
-    let name = path.file_name().unwrap_or_default();
     let begun = Command::new(program)
         .arg(name)
         .args(pictures.then_some("--pictures"))
         .env_clear()
         .current_dir("/")
-        .stdin(Stdio::from(opened.file))
+        .stdin(Stdio::from(file))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .kill_on_drop(true)
@@ -89,15 +92,14 @@ pub(super) async fn extract(
             "The program that reads documents does not start: {error}."
         ))
     })?;
-    match timeout(Duration::from_secs(LONGEST), read(child)).await {
+    match timeout(Duration::from_secs(LONGEST), read(child, reader)).await {
         Ok(document) => document,
         Err(_) => OutputReader::default().finish(ProcessEnd::TooLong),
     }
 }
 
 /// Reads what the process writes, and waits for its end. Dropped, it ends the process.
-async fn read(mut child: Child) -> Result<ExtractedDocument, Refusal> {
-    let mut reader = OutputReader::default();
+async fn read(mut child: Child, mut reader: OutputReader) -> Result<ExtractedDocument, Refusal> {
     if let Some(mut output) = child.stdout.take() {
         let mut buffer = vec![0; BUFFER];
         loop {
@@ -127,17 +129,7 @@ fn to_process_end(status: ExitStatus) -> ProcessEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::tests::tempdir;
-    use std::path::PathBuf;
-
-    /// A program that does what a script says instead of reading the file.
-    fn program(folder: &Path, script: &str) -> PathBuf {
-        use std::os::unix::fs::PermissionsExt;
-        let path = folder.join("extract");
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        path
-    }
+    use crate::{documents::tests::program, sources::tests::tempdir};
 
     async fn run(script: &str) -> Result<ExtractedDocument, Refusal> {
         let folder = tempdir();
@@ -145,7 +137,8 @@ mod tests {
         std::fs::write(&document, "Some words").unwrap();
         let opened = open(&document).unwrap();
         assert_eq!(opened.sha256.len(), 64);
-        extract(&program(folder.path(), script), opened, &document, false).await
+        let (program, name) = (program(folder.path(), script), OsStr::new("a.txt"));
+        extract(&program, opened.file, name, false, OutputReader::default()).await
     }
 
     #[tokio::test]

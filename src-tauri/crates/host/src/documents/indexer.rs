@@ -17,7 +17,7 @@ use tierbar_core::{Code, Error, TierId, lease::Tiers};
 use tierbar_documents::{
     Facts, Refusal,
     chunks::{Chunk, Size, chunks},
-    extraction::ExtractedDocument,
+    extraction::{ExtractedDocument, OutputReader},
     pictured,
 };
 use tierbar_store::{NewDocument, NewPassage, Store, WaitingFile};
@@ -242,8 +242,14 @@ impl Indexer {
         if opened.sha256 == file.sha256 {
             return self.store.keep_document(file).await;
         }
-        let sha256 = opened.sha256.clone();
-        let read = match extract::extract(program, opened, &path, file.read_pictures).await {
+        let extract::OpenedFile {
+            file: bytes,
+            sha256,
+        } = opened;
+        let name = path.file_name().unwrap_or_default();
+        let reader = OutputReader::default();
+        let read = extract::extract(program, bytes, name, file.read_pictures, reader);
+        let read = match read.await {
             Ok(extracted) => self.see(extracted).await,
             Err(refusal) => Err(refusal),
         };
@@ -267,6 +273,7 @@ impl Indexer {
             mut passages,
             pictures,
             mut facts,
+            ..
         } = extracted;
         if facts.pictured.is_empty() {
             return Ok(Some((passages, facts)));
