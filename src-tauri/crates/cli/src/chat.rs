@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// chat's last choice, or refuse]
     #[arg(long, value_name = "CHOICE", value_parser = ["refuse", "drop", "summarize"], conflicts_with_all = ["once", "list"])]
     when_full: Option<String>,
-    /// Text, image or sound file to send with the first question; may be repeated
+    /// Text, document, image or sound file to send with the first question; may be repeated
     #[arg(long, value_name = "PATH", conflicts_with = "list")]
     file: Vec<PathBuf>,
     /// List saved chats with their IDs
@@ -48,7 +48,10 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(home: Option<PathBuf>, mut args: Args) -> Result<(), Error> {
     let agent = args.agent.options()?;
-    let prompt = args.once.take().map(once::question).transpose()?;
+    let prompt = match args.once.take() {
+        Some(once) => Some(once::question(once).await?),
+        None => None,
+    };
     let client = Client::running_or_own(home).await?;
     let outcome = if args.list {
         list(&client, args.json).await

@@ -31,6 +31,7 @@ mod output;
 mod pause;
 mod platform;
 mod queue;
+mod reading;
 mod requests;
 mod route;
 mod schedule;

@@ -1,17 +1,15 @@
 //! `tierbar triage|compress|summarize|brief`: runs a task on a file or on stdin.
 
-use crate::{client::Client, output, unreadable::unreadable};
+use crate::{client::Client, output, reading};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
-use std::{
-    fs::File,
-    io::{Read, stdin},
-    path::{Path, PathBuf},
-};
-use tierbar_core::{Code, Error};
+use std::path::PathBuf;
+use tierbar_core::Error;
 
 /// The largest input that the API accepts.
 const MAX_BYTES: u64 = 30 << 20;
+/// So many bytes tell an image or a sound.
+const HEAD: u64 = 16;
 
 #[derive(Debug, clap::Args)]
 struct Input {
@@ -137,12 +135,11 @@ async fn run(
     words: Option<u32>,
     input: &Input,
 ) -> Result<Value, Error> {
-    let bytes = read(input.file.as_deref())?;
-    let content = match media_part(&bytes) {
+    let mut read = reading::Input::open(input.file.as_deref())?;
+    let content = match medium(&read.head(HEAD)?) {
         // Tasks that take text only say so.
-        Some(part) => json!([part]),
-        // Invalid UTF-8 is replaced.
-        None => String::from_utf8_lossy(&bytes).into(),
+        Some(medium) => json!([media_part(&medium, &read.bytes(MAX_BYTES)?)]),
+        None => read.text(MAX_BYTES).await?.into(),
     };
     let mut body = json!({field: content});
     if let Some(model) = &input.model {
@@ -157,61 +154,39 @@ async fn run(
     answer
 }
 
-/// Returns an image or a sound as a part of a message in OpenAI's form, by its first bytes; `None` for text.
-fn media_part(bytes: &[u8]) -> Option<Value> {
-    let begins = |mark: &[u8]| bytes.starts_with(mark);
-    let is_riff = |kind: &[u8]| begins(b"RIFF") && bytes.get(8..12) == Some(kind);
-    let sound = match bytes {
+/// Returns whether a file is an image or a sound, by its first bytes, and its format.
+fn medium(head: &[u8]) -> Option<(bool, &'static str)> {
+    let begins = |mark: &[u8]| head.starts_with(mark);
+    let is_riff = |kind: &[u8]| begins(b"RIFF") && head.get(8..12) == Some(kind);
+    let sound = match head {
         _ if is_riff(b"WAVE") => Some("wav"),
         _ if begins(b"ID3") => Some("mp3"),
         // A frame of layer III; a text in UTF-16 begins alike.
         [0xff, second, ..] if second & 0xe6 == 0xe2 => Some("mp3"),
         _ => None,
     };
-    let image = match bytes {
+    let image = match head {
         _ if begins(b"\x89PNG\r\n\x1a\n") => Some("png"),
         _ if begins(b"\xff\xd8\xff") => Some("jpeg"),
         _ if begins(b"GIF87a") || begins(b"GIF89a") => Some("gif"),
         _ if is_riff(b"WEBP") => Some("webp"),
         // Words begin with these letters too; four bytes behind the file's size are always 0.
-        _ if begins(b"BM") && bytes.get(6..10) == Some(&[0; 4]) => Some("bmp"),
+        _ if begins(b"BM") && head.get(6..10) == Some(&[0; 4]) => Some("bmp"),
         _ => None,
     };
-    if sound.is_none() && image.is_none() {
-        return None;
-    }
-    let data = BASE64_STANDARD.encode(bytes);
-    Some(match (sound, image) {
-        (Some(format), _) => {
-            json!({"type": "input_audio", "input_audio": {"data": data, "format": format}})
-        }
-        (None, kind) => {
-            let url = format!("data:image/{};base64,{data}", kind.unwrap_or_default());
-            json!({"type": "image_url", "image_url": {"url": url}})
-        }
-    })
+    let sound = sound.map(|format| (false, format));
+    sound.or_else(|| image.map(|format| (true, format)))
 }
 
-fn read(file: Option<&Path>) -> Result<Vec<u8>, Error> {
-    let (name, source): (String, Box<dyn Read>) = match file {
-        None => ("stdin".to_owned(), Box::new(stdin())),
-        Some(path) if path == Path::new("-") => ("stdin".to_owned(), Box::new(stdin())),
-        Some(path) => {
-            let name = path.display().to_string();
-            let file = File::open(path).map_err(|error| unreadable(&name, &error))?;
-            (name, Box::new(file))
-        }
-    };
-    let mut bytes = Vec::new();
-    source
-        .take(MAX_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| unreadable(&name, &error))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        let message = format!("{name} is larger than {} MiB", MAX_BYTES >> 20);
-        return Err(Error::new(Code::PayloadTooLarge, message));
+/// Returns an image or a sound as a part of a message in OpenAI's form.
+fn media_part(&(is_image, format): &(bool, &str), bytes: &[u8]) -> Value {
+    let data = BASE64_STANDARD.encode(bytes);
+    if is_image {
+        let url = format!("data:image/{format};base64,{data}");
+        json!({"type": "image_url", "image_url": {"url": url}})
+    } else {
+        json!({"type": "input_audio", "input_audio": {"data": data, "format": format}})
     }
-    Ok(bytes)
 }
 
 fn field(answer: &Value, name: &str) -> String {
@@ -230,22 +205,7 @@ fn print(as_json: bool, answer: &Value, text: impl Fn(&Value) -> String) {
 
 #[cfg(test)]
 mod tests {
-    use super::{media_part, read};
-    use std::path::Path;
-    use tierbar_core::Code;
-
-    #[test]
-    fn a_file_that_cannot_be_read_is_named() {
-        let error = read(Some(Path::new("/nowhere/at/all"))).unwrap_err();
-        assert_eq!(error.code, Code::NotFound);
-        assert!(
-            error.message.starts_with("/nowhere/at/all cannot be read"),
-            "{error}"
-        );
-        let this = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
-        let text = String::from_utf8(read(Some(this)).unwrap()).unwrap();
-        assert!(text.contains("tierbar-cli"));
-    }
+    use super::{media_part, medium};
 
     #[test]
     fn images_and_sound_are_recognized_by_their_contents() {
@@ -261,7 +221,7 @@ mod tests {
             (b"ID3\x04\0\0", r#""format":"mp3""#),
             (b"\xff\xfb\x90\x64", r#""format":"mp3""#),
         ] {
-            let part = media_part(start).unwrap().to_string();
+            let part = media_part(&medium(start).unwrap(), start).to_string();
             assert!(part.contains(kind), "{part}");
         }
         for text in [
@@ -271,7 +231,7 @@ mod tests {
             b"GIF files",
             b"",
         ] {
-            assert_eq!(media_part(text), None, "{text:?}");
+            assert_eq!(medium(text), None, "{text:?}");
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) const COMMANDS: [(&str, &str, &str); 15] = [
     (
         "file",
         "PATH",
-        "Send a text, image or sound file with the next question",
+        "Send a text, document, image or sound file with the next question",
     ),
     ("retry", "", "Answer the last message again"),
     ("continue", "", "Continue the last answer"),

@@ -30,7 +30,7 @@ pub(super) async fn hold(client: &Client, args: Args, agent: Option<Value>) -> R
         chat: None,
         instructions: None,
         agent,
-        files: files::read_all(&args.file)?,
+        files: files::read_all(&args.file).await?,
         starts_over: false,
     };
     if let Some(id) = args.resume {
@@ -183,8 +183,8 @@ impl Conversation<'_> {
             "model" => return self.choose(argument).await,
             "agent" => return self.act_in(&argument).await,
             "file" => {
-                self.files
-                    .push(files::read(&files::path_as_typed(&argument))?);
+                let file = files::read(&files::path_as_typed(&argument)).await?;
+                self.files.push(file);
                 output::error_line("The file will be sent with the next question.");
             }
             "instructions" => return self.instruct(argument).await,

@@ -1,60 +1,39 @@
 //! Files that go with a question.
 
-use crate::unreadable::unreadable;
+use crate::reading::Input;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
-use tierbar_core::{Code, Error, home::from_home, units::file_size};
+use std::path::{Path, PathBuf};
+use tierbar_core::{Error, home::from_home};
 
 /// The most bytes of a text, and of an image or a sound.
 const TEXT_BYTES: u64 = 2 << 20;
 const MEDIA_BYTES: u64 = 16 << 20;
 
-/// Reads a file as a turn has it.
+/// Reads a file as a turn has it: of a document, its text.
 ///
 /// # Errors
-/// `NotFound` or `AccessDenied` for what cannot be opened, `BadRequest` with the reason for what cannot be sent, before a file that is
-/// too large is read.
-pub(super) fn read(path: &Path) -> Result<Value, Error> {
-    let shown = path.display();
-    let refused = |why: String| Error::new(Code::BadRequest, format!("{shown} {why}"));
-    let unread = |error: std::io::Error| unreadable(&shown.to_string(), &error);
-    let about = fs::metadata(path).map_err(unread)?;
-    if !about.is_file() {
-        return Err(refused("is not a file".to_owned()));
-    }
-    let extension = path.extension().unwrap_or_default().to_string_lossy();
-    let (kind, media_type, most) = match extension.to_ascii_lowercase().as_str() {
-        "png" => ("image", "image/png", MEDIA_BYTES),
-        "jpg" | "jpeg" => ("image", "image/jpeg", MEDIA_BYTES),
-        "gif" => ("image", "image/gif", MEDIA_BYTES),
-        "webp" => ("image", "image/webp", MEDIA_BYTES),
-        "bmp" => ("image", "image/bmp", MEDIA_BYTES),
-        "wav" => ("audio", "audio/wav", MEDIA_BYTES),
-        "mp3" => ("audio", "audio/mpeg", MEDIA_BYTES),
-        "pdf" => {
-            let error = refused("is a PDF".to_owned());
-            return Err(error.hint("attach it in the chat window, which reads its text"));
-        }
-        _ => ("file", "text/plain", TEXT_BYTES),
-    };
-    if about.len() > most {
-        let (size, most) = (file_size(about.len()), file_size(most));
-        return Err(refused(format!("has {size}; at most {most} are sent")));
-    }
-    let data = fs::read(path).map_err(unread)?;
+/// `NotFound` or `AccessDenied` for what cannot be opened, `BadRequest` or `PayloadTooLarge` with the reason for what cannot be sent.
+pub(super) async fn read(path: &Path) -> Result<Value, Error> {
+    let mut input = Input::open(Some(path))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if kind == "file" {
-        let text = String::from_utf8(data).ok();
-        let Some(text) = text.filter(|text| !text.contains('\0')) else {
-            return Err(refused("is not a text, an image or a sound".to_owned()));
-        };
-        return Ok(json!({"type": kind, "name": name, "media_type": media_type, "text": text}));
-    }
-    let data = BASE64_STANDARD.encode(data);
+    let extension = path.extension().unwrap_or_default().to_string_lossy();
+    let (kind, media_type) = match extension.to_ascii_lowercase().as_str() {
+        "png" => ("image", "image/png"),
+        "jpg" | "jpeg" => ("image", "image/jpeg"),
+        "gif" => ("image", "image/gif"),
+        "webp" => ("image", "image/webp"),
+        "bmp" => ("image", "image/bmp"),
+        "wav" => ("audio", "audio/wav"),
+        "mp3" => ("audio", "audio/mpeg"),
+        _ => {
+            let text = input.text(TEXT_BYTES).await?;
+            return Ok(
+                json!({"type": "file", "name": name, "media_type": "text/plain", "text": text}),
+            );
+        }
+    };
+    let data = BASE64_STANDARD.encode(input.bytes(MEDIA_BYTES)?);
     Ok(json!({"type": kind, "name": name, "media_type": media_type, "data": data}))
 }
 
@@ -62,8 +41,12 @@ pub(super) fn read(path: &Path) -> Result<Value, Error> {
 ///
 /// # Errors
 /// That of the first one that cannot be sent.
-pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Value>, Error> {
-    paths.iter().map(|path| read(path)).collect()
+pub(super) async fn read_all(paths: &[PathBuf]) -> Result<Vec<Value>, Error> {
+    let mut files = Vec::new();
+    for path in paths {
+        files.push(read(path).await?);
+    }
+    Ok(files)
 }
 
 /// Returns a question with its files as the content of a message in OpenAI's form, as the host makes it of a turn.
@@ -102,6 +85,7 @@ pub(super) fn path_as_typed(path: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_question_that_is_not_saved_has_its_files() {
@@ -120,34 +104,36 @@ mod tests {
         assert_eq!(content("Why?", &[]), "Why?");
     }
 
-    #[test]
-    fn texts_and_images_are_read_and_others_refused() {
+    #[tokio::test]
+    async fn texts_and_images_are_read_and_others_refused() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, data: &[u8]| {
             let path = folder.path().join(name);
             fs::write(&path, data).unwrap();
             path
         };
-        let text = read(&write("a.rs", b"fn")).unwrap();
+        let text = read(&write("a.rs", b"fn")).await.unwrap();
         let wanted =
             json!({"type": "file", "name": "a.rs", "media_type": "text/plain", "text": "fn"});
         assert_eq!(text, wanted);
-        let image = read(&write("a.PNG", &[0])).unwrap();
+        let image = read(&write("a.PNG", &[0])).await.unwrap();
         assert_eq!(
             (&image["type"], &image["data"]),
             (&json!("image"), &json!("AA=="))
         );
-        let large = write("large.txt", b"");
+        let large = write("large.wav", b"");
         let file = fs::File::options().write(true).open(&large).unwrap();
         file.set_len(2_000_000_000).unwrap();
         for (path, why) in [
             (large, "has 2 GB"),
-            (write("a.bin", &[0xff, 0]), "is not a text"),
-            (write("a.pdf", b"%PDF"), "is a PDF"),
-            (folder.path().to_owned(), "is not a file"),
+            (
+                write("long.txt", &vec![b'x'; 3 << 20]),
+                "is larger than 2 MB",
+            ),
+            (folder.path().to_owned(), "is a folder"),
             (folder.path().join("none"), "cannot be read"),
         ] {
-            let error = read(&path).unwrap_err();
+            let error = read(&path).await.unwrap_err();
             assert!(error.message.contains(why), "{error}");
         }
     }

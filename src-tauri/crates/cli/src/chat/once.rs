@@ -1,32 +1,28 @@
 //! `tierbar chat --once`: one question, and its answer, which is not saved.
 
 use super::{broken_off, facts, files, no_signals, printer::AnswerPrinter};
-use crate::{client::Client, output};
+use crate::{client::Client, output, reading::Input};
 use futures_util::StreamExt;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use sse_stream::SseByteStream;
-use std::{io::Read, path::PathBuf};
+use std::path::PathBuf;
 use tierbar_chats::thinking::split;
 use tierbar_core::{Code, Error, TierId};
+
+/// The longest question, in bytes.
+const LONGEST: u64 = 30 << 20;
 
 /// Returns the question, from stdin for "-".
 ///
 /// # Errors
 /// `BadRequest` if there is none.
-pub(super) fn question(once: String) -> Result<String, Error> {
-    let mut text = once;
-    if text == "-" {
-        text.clear();
-        std::io::stdin()
-            .read_to_string(&mut text)
-            .map_err(|error| {
-                Error::new(
-                    Code::BadRequest,
-                    format!("the question on stdin cannot be read: {error}"),
-                )
-            })?;
-    }
+pub(super) async fn question(once: String) -> Result<String, Error> {
+    let text = if once == "-" {
+        Input::open(None)?.text(LONGEST).await?
+    } else {
+        once
+    };
     if text.trim().is_empty() {
         return Err(Error::new(Code::BadRequest, "the question is empty"));
     }
@@ -42,7 +38,7 @@ pub(super) async fn ask(
     as_json: bool,
 ) -> Result<(), Error> {
     let model = tier.unwrap_or_else(|| TierId::AUTO.to_owned());
-    let content = files::content(prompt, &files::read_all(files)?);
+    let content = files::content(prompt, &files::read_all(files).await?);
     let messages = json!([{"role": "user", "content": content}]);
     let body = json!({"model": model, "messages": messages, "stream": true});
     let mut shown = match as_json {

@@ -1,0 +1,129 @@
+//! Files whose text goes to a model: a text as it is, a document as the host reads documents.
+
+use crate::{output, unreadable::unreadable};
+use std::{
+    fs::File,
+    io::{Read, Seek, stdin},
+    path::Path,
+};
+use tierbar_core::{Code, Error, documents::FileText, units::file_size};
+
+/// A file that can be read from its beginning, whatever it came from.
+#[derive(Debug)]
+pub(crate) struct Input {
+    pub(crate) name: String,
+    file: File,
+}
+
+impl Input {
+    /// Opens a file; `None` and `-` are stdin.
+    ///
+    /// # Errors
+    /// `NotFound`, `AccessDenied` or `BadRequest` for what cannot be opened.
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self, Error> {
+        let Some(path) = path.filter(|path| *path != Path::new("-")) else {
+            let name = "stdin".to_owned();
+            let file = tierbar_host::to_file(&name, stdin().lock())?;
+            return Ok(Self { name, file });
+        };
+        let name = path.display().to_string();
+        let unread = |error| unreadable(&name, &error);
+        let mut file = File::open(path).map_err(unread)?;
+        let about = file.metadata().map_err(unread)?;
+        if about.is_dir() {
+            let message = format!("{name} is a folder, not a file");
+            return Err(Error::new(Code::BadRequest, message));
+        }
+        if !about.is_file() {
+            file = tierbar_host::to_file(&name, file)?;
+        }
+        Ok(Self { name, file })
+    }
+
+    /// Returns the first bytes, at most so many.
+    ///
+    /// # Errors
+    /// `BadRequest` if they cannot be read.
+    pub(crate) fn head(&mut self, most: u64) -> Result<Vec<u8>, Error> {
+        let unread = |error| unreadable(&self.name, &error);
+        let mut bytes = Vec::new();
+        self.file.rewind().map_err(unread)?;
+        let read = (&mut self.file).take(most).read_to_end(&mut bytes);
+        read.map_err(unread)?;
+        self.file.rewind().map_err(unread)?;
+        Ok(bytes)
+    }
+
+    /// Returns all bytes.
+    ///
+    /// # Errors
+    /// `BadRequest` for more than `most`, before they are read.
+    pub(crate) fn bytes(&mut self, most: u64) -> Result<Vec<u8>, Error> {
+        let unread = |error| unreadable(&self.name, &error);
+        let size = self.file.metadata().map_err(unread)?.len();
+        if size > most {
+            return Err(too_large(&self.name, size, most));
+        }
+        self.head(most)
+    }
+
+    /// Returns the text, and tells what of it is missing or may be wrong. A document may be larger than `most`.
+    ///
+    /// # Errors
+    /// `BadRequest` for what nothing can read, `PayloadTooLarge` for a text of more than `most` bytes.
+    pub(crate) async fn text(self, most: u64) -> Result<String, Error> {
+        let Self { name, file } = self;
+        let FileText { text, notice } = tierbar_host::read_file(file, &name, most).await?;
+        let size = text.len() as u64;
+        if size > most {
+            return Err(too_large(&name, size, most));
+        }
+        if let Some(notice) = notice {
+            output::error_line(&format!("{name}: {notice}"));
+        }
+        Ok(text)
+    }
+}
+
+fn too_large(name: &str, size: u64, most: u64) -> Error {
+    let (size, most) = (file_size(size), file_size(most));
+    let message = format!("{name} has {size}; at most {most} are sent");
+    Error::new(Code::PayloadTooLarge, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_text_is_read_as_it_is_and_what_is_none_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.log");
+        std::fs::write(&path, "one\n\n two\n").unwrap();
+        let mut input = Input::open(Some(&path)).unwrap();
+        assert_eq!(input.head(3).unwrap(), b"one");
+        assert_eq!(input.bytes(10).unwrap(), b"one\n\n two\n");
+        let error = input.bytes(9).unwrap_err();
+        assert!(
+            error.message.ends_with("has 10 B; at most 9 B are sent"),
+            "{error}"
+        );
+        assert_eq!(input.text(10).await.unwrap(), "one\n\n two\n");
+        let input = Input::open(Some(&path)).unwrap();
+        assert_eq!(input.text(9).await.unwrap_err().code, Code::PayloadTooLarge);
+
+        let error = Input::open(Some(Path::new("/nowhere/at/all"))).unwrap_err();
+        assert_eq!(error.code, Code::NotFound);
+        assert!(
+            error.message.starts_with("/nowhere/at/all cannot be read"),
+            "{error}"
+        );
+        let error = Input::open(Some(folder.path())).unwrap_err();
+        assert!(
+            error.message.ends_with("is a folder, not a file"),
+            "{error}"
+        );
+        let input = Input::open(Some(Path::new("/dev/null"))).unwrap();
+        assert_eq!(input.text(9).await.unwrap(), "");
+    }
+}
