@@ -326,6 +326,7 @@ impl Assembly {
             remote: self.remote.clone(),
             secrets: self.data.secrets.clone(),
             journal: Arc::clone(&self.workers.journal) as _,
+            extract: worker::extract(),
             paused: Box::new(move || memory_guard.status().stance == Stance::Paused),
             notice: Box::new(move || config.publish_notices(&config.models.config())),
         }

@@ -1,7 +1,8 @@
 //! The owner of the schedules: starts due runs, one at a time.
 
 use super::{
-    Inbox, RunNow, UndeliveredResult, no_schedule, source,
+    Inbox, RunNow, UndeliveredResult, no_schedule,
+    source::{self, Extract},
     target::{self, Outcome},
     turns,
 };
@@ -10,7 +11,7 @@ use serde_json::Value;
 use std::{fmt, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
-    config::ScheduleConfig,
+    config::{ScheduleConfig, ScheduledTask},
     journal::{Journal, Kind, LogEvent},
     lease::BoxFuture,
     schedule::{NextTurn, Run},
@@ -35,6 +36,8 @@ pub(crate) struct Runner {
     pub(crate) remote: Remote,
     pub(crate) secrets: Secrets,
     pub(crate) journal: Arc<dyn Journal>,
+    /// What reads documents.
+    pub(crate) extract: Extract,
     /// Whether requests are refused now.
     pub(crate) paused: Box<dyn Fn() -> bool + Send + Sync>,
     /// Called when a schedule starts or stops failing.
@@ -249,8 +252,10 @@ impl Runner {
         now: i64,
     ) -> Result<RunResult, Error> {
         let (from, to) = (&schedule.source, &schedule.to);
-        let material = source::read(from, to, of.covers_to, now, &self.web).await?;
-        let Some(material) = material else {
+        // A brief is of lines, which no document has.
+        let extract = Some(&self.extract).filter(|_| schedule.task == ScheduledTask::Summarize);
+        let reading = source::read(from, to, of.covers_to, now, &self.web, extract);
+        let Some(material) = reading.await? else {
             return Ok(RunResult::Nothing("found nothing new"));
         };
         if material.text.trim().is_empty() {

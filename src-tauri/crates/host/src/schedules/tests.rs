@@ -103,6 +103,7 @@ impl Bench {
                 Arc::new(|name: &str| (name == "TIERBAR_SECRETS").then(|| "file".into())),
             ),
             journal: Arc::new(recorded.clone()),
+            extract: Err(Error::new(Code::Internal, "there is no reader")),
             paused: {
                 let paused = Arc::clone(&paused);
                 Box::new(move || *paused.lock())
