@@ -1,16 +1,16 @@
 //! What the host offers to the gateway's administration.
 
 use crate::{
-    clients, figures::Figures, journal::Ledger, live_config::LiveConfig, memory_guard::GuardRunner,
-    paging::PagingBoard, status::StatusBoard, worker,
+    clients, documents::text, figures::Figures, journal::Ledger, live_config::LiveConfig,
+    memory_guard::GuardRunner, paging::PagingBoard, status::StatusBoard, worker,
 };
 use serde_json::{Map, Value, json};
-use std::{fmt, path::Path, sync::Arc, time::Duration};
+use std::{fmt, fs::File, path::Path, sync::Arc, time::Duration};
 use tierbar_core::{
-    Code, Config, Error, history::History, journal::Entry, lease::BoxFuture, paging::PagingStatus,
-    status::Status,
+    Code, Config, Error, documents::FileText, history::History, journal::Entry, lease::BoxFuture,
+    paging::PagingStatus, status::Status,
 };
-use tierbar_inference::services::{SandboxPlace, Services};
+use tierbar_inference::services::{LARGEST_TEXT, SandboxPlace, Services};
 use tierbar_measure::diagnosis::{HostFigures, MachineFigures};
 use tokio::sync::{broadcast, watch};
 
@@ -131,6 +131,10 @@ impl Services for Admin {
             protected: vec![self.figures.home.clone()],
             own_ports: vec![self.port],
         })
+    }
+
+    fn read_file(&self, file: File, name: String) -> BoxFuture<'_, Result<FileText, Error>> {
+        Box::pin(async move { text::read_file(file, &name, LARGEST_TEXT).await })
     }
 
     fn figures(&self) -> BoxFuture<'_, (MachineFigures, HostFigures)> {

@@ -8,16 +8,20 @@ pub mod schedules;
 use serde_json::Value;
 use std::{
     fmt,
+    fs::File,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 use tierbar_core::{
-    Config, Error, history::History, journal::Entry, lease::BoxFuture, paging::PagingStatus,
-    status::Status,
+    Config, Error, documents::FileText, history::History, journal::Entry, lease::BoxFuture,
+    paging::PagingStatus, status::Status,
 };
 use tierbar_measure::diagnosis::{HostFigures, MachineFigures};
 use tokio::sync::{broadcast, watch};
+
+/// The most bytes of a text that [`Services::read_file`] returns as it is: as many as a chat takes of one file.
+pub const LARGEST_TEXT: u64 = 2 << 20;
 
 /// What an agent's commands run with.
 #[derive(Debug, Clone)]
@@ -95,6 +99,12 @@ pub trait Services: Send + Sync + fmt::Debug {
     /// # Errors
     /// `Internal` if the program is not there.
     fn sandbox(&self) -> Result<SandboxPlace, Error>;
+
+    /// The text of an open file for a model: as it is, or that of the document that it is. `name` tells kinds of text apart.
+    ///
+    /// # Errors
+    /// `BadRequest` with the reason for what cannot be read, `PayloadTooLarge` for what is too large.
+    fn read_file(&self, file: File, name: String) -> BoxFuture<'_, Result<FileText, Error>>;
 
     /// What the machine is, and what Tierbar itself uses of it.
     fn figures(&self) -> BoxFuture<'_, (MachineFigures, HostFigures)>;

@@ -5,14 +5,18 @@ use crate::consent::{Act, Change, PermittedAct};
 use similar::TextDiff;
 use std::{
     ffi::OsStr,
-    io::{self, Read},
+    fs::File,
+    io::{self, Read, Seek},
     path::{Path, PathBuf},
     time::Duration,
 };
+use tierbar_documents::text_kind;
 use tierbar_nofollow::{Mode, OpenError, Opened, open};
 
 /// The largest file that is read or written, in bytes.
 pub const FILE_BYTES: u64 = 1024 * 1024;
+/// So much of a file tells a text from a document.
+const HEAD: u64 = 4096;
 /// How much of a file the model reads at once, in bytes.
 pub const READ_BYTES: usize = 24 * 1024;
 /// How many names of a folder are listed.
@@ -34,6 +38,46 @@ pub struct Excerpt {
     pub lines: usize,
     /// The first line that follows, if there is more.
     pub next_line: Option<usize>,
+}
+
+impl Excerpt {
+    /// Returns what is read at once of a text from a line on.
+    #[must_use]
+    pub fn of(text: &str, from: usize) -> Self {
+        let lines = text.lines().count();
+        let first = from.clamp(1, lines.max(1));
+        let mut kept = String::new();
+        let mut next_line = None;
+        for (at, line) in text.split_inclusive('\n').enumerate().skip(first - 1) {
+            if kept.len() + line.len() > READ_BYTES {
+                if kept.is_empty() {
+                    kept.push_str(&line[..line.floor_char_boundary(READ_BYTES)]);
+                    kept.push_str("\n[… the line goes on …]\n");
+                    next_line = Some(at + 2).filter(|next| *next <= lines);
+                } else {
+                    next_line = Some(at + 1);
+                }
+                break;
+            }
+            kept.push_str(line);
+        }
+        Self {
+            text: kept,
+            first_line: first,
+            lines,
+            next_line,
+        }
+    }
+
+    /// Returns it for the model, with where to read on in the file.
+    #[must_use]
+    pub fn render(self, path: &Path) -> String {
+        let Some(next) = self.next_line else {
+            return self.text;
+        };
+        let (text, path, lines) = (self.text, path.display(), self.lines);
+        format!("{text}[{path} has {lines} lines; read on from line {next}]")
+    }
 }
 
 impl Folder {
@@ -68,30 +112,32 @@ impl Folder {
     /// [`Failure`] for what is no text file of this folder, or is too large.
     pub fn read(&self, permitted: &PermittedAct, from: usize) -> Result<Excerpt, Failure> {
         let path = self.permitted_path(permitted)?;
-        let text = self.text(path)?;
-        let lines = text.lines().count();
-        let first = from.clamp(1, lines.max(1));
-        let mut kept = String::new();
-        let mut next_line = None;
-        for (at, line) in text.split_inclusive('\n').enumerate().skip(first - 1) {
-            if kept.len() + line.len() > READ_BYTES {
-                if kept.is_empty() {
-                    kept.push_str(&line[..line.floor_char_boundary(READ_BYTES)]);
-                    kept.push_str("\n[… the line goes on …]\n");
-                    next_line = Some(at + 2).filter(|next| *next <= lines);
-                } else {
-                    next_line = Some(at + 1);
-                }
-                break;
-            }
-            kept.push_str(line);
+        Ok(Excerpt::of(&self.text(path)?, from))
+    }
+
+    /// Opens a file that is no text, which may be a document, or that is a mail; `None` for anything else. A web page is a text here, since
+    /// the model may have to change it.
+    ///
+    /// # Errors
+    /// [`Failure`] for what cannot be read.
+    pub fn document(&self, permitted: &PermittedAct) -> Result<Option<File>, Failure> {
+        let path = self.permitted_path(permitted)?;
+        let failed = |error| failure(path, &error);
+        let Ok(opened) = self.0.inside(path) else {
+            return Ok(None);
+        };
+        if !opened.about().map_err(failed)?.is_file {
+            return Ok(None);
         }
-        Ok(Excerpt {
-            text: kept,
-            first_line: first,
-            lines,
-            next_line,
-        })
+        let (mut file, mut head) = (opened.into_file(), Vec::new());
+        (&mut file)
+            .take(HEAD)
+            .read_to_end(&mut head)
+            .map_err(failed)?;
+        file.rewind().map_err(failed)?;
+        let ending = path.extension().unwrap_or_default();
+        let is_mail = ending == "eml" || ending == "mbox";
+        Ok((is_mail || text_kind(&head, path).is_none()).then_some(file))
     }
 
     /// Lists the names in a folder of this one, folders with a slash.

@@ -11,7 +11,7 @@ use crate::{
     consent::{Act, Change, PermittedAct},
 };
 use std::{
-    fmt::Write,
+    fs::File,
     path::{Path, PathBuf},
 };
 use tierbar_sandbox::{self as sandbox, Stop};
@@ -65,6 +65,17 @@ impl Workplace {
         }
     }
 
+    /// Opens the file that is to be read if it is no text but may be a document, which is not read here.
+    ///
+    /// # Errors
+    /// [`Failure`], for the model.
+    pub fn document(&self, permitted: &PermittedAct) -> Result<Option<File>, Failure> {
+        match permitted.act() {
+            Act::Read { .. } => self.folder.document(permitted),
+            _ => Ok(None),
+        }
+    }
+
     /// Carries out a command, or an act on a file.
     ///
     /// # Errors
@@ -101,18 +112,7 @@ impl Workplace {
         let Act::Read { from_line, .. } = permitted.act() else {
             return Err(Failure::new("this does not read a file"));
         };
-        let excerpt = self.folder.read(permitted, *from_line)?;
-        let mut text = excerpt.text;
-        if let Some(next) = excerpt.next_line {
-            // Writing to a string does not fail.
-            let _ = write!(
-                text,
-                "[{} has {} lines; read on from line {next}]",
-                path.display(),
-                excerpt.lines
-            );
-        }
-        Ok(text)
+        Ok(self.folder.read(permitted, *from_line)?.render(path))
     }
 }
 

@@ -12,6 +12,7 @@ use crate::{
     mcp::Servers,
     turns::grants::{KeptGrants, now},
 };
+use acting::read_document;
 use consents::misplaced;
 use serde_json::{Value, json};
 use std::{ops::ControlFlow, sync::Arc, time::Instant};
@@ -377,7 +378,7 @@ impl AnswerWriter {
         let given_up = CancellationToken::new();
         let stop = self.turn.stop.clone();
         let closing = &inference.closing;
-        let doing = carry_out(acting, permitted, ending.clone(), &given_up);
+        let doing = carry_out(inference, acting, permitted, ending.clone(), &given_up);
         tokio::pin!(doing);
         let found = tokio::select! {
             biased;
@@ -437,8 +438,9 @@ async fn prepare_change(acting: &Acting, wanted: CallIntent) -> Result<Input, En
     prepared.await.map(Input::Prepared).map_err(Ending::Failed)
 }
 
-/// Carries out an act. A command is ended by `stop`, and the wait for a server by `given_up`.
+/// Carries out an act. A command is ended by `stop`, and the wait for a server or a reader by `given_up`.
 async fn carry_out(
+    inference: &Inference,
     acting: &Acting,
     permitted: PermittedAct,
     stop: Stop,
@@ -448,11 +450,21 @@ async fn carry_out(
         Act::Command { .. } | Act::Read { .. } | Act::Write { .. } => {
             let place = acting.place.clone().ok_or("this chat has no folder")?;
             let performed = blocking("the step", move || {
-                Ok(place
-                    .perform(&permitted, &stop)
-                    .map_err(|failure| failure.0))
+                let performed = match place.document(&permitted) {
+                    Ok(Some(file)) => return Ok(Err((file, permitted))),
+                    Ok(None) => place.perform(&permitted, &stop),
+                    Err(failure) => Err(failure),
+                };
+                Ok(Ok(performed.map_err(|failure| failure.0)))
             });
-            performed.await.map_err(|error| error.message)?
+            match performed.await.map_err(|error| error.message)? {
+                Ok(performed) => performed,
+                Err((file, permitted)) => {
+                    let reading = read_document(inference, file, &permitted);
+                    let read = given_up.run_until_cancelled(reading).await;
+                    read.unwrap_or_else(|| Err("it was stopped".to_owned()))
+                }
+            }
         }
         Act::Search { words, .. } => acting.search(&words).await,
         Act::Page { address, .. } => acting.page(address.url()).await,

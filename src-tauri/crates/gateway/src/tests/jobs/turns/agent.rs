@@ -98,6 +98,42 @@ async fn a_file_is_written_once_a_person_allows_it() {
 }
 
 #[tokio::test]
+async fn a_document_is_read_and_never_sent_as_its_bytes() {
+    let mut stage = Stage::new().await;
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("plan.pdf"), "%PDF-1.5\n…").unwrap();
+    fs::write(folder.path().join("program"), b"\x7fELF\0").unwrap();
+    fs::write(folder.path().join("a.eml"), "From: a@b").unwrap();
+    fs::write(folder.path().join("page.html"), "<p>x</p>\n").unwrap();
+    let (_turn, mut events) = stage.act(folder.path(), true).await;
+    for (name, expected, failed) in [
+        (
+            "plan.pdf",
+            "[1 of 2 pages is damaged.]\n\nplan.pdf of 12 bytes",
+            false,
+        ),
+        ("program", "program is no text", true),
+        (
+            "a.eml",
+            "[1 of 2 pages is damaged.]\n\na.eml of 9 bytes",
+            false,
+        ),
+        // It may have to be changed.
+        ("page.html", "<p>x</p>\n", false),
+    ] {
+        stage.requests.recv().await.unwrap();
+        stage.call("read_file", &json!({"path": name}));
+        let result = event(&mut events, "tool_result").await;
+        let seen = (result["text"].as_str(), result["failed"] == true);
+        assert_eq!(seen, (Some(expected), failed), "{name}");
+    }
+    stage.requests.recv().await.unwrap();
+    stage.say("It says so.");
+    stage.finish();
+    event(&mut events, "finished").await;
+}
+
+#[tokio::test]
 async fn reading_can_be_allowed_in_general() {
     let mut stage = Stage::new().await;
     let folder = TempDir::new().unwrap();

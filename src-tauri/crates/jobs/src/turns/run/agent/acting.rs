@@ -3,24 +3,26 @@
 use super::shelf::Shelf;
 use crate::{Jobs, mcp::Servers, turns::grants::KeptGrants};
 use secrecy::SecretString;
-use std::sync::Arc;
+use std::{fs::File, sync::Arc};
 use tierbar_agent::{
     agent::{ActResult, Bounds, Task, Way},
     calls::Surroundings,
-    consent::{General, Grants},
+    consent::{Act, General, Grants, PermittedAct},
     tools::{
         Workplace,
+        files::Excerpt,
         shell::Terms,
         web::{Page, Provider, read_page},
     },
 };
 use tierbar_chats::agent::{AgentOptions, AgentWay};
 use tierbar_core::{
-    Code, Config, Error, config::McpServerConfig, home::from_home, nearest::suggest,
+    Code, Config, Error, config::McpServerConfig, documents::FileText, home::from_home,
+    nearest::suggest,
 };
 use tierbar_documents::charset::{self, DecodedText};
 use tierbar_fetch::{Get, Url, Web, WebOptions};
-use tierbar_inference::{blocking::blocking, services::SandboxPlace};
+use tierbar_inference::{Inference, blocking::blocking, services::SandboxPlace};
 use tierbar_sandbox::Limits;
 use tierbar_secrets::{Name, Secrets};
 
@@ -194,6 +196,27 @@ impl Acting {
         let text = read.ok_or("this page holds no text")?;
         Ok(ActResult::text(text))
     }
+}
+
+/// Reads a document of the folder, from a line of its text on.
+pub(super) async fn read_document(
+    inference: &Inference,
+    file: File,
+    permitted: &PermittedAct,
+) -> Result<ActResult, String> {
+    let Act::Read {
+        path, from_line, ..
+    } = permitted.act()
+    else {
+        return Err("this does not read a file".to_owned());
+    };
+    let reading = inference
+        .services
+        .read_file(file, path.display().to_string());
+    let FileText { text, notice } = reading.await.map_err(|error| error.message)?;
+    let notice = notice.map_or_else(String::new, |notice| format!("[{notice}]\n\n"));
+    let text = Excerpt::of(&text, *from_line).render(path);
+    Ok(ActResult::text(notice + &text))
 }
 
 /// Opens the folder of an agent by its real path, which may begin with `~/`.
