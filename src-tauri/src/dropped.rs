@@ -8,7 +8,7 @@ use std::{
 use tauri::{DragDropEvent, Manager, WebviewWindow, WindowEvent};
 use tierbar_core::units::file_size;
 
-/// As large as the largest file that a chat takes: a PDF, of which the text is sent.
+/// As large as the largest file that a chat takes: a document, of which the text is sent.
 const MOST_BYTES: u64 = 32 << 20;
 
 #[derive(Default)]

@@ -170,8 +170,12 @@ export class Api {
   }
 
   /** Sends a file as it is. */
-  upload<P extends Path<'post'>>(path: P, file: Blob): Promise<Answer<'post', P>> {
-    return this.#json('post', path, { body: file });
+  upload<P extends Path<'post'>>(
+    path: P,
+    file: Blob,
+    ...request: Optional<Omit<Request<'post', P>, 'body'>>
+  ): Promise<Answer<'post', P>> {
+    return this.#json('post', path, { ...request[0], body: file });
   }
 
   /** The body of an answer as a file. */

@@ -319,6 +319,10 @@ export class Network {
       this.eventStreams.push(stream);
       return stream.response;
     }
+    if (url.startsWith('/tierbar/v1/documents/text')) {
+      const bytes = await (init.body as Blob).arrayBuffer();
+      return Response.json({ text: new TextDecoder().decode(bytes), notice: null });
+    }
     if (url.endsWith('/tierbar/v1/expect')) return new Response(null, { status: 204 });
     if (url.endsWith('/tierbar/v1/agent/folder')) return Response.json(request.body);
     if (url.endsWith('/tierbar/v1/chains')) return Response.json({ chains: this.chains });

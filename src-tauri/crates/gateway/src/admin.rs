@@ -121,6 +121,7 @@ pub(crate) fn routes() -> Routes<Arc<Admin>> {
         ))
         .routes(routes!(documents::remove, documents::change_source))
         .routes(routes!(documents::files))
+        .routes(routes!(documents::text))
         .routes(routes!(documents::passage))
         .routes(routes!(documents::search))
         .routes(routes!(documents::ask))

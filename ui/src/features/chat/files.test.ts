@@ -2,8 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { STATUS } from '../../testing/host';
 import { type QuestionFile, readFile, storedFile, whyNotSent } from './files';
 
-const pdf = vi.hoisted(() => ({ textOfPdf: vi.fn() }));
-vi.mock('./pdf', () => pdf);
+const textOf = vi.fn(async (file: File) => ({ text: `Text of ${file.name}`, notice: null as string | null }));
 
 const file = (name: string, type: string, ...content: BlobPart[]) => new File(content, name, { type });
 const why = (promise: Promise<QuestionFile>) =>
@@ -14,44 +13,43 @@ const why = (promise: Promise<QuestionFile>) =>
 
 describe('a file', () => {
   it('is read as text with its estimated tokens, or as an image with a preview', async () => {
-    const text = await readFile(file('a.rs', '', 'fn main() {}'));
-    expect(text).toMatchObject({ kind: 'file', bytes: 12, tokens: 3, preview: null });
-    expect(text.part).toEqual({ type: 'file', name: 'a.rs', media_type: 'text/plain', text: 'fn main() {}' });
-    const image = await readFile(file('a.png', 'image/png', new Uint8Array([1, 2, 3])));
+    const text = await readFile(file('a.rs', '', 'fn main() {}'), textOf);
+    expect(text).toMatchObject({ kind: 'file', bytes: 12, tokens: 3, preview: null, notice: null });
+    expect(text.part).toEqual({ type: 'file', name: 'a.rs', media_type: 'text/plain', text: 'Text of a.rs' });
+    const image = await readFile(file('a.png', 'image/png', new Uint8Array([1, 2, 3])), textOf);
     expect(image.part).toEqual({ type: 'image', name: 'a.png', media_type: 'image/png', data: 'AQID' });
     expect(image.preview).toBe('data:image/png;base64,AQID');
-    const sound = await readFile(file('a.mp3', 'audio/mpeg', new Uint8Array([1])));
+    const sound = await readFile(file('a.mp3', 'audio/mpeg', new Uint8Array([1])), textOf);
     expect(sound.part).toMatchObject({ type: 'audio', media_type: 'audio/mpeg' });
-    pdf.textOfPdf.mockResolvedValueOnce('Page one');
-    const read = await readFile(file('a.pdf', 'application/pdf', new Uint8Array(5000)));
+    expect(textOf).toHaveBeenCalledTimes(1);
+    const notice = 'Page 2 is damaged.';
+    textOf.mockResolvedValueOnce({ text: 'Page one', notice });
+    const read = await readFile(file('a.pdf', 'application/pdf', new Uint8Array(5000)), textOf);
     expect(read).toMatchObject({
       bytes: 8,
       tokens: 2,
+      notice,
       part: { type: 'file', name: 'a.pdf', text: 'Page one' },
     });
-    expect(await readFile(file('a.ts', 'video/mp2t', 'let x;'))).toMatchObject({ kind: 'file' });
+    expect(await readFile(file('a.ts', 'video/mp2t', 'let x;'), textOf)).toMatchObject({ kind: 'file' });
   });
 
   it('that cannot be sent is refused with the reason', async () => {
-    pdf.textOfPdf.mockRejectedValueOnce(Object.assign(new Error('no'), { name: 'PasswordException' }));
-    expect(await why(readFile(file('a.pdf', 'application/pdf')))).toBe(
-      'a.pdf needs a password. Save it without one.',
+    textOf.mockRejectedValueOnce(new Error('a.pdf needs a password.'));
+    expect(await why(readFile(file('a.pdf', ''), textOf))).toBe('a.pdf needs a password.');
+    textOf.mockResolvedValueOnce({ text: 'ü'.repeat(2 ** 20 + 1), notice: null });
+    expect(await why(readFile(file('a.pdf', ''), textOf))).toBe(
+      'a.pdf has 2 MB of text. A file can have up to 2 MB.',
     );
-    pdf.textOfPdf.mockRejectedValueOnce(new Error('broken'));
-    expect(await why(readFile(file('a.pdf', '')))).toBe('a.pdf can’t be read as a PDF.');
-    pdf.textOfPdf.mockResolvedValueOnce('');
-    expect(await why(readFile(file('a.pdf', '')))).toContain('a.pdf has no text.');
-    expect(await why(readFile(file('a.mp4', 'video/mp4')))).toContain('a.mp4 can’t be sent.');
-    const binary = file('a.bin', '', new Uint8Array([0xff, 0xfe, 0]));
-    expect(await why(readFile(binary))).toBe('a.bin isn’t text, an image, or sound that Tierbar can read.');
+    expect(await why(readFile(file('a.mp4', 'video/mp4'), textOf))).toContain('a.mp4 can’t be sent.');
   });
 
   it('of 2 GB is refused without reading it', async () => {
     const large = file('log.txt', 'text/plain');
     Object.defineProperty(large, 'size', { value: 2e9 });
-    const read = vi.spyOn(large, 'arrayBuffer');
-    expect(await why(readFile(large))).toBe('log.txt has 2 GB. A text file can have up to 2 MB.');
-    expect(read).not.toHaveBeenCalled();
+    textOf.mockClear();
+    expect(await why(readFile(large, textOf))).toBe('log.txt has 2 GB. A file can have up to 34 MB.');
+    expect(textOf).not.toHaveBeenCalled();
   });
 
   it('of a stored message is sent again by its hash', () => {
@@ -71,6 +69,7 @@ describe('files', () => {
     bytes: 1,
     tokens,
     preview: null,
+    notice: null,
     part: { type: 'stored', sha256: 'a' },
   });
   const [fast, primary] = STATUS.tiers;

@@ -1,5 +1,5 @@
 import { count, fileSize } from '../../lib/format';
-import type { Modality, NewPart, Part, TierStatus } from '../../platform/openapi';
+import type { FileText, Modality, NewPart, Part, TierStatus } from '../../platform/openapi';
 import { AUTO, displayName } from '../tiers/tiers';
 
 /** A file of a question, on its way or stored. */
@@ -11,13 +11,15 @@ export interface QuestionFile {
   tokens: number | null;
   /** An image as a `data:` URL, until it is sent. */
   preview: string | null;
+  /** What of a document is missing or may be wrong, in sentences. */
+  notice: string | null;
   /** As a turn sends it. */
   part: NewPart;
 }
 
 const MIB = 2 ** 20;
 /** What the host takes of each kind, and in one question. */
-const MOST_BYTES = { image: 16 * MIB, audio: 16 * MIB, mp3: 4 * MIB, file: 2 * MIB, pdf: 32 * MIB };
+const MOST_BYTES = { image: 16 * MIB, audio: 16 * MIB, mp3: 4 * MIB, file: 2 * MIB, document: 32 * MIB };
 const MOST_TOGETHER = 20 * MIB;
 export const MOST_FILES = 20;
 /** Ends why a file is not sent, where Models has what to do. */
@@ -54,62 +56,42 @@ export function fileAt(path: string, data: ArrayBuffer): File {
   return new File([data], path.split('/').at(-1) ?? path, { type: typeOf(path) });
 }
 
-/** Reads a file for a question. What cannot be sent throws a sentence that says why, before it is read. */
-export async function readFile(file: File): Promise<QuestionFile> {
+/**
+ * Reads a file for a question. What cannot be sent throws a sentence that says why, if it can before it is read.
+ * `textOf` returns the text of a file that is no image and no sound.
+ */
+export async function readFile(
+  file: File,
+  textOf: (file: File) => Promise<FileText>,
+): Promise<QuestionFile> {
   const { name, size: bytes, type } = file;
-  if (type === 'application/pdf' || /\.pdf$/i.test(name)) {
-    check(file, MOST_BYTES.pdf, 'A PDF');
-    return textFile(name, await pdfText(file));
-  }
   if (IMAGES.test(type)) {
     check(file, MOST_BYTES.image, 'An image');
     const preview = await dataUrl(file);
     const part: NewPart = { type: 'image', name, media_type: type, data: base64(preview) };
-    return { kind: 'image', name, bytes, tokens: null, preview, part };
+    return { kind: 'image', name, bytes, tokens: null, preview, notice: null, part };
   }
   if (SOUNDS.test(type)) {
     const mp3 = /mpeg|mp3/.test(type);
     check(file, mp3 ? MOST_BYTES.mp3 : MOST_BYTES.audio, mp3 ? 'An MP3 file' : 'A sound');
     const media_type = mp3 ? 'audio/mpeg' : 'audio/wav';
     const part: NewPart = { type: 'audio', name, media_type, data: base64(await dataUrl(file)) };
-    return { kind: 'audio', name, bytes, tokens: null, preview: null, part };
+    return { kind: 'audio', name, bytes, tokens: null, preview: null, notice: null, part };
   }
   if (/^(image|audio|video)\//.test(type) && type !== 'image/svg+xml' && !/\.tsx?$/i.test(name))
     throw new Error(
-      `${name} can’t be sent. Send PNG, JPEG, GIF, WebP or BMP images, WAV or MP3 sound, or text.`,
+      `${name} can’t be sent. Send PNG, JPEG, GIF, WebP or BMP images, WAV or MP3 sound, text, or documents.`,
     );
-  check(file, MOST_BYTES.file, 'A text file');
-  const text = decoded(await file.arrayBuffer());
-  if (text === null) throw new Error(`${name} isn’t text, an image, or sound that Tierbar can read.`);
-  return textFile(name, text);
-}
-
-/** Only the text is sent, so its size counts. */
-function textFile(name: string, text: string): QuestionFile {
+  check(file, MOST_BYTES.document, 'A file');
+  const { text, notice } = await textOf(file);
+  // Only the text is sent, so its size counts.
+  const size = new TextEncoder().encode(text).length;
+  if (size > MOST_BYTES.file)
+    throw new Error(
+      `${name} has ${fileSize(size)} of text. A file can have up to ${fileSize(MOST_BYTES.file)}.`,
+    );
   const part: NewPart = { type: 'file', name, media_type: 'text/plain', text };
-  const bytes = new TextEncoder().encode(text).length;
-  return { kind: 'file', name, bytes, tokens: tokensOf(bytes), preview: null, part };
-}
-
-/** The text of a PDF, which is all that is sent of it. */
-async function pdfText(file: File): Promise<string> {
-  const { name } = file;
-  let text: string;
-  try {
-    const { textOfPdf } = await import('./pdf');
-    text = await textOfPdf(await file.arrayBuffer());
-  } catch (cause) {
-    const locked = cause instanceof Error && cause.name === 'PasswordException';
-    throw new Error(
-      locked ? `${name} needs a password. Save it without one.` : `${name} can’t be read as a PDF.`,
-    );
-  }
-  if (text === '') throw new Error(`${name} has no text. If it is a scan, send its pages as images.`);
-  if (text.length > MOST_BYTES.file)
-    throw new Error(
-      `${name} has ${fileSize(text.length)} of text. A file can have up to ${fileSize(MOST_BYTES.file)}.`,
-    );
-  return text;
+  return { kind: 'file', name, bytes: size, tokens: tokensOf(size), preview: null, notice, part };
 }
 
 function check({ name, size }: File, most: number, what: string): void {
@@ -130,16 +112,6 @@ function base64(url: string): string {
   return url.slice(url.indexOf(',') + 1);
 }
 
-/** The text of a file; `null` for what is none. */
-function decoded(bytes: ArrayBuffer): string | null {
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    return text.includes('\0') ? null : text;
-  } catch {
-    return null;
-  }
-}
-
 function tokensOf(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
@@ -149,13 +121,13 @@ export function storedFile(part: Part): QuestionFile | null {
   if (part.type !== 'image' && part.type !== 'audio' && part.type !== 'file') return null;
   const { name, bytes, sha256 } = part.file;
   const tokens = part.type === 'file' ? tokensOf(bytes) : null;
-  return { kind: part.type, name, bytes, tokens, preview: null, part: { type: 'stored', sha256 } };
+  return { kind: part.type, name, bytes, tokens, preview: null, notice: null, part: { type: 'stored', sha256 } };
 }
 
 /** Why these files cannot be sent to what answers a chat, in a sentence. */
 export function whyNotSent(files: QuestionFile[], model: string, tiers: TierStatus[]): string | null {
   if (files.length > MOST_FILES) return `A message can have up to ${MOST_FILES} files.`;
-  // Of a PDF, its text is sent.
+  // Of a document, its text is sent.
   const together = files.reduce(
     (sum, { kind, bytes }) => sum + (kind === 'file' ? Math.min(bytes, MOST_BYTES.file) : bytes),
     0,

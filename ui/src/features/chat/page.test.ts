@@ -572,6 +572,26 @@ describe('the chat page', () => {
     edited.finish('stop', 1);
   });
 
+  it('tells what of a document is missing, and why one cannot be read', async () => {
+    await open();
+    const notice = '1 of 2 pages is damaged and is not read: page 2.';
+    const refusal = { code: 'bad_request', message: 'b.bin cannot be read: This file holds no text' };
+    network.override = ({ method, path }) => {
+      if (method !== 'POST' || !path.startsWith('/tierbar/v1/documents/text')) return null;
+      if (path.endsWith('?name=plan%20b.pdf')) return Response.json({ text: 'One', notice });
+      return Response.json({ error: refusal }, { status: 400 });
+    };
+    const files = ['plan b.pdf', 'b.bin'].map((name) => new File(['x'], name));
+    await fireEvent.paste(composer(), { clipboardData: { files } });
+    const told = await screen.findByTestId('file-trouble');
+    expect(told.textContent?.trim()).toBe('b.bin cannot be read: This file holds no text.');
+    expect(screen.getByTestId('file-notice').textContent).toBe(`plan b.pdf: ${notice}`);
+    const turn = await ask('What is planned?');
+    expect(turn.request.body).toMatchObject({ parts: [{ type: 'file', name: 'plan b.pdf', text: 'One' }] });
+    expect(screen.queryByTestId('file-notice')).toBeNull();
+    turn.finish('stop', 1);
+  });
+
   it('searches in what was dropped in the app, or attaches it', async () => {
     let drag = (_: FilesDragged) => {};
     const inApp = {

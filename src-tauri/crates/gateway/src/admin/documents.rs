@@ -13,14 +13,21 @@ use axum::{
 };
 use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    io::{Error as IoError, Seek, Write},
+    sync::Arc,
+    time::Duration,
+};
 use tierbar_core::{
     Code, Error, Modality,
-    documents::{DocumentAnswer, DocumentFile, DocumentSource, Documents, FoundPassages, Passage},
+    documents::{
+        DocumentAnswer, DocumentFile, DocumentSource, Documents, FileText, FoundPassages, Passage,
+    },
     status::EngineKind,
 };
 use tierbar_http::{error::Failure, path::Id, schema::Errors};
-use tierbar_inference::body;
+use tierbar_inference::{blocking::blocking, body};
 pub(super) use tierbar_jobs::documents::{DocumentEvent, DocumentQuestion, DocumentSearch};
 use tierbar_store::MOST_ID;
 use tokio::sync::mpsc;
@@ -29,6 +36,8 @@ use utoipa::{IntoParams, ToSchema};
 
 /// Often enough for proxies, and for a dead connection to be noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// The largest file whose text is returned.
+const FILE_LIMIT: usize = 32 << 20;
 
 /// Lists the files and folders that are searched, and what the indexer does.
 #[utoipa::path(
@@ -189,6 +198,46 @@ pub(crate) async fn files(
         .document_files(number(&source)?, after.min(MOST_ID))
         .await?;
     Ok(Json(DocumentFiles { files }))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct FileName {
+    /// The file's name, such as `report.pdf`.
+    name: String,
+}
+
+/// Returns the text of a file for a question: a text as it is, a document as it is read for a search. It is not kept.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/documents/text",
+    tag = "owner",
+    operation_id = "fileText",
+    reach(Owner, Reads),
+    params(FileName),
+    request_body(content = String, content_type = "application/octet-stream", description = "The file, of at most 32 MiB"),
+    responses((status = 200, description = "Its text", body = FileText), Errors),
+)]
+pub(crate) async fn text(
+    State(admin): State<Arc<Admin>>,
+    name: Result<Query<FileName>, QueryRejection>,
+    body: Body,
+) -> Result<Json<FileText>, Failure> {
+    let FileName { name } = read_query(name)?;
+    let bytes = body::read(body, FILE_LIMIT).await?;
+    let file = blocking("a copy of the file", move || {
+        let copied = tempfile::tempfile().and_then(|mut file| {
+            file.write_all(&bytes)?;
+            file.rewind()?;
+            Ok(file)
+        });
+        copied.map_err(|error: IoError| {
+            let message = format!("the file cannot be copied to be read: {error}");
+            Error::new(Code::Storage, message)
+        })
+    });
+    let file = file.await?;
+    Ok(Json(admin.services.read_file(file, name).await?))
 }
 
 /// A passage among its neighbors.
