@@ -19,6 +19,7 @@ mod embedder;
 mod ends;
 mod engines;
 mod expansion;
+mod files;
 mod gpu;
 mod guard;
 mod hub;
