@@ -16,16 +16,67 @@ pub struct DecodedText {
     pub doubt: Option<String>,
 }
 
+/// The bytes of a text: their encoding, and whether the mark that names it (BOM) comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextForm {
+    encoding: &'static Encoding,
+    has_mark: bool,
+}
+
+impl TextForm {
+    #[must_use]
+    pub fn utf_8(has_mark: bool) -> Self {
+        Self {
+            encoding: UTF_8,
+            has_mark,
+        }
+    }
+
+    /// Returns the encoding's name, such as `windows-1252`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.encoding.name()
+    }
+
+    /// Returns a text's bytes; `None` if the encoding lacks one of its letters.
+    #[must_use]
+    pub fn encode(self, text: &str) -> Option<Vec<u8>> {
+        let mark = if self.has_mark { "\u{feff}" } else { "" };
+        let units = || mark.encode_utf16().chain(text.encode_utf16());
+        if self.encoding == UTF_16LE {
+            return Some(units().flat_map(u16::to_le_bytes).collect());
+        }
+        if self.encoding == UTF_16BE {
+            return Some(units().flat_map(u16::to_be_bytes).collect());
+        }
+        let (bytes, _, lacks_a_letter) = self.encoding.encode(text);
+        (!lacks_a_letter).then(|| [mark.as_bytes(), &bytes].concat())
+    }
+}
+
 /// Returns bytes as text; `None` for bytes that are no text. `declared`: the name of an encoding, if one is declared outside the text.
 #[must_use]
 pub fn decode(bytes: &[u8], declared: Option<&str>, is_html: bool) -> Option<DecodedText> {
-    let sure = |text: String| Some(DecodedText { text, doubt: None });
+    decode_with_form(bytes, declared, is_html).map(|(decoded, _)| decoded)
+}
+
+/// Returns what [`decode`] does, with the form in which the text can be written back.
+#[must_use]
+pub fn decode_with_form(
+    bytes: &[u8],
+    declared: Option<&str>,
+    is_html: bool,
+) -> Option<(DecodedText, TextForm)> {
+    let sure = |text: String, encoding, has_mark| {
+        let form = TextForm { encoding, has_mark };
+        Some((DecodedText { text, doubt: None }, form))
+    };
     let read_as = |encoding: &'static Encoding, bytes| {
         let (text, is_damaged) = encoding.decode_without_bom_handling(bytes);
         (text.into_owned(), is_damaged)
     };
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
-        return sure(read_as(encoding, &bytes[mark..]).0);
+        return sure(read_as(encoding, &bytes[mark..]).0, encoding, true);
     }
     let declared = match declared {
         Some(name) => known_encoding(name),
@@ -37,14 +88,14 @@ pub fn decode(bytes: &[u8], declared: Option<&str>, is_html: bool) -> Option<Dec
         let fits = !is_damaged
             || (encoding != UTF_8 && std::str::from_utf8(bytes).is_err() && !is_mostly_lost(&text));
         if fits && !text.contains('\0') {
-            return sure(text);
+            return sure(text, encoding, false);
         }
     }
     if bytes.contains(&0) {
         return None;
     }
     if is_utf8(bytes) {
-        return sure(String::from_utf8_lossy(bytes).into_owned());
+        return sure(String::from_utf8_lossy(bytes).into_owned(), UTF_8, false);
     }
     let controls = bytes
         .iter()
@@ -66,10 +117,12 @@ pub fn decode(bytes: &[u8], declared: Option<&str>, is_html: bool) -> Option<Dec
             "Its character encoding is not declared and was guessed as {name}: letters may be wrong."
         ),
     };
-    Some(DecodedText {
-        text,
-        doubt: Some(doubt),
-    })
+    let form = TextForm {
+        encoding: guessed,
+        has_mark: false,
+    };
+    let doubt = Some(doubt);
+    Some((DecodedText { text, doubt }, form))
 }
 
 fn is_mostly_lost(text: &str) -> bool {
@@ -273,6 +326,25 @@ mod tests {
         assert_eq!((decoded.text.as_str(), decoded.doubt), ("für", None));
         let decoded = decode("für 预算".as_bytes(), Some("shift_jis"), false).unwrap();
         assert_eq!(decoded.text, "für 预算");
+    }
+
+    #[test]
+    fn a_text_is_written_back_in_its_form() {
+        for bytes in [
+            "żółw\r\n".as_bytes(),
+            b"\xef\xbb\xbf\xc5\xbc",
+            b"\xff\xfe\x7c\x01\xf3\0",
+            b"\xfe\xff\x01\x7c\0\xf3",
+            &encoded("für die Straße, größer als je zuvor", "windows-1252"),
+            &encoded("議事録。東京支社の予算。", "Shift_JIS"),
+        ] {
+            let (decoded, form) = decode_with_form(bytes, None, false).unwrap();
+            let written = form.encode(&decoded.text).unwrap();
+            assert_eq!(written, bytes, "{}", form.name());
+        }
+        let bytes = encoded("für die Straße, größer als je zuvor", "windows-1252");
+        let (_, latin) = decode_with_form(&bytes, None, false).unwrap();
+        assert_eq!((latin.name(), latin.encode("ż")), ("windows-1252", None));
     }
 
     proptest! {
