@@ -270,6 +270,14 @@ impl Opened {
         }
         written
     }
+
+    /// Removes a name from this folder; of a link, the link itself.
+    ///
+    /// # Errors
+    /// Those of the system, also for a folder.
+    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&self.file, name, AtFlags::empty())?)
+    }
 }
 
 impl AsFd for Opened {

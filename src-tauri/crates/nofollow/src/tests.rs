@@ -178,6 +178,14 @@ fn a_file_is_replaced_whole_and_a_link_itself() {
     fs::create_dir(at.join("folder")).unwrap();
     assert!(write("folder").is_err());
     assert_eq!(fs::read_dir(&at).unwrap().count(), 3, "no draft is left");
+    fs::remove_file(at.join("link")).unwrap();
+    symlink(place.at("private/file"), at.join("link")).unwrap();
+    let remove = |name: &str| folder.remove(OsStr::new(name));
+    remove("file").unwrap();
+    remove("link").unwrap();
+    assert!(remove("folder").is_err());
+    assert_eq!(fs::read(place.at("private/file")).unwrap(), b"secret");
+    assert_eq!(fs::read_dir(&at).unwrap().count(), 1);
 }
 
 /// Each way to open, in a folder that is exchanged with a link meanwhile.
