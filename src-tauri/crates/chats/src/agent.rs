@@ -168,6 +168,23 @@ pub struct AgentGrant {
     pub until: Option<u64>,
 }
 
+/// A run of an agent whose changes of files can be undone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AgentRun {
+    /// That of its turn, or of a program's run.
+    pub id: String,
+    /// The chat and the message of its answer; `null`: a program's run.
+    #[schema(required = true)]
+    pub chat: Option<String>,
+    #[schema(required = true)]
+    pub message: Option<u64>,
+    pub folder: String,
+    /// When it last changed a file, in seconds since 1970.
+    pub at: u64,
+    /// What it changed, relative to the folder.
+    pub files: Vec<String>,
+}
+
 /// The part of a message for what a tool has returned.
 #[must_use]
 pub fn result_part(id: &str, text: &str, failed: bool) -> Part {

@@ -46,6 +46,7 @@ const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("agent_grants.sql")),
     M::up(include_str!("document_times.sql")),
     M::up(include_str!("passage_characters.sql")),
+    M::up(include_str!("agent_files.sql")),
 ];
 
 /// A backup program may hold the file for a moment.

@@ -1,7 +1,8 @@
 //! Chats with the grades of their answers, documents, minutes of readings, the event log, queued requests, API keys, the tokens
-//! that tasks saved, what requests took, what agents may do, and the progress of schedules, in one SQLite file. One file per table;
+//! that tasks saved, what requests took, what agents may do and have changed, and the progress of schedules, in one SQLite file. One file per table;
 //! no other crate sees SQLite.
 
+mod agent_files;
 mod agent_grants;
 mod answer_pieces;
 mod attachments;
@@ -31,6 +32,7 @@ mod turns;
 mod wal;
 mod word;
 
+pub use agent_files::{AGENT_FILES_BYTES, AGENT_FILES_KEPT, AgentFile};
 pub use attachments::NewAttachment;
 pub use chats::{ChatFields, ChatPage, RESTORABLE};
 pub use copies::{AddedChats, ImportedFile};
@@ -48,6 +50,7 @@ pub use turns::{NewTurn, OpenedTurn, Parent};
 pub use wal::damaged_copies;
 
 use database::Database;
+use jiff::Timestamp;
 use std::{path::Path, sync::Arc};
 use tierbar_chats::{Chat, ChatSummary};
 use tierbar_core::{
@@ -90,6 +93,8 @@ impl Store {
             characters::MESSAGES.index_earlier(change)?;
             characters::PASSAGES.index_earlier(change)?;
             messages::end_unfinished(change)?;
+            let now = u64::try_from(Timestamp::now().as_second()).unwrap_or(0);
+            agent_files::forget_old(change, now)?;
             chats::erase(change)
         })?;
         if let Some(lost) = &database.lost {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
 
+mod agent_files;
 mod agent_grants;
 mod backup;
 mod copies;

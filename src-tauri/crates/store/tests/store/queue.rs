@@ -295,7 +295,7 @@ async fn older_jobs_go_to_the_key_that_they_came_with() {
     rusqlite::Connection::open(fixture.path())
         .unwrap()
         .execute_batch(
-            "DROP TABLE agent_grants; DROP TABLE ledger; DROP TABLE grades;
+            "DROP TABLE agent_files; DROP TABLE agent_grants; DROP TABLE ledger; DROP TABLE grades;
              DROP TABLE passages_to_index; DROP TABLE passage_characters; DROP TRIGGER passage_characters_removed;
              DROP TRIGGER passage_added; DROP TRIGGER passage_removed; DROP TABLE passage_words; DROP TABLE document_vectors;
              DROP TABLE document_passages; DROP TABLE document_files; DROP TABLE document_sources;

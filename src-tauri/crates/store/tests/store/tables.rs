@@ -505,7 +505,7 @@ async fn a_search_finds_chinese_japanese_and_korean() {
     rusqlite::Connection::open(fixture.path())
         .unwrap()
         .execute_batch(
-            "DROP TABLE agent_grants; DROP TABLE ledger; DROP TABLE grades;
+            "DROP TABLE agent_files; DROP TABLE agent_grants; DROP TABLE ledger; DROP TABLE grades;
              DROP TABLE passages_to_index; DROP TABLE passage_characters; DROP TRIGGER passage_characters_removed;
              DROP TRIGGER passage_added; DROP TRIGGER passage_removed; DROP TABLE passage_words; DROP TABLE document_vectors;
              DROP TABLE document_passages; DROP TABLE document_files; DROP TABLE document_sources;
@@ -687,7 +687,7 @@ fn a_newer_schema_is_refused_and_unchanged() {
     assert!(
         error
             .message
-            .contains("newer Tierbar (schema 99; this one knows 23)"),
+            .contains("newer Tierbar (schema 99; this one knows 24)"),
         "{error}"
     );
     assert_eq!(fs::read(fixture.path()).unwrap(), before);
