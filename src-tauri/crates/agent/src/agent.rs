@@ -16,12 +16,12 @@ pub use exchange::{
 };
 
 use crate::{
-    calls::{Call, CallIntent, addresses},
+    calls::{Call, CallIntent, addresses, as_call, written_calls},
     consent::{Act, Change, Decision, Grant, Grants, PendingAct, PermittedAct, WebAddress, decide},
     marking::mark,
     routing::{self, Route, without_thoughts},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::{collections::VecDeque, mem};
 use tierbar_core::json;
 
@@ -62,7 +62,8 @@ pub struct Agent {
     line: Option<(Route, String)>,
     failed: Vec<FailedStep>,
     known: Vec<WebAddress>,
-    done: Vec<Act>,
+    /// What stands for each act that was carried out.
+    done: Vec<String>,
     started: u64,
     waited: u64,
     tokens: u64,
@@ -176,7 +177,7 @@ impl Agent {
                     }
                     Err(why) => format!("It failed: {why}"),
                 };
-                self.done.push(act);
+                self.done.push(act.identity());
                 Ok(self.observe(&text, at))
             }
             (_, state) => {
@@ -298,15 +299,21 @@ impl Agent {
         let text = without_thoughts(&reply.text).trim().to_owned();
         match purpose {
             Purpose::Answer => self.answered(text),
-            Purpose::Calls if reply.calls.is_empty() => self.answered(text),
-            Purpose::Calls => {
-                self.calls = reply.calls.clone().into();
-                self.messages.push(Message::Assistant {
-                    text,
-                    calls: reply.calls,
+            Purpose::Calls if reply.calls.is_empty() => {
+                let tools = self.task.surroundings.tools();
+                let written = written_calls(&reply.text, &tools);
+                if written.is_empty() {
+                    return self.answered(text);
+                }
+                let ids = self.messages.len()..;
+                let calls = ids.zip(written).map(|(id, (name, arguments))| Call {
+                    id: format!("written-{id}"),
+                    name,
+                    arguments,
                 });
-                self.next_call(at)
+                self.begin_calls(String::new(), calls.collect(), at)
             }
+            Purpose::Calls => self.begin_calls(text, reply.calls, at),
             Purpose::Route { again } => {
                 let routes = self.task.surroundings.routes();
                 match routing::parse(&reply.text, &routes) {
@@ -334,6 +341,12 @@ impl Agent {
                 self.take(wanted, at)
             }
         }
+    }
+
+    fn begin_calls(&mut self, text: String, calls: Vec<Call>, at: Moment<'_>) -> Output {
+        self.calls = calls.clone().into();
+        self.messages.push(Message::Assistant { text, calls });
+        self.next_call(at)
     }
 
     fn answered(&mut self, text: String) -> Output {
@@ -386,7 +399,8 @@ impl Agent {
     }
 
     fn decide(&mut self, act: Act, at: Moment<'_>) -> Output {
-        let times = self.done.iter().filter(|done| **done == act).count();
+        let identity = act.identity();
+        let times = self.done.iter().filter(|done| **done == identity).count();
         if times >= self.task.bounds.repeats as usize {
             let text = format!("This was done {times} times already, and is not done again.");
             return self.fail(&text, at);
@@ -425,21 +439,27 @@ impl Agent {
     /// Notes that the open step comes to nothing, says so to the model, and goes on.
     fn fail(&mut self, why: &str, at: Moment<'_>) -> Output {
         self.mistakes += 1;
-        let (tool, arguments) = match (self.calls.front(), &self.line) {
-            (Some(call), _) => {
-                let arguments = json::read(call.arguments.as_bytes());
-                let arguments = arguments.unwrap_or_else(|_| call.arguments.as_str().into());
-                (call.name.clone(), arguments)
-            }
-            (None, Some((route, text))) => as_call(*route, text),
-            (None, None) => (String::new(), Value::Null),
-        };
+        let (tool, arguments) = self.open_step();
         self.failed.push(FailedStep {
             tool,
             arguments,
             why: why.to_owned(),
         });
         self.observe(why, at)
+    }
+
+    /// Returns the open step: the name of its tool, as the model has called it or could have, and the arguments.
+    #[must_use]
+    pub fn open_step(&self) -> (String, Value) {
+        match (self.calls.front(), &self.line) {
+            (Some(call), _) => {
+                let arguments = json::read(call.arguments.as_bytes());
+                let arguments = arguments.unwrap_or_else(|_| call.arguments.as_str().into());
+                (call.name.trim().to_owned(), arguments)
+            }
+            (None, Some((route, text))) => as_call(*route, text),
+            (None, None) => (String::new(), Value::Null),
+        }
     }
 
     /// Gives the model what came of its open call, and goes on.
@@ -457,21 +477,4 @@ impl Agent {
         });
         self.next_call(at)
     }
-}
-
-/// A line of text as the call that would have said the same.
-fn as_call(route: Route, text: &str) -> (String, Value) {
-    let first = text.lines().next().unwrap_or_default().trim();
-    let (tool, field, value) = match route {
-        Route::Search => ("search_web", "query", first),
-        Route::Shell => ("run_command", "command", first),
-        Route::Documents => ("search_documents", "query", first),
-        Route::Files | Route::Chat => {
-            let (verb, path) = first.split_once(' ').unwrap_or((first, ""));
-            let writes = ["write", "create"].contains(&verb.to_lowercase().as_str());
-            let tool = if writes { "write_file" } else { "read_file" };
-            (tool, "path", path)
-        }
-    };
-    (tool.to_owned(), json!({ field: value }))
 }

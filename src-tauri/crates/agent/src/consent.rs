@@ -10,7 +10,7 @@ mod grants;
 mod read_only;
 mod visible;
 
-pub use act::{Act, Change, Collections, WebAddress};
+pub use act::{Act, Change, Collections, Digest, WebAddress};
 pub use grants::{FOLDER_SECONDS, Grant, GrantCoverage, Grants};
 pub use read_only::read_only;
 pub use tierbar_chats::agent::{

@@ -3,7 +3,7 @@
 
 use crate::{
     agent::{Agent, Bounds, Input, Moment, Output, Task, Way},
-    calls::{Call, CallIntent, Surroundings},
+    calls::{Call, CallIntent, Surroundings, written_calls},
     consent::{Act, Collections, General, Grants},
     routing::{self, Route, without_thoughts},
 };
@@ -122,15 +122,23 @@ pub fn read(way: Way, message: &Value) -> Option<Route> {
         return routing::parse(text, &surroundings.routes());
     }
     let function = &message["tool_calls"][0]["function"];
-    let Some(name) = function["name"].as_str() else {
+    let called = function["name"].as_str().map(|name| {
+        let arguments = function["arguments"].as_str().unwrap_or_default();
+        (name.to_owned(), arguments.to_owned())
+    });
+    let written = || {
+        written_calls(text, &surroundings.tools())
+            .into_iter()
+            .next()
+    };
+    let Some((name, arguments)) = called.or_else(written) else {
         let is_answer = !without_thoughts(text).trim().is_empty();
         return is_answer.then_some(Route::Chat);
     };
-    let arguments = function["arguments"].as_str().unwrap_or_default();
     let call = Call {
         id: String::new(),
-        name: name.to_owned(),
-        arguments: arguments.to_owned(),
+        name,
+        arguments,
     };
     match surroundings.read(&call, &[]).ok()? {
         CallIntent::Write { .. } | CallIntent::Edit { .. } => Some(Route::Files),
@@ -218,6 +226,10 @@ mod tests {
         let answer = |text: &str| read(Way::Calls, &json!({"content": text}));
         assert_eq!(answer("Hello!"), Some(Route::Chat));
         assert_eq!(answer("<think>I should call"), None);
+        let call = r#"```json
+{"name": "search_web", "arguments": {"query": "news"}}
+```"#;
+        assert_eq!(answer(call), Some(Route::Search));
         assert_eq!(read(Way::Calls, &json!({"content": null})), None);
         assert_eq!(read(TEXT, &json!({"content": "shell"})), Some(Route::Shell));
         assert_eq!(read(TEXT, &json!({"content": "hm"})), None);

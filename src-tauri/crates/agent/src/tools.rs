@@ -2,6 +2,7 @@
 
 pub mod files;
 pub mod shell;
+mod text;
 pub mod web;
 mod workplace;
 

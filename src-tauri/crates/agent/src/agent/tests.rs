@@ -158,8 +158,8 @@ fn a_test_is_mended_with_consent() {
     };
     let change = Change {
         path: "a.py".into(),
-        before: Some("1\n".into()),
-        after: "2\n".into(),
+        before: Some([1; 32]),
+        after: b"2\n".as_slice().into(),
         diff: "-1\n+2\n".into(),
     };
     let edit = question(turn.step(Input::Prepared(Ok(change.clone()))));
@@ -253,6 +253,40 @@ fn what_is_refused_without_a_question_is_shown_as_a_failed_step() {
     let failed = turn.agent.take_failed();
     assert_eq!(failed[0].tool, "read_file");
     assert_eq!(failed[0].arguments, json!({ "path": "../home/token" }));
+}
+
+#[test]
+fn calls_that_are_written_as_text_are_carried_out_as_calls() {
+    let mut turn = Turn::calls();
+    asked(turn.step(Input::Begin));
+    let calls = "I look.</think>```json\n{\"name\": \"run_command\", \"arguments\": {\"command\": \"make\"}}\n```\n\
+                 {\"name\": \"list_files\", \"arguments\": {\"path\": \"\"}}";
+    let run = question(turn.reply(calls));
+    assert_eq!(run.what, "make");
+    assert_eq!(turn.agent.open_step().0, "run_command");
+    done(turn.answer(&run.id, Some(Scope::Once)));
+    let list = question(turn.found("made"));
+    assert_eq!(list.title, "Read this file?");
+    assert_eq!(turn.agent.open_step().0, "list_files");
+    done(turn.answer(&list.id, Some(Scope::Once)));
+    let ask = asked(turn.found("a b"));
+    let Some(Message::Assistant { text, calls }) = ask.messages.get(1) else {
+        panic!("{:?}", ask.messages);
+    };
+    assert_eq!((text.as_str(), calls.len()), ("", 2));
+    let ids: Vec<_> = ask.messages[2..]
+        .iter()
+        .map(|message| match message {
+            Message::Observation { call, .. } => call.as_deref(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(ids, [Some(&*calls[0].id), Some(&*calls[1].id)]);
+    let text = "{\"name\": \"delete_file\", \"arguments\": {}}";
+    assert_eq!(
+        turn.reply(text),
+        Output::Finish(Finish::Answered(text.into()))
+    );
 }
 
 #[test]

@@ -3,12 +3,11 @@
 use super::{Kind, Question, SHOWN_CHARACTERS, Scope, VisibleText, acts_later, read_only, visible};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{fmt, net::Ipv4Addr, path::PathBuf};
+use std::{fmt, net::Ipv4Addr, path::PathBuf, sync::Arc};
 use url::{Host, Url};
 
 /// One thing that the agent wants to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "act", rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
     /// A line of shell that starts in the folder and may write there.
     Command {
@@ -70,14 +69,17 @@ impl fmt::Display for Collections {
     }
 }
 
+/// The SHA-256 of a file's content.
+pub type Digest = [u8; 32];
+
 /// A new content of a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// Relative to the folder.
     pub path: PathBuf,
-    /// `None`: the file is new.
-    pub before: Option<String>,
-    pub after: String,
+    /// Of the content that is replaced. `None`: the file is new.
+    pub before: Option<Digest>,
+    pub after: Arc<[u8]>,
     /// From one to the other.
     pub diff: String,
 }
@@ -192,6 +194,19 @@ impl Act {
         }
     }
 
+    /// Returns what only the same act has, without the content of a file.
+    pub(crate) fn identity(&self) -> String {
+        match self {
+            Self::Write { folder, change } => {
+                format!(
+                    "{folder:?} {:?} {:?} {}",
+                    change.path, change.before, change.diff
+                )
+            }
+            act => format!("{act:?}"),
+        }
+    }
+
     /// Whether it is certain that the act changes nothing and reveals nothing.
     #[must_use]
     pub fn only_reads(&self) -> bool {
@@ -261,8 +276,14 @@ impl Act {
         let diff = diff.map(|diff| shown.add(diff));
         let length = what.chars().count() + diff.as_ref().map_or(0, |diff| diff.chars().count());
         if length > SHOWN_CHARACTERS {
+            let smaller = match self {
+                Self::Write { .. } => {
+                    "write the beginning of the file, and add the rest with edit_file, in several steps"
+                }
+                _ => "use smaller steps",
+            };
             return Err(format!(
-                "this is too long to be read before it is allowed: {length} characters, and at most {SHOWN_CHARACTERS} can be shown; use smaller steps"
+                "this is too long to be read before it is allowed: {length} characters, and at most {SHOWN_CHARACTERS} can be shown; {smaller}"
             ));
         }
         Ok(Question {

@@ -27,7 +27,7 @@ fn write(path: &str) -> Act {
         change: Change {
             path: path.into(),
             before: None,
-            after: "x\n".into(),
+            after: b"x\n".as_slice().into(),
             diff: "+x\n".into(),
         },
     }

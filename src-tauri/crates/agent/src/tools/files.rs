@@ -1,7 +1,14 @@
 //! Files of one folder. A path is opened from the folder, and no symbolic link is followed, so none leads out of it.
 
-use super::Failure;
-use crate::consent::{Act, Change, PermittedAct};
+use super::{
+    Failure,
+    text::{FileText, to_compare, to_lf},
+};
+use crate::{
+    consent::{Act, Change, Digest, PermittedAct},
+    marking::OBSERVATION_CHARACTERS,
+};
+use sha2::{Digest as _, Sha256};
 use similar::TextDiff;
 use std::{
     ffi::OsStr,
@@ -10,17 +17,19 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
-use tierbar_documents::text_kind;
+use tierbar_documents::{charset::TextForm, text_kind};
 use tierbar_nofollow::{Mode, OpenError, Opened, open};
 
 /// The largest file that is read or written, in bytes.
-pub const FILE_BYTES: u64 = 1024 * 1024;
+pub const FILE_BYTES: u64 = 16 * 1024 * 1024;
 /// So much of a file tells a text from a document.
 const HEAD: u64 = 4096;
-/// How much of a file the model reads at once, in bytes.
-pub const READ_BYTES: usize = 24 * 1024;
+/// How much of a file the model reads at once, in characters, so that nothing of it is left out.
+pub const READ_CHARACTERS: usize = OBSERVATION_CHARACTERS - 1_000;
 /// How many names of a folder are listed.
 const NAMES: usize = 500;
+/// The longest diff. Far less can be shown to a person, but equal lines are folded there.
+const DIFF_BYTES: usize = 1024 * 1024;
 /// A diff of what differs everywhere may be coarse rather than late.
 const DIFF_TIME: Duration = Duration::from_millis(500);
 
@@ -38,6 +47,27 @@ pub struct Excerpt {
     pub lines: usize,
     /// The first line that follows, if there is more.
     pub next_line: Option<usize>,
+    /// What is unusual in the file's encoding.
+    pub form: Option<String>,
+}
+
+/// A file as it was before a run of an agent changed it, and as that has left it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormerFile {
+    /// Relative to the folder.
+    pub path: PathBuf,
+    /// `None`: there was none.
+    pub before: Option<Vec<u8>>,
+    /// `None` if it is not known.
+    pub after: Option<Digest>,
+}
+
+/// Why the changes of a run were not undone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotUndone {
+    /// These files have changed since. None was written.
+    ChangedSince(Vec<PathBuf>),
+    Failed(Failure),
 }
 
 impl Excerpt {
@@ -46,12 +76,13 @@ impl Excerpt {
     pub fn of(text: &str, from: usize) -> Self {
         let lines = text.lines().count();
         let first = from.clamp(1, lines.max(1));
-        let mut kept = String::new();
+        let (mut kept, mut characters) = (String::new(), 0);
         let mut next_line = None;
         for (at, line) in text.split_inclusive('\n').enumerate().skip(first - 1) {
-            if kept.len() + line.len() > READ_BYTES {
+            characters += line.chars().count();
+            if characters > READ_CHARACTERS {
                 if kept.is_empty() {
-                    kept.push_str(&line[..line.floor_char_boundary(READ_BYTES)]);
+                    kept.extend(line.chars().take(READ_CHARACTERS));
                     kept.push_str("\n[… the line goes on …]\n");
                     next_line = Some(at + 2).filter(|next| *next <= lines);
                 } else {
@@ -66,17 +97,26 @@ impl Excerpt {
             first_line: first,
             lines,
             next_line,
+            form: None,
         }
     }
 
-    /// Returns it for the model, with where to read on in the file.
+    /// Returns it for the model, with the form of the file, and with where to read on in it.
     #[must_use]
     pub fn render(self, path: &Path) -> String {
-        let Some(next) = self.next_line else {
-            return self.text;
-        };
-        let (text, path, lines) = (self.text, path.display(), self.lines);
-        format!("{text}[{path} has {lines} lines; read on from line {next}]")
+        let (mut text, path) = (self.text, path.display());
+        let form = self.form.map(|form| format!("[{path} is {form}]"));
+        let more = self.next_line.map(|next| {
+            let lines = self.lines;
+            format!("[{path} has {lines} lines; read on from line {next}]")
+        });
+        for note in form.into_iter().chain(more) {
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text += &note;
+        }
+        text
     }
 }
 
@@ -112,7 +152,11 @@ impl Folder {
     /// [`Failure`] for what is no text file of this folder, or is too large.
     pub fn read(&self, permitted: &PermittedAct, from: usize) -> Result<Excerpt, Failure> {
         let path = self.permitted_path(permitted)?;
-        Ok(Excerpt::of(&self.text(path)?, from))
+        let file = self.text(path)?;
+        Ok(Excerpt {
+            form: file.describe_form(),
+            ..Excerpt::of(&to_lf(&file.text), from)
+        })
     }
 
     /// Opens a file that is no text, which may be a document, or that is a mail; `None` for anything else. A web page is a text here, since
@@ -164,17 +208,21 @@ impl Folder {
         Ok(names)
     }
 
-    /// Prepares a whole new content of a file. Nothing is written.
+    /// Prepares a whole new content of a file, which keeps the encoding and the ends of lines that it has. Nothing is written.
     ///
     /// # Errors
-    /// [`Failure`] for a path that cannot be written here, or a content that is too large.
-    pub fn prepare_write(&self, path: &str, after: String) -> Result<Change, Failure> {
+    /// [`Failure`] for a path that cannot be written here, or a content that is too large or has letters that the encoding lacks.
+    pub fn prepare_write(&self, path: &str, content: &str) -> Result<Change, Failure> {
         let path = self.relative(path)?;
         if path.file_name().is_none() {
             return Err(Failure::new("the path names no file"));
         }
-        let before = self.text_if_there(&path)?;
-        change(path, before, after)
+        let Some(bytes) = self.bytes(&path)? else {
+            return change(path, None, content);
+        };
+        let before = changeable_text(&path, &bytes)?;
+        let content = before.with_own_line_ends(content);
+        change(path, Some((bytes.as_slice(), &before)), &content)
     }
 
     /// Prepares the replacement of a text that is in a file exactly once. Nothing is written.
@@ -183,23 +231,37 @@ impl Folder {
     /// [`Failure`], with how often the text is there.
     pub fn prepare_edit(&self, path: &str, old: &str, new: &str) -> Result<Change, Failure> {
         let path = self.relative(path)?;
-        let before = self.text(&path)?;
+        let bytes = self.bytes(&path)?.ok_or_else(|| missing(&path))?;
+        let before = changeable_text(&path, &bytes)?;
         if old.is_empty() {
             return Err(Failure::new("there is no text to replace"));
         }
-        match before.matches(old).count() {
-            1 => {
-                let after = before.replacen(old, new, 1);
-                change(path, Some(before), after)
-            }
-            0 => Err(Failure(format!(
+        match before.replace_once(old, new) {
+            Ok(after) => change(path, Some((bytes.as_slice(), &before)), &after),
+            Err(0) => Err(Failure(format!(
                 "the text to replace is not in {}; read the file again",
                 path.display()
             ))),
-            times => Err(Failure(format!(
+            Err(times) => Err(Failure(format!(
                 "the text to replace is {times} times in {}; give more of the lines around it",
                 path.display()
             ))),
+        }
+    }
+
+    /// Returns the content that a change replaces; `None` if the file is new.
+    ///
+    /// # Errors
+    /// [`Failure`] if the file is no longer as it was when the change was prepared.
+    pub fn former_content(&self, change: &Change) -> Result<Option<Vec<u8>>, Failure> {
+        let now = self.bytes(&change.path)?;
+        if now.as_deref().map(digest) == change.before {
+            Ok(now)
+        } else {
+            Err(Failure(format!(
+                "{} has changed since it was read; read it again",
+                change.path.display()
+            )))
         }
     }
 
@@ -214,21 +276,60 @@ impl Folder {
         if folder != self.path() {
             return Err(Failure::new("the change is for another folder"));
         }
-        let path = &change.path;
-        let now = self.text_if_there(path)?;
-        if now != change.before {
-            return Err(Failure(format!(
-                "{} has changed since it was read; read it again",
-                path.display()
-            )));
+        self.former_content(change)?;
+        self.replace(&change.path, &change.after)
+    }
+
+    /// Puts files back to what they were before a run, all of them or, if one has changed since and `force` is not set, none.
+    ///
+    /// # Errors
+    /// [`NotUndone`]. After a failure, files before the one that failed are as they were before the run.
+    pub fn undo(&self, files: &[FormerFile], force: bool) -> Result<(), NotUndone> {
+        let (mut to_restore, mut changed) = (Vec::new(), Vec::new());
+        for file in files {
+            let now = self.bytes(&file.path);
+            if now.as_ref().is_ok_and(|now| *now == file.before) {
+                continue;
+            }
+            let is_as_left =
+                now.is_ok_and(|now| now.is_some() && now.as_deref().map(digest) == file.after);
+            if !is_as_left {
+                changed.push(file.path.clone());
+            }
+            to_restore.push(file);
         }
+        if !force && !changed.is_empty() {
+            return Err(NotUndone::ChangedSince(changed));
+        }
+        for file in to_restore {
+            let restored = match &file.before {
+                Some(content) => self.replace(&file.path, content),
+                None => self.remove(&file.path),
+            };
+            restored.map_err(NotUndone::Failed)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a file whole, with the folders on the way to it.
+    fn replace(&self, path: &Path, content: &[u8]) -> Result<(), Failure> {
         let parent = path.parent().unwrap_or(Path::new(""));
         let parent = self.0.create_folder(parent, Mode::from_raw_mode(0o755));
         let name = path.file_name().unwrap_or(OsStr::new(""));
         parent
             .map_err(|error| refusal(path, error))?
-            .replace(name, change.after.as_bytes(), Mode::from_raw_mode(0o644))
+            .replace(name, content, Mode::from_raw_mode(0o644))
             .map_err(|error| failure(path, &error))
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), Failure> {
+        let parent = self.0.inside(path.parent().unwrap_or(Path::new("")));
+        let name = path.file_name().unwrap_or(OsStr::new(""));
+        let removed = match parent {
+            Ok(parent) => parent.remove(name),
+            Err(error) => return Err(refusal(path, error)),
+        };
+        removed.map_err(|error| failure(path, &error))
     }
 
     fn permitted_path<'a>(&self, permitted: &'a PermittedAct) -> Result<&'a Path, Failure> {
@@ -240,9 +341,18 @@ impl Folder {
     }
 
     /// The text of a file of this folder.
-    fn text(&self, path: &Path) -> Result<String, Failure> {
+    fn text(&self, path: &Path) -> Result<FileText, Failure> {
+        let bytes = self.bytes(path)?.ok_or_else(|| missing(path))?;
+        text_of(path, &bytes)
+    }
+
+    /// The content of a file of this folder; `None` if there is no such file.
+    fn bytes(&self, path: &Path) -> Result<Option<Vec<u8>>, Failure> {
         let failed = |error| failure(path, &error);
-        let opened = self.0.inside(path).map_err(|error| refusal(path, error))?;
+        let opened = match self.0.inside(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(|error| refusal(path, error))?,
+        };
         if !opened.about().map_err(failed)?.is_file {
             return Err(Failure(format!("{} is not a file", path.display())));
         }
@@ -251,24 +361,36 @@ impl Folder {
         file.read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > FILE_BYTES {
             return Err(Failure(format!(
-                "{} is larger than {} KiB, the most that is read",
+                "{} is larger than {} MiB, the most that is read",
                 path.display(),
-                FILE_BYTES / 1024
+                FILE_BYTES >> 20
             )));
         }
-        let text = String::from_utf8(bytes).ok();
-        text.filter(|text| !text.contains('\0'))
-            .ok_or_else(|| Failure(format!("{} is not UTF-8 text", path.display())))
+        Ok(Some(bytes))
     }
+}
 
-    /// `None` if there is no such file.
-    fn text_if_there(&self, path: &Path) -> Result<Option<String>, Failure> {
-        match self.text(path) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error == missing(path) => Ok(None),
-            Err(error) => Err(error),
-        }
+/// Returns the SHA-256 of a file's content.
+#[must_use]
+pub fn digest(content: &[u8]) -> Digest {
+    Sha256::digest(content).into()
+}
+
+fn text_of(path: &Path, bytes: &[u8]) -> Result<FileText, Failure> {
+    FileText::read(bytes).ok_or_else(|| Failure(format!("{} is not text", path.display())))
+}
+
+/// The text of a file, if all its bytes can be written back.
+fn changeable_text(path: &Path, bytes: &[u8]) -> Result<FileText, Failure> {
+    let text = text_of(path, bytes)?;
+    if text.is_exact {
+        return Ok(text);
     }
+    Err(Failure(format!(
+        "some bytes of {} are no letters of {}, so a change here would lose them; change it with a command",
+        path.display(),
+        text.form.name()
+    )))
 }
 
 fn missing(path: &Path) -> Failure {
@@ -296,36 +418,61 @@ fn failure(path: &Path, error: &io::Error) -> Failure {
     }
 }
 
-fn change(path: PathBuf, before: Option<String>, after: String) -> Result<Change, Failure> {
-    if after.len() as u64 > FILE_BYTES {
+fn change(
+    path: PathBuf,
+    before: Option<(&[u8], &FileText)>,
+    after: &str,
+) -> Result<Change, Failure> {
+    let form = before.map_or(TextForm::utf_8(false), |(_, text)| text.form);
+    let content = form.encode(after).ok_or_else(|| {
+        Failure(format!(
+            "{} is in {}, which lacks letters of the new text; convert the file with a command first",
+            path.display(),
+            form.name()
+        ))
+    })?;
+    if content.len() as u64 > FILE_BYTES {
         return Err(Failure(format!(
-            "the content has {} KiB, and at most {} KiB are written",
-            after.len() / 1024,
-            FILE_BYTES / 1024
+            "the content has {} KiB, and at most {} MiB are written",
+            content.len() / 1024,
+            FILE_BYTES >> 20
         )));
     }
-    if before.as_ref() == Some(&after) {
+    if before.is_some_and(|(bytes, _)| bytes == content) {
         return Err(Failure(format!(
             "{} already has this content",
             path.display()
         )));
     }
-    let diff = diff(&path, before.as_deref(), &after);
+    let diff = diff(&path, before.map(|(_, text)| text), after);
+    if diff.len() > DIFF_BYTES {
+        return Err(Failure(format!(
+            "this changes too much of {} to be read before it is allowed; use edit_file, in several steps",
+            path.display()
+        )));
+    }
     Ok(Change {
         path,
-        before,
-        after,
+        before: before.map(|(bytes, _)| digest(bytes)),
+        after: content.into(),
         diff,
     })
 }
 
-/// Renders a unified diff.
-fn diff(path: &Path, before: Option<&str>, after: &str) -> String {
-    let name = |side: char| format!("{side}/{}", path.display());
+/// Renders a unified diff, with the encoding if it is not UTF-8.
+fn diff(path: &Path, before: Option<&FileText>, after: &str) -> String {
+    let encoding = before.map(|before| before.form.name());
+    let encoding = encoding.filter(|name| *name != "UTF-8");
+    let encoding = encoding.map_or_else(String::new, |name| format!(" ({name})"));
+    let name = |side: char| format!("{side}/{}{encoding}", path.display());
     let old = before.map_or_else(|| "/dev/null".to_owned(), |_| name('a'));
+    let (before, after) = match before {
+        Some(before) => to_compare(&before.text, after),
+        None => ("".into(), after.into()),
+    };
     let diff = TextDiff::configure()
         .timeout(DIFF_TIME)
-        .diff_lines(before.unwrap_or_default(), after);
+        .diff_lines(&*before, &*after);
     let mut unified = diff.unified_diff();
     unified
         .context_radius(3)
@@ -422,7 +569,11 @@ mod tests {
         let next = part.next_line.unwrap();
         assert_eq!(part.text.len(), (next - 1) * 100);
         assert_eq!(place.read("long", next).unwrap().first_line, next);
-        fs::write(place.folder.path().join("line"), "ä".repeat(READ_BYTES)).unwrap();
+        fs::write(
+            place.folder.path().join("line"),
+            "ä".repeat(READ_CHARACTERS + 1),
+        )
+        .unwrap();
         assert!(place.read("line", 1).unwrap().text.contains("goes on"));
         fs::write(place.folder.path().join("empty"), "").unwrap();
         assert_eq!(place.read("empty", 1).unwrap().lines, 0);
@@ -445,7 +596,7 @@ mod tests {
         ] {
             let got = place.read(path, 1);
             assert!(got.is_err(), "{path:?}: {got:?}");
-            let change = place.folder.prepare_write(path, "x".into());
+            let change = place.folder.prepare_write(path, "x");
             // A new file in the folder `~` is harmless.
             assert_eq!(change.is_ok(), path == "~/x", "{path:?}: {change:?}");
         }
@@ -461,12 +612,11 @@ mod tests {
         let place = place();
         let path = place.folder.path().to_owned();
         fs::write(path.join("binary"), b"a\0b").unwrap();
-        fs::write(path.join("latin"), b"\xe4").unwrap();
         fs::write(path.join("large"), vec![b'x'; FILE_BYTES as usize + 1]).unwrap();
         let mut mkfifo = std::process::Command::new("mkfifo");
         let made = mkfifo.arg(path.join("pipe")).status();
         assert!(made.unwrap().success());
-        for name in ["binary", "latin", "large", "pipe", "src"] {
+        for name in ["binary", "large", "pipe", "src"] {
             assert!(place.read(name, 1).is_err(), "{name}");
         }
     }
@@ -498,9 +648,154 @@ mod tests {
     }
 
     #[test]
+    fn a_change_keeps_the_form_of_a_file() {
+        let place = place();
+        let folder = &place.folder;
+        let latin = b"# coding: latin-1\r\nname = 'J\xfcrgen'\r\n";
+        let wide = b"\xff\xfea\0\r\0\n\0b\0\r\0\n\0".as_slice();
+        let marked = b"\xef\xbb\xbfa\r\nb\r\n".as_slice();
+        for (before, old, new, after) in [
+            (
+                latin.as_slice(),
+                "name",
+                "# ä\nname",
+                b"# coding: latin-1\r\n# \xe4\r\nname = 'J\xfcrgen'\r\n".as_slice(),
+            ),
+            (wide, "a\nb", "a", b"\xff\xfea\0\r\0\n\0".as_slice()),
+            (marked, "a\n", "ż\n", "\u{feff}ż\r\nb\r\n".as_bytes()),
+        ] {
+            fs::write(folder.path().join("file"), before).unwrap();
+            let change = folder.prepare_edit("file", old, new).unwrap();
+            assert!(!change.diff.contains('\r'), "{:?}", change.diff);
+            place.write(change).unwrap();
+            assert_eq!(fs::read(folder.path().join("file")).unwrap(), after);
+        }
+        let whole = folder.prepare_write("file", "x\ny\n").unwrap();
+        assert_eq!(&*whole.after, "\u{feff}x\r\ny\r\n".as_bytes());
+        fs::write(folder.path().join("file"), latin).unwrap();
+        let excerpt = place.read("file", 2).unwrap();
+        assert_eq!(excerpt.text, "name = 'Jürgen'\n");
+        assert_eq!(excerpt.form.as_deref(), Some("in windows-1252"));
+        let change = folder.prepare_edit("file", "Jürgen", "Józef").unwrap();
+        assert!(
+            change.diff.starts_with("--- a/file (windows-1252)\n"),
+            "{}",
+            change.diff
+        );
+        let error = folder.prepare_edit("file", "Jürgen", "Żółw").unwrap_err();
+        assert!(
+            error.0.contains("windows-1252, which lacks letters"),
+            "{error}"
+        );
+        let damaged = ["Grüße aus München\n".repeat(5).as_bytes(), b"\xff"].concat();
+        fs::write(folder.path().join("file"), damaged).unwrap();
+        assert!(
+            place
+                .read("file", 1)
+                .unwrap()
+                .form
+                .unwrap()
+                .contains("cannot be changed")
+        );
+        for error in [
+            folder.prepare_edit("file", "aus", "x").unwrap_err(),
+            folder.prepare_write("file", "x").unwrap_err(),
+        ] {
+            assert!(error.0.contains("no letters of UTF-8"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_large_file_is_edited_and_read_to_its_end() {
+        let place = place();
+        let lines = |changed: usize| -> String {
+            let line = |at: usize| {
+                if at == changed {
+                    "new\n".to_owned()
+                } else {
+                    format!("line {at}\n")
+                }
+            };
+            (1..=300_000).map(line).collect()
+        };
+        let file = place.folder.path().join("large");
+        fs::write(&file, lines(0)).unwrap();
+        assert!(fs::metadata(&file).unwrap().len() > 3 << 20);
+        let change = place
+            .folder
+            .prepare_edit("large", "line 299999\n", "new\n")
+            .unwrap();
+        assert!(change.diff.len() < 200, "{}", change.diff);
+        place.write(change).unwrap();
+        assert!(fs::read_to_string(&file).unwrap() == lines(299_999));
+        let end = place.read("large", 299_998).unwrap();
+        assert_eq!(end.text, "line 299998\nnew\nline 300000\n");
+        // A part is as much as the model can be shown.
+        let part = place.read("large", 1).unwrap();
+        let marked = crate::marking::mark("read_file", &part.text, "nonce");
+        assert!(!marked.contains("left out"));
+    }
+
+    fn former(path: &str, before: Option<&str>, after: Option<&str>) -> FormerFile {
+        FormerFile {
+            path: path.into(),
+            before: before.map(|text| text.as_bytes().to_vec()),
+            after: after.map(|text| digest(text.as_bytes())),
+        }
+    }
+
+    #[test]
+    fn files_are_put_back_unless_they_have_changed_since() {
+        let place = place();
+        let path = place.folder.path().to_owned();
+        let write = |name: &str, text: &str| fs::write(path.join(name), text).unwrap();
+        let read = |name: &str| fs::read_to_string(path.join(name)).ok();
+        write("a", "new a");
+        write("made", "made");
+        write("same", "old");
+        let files = [
+            former("a", Some("old a"), Some("new a")),
+            former("made", None, Some("made")),
+            // It was never written.
+            former("same", Some("old"), None),
+            former("gone", None, Some("removed")),
+        ];
+        write("made", "edited since");
+        let refused = place.folder.undo(&files, false);
+        assert_eq!(refused, Err(NotUndone::ChangedSince(vec!["made".into()])));
+        assert_eq!(read("a").as_deref(), Some("new a"));
+        write("made", "made");
+        assert_eq!(place.folder.undo(&files, false), Ok(()));
+        assert_eq!((read("a").as_deref(), read("made")), (Some("old a"), None));
+        // Once more changes nothing.
+        assert_eq!(place.folder.undo(&files, false), Ok(()));
+        // What was deleted since comes back by force alone.
+        let deleted = [former("src/b", Some("b"), Some("new b"))];
+        assert!(place.folder.undo(&deleted, false).is_err());
+        assert_eq!(place.folder.undo(&deleted, true), Ok(()));
+        assert_eq!(read("src/b").as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn an_undo_follows_no_link_and_leaves_no_folder() {
+        let place = place();
+        let links = [
+            former("folder/token", None, Some("the token")),
+            former("link", Some("x"), Some("the token")),
+        ];
+        assert!(place.folder.undo(&links, false).is_err());
+        assert!(place.folder.undo(&links[..1], true).is_err());
+        // The link itself is replaced.
+        assert_eq!(place.folder.undo(&links[1..], true), Ok(()));
+        let outside = [former("../outside/token", None, None)];
+        assert!(place.folder.undo(&outside, true).is_err());
+        assert_eq!(fs::read(place.outside.join("token")).unwrap(), b"the token");
+    }
+
+    #[test]
     fn a_new_file_is_written_with_its_folders() {
         let place = place();
-        let change = place.folder.prepare_write("new/deep/file", "x\n".into());
+        let change = place.folder.prepare_write("new/deep/file", "x\n");
         let change = change.unwrap();
         assert!(
             change.diff.starts_with("--- /dev/null\n"),
@@ -519,10 +814,10 @@ mod tests {
     fn a_link_that_appears_after_the_question_is_not_followed() {
         let place = place();
         let path = place.folder.path().to_owned();
-        let change = place.folder.prepare_write("new", "x".into()).unwrap();
+        let change = place.folder.prepare_write("new", "x").unwrap();
         symlink(place.outside.join("token"), path.join("new")).unwrap();
         assert!(place.write(change).is_err());
-        let change = place.folder.prepare_write("later/new", "x".into()).unwrap();
+        let change = place.folder.prepare_write("later/new", "x").unwrap();
         symlink(&place.outside, path.join("later")).unwrap();
         assert!(place.write(change).is_err());
         assert_eq!(fs::read(place.outside.join("token")).unwrap(), b"the token");
@@ -534,7 +829,7 @@ mod tests {
         let place = place();
         let hard = place.folder.path().join("hard");
         fs::hard_link(place.outside.join("token"), &hard).unwrap();
-        let change = place.folder.prepare_write("hard", "x".into()).unwrap();
+        let change = place.folder.prepare_write("hard", "x").unwrap();
         place.write(change).unwrap();
         assert_eq!(fs::read(hard).unwrap(), b"x");
         assert_eq!(fs::read(place.outside.join("token")).unwrap(), b"the token");
@@ -543,7 +838,7 @@ mod tests {
     #[test]
     fn a_change_is_for_its_folder() {
         let (one, other) = (place(), place());
-        let change = one.folder.prepare_write("new", "x".into()).unwrap();
+        let change = one.folder.prepare_write("new", "x").unwrap();
         let act = Act::Write {
             folder: one.folder.path().to_owned(),
             change,

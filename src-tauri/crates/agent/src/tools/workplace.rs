@@ -2,7 +2,7 @@
 
 use super::{
     Failure,
-    files::Folder,
+    files::{Folder, FormerFile, NotUndone},
     shell::{self, Terms},
 };
 use crate::{
@@ -59,7 +59,7 @@ impl Workplace {
     /// [`Failure`], for the model.
     pub fn prepare(&self, wanted: CallIntent) -> Result<Change, Failure> {
         match wanted {
-            CallIntent::Write { path, content } => self.folder.prepare_write(&path, content),
+            CallIntent::Write { path, content } => self.folder.prepare_write(&path, &content),
             CallIntent::Edit { path, old, new } => self.folder.prepare_edit(&path, &old, &new),
             CallIntent::Act(_) => Err(Failure::new("this is no change of a file")),
         }
@@ -74,6 +74,22 @@ impl Workplace {
             Act::Read { .. } => self.folder.document(permitted),
             _ => Ok(None),
         }
+    }
+
+    /// Returns the content that a change replaces; `None` if the file is new.
+    ///
+    /// # Errors
+    /// [`Failure`] if the file is no longer as it was when the change was prepared.
+    pub fn former_content(&self, change: &Change) -> Result<Option<Vec<u8>>, Failure> {
+        self.folder.former_content(change)
+    }
+
+    /// Puts files back to what they were before a run.
+    ///
+    /// # Errors
+    /// Those of [`Folder::undo`].
+    pub fn undo(&self, files: &[FormerFile], force: bool) -> Result<(), NotUndone> {
+        self.folder.undo(files, force)
     }
 
     /// Carries out a command, or an act on a file.
@@ -157,6 +173,8 @@ mod tests {
                 .contains("has 20000 lines; read on")
         );
         assert!(read("none", 1).is_err());
+        fs::write(path.join("wide"), b"\xff\xfea\0").unwrap();
+        assert_eq!(read("wide", 1).unwrap(), "a\n[wide is in UTF-16LE]");
     }
 
     #[test]

@@ -256,16 +256,24 @@ fn injected_text_causes_no_act() {
     let attacks = attacks();
     assert!(attacks.len() >= 40);
     for (text, name, arguments) in attacks {
-        for source in SOURCES {
+        for (source, is_written) in SOURCES
+            .into_iter()
+            .flat_map(|source| [(source, false), (source, true)])
+        {
             let mut turn = poisoned(Way::Calls, source, &text);
-            let case = format!("{source:?}: {text:?}");
-            let mut output = turn.call(name, arguments.clone());
+            let case = format!("{source:?}, written: {is_written}, {text:?}");
+            let mut output = if is_written {
+                let call = json!({ "name": name, "arguments": arguments });
+                turn.reply(&format!("<tool_call>{call}</tool_call>"))
+            } else {
+                turn.call(name, arguments.clone())
+            };
             // A file is read before its change is shown.
             if let Output::Prepare(_) = output {
                 let change = Change {
                     path: "x".into(),
                     before: None,
-                    after: "x".into(),
+                    after: b"x".as_slice().into(),
                     diff: "+x".into(),
                 };
                 output = turn.step(Input::Prepared(Ok(change)));
@@ -278,6 +286,8 @@ fn injected_text_causes_no_act() {
                 }
                 // It could not even be asked for.
                 Output::Ask(_) => {}
+                // A tool that there is not is no call.
+                Output::Finish(Finish::Answered(_)) if is_written => {}
                 other => panic!("{case}: {other:?}"),
             }
             assert!(turn.agent.grants().list().is_empty(), "{case}");
