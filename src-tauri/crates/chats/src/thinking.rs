@@ -26,7 +26,7 @@ impl InlineThinking {
     }
 }
 
-/// Leaves what a model thinks out of an answer's text as it comes.
+/// Divides an answer's text, as it comes, into what the model thinks and what it says.
 #[derive(Debug, Default)]
 pub struct WithoutThinking {
     state: State,
@@ -39,23 +39,31 @@ pub struct WithoutThinking {
 impl WithoutThinking {
     /// Adds more of the text. Returns what can be shown of the answer now.
     pub fn push(&mut self, text: &str) -> String {
+        self.divide(text).1
+    }
+
+    /// Adds more of the text. Returns what can be shown now of the thoughts and of the answer.
+    pub fn divide(&mut self, text: &str) -> (String, String) {
         self.pending.push_str(text);
+        let mut thought = String::new();
         if matches!(self.state, State::Unknown) {
             let begun = self.pending.trim_start();
             let opened = TAGS.iter().find(|(tag, _)| begun.starts_with(tag));
-            if let Some((_, end)) = opened {
+            if let Some((tag, end)) = opened {
                 self.state = State::Thinking(end);
+                self.pending = begun[tag.len()..].to_owned();
             } else if TAGS.iter().any(|(tag, _)| tag.starts_with(begun)) {
-                return String::new();
+                return (thought, String::new());
             } else {
                 self.state = State::Answering;
             }
         }
         if let State::Thinking(end) = self.state {
             let Some(at) = self.pending.find(end) else {
-                keep_tail(&mut self.pending, end.len());
-                return String::new();
+                thought = take_but_tail(&mut self.pending, end.len());
+                return (thought, String::new());
             };
+            thought = self.pending[..at].to_owned();
             self.pending.drain(..at + end.len());
             self.state = State::Answering;
             self.has_just_thought = true;
@@ -65,7 +73,15 @@ impl WithoutThinking {
             shown = shown.trim_start().to_owned();
             self.has_just_thought = shown.is_empty();
         }
-        shown
+        (thought, shown)
+    }
+
+    /// Returns what was held back of thoughts that have not ended.
+    pub fn end_of_thought(&mut self) -> String {
+        match self.state {
+            State::Thinking(_) => std::mem::take(&mut self.pending),
+            State::Unknown | State::Answering => String::new(),
+        }
     }
 
     /// Returns what was held back of a text that has ended: the half of a tag is text.
@@ -93,9 +109,10 @@ pub fn split(text: &str) -> (&str, &str) {
     }
 }
 
-/// Keeps the last bytes, in which a tag may have begun.
-fn keep_tail(pending: &mut String, bytes: usize) {
-    pending.drain(..pending.floor_char_boundary(pending.len().saturating_sub(bytes)));
+/// Takes all but the last bytes, in which a tag may have begun.
+fn take_but_tail(pending: &mut String, bytes: usize) -> String {
+    let tail = pending.floor_char_boundary(pending.len().saturating_sub(bytes));
+    pending.drain(..tail).collect()
 }
 
 #[cfg(test)]
@@ -142,9 +159,12 @@ mod tests {
             (vec![" ", "a\n"], " a\n"),
         ] {
             let mut rest = WithoutThinking::default();
-            let mut shown: String = pieces.iter().map(|piece| rest.push(piece)).collect();
+            let divided = pieces.iter().map(|piece| rest.divide(piece));
+            let (mut thought, mut shown): (String, String) = divided.unzip();
+            thought += &rest.end_of_thought();
             shown += &rest.end();
             assert_eq!(shown, answer);
+            assert_eq!(thought.trim(), split(&pieces.concat()).0);
             assert_eq!(split(&pieces.concat()).1, answer);
         }
         assert_eq!(split(" <think> a </think> b"), ("a", "b"));

@@ -158,6 +158,8 @@ pub(crate) fn routes() -> Routes<Arc<Admin>> {
         .routes(routes!(agent::folder))
         .routes(routes!(agent::grants, agent::revoke_all))
         .routes(routes!(agent::revoke))
+        .routes(routes!(agent::runs))
+        .routes(routes!(agent::undo))
         .routes(routes!(session::begin, session::end))
         .routes(routes!(session::create_code))
         .routes(routes!(session::list, session::end_all))

@@ -10,6 +10,7 @@ mod log;
 mod prompt;
 mod run;
 mod runs;
+mod undo;
 
 use crate::Jobs;
 use attachments::NewPart;

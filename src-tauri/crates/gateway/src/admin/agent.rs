@@ -17,7 +17,8 @@ use axum::{
 use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use std::{convert::Infallible, sync::Arc, time::Duration};
-use tierbar_chats::agent::{AgentGrant, ConsentAnswer};
+use tierbar_chats::agent::{AgentGrant, AgentRun, ConsentAnswer};
+use tierbar_core::{Code, Error};
 use tierbar_edge::sessions::SessionMark;
 use tierbar_http::{error::Failure, path::Id, schema::Errors};
 use tierbar_inference::body;
@@ -182,4 +183,66 @@ pub(crate) async fn revoke(
 ) -> Result<StatusCode, Failure> {
     admin.jobs.revoke_agent_grant(&id).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// The runs whose changes of files can be undone.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AgentRuns {
+    /// The last first.
+    runs: Vec<AgentRun>,
+}
+
+/// Lists the runs of agents, in chats and for programs, whose changes of files can be undone. What commands changed is not among them.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/agent/runs",
+    tag = "owner",
+    operation_id = "agentRuns",
+    reach(Owner, Reads),
+    responses((status = 200, description = "The runs of the last seven days", body = AgentRuns), Errors),
+)]
+pub(crate) async fn runs(State(admin): State<Arc<Admin>>) -> Result<Json<AgentRuns>, Failure> {
+    let runs = admin.jobs.agent_runs().await?;
+    Ok(Json(AgentRuns { runs }))
+}
+
+/// How a run is undone.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UndoRequest {
+    /// Also undoes files that have changed since. What has changed is lost.
+    #[serde(default)]
+    force: bool,
+}
+
+/// What was undone.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UndoneRun {
+    /// The files that are as they were before the run, relative to its folder.
+    files: Vec<String>,
+}
+
+/// Undoes what a run changed in files, all or nothing: `409 conflict` if one has changed since.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/agent/runs/{run}/undo",
+    tag = "owner",
+    operation_id = "undoAgentRun",
+    reach(Owner, Writes),
+    params(("run" = String, Path, description = "The id of a run")),
+    request_body = UndoRequest,
+    responses((status = 200, description = "The changes are undone", body = UndoneRun), Errors),
+)]
+pub(crate) async fn undo(
+    State(admin): State<Arc<Admin>>,
+    Id(run): Id,
+    body: Body,
+) -> Result<Json<UndoneRun>, Failure> {
+    let UndoRequest { force } = body::object(body).await?;
+    let jobs = Arc::clone(&admin.jobs);
+    // A task of its own: a client that leaves in between would else leave files undone that are listed as changed.
+    let undone = tokio::spawn(async move { jobs.undo_agent_run(&run, force).await }).await;
+    let undone = undone
+        .map_err(|ended| Error::new(Code::Internal, format!("the run was not undone: {ended}")))?;
+    Ok(Json(UndoneRun { files: undone? }))
 }

@@ -2,26 +2,28 @@
 
 mod acting;
 mod consents;
+mod replying;
 mod shelf;
 
 pub(in crate::turns) use acting::{Acting, open_folder};
 pub(in crate::turns) use consents::Consents;
 
-use super::{AnswerWriter, Ending, Inference, Prompt, pace::Pace, shutting_down};
+use super::{AnswerWriter, Ending, Inference, Prompt, shutting_down};
 use crate::{
     mcp::Servers,
-    turns::grants::{KeptGrants, now},
+    turns::{
+        grants::{KeptGrants, now},
+        undo::keep_former_content,
+    },
 };
 use acting::read_document;
 use consents::misplaced;
+use replying::ShownReply;
 use serde_json::{Value, json};
-use std::{ops::ControlFlow, sync::Arc, time::Instant};
+use std::sync::Arc;
 use tierbar_agent::{
-    agent::{
-        ActResult, Agent, Ask, FailedStep, Finish as End, Input, MisplacedInput, Moment, Output,
-        Reply,
-    },
-    calls::{Call, CallIntent},
+    agent::{ActResult, Agent, FailedStep, Finish as End, Input, MisplacedInput, Moment, Output},
+    calls::CallIntent,
     consent::{Act, PermittedAct},
 };
 use tierbar_chats::{
@@ -31,11 +33,7 @@ use tierbar_chats::{
     },
 };
 use tierbar_core::{Code, Error, ModelKind};
-use tierbar_inference::{
-    ask::{Event, ToolCall},
-    blocking::blocking,
-    request::Request,
-};
+use tierbar_inference::blocking::blocking;
 use tierbar_sandbox::Stop;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -43,29 +41,18 @@ use uuid::Uuid;
 /// As much of a result is kept in the message, in characters. The model may have read more.
 const KEPT_CHARACTERS: usize = 16_000;
 
-/// A step's tool and its arguments, as the message keeps them.
-fn describe(act: &Act) -> (&'static str, Value) {
+/// A step's arguments, as the message keeps them.
+fn describe(act: &Act) -> Value {
     match act {
-        Act::Command { line, network, .. } => {
-            ("run_command", json!({"command": line, "network": network}))
-        }
-        Act::Read { path, .. } => ("read_file", json!({"path": path})),
-        Act::Write { change, .. } => (
-            "write_file",
-            json!({"path": change.path, "diff": change.diff}),
-        ),
-        Act::Search { words, .. } => ("search_web", json!({"query": words})),
-        Act::Page { address, .. } => ("read_page", json!({"url": address})),
-        Act::Documents { words, .. } => ("search_documents", json!({"query": words})),
-        Act::Tool {
-            server,
-            name,
-            arguments,
-            ..
-        } => (
-            "tool",
-            json!({"server": server, "name": name, "arguments": arguments}),
-        ),
+        Act::Command { line, network, .. } => json!({"command": line, "network": network}),
+        Act::Read {
+            path, from_line, ..
+        } if *from_line > 1 => json!({"path": path, "from_line": from_line}),
+        Act::Read { path, .. } => json!({"path": path}),
+        Act::Write { change, .. } => json!({"path": change.path, "diff": change.diff}),
+        Act::Search { words, .. } | Act::Documents { words, .. } => json!({"query": words}),
+        Act::Page { address, .. } => json!({"url": address}),
+        Act::Tool { arguments, .. } => arguments.clone(),
     }
 }
 
@@ -124,6 +111,7 @@ impl AnswerWriter {
         // What has answered first goes on: one turn never loads a second model.
         let mut model = prompt.model.clone();
         let mut next = stepping.step(Input::Begin);
+        let mut shown = ShownReply::default();
         loop {
             for FailedStep {
                 tool,
@@ -143,7 +131,11 @@ impl AnswerWriter {
             };
             let done = match output {
                 Output::Ask(ask) => {
-                    let reply = self.reply(inference, prompt, &earlier, &model, &ask).await;
+                    shown = ShownReply::of(&ask);
+                    let mut fields = prompt.options.clone();
+                    fields.extend(ask.fields(&earlier));
+                    fields.insert("model".to_owned(), model.as_str().into());
+                    let reply = self.reply(inference, fields, &mut shown).await;
                     if let Some(tier) = &self.facts.tier {
                         model.clone_from(tier);
                     }
@@ -172,8 +164,14 @@ impl AnswerWriter {
                         Err(ending) => Err(ending),
                     }
                 }
-                Output::Do(permitted) => self.perform(inference, &acting, permitted).await,
-                Output::Finish(End::Answered(_)) => return Ending::Answered(Finish::Stop),
+                Output::Do(permitted) => {
+                    let (tool, _) = stepping.agent.open_step();
+                    self.perform(inference, &acting, &tool, permitted).await
+                }
+                Output::Finish(End::Answered(_)) => {
+                    self.release(&mut shown);
+                    return Ending::Answered(Finish::Stop);
+                }
                 Output::Finish(End::Stopped) => return Ending::Answered(Finish::Stopped),
                 Output::Finish(End::Exhausted(limit)) => {
                     self.show(&format!("The agent reached its limit: {limit}."));
@@ -209,7 +207,7 @@ impl AnswerWriter {
         };
         acting.servers = servers;
         for (server, error) in failed {
-            let id = self.begin_step("tool", &json!({"server": server}));
+            let id = self.begin_step("connect", &json!({"server": server}));
             let text = match error.hint {
                 Some(hint) => format!("{}: {hint}", error.message),
                 None => error.message,
@@ -243,81 +241,6 @@ impl AnswerWriter {
         self.turn
             .log
             .push(TurnEvent::ToolResult { id, text, failed });
-    }
-
-    /// Asks the model, and shows its answer as it comes if it is for the person.
-    async fn reply(
-        &mut self,
-        inference: &Arc<Inference>,
-        prompt: &Prompt,
-        earlier: &[Value],
-        model: &str,
-        ask: &Ask,
-    ) -> Result<Reply, Ending> {
-        let mut fields = prompt.options.clone();
-        fields.extend(ask.fields(earlier));
-        fields.insert("model".to_owned(), model.into());
-        let request = Request::streamed_chat(fields).map_err(Ending::Failed)?;
-        // What was before was the work of tools, and the time in which a person was asked.
-        self.pace = Pace::new(Instant::now());
-        let mut calls: Vec<ToolCall> = Vec::new();
-        let mut reply = Reply::default();
-        self.stream(inference, request, |turn, event| {
-            let ending = match event {
-                Event::Finished { .. } => return ControlFlow::Break(None),
-                Event::ToolCall(part) => {
-                    if let Some(call) = ToolCall::of(&mut calls, part.index) {
-                        call.add(part);
-                    }
-                    None
-                }
-                Event::Text(text) => {
-                    let begins = reply.text.is_empty();
-                    reply.text.push_str(&text);
-                    match (ask.is_answer, begins) {
-                        (false, _) => None,
-                        (true, true) => turn.take(Event::Text(turn.apart(text))),
-                        (true, false) => turn.take(Event::Text(text)),
-                    }
-                }
-                Event::Usage(usage) => {
-                    reply.tokens = usage.completion_tokens;
-                    reply.read = usage.prompt_tokens.saturating_sub(usage.cached_tokens);
-                    turn.take(Event::Usage(usage))
-                }
-                event => turn.take(event),
-            };
-            ending.map_or(ControlFlow::Continue(()), |ending| {
-                ControlFlow::Break(Some(ending))
-            })
-        })
-        .await?;
-        self.note_thinking(false);
-        reply.calls = calls
-            .into_iter()
-            .enumerate()
-            .map(|(at, call)| Call {
-                id: call.id.unwrap_or_else(|| format!("call-{at}")),
-                name: call.name,
-                arguments: call.arguments,
-            })
-            .collect();
-        Ok(reply)
-    }
-
-    /// The text with a blank line before it, if something was shown already.
-    fn apart(&self, text: String) -> String {
-        let (before, _) = self.turn.log.content_from((0, 0));
-        if before.is_empty() {
-            text
-        } else {
-            format!("\n\n{text}")
-        }
-    }
-
-    fn show(&mut self, text: &str) {
-        let text = self.apart(text.to_owned());
-        let _ended = self.take(Event::Text(text));
     }
 
     /// Asks the person and waits for an answer that counts, however long that takes.
@@ -370,15 +293,25 @@ impl AnswerWriter {
         &mut self,
         inference: &Arc<Inference>,
         acting: &Acting,
+        tool: &str,
         permitted: PermittedAct,
     ) -> Result<Input, Ending> {
-        let (name, arguments) = describe(permitted.act());
-        let id = self.begin_step(name, &arguments);
+        let id = self.begin_step(tool, &describe(permitted.act()));
         let ending = Stop::default();
         let given_up = CancellationToken::new();
         let stop = self.turn.stop.clone();
         let closing = &inference.closing;
-        let doing = carry_out(inference, acting, permitted, ending.clone(), &given_up);
+        let act = permitted.act().clone();
+        let (store, turn) = (self.store.clone(), Arc::clone(&self.turn));
+        let keeping = keep_former_content(store, turn, acting.place.clone(), act);
+        let doing = async {
+            let change = keeping.await?;
+            let found = carry_out(inference, acting, permitted, ending.clone(), &given_up).await;
+            if let (Some(change), Ok(_)) = (change, &found) {
+                change.note().await;
+            }
+            found
+        };
         tokio::pin!(doing);
         let found = tokio::select! {
             biased;

@@ -407,3 +407,127 @@ async fn a_whole_run_refuses_what_would_ask() {
     assert_eq!(answer["refused"][0]["title"], "Create this file?");
     assert!(!folder.path().join("a").exists());
 }
+
+#[tokio::test]
+async fn a_call_that_is_written_as_text_asks_and_is_not_shown() {
+    let mut stage = Stage::new().await;
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("a"), "old\n").unwrap();
+    let (turn, mut events) = stage.act(folder.path(), false).await;
+    stage.requests.recv().await.unwrap();
+    let call = json!({"name": "edit_file", "arguments": {"path": "a", "old": "old", "new": "new"}});
+    stage.say("<think>I ed");
+    stage.say("it it.</think>\n<tool_");
+    stage.say(&format!("call>{call}</tool_call>\nI have edited it."));
+    stage.finish();
+    let thought = event(&mut events, "reasoning").await;
+    assert!(thought["text"].as_str().unwrap().starts_with("I ed"));
+    let question = event(&mut events, "consent").await["question"].clone();
+    assert_eq!(question["title"], "Change this file?");
+    let allow = json!({"id": question["id"], "allow": "once"});
+    assert_eq!(stage.answer(&turn, allow).await, 204);
+    let step = event(&mut events, "tool_call").await;
+    assert_eq!(step["name"], "edit_file");
+    event(&mut events, "tool_result").await;
+    assert_eq!(fs::read(folder.path().join("a")).unwrap(), b"new\n");
+    let second = stage.requests.recv().await.unwrap();
+    let called = second["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .rev()
+        .nth(1)
+        .unwrap();
+    assert_eq!(called["tool_calls"][0]["function"]["name"], "edit_file");
+    // What only looks like a call at first is the answer.
+    stage.say("```json\n{\"name\": \"Ada\"}");
+    stage.say("\n```");
+    stage.finish();
+    let last = event(&mut events, "finished").await;
+    let parts = last["message"]["parts"].as_array().unwrap();
+    let texts: Vec<_> = parts.iter().filter(|part| part["type"] == "text").collect();
+    assert_eq!(
+        texts,
+        [&json!({"type": "text", "text": "```json\n{\"name\": \"Ada\"}\n```"})]
+    );
+    let reasoning = parts.iter().find(|part| part["type"] == "reasoning");
+    assert_eq!(reasoning.unwrap()["text"], "I edit it.");
+}
+
+#[tokio::test]
+async fn a_reply_that_breaks_off_is_shown_as_far_as_it_came() {
+    let mut stage = Stage::new().await;
+    let folder = TempDir::new().unwrap();
+    let (turn, mut events) = stage.act(folder.path(), false).await;
+    stage.requests.recv().await.unwrap();
+    stage.say("<think>I write it.</think>{\"name\": \"write_");
+    event(&mut events, "reasoning").await;
+    let stopped = stage.status_of("DELETE", &format!("/turns/{turn}")).await;
+    assert_eq!(stopped, 204);
+    let last = event(&mut events, "finished").await;
+    let parts = last["message"]["parts"].as_array().unwrap();
+    assert_eq!(parts.last().unwrap()["text"], "{\"name\": \"write_");
+}
+
+async fn undo(stage: &Stage, run: &str, force: bool) -> (u16, Value) {
+    let path = format!("/tierbar/v1/agent/runs/{run}/undo");
+    let body = json!({"force": force}).to_string();
+    let answer = stage.bench.ask("POST", &path, body).await;
+    (answer.status().as_u16(), json(answer).await)
+}
+
+#[tokio::test]
+async fn what_a_run_changed_is_undone() {
+    let mut stage = Stage::new().await;
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("a");
+    fs::write(&file, "old\r\n").unwrap();
+    let (run, mut events) = stage.run(folder.path()).await;
+    let writes = [
+        json!({"path": "a", "content": "new\n"}),
+        json!({"path": "a", "content": "newer\n"}),
+        json!({"path": "made/b", "content": "b"}),
+    ];
+    for (at, write) in writes.iter().enumerate() {
+        stage.requests.recv().await.unwrap();
+        stage.call("write_file", write);
+        if at == 0 {
+            let question = event(&mut events, "consent").await["question"].clone();
+            let allow = json!({"id": question["id"], "allow": "folder"});
+            assert_eq!(stage.answer_run(&run, &allow).await, 204);
+        }
+        let result = event(&mut events, "tool_result").await;
+        assert_eq!(result["failed"], false, "{result}");
+    }
+    let (status, error) = undo(&stage, &run, true).await;
+    assert_eq!(
+        (status, &error["error"]["message"]),
+        (409, &json!("this run has not ended"))
+    );
+    stage.requests.recv().await.unwrap();
+    stage.say("Done.");
+    stage.finish();
+    event(&mut events, "finished").await;
+    assert_eq!(fs::read(&file).unwrap(), b"newer\r\n");
+    let listed = json(stage.bench.get("/tierbar/v1/agent/runs").await).await;
+    let listed = &listed["runs"][0];
+    assert_eq!(
+        (&listed["id"], &listed["chat"]),
+        (&json!(run), &Value::Null)
+    );
+    assert_eq!(listed["files"], json!(["a", "made/b"]));
+    fs::write(&file, "mine").unwrap();
+    let (status, error) = undo(&stage, &run, false).await;
+    assert_eq!(status, 409);
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("changed or deleted since: a;"),
+        "{message}"
+    );
+    assert_eq!(fs::read(&file).unwrap(), b"mine");
+    let (status, undone) = undo(&stage, &run, true).await;
+    assert_eq!((status, &undone["files"]), (200, &json!(["a", "made/b"])));
+    assert_eq!(fs::read(&file).unwrap(), b"old\r\n");
+    assert!(!folder.path().join("made/b").exists());
+    assert_eq!(undo(&stage, &run, true).await.0, 404);
+}

@@ -1,0 +1,155 @@
+//! What the model of an agent replies, and what of it is shown as it comes.
+
+use crate::turns::run::{AnswerWriter, Ending, Inference, pace::Pace};
+use serde_json::{Map, Value};
+use std::{mem, ops::ControlFlow, sync::Arc, time::Instant};
+use tierbar_agent::{
+    agent::{Ask, Reply},
+    calls::{Call, may_begin_call},
+};
+use tierbar_chats::{Finish, repetition::Repetition, thinking::WithoutThinking};
+use tierbar_inference::{
+    ask::{Event, ToolCall},
+    request::Request,
+};
+
+/// One reply's text on its way to the person.
+#[derive(Debug, Default)]
+pub(super) struct ShownReply {
+    /// Whether it is for the person.
+    is_answer: bool,
+    /// It may be a call instead.
+    may_be_call: bool,
+    /// Some servers leave what the model thinks in the text.
+    thinking: WithoutThinking,
+    has_begun: bool,
+    /// What looks like a call so far.
+    held: String,
+    held_end: Repetition,
+}
+
+impl ShownReply {
+    pub(super) fn of(ask: &Ask) -> Self {
+        Self {
+            is_answer: ask.is_answer,
+            may_be_call: !ask.tools.is_empty(),
+            ..Self::default()
+        }
+    }
+}
+
+impl AnswerWriter {
+    /// Asks the model, and shows its answer as it comes if it is for the person. What looks like a call is held back: it is shown
+    /// by [`Self::release`] once it turns out to be the answer.
+    pub(super) async fn reply(
+        &mut self,
+        inference: &Arc<Inference>,
+        fields: Map<String, Value>,
+        shown: &mut ShownReply,
+    ) -> Result<Reply, Ending> {
+        let request = Request::streamed_chat(fields).map_err(Ending::Failed)?;
+        // What was before was the work of tools, and the time in which a person was asked.
+        self.pace = Pace::new(Instant::now());
+        let mut calls: Vec<ToolCall> = Vec::new();
+        let mut reply = Reply::default();
+        let streamed = self.stream(inference, request, |turn, event| {
+            let ending = match event {
+                Event::Finished { .. } => return ControlFlow::Break(None),
+                Event::ToolCall(part) => {
+                    if let Some(call) = ToolCall::of(&mut calls, part.index) {
+                        call.add(part);
+                    }
+                    None
+                }
+                Event::Text(text) => {
+                    reply.text.push_str(&text);
+                    turn.show_text(shown, &text)
+                }
+                Event::Usage(usage) => {
+                    reply.tokens = usage.completion_tokens;
+                    reply.read = usage.prompt_tokens.saturating_sub(usage.cached_tokens);
+                    turn.take(Event::Usage(usage))
+                }
+                event => turn.take(event),
+            };
+            ending.map_or(ControlFlow::Continue(()), |ending| {
+                ControlFlow::Break(Some(ending))
+            })
+        });
+        let streamed = streamed.await;
+        let thought = shown.thinking.end_of_thought();
+        if shown.is_answer && !thought.is_empty() {
+            let _ended = self.take(Event::Reasoning(thought));
+        }
+        shown.held += &shown.thinking.end();
+        self.note_thinking(false);
+        // Beside a call, and where the reply broke off, it is no call.
+        if streamed.is_err() || !calls.is_empty() {
+            self.release(shown);
+        }
+        streamed?;
+        reply.calls = calls
+            .into_iter()
+            .enumerate()
+            .map(|(at, call)| Call {
+                id: call.id.unwrap_or_else(|| format!("call-{at}")),
+                name: call.name,
+                arguments: call.arguments,
+            })
+            .collect();
+        Ok(reply)
+    }
+
+    /// Shows more of a reply, unless it is not for the person or may be a call. How the turn ends, if it does.
+    fn show_text(&mut self, shown: &mut ShownReply, text: &str) -> Option<Ending> {
+        if !shown.is_answer {
+            return None;
+        }
+        let (thought, answer) = shown.thinking.divide(text);
+        if !thought.is_empty()
+            && let Some(ending) = self.take(Event::Reasoning(thought))
+        {
+            return Some(ending);
+        }
+        if answer.is_empty() {
+            return None;
+        }
+        shown.held += &answer;
+        shown.may_be_call = shown.may_be_call && may_begin_call(&shown.held);
+        if !shown.may_be_call {
+            return self.release(shown);
+        }
+        self.note_token();
+        let repeats = shown.held_end.push(&answer);
+        repeats.then_some(Ending::Answered(Finish::Repetition))
+    }
+
+    /// Shows what was held back of a reply.
+    pub(super) fn release(&mut self, shown: &mut ShownReply) -> Option<Ending> {
+        let text = mem::take(&mut shown.held);
+        if text.is_empty() || !shown.is_answer {
+            return None;
+        }
+        let text = if mem::replace(&mut shown.has_begun, true) {
+            text
+        } else {
+            self.apart(text)
+        };
+        self.take(Event::Text(text))
+    }
+
+    /// The text with a blank line before it, if something was shown already.
+    fn apart(&self, text: String) -> String {
+        let (before, _) = self.turn.log.content_from((0, 0));
+        if before.is_empty() {
+            text
+        } else {
+            format!("\n\n{text}")
+        }
+    }
+
+    pub(super) fn show(&mut self, text: &str) {
+        let text = self.apart(text.to_owned());
+        let _ended = self.take(Event::Text(text));
+    }
+}
