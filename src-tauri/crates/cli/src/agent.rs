@@ -1,4 +1,5 @@
-//! `tierbar agent`: shows how models act, measures it, lists what agents may do without asking again, and revokes it.
+//! `tierbar agent`: shows how models act, measures it, lists what agents may do without asking again, revokes it, and undoes what they
+//! changed in files.
 
 use crate::{
     client::{Client, admin_path, read},
@@ -8,9 +9,9 @@ use crate::{
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use tierbar_chats::agent::{AgentGrant, AgentReport, AgentScore};
+use tierbar_chats::agent::{AgentGrant, AgentReport, AgentRun, AgentScore};
 use tierbar_core::{
-    Error, ModelKind,
+    Code, Error, ModelKind,
     status::{EngineKind, Status},
 };
 
@@ -43,6 +44,17 @@ enum Command {
         /// Revoke all permissions
         #[arg(long, conflicts_with = "id")]
         all: bool,
+    },
+    /// Undo the file changes of an agent's run
+    Undo {
+        /// Run ID [default: the last run]
+        run: Option<String>,
+        /// Undo also files that have changed since; what has changed is lost
+        #[arg(long)]
+        force: bool,
+        /// List the runs that can be undone
+        #[arg(long, conflicts_with_all = ["run", "force"])]
+        list: bool,
     },
 }
 
@@ -78,6 +90,8 @@ async fn call(client: &Client, command: Option<Command>, as_json: bool) -> Resul
             output::write_outcome(as_json, &answer, "Revoked. Agents ask again each time.");
             Ok(())
         }
+        Some(Command::Undo { list: true, .. }) => list_runs(client, as_json).await,
+        Some(Command::Undo { run, force, .. }) => undo(client, run, force, as_json).await,
     }
 }
 
@@ -149,6 +163,72 @@ fn list(mut answer: Value, as_json: bool) -> Result<(), Error> {
     Ok(())
 }
 
+async fn runs(client: &Client) -> Result<Vec<AgentRun>, Error> {
+    let path = admin_path(&["agent", "runs"], &[]);
+    read(client.get(&path).await?["runs"].take())
+}
+
+async fn list_runs(client: &Client, as_json: bool) -> Result<(), Error> {
+    let runs = runs(client).await?;
+    if as_json {
+        output::write_json(&json!(runs));
+        return Ok(());
+    }
+    if runs.is_empty() {
+        output::write_line("Agents have changed no files in the last seven days.");
+    }
+    for run in &runs {
+        output::write_line(&render_run(run, &TimeZone::system()));
+    }
+    Ok(())
+}
+
+async fn undo(
+    client: &Client,
+    run: Option<String>,
+    force: bool,
+    as_json: bool,
+) -> Result<(), Error> {
+    let run = match run {
+        Some(run) => run,
+        None => {
+            let last = runs(client).await?.into_iter().next();
+            let nothing = "agents have changed no files in the last seven days";
+            last.ok_or_else(|| Error::new(Code::NotFound, nothing))?.id
+        }
+    };
+    let path = admin_path(&["agent", "runs", &run, "undo"], &[]);
+    let undone = client.post(&path, &json!({"force": force})).await?;
+    let files = undone["files"].as_array().into_iter().flatten();
+    let files: Vec<_> = files.filter_map(Value::as_str).collect();
+    let sentence = format!("Undone: {}", files.join(", "));
+    output::write_outcome(as_json, &undone, &sentence);
+    Ok(())
+}
+
+/// A run with its id on one line, and what it changed below it.
+fn render_run(run: &AgentRun, zone: &TimeZone) -> String {
+    let AgentRun {
+        id,
+        folder,
+        files,
+        chat,
+        ..
+    } = run;
+    let chat = match chat {
+        Some(chat) => format!("chat {chat}"),
+        None => "a program's run".to_owned(),
+    };
+    let at = render_time(run.at, zone);
+    format!("{id}  {at}, {chat}\n  in {folder}: {}", files.join(", "))
+}
+
+fn render_time(seconds: u64, zone: &TimeZone) -> String {
+    let at = i64::try_from(seconds).unwrap_or_default();
+    let at = Timestamp::from_second(at).unwrap_or_default();
+    at.to_zoned(zone.clone()).strftime("%F %R").to_string()
+}
+
 /// A grant with its id on one line, and where and until when it holds below it.
 fn render_grant(grant: &AgentGrant, zone: &TimeZone) -> String {
     let mut text = format!("{}  {}", grant.id, grant.title);
@@ -163,11 +243,7 @@ fn render_grant(grant: &AgentGrant, zone: &TimeZone) -> String {
         None => "in every chat".to_owned(),
     };
     let end = match grant.until {
-        Some(until) => {
-            let at = i64::try_from(until).unwrap_or_default();
-            let at = Timestamp::from_second(at).unwrap_or_default();
-            format!("until {}", at.to_zoned(zone.clone()).strftime("%F %R"))
-        }
+        Some(until) => format!("until {}", render_time(until, zone)),
         None => "until you revoke it".to_owned(),
     };
     let where_and_when: Vec<_> = place.into_iter().chain([chat, end]).collect();
@@ -201,6 +277,25 @@ mod tests {
             shown(&grant),
             "a  Run this command\n  in /work, in chat c, until 1970-01-01 00:01"
         );
+    }
+
+    #[test]
+    fn a_run_says_where_and_what_it_changed() {
+        let mut run = AgentRun {
+            id: "a".into(),
+            chat: Some("c".into()),
+            message: Some(2),
+            folder: "/work".into(),
+            at: 60,
+            files: vec!["a.py".into(), "b.py".into()],
+        };
+        assert_eq!(
+            render_run(&run, &TimeZone::UTC),
+            "a  1970-01-01 00:01, chat c\n  in /work: a.py, b.py"
+        );
+        run.chat = None;
+        let shown = render_run(&run, &TimeZone::UTC);
+        assert!(shown.contains(", a program's run\n"), "{shown}");
     }
 
     #[test]

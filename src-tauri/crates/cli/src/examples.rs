@@ -291,6 +291,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tierbar agent revoke --all",
         ],
     ),
+    (
+        "agent undo",
+        &["tierbar agent undo", "tierbar agent undo --list"],
+    ),
     ("grades", &["tierbar grades"]),
     ("grades list", &["tierbar grades list --json"]),
     (

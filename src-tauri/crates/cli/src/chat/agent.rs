@@ -104,10 +104,11 @@ fn real_path(folder: &Path) -> Result<String, Error> {
 /// Prints a step as it begins.
 pub(super) fn show_step(name: &str, arguments: &str) {
     let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-    let what = ["command", "path", "query", "url", "name", "server"]
+    let what = ["command", "path", "query", "url", "server"]
         .iter()
         .find_map(|field| arguments[*field].as_str());
-    output::error_line(&format!("▸ {name} {}", what.unwrap_or_default()));
+    let line = format!("▸ {name} {}", what.unwrap_or_default());
+    output::error_line(line.trim_end());
 }
 
 /// Prints the beginning of what a step has found.
