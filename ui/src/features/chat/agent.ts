@@ -23,7 +23,9 @@ export function agentOptions(folder: string, { documents, web, address }: AgentR
 }
 
 /** The fields of a step's arguments that say what it is about, the first that is there. */
-const SUBJECTS = ['command', 'path', 'query', 'url', 'name'];
+const SUBJECTS = ['command', 'path', 'query', 'url', 'server'];
+/** The tools that change files. */
+const CHANGES = ['write_file', 'edit_file'];
 
 /** The step in one line. */
 export function describeStep({ name, arguments: text }: ToolUse): string {
@@ -32,27 +34,37 @@ export function describeStep({ name, arguments: text }: ToolUse): string {
     case 'run_command':
       return `Ran ${subject}`;
     case 'read_file':
-      return subject === '' ? 'Read the folder' : `Read ${subject}`;
+      return `Read ${subject}`;
+    case 'list_files':
+      return subject === '' ? 'Listed the folder' : `Listed ${subject}`;
     case 'write_file':
       return `Wrote ${subject}`;
+    case 'edit_file':
+      return `Edited ${subject}`;
     case 'search_web':
       return `Searched the web for “${subject}”`;
     case 'search_documents':
       return `Searched your documents for “${subject}”`;
     case 'read_page':
       return `Opened ${subject}`;
-    case 'tool':
-      return describeTool(text, subject);
-    default:
-      return `Used ${subject || name}`;
+    case 'connect':
+      return `Connected to ${subject}`;
+    default: {
+      const [server, tool] = serverTool(name) ?? [];
+      return server ? `Used ${tool} of ${server}` : `Used ${name}`;
+    }
   }
 }
 
-/** A tool of an MCP server; without its name, the server did not answer. */
-function describeTool(text: string, name: string): string {
-  const server = fieldsOf(text)?.server;
-  if (typeof server !== 'string') return `Used ${name}`;
-  return name === '' ? `Connected to ${server}` : `Used ${name} of ${server}`;
+/** The MCP server and its tool that a step's name stands for; `null` for another one. */
+export function serverTool(name: string): [string, string] | null {
+  const [, server, tool] = /^([a-z0-9-]{1,32})__(.+)$/.exec(name) ?? [];
+  return server && tool ? [server, tool] : null;
+}
+
+/** Whether an agent has changed files in these steps, so that it can be undone. */
+export function changedFiles(steps: ToolUse[]): boolean {
+  return steps.some(({ name, result, failed }) => CHANGES.includes(name) && result !== null && !failed);
 }
 
 function subjectOf(text: string): string {

@@ -257,12 +257,10 @@ describe('a turn that acts', () => {
   it('describes its steps', () => {
     const step = { id: 's', result: null, failed: false };
     expect(describeStep({ ...step, name: 'run_command', arguments: '{"command":"make"}' })).toBe('Ran make');
-    expect(describeStep({ ...step, name: 'read_file', arguments: 'x', result: '' })).toBe('Read the folder');
-    const tool = { ...step, name: 'tool', arguments: '{"server":"mail","name":"send"}', result: '' };
-    expect(describeStep(tool)).toBe('Used send of mail');
-    expect(describeStep({ ...tool, arguments: '{"server":"mail"}' })).toBe('Connected to mail');
-    expect(describeStep({ ...step, name: 'tool', arguments: '{"name":"send"}', result: '' })).toBe(
-      'Used send',
+    expect(describeStep({ ...step, name: 'list_files', arguments: 'x', result: '' })).toBe(
+      'Listed the folder',
     );
+    expect(describeStep({ ...step, name: 'mail__send', arguments: '{"to":"me"}' })).toBe('Used send of mail');
+    expect(describeStep({ ...step, name: 'send', arguments: '{}' })).toBe('Used send');
   });
 });

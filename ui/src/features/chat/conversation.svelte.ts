@@ -237,6 +237,20 @@ export class Conversation {
     }
   }
 
+  /** Undoes what the agent of an answer changed in files. Returns their names, or why it was refused. */
+  async undo(answer: Message, force: boolean): Promise<string[] | ApiError> {
+    try {
+      const { api } = this.#around;
+      const { runs } = await api.get('/tierbar/v1/agent/runs');
+      const run = runs.find(({ chat, message }) => chat === this.id && message === answer.id);
+      // Of one that is gone, the host says why.
+      const path = { run: run?.id ?? String(answer.id) };
+      return (await api.post('/tierbar/v1/agent/runs/{run}/undo', { path, body: { force } })).files;
+    } catch (cause) {
+      return asApiError(cause);
+    }
+  }
+
   /** Grades an answer, or removes its grade. Returns why that was refused. */
   async grade(answer: Message, grade: Grade | null): Promise<ApiError | null> {
     if (this.id === null || answer.id === null) return null;

@@ -106,6 +106,51 @@ describe('the chat page', () => {
     expect(tool.querySelector('script, b')).toBeNull();
   });
 
+  it('undoes what an agent changed in files, by force only if asked again', async () => {
+    await open();
+    const turn = await ask('Mend it');
+    turn.words('Done.');
+    turn.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    const message = network.chats[0]?.messages[1];
+    message?.parts.unshift(
+      { type: 'tool_call', id: '1', name: 'edit_file', arguments: '{"path":"a.py"}' },
+      { type: 'tool_result', id: '1', text: 'a.py is not text', failed: true },
+    );
+    await chats.current.open('c1');
+    await screen.findByTestId('tool');
+    expect(screen.queryByTestId('undo-changes'), 'nothing was changed').toBeNull();
+    message?.parts.unshift(
+      { type: 'tool_call', id: '0', name: 'write_file', arguments: '{"path":"a.py"}' },
+      { type: 'tool_result', id: '0', text: 'a.py is written', failed: false },
+    );
+    await chats.current.open('c1');
+    const undo = await screen.findByTestId('undo-changes');
+    const forced: unknown[] = [];
+    network.override = ({ method, path, body }) => {
+      if (path.endsWith('/agent/runs'))
+        return Response.json({
+          runs: [
+            { id: 'other', chat: null, message: null, folder: '/toy', at: 2, files: ['b.py'] },
+            { id: 'run', chat: 'c1', message: message?.id, folder: '/toy', at: 1, files: ['a.py'] },
+          ],
+        });
+      if (method !== 'POST' || !path.endsWith('/agent/runs/run/undo')) return null;
+      const { force } = body as { force: boolean };
+      forced.push(force);
+      return force
+        ? Response.json({ files: ['a.py'] })
+        : refusal(409, 'conflict', 'changed or deleted since: a.py; nothing was undone');
+    };
+    await fireEvent.click(within(undo).getByText('Undo File Changes'));
+    const again = await within(undo).findByText('Undo Anyway');
+    expect(within(undo).getByRole('alert').textContent).toContain('a.py; nothing was undone');
+    await fireEvent.click(again);
+    expect((await within(undo).findByRole('status')).textContent).toBe('Undone: a.py');
+    expect(forced).toEqual([false, true]);
+    expect(within(undo).queryByRole('button')).toBeNull();
+  });
+
   it('grades this answer, with why, and undoes that', async () => {
     await open();
     const turn = await ask('Hello?');

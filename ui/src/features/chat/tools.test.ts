@@ -40,8 +40,12 @@ describe('the tools of an answer', () => {
     expect(said('search_documents', '{"query":"lease"}')).toBe('Searched your documents for “lease”');
     expect(said('run_command', '{"command":"make","network":false}')).toBe('Ran make');
     expect(said('write_file', '{"path":"a.md","diff":""}')).toBe('Wrote a.md');
-    expect(said('read_file', '{"path":""}')).toBe('Read the folder');
-    expect(said('tool', '{"server":"notes","name":"add"}')).toBe('Used add of notes');
+    expect(said('edit_file', '{"path":"a.md","diff":""}')).toBe('Edited a.md');
+    expect(said('list_files', '{"path":""}')).toBe('Listed the folder');
+    expect(said('list_files', '{"path":"src"}')).toBe('Listed src');
+    // The words of another server's search are not sent to the web.
+    expect(said('notes__search', '{"query":"lease"}')).toBe('Used search of notes');
+    expect(said('connect', '{"server":"notes"}')).toBe('Connected to notes');
     expect(said('run_command', '')).toBe('Used run_command');
   });
 

@@ -1,6 +1,6 @@
 import type { IconName } from '../../lib/Icon.svelte';
 import type { Part } from '../../platform/openapi';
-import { describeStep } from './agent';
+import { describeStep, serverTool } from './agent';
 import { fieldsOf } from './fields';
 
 /** A tool that the model called, and what came of it. */
@@ -18,11 +18,13 @@ export interface ToolUse {
 const AGENTS: Record<string, IconName> = {
   run_command: 'play',
   read_file: 'document',
+  list_files: 'folder',
   write_file: 'pencil',
+  edit_file: 'pencil',
   search_web: 'search',
   search_documents: 'search',
   read_page: 'document',
-  tool: 'plug',
+  connect: 'plug',
 };
 
 /** The calls of a message with their results, in the order of the calls. */
@@ -47,7 +49,7 @@ export function toolUses(parts: Part[]): ToolUse[] {
 export function describeTool(use: ToolUse): { icon: IconName; text: string } {
   const { name } = use;
   const fields = fieldsOf(use.arguments);
-  const own = AGENTS[name];
+  const own = AGENTS[name] ?? (serverTool(name) && 'plug');
   if (own && fields) return { icon: own, text: describeStep(use) };
   const query = textIn(fields, ['query', 'q', 'search_query']);
   if (query && /search|^web$/i.test(name)) return { icon: 'search', text: `Searched the web for “${query}”` };
