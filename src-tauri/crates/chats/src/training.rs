@@ -43,19 +43,19 @@ pub enum ExportForm {
     Labels,
 }
 
-/// Returns the lines of an export, one JSON object each.
+/// Returns the lines of an export, one JSON object each, of answers with the newest grade first.
 #[must_use]
 pub fn export(answers: &[GradedAnswer], form: ExportForm) -> Vec<Value> {
+    let answers = &without_repeats(answers);
     let mut lines = Vec::new();
     let mut paired = vec![false; answers.len()];
     if form != ExportForm::Labels {
         let bad = places_of(answers, GradeVerdict::Bad);
         for (question, places) in places_of(answers, GradeVerdict::Good) {
             for (place, other) in pairs(&places, bad.get(&question)) {
-                // Under other instructions, the prompt was another one.
-                if answers[place].settings.instructions == answers[other].settings.instructions {
+                if have_one_prompt(answers[place], answers[other]) {
                     (paired[place], paired[other]) = (true, true);
-                    lines.push(pair(&answers[place], &answers[other]));
+                    lines.push(pair(answers[place], answers[other]));
                 }
             }
         }
@@ -70,11 +70,38 @@ pub fn export(answers: &[GradedAnswer], form: ExportForm) -> Vec<Value> {
 /// A chat, and a message in it.
 type Question<'a> = (&'a str, u64);
 
+/// Of answers to one question with the same words, the one that was graded last: from two, a model would learn one thing twice, or that a
+/// text is better than itself.
+fn without_repeats(answers: &[GradedAnswer]) -> Vec<&GradedAnswer> {
+    let mut of_question: BTreeMap<Question<'_>, Vec<&GradedAnswer>> = BTreeMap::new();
+    let mut kept = Vec::new();
+    for answer in answers {
+        if let Some(question) = answer.question {
+            let known = of_question.entry((&answer.chat, question)).or_default();
+            let repeats = known.iter().any(|known| {
+                let words = known.text.split_whitespace();
+                have_one_prompt(known, answer) && words.eq(answer.text.split_whitespace())
+            });
+            if repeats {
+                continue;
+            }
+            known.push(answer);
+        }
+        kept.push(answer);
+    }
+    kept
+}
+
+/// Under other instructions, the prompt of the same question was another one.
+fn have_one_prompt(one: &GradedAnswer, other: &GradedAnswer) -> bool {
+    one.settings.instructions.trim() == other.settings.instructions.trim()
+}
+
 /// The places of the answers with a verdict, by the question that they answer.
-fn places_of(
-    answers: &[GradedAnswer],
+fn places_of<'a>(
+    answers: &[&'a GradedAnswer],
     verdict: GradeVerdict,
-) -> BTreeMap<Question<'_>, Vec<usize>> {
+) -> BTreeMap<Question<'a>, Vec<usize>> {
     let mut places: BTreeMap<Question<'_>, Vec<usize>> = BTreeMap::new();
     for (place, answer) in answers.iter().enumerate() {
         if let Some(question) = answer.question.filter(|_| answer.grade.verdict == verdict) {
@@ -183,6 +210,35 @@ mod tests {
         assert_eq!(all[1]["metadata"]["quant"], "Q4_K_M");
         assert_eq!(export(&answers, ExportForm::Pairs), all[..1]);
         assert_eq!(export(&answers, ExportForm::Labels).len(), 3);
+    }
+
+    #[test]
+    fn a_text_is_not_better_than_itself() {
+        // The newest grade is first.
+        let mut answers = [
+            answer(2, 1, GradeVerdict::Bad),
+            answer(3, 1, GradeVerdict::Good),
+            answer(4, 1, GradeVerdict::Good),
+            answer(5, 1, GradeVerdict::Good),
+        ];
+        for (at, text) in ["one two", " one\n\ntwo ", "one", "one"].iter().enumerate() {
+            answers[at].text = (*text).to_owned();
+        }
+        let lines = export(&answers[..2], ExportForm::All);
+        assert_eq!(lines.len(), 1);
+        assert_eq!(
+            (&lines[0]["label"], &lines[0]["metadata"]["message"]),
+            (&json!(false), &json!(2))
+        );
+        assert!(export(&answers[..2], ExportForm::Pairs).is_empty());
+        let pairs = export(&answers, ExportForm::Pairs);
+        assert_eq!(pairs.len(), 1, "no pair is there twice");
+        assert_eq!(pairs[0]["chosen"][0]["content"], "one");
+        assert_eq!(export(&answers, ExportForm::Labels).len(), 2);
+        // To another question, and under other instructions, the same words are another answer.
+        answers[1].question = Some(9);
+        answers[3].settings.instructions = "Answer in French.".to_owned();
+        assert_eq!(export(&answers, ExportForm::Labels).len(), 4);
     }
 
     #[test]
