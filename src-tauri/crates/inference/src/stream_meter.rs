@@ -5,7 +5,7 @@ mod chat;
 mod event_facts;
 mod lines;
 
-use super::{charge::Attempt, chat_calls::StreamCalls, original::Form};
+use super::{charge::Attempt, chat_calls::StreamCalls, lines::LineEnds, original::Form};
 use crate::{
     clouds::anthropic::MessageUsage,
     metrics::{Answer, TokenUse},
@@ -59,6 +59,7 @@ pub struct StreamMeter {
     answering: AnswerMeter,
     counted: Answer,
     charge: Attempt,
+    line_ends: LineEnds,
     /// A line whose end has not arrived. It is held back, so that a worker that dies within a line leaves the
     /// client no half event.
     partial: Vec<u8>,
@@ -97,6 +98,7 @@ impl StreamMeter {
             answering,
             counted,
             charge,
+            line_ends: LineEnds::default(),
             partial: Vec::new(),
             data: Vec::new(),
             half: None,
@@ -148,6 +150,7 @@ impl StreamMeter {
 
     /// Takes what has arrived and gives what may pass: all up to the last line's end, with what no client could read repaired.
     pub fn pass(&mut self, arrived: Bytes) -> Bytes {
+        let arrived = self.line_ends.unify(arrived);
         let end = arrived.iter().rposition(|&byte| byte == b'\n');
         let whole = end.map_or(0, |end| end + 1);
         // Nearly all comes in whole lines, and is not copied.

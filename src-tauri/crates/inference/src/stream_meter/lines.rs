@@ -10,6 +10,7 @@ use crate::{
 use bytes::Bytes;
 use serde::de::{Error as _, IgnoredAny};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use tierbar_core::{Code, Error, json};
 
 /// What passes in place of an event's data.
@@ -35,7 +36,7 @@ impl Passage {
         };
         // Between its lines, JSON has blanks alone.
         let json = json.iter().map(|byte| match byte {
-            b'\n' | b'\r' => b' ',
+            b'\n' => b' ',
             byte => *byte,
         });
         b"data: "
@@ -282,8 +283,6 @@ impl StreamMeter {
         self.note(seen, data.len());
         Ok(match (passage, repaired) {
             (Passage::Unchanged, Some(repaired)) => Passage::Json(repaired.into_bytes()),
-            // Many clients take it for the end of a line.
-            (Passage::Unchanged, None) if data.contains(&b'\r') => Passage::Json(data.to_vec()),
             (passage, _) => passage,
         })
     }
@@ -322,11 +321,10 @@ fn trim(mut data: &[u8]) -> &[u8] {
 
 /// A line of letters alone, if this one has others.
 fn plain(line: &[u8]) -> Option<Vec<u8>> {
-    if !line.contains(&b'\r') && std::str::from_utf8(line).is_ok() {
-        return None;
+    match String::from_utf8_lossy(line) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(text) => Some(format!("{text}\n").into_bytes()),
     }
-    let text = String::from_utf8_lossy(line).replace('\r', " ");
-    Some(format!("{text}\n").into_bytes())
 }
 
 /// Whether a line is a field of an event that is not its data, or data without a text.

@@ -32,6 +32,27 @@ fn bytes_pass_unchanged_and_never_within_a_line() {
 }
 
 #[test]
+fn a_carriage_return_alone_ends_a_line() {
+    let event = |text: &str| {
+        format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
+    };
+    let stream = format!(": waits\n\n{}{}data: [DONE]\n\n", event("a"), event("b"));
+    let sent = stream.replace('\n', "\r");
+    for reads in [StreamReading::Nothing, StreamReading::Values] {
+        for size in 1..=sent.len() {
+            let meter =
+                StreamMeter::new(SpeedMeter::default().begin(&small()), counted(), charge());
+            let mut meter = meter.reading(Form::Chat, reads);
+            let pieces = sent.as_bytes().chunks(size);
+            let passed = pieces.map(|piece| meter.pass(Bytes::copy_from_slice(piece)));
+            let passed = passed.collect::<Vec<_>>().concat();
+            assert_eq!(String::from_utf8(passed).unwrap(), stream, "{size}");
+            assert!(meter.has_ended() && meter.has_spoken() && meter.failure().is_none());
+        }
+    }
+}
+
+#[test]
 fn a_partial_line_of_a_broken_stream_is_held_back() {
     let mut meter = StreamMeter::new(SpeedMeter::default().begin(&small()), counted(), charge());
     let passed =
@@ -137,6 +158,7 @@ fn a_last_event_without_a_line_end_is_taken() {
         if let Some(rest) = rest {
             passed.extend(rest);
             let whole = last.replace("\ndata: ", " ");
+            let whole = whole.trim_end();
             assert_eq!(String::from_utf8(passed).unwrap(), format!("{whole}\n\n"));
         }
         assert_eq!(meter.take_rest(), None);

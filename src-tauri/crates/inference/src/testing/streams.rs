@@ -41,7 +41,7 @@ const TEXTS: [&str; 8] = [
 
 /// A stream as a server may well send it: nothing of it may be lost.
 pub(crate) fn stream(dice: &mut Dice) -> Vec<u8> {
-    let end = dice.one(&["\n\n", "\r\n\r\n"]);
+    let end = dice.one(&["\n\n", "\r\n\r\n", "\r\r"]);
     let mut events: Vec<Vec<u8>> = Vec::new();
     for _ in 0..=dice.below(6) {
         let field = dice.one(&["content", "content", "content", "reasoning_content"]);
@@ -228,9 +228,20 @@ impl Growing {
     }
 }
 
-/// Reads a whole stream. A line ends with a line feed.
+/// Reads a whole stream. A line ends with a line feed, a carriage return or both; a carriage return at the end may be half of one.
 pub(crate) fn read(stream: &[u8]) -> Reading {
     let stream = stream.strip_prefix(b"\xef\xbb\xbf").unwrap_or(stream);
+    let stream = stream.strip_suffix(b"\r").unwrap_or(stream);
+    let mut unified = Vec::new();
+    for (at, byte) in stream.iter().enumerate() {
+        let is_half = *byte == b'\n' && at > 0 && stream[at - 1] == b'\r';
+        match byte {
+            _ if is_half => {}
+            b'\r' => unified.push(b'\n'),
+            byte => unified.push(*byte),
+        }
+    }
+    let stream = unified;
     let mut reader = Reader::default();
     let mut data: Vec<u8> = Vec::new();
     let mut lines = stream.split(|byte| *byte == b'\n').peekable();
@@ -238,7 +249,6 @@ pub(crate) fn read(stream: &[u8]) -> Reading {
         if reader.done {
             break;
         }
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
         let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
         if line.is_empty() && lines.peek().is_some() {
             reader.events += usize::from(!data.trim_ascii().is_empty());

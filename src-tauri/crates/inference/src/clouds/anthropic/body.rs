@@ -2,7 +2,7 @@
 
 use super::{answer::Message, failure, stream::AnswerWriter};
 use crate::{
-    lines::Lines,
+    lines::{LineEnds, Lines},
     repair::parse,
     upstream::{ANSWER_LIMIT, ConnectionFailure, Upstream, is_event_stream},
 };
@@ -99,6 +99,7 @@ fn form_error(why: &str) -> ConnectionFailure {
 struct StreamTranslation {
     arriving: ArrivingBody,
     writer: AnswerWriter,
+    line_ends: LineEnds,
     lines: Lines,
     broken: bool,
 }
@@ -110,6 +111,7 @@ fn translate_stream(
     let streaming = StreamTranslation {
         arriving,
         writer: AnswerWriter::new(usage),
+        line_ends: LineEnds::default(),
         lines: Lines::default(),
         broken: false,
     };
@@ -129,6 +131,7 @@ impl StreamTranslation {
                 Ok(frame) => frame.into_data().unwrap_or_default(),
                 Err(error) => return Some(Err(error.into())),
             };
+            let data = self.line_ends.unify(data);
             let out = self.take(&data);
             if let Some(why) = self.writer.take_unreadable() {
                 return Some(Err(form_error(&why)));
