@@ -1,8 +1,9 @@
 //! The folder of conversations that ending workers save: it exists and is within its limit, or it does not exist.
 
-use crate::{blocking::blocking, folder::Folder};
+use crate::folder::Folder;
 use tierbar_contexts::SwapFolder;
 use tierbar_core::config::PolicyConfig;
+use tierbar_inference::blocking::blocking;
 
 /// Applies the configuration to the folder.
 ///

@@ -10,7 +10,7 @@ pub(crate) mod text;
 
 pub(crate) use indexer::Indexer;
 
-use crate::{blocking::blocking, sources};
+use crate::sources;
 use parking_lot::Mutex;
 use std::{
     path::{Path, PathBuf},
@@ -24,6 +24,7 @@ use tierbar_core::{
     documents::{DEFAULT_COLLECTION, DocumentSource, Documents, Indexing, IndexingState},
     lease::{BoxFuture, Tiers},
 };
+use tierbar_inference::blocking::blocking;
 use tierbar_store::Store;
 use tokio::sync::Notify;
 

@@ -1,6 +1,6 @@
 //! The event log: numbers and times events, stores them, and passes them on.
 
-use crate::{blocking::blocking, folder::Folder};
+use crate::folder::Folder;
 use std::{
     path::PathBuf,
     sync::{
@@ -13,7 +13,7 @@ use tierbar_core::{
     Error,
     journal::{Entry, Filter, Journal, Kind, LogEvent},
 };
-use tierbar_inference::metrics::Metrics;
+use tierbar_inference::{blocking::blocking, metrics::Metrics};
 use tierbar_store::Store;
 use tokio::sync::{broadcast, mpsc, oneshot};
 

@@ -6,7 +6,6 @@
 mod address;
 mod app_lock;
 mod awake;
-mod blocking;
 pub mod clients;
 mod config;
 mod conversations;

@@ -1,7 +1,6 @@
 //! The current configuration: the one place where a change takes effect.
 
 use crate::{
-    blocking::blocking,
     config::{ConfigFile, ConfigWatch},
     conversations,
     folder::Folder,
@@ -15,6 +14,7 @@ use serde_json::{Map, Value};
 use std::{fmt, path::Path, sync::Arc};
 use tierbar_core::{Config, Error, TierId, lease::Tiers, status::TierStatus};
 use tierbar_fetch::Queue;
+use tierbar_inference::blocking::blocking;
 use tierbar_library::LibraryWatch;
 use tierbar_supervisor::{Handle, TierSpec};
 use tokio::{

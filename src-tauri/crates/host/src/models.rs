@@ -7,10 +7,7 @@ mod pins;
 pub(crate) use foreign::{not_measured, refuse_new_commands};
 pub(crate) use load::{companion_models, draft_model};
 
-use crate::{
-    blocking::blocking,
-    folder::{Folder, path_variable},
-};
+use crate::folder::{Folder, path_variable};
 use load::load;
 use parking_lot::{Mutex, RwLock};
 use std::{
@@ -27,6 +24,7 @@ use tierbar_core::{
     fit::{Machine, gpu_share, settle},
     lease::BoxFuture,
 };
+use tierbar_inference::blocking::blocking;
 use tierbar_library::{Library, LibraryOptions, catalog::catalog, model_id};
 use tierbar_measure::{bench::Settings, tune::Limits};
 use tierbar_supervisor::{LoadSettings, LoadSpec, ModelSource, Rules, TierSpec};

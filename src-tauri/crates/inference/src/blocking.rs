@@ -1,9 +1,9 @@
-//! Work that waits for a disk or for the system, off the threads that serve.
+//! Blocking work, off the threads that serve requests.
 
 use tierbar_core::{Code, Error};
 use tokio::{sync::oneshot, task::spawn_blocking};
 
-/// Runs blocking work. If it panics, the error says that `what` did not answer.
+/// Runs blocking work. If it panics, the error says that `what` did not finish.
 pub async fn blocking<T: Send + 'static>(
     what: &str,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
@@ -18,7 +18,7 @@ pub async fn blocking<T: Send + 'static>(
             .map_or_else(String::new, |ended| format!(": {ended}"));
         Err(Error::new(
             Code::Internal,
-            format!("{what} did not answer{why}"),
+            format!("{what} did not finish{why}"),
         ))
     })
 }

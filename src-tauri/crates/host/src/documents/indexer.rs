@@ -5,8 +5,6 @@ use super::{
     embed::{Answer, BATCH, Embedder},
     error_sentence, extract, files,
 };
-use crate::blocking::blocking;
-
 use parking_lot::Mutex;
 use std::{
     path::{Path, PathBuf},
@@ -20,6 +18,7 @@ use tierbar_documents::{
     extraction::{ExtractedDocument, OutputReader},
     pictured,
 };
+use tierbar_inference::blocking::blocking;
 use tierbar_store::{NewDocument, NewPassage, Store, WaitingFile};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;

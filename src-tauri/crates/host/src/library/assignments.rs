@@ -1,7 +1,7 @@
 //! Which tiers get models that are still to be downloaded. Kept over restarts, as the downloads are.
 
 use super::local::LocalModels;
-use crate::{blocking::blocking, measured};
+use crate::measured;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
@@ -12,6 +12,7 @@ use tierbar_core::{
     setup::settings_for,
 };
 use tierbar_fetch::Queue;
+use tierbar_inference::blocking::blocking;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 

@@ -5,7 +5,7 @@ use super::{
     local::{LocalModels, Measure, writable_folder},
     offers::{self, Offers},
 };
-use crate::{blocking::blocking, volume::Volume};
+use crate::volume::Volume;
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -19,6 +19,7 @@ use tierbar_core::{
     nearest::suggest,
 };
 use tierbar_fetch::{FetchedFile, FileSpec, Job, OnComplete, Queue};
+use tierbar_inference::blocking::blocking;
 use tierbar_inference::services::models::{DownloadChange, DownloadRequest};
 use tierbar_library::{
     Entry, Library, LibraryWatch, Origin,

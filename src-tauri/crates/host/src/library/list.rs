@@ -1,7 +1,6 @@
 //! The catalog as this machine has it: the built-in one, with what the hub said of its files. That is asked for only on request,
 //! and kept in a file of the data folder.
 
-use crate::blocking::blocking;
 use futures_util::{StreamExt, stream};
 use parking_lot::RwLock;
 use std::{
@@ -14,6 +13,7 @@ use tierbar_core::{
     catalog::{CatalogRefresh, RefreshFailure},
     lease::BoxFuture,
 };
+use tierbar_inference::blocking::blocking;
 use tierbar_library::{
     catalog::{Catalog, Entry, HubFigures, KnownFile, catalog},
     hub::{Hub, HubFiles, ResolvedReference},

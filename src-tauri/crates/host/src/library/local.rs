@@ -2,7 +2,6 @@
 
 use super::disks::{disks, stored};
 use crate::{
-    blocking::blocking,
     folder,
     live_config::LiveConfig,
     machine::{Sample, ThisMachine},
@@ -28,6 +27,7 @@ use tierbar_core::{
     status::TierStatus,
 };
 use tierbar_inference::{
+    blocking::blocking,
     services::models::{ModelList, ModelVerification},
     speed::SpeedMeter,
 };

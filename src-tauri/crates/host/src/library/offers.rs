@@ -4,10 +4,7 @@ use super::{
     list::CatalogList,
     local::{LocalModels, Measure},
 };
-use crate::{
-    blocking::blocking,
-    models::{companion_models, draft_model},
-};
+use crate::models::{companion_models, draft_model};
 use std::{path::Path, sync::Arc};
 use tierbar_core::{
     Code, Error, ModelId,
@@ -17,6 +14,7 @@ use tierbar_core::{
     fit::{ContextChoice, Machine, Verdict, verdict_with},
 };
 use tierbar_fetch::{Queue, Url};
+use tierbar_inference::blocking::blocking;
 use tierbar_inference::services::models::{CatalogAnswer, FitQuestion};
 use tierbar_library::{
     Entry, Projector,

@@ -4,13 +4,14 @@ use super::{
     local::{Measure, writable_folder},
     offers::{Offers, another_machine},
 };
-use crate::{blocking::blocking, volume::Volume};
+use crate::volume::Volume;
 use std::path::PathBuf;
 use tierbar_core::{
     Error, TierId,
     fit::Machine,
     setup::{FolderRoom, SetupMachine, SetupPlan, TierPlan, first_model, is_starter},
 };
+use tierbar_inference::blocking::blocking;
 use tierbar_library::{
     Entry, model_id,
     setup::{TierProposal, propose},

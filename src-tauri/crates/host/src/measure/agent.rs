@@ -7,7 +7,7 @@ use super::{
     check_not_stopped, check_pressure,
     worker::Worker,
 };
-use crate::{blocking::blocking, measured, models::Models};
+use crate::{measured, models::Models};
 use std::{sync::Arc, time::Instant};
 use tierbar_agent::{
     agent::Way,
@@ -15,6 +15,7 @@ use tierbar_agent::{
 };
 use tierbar_chats::agent::{AgentReport, AgentScore, choose_way};
 use tierbar_core::{Code, Error, ModelId, TierId, status::Pressure};
+use tierbar_inference::blocking::blocking;
 use tokio::task::spawn_blocking;
 
 /// How many models' reports are kept.

@@ -4,12 +4,13 @@ use super::{
     HostParts, ProgressSender, check_not_stopped, check_pressure, paging,
     worker::{RequestTiming, Worker},
 };
-use crate::{blocking::blocking, measured};
+use crate::measured;
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
 use tierbar_core::{Code, Error, TierId, TierState, lease::Tiers, status::Pressure};
+use tierbar_inference::blocking::blocking;
 use tierbar_measure::bench::{BenchMemory, BenchReport, BenchRequest, BenchRow, Figure, Settings};
 use tokio::{task::spawn_blocking, time::sleep};
 

@@ -6,11 +6,12 @@ use super::{
     check_pressure,
     tune::ends_it,
 };
-use crate::{blocking::blocking, models::Trial};
+use crate::models::Trial;
 use std::sync::Arc;
 use tierbar_core::{
     Error, ModelId, TierId, budget::Placement, config::Paging, lease::Tiers, status::Pressure,
 };
+use tierbar_inference::blocking::blocking;
 use tierbar_measure::bench::{BenchMemory, BenchReport, BenchRequest, Figure, PagingRow, Settings};
 
 /// With what each is called once the model is loaded.

@@ -5,10 +5,11 @@ use super::{
     bench::{Meter, configured_settings, decode_rate, lease, memory, now, prefill_rate},
     check_pressure,
 };
-use crate::{blocking::blocking, models::Trial};
+use crate::models::Trial;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{Code, Config, Error, ModelId, TierId, status::Pressure};
+use tierbar_inference::blocking::blocking;
 use tierbar_measure::{
     bench::{Figure, Settings},
     tune::{CandidateMeasurement, Knob, Search, TuneReport, TuneRequest, TuneRow},

@@ -2,7 +2,6 @@
 
 use super::outputs::Outputs;
 use crate::{
-    blocking::blocking,
     documents::text::{Contents, read_document, to_file},
     sources::{self, expanded, unreadable},
 };
@@ -17,6 +16,7 @@ use std::{
 use tierbar_core::{Code, Error, config::is_url, documents::FileText};
 use tierbar_documents::plain_text;
 use tierbar_fetch::{Get, Url, Web};
+use tierbar_inference::blocking::blocking;
 use tierbar_nofollow::{About, Entry, Opened};
 
 /// Half of the largest request; a night is too short for more.

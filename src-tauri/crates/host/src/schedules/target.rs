@@ -1,6 +1,6 @@
 //! The target of a schedule's result: a file, written as a whole, or a webhook.
 
-use crate::{blocking::blocking, sources::expanded};
+use crate::sources::expanded;
 use axum::http::{HeaderMap, header};
 use jiff::civil::Date;
 use serde_json::{Value, json};
@@ -10,6 +10,7 @@ use tierbar_core::{
     config::{ScheduleConfig, is_url, server_of},
 };
 use tierbar_fetch::Remote;
+use tierbar_inference::blocking::blocking;
 use tierbar_nofollow::{Mode, OpenError, open};
 use tierbar_secrets::{Name, Secrets};
 

@@ -2,7 +2,6 @@
 
 use crate::{
     address,
-    blocking::blocking,
     config::{self, ConfigFile, ConfigWatch},
     conversations,
     folder::Folder,
@@ -27,7 +26,7 @@ use tierbar_core::{
 };
 use tierbar_edge::token::Token;
 use tierbar_fetch::{Queue, QueueOptions, TokenFor, Url, Web, WebOptions};
-use tierbar_inference::{metrics::Metrics, speed::SpeedMeter};
+use tierbar_inference::{blocking::blocking, metrics::Metrics, speed::SpeedMeter};
 use tierbar_library::{
     LibraryWatch, Pace,
     hub::{self, Hub, Resolver},
