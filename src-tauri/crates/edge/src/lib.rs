@@ -30,7 +30,7 @@ use tierbar_store::Store;
 use token::Token;
 
 /// Distinguishes our keys from placeholders that clients send where none is needed.
-pub const KEY_PREFIX: &str = "tb-";
+pub(crate) const KEY_PREFIX: &str = "tb-";
 
 /// The state that decides which senders may call.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ const MOST: u64 = 2048;
 ///
 /// # Errors
 /// `BadRequest` for more than any server gives.
-pub fn requested_answers(path: &str, request: &Value) -> Result<u64, Error> {
+pub(crate) fn requested_answers(path: &str, request: &Value) -> Result<u64, Error> {
     let bad = |message: String| Error::new(Code::BadRequest, message);
     let each = match &request["n"] {
         n if !n.is_null() && [CHAT, TEXT].contains(&path) => n

@@ -168,7 +168,7 @@ pub fn is_lines(headers: &HeaderMap) -> bool {
 ///
 /// # Errors
 /// `PayloadTooLarge` for more than any request needs.
-pub fn check_values(memory: usize) -> Result<(), Error> {
+pub(crate) fn check_values(memory: usize) -> Result<(), Error> {
     if memory <= MOST_MEMORY {
         return Ok(());
     }

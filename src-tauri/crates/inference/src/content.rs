@@ -118,7 +118,7 @@ impl Content {
     }
 
     /// The number of its bytes.
-    pub fn byte_count(&self) -> usize {
+    pub(crate) fn byte_count(&self) -> usize {
         struct ByteCounter(usize);
         impl io::Write for ByteCounter {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

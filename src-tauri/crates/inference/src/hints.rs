@@ -7,8 +7,8 @@ use tierbar_core::TierId;
 static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain");
 static MARK: HeaderName = HeaderName::from_static("x-tierbar-mark");
 /// The version of Anthropic's API, and features that are not in either API yet.
-pub const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
-pub const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
+pub(crate) const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+pub(crate) const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 pub(super) const OPENAI_BETA: HeaderName = HeaderName::from_static("openai-beta");
 /// The headers that belong to a dialect. The client's credentials are none of them.
 const DIALECT: [HeaderName; 3] = [ANTHROPIC_VERSION, ANTHROPIC_BETA, OPENAI_BETA];
@@ -44,7 +44,7 @@ impl Hints {
 }
 
 /// Returns the headers of these names.
-pub fn pick_headers(headers: &HeaderMap, names: &[HeaderName]) -> HeaderMap {
+pub(crate) fn pick_headers(headers: &HeaderMap, names: &[HeaderName]) -> HeaderMap {
     let mut picked = HeaderMap::new();
     for name in names {
         for value in headers.get_all(name) {

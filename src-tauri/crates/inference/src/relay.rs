@@ -45,7 +45,7 @@ pub struct UpstreamRequest {
     pub trace: Trace,
 }
 
-pub fn who_answers(tier: &TierId, model: Option<&ModelId>) -> HeaderMap {
+pub(crate) fn who_answers(tier: &TierId, model: Option<&ModelId>) -> HeaderMap {
     let source = Source {
         tier: Some(tier.clone()),
         model: model.cloned(),

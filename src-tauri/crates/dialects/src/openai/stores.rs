@@ -19,7 +19,7 @@ use tierbar_core::{Code, Error, documents::Passage};
 use tierbar_request_fields::{self as fields, FILE_SEARCH, RANKING_OPTIONS};
 
 /// How many stores, and how many queries, one search takes.
-pub const MOST_AT_ONCE: usize = 8;
+pub(crate) const MOST_AT_ONCE: usize = 8;
 /// Of a message, what is searched for.
 const LONGEST_QUERY: usize = 4000;
 const STORE: &str = "vs_";
@@ -30,7 +30,7 @@ fn bad(message: impl Into<String>) -> Error {
 }
 
 /// Returns the id of a collection.
-pub fn store_id(collection: &str) -> String {
+pub(crate) fn store_id(collection: &str) -> String {
     format!("{STORE}{}", URL_SAFE_NO_PAD.encode(collection))
 }
 
@@ -45,7 +45,7 @@ pub fn file_id(file: u64) -> String {
 }
 
 /// Returns a file's number in the store.
-pub fn file_of(id: &str) -> Option<u64> {
+pub(crate) fn file_of(id: &str) -> Option<u64> {
     id.strip_prefix(FILE)?.parse().ok()
 }
 
@@ -73,7 +73,7 @@ pub fn attributes(passage: &Passage) -> Value {
 ///
 /// # Errors
 /// `BadRequest` for options that cannot be followed. `place`: what the names of the fields begin with.
-pub fn reranks(place: &str, options: Option<&Value>) -> Result<bool, Error> {
+pub(crate) fn reranks(place: &str, options: Option<&Value>) -> Result<bool, Error> {
     match options {
         None | Some(Value::Null) => Ok(true),
         Some(Value::Object(options)) => {

@@ -337,7 +337,7 @@ pub(crate) async fn first_word(
 }
 
 /// A refusal with the time for which it holds, if its server has sent that.
-pub fn with_retry_time(error: Error, outcome: Outcome) -> Error {
+pub(crate) fn with_retry_time(error: Error, outcome: Outcome) -> Error {
     match outcome.asks_for() {
         Some(seconds) => for_seconds(error, seconds),
         None => error,

@@ -28,7 +28,10 @@ const COUNTED_AFTER: usize = 64 << 10;
 
 /// # Errors
 /// If it breaks off, nothing but comments comes for so long, or it is too long.
-pub async fn gather_within(answer: &mut Answer, silence: Duration) -> Result<WholeAnswer, Error> {
+pub(crate) async fn gather_within(
+    answer: &mut Answer,
+    silence: Duration,
+) -> Result<WholeAnswer, Error> {
     let mut gathering = AnswerParts::new(answer.form());
     loop {
         let rendered = timeout(silence, gathering.more(answer)).await;

@@ -35,7 +35,7 @@ use tierbar_core::{
 use tokio::time::{timeout, timeout_at};
 
 /// How often a silent stream sends a comment; clients and proxies give up on silence after about ten seconds.
-pub const WAITING_PERIOD: Duration = Duration::from_secs(5);
+pub(crate) const WAITING_PERIOD: Duration = Duration::from_secs(5);
 
 /// How long the rest of the last event may take to arrive.
 const LAST_BYTES: Duration = Duration::from_secs(1);
@@ -358,7 +358,7 @@ pub fn events(headers: HeaderMap, relay: Relay) -> Response {
 }
 
 /// An answer that came whole to a client that asked for a stream.
-pub fn as_stream(whole: WholeAnswer) -> Response {
+pub(crate) fn as_stream(whole: WholeAnswer) -> Response {
     let events = unstreamed::as_events(&whole.body);
     streaming(whole.headers, response::whole(events))
 }
