@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 pub const MADE_UP_WITHIN: i64 = 24 * 3600;
 /// The delays before each retry of a failed run.
 const BACK_OFF: [i64; 4] = [60, 5 * 60, 15 * 60, 3600];
+/// The outcome of an attempt that has no other.
+const INTERRUPTED: &str = "Tierbar quit or was ended while it ran";
 
 /// The progress of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +39,7 @@ pub struct ScheduleStatus {
     pub next_at: Option<i64>,
     /// When the last run started.
     pub tried_at: Option<i64>,
+    /// That of the last run; `null` while one runs.
     pub outcome: Option<String>,
     /// Whether the last attempt failed; the next one is at `next_at`.
     pub failing: bool,
@@ -96,7 +99,7 @@ impl Run {
         ahead.map_or(NextTurn::Never, NextTurn::Wait)
     }
 
-    /// Records that the turn starts now; store this before the run.
+    /// Records that the turn starts now; store this before the run. Until another outcome is recorded, the host has ended meanwhile.
     #[must_use]
     pub fn begun(&self, turn: i64, now: i64) -> Self {
         let attempts = if turn == self.turn { self.attempts } else { 0 };
@@ -105,6 +108,8 @@ impl Run {
             attempts: attempts.saturating_add(1),
             finished: false,
             tried_at: Some(now),
+            outcome: Some(INTERRUPTED.to_owned()),
+            failing: true,
             ..self.clone()
         }
     }
@@ -120,11 +125,13 @@ impl Run {
         }
     }
 
-    /// Records that the attempt does not count, because only the time was wrong.
+    /// Records that the attempt does not count, because only the time was wrong: the outcome is the one from `before` it.
     #[must_use]
-    pub fn put_off(&self) -> Self {
+    pub fn put_off(&self, before: &Self) -> Self {
         Self {
             attempts: self.attempts.saturating_sub(1),
+            outcome: before.outcome.clone(),
+            failing: before.failing,
             ..self.clone()
         }
     }

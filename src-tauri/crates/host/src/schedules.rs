@@ -116,14 +116,16 @@ impl Schedules {
                 NextTurn::Wait(until) => Some(until),
                 NextTurn::Never => None,
             };
+            let running = running.as_ref() == Some(name);
             statuses.push(ScheduleStatus {
                 name: name.clone(),
                 config: schedule.clone(),
                 next_at: next_at.filter(|_| self.takes_turns),
                 tried_at: run.tried_at,
-                outcome: run.outcome,
-                failing: run.failing,
-                running: running.as_ref() == Some(name),
+                // That of an attempt which has not ended is the host's end.
+                outcome: run.outcome.filter(|_| !running),
+                failing: run.failing && !running,
+                running,
             });
         }
         Ok(statuses)

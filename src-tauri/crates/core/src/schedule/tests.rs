@@ -92,7 +92,12 @@ fn a_failed_run_is_retried_with_back_off_then_given_up() {
 #[test]
 fn a_run_that_killed_the_host_is_retried() {
     let turn = 10 * DAY + 2 * HOUR;
-    let begun = Run::first_seen(10 * DAY).begun(turn, turn);
+    let before = Run::first_seen(9 * DAY).by_hand(9 * DAY, "done".to_owned(), false);
+    let begun = before.begun(turn, turn);
+    assert_eq!(
+        (begun.outcome.as_deref(), begun.failing),
+        (Some(INTERRUPTED), true)
+    );
     assert_eq!(next(&begun, turn + 59), NextTurn::Wait(turn + 60));
     assert_eq!(next(&begun, turn + 60), NextTurn::Begin(turn));
     assert_eq!(
@@ -100,8 +105,12 @@ fn a_run_that_killed_the_host_is_retried() {
         NextTurn::Begin(turn + DAY),
         "too old, and the next is due"
     );
-    let put_off = begun.put_off();
+    let put_off = begun.put_off(&before);
     assert_eq!((put_off.attempts, put_off.finished), (0, false));
+    assert_eq!(
+        (put_off.outcome.as_deref(), put_off.failing),
+        (Some("done"), false)
+    );
     assert_eq!(next(&put_off, turn + 60), NextTurn::Begin(turn));
 }
 

@@ -119,7 +119,8 @@ impl Runner {
             NextTurn::Never => return Ok(None),
         };
         // Stored first, so that a run that kills the host is not retried forever.
-        let run = run.begun(turn, at);
+        let before = run;
+        let run = before.begun(turn, at);
         self.inbox.store.put_schedule_run(name, run.clone()).await?;
         let date = turns::date_of(turn, zone);
         let of = RunPurpose {
@@ -135,7 +136,7 @@ impl Runner {
                 run.done(covers_to, sentence)
             }
             // A pause is not the schedule's failure.
-            Err(error) if error.code == Code::Paused => run.put_off(),
+            Err(error) if error.code == Code::Paused => run.put_off(&before),
             Err(error) => {
                 let run = run.failed(error.message.clone());
                 let what = if run.finished {

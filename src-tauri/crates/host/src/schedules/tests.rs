@@ -231,27 +231,45 @@ async fn a_run_waits_for_a_pause_without_using_an_attempt() {
 }
 
 #[tokio::test]
-async fn a_run_that_killed_the_host_uses_an_attempt() {
+async fn a_run_that_killed_the_host_uses_an_attempt_and_says_so() {
     let mut bench = Bench::new("brief", "DIR/day.jsonl", "DIR/day.md").await;
-    bench.at(at(BEFORE)).await;
+    bench.at(later(at(BEFORE), -24 * 3600)).await;
+    bench.at(later(at(TURN), -24 * 3600)).await;
+    let before = bench.handle.list().await.unwrap().remove(0);
+    assert!(before.outcome.unwrap().starts_with("wrote "));
+    let requests_before = bench.requests();
     let (sender, mut requests) = mpsc::unbounded_channel();
     let never = move |_, _| -> BoxFuture<'static, _> {
         sender.send(()).unwrap();
         Box::pin(std::future::pending())
     };
     let answering = std::mem::replace(&mut bench.runner.run_task, Box::new(never));
-    let zone = TimeZone::UTC;
+    let (zone, handle) = (TimeZone::UTC, &bench.handle);
     tokio::select! {
         _ = bench.runner.take_turns(at(TURN), &zone) => panic!("it ended"),
-        request = requests.recv() => request.unwrap(),
+        () = async {
+            requests.recv().await.unwrap();
+            let status = handle.list().await.unwrap().remove(0);
+            assert!(status.running && status.outcome.is_none() && !status.failing);
+        } => {}
     }
     assert!(bench.runner.inbox.state.running.lock().is_none());
     assert_eq!(bench.kept().await.attempts, 1);
+    // The next host says what became of it, and not what came of the run before.
+    let status = bench.handle.list().await.unwrap().remove(0);
+    assert_eq!(
+        status.outcome.as_deref(),
+        Some("Tierbar quit or was ended while it ran")
+    );
+    assert!(status.failing && !status.running);
+    assert_eq!(status.tried_at, Some(at(TURN).as_second()));
     bench.runner.run_task = answering;
     bench.at(later(at(TURN), 10)).await;
-    assert_eq!(bench.requests(), 0);
+    assert_eq!(bench.requests(), requests_before);
     bench.at(later(at(TURN), 60)).await;
-    assert_eq!(bench.requests(), 1);
+    assert_eq!(bench.requests(), requests_before + 1);
+    let status = bench.handle.list().await.unwrap().remove(0);
+    assert!(!status.failing && status.outcome.unwrap().starts_with("wrote "));
 }
 
 #[tokio::test]
