@@ -328,6 +328,7 @@ const DOCUMENTS: Documents = {
       read_pictures: false,
       passages: 18_340,
       without_vectors: 0,
+      left_out: null,
     },
     {
       id: 2,
@@ -342,6 +343,7 @@ const DOCUMENTS: Documents = {
       read_pictures: false,
       passages: 1204,
       without_vectors: 0,
+      left_out: null,
     },
   ],
   indexing: {

@@ -211,8 +211,10 @@ fn render_source(source: &DocumentSource) -> String {
         parts.push("missing".to_owned());
     }
     let parts = parts.join(" · ");
+    let left_out = source.left_out.iter();
+    let left_out: String = left_out.map(|what| format!("\n    {what}")).collect();
     format!(
-        "{:<3} {}  {}  {parts}",
+        "{:<3} {}  {}  {parts}{left_out}",
         source.id, source.collection, source.path
     )
 }
@@ -451,6 +453,7 @@ mod tests {
             read_pictures: false,
             passages: 40,
             without_vectors: 0,
+            left_out: None,
         }
     }
 
@@ -465,6 +468,12 @@ mod tests {
         assert_eq!(
             render_source(&source),
             "3   Papers  /d  1 document · 2 to read · 1 cannot be read · 40 passages · missing"
+        );
+        source.left_out = Some("Not searched: 2 files (.gitignore)".to_owned());
+        let rendered = render_source(&source);
+        assert!(
+            rendered.ends_with("missing\n    Not searched: 2 files (.gitignore)"),
+            "{rendered}"
         );
     }
 

@@ -56,6 +56,9 @@ pub struct DocumentSource {
     /// Passages that are found by their words alone: those of documents that the embedder has not read to their end, those that it
     /// refuses, and all of them if there is no embedder.
     pub without_vectors: u64,
+    /// What of a folder is not searched, how much of it and why, in a sentence; `null` before the first look, and if that is nothing.
+    #[schema(required = true)]
+    pub left_out: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

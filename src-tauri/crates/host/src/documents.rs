@@ -13,6 +13,7 @@ pub(crate) use indexer::Indexer;
 use crate::sources;
 use parking_lot::Mutex;
 use std::{
+    collections::HashMap,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -61,8 +62,8 @@ struct State {
     file: Option<String>,
     done: u64,
     problem: Option<String>,
-    /// What is not seen of the folders.
-    left_out: Option<String>,
+    /// What is not searched of a folder, by the source's id.
+    left_out: HashMap<u64, String>,
 }
 
 /// The handle.
@@ -104,7 +105,7 @@ impl DocumentIndex {
         let embedder = embed::embedder(&*self.tiers).map(|(_, model)| model);
         let mut sources = self.store.document_sources(embedder.as_deref()).await?;
         let waiting: u64 = sources.iter().map(|source| source.waiting).sum();
-        let (sources, refused) = blocking("a look at the documents", move || {
+        let (mut sources, refused) = blocking("a look at the documents", move || {
             let mut refused = None;
             for source in &mut sources {
                 if let Err(error) = sources::open(Path::new(&source.path)) {
@@ -116,6 +117,9 @@ impl DocumentIndex {
         })
         .await?;
         let state = self.state.lock();
+        for source in &mut sources {
+            source.left_out = state.left_out.get(&source.id).cloned();
+        }
         let now = if state.paused {
             IndexingState::Paused
         } else if waiting > 0 || state.file.is_some() {
@@ -133,8 +137,7 @@ impl DocumentIndex {
                 embedder,
                 problem: refused
                     .map(|error| error_sentence(&error))
-                    .or_else(|| state.problem.clone())
-                    .or_else(|| state.left_out.clone()),
+                    .or_else(|| state.problem.clone()),
             },
         })
     }

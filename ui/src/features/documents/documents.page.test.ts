@@ -29,6 +29,7 @@ const SOURCE: DocumentSource = {
   read_pictures: false,
   passages: 1340,
   without_vectors: 0,
+  left_out: null,
 };
 const PASSAGE: Passage = {
   id: 7,
@@ -207,11 +208,12 @@ it('adds what is typed or dropped, and removes it again', async () => {
 
 it('shows what is read, what cannot be, and pauses', async () => {
   documents = {
-    sources: [{ ...SOURCE, waiting: 4, failed: 1, noticed: 2 }],
+    sources: [{ ...SOURCE, waiting: 4, failed: 1, noticed: 2, left_out: 'Not searched: 2 files (.gitignore)' }],
     indexing: { ...IDLE, state: 'indexing', waiting: 4, file: '/Users/me/Papers/a.pdf' },
   };
   await open();
   expect((await screen.findByTestId('indexing')).textContent).toBe('Reading “a.pdf”. Files left: 4.');
+  expect(screen.getByTestId('document-left-out').textContent).toBe('Not searched: 2 files (.gitignore).');
   const missing = screen.getByTestId('document-notices');
   expect(missing.textContent).toBe('1 file can’t be read · 2 files have notes');
   await fireEvent.click(missing);

@@ -1,30 +1,48 @@
 //! The files of folders: found, and watched.
 
+mod left_out;
+
 use super::Bell;
 use crate::{folder::is_data_folder, sources};
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use left_out::{LeftOut, Why};
 use notify::{Config, RecommendedWatcher, RecursiveMode, Watcher};
 use parking_lot::Mutex;
 use std::{
     collections::HashSet,
+    io::Read,
     path::{Path, PathBuf},
+    rc::Rc,
     sync::Arc,
 };
 use tierbar_core::documents::DocumentSource;
 use tierbar_documents::is_readable;
-use tierbar_nofollow::About;
+use tierbar_nofollow::{About, Entry, Opened};
 use tierbar_store::SeenFile;
 
 /// Folders within folders.
 const DEEPEST: usize = 32;
 const MOST_FILES: usize = 50_000;
 /// Folders of programs, which have thousands of generated texts.
-const LEFT_OUT: [&str; 5] = [
+const GENERATED: [&str; 5] = [
     "node_modules",
     "target",
     "venv",
     "__pycache__",
     "site-packages",
 ];
+/// A folder with one of these is generated, too: a cache (bford.info/cachedir) or Python's virtual environment.
+const MARKS: [&str; 2] = ["CACHEDIR.TAG", "pyvenv.cfg"];
+/// What programs write about the versions of others, of the kinds that are read.
+const LOCKS: [&str; 4] = [
+    "npm-shrinkwrap.json",
+    "package-lock.json",
+    "packages.lock.json",
+    "pnpm-lock.yaml",
+];
+const GITIGNORE: &str = ".gitignore";
+/// In bytes. The longest of well-known projects have a tenth of it.
+const LONGEST_GITIGNORE: u64 = 64 << 10;
 
 /// More folders of a source that cannot be read are as none of them.
 const MOST_UNREADABLE: usize = 100;
@@ -35,17 +53,13 @@ pub(super) struct Scan {
     pub(super) files: Vec<SeenFile>,
     /// Folders in it that cannot be read. What they have may be as it was.
     pub(super) unreadable: Vec<String>,
-    /// It has more files.
-    is_cut: bool,
+    left_out: LeftOut,
 }
 
 impl Scan {
-    /// Says what of the source with this path is not seen, if anything.
-    pub(super) fn left_out(&self, path: &str) -> Option<String> {
-        match self.unreadable.as_slice() {
-            [] if self.is_cut => Some(format!(
-                "{path} has more than {MOST_FILES} files, and the others are not searched"
-            )),
+    /// Says what of the source is not searched, or not as it is now, if anything.
+    pub(super) fn left_out(&self) -> Option<String> {
+        let as_it_was = match self.unreadable.as_slice() {
             [] => None,
             [folder] => Some(format!(
                 "{folder} cannot be read; its files are searched as they were"
@@ -54,8 +68,22 @@ impl Scan {
                 "{folder} and {} other folders cannot be read; their files are searched as they were",
                 others.len()
             )),
-        }
+        };
+        let sentences: Vec<String> = as_it_was
+            .into_iter()
+            .chain(self.left_out.sentence())
+            .collect();
+        (!sentences.is_empty()).then(|| sentences.join(". "))
     }
+}
+
+/// A folder that is to be looked into.
+struct Folder {
+    /// Its path in the source.
+    place: PathBuf,
+    depth: usize,
+    /// Those of the folders above it, the deepest last.
+    rules: Vec<Rc<Gitignore>>,
 }
 
 /// Returns the files of a source; `None` if it is not there, such as on a disconnected disk, or if a link has its path.
@@ -67,41 +95,119 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Scan> {
         scan.files.push(to_seen_file(path, root.about().ok()?)?);
         return Some(scan);
     }
-    let mut folders = vec![(PathBuf::new(), 0)];
-    while let Some((folder, depth)) = folders.pop() {
+    let mut folders = vec![Folder {
+        place: PathBuf::new(),
+        depth: 0,
+        rules: Vec::new(),
+    }];
+    while let Some(folder) = folders.pop() {
+        let whole = path.join(&folder.place);
         // Its keys are no documents, and its logs change whenever one is read.
-        if is_data_folder(&path.join(&folder)) {
+        if is_data_folder(&whole) {
             continue;
         }
-        let opened = root.inside(&folder).ok();
-        let Some(entries) = opened.as_ref().and_then(|opened| opened.entries().ok()) else {
+        let opened = root.inside(&folder.place).ok();
+        let entries = opened.as_ref().and_then(|opened| opened.entries().ok());
+        let (Some(opened), Some(entries)) = (&opened, entries) else {
             // The folder itself is gone, or one in it cannot be read.
-            if depth == 0 || scan.unreadable.len() >= MOST_UNREADABLE {
+            if folder.depth == 0 || scan.unreadable.len() >= MOST_UNREADABLE {
                 return None;
             }
-            let unreadable = path.join(&folder);
-            scan.unreadable
-                .extend(unreadable.to_str().map(str::to_owned));
+            scan.unreadable.extend(whole.to_str().map(str::to_owned));
             continue;
         };
-        for entry in entries.flatten() {
-            if is_left_out(&entry.name.to_string_lossy()) {
-                continue;
-            }
-            let (inner, about) = (folder.join(&entry.name), entry.about);
-            if about.is_folder && depth < DEEPEST {
-                folders.push((inner, depth + 1));
-            } else if about.is_file && about.bytes > 0 && is_readable(&inner) {
-                scan.is_cut |= scan.files.len() >= MOST_FILES;
-                if !scan.is_cut {
-                    scan.files.extend(to_seen_file(&path.join(inner), about));
-                }
-            }
-        }
+        // In an order that stays, so that the same files are left out where there are too many.
+        let mut entries: Vec<Entry> = entries.flatten().collect();
+        entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        scan.look_into(folder, &whole, opened, entries, &mut folders);
     }
     let files = &mut scan.files;
     files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
     Some(scan)
+}
+
+impl Scan {
+    fn look_into(
+        &mut self,
+        mut folder: Folder,
+        whole: &Path,
+        opened: &Opened,
+        entries: Vec<Entry>,
+        folders: &mut Vec<Folder>,
+    ) {
+        let has = |name: &str| entries.iter().any(|entry| entry.name == name);
+        if folder.depth > 0 && MARKS.iter().any(|mark| has(mark)) {
+            return self.left_out.note(Why::Generated);
+        }
+        if has(GITIGNORE) {
+            folder.rules.extend(rules_of(opened, whole).map(Rc::new));
+        }
+        for Entry { name, about } in entries {
+            let (inner, path) = (folder.place.join(&name), whole.join(&name));
+            let name = name.to_string_lossy();
+            let is_document = about.is_file && about.bytes > 0 && is_readable(&inner);
+            if is_hidden(&name) || !(about.is_folder || is_document) {
+                continue;
+            }
+            let why = if about.is_folder && is_generated(&name) {
+                Some(Why::Generated)
+            } else if is_ignored(&folder.rules, &path, about.is_folder) {
+                Some(match about.is_folder {
+                    true => Why::IgnoredFolder,
+                    false => Why::IgnoredFile,
+                })
+            } else if about.is_folder {
+                (folder.depth == DEEPEST).then_some(Why::TooDeep)
+            } else if LOCKS.contains(&&*name) {
+                Some(Why::Lock)
+            } else {
+                (self.files.len() >= MOST_FILES).then_some(Why::TooMany)
+            };
+            match why {
+                Some(why) => self.left_out.note(why),
+                None if about.is_folder => folders.push(Folder {
+                    place: inner,
+                    depth: folder.depth + 1,
+                    rules: folder.rules.clone(),
+                }),
+                None => match to_seen_file(&path, about) {
+                    Some(file) => self.files.push(file),
+                    None => self.left_out.note(Why::Unnamed),
+                },
+            }
+        }
+    }
+}
+
+/// Returns the rules of a folder's `.gitignore`; `None` if it is a link, too long or not to be read. A line that is no rule is none.
+fn rules_of(folder: &Opened, whole: &Path) -> Option<Gitignore> {
+    let file = folder.inside(Path::new(GITIGNORE)).ok()?;
+    if !file.about().ok()?.is_file {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    let mut file = file.into_file().take(LONGEST_GITIGNORE + 1);
+    file.read_to_end(&mut bytes).ok()?;
+    if bytes.len() as u64 > LONGEST_GITIGNORE {
+        return None;
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let mut rules = GitignoreBuilder::new(whole);
+    for line in text.trim_start_matches('\u{feff}').lines() {
+        let _ = rules.add_line(None, line);
+    }
+    rules.build().ok()
+}
+
+/// Whether Git would leave it out: the rules nearest to it come first.
+fn is_ignored(rules: &[Rc<Gitignore>], path: &Path, is_folder: bool) -> bool {
+    let mut matches = rules
+        .iter()
+        .rev()
+        .map(|rules| rules.matched(path, is_folder));
+    matches
+        .find(|found| !found.is_none())
+        .is_some_and(|found| found.is_ignore())
 }
 
 /// `None` for a name that is not UTF-8.
@@ -113,8 +219,12 @@ fn to_seen_file(path: &Path, about: About) -> Option<SeenFile> {
     })
 }
 
-fn is_left_out(name: &str) -> bool {
-    name.starts_with(['.', '~']) || LEFT_OUT.contains(&name)
+fn is_hidden(name: &str) -> bool {
+    name.starts_with(['.', '~'])
+}
+
+fn is_generated(name: &str) -> bool {
+    GENERATED.contains(&name)
 }
 
 /// Whether a scan of these sources could find something at the path. What is in none of them could be the name that the system has for
@@ -124,10 +234,12 @@ fn is_found(path: &Path, sources: &HashSet<PathBuf>) -> bool {
     let mut places = sources.iter().filter_map(inside).peekable();
     let is_elsewhere = places.peek().is_none();
     let is_read = |inside: &Path| {
-        let names = inside.components().map(|part| part.as_os_str());
-        !names
-            .into_iter()
-            .any(|name| is_left_out(&name.to_string_lossy()))
+        let rules = inside.file_name().is_some_and(|name| name == GITIGNORE);
+        let place = inside.parent().filter(|_| rules).unwrap_or(inside);
+        !place.iter().any(|name| {
+            let name = name.to_string_lossy();
+            is_hidden(&name) || is_generated(&name)
+        })
     };
     (is_elsewhere || places.any(is_read)) && !path.ancestors().any(is_data_folder)
 }
@@ -200,163 +312,4 @@ impl Watch {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{super::extract, *};
-    use crate::{
-        race::{Found, race},
-        sources::tests::tempdir,
-    };
-    use data_encoding::HEXLOWER;
-    use sha2::{Digest, Sha256};
-    use std::{
-        fs,
-        os::unix::fs::{PermissionsExt, symlink},
-        time::Duration,
-    };
-
-    fn source(path: &Path, is_folder: bool) -> DocumentSource {
-        DocumentSource {
-            id: 1,
-            path: path.to_str().unwrap().to_owned(),
-            collection: "Documents".to_owned(),
-            is_folder,
-            is_missing: false,
-            indexed: 0,
-            waiting: 0,
-            failed: 0,
-            noticed: 0,
-            read_pictures: false,
-            passages: 0,
-            without_vectors: 0,
-        }
-    }
-
-    #[test]
-    fn a_folder_has_its_documents_and_no_others() {
-        let folder = tempdir();
-        let at = |name: &str| folder.path().join(name);
-        for inner in ["b", "node_modules", ".git", "Tierbar"] {
-            fs::create_dir(at(inner)).unwrap();
-        }
-        for name in [
-            "a.pdf",
-            "b/c.md",
-            "node_modules/d.md",
-            ".git/e.txt",
-            ".f.txt",
-            "g.jpg",
-            "h.rs",
-            "Tierbar/tierbar.db",
-            "Tierbar/token",
-            "Tierbar/secrets.json",
-        ] {
-            fs::write(at(name), "x").unwrap();
-        }
-        fs::write(at("b/empty.md"), "").unwrap();
-        symlink(folder.path(), at("b/again")).unwrap();
-        let found = scan(&source(folder.path(), true)).unwrap();
-        assert_eq!(found.left_out("/d"), None);
-        let files = found.files;
-        let names: Vec<_> = files
-            .iter()
-            .map(|file| {
-                Path::new(&file.path)
-                    .strip_prefix(folder.path())
-                    .unwrap()
-                    .to_str()
-                    .unwrap()
-            })
-            .collect();
-        assert_eq!(names, ["a.pdf", "b/c.md", "h.rs"]);
-        assert!(files[0].size == 1 && files[0].modified > 0);
-        // A file that was added itself is a document whatever its name.
-        let file = scan(&source(&at("g.jpg"), false)).unwrap();
-        assert_eq!(file.files.len(), 1);
-        assert_eq!(scan(&source(&at("none"), true)), None);
-        assert_eq!(scan(&source(&at("none"), false)), None);
-    }
-
-    /// A source that another program exchanges with a link to a folder of the same form.
-    fn exchange(time: Duration) {
-        let root = tempdir();
-        let path = root.path();
-        let (papers, link) = (path.join("papers"), path.join("link"));
-        for (folder, text) in [("papers", "own"), ("private", "secret")] {
-            fs::create_dir_all(path.join(folder).join("inner")).unwrap();
-            fs::write(path.join(folder).join("inner/a.md"), text).unwrap();
-        }
-        symlink(path.join("private"), &link).unwrap();
-        let inner = papers.join("inner/a.md");
-        let own = HEXLOWER.encode(&Sha256::digest("own"));
-        for source in [source(&papers, true), source(&inner, false)] {
-            race(time, &papers, &link, || match scan(&source) {
-                Some(scan) if scan.files.iter().any(|file| file.size != 3) => Found::Foreign,
-                Some(_) => Found::Own,
-                None => Found::Refused,
-            });
-        }
-        race(time, &papers, &link, || match extract::open(&inner) {
-            Ok(opened) if opened.sha256 != own => Found::Foreign,
-            Ok(_) => Found::Own,
-            Err(_) => Found::Refused,
-        });
-    }
-
-    #[test]
-    fn a_source_exchanged_with_a_link_is_not_left() {
-        exchange(Duration::from_millis(400));
-    }
-
-    #[test]
-    #[ignore = "slow"]
-    fn a_source_exchanged_with_a_link_for_long_is_not_left() {
-        exchange(Duration::from_secs(10));
-    }
-
-    #[test]
-    fn what_is_not_seen_of_a_folder_is_named() {
-        let mut scan = Scan {
-            is_cut: true,
-            ..Scan::default()
-        };
-        let left_out = scan.left_out("/d").unwrap();
-        assert!(
-            left_out.starts_with("/d has more than 50000 files"),
-            "{left_out}"
-        );
-        scan.unreadable = vec!["/d/a".to_owned()];
-        let left_out = scan.left_out("/d").unwrap();
-        assert!(left_out.starts_with("/d/a cannot be read"), "{left_out}");
-        scan.unreadable.push("/d/b".to_owned());
-        let left_out = scan.left_out("/d").unwrap();
-        assert!(left_out.starts_with("/d/a and 1 other"), "{left_out}");
-    }
-
-    #[test]
-    fn a_folder_within_that_cannot_be_read_is_not_gone() {
-        if rustix::process::geteuid().is_root() {
-            return tierbar_skip::skip("the administrator can read all folders");
-        }
-        let folder = tempdir();
-        let inner = folder.path().join("inner");
-        fs::create_dir(&inner).unwrap();
-        fs::write(folder.path().join("a.md"), "x").unwrap();
-        fs::set_permissions(&inner, PermissionsExt::from_mode(0o000)).unwrap();
-        let found = scan(&source(folder.path(), true)).unwrap();
-        assert_eq!(found.files.len(), 1);
-        assert_eq!(found.unreadable, [inner.to_str().unwrap()]);
-        fs::set_permissions(&inner, PermissionsExt::from_mode(0o700)).unwrap();
-    }
-
-    #[test]
-    fn a_change_matters_where_a_scan_would_look() {
-        let sources = HashSet::from([PathBuf::from("/home/me/.notes")]);
-        let is_found = |path: &str| is_found(Path::new(path), &sources);
-        assert!(is_found("/home/me/.notes/a.md"));
-        assert!(is_found("/home/me/.notes"));
-        assert!(!is_found("/home/me/.notes/.git/index"));
-        assert!(!is_found("/home/me/.notes/target/x.txt"));
-        // The system may know a source by another name.
-        assert!(is_found("/private/home/me/.notes/.git/index"));
-    }
-}
+mod tests;

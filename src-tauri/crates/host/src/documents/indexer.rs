@@ -7,6 +7,7 @@ use super::{
 };
 use parking_lot::Mutex;
 use std::{
+    collections::HashMap,
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -125,7 +126,7 @@ impl Indexer {
         if sources.is_empty() {
             // Nothing is watched.
             *watch = Some(files::Watch::new(Arc::clone(&self.bell)));
-            self.state.lock().left_out = None;
+            self.state.lock().left_out.clear();
             return Ok((false, true));
         }
         let mut followed = watch
@@ -142,9 +143,9 @@ impl Indexer {
         })
         .await?;
         *watch = Some(followed);
-        let mut left_out = None;
+        let mut left_out = HashMap::new();
         for (scan, source) in found {
-            left_out = left_out.or(scan.left_out(&source.path));
+            left_out.extend(scan.left_out().map(|sentence| (source.id, sentence)));
             let mut files = scan.files;
             for folder in &scan.unreadable {
                 files.extend(self.store.document_files_in(source.id, folder).await?);

@@ -169,6 +169,7 @@ impl Store {
                     read_pictures: false,
                     passages: 0,
                     without_vectors: 0,
+                    left_out: None,
                 }))
             })?
         })
@@ -351,6 +352,7 @@ fn list(connection: &Connection, embedder: Option<&str>) -> rusqlite::Result<Vec
                 read_pictures: row.get(8)?,
                 passages: row.get(9)?,
                 without_vectors: row.get(10)?,
+                left_out: None,
             })
         })?
         .collect()

@@ -1,0 +1,235 @@
+use super::{super::extract, *};
+use crate::{
+    race::{Found, race},
+    sources::tests::tempdir,
+};
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    time::Duration,
+};
+use tempfile::TempDir;
+
+fn source(path: &Path, is_folder: bool) -> DocumentSource {
+    DocumentSource {
+        id: 1,
+        path: path.to_str().unwrap().to_owned(),
+        collection: "Documents".to_owned(),
+        is_folder,
+        is_missing: false,
+        indexed: 0,
+        waiting: 0,
+        failed: 0,
+        noticed: 0,
+        read_pictures: false,
+        passages: 0,
+        without_vectors: 0,
+        left_out: None,
+    }
+}
+
+#[test]
+fn a_folder_has_its_documents_and_no_others() {
+    let folder = tempdir();
+    let at = |name: &str| folder.path().join(name);
+    for inner in ["b", "node_modules", ".git", "Tierbar"] {
+        fs::create_dir(at(inner)).unwrap();
+    }
+    for name in [
+        "a.pdf",
+        "b/c.md",
+        "node_modules/d.md",
+        ".git/e.txt",
+        ".f.txt",
+        "g.jpg",
+        "h.rs",
+        "Tierbar/tierbar.db",
+        "Tierbar/token",
+        "Tierbar/secrets.json",
+    ] {
+        fs::write(at(name), "x").unwrap();
+    }
+    fs::write(at("b/empty.md"), "").unwrap();
+    symlink(folder.path(), at("b/again")).unwrap();
+    let found = scan(&source(folder.path(), true)).unwrap();
+    let left_out = found.left_out().unwrap();
+    assert_eq!(
+        left_out,
+        "Not searched: 1 folder that programs have generated"
+    );
+    assert_eq!(names(&found, folder.path()), ["a.pdf", "b/c.md", "h.rs"]);
+    assert!(found.files[0].size == 1 && found.files[0].modified > 0);
+    // A file that was added itself is a document whatever its name.
+    let file = scan(&source(&at("g.jpg"), false)).unwrap();
+    assert_eq!(file.files.len(), 1);
+    assert_eq!(scan(&source(&at("none"), true)), None);
+    assert_eq!(scan(&source(&at("none"), false)), None);
+}
+
+/// A source that another program exchanges with a link to a folder of the same form.
+fn exchange(time: Duration) {
+    let root = tempdir();
+    let path = root.path();
+    let (papers, link) = (path.join("papers"), path.join("link"));
+    for (folder, text) in [("papers", "own"), ("private", "secret")] {
+        fs::create_dir_all(path.join(folder).join("inner")).unwrap();
+        fs::write(path.join(folder).join("inner/a.md"), text).unwrap();
+    }
+    symlink(path.join("private"), &link).unwrap();
+    let inner = papers.join("inner/a.md");
+    let own = HEXLOWER.encode(&Sha256::digest("own"));
+    for source in [source(&papers, true), source(&inner, false)] {
+        race(time, &papers, &link, || match scan(&source) {
+            Some(scan) if scan.files.iter().any(|file| file.size != 3) => Found::Foreign,
+            Some(_) => Found::Own,
+            None => Found::Refused,
+        });
+    }
+    race(time, &papers, &link, || match extract::open(&inner) {
+        Ok(opened) if opened.sha256 != own => Found::Foreign,
+        Ok(_) => Found::Own,
+        Err(_) => Found::Refused,
+    });
+}
+
+#[test]
+fn a_source_exchanged_with_a_link_is_not_left() {
+    exchange(Duration::from_millis(400));
+}
+
+#[test]
+#[ignore = "slow"]
+fn a_source_exchanged_with_a_link_for_long_is_not_left() {
+    exchange(Duration::from_secs(10));
+}
+
+#[test]
+fn what_is_not_seen_of_a_folder_is_named() {
+    let mut scan = Scan::default();
+    assert_eq!(scan.left_out(), None);
+    scan.left_out.note(Why::TooMany);
+    scan.unreadable = vec!["/d/a".to_owned()];
+    assert_eq!(
+        scan.left_out().unwrap(),
+        "/d/a cannot be read; its files are searched as they were. Not searched: 1 file beyond the first 50000"
+    );
+    scan.unreadable.push("/d/b".to_owned());
+    let left_out = scan.left_out().unwrap();
+    assert!(left_out.starts_with("/d/a and 1 other"), "{left_out}");
+}
+
+/// A folder with these files, in those that their names have.
+fn folder_of(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempdir();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+fn names(scan: &Scan, folder: &Path) -> Vec<String> {
+    let files = scan.files.iter();
+    let names = files.map(|file| Path::new(&file.path).strip_prefix(folder).unwrap());
+    names
+        .map(|name| name.to_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn what_git_ignores_is_no_document() {
+    let folder = folder_of(&[
+        (
+            ".gitignore",
+            "\u{feff}*.log\r\n/out\nbuild/\n# *.md\n!kept.log\n[z-a]\n",
+        ),
+        ("a.md", "x"),
+        ("a.log", "x"),
+        ("kept.log", "x"),
+        ("out/b.md", "x"),
+        ("inner/out/c.md", "x"),
+        ("inner/build/d.md", "x"),
+        ("inner/build/kept.log", "x"),
+        // The nearest rules come first.
+        ("inner/.gitignore", "!e.log\n*.md\n!c.md\n"),
+        ("inner/e.log", "x"),
+        ("inner/f.md", "x"),
+        ("inner/f.jpg", "x"),
+    ]);
+    let found = scan(&source(folder.path(), true)).unwrap();
+    assert_eq!(
+        names(&found, folder.path()),
+        ["a.md", "inner/e.log", "inner/out/c.md", "kept.log"]
+    );
+    assert_eq!(
+        found.left_out().unwrap(),
+        "Not searched: 2 files (.gitignore), 2 folders (.gitignore)"
+    );
+}
+
+#[test]
+fn lock_files_and_generated_folders_are_no_documents() {
+    let folder = folder_of(&[
+        ("package.json", "x"),
+        ("package-lock.json", "x"),
+        ("pnpm-lock.yaml", "x"),
+        ("env/pyvenv.cfg", "x"),
+        ("env/lib/a.py", "x"),
+        ("cache/CACHEDIR.TAG", "x"),
+        ("cache/b.txt", "x"),
+        ("target/c.txt", "x"),
+    ]);
+    let found = scan(&source(folder.path(), true)).unwrap();
+    assert_eq!(names(&found, folder.path()), ["package.json"]);
+    assert_eq!(
+        found.left_out().unwrap(),
+        "Not searched: 3 folders that programs have generated, 2 lock files"
+    );
+    // One that was added itself is not asked what it is.
+    let found = scan(&source(&folder.path().join("cache"), true)).unwrap();
+    assert_eq!(names(&found, folder.path()), ["cache/b.txt"]);
+}
+
+#[test]
+fn rules_behind_a_link_or_too_long_are_none() {
+    let rules = folder_of(&[("rules", "*.md\n")]);
+    let folder = folder_of(&[("a.md", "x"), ("b/c.md", "x")]);
+    symlink(rules.path().join("rules"), folder.path().join(".gitignore")).unwrap();
+    let long = "*.md\n".repeat(1 << 14);
+    fs::write(folder.path().join("b/.gitignore"), long).unwrap();
+    let found = scan(&source(folder.path(), true)).unwrap();
+    assert_eq!(names(&found, folder.path()), ["a.md", "b/c.md"]);
+}
+
+#[test]
+fn a_folder_within_that_cannot_be_read_is_not_gone() {
+    if rustix::process::geteuid().is_root() {
+        return tierbar_skip::skip("the administrator can read all folders");
+    }
+    let folder = tempdir();
+    let inner = folder.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    fs::write(folder.path().join("a.md"), "x").unwrap();
+    fs::set_permissions(&inner, PermissionsExt::from_mode(0o000)).unwrap();
+    let found = scan(&source(folder.path(), true)).unwrap();
+    assert_eq!(found.files.len(), 1);
+    assert_eq!(found.unreadable, [inner.to_str().unwrap()]);
+    fs::set_permissions(&inner, PermissionsExt::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn a_change_matters_where_a_scan_would_look() {
+    let sources = HashSet::from([PathBuf::from("/home/me/.notes")]);
+    let is_found = |path: &str| is_found(Path::new(path), &sources);
+    assert!(is_found("/home/me/.notes/a.md"));
+    assert!(is_found("/home/me/.notes"));
+    assert!(!is_found("/home/me/.notes/.git/index"));
+    assert!(!is_found("/home/me/.notes/target/x.txt"));
+    assert!(is_found("/home/me/.notes/code/.gitignore"));
+    assert!(!is_found("/home/me/.notes/target/.gitignore"));
+    // The system may know a source by another name.
+    assert!(is_found("/private/home/me/.notes/.git/index"));
+}
