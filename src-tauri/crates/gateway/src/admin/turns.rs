@@ -213,3 +213,43 @@ impl TurnFollower {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tierbar_chats::{AnswerFacts, Role, text_parts};
+
+    #[test]
+    fn a_stored_answer_that_broke_off_is_a_failure_with_its_text() {
+        let message = |finish| ChatMessage {
+            id: 2,
+            parent: Some(1),
+            role: Role::Assistant,
+            parts: text_parts("so far".to_owned()),
+            answer: AnswerFacts {
+                tier: Some("fast".to_owned()),
+                finish: Some(finish),
+                ..AnswerFacts::default()
+            },
+        };
+        let last = last_event(message(Finish::Error));
+        let error = last.to_error().unwrap();
+        assert_eq!(error.code, Code::Internal);
+        assert!(error.hint.unwrap().contains("event log"));
+        let TurnEvent::Failed { tier, answer, .. } = last else {
+            panic!("{last:?}");
+        };
+        assert_eq!(
+            (tier.as_deref(), answer),
+            (Some("fast"), Some(message(Finish::Error)))
+        );
+        for finish in [Finish::Stop, Finish::Stopped, Finish::Length] {
+            assert_eq!(
+                last_event(message(finish)),
+                TurnEvent::Finished {
+                    message: message(finish)
+                }
+            );
+        }
+    }
+}

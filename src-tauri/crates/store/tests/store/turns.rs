@@ -308,6 +308,31 @@ async fn the_answer_of_a_turn_is_found_once_it_is_whole() {
 }
 
 #[tokio::test]
+async fn a_failed_answer_is_kept_as_such_with_its_tier() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let id = chat(&store).await;
+    store.open_turn(&id, turn("a", "One?")).await.unwrap();
+    let facts = AnswerFacts {
+        tier: Some("fast".to_owned()),
+        why: Some("it is short".to_owned()),
+        finish: Some(Finish::Error),
+        ..AnswerFacts::default()
+    };
+    let parts = text_parts("so far".to_owned());
+    store.write_answer("a", parts, facts.clone()).await.unwrap();
+    drop(store);
+    let store = fixture.store();
+    let found = store.answer_of_turn(&id, "a").await.unwrap().unwrap();
+    assert_eq!((found.text().as_str(), &found.answer), ("so far", &facts));
+    let kept = store.chat(&id).await.unwrap();
+    assert_eq!(kept.messages.last(), Some(&found));
+    // It can be carried on.
+    let unfinished = store.unfinished_answer(&id, Parent::Leaf).await.unwrap();
+    assert_eq!(unfinished.id, found.id);
+}
+
+#[tokio::test]
 async fn what_a_killed_host_was_writing_is_kept_as_broken_off() {
     let fixture = Fixture::new();
     let (kept, empty) = {
