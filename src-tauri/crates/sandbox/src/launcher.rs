@@ -4,7 +4,8 @@
 //! restricts itself and becomes the command.
 
 use super::{
-    CommandResult, End, Report, Request, environment::kept_environment, output::Collector,
+    CommandResult, End, Installation, Report, Request, environment::kept_environment,
+    output::Collector,
 };
 use crate::platform;
 use rustix::{
@@ -110,6 +111,10 @@ fn become_command(launcher: &OsString, inside: &OsString) -> ExitCode {
         .filter_map(|path| path.canonicalize().ok())
         .chain(policy.read.iter().chain(&policy.write).cloned())
         .collect();
+    if let Some(why) = denied_program(&request, &readable) {
+        write_error(&why);
+        return ExitCode::from(NOT_RUN);
+    }
     let environment = kept_environment(env::vars_os(), &home, &readable, &request.variables);
     let arguments = match restrict(&request, &home) {
         Ok(arguments) => arguments,
@@ -132,6 +137,19 @@ fn become_command(launcher: &OsString, inside: &OsString) -> ExitCode {
         io::ErrorKind::NotFound => NOT_FOUND,
         _ => NOT_RUN,
     })
+}
+
+/// Says which file of the command's program it may not read: the system would only say that something is denied.
+fn denied_program(request: &Request, readable: &[PathBuf]) -> Option<String> {
+    let program = request.arguments.first()?;
+    let path = env::var_os("PATH").unwrap_or_default();
+    let found = Installation::find(program, &request.folder, &path);
+    let mut files = found.files.iter();
+    let denied = files.find(|file| !readable.iter().any(|place| file.starts_with(place)))?;
+    Some(format!(
+        "{program} cannot be run: it needs {}, which it may not read",
+        denied.display()
+    ))
 }
 
 /// Restricts this process to what the request grants, and returns the command to become.

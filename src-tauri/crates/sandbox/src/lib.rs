@@ -9,6 +9,7 @@
 
 mod environment;
 pub mod guard;
+mod installation;
 pub mod launcher;
 mod output;
 mod platform;
@@ -16,6 +17,7 @@ mod policy;
 mod seatbelt;
 
 pub use environment::kept_environment;
+pub use installation::Installation;
 pub use output::Output;
 pub use policy::{Limits, Network, Policy, PolicyError};
 pub use seatbelt::{Places, Profile, profile};

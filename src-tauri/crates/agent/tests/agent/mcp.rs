@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::{
     fs,
     net::TcpListener,
-    os::unix::fs::symlink,
+    os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
 };
 use tempfile::TempDir;
@@ -91,6 +91,65 @@ async fn a_program_serves_from_its_sandbox() {
     let ended = call(&session, "end", json!({})).await;
     let told = " with code 7, and wrote: it is over";
     assert_eq!(ended, Err(Failure::Ended(told.to_owned())));
+}
+
+/// A virtual environment whose interpreter is the test's server.
+fn installed_program(home: &Home, protected: PathBuf) -> (Place, [PathBuf; 2]) {
+    let root = home.work.parent().unwrap();
+    let (python, venv) = (root.join("versions/bin/python3"), root.join("venv"));
+    for program in [&python, &venv.join("bin/server")] {
+        fs::create_dir_all(program.parent().unwrap()).unwrap();
+    }
+    fs::copy(env!("CARGO_BIN_EXE_mcp-test-server"), &python).unwrap();
+    fs::write(root.join("versions/secret"), "a secret").unwrap();
+    symlink(&python, venv.join("bin/python")).unwrap();
+    fs::write(venv.join("pyvenv.cfg"), "home = /usr/bin\n").unwrap();
+    let script = format!("#!{}\n", venv.join("bin/python").display());
+    fs::write(venv.join("bin/server"), script).unwrap();
+    let executable = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(venv.join("bin/server"), executable).unwrap();
+    let place = Place::Program(Program {
+        launcher: launcher().to_owned(),
+        command: vec![venv.join("bin/server").to_str().unwrap().to_owned()],
+        folder: Some(home.work.clone()),
+        read: Vec::new(),
+        network: Network::None,
+        protected: vec![protected],
+        variables: Vec::new(),
+        key: None,
+    });
+    (place, [venv, python])
+}
+
+#[tokio::test]
+async fn a_program_of_a_virtual_environment_can_read_its_interpreter() {
+    let Some(home) = Home::new() else {
+        return skip_unsandboxed();
+    };
+    let (place, installation) = installed_program(&home, home.hidden.clone());
+    let session = Session::open(place).await.unwrap();
+    assert_eq!(session.installation(), installation);
+    let read = |path: PathBuf| call(&session, "read", json!({"path": path}));
+    assert_eq!(read(home.work.join("note")).await.unwrap(), "milk");
+    let configuration = read(installation[0].join("pyvenv.cfg")).await;
+    assert_eq!(configuration.unwrap(), "home = /usr/bin\n");
+    let secret = installation[1].parent().unwrap().with_file_name("secret");
+    let secret = read(secret).await;
+    assert!(matches!(secret, Err(Failure::Reported(_))), "{secret:?}");
+}
+
+#[tokio::test]
+async fn a_program_whose_interpreter_is_denied_is_told_which() {
+    let Some(home) = Home::new() else {
+        return skip_unsandboxed();
+    };
+    let versions = home.work.with_file_name("versions");
+    let (place, [_, python]) = installed_program(&home, versions);
+    let Err(Failure::Ended(why)) = Session::open(place).await.map(drop) else {
+        panic!("it has started");
+    };
+    let needed = format!("it needs {}, which it may not read", python.display());
+    assert!(why.ends_with(&needed), "{why}");
 }
 
 #[tokio::test]
