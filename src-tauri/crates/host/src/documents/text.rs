@@ -1,7 +1,7 @@
 //! The text of a person's file for a model: a text as it is, a document as `tierbar-extract` reads it, and nothing else.
 
 use super::extract;
-use crate::{blocking::blocking, worker};
+use crate::worker;
 use std::{
     fs::File,
     io::{self, Read, Seek, SeekFrom},
@@ -14,6 +14,7 @@ use tierbar_documents::{
     extraction::{LARGEST_FILE, OutputReader},
     plain_text,
 };
+use tierbar_inference::blocking::blocking;
 use tokio::sync::Semaphore;
 
 /// A reader may take a gigabyte, so one reads at a time.
