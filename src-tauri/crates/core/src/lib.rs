@@ -8,6 +8,7 @@
 // What only descriptions of the API use is linted with them (src-tauri/crates/openapi).
 #![cfg_attr(not(openapi), allow(dead_code, unused_imports))]
 
+pub mod address;
 pub mod agent_report;
 pub mod budget;
 pub mod catalog;

@@ -1,7 +1,10 @@
 //! Origins of pages that call the API: what each is, and which may call without being allowed.
 
-use crate::status::RefusedOrigin;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use crate::{
+    address::{is_near, is_shared},
+    status::RefusedOrigin,
+};
+use core::net::IpAddr;
 
 /// The schemes of an installed program's own windows: apps of Electron, of Tauri and of VS Code's family.
 pub const PROGRAM_SCHEMES: [&str; 3] = ["app", "tauri", "vscode-file"];
@@ -124,30 +127,14 @@ fn is_local(authority: &str) -> bool {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => authority.split(':').next().unwrap_or_default(),
     };
-    match host.parse::<IpAddr>() {
-        Ok(IpAddr::V4(address)) => is_local_v4(address),
-        Ok(IpAddr::V6(address)) => is_local_v6(address),
+    match host.parse().map(|address: IpAddr| address.to_canonical()) {
+        Ok(IpAddr::V4(address)) => is_near(address.into()) || is_shared(address),
+        Ok(address) => is_near(address),
         Err(_) => LOCAL_NAMES.iter().any(|name| {
             let before = host.strip_suffix(name);
             before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
         }),
     }
-}
-
-fn is_local_v4(address: Ipv4Addr) -> bool {
-    let [first, second, ..] = address.octets();
-    // The last is the range of carriers and overlay networks (RFC 6598).
-    address.is_loopback()
-        || address.is_private()
-        || address.is_link_local()
-        || (first == 100 && (64..128).contains(&second))
-}
-
-fn is_local_v6(address: Ipv6Addr) -> bool {
-    if let Some(mapped) = address.to_ipv4_mapped() {
-        return is_local_v4(mapped);
-    }
-    address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local()
 }
 
 #[cfg(test)]

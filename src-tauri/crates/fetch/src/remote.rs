@@ -9,8 +9,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use secrecy::{ExposeSecret, SecretString};
-use std::{fmt, io, net::IpAddr, time::Duration};
-use tierbar_core::Error;
+use std::{fmt, io, time::Duration};
+use tierbar_core::{Error, address};
 use url::{Host, Url};
 
 /// An answer whose body is still arriving. Dropping it closes the connection, which tells the server to stop. An error is
@@ -161,13 +161,9 @@ fn unreachable(cause: &str, remedy: Option<&str>) -> String {
 
 /// Returns whether the URL is on this machine or network, judging by its address.
 pub(crate) fn is_near(url: &Url) -> bool {
-    let near = |ip: IpAddr| match ip {
-        IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
-        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
-    };
     match url.host() {
-        Some(Host::Ipv4(ip)) => near(ip.into()),
-        Some(Host::Ipv6(ip)) => near(ip.into()),
+        Some(Host::Ipv4(ip)) => address::is_near(ip.into()),
+        Some(Host::Ipv6(ip)) => address::is_near(ip.into()),
         Some(Host::Domain(name)) => !name.contains('.') || name.ends_with(".local"),
         None => false,
     }

@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderValue, header};
 use hyper_util::client::proxy::matcher::Matcher;
 use secrecy::{ExposeSecret, SecretString};
 use std::{error::Error as _, fmt, sync::Arc, time::Duration};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, address::is_public};
 use url::{Host, Url};
 
 /// As many as browsers and curl's users are used to; a hub needs one or two.
@@ -273,7 +273,7 @@ impl Web {
     async fn reach_of(&self, url: &Url) -> Result<Reach, Failure> {
         check(url)?;
         let literal = |ip| {
-            if reach::is_public(ip) {
+            if is_public(ip) {
                 Reach::PublicOnly
             } else {
                 Reach::PrivateOnly
@@ -287,7 +287,7 @@ impl Web {
                 let found = self.lookup.addresses(name.to_owned()).await;
                 let found = found.unwrap_or_default();
                 // A public name with one private address is still a public server.
-                if found.is_empty() || found.into_iter().any(reach::is_public) {
+                if found.is_empty() || found.into_iter().any(is_public) {
                     Reach::PublicOnly
                 } else {
                     Reach::PrivateOnly

@@ -3,7 +3,8 @@
 use super::{Kind, Question, SHOWN_CHARACTERS, Scope, VisibleText, acts_later, read_only, visible};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{fmt, net::Ipv4Addr, path::PathBuf, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
+use tierbar_core::address::is_public;
 use url::{Host, Url};
 
 /// One thing that the agent wants to do.
@@ -108,7 +109,7 @@ impl WebAddress {
         }
         let is_public = match url.host() {
             Some(Host::Domain(name)) => is_public_name(name),
-            Some(Host::Ipv4(ip)) => is_public_v4(ip),
+            Some(Host::Ipv4(ip)) => is_public(ip.into()),
             // What looks like an address of the Internet may be one of this network inside, so none is taken.
             Some(Host::Ipv6(_)) | None => false,
         };
@@ -158,21 +159,6 @@ fn is_public_name(name: &str) -> bool {
         && !inside
             .iter()
             .any(|last| name.ends_with(&format!(".{last}")))
-}
-
-fn is_public_v4(ip: Ipv4Addr) -> bool {
-    let [a, b, ..] = ip.octets();
-    let shared = a == 100 && (64..128).contains(&b);
-    let benchmark = a == 198 && (b == 18 || b == 19);
-    !(ip.is_private()
-        || ip.is_loopback()
-        || ip.is_link_local()
-        || ip.is_documentation()
-        || shared
-        || benchmark
-        || a == 0
-        || (a, b) == (192, 0)
-        || a >= 224)
 }
 
 impl Act {

@@ -6,11 +6,11 @@ use std::{
     fmt,
     future::Future,
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     pin::Pin,
     sync::Arc,
 };
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, address::is_public};
 use url::{Host, Url};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,55 +174,4 @@ pub(super) fn check_literal(url: &Url) -> Result<(), Error> {
     } else {
         Err(refusal(url))
     }
-}
-
-/// Whether an address lies outside this machine and its networks.
-///
-/// Source: IANA's special-purpose address registries. 198.18.0.0/15 counts as public: VPN clients that answer
-/// every name with an address of their own take them from there.
-pub(super) fn is_public(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => is_public_v4(ip),
-        IpAddr::V6(ip) => is_public_v6(ip),
-    }
-}
-
-fn is_public_v4(ip: Ipv4Addr) -> bool {
-    let [a, b, ..] = ip.octets();
-    let this_network = a == 0;
-    let carrier_nat = a == 100 && (64..128).contains(&b);
-    // What providers of IPv6 put between us and IPv4, among others.
-    let protocols = ip.octets()[..3] == [192, 0, 0];
-    let reserved = a >= 240;
-    !(this_network
-        || carrier_nat
-        || protocols
-        || reserved
-        || ip.is_loopback()
-        || ip.is_private()
-        || ip.is_link_local()
-        || ip.is_multicast())
-}
-
-fn is_public_v6(ip: Ipv6Addr) -> bool {
-    let segments = ip.segments();
-    // Addresses that carry one of IPv4: compatible, mapped, translated, NAT64, and 6to4.
-    let carried = match segments {
-        [0, 0, 0, 0, 0, 0 | 0xffff, a, b]
-        | [0, 0, 0, 0, 0xffff, 0, a, b]
-        | [0x64, 0xff9b, 0, 0, 0, 0, a, b]
-        | [0x2002, a, b, ..] => Some((a, b)),
-        _ => None,
-    };
-    if let Some((a, b)) = carried {
-        // `::` and `::1` end here too, as addresses of 0.0.0.0/8.
-        return is_public_v4(Ipv4Addr::from(u32::from(a) << 16 | u32::from(b)));
-    }
-    let site_local = segments[0] & 0xffc0 == 0xfec0;
-    let own_nat64 = matches!(segments, [0x64, 0xff9b, 1, ..]);
-    !(own_nat64
-        || ip.is_unique_local()
-        || ip.is_unicast_link_local()
-        || ip.is_multicast()
-        || site_local)
 }

@@ -4,8 +4,7 @@ use super::{
     HUB, HUB_HOSTS, Pick, Reference, Repository, file_path, is_gguf, malformed, of_repository,
     revision_of,
 };
-use std::net::IpAddr;
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, address};
 use url::{Host, Url};
 
 pub(super) fn hub_url(repository: &Repository, kind: &str, revision: &str, path: &str) -> Url {
@@ -96,16 +95,12 @@ fn decoded_parts(url: &Url, whole: &str) -> Result<Vec<String>, Error> {
 
 /// Whether a server is on this computer or its network, where http:// is usual.
 pub(crate) fn is_near(url: &Url) -> bool {
-    let near = |ip: IpAddr| match ip {
-        IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
-        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
-    };
     match url.host() {
         Some(Host::Domain(name)) => {
             name == "localhost" || name.ends_with(".localhost") || name.ends_with(".local")
         }
-        Some(Host::Ipv4(ip)) => near(ip.into()),
-        Some(Host::Ipv6(ip)) => near(ip.into()),
+        Some(Host::Ipv4(ip)) => address::is_near(ip.into()),
+        Some(Host::Ipv6(ip)) => address::is_near(ip.into()),
         None => false,
     }
 }
