@@ -274,10 +274,11 @@ fn system_specific_code_is_in_platform_modules() {
 }
 
 /// What opens files and folders that a person agreed to. Their paths may lead elsewhere by now.
-const OPENERS: [&str; 11] = [
+const OPENERS: [&str; 12] = [
     "agent/src/mcp/program.rs",
     "agent/src/tools/files.rs",
     "agent/src/tools/workplace.rs",
+    "cli/src/chats.rs",
     "host/src/documents.rs",
     "host/src/documents/extract.rs",
     "host/src/documents/files.rs",

@@ -2,13 +2,14 @@
 
 use crate::{
     client::{Client, admin_path, read},
-    output,
+    output, typed,
     unreadable::unreadable,
 };
 use serde_json::{Value, json};
 use std::{
-    fs::{self, OpenOptions},
-    io::Write,
+    ffi::OsStr,
+    fs,
+    io::{Error as IoError, ErrorKind, Read, Write},
     path::{Path, PathBuf},
 };
 use tierbar_chats::{
@@ -16,6 +17,7 @@ use tierbar_chats::{
     import::{ChatImport, OmittedPart},
 };
 use tierbar_core::{Code, Error};
+use tierbar_nofollow::{Mode, Opened};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -176,7 +178,7 @@ async fn save(
             all.into_iter().map(|chat| chat.id).collect()
         }
     };
-    fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
+    let opened = open_folder(folder).map_err(|error| cannot_write(folder, &error))?;
     let extension = if format == "json" { "json" } else { "md" };
     for id in ids {
         let answer = client.get(&admin_path(&["chats", &id], &[])).await?;
@@ -191,7 +193,7 @@ async fn save(
         } else {
             export::markdown(&chat, false)
         };
-        let path = write(folder, &export::file_name(&chat), extension, &text)?;
+        let path = write(&opened, folder, &export::file_name(&chat), extension, &text)?;
         let path = path.display().to_string();
         output::write_line(&if json {
             json!({"file": path}).to_string()
@@ -211,24 +213,37 @@ async fn save(
     Ok(())
 }
 
-/// Writes a file with a name that no other has.
-fn write(folder: &Path, name: &str, extension: &str, text: &str) -> Result<PathBuf, Error> {
+/// Creates and opens the folder that its path leads to now: all chats are saved there, whatever has the path later.
+fn open_folder(folder: &Path) -> Result<Opened, IoError> {
+    fs::create_dir_all(folder)?;
+    tierbar_nofollow::open(&folder.canonicalize()?).map_err(IoError::other)
+}
+
+/// Writes a file of a folder with a name that no other has.
+fn write(
+    folder: &Opened,
+    shown: &Path,
+    name: &str,
+    extension: &str,
+    text: &str,
+) -> Result<PathBuf, Error> {
     for number in 1_u32.. {
-        let path = folder.join(match number {
+        let name = match number {
             1 => format!("{name}.{extension}"),
             _ => format!("{name} {number}.{extension}"),
-        });
-        let opened = OpenOptions::new().write(true).create_new(true).open(&path);
-        match opened.and_then(|mut file| file.write_all(text.as_bytes())) {
+        };
+        let created = folder.create(OsStr::new(&name), Mode::from_raw_mode(0o666));
+        let path = shown.join(name);
+        match created.and_then(|mut file| file.write_all(text.as_bytes())) {
             Ok(()) => return Ok(path),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(cannot_write(&path, &error)),
         }
     }
     Err(Error::new(Code::Internal, "all file names are in use"))
 }
 
-fn cannot_write(path: &Path, error: &std::io::Error) -> Error {
+fn cannot_write(path: &Path, error: &IoError) -> Error {
     Error::new(
         Code::Storage,
         format!("{} cannot be written: {error}", path.display()),
@@ -238,8 +253,10 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Error {
 
 async fn import(client: &Client, files: &[PathBuf], json: bool) -> Result<(), Error> {
     for path in files {
-        let file =
-            fs::read(path).map_err(|error| unreadable(&path.display().to_string(), &error))?;
+        let mut file = Vec::new();
+        typed::open(path)?
+            .read_to_end(&mut file)
+            .map_err(|error| unreadable(&path.display().to_string(), &error))?;
         let sent = client
             .upload(&admin_path(&["chats", "import"], &[]), file)
             .await;
@@ -351,13 +368,27 @@ mod tests {
     #[test]
     fn an_export_replaces_no_file() {
         let folder = tempfile::tempdir().unwrap();
+        let opened = open_folder(folder.path()).unwrap();
         for (expected, text) in [("Rivers.md", "a"), ("Rivers 2.md", "b")] {
-            let path = write(folder.path(), "Rivers", "md", text).unwrap();
+            let path = write(&opened, folder.path(), "Rivers", "md", text).unwrap();
             assert_eq!(path, folder.path().join(expected));
             assert_eq!(fs::read_to_string(path).unwrap(), text);
         }
-        let error = write(&folder.path().join("none"), "x", "md", "").unwrap_err();
+        let error = write(&opened, folder.path(), "none/x", "md", "").unwrap_err();
         assert_eq!(error.code, Code::Storage);
+    }
+
+    #[test]
+    fn an_export_stays_in_the_folder_that_it_began_in() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        let opened = open_folder(&at("out")).unwrap();
+        fs::rename(at("out"), at("moved")).unwrap();
+        fs::create_dir(at("private")).unwrap();
+        std::os::unix::fs::symlink(at("private"), at("out")).unwrap();
+        write(&opened, &at("out"), "a", "md", "text").unwrap();
+        assert_eq!(fs::read_to_string(at("moved/a.md")).unwrap(), "text");
+        assert_eq!(fs::read_dir(at("private")).unwrap().count(), 0);
     }
 
     #[test]

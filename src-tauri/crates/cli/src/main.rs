@@ -45,6 +45,7 @@ mod status;
 mod task;
 mod tier;
 mod tune;
+mod typed;
 mod unreadable;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};

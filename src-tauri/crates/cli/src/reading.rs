@@ -1,6 +1,6 @@
 //! Files whose text goes to a model: a text as it is, a document as the host reads documents.
 
-use crate::{output, unreadable::unreadable};
+use crate::{output, typed, unreadable::unreadable};
 use std::{
     fs::File,
     io::{Read, Seek, stdin},
@@ -28,7 +28,7 @@ impl Input {
         };
         let name = path.display().to_string();
         let unread = |error| unreadable(&name, &error);
-        let mut file = File::open(path).map_err(unread)?;
+        let mut file = typed::open(path)?;
         let about = file.metadata().map_err(unread)?;
         if about.is_dir() {
             let message = format!("{name} is a folder, not a file");

@@ -25,7 +25,8 @@ pub(crate) fn path_variable(variable: &str) -> Option<PathBuf> {
 }
 
 /// Whether this is a data folder, of this Tierbar or another: it has a database and a token.
-pub(crate) fn is_data_folder(path: &Path) -> bool {
+#[must_use]
+pub fn is_data_folder(path: &Path) -> bool {
     path.join("tierbar.db").is_file() && token_file(path).is_file()
 }
 

@@ -49,7 +49,7 @@ mod worker;
 pub use app_lock::{AppLock, ask_app};
 pub use documents::text::{read_file, to_file};
 pub use examine::{Finding, examine};
-pub use folder::data_folder;
+pub use folder::{data_folder, is_data_folder};
 pub use journal::past_log;
 pub use log::log_to_folder;
 pub use ownership::{RunningHost, find_running_host, wait_until_released};

@@ -10,20 +10,21 @@ pub use rustix::fs::Mode;
 
 use rustix::{
     fs::{
-        AtFlags, CWD, Dir, FileType, OFlags, Stat, fchmod, fstat, fsync, mkdirat, openat, renameat,
-        statat, unlinkat,
+        AtFlags, CWD, Dev, Dir, FileType, OFlags, Stat, fchmod, fstat, fsync, mkdirat, openat,
+        renameat, stat, statat, unlinkat,
     },
     io::Errno,
 };
 use std::{
     ffi::{OsStr, OsString},
     fs::File,
-    io::{self, Write},
+    io::{self, Read},
     os::{
         fd::{AsFd, BorrowedFd},
         unix::ffi::OsStringExt,
     },
     path::{Component, Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 /// An open file or folder.
@@ -43,6 +44,10 @@ pub struct About {
     /// When its content changed, in nanoseconds since 1970.
     pub modified: i64,
 }
+
+/// Which file or folder something is: its disk, and its number there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity(Dev, u64);
 
 /// A name in a folder. A link is neither a file nor a folder.
 #[derive(Debug)]
@@ -97,6 +102,7 @@ impl OpenError {
     }
 }
 
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// Without waiting for a pipe's writer, and without becoming the terminal of this process.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
@@ -143,6 +149,15 @@ impl Opened {
                 path: shown,
             }),
             Err(error) => Err(OpenError::new(&shown, error)),
+        }
+    }
+
+    /// Wraps what was opened otherwise, such as by following links, to look at where that has led.
+    #[must_use]
+    pub fn of(file: File, path: &Path) -> Self {
+        Self {
+            file,
+            path: path.to_owned(),
         }
     }
 
@@ -244,31 +259,51 @@ impl Opened {
     /// Writes a file of this folder whole or not at all. Of a file that is replaced, the permissions stay; a new one has this mode.
     ///
     /// # Errors
-    /// Those of the system; the file is then as it was.
-    pub fn replace(&self, name: &OsStr, content: &[u8], mode: Mode) -> io::Result<()> {
+    /// Those of the system, and of reading the content; the file is then as it was.
+    pub fn replace(&self, name: &OsStr, mut content: impl Read, mode: Mode) -> io::Result<()> {
         let mode = match statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if About::of(&stat).is_file => {
                 Mode::from_raw_mode(stat.st_mode) & Mode::from(0o777)
             }
             _ => mode,
         };
-        let mut draft = OsString::from(format!(".tierbar-{}-", std::process::id()));
-        draft.push(name);
-        // What an earlier try has left is in the way.
-        let _ = unlinkat(&self.file, &draft, AtFlags::empty());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = openat(&self.file, &draft, flags, Mode::RUSR | Mode::WUSR)?;
+        let (draft, mut file) = self.create_draft()?;
         let written = (|| {
-            let mut file = File::from(file);
-            file.write_all(content)?;
-            fchmod(&file, mode)?;
+            io::copy(&mut content, &mut file)?;
+            // Some file systems have no modes to set.
+            if mode != PRIVATE {
+                fchmod(&file, mode)?;
+            }
             fsync(&file)?;
             Ok(renameat(&self.file, &draft, &self.file, name)?)
         })();
         if written.is_err() {
-            let _ = unlinkat(&self.file, &draft, AtFlags::empty());
+            let _ = self.remove(OsStr::new(&draft));
         }
         written
+    }
+
+    /// Creates a file with a name of its own, readable by its owner alone.
+    fn create_draft(&self) -> io::Result<(String, File)> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let draft = format!(".tierbar-{}-{number}", std::process::id());
+            match self.create(OsStr::new(&draft), PRIVATE) {
+                // Left by a process that had this one's number.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                created => return Ok((draft, created?)),
+            }
+        }
+    }
+
+    /// Creates a file of this folder, to write it.
+    ///
+    /// # Errors
+    /// Those of the system; [`io::ErrorKind::AlreadyExists`] if anything has the name, such as a link.
+    pub fn create(&self, name: &OsStr, mode: Mode) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        Ok(openat(&self.file, name, flags, mode)?.into())
     }
 
     /// Removes a name from this folder; of a link, the link itself.
@@ -278,11 +313,46 @@ impl Opened {
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.file, name, AtFlags::empty())?)
     }
+
+    /// Returns what this is, and each folder around it, as far up as these can be opened. Files and folders are the same if their
+    /// identities are, whatever their paths: by a bind mount, one has several.
+    ///
+    /// # Errors
+    /// Those of the system, for what is open.
+    pub fn lineage(&self) -> io::Result<Vec<Identity>> {
+        let mut lineage = vec![Identity::of(&fstat(&self.file)?)];
+        let mut folder = self.file.try_clone()?;
+        let up = platform::LOCATE | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        while let Ok(around) = openat(&folder, "..", up, Mode::empty()) {
+            let identity = Identity::of(&fstat(&around)?);
+            // The root is around itself.
+            if lineage.last() == Some(&identity) {
+                break;
+            }
+            lineage.push(identity);
+            folder = around.into();
+        }
+        Ok(lineage)
+    }
 }
 
 impl AsFd for Opened {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+}
+
+impl Identity {
+    /// Returns that of what is at a path, whatever leads there.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self::of(&stat(path)?))
+    }
+
+    fn of(stat: &Stat) -> Self {
+        Self(stat.st_dev, stat.st_ino)
     }
 }
 

@@ -165,7 +165,7 @@ fn a_file_is_replaced_whole_and_a_link_itself() {
     let at = place.at("work/new/deep");
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&at), 0o700);
-    let write = |name: &str| folder.replace(OsStr::new(name), b"x", Mode::RUSR | Mode::WUSR);
+    let write = |name: &str| folder.replace(OsStr::new(name), &b"x"[..], Mode::RUSR | Mode::WUSR);
     write("file").unwrap();
     assert_eq!(mode(&at.join("file")), 0o600);
     fs::set_permissions(at.join("file"), fs::Permissions::from_mode(0o750)).unwrap();
@@ -186,6 +186,60 @@ fn a_file_is_replaced_whole_and_a_link_itself() {
     assert!(remove("folder").is_err());
     assert_eq!(fs::read(place.at("private/file")).unwrap(), b"secret");
     assert_eq!(fs::read_dir(&at).unwrap().count(), 1);
+}
+
+/// Of two that write one name at once, each writes a whole file.
+#[test]
+fn concurrent_writers_of_a_name_do_not_mix() {
+    let place = Place::new();
+    let work = open(&place.at("work")).unwrap();
+    let texts = [[b'a'; 100_000], [b'b'; 100_000]];
+    std::thread::scope(|scope| {
+        for text in &texts {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    work.replace(OsStr::new("file"), &text[..], PRIVATE)
+                        .unwrap();
+                    let read = fs::read(place.at("work/file")).unwrap();
+                    assert!(texts.iter().any(|text| read == text), "it is mixed");
+                }
+            });
+        }
+    });
+    let names: Vec<_> = fs::read_dir(place.at("work")).unwrap().collect();
+    assert_eq!(names.len(), 2, "no draft is left: {names:?}");
+}
+
+#[test]
+fn a_file_is_created_under_a_free_name_alone() {
+    let place = Place::new();
+    let work = open(&place.at("work")).unwrap();
+    symlink(place.at("private/new"), place.at("work/new")).unwrap();
+    for name in ["new", "sub"] {
+        let error = work.create(OsStr::new(name), PRIVATE).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists, "{name}");
+    }
+    work.create(OsStr::new("other"), PRIVATE).unwrap();
+    work.remove(OsStr::new("new")).unwrap();
+    assert!(!place.at("private/new").exists() && !place.at("work/new").is_symlink());
+}
+
+#[test]
+fn what_is_open_is_in_each_folder_around_it() {
+    let place = Place::new();
+    let sub = locate(&place.at("work/sub")).unwrap();
+    let lineage = sub.lineage().unwrap();
+    for (at, name) in ["work/sub", "work", ""].iter().enumerate() {
+        assert_eq!(
+            lineage[at],
+            Identity::at(&place.at(name)).unwrap(),
+            "{name}"
+        );
+    }
+    assert_eq!(lineage.last(), Identity::at(Path::new("/")).ok().as_ref());
+    assert!(!lineage.contains(&Identity::at(&place.at("private")).unwrap()));
+    let file = open(&place.at("work/sub/file")).unwrap();
+    assert_eq!(file.lineage().unwrap().len(), 1, "a file has no folder");
 }
 
 /// Each way to open, in a folder that is exchanged with a link meanwhile.

@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
-use tierbar_nofollow::{OpenError, Opened, locate};
+use tierbar_nofollow::{Identity, OpenError, Opened, locate};
 
 /// What a command may read, write and reach. The system's programs and libraries can always be read.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -126,30 +126,45 @@ impl Policy {
         let protected = self.protected.iter();
         let protected: Vec<_> = protected
             .filter_map(|path| path.canonicalize().ok())
+            .map(|path| Closed::new(path.clone(), &path))
             .collect();
         // What lies among the system's programs would be seen with them.
         for system in crate::platform::system_folders() {
             let Ok(system) = system.canonicalize() else {
                 continue;
             };
-            if let Some(other) = protected.iter().find(|other| other.starts_with(&system)) {
-                return Err(PolicyError::Protected(system, other.clone()));
+            if let Some(other) = protected
+                .iter()
+                .find(|other| other.path.starts_with(&system))
+            {
+                return Err(PolicyError::Protected(system, other.path.clone()));
             }
         }
         let programs = enforcing_programs(launcher)?;
         let mut places = Vec::new();
-        let mut open = |path: &PathBuf, changed: &[PathBuf]| {
+        let mut open = |path: &PathBuf, changed: &[Closed]| {
             let opened = locate(path)?;
             let real = real_path(&opened)?;
             if real.parent().is_none() {
                 return Err(PolicyError::Root);
             }
-            let is_shown = |other: &&PathBuf| other.starts_with(&real) || real.starts_with(other);
+            let lineage = opened.lineage().map_err(|why| PolicyError::Unknown {
+                path: real.clone(),
+                why,
+            })?;
+            let is_shown = |other: &&Closed| {
+                other.is_in(&real, &lineage)
+                    || real.starts_with(&other.path)
+                    || other.holds(&lineage)
+            };
             if let Some(other) = protected.iter().find(is_shown) {
-                return Err(PolicyError::Protected(real, other.clone()));
+                return Err(PolicyError::Protected(real, other.path.clone()));
             }
-            if let Some(program) = changed.iter().find(|program| program.starts_with(&real)) {
-                return Err(PolicyError::Program(real, program.clone()));
+            if let Some(program) = changed
+                .iter()
+                .find(|program| program.is_in(&real, &lineage))
+            {
+                return Err(PolicyError::Program(real, program.path.clone()));
             }
             places.push(real);
             Ok(opened)
@@ -171,6 +186,38 @@ impl Policy {
     }
 }
 
+/// What no command may see, or change. It is known by its path, and where a bind mount gives it another one, by its identity.
+#[derive(Debug)]
+struct Closed {
+    path: PathBuf,
+    /// Of a folder that it is, or that holds it, and of all around that. Empty if these cannot be opened.
+    lineage: Vec<Identity>,
+}
+
+impl Closed {
+    fn new(path: PathBuf, folder: &Path) -> Self {
+        let opened = locate(folder).ok();
+        let lineage = opened.and_then(|folder| folder.lineage().ok());
+        Self {
+            path,
+            lineage: lineage.unwrap_or_default(),
+        }
+    }
+
+    /// Whether it is in the folder with this real path and lineage.
+    fn is_in(&self, real: &Path, lineage: &[Identity]) -> bool {
+        let folder = lineage.first();
+        self.path.starts_with(real) || folder.is_some_and(|folder| self.lineage.contains(folder))
+    }
+
+    /// Whether what has this lineage is in it, as a folder.
+    fn holds(&self, lineage: &[Identity]) -> bool {
+        self.lineage
+            .first()
+            .is_some_and(|own| lineage.contains(own))
+    }
+}
+
 fn real_path(opened: &Opened) -> Result<PathBuf, PolicyError> {
     opened.real_path().map_err(|why| PolicyError::Unknown {
         path: opened.path().to_owned(),
@@ -179,7 +226,7 @@ fn real_path(opened: &Opened) -> Result<PathBuf, PolicyError> {
 }
 
 /// Returns the launcher and this program, beside which the others are.
-fn enforcing_programs(launcher: &Path) -> Result<Vec<PathBuf>, PolicyError> {
+fn enforcing_programs(launcher: &Path) -> Result<Vec<Closed>, PolicyError> {
     // One that does not exist will not start.
     let launcher = launcher.canonicalize().ok();
     for path in launcher.iter().flat_map(|path| path.ancestors().take(2)) {
@@ -191,7 +238,12 @@ fn enforcing_programs(launcher: &Path) -> Result<Vec<PathBuf>, PolicyError> {
         }
     }
     let this = env::current_exe().and_then(|path| path.canonicalize());
-    Ok(launcher.into_iter().chain(this.ok()).collect())
+    let programs = launcher.into_iter().chain(this.ok());
+    let closed = programs.map(|program| {
+        let folder = program.parent().unwrap_or(Path::new("/")).to_owned();
+        Closed::new(program, &folder)
+    });
+    Ok(closed.collect())
 }
 
 #[cfg(test)]

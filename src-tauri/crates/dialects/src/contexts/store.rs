@@ -313,7 +313,7 @@ fn objects(
 ) -> Result<Objects, Error> {
     match place {
         ContextStore::Folder(folder) => {
-            Ok(Objects::folder(from_home(folder, std::env::home_dir())))
+            Ok(Objects::folder(from_home(folder, tierbar_nofollow::home())))
         }
         ContextStore::Bucket { bucket, prefix } => {
             if config.access_key.is_empty() {

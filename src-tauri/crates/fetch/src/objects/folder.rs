@@ -1,14 +1,16 @@
-//! A folder as a store: on another disk, on a server's share, or one that another program keeps in step.
+//! A folder as a store: on another disk, on a server's share, or one that another program keeps in step. It is opened anew at each use,
+//! and no part of its path may be a symbolic link, which could lead to another folder by now.
 
 use super::{MOST_LISTED, Object, is_plain, missing_object_error, too_long, wrong_length};
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Read, Write},
+    ffi::OsStr,
+    fs::{File, OpenOptions},
+    io::{self, Read},
     path::{Path, PathBuf},
     sync::Arc,
-    time::UNIX_EPOCH,
 };
 use tierbar_core::{Code, Error};
+use tierbar_nofollow::{Mode, OpenError, Opened, open};
 use tokio::task::spawn_blocking;
 
 #[derive(Debug, Clone)]
@@ -21,21 +23,17 @@ impl Folder {
 
     pub(super) async fn list(&self) -> Result<Vec<Object>, Error> {
         self.run(|folder| {
-            let entries = match fs::read_dir(folder) {
-                // A folder on a disk that is not connected is no empty store.
-                Err(error) if error.kind() == io::ErrorKind::NotFound && has_parent(folder) => {
-                    return Ok(Vec::new());
-                }
-                entries => entries.map_err(|error| storage_error("read", folder, &error))?,
+            let Some(opened) = open_if_there(folder)? else {
+                return Ok(Vec::new());
             };
-            let objects = entries.flatten().filter_map(|entry| {
-                let name = entry.file_name().into_string().ok()?;
-                let file = entry.metadata().ok().filter(fs::Metadata::is_file)?;
-                let modified = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-                is_plain(&name).then(|| Object {
+            let failed = |error| storage_error("read", folder, &error);
+            let entries = opened.entries().map_err(failed)?.flatten();
+            let objects = entries.filter_map(|entry| {
+                let name = entry.name.into_string().ok()?;
+                (entry.about.is_file && is_plain(&name)).then(|| Object {
                     name,
-                    bytes: file.len(),
-                    version: format!("{}-{}", modified.as_nanos(), file.len()),
+                    bytes: entry.about.bytes,
+                    version: format!("{}-{}", entry.about.modified, entry.about.bytes),
                 })
             });
             Ok(objects.take(MOST_LISTED).collect())
@@ -46,7 +44,7 @@ impl Folder {
     pub(super) async fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, Error> {
         let name = name.to_owned();
         self.run(move |folder| {
-            let Some(file) = open(&folder.join(name))? else {
+            let Some(file) = object(folder, &name)? else {
                 return Ok(None);
             };
             let mut bytes = Vec::new();
@@ -61,10 +59,10 @@ impl Folder {
     pub(super) async fn write(&self, name: &str, bytes: Vec<u8>, new: bool) -> Result<(), Error> {
         let name = name.to_owned();
         self.run(move |folder| {
-            if new && folder.join(&name).exists() {
+            if new && object(folder, &name)?.is_some() {
                 return Ok(());
             }
-            write_object(folder, &name, &mut &*bytes)
+            write_object(folder, &name, bytes.as_slice())
         })
         .await
     }
@@ -72,9 +70,8 @@ impl Folder {
     pub(super) async fn upload(&self, name: &str, from: &Path) -> Result<(), Error> {
         let (name, from) = (name.to_owned(), from.to_owned());
         self.run(move |folder| {
-            let mut file =
-                File::open(&from).map_err(|error| storage_error("read", &from, &error))?;
-            write_object(folder, &name, &mut file)
+            let file = File::open(&from).map_err(|error| storage_error("read", &from, &error))?;
+            write_object(folder, &name, file)
         })
         .await
     }
@@ -83,7 +80,7 @@ impl Folder {
         let (name, to) = (name.to_owned(), to.to_owned());
         self.run(move |folder| {
             let place = folder.display().to_string();
-            let file = open(&folder.join(&name))?.ok_or_else(|| missing_object_error(&place))?;
+            let file = object(folder, &name)?.ok_or_else(|| missing_object_error(&place))?;
             let mut out = OpenOptions::new()
                 .write(true)
                 .truncate(true)
@@ -103,11 +100,16 @@ impl Folder {
 
     pub(super) async fn remove(&self, name: &str) -> Result<(), Error> {
         let name = name.to_owned();
-        self.run(move |folder| match fs::remove_file(folder.join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(storage_error("remove from", folder, &error))
+        self.run(move |folder| {
+            let Some(opened) = open_if_there(folder)? else {
+                return Ok(());
+            };
+            match opened.remove(OsStr::new(&name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(storage_error("remove from", folder, &error))
+                }
+                _ => Ok(()),
             }
-            _ => Ok(()),
         })
         .await
     }
@@ -123,44 +125,62 @@ impl Folder {
     }
 }
 
-fn has_parent(folder: &Path) -> bool {
-    folder.parent().is_some_and(Path::is_dir)
-}
-
-/// A file; opening a pipe would block.
-fn open(path: &Path) -> Result<Option<File>, Error> {
-    match fs::metadata(path) {
-        Ok(found) if found.is_file() => {}
-        Ok(_) => {
-            let message = format!("{} is not a file", path.display());
-            return Err(Error::new(Code::Corrupt, message));
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(storage_error("read", path, &error)),
+/// Opens the folder; `None` if only its last part is missing. One on a disk that is not connected is no empty store.
+fn open_if_there(folder: &Path) -> Result<Option<Opened>, Error> {
+    match open(folder) {
+        Ok(opened) => Ok(Some(opened)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && has_parent(folder) => Ok(None),
+        Err(error) => Err(not_opened(folder, error)),
     }
-    File::open(path)
-        .map(Some)
-        .map_err(|error| storage_error("read", path, &error))
 }
 
-/// Writes beside the name first.
-fn write_object(folder: &Path, name: &str, from: &mut impl Read) -> Result<(), Error> {
-    let mut write = || {
-        if !folder.is_dir() {
-            // Only the last part: the rest is missing if a disk is not connected.
-            fs::create_dir(folder)?;
-        }
-        let mut file = tempfile::Builder::new()
-            .prefix(".upload-")
-            .tempfile_in(folder)?;
-        io::copy(from, &mut file)?;
-        file.flush()?;
-        file.as_file().sync_all()?;
-        file.persist(folder.join(name))
-            .map_err(|failed| failed.error)?;
-        Ok(())
+fn has_parent(folder: &Path) -> bool {
+    folder.parent().is_some_and(|parent| open(parent).is_ok())
+}
+
+/// An object's file, if there is one.
+fn object(folder: &Path, name: &str) -> Result<Option<File>, Error> {
+    let Some(opened) = open_if_there(folder)? else {
+        return Ok(None);
     };
-    write().map_err(|error: io::Error| storage_error("write to", folder, &error))
+    let path = folder.join(name);
+    let opened = match opened.inside(Path::new(name)) {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(not_opened(&path, error)),
+    };
+    let about = opened.about();
+    if !about.is_ok_and(|about| about.is_file) {
+        let message = format!("{} is not a file", path.display());
+        return Err(Error::new(Code::Corrupt, message));
+    }
+    Ok(Some(opened.into_file()))
+}
+
+/// Writes an object whole or not at all. Of a missing folder, only the last part is made: the rest is missing if a disk is not connected.
+fn write_object(folder: &Path, name: &str, from: impl Read) -> Result<(), Error> {
+    let opened = match open_if_there(folder)? {
+        Some(opened) => opened,
+        None => {
+            let (Some(parent), Some(last)) = (folder.parent(), folder.file_name()) else {
+                let none = io::Error::from(io::ErrorKind::NotFound);
+                return Err(storage_error("write to", folder, &none));
+            };
+            open(parent)
+                .and_then(|parent| parent.create_folder(Path::new(last), Mode::RWXU))
+                .map_err(|error| not_opened(folder, error))?
+        }
+    };
+    let written = opened.replace(OsStr::new(name), from, Mode::RUSR | Mode::WUSR);
+    written.map_err(|error| storage_error("write to", folder, &error))
+}
+
+fn not_opened(path: &Path, error: OpenError) -> Error {
+    match error {
+        OpenError::System { error, .. } => storage_error("open", path, &error),
+        error => Error::new(Code::Storage, error.to_string())
+            .hint("set `contexts.store` to the real path of a folder"),
+    }
 }
 
 fn storage_error(what: &str, path: &Path, error: &io::Error) -> Error {

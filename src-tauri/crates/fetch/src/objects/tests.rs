@@ -8,7 +8,22 @@ use axum::{
 };
 use data_encoding::BASE64;
 use md5::{Digest, Md5};
-use std::{collections::BTreeMap, fs, sync::Arc};
+use race::{Found, race};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    os::unix::fs::symlink,
+    sync::Arc,
+    time::Duration,
+};
+
+#[path = "../../../nofollow/src/tests/race.rs"]
+mod race;
+
+/// A temporary folder by its real path. On macOS, that of the system lies behind a link.
+fn tempdir() -> tempfile::TempDir {
+    tempfile::tempdir_in(std::env::temp_dir().canonicalize().unwrap()).unwrap()
+}
 
 /// What the server does beside keeping objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,7 +152,7 @@ fn file(home: &Path, bytes: &[u8]) -> PathBuf {
 }
 
 async fn keeps_objects(store: &Objects) {
-    let home = tempfile::tempdir().unwrap();
+    let home = tempdir();
     assert_eq!(store.list().await.unwrap(), []);
     assert_eq!(store.read("one", 10).await.unwrap(), None);
     assert!(!store.remove("one").await.unwrap());
@@ -171,7 +186,7 @@ async fn keeps_objects(store: &Objects) {
 
 #[tokio::test]
 async fn a_folder_keeps_objects() {
-    let home = tempfile::tempdir().unwrap();
+    let home = tempdir();
     keeps_objects(&Objects::folder(home.path().join("store"))).await;
     let names = fs::read_dir(home.path().join("store")).unwrap();
     assert_eq!(names.count(), 1);
@@ -207,7 +222,7 @@ async fn an_error_shows_no_signature() {
 
 #[tokio::test]
 async fn a_folder_of_a_missing_disk_is_an_error() {
-    let home = tempfile::tempdir().unwrap();
+    let home = tempdir();
     let store = Objects::folder(home.path().join("disk/store"));
     assert_eq!(store.list().await.unwrap_err().code, Code::Storage);
     let error = store.write("one", Vec::new(), false).await.unwrap_err();
@@ -218,9 +233,54 @@ async fn a_folder_of_a_missing_disk_is_an_error() {
     assert_eq!(store.read("one", 1).await.unwrap_err().code, Code::Corrupt);
 }
 
+/// What an agent's command could do, where it may write beside the store.
+#[test]
+fn a_store_exchanged_with_a_link_is_never_left() {
+    let home = tempdir();
+    let at = |name: &str| home.path().join(name);
+    for (folder, text) in [("store", "own"), ("private", "secret")] {
+        fs::create_dir(at(folder)).unwrap();
+        fs::write(at(folder).join("one"), text).unwrap();
+    }
+    fs::write(at("private/kept"), "").unwrap();
+    symlink(at("private"), at("link")).unwrap();
+    let store = Objects::folder(at("store"));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let attempt = || {
+        runtime.block_on(async {
+            let _refused = store.write("two", b"new".to_vec(), false).await;
+            let _refused = store.remove("kept").await;
+            let listed = store.list().await;
+            let is_foreign = listed.is_ok_and(|all| all.iter().any(|one| one.name == "kept"));
+            let read = store.read("one", 99).await;
+            (read, is_foreign)
+        })
+    };
+    race(
+        Duration::from_millis(250),
+        &at("store"),
+        &at("link"),
+        || {
+            let (read, is_foreign) = attempt();
+            let names = fs::read_dir(at("private")).unwrap();
+            let names: BTreeSet<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+            let is_whole = names
+                .iter()
+                .map(|name| name.to_str().unwrap())
+                .eq(["kept", "one"]);
+            match read {
+                _ if is_foreign || !is_whole => Found::Foreign,
+                Ok(Some(bytes)) if bytes == b"own" => Found::Own,
+                Err(error) if error.message.contains("is a symbolic link") => Found::Refused,
+                _ => Found::Foreign,
+            }
+        },
+    );
+}
+
 #[tokio::test]
 async fn a_server_that_lies_is_an_error() {
-    let home = tempfile::tempdir().unwrap();
+    let home = tempdir();
     let from = file(home.path(), &[7; 5000]);
     for manner in [Manner::Shorter, Manner::Longer] {
         let store = bucket(manner).await;

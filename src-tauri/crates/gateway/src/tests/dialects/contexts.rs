@@ -80,7 +80,8 @@ async fn a_context_loads_into_a_tier_of_its_model() {
 /// With a store in a folder.
 async fn with_store() -> (Bench, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let store = folder.path().join("store").display().to_string();
+    let real = folder.path().canonicalize().unwrap();
+    let store = real.join("store").display().to_string();
     let bench = Bench::configured("127.0.0.1:11435", |config| config.contexts.store = store).await;
     (bench, folder)
 }
