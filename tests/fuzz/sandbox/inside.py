@@ -66,9 +66,9 @@ NEVER = {
     IO_URING, 426, 427, KEYCTL, ADD_KEY, REQUEST_KEY, 300, 253, 294, OPEN_BY_HANDLE, NAME_TO_HANDLE, FCHOWNAT, CHOWN, LCHOWN, FILE_SETATTR,
     MEMFD, 447, 29, 30, 31, 64, 65, 66, 68, 69, 70, 71, 220, 240, 241, SETXATTR, LSETXATTR, FSETXATTR, REMOVEXATTR, 198, 199,
     SETXATTRAT, REMOVEXATTRAT, GETXATTR, LGETXATTR, 193, LISTXATTR, 195, 196, GETXATTRAT, LISTXATTRAT, 132, 235, FUTIMESAT, 154,
-    STATMOUNT, LISTMOUNT, LISTEN, 134, CLONE3,
+    STATMOUNT, LISTMOUNT, LISTEN, BIND, 134, CLONE3,
 }  # fmt: skip
-NEVER_WITHOUT_NETWORK = {SOCKET, BIND}
+NEVER_WITHOUT_NETWORK = {SOCKET}
 
 
 class World:
@@ -137,9 +137,12 @@ class World:
         port = struct.pack("!H", given["port"])
         v4 = struct.pack("H", socket.AF_INET) + port + socket.inet_aton("127.0.0.1") + b"\0" * 8
         v6 = struct.pack("H", socket.AF_INET6) + port + b"\0" * 4 + socket.inet_pton(socket.AF_INET6, "::1") + b"\0" * 4
+        # The proxy of the network, if it is granted.
+        port = struct.pack("!H", int(os.environ.get("http_proxy", ":0").rpartition(":")[2]))
+        proxy = struct.pack("H", socket.AF_INET) + port + socket.inet_aton("127.0.0.1") + b"\0" * 8
         any4 = struct.pack("H", socket.AF_INET) + b"\0" * 14
         names = [given["socket"].encode() + b"\0", given["datagrams"].encode() + b"\0", b"\0" + given["abstract"].encode(), b"\0" + given["tag"].encode()]
-        return [unix(name) for name in names] + [v4, v6, any4, struct.pack("HHII", socket.AF_NETLINK, 0, 0, 0), b"\0" * 16]
+        return [unix(name) for name in names] + [v4, v6, proxy, any4, struct.pack("HHII", socket.AF_NETLINK, 0, 0, 0), b"\0" * 16]
 
     def address(self, value):
         return self.bytes(value), len(value)

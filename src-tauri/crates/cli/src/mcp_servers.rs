@@ -50,7 +50,7 @@ struct Add {
     /// Folder that the program may read besides what it is installed with
     #[arg(long, value_name = "FOLDER")]
     read: Vec<String>,
-    /// Let the program connect to servers on ports 80 and 443
+    /// Let the program connect to public servers on ports 80 and 443
     #[arg(long)]
     network: bool,
     /// Variables of Tierbar's environment that the program sees, such as EDITOR,LOGNAME

@@ -22,8 +22,6 @@ pub(crate) struct Admin {
     pub(crate) journal: Arc<Ledger>,
     pub(crate) figures: Figures,
     pub(crate) paging: PagingBoard,
-    /// The port that the API answers on.
-    pub(crate) port: u16,
 }
 
 impl fmt::Debug for Admin {
@@ -129,7 +127,6 @@ impl Services for Admin {
         Ok(SandboxPlace {
             launcher: worker::sandbox()?,
             protected: vec![self.figures.home.clone()],
-            own_ports: vec![self.port],
         })
     }
 

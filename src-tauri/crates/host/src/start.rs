@@ -89,7 +89,6 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
             &board,
             &workers,
             Arc::clone(&models.local),
-            network.address.port(),
         ),
         models,
         remote: Remote::new(Remote::SILENCE)?,
@@ -170,7 +169,6 @@ fn admin(
     board: &Arc<StatusBoard>,
     workers: &Workers,
     local: Arc<LocalModels>,
-    port: u16,
 ) -> Arc<Admin> {
     Arc::new(Admin {
         config: Arc::clone(config),
@@ -187,7 +185,6 @@ fn admin(
             supervisor: workers.supervisor.clone(),
             board: Arc::clone(board),
         },
-        port,
     })
 }
 

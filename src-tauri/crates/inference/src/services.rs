@@ -30,8 +30,6 @@ pub struct SandboxPlace {
     pub launcher: PathBuf,
     /// What no command may see: the data folder.
     pub protected: Vec<PathBuf>,
-    /// The ports that this host listens on.
-    pub own_ports: Vec<u16>,
 }
 
 /// What the host offers to the API beside the tiers and the store.

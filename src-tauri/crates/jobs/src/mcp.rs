@@ -207,7 +207,6 @@ async fn place_of_server(
     let SandboxPlace {
         launcher,
         protected,
-        own_ports,
     } = services.sandbox()?;
     let full = |folder: &String| from_home(folder, tierbar_nofollow::home());
     Ok(Place::Program(Program {
@@ -216,9 +215,7 @@ async fn place_of_server(
         folder: (!config.folder.is_empty()).then(|| full(&config.folder)),
         read: config.read.iter().map(full).collect(),
         network: if config.network {
-            Network::Web {
-                without_ports: own_ports,
-            }
+            Network::Web
         } else {
             Network::None
         },

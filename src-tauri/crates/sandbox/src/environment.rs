@@ -1,5 +1,6 @@
 //! What a command sees of the environment: a short list, because what is secret cannot be listed.
 
+use crate::proxy::variables;
 use std::{
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
@@ -9,12 +10,13 @@ use std::{
 const KEPT: [&str; 4] = ["LANG", "LANGUAGE", "TERM", "TZ"];
 
 /// Returns the environment of a command: what is kept of ours, and what is its own. `home` is a folder for it alone. Of `PATH`, the
-/// folders stay that lie in what the command can read. `named`: variables that it sees as well.
-pub fn kept_environment(
+/// folders stay that lie in what the command can read. `named`: variables that it sees as well. `proxy`: the port of its network.
+pub(crate) fn kept_environment(
     ours: impl IntoIterator<Item = (OsString, OsString)>,
     home: &Path,
     readable: &[PathBuf],
     named: &[String],
+    proxy: Option<u16>,
 ) -> Vec<(OsString, OsString)> {
     let mut kept: Vec<(OsString, OsString)> = Vec::new();
     for (name, value) in ours {
@@ -36,6 +38,10 @@ pub fn kept_environment(
     }
     // A pager or a question would wait forever.
     for (name, value) in [("PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("CI", "1")] {
+        kept.push((name.into(), value.into()));
+    }
+    // What comes last holds, if one of these was named.
+    for (name, value) in proxy.into_iter().flat_map(variables) {
         kept.push((name.into(), value.into()));
     }
     kept
@@ -80,7 +86,7 @@ mod tests {
         let ours = ours.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let usr = Path::new("/usr/bin").canonicalize().unwrap();
         let named = ["HF_TOKEN".to_owned()];
-        let kept = kept_environment(ours, Path::new("/private"), &[usr], &named);
+        let kept = kept_environment(ours, Path::new("/private"), &[usr], &named, None);
         let names: Vec<_> = kept
             .iter()
             .map(|(name, _)| name.to_str().unwrap())
@@ -114,7 +120,7 @@ mod tests {
         let path = |place: &Path| {
             let ours = [("PATH".into(), programs.clone().into_os_string())];
             let readable = [place.to_owned()];
-            kept_environment(ours, Path::new("/private"), &readable, &[])[0]
+            kept_environment(ours, Path::new("/private"), &readable, &[], None)[0]
                 .1
                 .clone()
         };
@@ -127,7 +133,22 @@ mod tests {
 
     #[test]
     fn a_command_has_a_path_without_ours() {
-        let kept = kept_environment([], Path::new("/private"), &[], &[]);
+        let kept = kept_environment([], Path::new("/private"), &[], &[], None);
         assert_eq!(kept[0], ("PATH".into(), "/usr/bin:/bin".into()));
+    }
+
+    #[test]
+    fn a_command_with_the_network_finds_its_proxy() {
+        let ours = [("HTTPS_PROXY".into(), "http://proxy.example:3128".into())];
+        let named = ["HTTPS_PROXY".to_owned()];
+        let kept = kept_environment(ours, Path::new("/private"), &[], &named, Some(4321));
+        let last = |wanted: &str| {
+            let mut found = kept.iter().rev().filter(|(name, _)| name == wanted);
+            found.next().map(|(_, value)| value.to_str().unwrap())
+        };
+        for name in ["http_proxy", "HTTPS_PROXY", "ALL_PROXY"] {
+            assert_eq!(last(name), Some("http://127.0.0.1:4321"), "{name}");
+        }
+        assert_eq!(last("NO_PROXY"), Some(""));
     }
 }

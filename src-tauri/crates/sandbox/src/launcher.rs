@@ -4,8 +4,8 @@
 //! restricts itself and becomes the command.
 
 use super::{
-    CommandResult, End, Installation, Report, Request, environment::kept_environment,
-    output::Collector,
+    CommandResult, End, Installation, Network, Report, Request, environment::kept_environment,
+    output::Collector, proxy::Proxy,
 };
 use crate::platform;
 use rustix::{
@@ -61,6 +61,8 @@ struct StageInput {
     request: Request,
     /// A folder for this command alone.
     home: PathBuf,
+    /// The port that it may connect to.
+    proxy: Option<u16>,
 }
 
 /// The program.
@@ -104,7 +106,11 @@ fn become_command(launcher: &OsString, inside: &OsString) -> ExitCode {
         write_error("the request cannot be read");
         return ExitCode::from(NOT_RUN);
     };
-    let StageInput { request, home } = inside;
+    let StageInput {
+        request,
+        home,
+        proxy,
+    } = inside;
     let policy = &request.policy;
     let system = platform::system_folders().into_iter();
     let readable: Vec<PathBuf> = system
@@ -115,8 +121,9 @@ fn become_command(launcher: &OsString, inside: &OsString) -> ExitCode {
         write_error(&why);
         return ExitCode::from(NOT_RUN);
     }
-    let environment = kept_environment(env::vars_os(), &home, &readable, &request.variables);
-    let arguments = match restrict(&request, &home) {
+    let named = &request.variables;
+    let environment = kept_environment(env::vars_os(), &home, &readable, named, proxy);
+    let arguments = match restrict(&request, &home, proxy) {
         Ok(arguments) => arguments,
         Err(why) => {
             write_error(&why);
@@ -153,12 +160,12 @@ fn denied_program(request: &Request, readable: &[PathBuf]) -> Option<String> {
 }
 
 /// Restricts this process to what the request grants, and returns the command to become.
-fn restrict(request: &Request, home: &Path) -> Result<Vec<String>, String> {
+fn restrict(request: &Request, home: &Path, proxy: Option<u16>) -> Result<Vec<String>, String> {
     let this = env::current_exe().map_err(|error| error.to_string())?;
     let granted = request.policy.open(&request.folder, &this);
     let granted = granted.map_err(|refused| refused.to_string())?;
     fchdir(&granted.folder).map_err(|error| error.to_string())?;
-    platform::restrict(request, &granted, home)
+    platform::restrict(request, &granted, home, proxy)
 }
 
 enum Event {
@@ -207,6 +214,7 @@ struct RunningCommand {
     written: Arc<AtomicU64>,
     /// Bytes of shared memory that were mapped.
     shared: Arc<AtomicU64>,
+    proxy: Option<Proxy>,
     ended: Option<WaitStatus>,
     streams_read: usize,
     /// When a command whose stdin has ended is ended.
@@ -217,11 +225,21 @@ struct RunningCommand {
 
 impl RunningCommand {
     fn start(request: Request, home: PathBuf) -> io::Result<Self> {
-        let kept = request.policy.limits.kept_output_bytes;
+        let limits = request.policy.limits;
+        let kept = limits.kept_output_bytes;
         let places = request.policy.write.iter().chain([&home]);
         let places: Vec<PathBuf> = places.cloned().collect();
         let speaks = request.speaks;
-        let inside = StageInput { request, home };
+        let proxy = match request.policy.network {
+            Network::None => None,
+            Network::Web => Some(Proxy::start(limits)?),
+        };
+        let port = proxy.as_ref().map(|proxy| proxy.port);
+        let inside = StageInput {
+            request,
+            home,
+            proxy: port,
+        };
         // The way to the command: until it is one, and beyond that if it speaks with the host.
         let (ours, theirs) = UnixStream::pair()?;
         let to_command = speaks.then(|| ours.try_clone()).transpose()?;
@@ -257,8 +275,8 @@ impl RunningCommand {
         let shared = Arc::new(AtomicU64::new(0));
         thread::spawn({
             let shared = Arc::clone(&shared);
-            let most = inside.request.policy.limits.memory_bytes;
-            move || platform::serve(&ours, &places, &shared, most)
+            let most = limits.memory_bytes;
+            move || platform::serve(&ours, &places, &shared, most, port)
         });
         thread::spawn({
             let sender = sender.clone();
@@ -276,6 +294,7 @@ impl RunningCommand {
             streams,
             written,
             shared,
+            proxy,
             ended: None,
             streams_read: 0,
             grace: None,
@@ -297,6 +316,7 @@ impl RunningCommand {
             stdout,
             stderr,
             milliseconds: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            network: self.proxy.as_ref().map(Proxy::used),
         }
     }
 

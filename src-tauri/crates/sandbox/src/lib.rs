@@ -5,7 +5,7 @@
 //! The launcher keeps time, counts processes, memory and output, and ends the command with all that it has started, also when its
 //! host is gone. A [`Request::server`] speaks with its host by stdin and stdout meanwhile. On Linux, Landlock, seccomp and resource
 //! limits enforce the policy; on macOS, Seatbelt and resource limits.
-//! Where nothing can, no command runs.
+//! Where nothing can, no command runs. A command with the network can connect to a proxy of the launcher's, and to nothing else.
 
 mod environment;
 pub mod guard;
@@ -14,12 +14,13 @@ pub mod launcher;
 mod output;
 mod platform;
 mod policy;
+mod proxy;
 mod seatbelt;
 
-pub use environment::kept_environment;
 pub use installation::Installation;
 pub use output::Output;
 pub use policy::{Limits, Network, Policy, PolicyError};
+pub use proxy::NetworkUse;
 pub use seatbelt::{Places, Profile, profile};
 
 use serde::{Deserialize, Serialize};
@@ -132,6 +133,9 @@ pub struct CommandResult {
     pub stdout: Output,
     pub stderr: Output,
     pub milliseconds: u64,
+    /// What it has done with the network, if it had any.
+    #[serde(default)]
+    pub network: Option<NetworkUse>,
 }
 
 /// Why a command was not run.

@@ -23,27 +23,13 @@ pub struct Policy {
 }
 
 /// What a command may connect to.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
     #[default]
     None,
-    /// The ports of the web, but for those of this machine's Tierbar.
-    Web { without_ports: Vec<u16> },
-}
-
-impl Network {
-    /// The TCP ports that a command may connect to.
-    #[must_use]
-    pub fn ports(&self) -> Vec<u16> {
-        match self {
-            Self::None => Vec::new(),
-            Self::Web { without_ports } => {
-                let web = [80, 443].into_iter();
-                web.filter(|port| !without_ports.contains(port)).collect()
-            }
-        }
-    }
+    /// The ports of the web outside this machine and its network, through the launcher's proxy.
+    Web,
 }
 
 /// How much a command and what it starts may use.
@@ -64,6 +50,13 @@ pub struct Limits {
     pub kept_output_bytes: usize,
     /// Of both streams. A command that writes more is ended.
     pub output_bytes: u64,
+    /// To servers, at a time.
+    pub connections_at_once: u64,
+    /// In all.
+    pub connections: u64,
+    /// To servers.
+    pub sent_bytes: u64,
+    pub received_bytes: u64,
 }
 
 impl Default for Limits {
@@ -78,6 +71,10 @@ impl Default for Limits {
             open_files: 1024,
             kept_output_bytes: 32 * 1024,
             output_bytes: 64 * MIB,
+            connections_at_once: 64,
+            connections: 4096,
+            sent_bytes: 64 * MIB,
+            received_bytes: 2048 * MIB,
         }
     }
 }
@@ -347,12 +344,5 @@ mod tests {
             matches!(refused, Err(PolicyError::Protected(..))),
             "{refused:?}"
         );
-    }
-
-    #[test]
-    fn the_ports_of_tierbar_are_not_those_of_the_web() {
-        assert!(Network::None.ports().is_empty());
-        let without_ports = vec![443, 11435];
-        assert_eq!(Network::Web { without_ports }.ports(), [80]);
     }
 }

@@ -39,8 +39,13 @@ const START: &str = r#"(version 1)
 (allow mach-lookup (global-name "com.apple.system.opendirectoryd.libinfo"))
 "#;
 
-/// Renders the profile. `home` is the command's own folder.
-pub fn profile(policy: &Policy, home: &Path, places: &Places<'_>) -> Result<Profile, String> {
+/// Renders the profile. `home` is the command's own folder, and `proxy` the port of its network.
+pub fn profile(
+    policy: &Policy,
+    home: &Path,
+    places: &Places<'_>,
+    proxy: Option<u16>,
+) -> Result<Profile, String> {
     let mut text = START.to_owned();
     let mut parameters = Vec::new();
     let mut parameter = |name: &str, path: &Path| {
@@ -74,18 +79,9 @@ pub fn profile(policy: &Policy, home: &Path, places: &Places<'_>) -> Result<Prof
         let rule = format!("{RUN} file-write*");
         line(&rule, &parameter("WRITE", path)?);
     }
-    let ports = policy.network.ports();
-    if !ports.is_empty() {
-        for port in ports {
-            let place = format!("(remote tcp \"*:{port}\")");
-            line("allow network-outbound", &place);
-        }
-        // Names are asked for at a Unix socket.
-        line("allow system-socket", "(socket-domain AF_UNIX)");
-        line(
-            "allow network-outbound",
-            "(literal \"/private/var/run/mDNSResponder\")",
-        );
+    if let Some(port) = proxy {
+        let place = format!("(remote tcp \"localhost:{port}\")");
+        line("allow network-outbound", &place);
         line(
             "allow mach-lookup",
             "(global-name \"com.apple.trustd.agent\")",
@@ -105,7 +101,7 @@ pub fn profile(policy: &Policy, home: &Path, places: &Places<'_>) -> Result<Prof
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Network, *};
+    use super::*;
     use std::path::PathBuf;
 
     const PLACES: Places<'static> = Places {
@@ -115,7 +111,11 @@ mod tests {
     };
 
     fn rendered(policy: &Policy) -> Profile {
-        profile(policy, Path::new("/private/tmp/home"), &PLACES).unwrap()
+        with_proxy(policy, None)
+    }
+
+    fn with_proxy(policy: &Policy, proxy: Option<u16>) -> Profile {
+        profile(policy, Path::new("/private/tmp/home"), &PLACES, proxy).unwrap()
     }
 
     #[test]
@@ -162,13 +162,13 @@ mod tests {
             read: vec!["/a".into()],
             write: vec!["/b".into()],
             protected: vec!["/c".into()],
-            network: Network::Web {
-                without_ports: Vec::new(),
-            },
             ..Policy::default()
         };
         let is_argued = |line: &str| argued.contains(&format!("| `{line}` |"));
-        let text = rendered(&policy).text;
+        // Each command has another port.
+        let text = with_proxy(&policy, Some(4321))
+            .text
+            .replace(":4321", ":PORT");
         for line in text.lines() {
             // One row for all folders of a kind.
             let kind = line.split_once("(subpath ");
@@ -208,17 +208,13 @@ mod tests {
     }
 
     #[test]
-    fn the_network_is_that_of_the_web() {
-        let policy = Policy {
-            network: Network::Web {
-                without_ports: vec![80],
-            },
-            ..Policy::default()
-        };
-        let text = rendered(&policy).text;
-        assert!(text.contains("(remote tcp \"*:443\")"), "{text}");
-        assert!(!text.contains("*:80\""), "{text}");
-        assert!(!text.contains("*:*"), "{text}");
+    fn the_network_is_the_launchers_proxy() {
+        let text = with_proxy(&Policy::default(), Some(4321)).text;
+        let outbound = text.lines().filter(|line| line.contains("network"));
+        assert_eq!(
+            outbound.collect::<Vec<_>>(),
+            ["(allow network-outbound (remote tcp \"localhost:4321\"))"]
+        );
     }
 
     #[test]
@@ -237,13 +233,10 @@ mod tests {
     fn parentheses_are_balanced() {
         let policy = Policy {
             read: vec!["/a".into()],
-            network: Network::Web {
-                without_ports: Vec::new(),
-            },
             protected: vec!["/b".into()],
             ..Policy::default()
         };
-        for line in rendered(&policy).text.lines() {
+        for line in with_proxy(&policy, Some(4321)).text.lines() {
             let count = |letter| line.matches(letter).count();
             assert_eq!(count('('), count(')'), "{line}");
             assert_eq!(count('"') % 2, 0, "{line}");

@@ -153,7 +153,13 @@ impl ProgramEnd {
             _ => return Failure::Ended(String::new()),
         };
         match report(&text) {
-            Ok(finished) => Failure::Ended(describe_end(&finished.end, &finished.stderr.text)),
+            Ok(finished) => {
+                let mut how = describe_end(&finished.end, &finished.stderr.text);
+                for why in finished.network.unwrap_or_default().refusals {
+                    how.push_str(&format!("; {why}"));
+                }
+                Failure::Ended(how)
+            }
             Err(not_run) => Failure::NotRun(not_run.to_string()),
         }
     }

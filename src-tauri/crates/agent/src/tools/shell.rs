@@ -6,7 +6,7 @@ use crate::{
     consent::{Act, PermittedAct, read_only},
 };
 use std::{fmt::Write, path::PathBuf};
-use tierbar_sandbox::{CommandResult, End, Limits, Network, Policy, Request};
+use tierbar_sandbox::{CommandResult, End, Limits, Network, NetworkUse, Policy, Request};
 
 /// What holds for every command of a host.
 #[derive(Debug, Clone, Default)]
@@ -14,8 +14,6 @@ pub struct Terms {
     pub limits: Limits,
     /// Tierbar's data, which no command may see.
     pub protected: Vec<PathBuf>,
-    /// The ports that this host listens on.
-    pub own_ports: Vec<u16>,
 }
 
 /// Returns the request to the sandbox. A command that ran without consent gets no rights to write, and no shell.
@@ -37,8 +35,7 @@ pub fn request(permitted: &PermittedAct, terms: &Terms) -> Result<Request, Failu
         ..Policy::default()
     };
     if *network {
-        let without_ports = terms.own_ports.clone();
-        policy.network = Network::Web { without_ports };
+        policy.network = Network::Web;
     }
     if !permitted.reads_only() {
         policy.write = vec![folder.clone()];
@@ -68,9 +65,10 @@ pub fn render(finished: &CommandResult, limits: &Limits) -> ActResult {
         // Writing to a string does not fail.
         let _ = write!(text, "[stderr]\n{errors}");
     }
+    let failed = !matches!(finished.end, End::Exited { code: 0 });
     let end = match &finished.end {
         End::Exited { code: 0 } if text.is_empty() => "it ended without output".to_owned(),
-        End::Exited { code: 0 } => return ActResult::text(text),
+        End::Exited { code: 0 } => String::new(),
         End::Exited { code } => format!("exit code {code}"),
         End::Killed { signal } => format!("ended by signal {signal}"),
         End::TimeLimit => format!("ended after {} s, its time limit", limits.seconds),
@@ -86,14 +84,33 @@ pub fn render(finished: &CommandResult, limits: &Limits) -> ActResult {
         ),
         End::Stopped => "stopped by the user".to_owned(),
     };
-    if !text.is_empty() {
-        text.push('\n');
+    let mut notes = network_notes(finished.network.as_ref(), failed);
+    notes.insert(0, end);
+    for note in notes.iter().filter(|note| !note.is_empty()) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let _ = write!(text, "[{note}]");
     }
-    let _ = write!(text, "[{end}]");
     ActResult {
-        failed: !matches!(finished.end, End::Exited { code: 0 }),
+        failed,
         ..ActResult::text(text)
     }
+}
+
+/// What kept a command from the network, if it had any.
+fn network_notes(network: Option<&NetworkUse>, failed: bool) -> Vec<String> {
+    let Some(network) = network else {
+        return Vec::new();
+    };
+    if failed && network.connections == 0 && network.refusals.is_empty() {
+        return vec![
+            "nothing used the network: programs have it only by the proxy that HTTPS_PROXY names"
+                .to_owned(),
+        ];
+    }
+    let notes = network.refusals.iter();
+    notes.map(|why| format!("network: {why}")).collect()
 }
 
 #[cfg(test)]
@@ -135,7 +152,6 @@ mod tests {
     fn a_command_without_consent_cannot_write() {
         let terms = Terms {
             protected: vec!["/data".into()],
-            own_ports: vec![443],
             ..Terms::default()
         };
         let request = |act| super::request(&permitted(act), &terms).unwrap();
@@ -150,7 +166,7 @@ mod tests {
         assert_eq!(writes.policy.write, [PathBuf::from("/work")]);
         assert_eq!(writes.policy.network, Network::None);
         let reaches = request(act("ls", true));
-        assert_eq!(reaches.policy.network.ports(), [80]);
+        assert_eq!(reaches.policy.network, Network::Web);
         assert_eq!(reaches.arguments[0], "/bin/sh");
     }
 
@@ -165,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_model_reads_output_errors_and_end() {
-        let finished = |end, stdout: &str, stderr: &str| {
+        let with_network = |end, stdout: &str, stderr: &str, network| {
             let output = |text: &str| Output {
                 text: text.into(),
                 bytes: text.len() as u64,
@@ -175,10 +191,12 @@ mod tests {
                 stdout: output(stdout),
                 stderr: output(stderr),
                 milliseconds: 1,
+                network,
             };
             let found = render(&finished, &Limits::default());
             (found.text, found.failed)
         };
+        let finished = |end, stdout: &str, stderr: &str| with_network(end, stdout, stderr, None);
         let succeeded = |text: &str| (text.to_owned(), false);
         let failed = |text: &str| (text.to_owned(), true);
         let exited = |code| End::Exited { code };
@@ -198,5 +216,21 @@ mod tests {
         );
         let killed = End::Killed { signal: 9 };
         assert_eq!(finished(killed, "", ""), failed("[ended by signal 9]"));
+        // A program that has not found the proxy, and one that the proxy has refused.
+        let unused = with_network(exited(6), "", "", Some(NetworkUse::default()));
+        assert_eq!(
+            unused,
+            failed(
+                "[exit code 6]\n[nothing used the network: programs have it only by the proxy that HTTPS_PROXY names]"
+            )
+        );
+        let refused = NetworkUse {
+            refusals: vec!["router is inside".into()],
+            ..NetworkUse::default()
+        };
+        let refused = with_network(exited(0), "a\n", "", Some(refused));
+        assert_eq!(refused, succeeded("a\n[network: router is inside]"));
+        let quiet = with_network(exited(0), "a\n", "", Some(NetworkUse::default()));
+        assert_eq!(quiet, succeeded("a"));
     }
 }

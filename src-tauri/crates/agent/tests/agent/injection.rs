@@ -260,7 +260,6 @@ fn obey(place: &Place, case: &Case, way: Way, person: Person) -> Outcome {
     let terms = Terms {
         limits: place.policy.limits,
         protected: vec![place.hidden.clone()],
-        own_ports: Vec::new(),
     };
     let workplace = Workplace::open(&place.work, terms, launcher().to_owned()).unwrap();
     let surroundings = surroundings(case, &workplace);

@@ -24,7 +24,6 @@ fn run(
     let terms = Terms {
         limits: place.policy.limits,
         protected: vec![place.hidden.clone()],
-        own_ports: Vec::new(),
     };
     let workplace = Workplace::open(&place.work, terms, launcher().to_owned()).unwrap();
     let mut agent = Agent::new(Task {

@@ -19,7 +19,7 @@ pub struct McpServerConfig {
     /// More folders that the program may read. What it is installed with, such as a virtual environment and its Python, it can read anyway.
     #[schema(required = true)]
     pub read: Vec<String>,
-    /// Let the program connect to servers on ports 80 and 443.
+    /// Let the program connect to public servers on ports 80 and 443, by a proxy.
     #[schema(required = true)]
     pub network: bool,
     /// Variables of Tierbar's environment that the program sees.

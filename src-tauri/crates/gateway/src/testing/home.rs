@@ -137,7 +137,6 @@ impl Services for Home {
         Ok(SandboxPlace {
             launcher: self.folder.path().join("tierbar-sandbox"),
             protected: vec![self.folder.path().to_owned()],
-            own_ports: Vec::new(),
         })
     }
     /// Refuses what has a zero in it.

@@ -1,5 +1,6 @@
-//! Linux: Landlock for files and signals, seccomp for system calls, and resource limits.
+//! Linux: Landlock for files, ports and signals, seccomp for system calls, and resource limits.
 
+mod connect;
 mod files;
 mod filter;
 mod modes;
@@ -9,7 +10,7 @@ pub(crate) use modes::serve;
 pub(crate) use tree::{is_memory_short, memory_bytes, processes};
 
 use super::{set_limit, set_limits};
-use crate::{Network, Request, policy::Granted};
+use crate::{Request, policy::Granted};
 use rustix::{
     net::{Shutdown, shutdown},
     process::{
@@ -98,10 +99,11 @@ pub(crate) fn restrict(
     request: &Request,
     granted: &Granted,
     home: &Path,
+    proxy: Option<u16>,
 ) -> Result<Vec<String>, String> {
     let policy = &request.policy;
     let version = files::version();
-    if policy.network != Network::None && version < WITH_PORTS {
+    if proxy.is_some() && version < WITH_PORTS {
         return Err("commands can have the network from Linux 6.7 on".to_owned());
     }
     let nothing = std::fs::File::open("/dev/null").map_err(|error| error.to_string())?;
@@ -121,9 +123,9 @@ pub(crate) fn restrict(
         inheritable: CapabilitySet::empty(),
     };
     set_capabilities(None, none).map_err(|error| failed("rights cannot be dropped", error))?;
-    files::restrict(granted, &policy.network, home, version)?;
+    files::restrict(granted, home, version)?;
     let rules = filter::Rules {
-        network: policy.network != Network::None,
+        network: proxy.is_some(),
         signals_stay_inside: version >= WITH_SIGNALS,
     };
     let listener = filter::install(rules)?;

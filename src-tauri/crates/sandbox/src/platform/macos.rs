@@ -89,6 +89,7 @@ pub(crate) fn restrict(
     request: &Request,
     granted: &Granted,
     home: &Path,
+    proxy: Option<u16>,
 ) -> Result<Vec<String>, String> {
     let policy = &request.policy;
     // What speaks with the host reads what the launcher passes on.
@@ -112,7 +113,7 @@ pub(crate) fn restrict(
             .collect(),
         ..policy.clone()
     };
-    let profile = profile(&policy, home, &PLACES)?;
+    let profile = profile(&policy, home, &PLACES, proxy)?;
     let mut command = vec![SANDBOX_EXEC.to_owned()];
     for parameter in profile.parameters {
         command.extend(["-D".to_owned(), parameter]);
@@ -127,8 +128,15 @@ pub(crate) fn temporary_folder() -> PathBuf {
     std::env::temp_dir()
 }
 
-/// Seatbelt restricts modes and times itself, and a process's footprint has what it shares.
-pub(crate) fn serve(_command: &UnixStream, _places: &[PathBuf], _shared: &AtomicU64, _most: u64) {}
+/// Seatbelt restricts modes, times and connections itself, and a process's footprint has what it shares.
+pub(crate) fn serve(
+    _command: &UnixStream,
+    _places: &[PathBuf],
+    _shared: &AtomicU64,
+    _most: u64,
+    _proxy: Option<u16>,
+) {
+}
 
 /// The command's process group, and the descendants of the launcher and of the processes seen before.
 pub(crate) fn processes(command: Pid, seen: &BTreeSet<Process>) -> Processes {

@@ -150,7 +150,9 @@ fn a_stopped_command_is_ended() {
     let (sender, finished) = channel();
     thread::spawn({
         let stop = stop.clone();
-        move || sender.send(run(launcher(), &request, &stop).unwrap())
+        move || {
+            let _ = sender.send(run(launcher(), &request, &stop).unwrap());
+        }
     });
     while !place.work.join("begun").exists() {
         let early = finished.try_recv();

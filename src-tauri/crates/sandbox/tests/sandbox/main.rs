@@ -5,6 +5,7 @@
 
 mod commands;
 mod exchanged;
+mod network;
 mod place;
 mod platform;
 mod process_guard;

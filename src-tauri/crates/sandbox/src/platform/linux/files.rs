@@ -1,9 +1,9 @@
-//! Landlock: which files, ports and processes a command may use.
+//! Landlock: which files and processes a command may use. It may use no port: the launcher makes its connections.
 
-use crate::{Network, policy::Granted};
+use crate::policy::Granted;
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath,
-    PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use std::{os::fd::AsFd, path::Path};
 use tierbar_nofollow::locate;
@@ -62,21 +62,11 @@ pub(super) fn version() -> i32 {
 }
 
 /// Restricts this process. `home` is the command's own folder.
-pub(super) fn restrict(
-    granted: &Granted,
-    network: &Network,
-    home: &Path,
-    version: i32,
-) -> Result<(), String> {
-    apply(granted, network, home, version).map_err(|error| format!("Landlock: {error}"))
+pub(super) fn restrict(granted: &Granted, home: &Path, version: i32) -> Result<(), String> {
+    apply(granted, home, version).map_err(|error| format!("Landlock: {error}"))
 }
 
-fn apply(
-    granted: &Granted,
-    network: &Network,
-    home: &Path,
-    version: i32,
-) -> Result<(), Box<dyn std::error::Error>> {
+fn apply(granted: &Granted, home: &Path, version: i32) -> Result<(), Box<dyn std::error::Error>> {
     let abi = ABI::from(version);
     let all = AccessFs::from_all(abi);
     let read = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
@@ -111,9 +101,6 @@ fn apply(
     for (place, access) in read.chain(written.map(|place| (place, write))) {
         let is_folder = place.about()?.is_folder;
         rules = rules.add_rule(beneath(place, is_folder, access))?;
-    }
-    for port in network.ports() {
-        rules = rules.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
     }
     let status = rules.restrict_self()?;
     if status.ruleset != RulesetStatus::FullyEnforced || !status.no_new_privs {

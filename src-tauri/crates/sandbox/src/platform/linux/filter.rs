@@ -16,7 +16,7 @@ use std::{
 /// What the filter depends on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
-    /// Whether sockets for TCP and UDP can be made. Landlock restricts the ports.
+    /// Whether sockets for TCP can be made. The launcher makes their connections.
     pub(super) network: bool,
     /// Whether Landlock keeps signals inside. Otherwise none can be sent.
     pub(super) signals_stay_inside: bool,
@@ -82,11 +82,15 @@ const OPEN_TREE_ATTR: c_long = 467;
 const FILE_SETATTR: c_long = 469;
 
 const IPPROTO_TCP: u32 = 6;
-const IPPROTO_UDP: u32 = 17;
-/// An option of TCP that turns a socket into one of another protocol, whose ports Landlock does not restrict.
+/// `SOCK_STREAM`, with `SOCK_NONBLOCK` and `SOCK_CLOEXEC`.
+const STREAMS: &[u32] = &[1, 0x801, 0x8_0001, 0x8_0801];
+/// Levels of options that a command may set: of sockets, TCP, and IPv6, which Java needs. One of IPv4 sends packets over a host of its
+/// choice (`IP_OPTIONS`), wherever the socket is connected to.
+const LEVELS: &[u32] = &[1, IPPROTO_TCP, 41];
+/// An option of TCP that turns a socket into one of another protocol.
 const TCP_ULP: u32 = 31;
-/// The sizes of addresses of IPv4 and IPv6. Few names of Unix sockets are as long.
-const ADDRESSES: &[u32] = &[16, 28];
+/// `SO_BINDTODEVICE` and `SO_BINDTOIFINDEX`: past the loopback interface, where the launcher's proxy is.
+const INTERFACES: [u32; 2] = [25, 62];
 /// Connects without `connect`.
 const MSG_FASTOPEN: u32 = 0x2000_0000;
 /// All `CLONE_NEW…`: a new user namespace has all rights inside, and with them more of the kernel to attack.
@@ -180,8 +184,9 @@ const NEVER: &[c_long] = &[
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
     libc::SYS_vhangup,
-    // Landlock restricts the ports that are bound, and a socket that is not bound listens at one that the kernel chooses.
+    // No client is served, and no address or abstract name is taken from another program.
     libc::SYS_listen,
+    libc::SYS_bind,
     // Files by handles, past their folders.
     libc::SYS_open_by_handle_at,
     libc::SYS_name_to_handle_at,
@@ -296,9 +301,11 @@ fn calls(rules: Rules) -> Vec<(c_long, RefusalCase)> {
         ],
     );
     unless(libc::SYS_ioctl, &[(1, ArgumentTest::OneOf(IOCTLS))]);
+    const OPTIONS: ArgumentTest =
+        ArgumentTest::NoneOf(&[SO_SNDBUF, TCP_ULP, INTERFACES[0], INTERFACES[1]]);
     unless(
         libc::SYS_setsockopt,
-        &[(2, ArgumentTest::NoneOf(&[SO_SNDBUF, TCP_ULP]))],
+        &[(1, ArgumentTest::OneOf(LEVELS)), (2, OPTIONS)],
     );
     // `connect` is not needed for these.
     unless(
@@ -315,16 +322,17 @@ fn calls(rules: Rules) -> Vec<(c_long, RefusalCase)> {
     );
     unless(libc::SYS_clone, &[(0, ArgumentTest::Without(NAMESPACES))]);
     if rules.network {
-        // No Unix socket, which could be the host's, the desktop's or Docker's. Other protocols are not held to the ports.
+        // No Unix socket, which could be the host's, the desktop's or Docker's, and no datagrams: what they name, no launcher sees.
         let internet = ArgumentTest::OneOf(&[libc::AF_INET as u32, libc::AF_INET6 as u32]);
-        let protocol = ArgumentTest::OneOf(&[0, IPPROTO_TCP, IPPROTO_UDP]);
-        unless(libc::SYS_socket, &[(0, internet), (2, protocol)]);
-        // Names are asked for from UDP sockets that are bound.
-        unless(libc::SYS_bind, &[(2, ArgumentTest::OneOf(ADDRESSES))]);
+        let protocol = ArgumentTest::OneOf(&[0, IPPROTO_TCP]);
+        let streams = ArgumentTest::OneOf(STREAMS);
+        unless(
+            libc::SYS_socket,
+            &[(0, internet), (1, streams), (2, protocol)],
+        );
+        calls.push((libc::SYS_connect, RefusalCase::Served));
     } else {
         calls.push((libc::SYS_socket, RefusalCase::Always));
-        // An end of a pair could take an abstract name that another program wants.
-        calls.push((libc::SYS_bind, RefusalCase::Always));
     }
     if !rules.signals_stay_inside {
         let fcntl = vec![(1, ArgumentTest::NoneOf(SIGNALING))];
@@ -592,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_need_the_network_and_are_tcp_or_udp() {
+    fn sockets_need_the_network_and_are_of_tcp() {
         let socket = |rules, domain: i32, kind: i32, protocol: u64| {
             let arguments = [domain as u64, kind as u64, protocol];
             call(rules, libc::SYS_socket, &arguments) == ALLOWED
@@ -603,12 +611,19 @@ mod tests {
             assert!(!socket(CLOSED, domain, stream, 0), "{domain}");
         }
         assert!(socket(OPEN, inet, stream | libc::SOCK_CLOEXEC, 0));
-        assert!(socket(OPEN, libc::AF_INET6, libc::SOCK_DGRAM, 17));
+        assert!(socket(OPEN, libc::AF_INET6, stream, 6));
+        for (kind, protocol) in [
+            (libc::SOCK_DGRAM, 0),
+            (libc::SOCK_DGRAM, 17),
+            (libc::SOCK_RAW, 6),
+        ] {
+            assert!(!socket(OPEN, inet, kind, protocol), "{kind} {protocol}");
+        }
         for domain in [unix, libc::AF_NETLINK, libc::AF_PACKET, libc::AF_VSOCK, 43] {
             assert!(!socket(OPEN, domain, stream, 0), "{domain}");
         }
-        // MPTCP, SMC, SCTP and UDP-Lite.
-        for protocol in [262, 256, 132, 136] {
+        // MPTCP, SMC, SCTP, UDP and UDP-Lite.
+        for protocol in [262, 256, 132, 17, 136] {
             assert!(!socket(OPEN, inet, stream, protocol), "{protocol}");
         }
         // The kernel looks at the low half alone.
@@ -623,11 +638,14 @@ mod tests {
         for (domain, kind) in [(2, 1), (1, 2), (1, 0x8_0002), (1, 0x802), (1, 3)] {
             assert!(!pair(domain, kind), "{domain} {kind:x}");
         }
-        let bind = |rules, size| call(rules, libc::SYS_bind, &[3, 0, size]) == ALLOWED;
-        assert!(bind(OPEN, 16) && bind(OPEN, 28) && !bind(OPEN, 20) && !bind(CLOSED, 16));
-        let option = |number| call(OPEN, libc::SYS_setsockopt, &[3, 6, number]) == ALLOWED;
-        // TCP_NODELAY.
-        assert!(option(1) && !option(u64::from(TCP_ULP)) && !option(u64::from(SO_SNDBUF)));
+        let connect = |rules| call(rules, libc::SYS_connect, &[3, 0, 16]);
+        assert_eq!(connect(OPEN), libc::SECCOMP_RET_USER_NOTIF);
+        let option =
+            |level, number| call(OPEN, libc::SYS_setsockopt, &[3, level, number]) == ALLOWED;
+        // TCP_NODELAY, SO_KEEPALIVE and IPV6_V6ONLY; IP_OPTIONS, by which a packet takes another way.
+        assert!(option(6, 1) && option(1, 9) && option(41, 26) && !option(0, 4));
+        assert!(!option(6, u64::from(TCP_ULP)) && !option(1, u64::from(SO_SNDBUF)));
+        assert!(!option(1, u64::from(INTERFACES[0])) && !option(1, u64::from(INTERFACES[1])));
         let fast = u64::from(MSG_FASTOPEN);
         assert_ne!(call(OPEN, libc::SYS_sendto, &[3, 0, 0, fast]), ALLOWED);
         assert_eq!(call(OPEN, libc::SYS_sendto, &[3, 0, 0, 0x4000]), ALLOWED);

@@ -3,12 +3,15 @@
 //! open file itself, looks where it has led, and changes that very file if the command may write there. The command's memory is read
 //! once, so nothing can be exchanged in between.
 //!
+//! And connections ([`super::connect`]).
+//!
 //! And shared memory without a file, which the launcher counts as held from its mapping to the end of the command: a process can give up
 //! its part, and the memory stays. What decides is in registers, so that the kernel goes on with the call that was looked at.
 //!
 //! Until the launcher has heard of a call, a signal can break it off, which programs do not expect of most: of `fork`, for one, after
 //! which Debian's `sh` gives up. So the kernel hands over as few calls as possible.
 
+use super::connect;
 use libc::{seccomp_notif, seccomp_notif_resp};
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -56,16 +59,28 @@ pub(super) fn hand_over(listener: &OwnedFd, launcher: impl AsFd) -> Result<(), S
 }
 
 /// Receives the listener of a command, and answers its calls until the launcher ends. `places`: where the command may write, without
-/// symbolic links. `shared`: how much shared memory it has mapped, in bytes, and `most`, how much it may.
-pub(crate) fn serve(command: &UnixStream, places: &[PathBuf], shared: &AtomicU64, most: u64) {
+/// symbolic links. `shared`: how much shared memory it has mapped, in bytes, and `most`, how much it may. `proxy`: the port that it may
+/// connect to.
+pub(crate) fn serve(
+    command: &UnixStream,
+    places: &[PathBuf],
+    shared: &AtomicU64,
+    most: u64,
+    proxy: Option<u16>,
+) {
     let Some(listener) = receive(command) else {
         return;
     };
     while let Some(call) = receive_call(&listener) {
-        let result = if i64::from(call.data.nr) == libc::SYS_mmap {
-            share(call.data.args[1], shared, most).map(|()| CONTINUE)
-        } else {
-            perform(&call, places, || is_waiting(&listener, call.id)).map(|()| 0)
+        let is_waiting = || is_waiting(&listener, call.id);
+        let result = match i64::from(call.data.nr) {
+            libc::SYS_mmap => share(call.data.args[1], shared, most).map(|()| CONTINUE),
+            libc::SYS_connect => {
+                let proxy = proxy.ok_or(Errno::ACCESS);
+                let done = proxy.and_then(|port| connect::perform(&call, port, is_waiting));
+                done.map(|()| 0)
+            }
+            _ => perform(&call, places, is_waiting).map(|()| 0),
         };
         answer(&listener, call.id, result);
     }
@@ -198,7 +213,7 @@ fn perform(
         _ => return Err(Errno::NOSYS),
     };
     let pid = call.pid;
-    let memory = File::open(format!("/proc/{pid}/mem")).map_err(|_| Errno::PERM)?;
+    let memory = memory_of(call)?;
     let path = match path {
         Some(address) => read_path(&memory, address)?,
         // The working folder is no open file.
@@ -253,8 +268,13 @@ fn perform(
     }
 }
 
+/// The memory of the process that made a call.
+pub(super) fn memory_of(call: &seccomp_notif) -> Result<File, Errno> {
+    File::open(format!("/proc/{}/mem", call.pid)).map_err(|_| Errno::PERM)
+}
+
 /// An `int` in a register.
-fn low_int(argument: u64) -> i32 {
+pub(super) fn low_int(argument: u64) -> i32 {
     argument as u32 as i32
 }
 

@@ -234,12 +234,10 @@ pub(in crate::turns) async fn open_folder(folder: &str, jobs: &Jobs) -> Result<W
     let SandboxPlace {
         launcher,
         protected,
-        own_ports,
     } = jobs.inference.services.sandbox()?;
     let terms = Terms {
         limits: Limits::default(),
         protected,
-        own_ports,
     };
     let opened = blocking("opening the agent's folder", move || {
         if matches!(path.try_exists(), Ok(false)) {
