@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check build lint mac-check snapshots screenshots recording bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-readings bench-cancel mutants mutations eval conformance stress stress-embeds stress-paged stress-waits fuzz malformed setup binaries ui clean
+.PHONY: help run test check build lint mac-check snapshots screenshots recording bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-passages bench-readings bench-cancel mutants mutations eval conformance stress stress-embeds stress-paged stress-waits fuzz malformed setup binaries ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -98,6 +98,11 @@ bench-idle: ## Measure the memory of the idle app and server, how fast a window 
 	@$(MAKE) --no-print-directory binaries
 	@$(build) --example idle_memory
 	@$(with) target/release/examples/idle_memory
+
+bench-passages: ## Measure a search by words in 60,000 passages (PASSAGES=)
+	@bundle/setup run
+	@$(build) --example passages
+	@$(with) target/release/examples/passages $(PASSAGES)
 
 bench-readings: ## Measure what reading the machine once a second costs
 	@bundle/setup run
