@@ -1,4 +1,6 @@
 //! `TIERBAR_SIMULATE_RAM` and `TIERBAR_SIMULATE_METAL`: plan and read as if the machine were another Mac.
+//!
+//! A simulated machine reports real usage, and never a larger share of free memory than the real one, so shortages still show.
 
 use crate::platform;
 use std::{ffi::OsString, ops::RangeInclusive};
