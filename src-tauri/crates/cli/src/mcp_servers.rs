@@ -47,7 +47,7 @@ struct Add {
     /// Folder that the program may read and write [default: a temporary folder]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<String>,
-    /// Folder that the program may read besides what it is installed with
+    /// Folder that the program may read, such as the one that it is installed in
     #[arg(long, value_name = "FOLDER")]
     read: Vec<String>,
     /// Let the program connect to public servers on ports 80 and 443
@@ -73,7 +73,6 @@ struct Add {
 #[derive(Debug, Deserialize)]
 struct ServerTest {
     tools: Vec<Tool>,
-    installation: Vec<String>,
     problem: Option<String>,
 }
 
@@ -188,11 +187,7 @@ fn show(name: &str, answer: Value, as_json: bool) -> Result<(), Error> {
         output::write_json(&answer);
         return Ok(());
     }
-    let ServerTest {
-        tools,
-        installation,
-        problem,
-    } = read(answer)?;
+    let ServerTest { tools, problem } = read(answer)?;
     match tools.len() {
         // It does not answer, or lacks a tool that is to be offered.
         0 if problem.is_some() => {}
@@ -208,10 +203,6 @@ fn show(name: &str, answer: Value, as_json: bool) -> Result<(), Error> {
             " (not offered)"
         };
         output::write_line(&format!("  {}{off}  {first}", tool.name));
-    }
-    if !installation.is_empty() {
-        let places = installation.join(", ");
-        output::write_line(&format!("It can read what it is installed with: {places}"));
     }
     if let Some(problem) = problem {
         output::error_line(&format!("Agents cannot use its tools: {problem}"));

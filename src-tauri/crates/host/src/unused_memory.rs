@@ -11,16 +11,32 @@ use tokio_util::sync::CancellationToken;
 const EVERY: Duration = Duration::from_secs(10);
 /// What is worth a walk through the allocator's lists.
 const WORTH: u64 = 8 << 20;
+/// As many looks, five minutes, lie between walks that find nothing: what is held may be in use.
+const LONGEST_WAIT: u32 = 30;
+
+/// What the looks so far have shown.
+#[derive(Debug, Clone, Copy)]
+struct Looks {
+    /// The least that was held, in bytes.
+    least: u64,
+    /// How many looks pass before the next walk, and how many did before the last one.
+    left: u32,
+    wait: u32,
+}
 
 /// Looks every ten seconds until the host closes.
 pub(crate) async fn give_back(closing: CancellationToken) {
     let mut times = interval(EVERY);
     times.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut level = None;
+    let mut looks = Looks {
+        least: u64::MAX,
+        left: 0,
+        wait: 0,
+    };
     while closing.run_until_cancelled(times.tick()).await.is_some() {
-        level = spawn_blocking(move || settled(level, held, return_memory))
+        looks = spawn_blocking(move || looks.after_one(held, return_memory))
             .await
-            .unwrap_or(level);
+            .unwrap_or(looks);
     }
 }
 
@@ -28,18 +44,30 @@ fn held() -> Option<u64> {
     held_by(&[Process::of(process::id())?]).ok()
 }
 
-/// Returns the level to compare with: the last one that nothing could be taken from.
-fn settled(
-    level: Option<u64>,
-    held: impl Fn() -> Option<u64>,
-    give_back: impl FnOnce(),
-) -> Option<u64> {
-    let now = held()?;
-    if level.is_some_and(|level| now < level.saturating_add(WORTH)) {
-        return level.min(Some(now));
+impl Looks {
+    fn after_one(mut self, held: impl Fn() -> Option<u64>, give_back: impl FnOnce()) -> Self {
+        let Some(now) = held() else {
+            return self;
+        };
+        self.least = self.least.min(now);
+        if now < self.least.saturating_add(WORTH) {
+            (self.left, self.wait) = (0, 0);
+        } else if self.left > 0 {
+            self.left -= 1;
+        } else {
+            give_back();
+            let after = held().unwrap_or(now);
+            self.least = self.least.min(after);
+            let is_in_use = now.saturating_sub(after) < WORTH;
+            self.wait = if is_in_use {
+                (2 * self.wait + 1).min(LONGEST_WAIT)
+            } else {
+                0
+            };
+            self.left = self.wait;
+        }
+        self
     }
-    give_back();
-    held()
 }
 
 #[cfg(test)]
@@ -48,32 +76,32 @@ mod tests {
     use std::cell::Cell;
 
     #[test]
-    fn only_growth_since_the_last_time_is_given_back() {
-        let (held, walks) = (Cell::new(30 << 20), Cell::new(0));
-        let look = |level: Option<u64>, after: u64| {
-            settled(
-                level,
+    fn what_is_held_beyond_the_least_is_given_back() {
+        let (held, walks) = (Cell::new(0), Cell::new(0));
+        let mut looks = Looks {
+            least: u64::MAX,
+            left: 0,
+            wait: 0,
+        };
+        // As much is held, of which so much is free.
+        let mut look = |mib: u64, free: u64| {
+            held.set(mib << 20);
+            looks = looks.after_one(
                 || Some(held.get()),
                 || {
                     walks.set(walks.get() + 1);
-                    held.set(after);
+                    held.set((mib - free) << 20);
                 },
-            )
+            );
+            walks.get()
         };
-        let level = look(None, 25 << 20);
-        assert_eq!((level, walks.get()), (Some(25 << 20), 1));
-        held.set(32 << 20);
-        assert_eq!((look(level, 0), walks.get()), (level, 1));
-        // What is in use cannot be given back, and is tried once.
-        held.set(90 << 20);
-        let level = look(level, 90 << 20);
-        assert_eq!((level, walks.get()), (Some(90 << 20), 2));
-        let level = look(level, 0);
-        held.set(40 << 20);
-        let level = look(level, 0);
-        assert_eq!((level, walks.get()), (Some(40 << 20), 2));
-        held.set(60 << 20);
-        look(level, 41 << 20);
-        assert_eq!(walks.get(), 3);
+        assert_eq!([look(25, 0), look(32, 0), look(60, 30)], [0, 0, 1]);
+        // In use at first, and free later, when no more is held.
+        assert_eq!([look(90, 0), look(90, 60), look(90, 60)], [2, 2, 3]);
+        // What stays in use is walked through ever less often.
+        let walks: Vec<u32> = (0..100).map(|_| look(90, 0) - 3).collect();
+        assert_eq!((walks[0], walks[99]), (1, 7));
+        assert_eq!(look(25, 0), look(26, 0));
+        assert_eq!(look(90, 60), look(30, 0));
     }
 }

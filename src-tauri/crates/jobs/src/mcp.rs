@@ -240,7 +240,7 @@ fn server_error(name: &str, config: &McpServerConfig, failure: &Failure) -> Erro
         }
         Failure::NotRun(_) | Failure::Ended(_) if is_program => {
             let hint = format!(
-                "a program reads only the system's folders, what it is installed with, and `folder` and `read` of mcp.{name}"
+                "a program reads only the system's folders, and those in `folder` and `read` of mcp.{name}"
             );
             (Code::Unreachable, Some(hint))
         }

@@ -50,12 +50,8 @@ pub(crate) fn kept_environment(
 fn readable_path(path: &OsStr, readable: &[PathBuf]) -> OsString {
     let folders = std::env::split_paths(path).filter(|folder| {
         let real = folder.canonicalize();
-        // Or of which single files can be read.
-        let is_of = |real: &Path, place: &Path| {
-            real.starts_with(place) || place.parent() == Some(real) && place.is_file()
-        };
         folder.is_absolute()
-            && real.is_ok_and(|real| readable.iter().any(|place| is_of(&real, place)))
+            && real.is_ok_and(|real| readable.iter().any(|place| real.starts_with(place)))
     });
     // Parts of a path have no separators.
     std::env::join_paths(folders).unwrap_or_default()
@@ -108,27 +104,6 @@ mod tests {
         );
         assert_eq!(kept[0].1, "/usr/bin");
         assert_eq!(kept[4].1, "/private");
-    }
-
-    #[test]
-    fn the_folder_of_a_granted_program_stays_in_the_path() {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path().canonicalize().unwrap();
-        let (programs, program) = (folder.join("bin"), folder.join("bin/a"));
-        std::fs::create_dir(&programs).unwrap();
-        std::fs::write(&program, "").unwrap();
-        let path = |place: &Path| {
-            let ours = [("PATH".into(), programs.clone().into_os_string())];
-            let readable = [place.to_owned()];
-            kept_environment(ours, Path::new("/private"), &readable, &[], None)[0]
-                .1
-                .clone()
-        };
-        assert_eq!(path(&program), programs);
-        assert_eq!(path(&folder), programs);
-        // A folder in it shows nothing of it.
-        std::fs::create_dir(folder.join("bin/b")).unwrap();
-        assert_eq!(path(&folder.join("bin/b")), "");
     }
 
     #[test]

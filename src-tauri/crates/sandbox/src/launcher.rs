@@ -4,8 +4,8 @@
 //! restricts itself and becomes the command.
 
 use super::{
-    CommandResult, End, Installation, Network, Report, Request, environment::kept_environment,
-    output::Collector, proxy::Proxy,
+    CommandResult, End, Network, Report, Request, environment::kept_environment, output::Collector,
+    program_files::program_files, proxy::Proxy,
 };
 use crate::platform;
 use rustix::{
@@ -150,8 +150,7 @@ fn become_command(launcher: &OsString, inside: &OsString) -> ExitCode {
 fn denied_program(request: &Request, readable: &[PathBuf]) -> Option<String> {
     let program = request.arguments.first()?;
     let path = env::var_os("PATH").unwrap_or_default();
-    let found = Installation::find(program, &request.folder, &path);
-    let mut files = found.files.iter();
+    let mut files = program_files(program, &request.folder, &path).into_iter();
     let denied = files.find(|file| !readable.iter().any(|place| file.starts_with(place)))?;
     Some(format!(
         "{program} cannot be run: it needs {}, which it may not read",

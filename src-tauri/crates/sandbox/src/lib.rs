@@ -9,15 +9,14 @@
 
 mod environment;
 pub mod guard;
-mod installation;
 pub mod launcher;
 mod output;
 mod platform;
 mod policy;
+mod program_files;
 mod proxy;
 mod seatbelt;
 
-pub use installation::Installation;
 pub use output::Output;
 pub use policy::{Limits, Network, Policy, PolicyError};
 pub use proxy::NetworkUse;

@@ -166,7 +166,7 @@ async fn serve(listener: std::net::TcpListener, traffic: Arc<Traffic>) -> io::Re
             continue;
         };
         let Ok(place) = Arc::clone(&traffic.clients).try_acquire_owned() else {
-            traffic.note(&traffic.too_many());
+            traffic.note("more requests wait than the proxy takes at a time");
             continue;
         };
         let traffic = Arc::clone(&traffic);
@@ -207,7 +207,7 @@ async fn tunnel(
     let mut server = connect(request.uri(), traffic).await?;
     tokio::spawn(async move {
         if let Ok(client) = upgrade::on(request).await {
-            // The end of either ends both; why it was the proxy's own is noted.
+            // It ends with both, or with a fault of either; why it was the proxy's own is noted.
             let _ = copy_bidirectional(&mut TokioIo::new(client), &mut server).await;
         }
     });

@@ -76,7 +76,7 @@ impl<'a> Table<'a> {
     /// What stays, once the host has looked for what it can give back.
     async fn kept(&self) -> u64 {
         let mut kept = 0;
-        for _ in 0..150 {
+        for _ in 0..400 {
             kept = status_mib(self.host, ALLOCATED).saturating_sub(self.base);
             if kept <= KEPT_MIB {
                 break;

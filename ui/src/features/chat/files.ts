@@ -19,7 +19,7 @@ export interface QuestionFile {
 
 const MIB = 2 ** 20;
 /** What the host takes of each kind, and in one question. */
-const MOST_BYTES = { image: 16 * MIB, audio: 16 * MIB, mp3: 4 * MIB, file: 2 * MIB, document: 32 * MIB };
+const MOST_BYTES = { image: 16 * MIB, audio: 16 * MIB, mp3: 4 * MIB, file: 2 * MIB, document: 30 * MIB };
 const MOST_TOGETHER = 20 * MIB;
 export const MOST_FILES = 20;
 /** Ends why a file is not sent, where Models has what to do. */

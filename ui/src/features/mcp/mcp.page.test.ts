@@ -53,7 +53,7 @@ beforeEach(() => {
     const [, name = '', isTest] = named;
     const why = `the MCP server ${name} has ended with code 1`;
     if (isTest && fails) return refusal(502, 'unreachable', why);
-    if (isTest) return Response.json({ name, tools: TOOLS, installation: ['/home/me/venv'], problem: null });
+    if (isTest) return Response.json({ name, tools: TOOLS, problem: null });
     if (refuse) return refusal(400, 'config_invalid', refuse);
     if (refuseKey) {
       const error = { code: 'bad_request', message: 'the token for mcp-notes is invalid', param: 'key' };
@@ -64,7 +64,7 @@ beforeEach(() => {
       return Response.json({ error }, { status: 502 });
     }
     config = { ...config, mcp: { ...config.mcp, [name]: body.server } };
-    return Response.json({ name, tools: fails ? [] : TOOLS, installation: ['/home/me/venv'], problem: fails ? why : null });
+    return Response.json({ name, tools: fails ? [] : TOOLS, problem: fails ? why : null });
   };
 });
 afterEach(() => {
@@ -101,7 +101,6 @@ describe('MCP servers', () => {
     const row = await screen.findByTestId('mcp-server');
     await until(() => row.textContent?.includes('Connected. It has 1 tool.'));
     expect(row.textContent).toContain('Can read and change files in ~/Notes, without the network.');
-    expect(row.textContent).toContain('It can read what it is installed with: /home/me/venv.');
     expect(within(row).getByTestId('mcp-tools').textContent).toContain('Searches the notes');
     const server = {
       ...EMPTY,

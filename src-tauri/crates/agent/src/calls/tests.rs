@@ -175,7 +175,7 @@ fn written(answer: &str) -> Vec<Option<String>> {
 const CALL: &str = r#"{"name": "read_file", "arguments": {"path": "a"}}"#;
 
 #[test]
-fn a_call_at_the_beginning_of_an_answer_is_read() {
+fn an_answer_that_is_a_call_is_read() {
     let function = r#"{"type": "function", "function": {"name": "read_file", "arguments": "{\"path\": \"a\"}"}}"#;
     let parameters = CALL.replace("arguments", "parameters");
     for answer in [
@@ -183,7 +183,7 @@ fn a_call_at_the_beginning_of_an_answer_is_read() {
         format!("\n\n{CALL}"),
         format!("[{CALL}]"),
         format!("```json\n{CALL}\n```"),
-        format!("```\n{CALL}\n```\nThis reads the file."),
+        format!("```\n{CALL}\n```\n"),
         format!("<tool_call>\n{CALL}\n</tool_call>"),
         format!("<tool_call>{CALL}}}</tool_call>"),
         format!("```xml\n<tool_call>{CALL}</tool_call>\n```"),
@@ -218,7 +218,7 @@ fn several_written_calls_are_read_in_their_order() {
         format!("{CALL}\n{other}"),
         format!("[{CALL}, {other}]"),
         format!("<tool_call>{CALL}</tool_call>\n<tool_call>{other}</tool_call>"),
-        format!("```json\n{CALL}\n```\n```json\n{other}\n```\nDone."),
+        format!("```json\n{CALL}\n```\n```json\n{other}\n```"),
     ] {
         let both = [Some("a".to_owned()), Some("b".to_owned())];
         assert_eq!(written(&answer), both, "{answer}");
@@ -242,6 +242,9 @@ fn an_answer_that_is_no_call_stays_text() {
         "<function=read_file>\n<parameter=path>\na".to_owned(),
         format!("<think>{CALL}"),
         format!("[{CALL}, 1]"),
+        format!("```json\n{CALL}\n```\nThat is how such a call looks."),
+        format!("<tool_call>{CALL}</tool_call> is what I would send."),
+        format!("{CALL}\n{CALL}\nDone."),
     ] {
         assert!(written(&answer).is_empty(), "{answer}");
     }

@@ -50,8 +50,8 @@ fn is_language(text: &str) -> bool {
     text.len() <= LANGUAGE && text.trim().chars().all(is_part)
 }
 
-/// Returns the calls with which an answer begins, each with its name and its arguments: of tools that are offered, with arguments that
-/// they have. None, if it begins with anything else; what follows them is left out. `tools`: in OpenAI's form.
+/// Returns the calls that an answer consists of, each with its name and its arguments: of tools that are offered, with arguments that they
+/// have. None, if there is anything else in it: words before or behind a call may be about an example. `tools`: in OpenAI's form.
 #[must_use]
 pub fn written_calls(answer: &str, tools: &[Value]) -> Vec<(String, String)> {
     if json::values_memory(answer.as_bytes()) > json::MOST_MEMORY {
@@ -65,6 +65,7 @@ pub fn written_calls(answer: &str, tools: &[Value]) -> Vec<(String, String)> {
             calls.extend(more);
             rest = after;
         }
+        calls.retain(|_| undecorated(rest).is_empty());
         calls
     });
     let found = read.find(|calls| !calls.is_empty());

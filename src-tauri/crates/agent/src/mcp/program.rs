@@ -3,7 +3,6 @@
 use crate::mcp::{Failure, lines::Lines};
 use secrecy::{ExposeSecret, SecretString};
 use std::{
-    env,
     path::PathBuf,
     process::Stdio,
     sync::{
@@ -13,7 +12,7 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
-use tierbar_sandbox::{End, Installation, Limits, Network, Policy, Request, report};
+use tierbar_sandbox::{End, Limits, Network, Policy, Request, report};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::{ChildStdin, ChildStdout, Command},
@@ -40,7 +39,7 @@ pub struct Program {
     pub command: Vec<String>,
     /// What it may read and write, by its real path; without one, it has a folder of its own that is deleted afterwards.
     pub folder: Option<PathBuf>,
-    /// What it may read besides its installation and the system's programs.
+    /// What it may read besides.
     pub read: Vec<PathBuf>,
     pub network: Network,
     /// What no program may see.
@@ -54,8 +53,6 @@ pub struct Program {
 /// A program that was started.
 #[derive(Debug)]
 pub(crate) struct StartedProgram {
-    /// What it may read of its installation.
-    pub(crate) installation: Vec<PathBuf>,
     pub(crate) stdin: ChildStdin,
     pub(crate) stdout: Lines<ChildStdout>,
     pub(crate) end: ProgramEnd,
@@ -80,12 +77,8 @@ impl Program {
                 (Some(own), path)
             }
         };
-        let path = env::var_os("PATH").unwrap_or_default();
-        let program = self.command.first().map(String::as_str);
-        let found = Installation::find(program.unwrap_or_default(), &folder, &path);
-        let installation = found.grants(&self.protected);
         let policy = Policy {
-            read: [self.read, installation.clone()].concat(),
+            read: self.read,
             write: vec![folder.clone()],
             network: self.network,
             limits: Limits {
@@ -97,7 +90,6 @@ impl Program {
         };
         let mut variables = self.variables;
         let mut launcher = Command::new(&self.launcher);
-        launcher.env("PATH", found.path(&path));
         if let Some((name, value)) = &self.key {
             // In the environment, which other users cannot read, and not among the arguments, which they can.
             launcher.env(name, value.expose_secret());
@@ -132,7 +124,6 @@ impl Program {
         });
         let too_long = Arc::new(AtomicBool::new(false));
         Ok(StartedProgram {
-            installation,
             stdin,
             stdout: Lines::new(stdout, Arc::clone(&too_long)),
             end: ProgramEnd { too_long, report },

@@ -21,7 +21,7 @@ use rmcp::{
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::{error::Error, path::PathBuf, time::Duration};
+use std::{error::Error, time::Duration};
 use tokio::time::timeout;
 
 /// Programs such as `npx` download themselves first.
@@ -61,7 +61,6 @@ pub struct Session {
     service: RunningService<RoleClient, ClientConfig>,
     /// Of a program.
     ending: Option<ProgramEnd>,
-    installation: Vec<PathBuf>,
 }
 
 impl Session {
@@ -72,18 +71,8 @@ impl Session {
     pub async fn open(place: Place) -> Result<Self, Failure> {
         match place {
             Place::Program(program) => {
-                let StartedProgram {
-                    installation,
-                    stdin,
-                    stdout,
-                    end,
-                } = program.start().await?;
-                let opening = serve_client(client_config(), (stdout, stdin));
-                let session = Self::serve(opening, Some(end)).await?;
-                Ok(Self {
-                    installation,
-                    ..session
-                })
+                let StartedProgram { stdin, stdout, end } = program.start().await?;
+                Self::serve(serve_client(client_config(), (stdout, stdin)), Some(end)).await
             }
             Place::Address { url, key } => {
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url)
@@ -117,21 +106,11 @@ impl Session {
                 let peer = service.peer();
                 peer.set_response_cache_config(ClientCacheConfig::disabled())
                     .await;
-                Ok(Self {
-                    service,
-                    ending,
-                    installation: Vec::new(),
-                })
+                Ok(Self { service, ending })
             }
             Ok(Err(error)) => Err(not_opened(error, ending.as_ref()).await),
             Err(_) => Err(Failure::Silent(OPEN.as_secs())),
         }
-    }
-
-    /// What its program may read because it is installed with it, such as a virtual environment and Python.
-    #[must_use]
-    pub fn installation(&self) -> &[PathBuf] {
-        &self.installation
     }
 
     /// The tools, as the server lists them now.

@@ -26,6 +26,9 @@ pub const FILE_BYTES: u64 = 16 * 1024 * 1024;
 const HEAD: u64 = 4096;
 /// How much of a file the model reads at once, in characters, so that nothing of it is left out.
 pub const READ_CHARACTERS: usize = OBSERVATION_CHARACTERS - 1_000;
+/// The modes of a file that the agent creates, and of one that comes back.
+const NEW: Mode = Mode::from_bits_retain(0o644);
+const PRIVATE: Mode = Mode::from_bits_retain(0o600);
 /// How many names of a folder are listed.
 const NAMES: usize = 500;
 /// The longest diff. Far less can be shown to a person, but equal lines are folded there.
@@ -277,7 +280,7 @@ impl Folder {
             return Err(Failure::new("the change is for another folder"));
         }
         self.former_content(change)?;
-        self.replace(&change.path, &change.after)
+        self.replace(&change.path, &change.after, NEW)
     }
 
     /// Puts files back to what they were before a run, all of them or, if one has changed since and `force` is not set, none.
@@ -303,7 +306,8 @@ impl Folder {
         }
         for file in to_restore {
             let restored = match &file.before {
-                Some(content) => self.replace(&file.path, content),
+                // The mode of one that is gone is not known.
+                Some(content) => self.replace(&file.path, content, PRIVATE),
                 None => self.remove(&file.path),
             };
             restored.map_err(NotUndone::Failed)?;
@@ -311,14 +315,14 @@ impl Folder {
         Ok(())
     }
 
-    /// Writes a file whole, with the folders on the way to it.
-    fn replace(&self, path: &Path, content: &[u8]) -> Result<(), Failure> {
+    /// Writes a file whole, with the folders on the way to it. `mode`: of one that is not there.
+    fn replace(&self, path: &Path, content: &[u8], mode: Mode) -> Result<(), Failure> {
         let parent = path.parent().unwrap_or(Path::new(""));
         let parent = self.0.create_folder(parent, Mode::from_raw_mode(0o755));
         let name = path.file_name().unwrap_or(OsStr::new(""));
         parent
             .map_err(|error| refusal(path, error))?
-            .replace(name, content, Mode::from_raw_mode(0o644))
+            .replace(name, content, mode)
             .map_err(|error| failure(path, &error))
     }
 

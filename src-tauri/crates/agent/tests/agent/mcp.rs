@@ -93,63 +93,45 @@ async fn a_program_serves_from_its_sandbox() {
     assert_eq!(ended, Err(Failure::Ended(told.to_owned())));
 }
 
-/// A virtual environment whose interpreter is the test's server.
-fn installed_program(home: &Home, protected: PathBuf) -> (Place, [PathBuf; 2]) {
+#[tokio::test]
+async fn a_program_of_a_virtual_environment_is_told_what_it_needs() {
+    let Some(home) = Home::new() else {
+        return skip_unsandboxed();
+    };
     let root = home.work.parent().unwrap();
-    let (python, venv) = (root.join("versions/bin/python3"), root.join("venv"));
-    for program in [&python, &venv.join("bin/server")] {
+    let (versions, venv) = (root.join("versions"), root.join("venv"));
+    let (python, server) = (versions.join("bin/python3"), venv.join("bin/server"));
+    for program in [&python, &server] {
         fs::create_dir_all(program.parent().unwrap()).unwrap();
     }
     fs::copy(env!("CARGO_BIN_EXE_mcp-test-server"), &python).unwrap();
-    fs::write(root.join("versions/secret"), "a secret").unwrap();
     symlink(&python, venv.join("bin/python")).unwrap();
-    fs::write(venv.join("pyvenv.cfg"), "home = /usr/bin\n").unwrap();
     let script = format!("#!{}\n", venv.join("bin/python").display());
-    fs::write(venv.join("bin/server"), script).unwrap();
-    let executable = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(venv.join("bin/server"), executable).unwrap();
-    let place = Place::Program(Program {
-        launcher: launcher().to_owned(),
-        command: vec![venv.join("bin/server").to_str().unwrap().to_owned()],
-        folder: Some(home.work.clone()),
-        read: Vec::new(),
-        network: Network::None,
-        protected: vec![protected],
-        variables: Vec::new(),
-        key: None,
-    });
-    (place, [venv, python])
-}
-
-#[tokio::test]
-async fn a_program_of_a_virtual_environment_can_read_its_interpreter() {
-    let Some(home) = Home::new() else {
-        return skip_unsandboxed();
+    fs::write(&server, script).unwrap();
+    fs::set_permissions(&server, fs::Permissions::from_mode(0o755)).unwrap();
+    let open = |read: &[&PathBuf]| {
+        let place = Place::Program(Program {
+            launcher: launcher().to_owned(),
+            command: vec![server.to_str().unwrap().to_owned()],
+            folder: Some(home.work.clone()),
+            read: read.iter().copied().cloned().collect(),
+            network: Network::None,
+            protected: vec![home.hidden.clone()],
+            variables: Vec::new(),
+            key: None,
+        });
+        Session::open(place)
     };
-    let (place, installation) = installed_program(&home, home.hidden.clone());
-    let session = Session::open(place).await.unwrap();
-    assert_eq!(session.installation(), installation);
-    let read = |path: PathBuf| call(&session, "read", json!({"path": path}));
-    assert_eq!(read(home.work.join("note")).await.unwrap(), "milk");
-    let configuration = read(installation[0].join("pyvenv.cfg")).await;
-    assert_eq!(configuration.unwrap(), "home = /usr/bin\n");
-    let secret = installation[1].parent().unwrap().with_file_name("secret");
-    let secret = read(secret).await;
-    assert!(matches!(secret, Err(Failure::Reported(_))), "{secret:?}");
-}
-
-#[tokio::test]
-async fn a_program_whose_interpreter_is_denied_is_told_which() {
-    let Some(home) = Home::new() else {
-        return skip_unsandboxed();
-    };
-    let versions = home.work.with_file_name("versions");
-    let (place, [_, python]) = installed_program(&home, versions);
-    let Err(Failure::Ended(why)) = Session::open(place).await.map(drop) else {
-        panic!("it has started");
-    };
-    let needed = format!("it needs {}, which it may not read", python.display());
-    assert!(why.ends_with(&needed), "{why}");
+    for (read, needed) in [(&[][..], &server), (&[&venv], &python)] {
+        let Err(Failure::Ended(why)) = open(read).await.map(drop) else {
+            panic!("it has started");
+        };
+        let needed = format!("it needs {}, which it may not read", needed.display());
+        assert!(why.ends_with(&needed), "{why}");
+    }
+    let session = open(&[&venv, &versions]).await.unwrap();
+    let note = call(&session, "read", json!({"path": home.work.join("note")})).await;
+    assert_eq!(note.unwrap(), "milk");
 }
 
 #[tokio::test]

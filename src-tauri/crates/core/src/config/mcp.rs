@@ -16,7 +16,7 @@ pub struct McpServerConfig {
     /// The folder that the program may read and write; empty: a temporary folder.
     #[schema(required = true)]
     pub folder: String,
-    /// More folders that the program may read. What it is installed with, such as a virtual environment and its Python, it can read anyway.
+    /// More folders that the program may read, such as the one that it is installed in.
     #[schema(required = true)]
     pub read: Vec<String>,
     /// Let the program connect to public servers on ports 80 and 443, by a proxy.

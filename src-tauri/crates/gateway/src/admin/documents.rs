@@ -36,8 +36,6 @@ use utoipa::{IntoParams, ToSchema};
 
 /// Often enough for proxies, and for a dead connection to be noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// The largest file whose text is returned.
-const FILE_LIMIT: usize = 32 << 20;
 
 /// Lists the files and folders that are searched, and what the indexer does.
 #[utoipa::path(
@@ -215,7 +213,7 @@ pub(crate) struct FileName {
     operation_id = "fileText",
     reach(Owner, Reads),
     params(FileName),
-    request_body(content = String, content_type = "application/octet-stream", description = "The file, of at most 32 MiB"),
+    request_body(content = String, content_type = "application/octet-stream", description = "The file, of at most 30 MiB"),
     responses((status = 200, description = "Its text", body = FileText), Errors),
 )]
 pub(crate) async fn text(
@@ -224,7 +222,7 @@ pub(crate) async fn text(
     body: Body,
 ) -> Result<Json<FileText>, Failure> {
     let FileName { name } = read_query(name)?;
-    let bytes = body::read(body, FILE_LIMIT).await?;
+    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
     let file = blocking("a copy of the file", move || {
         let copied = tempfile::tempfile().and_then(|mut file| {
             file.write_all(&bytes)?;

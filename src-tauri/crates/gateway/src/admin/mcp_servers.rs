@@ -34,8 +34,6 @@ pub(crate) struct McpServerTest {
     name: String,
     /// In the server's order; last, those that no model can call.
     tools: Vec<McpTool>,
-    /// Files and folders that its program may read because it is installed with them, such as a virtual environment and Python.
-    installation: Vec<String>,
     /// Why agents are offered none of them; `null` if they are.
     #[schema(required = true)]
     problem: Option<String>,
@@ -107,7 +105,6 @@ pub(crate) async fn put(
         Err(error) if anyway => McpServerTest {
             name,
             tools: Vec::new(),
-            installation: Vec::new(),
             problem: Some(with_advice(&error.message, &error)),
         },
         Err(error) => return Err(error.detail("saved", false).into()),
@@ -170,7 +167,7 @@ async fn try_out(
     key: Option<&SecretString>,
 ) -> Result<McpServerTest, Error> {
     let (services, secrets) = (admin.services.as_ref(), &admin.inference.secrets);
-    let (session, listing) = mcp::open(name, server, key, services, secrets).await?;
+    let (_session, listing) = mcp::open(name, server, key, services, secrets).await?;
     let (offered, problem) = match mcp::offered_tools(name, server, listing.tools.clone()) {
         Ok(offered) => (offered, None),
         Err(error) => (Vec::new(), Some(with_advice(&error.message, &error))),
@@ -185,13 +182,9 @@ async fn try_out(
         name: tool.name,
         description: tool.description,
     });
-    let installation = session.installation().iter();
     Ok(McpServerTest {
         name: name.to_owned(),
         tools: tools.chain(left_out).collect(),
-        installation: installation
-            .map(|path| path.display().to_string())
-            .collect(),
         problem,
     })
 }

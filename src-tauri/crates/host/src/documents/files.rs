@@ -43,6 +43,8 @@ const LOCKS: [&str; 4] = [
 const GITIGNORE: &str = ".gitignore";
 /// In bytes. The longest of well-known projects have a tenth of it.
 const LONGEST_GITIGNORE: u64 = 64 << 10;
+/// The most lines of all of them: as patterns, these take some 50 MiB, and two seconds to compile.
+const MOST_RULES: usize = 20_000;
 
 /// More folders of a source that cannot be read are as none of them.
 const MOST_UNREADABLE: usize = 100;
@@ -54,6 +56,8 @@ pub(super) struct Scan {
     /// Folders in it that cannot be read. What they have may be as it was.
     pub(super) unreadable: Vec<String>,
     left_out: LeftOut,
+    /// How many lines of `.gitignore` files are followed.
+    rules: usize,
 }
 
 impl Scan {
@@ -140,7 +144,8 @@ impl Scan {
             return self.left_out.note(Why::Generated);
         }
         if has(GITIGNORE) {
-            folder.rules.extend(rules_of(opened, whole).map(Rc::new));
+            let rules = rules_of(opened, whole, &mut self.rules);
+            folder.rules.extend(rules.map(Rc::new));
         }
         for Entry { name, about } in entries {
             let (inner, path) = (folder.place.join(&name), whole.join(&name));
@@ -179,8 +184,9 @@ impl Scan {
     }
 }
 
-/// Returns the rules of a folder's `.gitignore`; `None` if it is a link, too long or not to be read. A line that is no rule is none.
-fn rules_of(folder: &Opened, whole: &Path) -> Option<Gitignore> {
+/// Returns the rules of a folder's `.gitignore`; `None` if it is a link, not to be read or too long, also with the `lines` before. A line
+/// that is no rule is none.
+fn rules_of(folder: &Opened, whole: &Path, lines: &mut usize) -> Option<Gitignore> {
     let file = folder.inside(Path::new(GITIGNORE)).ok()?;
     if !file.about().ok()?.is_file {
         return None;
@@ -192,6 +198,11 @@ fn rules_of(folder: &Opened, whole: &Path) -> Option<Gitignore> {
         return None;
     }
     let text = String::from_utf8_lossy(&bytes);
+    let all = lines.saturating_add(text.lines().count());
+    if all > MOST_RULES {
+        return None;
+    }
+    *lines = all;
     let mut rules = GitignoreBuilder::new(whole);
     for line in text.trim_start_matches('\u{feff}').lines() {
         let _ = rules.add_line(None, line);

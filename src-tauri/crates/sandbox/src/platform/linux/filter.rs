@@ -87,10 +87,9 @@ const STREAMS: &[u32] = &[1, 0x801, 0x8_0001, 0x8_0801];
 /// Levels of options that a command may set: of sockets, TCP, and IPv6, which Java needs. One of IPv4 sends packets over a host of its
 /// choice (`IP_OPTIONS`), wherever the socket is connected to.
 const LEVELS: &[u32] = &[1, IPPROTO_TCP, 41];
-/// An option of TCP that turns a socket into one of another protocol.
-const TCP_ULP: u32 = 31;
-/// `SO_BINDTODEVICE` and `SO_BINDTOIFINDEX`: past the loopback interface, where the launcher's proxy is.
-const INTERFACES: [u32; 2] = [25, 62];
+/// Options that it may not: `TCP_ULP`, for another protocol; `SO_BINDTODEVICE` and `SO_BINDTOIFINDEX`, past the loopback interface; and
+/// `SO_SNDBUF`: how much waits in a socket, up to megabytes. No reading finds that, so that the least is counted.
+const REFUSED_OPTIONS: &[u32] = &[31, 25, 62, 7];
 /// Connects without `connect`.
 const MSG_FASTOPEN: u32 = 0x2000_0000;
 /// All `CLONE_NEW…`: a new user namespace has all rights inside, and with them more of the kernel to attack.
@@ -117,8 +116,6 @@ const IOCTLS: &[u32] = &[
 /// has written there stays when no process has it in its tables any more, so that no reading finds it.
 const MAPPING_KIND: u32 = 0x2F;
 const SHARED_MEMORY: u32 = 0x21;
-/// `SO_SNDBUF`: how much waits in a socket, up to megabytes. No reading finds that either, so that the least is counted.
-const SO_SNDBUF: u32 = 7;
 /// Kinds of Unix sockets whose two ends stay with each other: `SOCK_STREAM` and `SOCK_SEQPACKET`, with `SOCK_NONBLOCK` and
 /// `SOCK_CLOEXEC`. An end of a pair for datagrams could send to any Unix socket, such as the system log's.
 const PAIRS: &[u32] = &[1, 0x801, 0x8_0001, 0x8_0801, 5, 0x805, 0x8_0005, 0x8_0805];
@@ -301,12 +298,9 @@ fn calls(rules: Rules) -> Vec<(c_long, RefusalCase)> {
         ],
     );
     unless(libc::SYS_ioctl, &[(1, ArgumentTest::OneOf(IOCTLS))]);
-    const OPTIONS: ArgumentTest =
-        ArgumentTest::NoneOf(&[SO_SNDBUF, TCP_ULP, INTERFACES[0], INTERFACES[1]]);
-    unless(
-        libc::SYS_setsockopt,
-        &[(1, ArgumentTest::OneOf(LEVELS)), (2, OPTIONS)],
-    );
+    const LEVEL: ArgumentTest = ArgumentTest::OneOf(LEVELS);
+    const OPTION: ArgumentTest = ArgumentTest::NoneOf(REFUSED_OPTIONS);
+    unless(libc::SYS_setsockopt, &[(1, LEVEL), (2, OPTION)]);
     // `connect` is not needed for these.
     unless(
         libc::SYS_sendto,
@@ -326,10 +320,8 @@ fn calls(rules: Rules) -> Vec<(c_long, RefusalCase)> {
         let internet = ArgumentTest::OneOf(&[libc::AF_INET as u32, libc::AF_INET6 as u32]);
         let protocol = ArgumentTest::OneOf(&[0, IPPROTO_TCP]);
         let streams = ArgumentTest::OneOf(STREAMS);
-        unless(
-            libc::SYS_socket,
-            &[(0, internet), (1, streams), (2, protocol)],
-        );
+        let socket = [(0, internet), (1, streams), (2, protocol)];
+        unless(libc::SYS_socket, &socket);
         calls.push((libc::SYS_connect, RefusalCase::Served));
     } else {
         calls.push((libc::SYS_socket, RefusalCase::Always));
@@ -644,8 +636,9 @@ mod tests {
             |level, number| call(OPEN, libc::SYS_setsockopt, &[3, level, number]) == ALLOWED;
         // TCP_NODELAY, SO_KEEPALIVE and IPV6_V6ONLY; IP_OPTIONS, by which a packet takes another way.
         assert!(option(6, 1) && option(1, 9) && option(41, 26) && !option(0, 4));
-        assert!(!option(6, u64::from(TCP_ULP)) && !option(1, u64::from(SO_SNDBUF)));
-        assert!(!option(1, u64::from(INTERFACES[0])) && !option(1, u64::from(INTERFACES[1])));
+        for (level, number) in [(6, 31), (1, 25), (1, 62), (1, 7)] {
+            assert!(!option(level, number), "{level} {number}");
+        }
         let fast = u64::from(MSG_FASTOPEN);
         assert_ne!(call(OPEN, libc::SYS_sendto, &[3, 0, 0, fast]), ALLOWED);
         assert_eq!(call(OPEN, libc::SYS_sendto, &[3, 0, 0, 0x4000]), ALLOWED);
