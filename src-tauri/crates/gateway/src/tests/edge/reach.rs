@@ -189,6 +189,8 @@ impl Servers {
                 bearer(code["code"].as_str().unwrap())
             }
             Shows::SessionSince(age) => {
+                // Those used just now would leave no room for one that was not.
+                bench.store.end_sessions(None).await.unwrap();
                 let browser = Browser::begun(bench, now_ms() - age).await;
                 vec![
                     (header::COOKIE, browser.cookie),
