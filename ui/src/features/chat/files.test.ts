@@ -48,7 +48,7 @@ describe('a file', () => {
     const large = file('log.txt', 'text/plain');
     Object.defineProperty(large, 'size', { value: 2e9 });
     textOf.mockClear();
-    expect(await why(readFile(large, textOf))).toBe('log.txt has 2 GB. A file can have up to 34 MB.');
+    expect(await why(readFile(large, textOf))).toBe('log.txt has 2 GB. A file can have up to 31 MB.');
     expect(textOf).not.toHaveBeenCalled();
   });
 
