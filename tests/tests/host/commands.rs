@@ -56,7 +56,8 @@ async fn with_a_host_the_commands_are_its_clients() {
     assert_eq!(code, Some(0));
     assert_eq!(host.tier("fast").await.state, TierState::Stopped);
 
-    let file = data.path().join("1700000000000.conversation.json");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("1700000000000.conversation.json");
     let question = json!({"role": "user", "content": [{"type": "text", "text": "Which river?"}]});
     let chat = json!({"name": "Rivers", "createdAt": 1_700_000_000_000_u64, "messages": [{"versions": [question]}]});
     fs::write(&file, chat.to_string()).unwrap();
