@@ -7,6 +7,7 @@ use std::{
     path::Path,
 };
 use tierbar_core::{Code, Error, documents::FileText, units::file_size};
+use tierbar_documents::extraction::to_file;
 
 /// A file that can be read from its beginning, whatever it came from.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ impl Input {
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, Error> {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else {
             let name = "stdin".to_owned();
-            let file = tierbar_host::to_file(&name, stdin().lock())?;
+            let file = to_file(&name, stdin().lock())?;
             return Ok(Self { name, file });
         };
         let name = path.display().to_string();
@@ -35,7 +36,7 @@ impl Input {
             return Err(Error::new(Code::BadRequest, message));
         }
         if !about.is_file() {
-            file = tierbar_host::to_file(&name, file)?;
+            file = to_file(&name, file)?;
         }
         Ok(Self { name, file })
     }

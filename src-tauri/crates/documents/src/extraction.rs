@@ -7,7 +7,11 @@ use crate::{
     chunks::{Chunk, Chunker},
 };
 use serde::{Deserialize, Serialize};
-use tierbar_core::documents::DocumentKind;
+use std::{
+    fs::File,
+    io::{self, Read, Seek},
+};
+use tierbar_core::{Code, Error, documents::DocumentKind, units::file_size};
 
 /// The largest file that is read, in bytes.
 pub const LARGEST_FILE: u64 = 200 << 20;
@@ -24,6 +28,31 @@ const FULL: &str =
     "It has so much text, or so many headings or pages, that the last of it is not read.";
 /// How long it may take, in seconds.
 pub const LONGEST: u64 = 180;
+
+/// Copies what is read from a pipe or a connection to a file without a name, which can be read twice. Blocking.
+///
+/// # Errors
+/// `PayloadTooLarge` for more than any document may have; `Storage` if the disk is full.
+pub fn to_file(name: &str, content: impl Read) -> Result<File, Error> {
+    let failed = |error: io::Error| {
+        let message = format!("{name} cannot be copied to be read: {error}");
+        Error::new(Code::Storage, message)
+    };
+    let mut file = tempfile::tempfile().map_err(failed)?;
+    let copied = io::copy(&mut content.take(LARGEST_FILE + 1), &mut file).map_err(failed)?;
+    if copied > LARGEST_FILE {
+        return Err(too_large(name, LARGEST_FILE));
+    }
+    file.rewind().map_err(failed)?;
+    Ok(file)
+}
+
+/// Says that a file, or its text, has more than so many bytes.
+#[must_use]
+pub fn too_large(name: &str, most: u64) -> Error {
+    let message = format!("{name} is larger than {}", file_size(most));
+    Error::new(Code::PayloadTooLarge, message)
+}
 
 /// One line of its output. The last one is `End` or `Refused`; output without it is not whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -47,7 +47,7 @@ pub mod whole_file;
 mod worker;
 
 pub use app_lock::{AppLock, ask_app};
-pub use documents::text::{read_file, to_file};
+pub use documents::text::read_file;
 pub use examine::{Finding, examine};
 pub use folder::{data_folder, is_data_folder};
 pub use journal::past_log;

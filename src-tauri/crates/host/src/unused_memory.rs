@@ -28,11 +28,7 @@ struct Looks {
 pub(crate) async fn give_back(closing: CancellationToken) {
     let mut times = interval(EVERY);
     times.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut looks = Looks {
-        least: u64::MAX,
-        left: 0,
-        wait: 0,
-    };
+    let mut looks = Looks::NONE;
     while closing.run_until_cancelled(times.tick()).await.is_some() {
         looks = spawn_blocking(move || looks.after_one(held, return_memory))
             .await
@@ -45,6 +41,12 @@ fn held() -> Option<u64> {
 }
 
 impl Looks {
+    const NONE: Self = Self {
+        least: u64::MAX,
+        left: 0,
+        wait: 0,
+    };
+
     fn after_one(mut self, held: impl Fn() -> Option<u64>, give_back: impl FnOnce()) -> Self {
         let Some(now) = held() else {
             return self;
@@ -78,11 +80,7 @@ mod tests {
     #[test]
     fn what_is_held_beyond_the_least_is_given_back() {
         let (held, walks) = (Cell::new(0), Cell::new(0));
-        let mut looks = Looks {
-            least: u64::MAX,
-            left: 0,
-            wait: 0,
-        };
+        let mut looks = Looks::NONE;
         // As much is held, of which so much is free.
         let mut look = |mib: u64, free: u64| {
             held.set(mib << 20);

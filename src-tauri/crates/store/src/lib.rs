@@ -1,6 +1,6 @@
 //! Chats with the grades of their answers, documents, minutes of readings, the event log, queued requests, API keys, the tokens
-//! that tasks saved, what requests took, what agents may do and have changed, and the progress of schedules, in one SQLite file. One file per table;
-//! no other crate sees SQLite.
+//! that tasks saved, what requests took, what agents may do and have changed, and the progress of schedules, in one SQLite file. One file
+//! per table; no other crate sees SQLite.
 
 mod agent_files;
 mod agent_grants;

@@ -13,12 +13,7 @@ use axum::{
 };
 use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
-use std::{
-    convert::Infallible,
-    io::{Error as IoError, Seek, Write},
-    sync::Arc,
-    time::Duration,
-};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, Modality,
     documents::{
@@ -26,6 +21,7 @@ use tierbar_core::{
     },
     status::EngineKind,
 };
+use tierbar_documents::extraction::to_file;
 use tierbar_http::{error::Failure, path::Id, schema::Errors};
 use tierbar_inference::{blocking::blocking, body};
 pub(super) use tierbar_jobs::documents::{DocumentEvent, DocumentQuestion, DocumentSearch};
@@ -223,18 +219,10 @@ pub(crate) async fn text(
 ) -> Result<Json<FileText>, Failure> {
     let FileName { name } = read_query(name)?;
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
-    let file = blocking("a copy of the file", move || {
-        let copied = tempfile::tempfile().and_then(|mut file| {
-            file.write_all(&bytes)?;
-            file.rewind()?;
-            Ok(file)
-        });
-        copied.map_err(|error: IoError| {
-            let message = format!("the file cannot be copied to be read: {error}");
-            Error::new(Code::Storage, message)
-        })
+    let copied = blocking("a copy of the file", move || {
+        Ok((to_file(&name, &bytes[..])?, name))
     });
-    let file = file.await?;
+    let (file, name) = copied.await?;
     Ok(Json(admin.services.read_file(file, name).await?))
 }
 

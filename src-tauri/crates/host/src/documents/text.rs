@@ -7,11 +7,11 @@ use std::{
     io::{self, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
 };
-use tierbar_core::{Code, Error, documents::FileText, units::file_size};
+use tierbar_core::{Code, Error, documents::FileText};
 use tierbar_documents::{
     Refusal,
     charset::DecodedText,
-    extraction::{LARGEST_FILE, OutputReader},
+    extraction::{LARGEST_FILE, OutputReader, too_large},
     plain_text,
 };
 use tierbar_inference::blocking::blocking;
@@ -19,24 +19,6 @@ use tokio::sync::Semaphore;
 
 /// A reader may take a gigabyte, so one reads at a time.
 static READING: Semaphore = Semaphore::const_new(1);
-
-/// Copies what is read from a pipe or a connection to a file without a name, which can be read twice. Blocking.
-///
-/// # Errors
-/// `PayloadTooLarge` for more than any document may have; `Storage` if the disk is full.
-pub fn to_file(name: &str, content: impl Read) -> Result<File, Error> {
-    let failed = |error: io::Error| {
-        let message = format!("{name} cannot be copied to be read: {error}");
-        Error::new(Code::Storage, message)
-    };
-    let mut file = tempfile::tempfile().map_err(failed)?;
-    let copied = io::copy(&mut content.take(LARGEST_FILE + 1), &mut file).map_err(failed)?;
-    if copied > LARGEST_FILE {
-        return Err(too_large(name, LARGEST_FILE));
-    }
-    file.rewind().map_err(failed)?;
-    Ok(file)
-}
 
 /// Returns the text of a file for a model. A text has at most `most` bytes; a document may be larger.
 ///
@@ -87,11 +69,6 @@ fn look(mut file: File, name: &Path, most: u64) -> Result<Contents, Error> {
     }
 }
 
-fn too_large(name: &str, most: u64) -> Error {
-    let message = format!("{name} is larger than {}", file_size(most));
-    Error::new(Code::PayloadTooLarge, message)
-}
-
 /// Returns the text of an open document. `program`: `tierbar-extract`, or why it is not there.
 ///
 /// # Errors
@@ -129,6 +106,7 @@ pub(crate) async fn read_document(
 mod tests {
     use super::*;
     use crate::{documents::tests::program, sources::tests::tempdir};
+    use tierbar_documents::extraction::to_file;
 
     async fn read(name: &str, bytes: &[u8], most: u64) -> Result<FileText, Error> {
         let folder = tempdir();

@@ -2,7 +2,7 @@
 
 use super::outputs::Outputs;
 use crate::{
-    documents::text::{Contents, read_document, to_file},
+    documents::text::{Contents, read_document},
     sources::{self, expanded, unreadable},
 };
 use std::{
@@ -14,7 +14,7 @@ use std::{
     sync::Arc,
 };
 use tierbar_core::{Code, Error, config::is_url, documents::FileText};
-use tierbar_documents::plain_text;
+use tierbar_documents::{extraction::to_file, plain_text};
 use tierbar_fetch::{Get, Url, Web};
 use tierbar_inference::blocking::blocking;
 use tierbar_nofollow::{About, Entry, Opened};

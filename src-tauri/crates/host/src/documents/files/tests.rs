@@ -205,6 +205,25 @@ fn rules_behind_a_link_or_too_long_are_none() {
 }
 
 #[test]
+fn rules_of_all_files_have_a_limit() {
+    let long = "*.md\n".repeat(MOST_RULES / 2);
+    let files = [".gitignore", "b/.gitignore", "c/.gitignore"].map(|name| (name, "!*.md\n"));
+    let folder = folder_of(&files);
+    for name in ["b/.gitignore", "c/.gitignore"] {
+        fs::write(folder.path().join(name), &long).unwrap();
+    }
+    for name in ["a.md", "b/a.md", "c/a.md"] {
+        fs::write(folder.path().join(name), "x").unwrap();
+    }
+    let found = scan(&source(folder.path(), true)).unwrap();
+    assert_eq!(
+        names(&found, folder.path()).len(),
+        2,
+        "those of one are beyond it"
+    );
+}
+
+#[test]
 fn a_folder_within_that_cannot_be_read_is_not_gone() {
     if rustix::process::geteuid().is_root() {
         return tierbar_skip::skip("the administrator can read all folders");
