@@ -49,7 +49,7 @@ enum Command {
     Undo {
         /// Run ID [default: the last run]
         run: Option<String>,
-        /// Undo also files that have changed since; what has changed is lost
+        /// Also undo files that have changed since; those changes are lost
         #[arg(long)]
         force: bool,
         /// List the runs that can be undone

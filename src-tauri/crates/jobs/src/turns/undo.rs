@@ -73,7 +73,7 @@ pub(super) async fn keep_former_content(
     let kept = store.keep_agent_file(file, now()).await;
     if !kept.map_err(|error| format!("{path} cannot be kept for an undo: {}", error.message))? {
         return Err(format!(
-            "{path} is not changed: the files that were changed before have {} MiB, the most that can be undone; the user can ask again",
+            "{path} is not changed: this run has already changed all that an undo has room for ({} MiB); the user can ask again",
             AGENT_FILES_BYTES >> 20
         ));
     }
