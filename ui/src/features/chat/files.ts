@@ -60,10 +60,7 @@ export function fileAt(path: string, data: ArrayBuffer): File {
  * Reads a file for a question. What cannot be sent throws a sentence that says why, if it can before it is read.
  * `textOf` returns the text of a file that is no image and no sound.
  */
-export async function readFile(
-  file: File,
-  textOf: (file: File) => Promise<FileText>,
-): Promise<QuestionFile> {
+export async function readFile(file: File, textOf: (file: File) => Promise<FileText>): Promise<QuestionFile> {
   const { name, size: bytes, type } = file;
   if (IMAGES.test(type)) {
     check(file, MOST_BYTES.image, 'An image');
@@ -121,7 +118,15 @@ export function storedFile(part: Part): QuestionFile | null {
   if (part.type !== 'image' && part.type !== 'audio' && part.type !== 'file') return null;
   const { name, bytes, sha256 } = part.file;
   const tokens = part.type === 'file' ? tokensOf(bytes) : null;
-  return { kind: part.type, name, bytes, tokens, preview: null, notice: null, part: { type: 'stored', sha256 } };
+  return {
+    kind: part.type,
+    name,
+    bytes,
+    tokens,
+    preview: null,
+    notice: null,
+    part: { type: 'stored', sha256 },
+  };
 }
 
 /** Why these files cannot be sent to what answers a chat, in a sentence. */

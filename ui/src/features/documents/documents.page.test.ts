@@ -208,7 +208,9 @@ it('adds what is typed or dropped, and removes it again', async () => {
 
 it('shows what is read, what cannot be, and pauses', async () => {
   documents = {
-    sources: [{ ...SOURCE, waiting: 4, failed: 1, noticed: 2, left_out: 'Not searched: 2 files (.gitignore)' }],
+    sources: [
+      { ...SOURCE, waiting: 4, failed: 1, noticed: 2, left_out: 'Not searched: 2 files (.gitignore)' },
+    ],
     indexing: { ...IDLE, state: 'indexing', waiting: 4, file: '/Users/me/Papers/a.pdf' },
   };
   await open();

@@ -418,7 +418,7 @@ async fn a_call_that_is_written_as_text_asks_and_is_not_shown() {
     let call = json!({"name": "edit_file", "arguments": {"path": "a", "old": "old", "new": "new"}});
     stage.say("<think>I ed");
     stage.say("it it.</think>\n<tool_");
-    stage.say(&format!("call>{call}</tool_call>\nI have edited it."));
+    stage.say(&format!("call>{call}</tool_call>\n"));
     stage.finish();
     let thought = event(&mut events, "reasoning").await;
     assert!(thought["text"].as_str().unwrap().starts_with("I ed"));
