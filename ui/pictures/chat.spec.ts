@@ -111,6 +111,14 @@ test('an agent that asks before it changes a file', async ({ page, open, network
   });
   await expect(page.getByTestId('consent-once')).toBeEnabled();
   await look(page, 'agent');
+
+  turn?.consent({ id: 'q1', allow: 'once' });
+  turn?.event({ type: 'tool_call', id: 's2', name: 'edit_file', arguments: '{"path":"total.py"}' });
+  turn?.event({ type: 'tool_result', id: 's2', text: 'total.py is changed.', failed: false });
+  turn?.words('The sum left out the first price. The test passes now.');
+  turn?.finish('stop', 18);
+  await expect(page.getByTestId('undo-changes')).toBeVisible();
+  await look(page, 'agent-done');
 });
 
 test('a tier that loads', async ({ page, open, network }) => {

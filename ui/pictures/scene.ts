@@ -343,7 +343,7 @@ const DOCUMENTS: Documents = {
       read_pictures: false,
       passages: 1204,
       without_vectors: 0,
-      left_out: null,
+      left_out: 'Not searched: 3 files (.gitignore), 1 lock file',
     },
   ],
   indexing: {

@@ -202,9 +202,12 @@ export class RunningTurn {
       id: this.#answerId,
       parent: this.#question.id,
       role: 'assistant',
-      parts: (['reasoning', 'text'] as const)
-        .filter((type) => this[type] !== '')
-        .map((type) => ({ type, text: this[type] })),
+      parts: [
+        ...this.#events.filter(({ type }) => type === 'tool_call' || type === 'tool_result'),
+        ...(['reasoning', 'text'] as const)
+          .filter((type) => this[type] !== '')
+          .map((type) => ({ type, text: this[type] })),
+      ] as ChatMessage['parts'],
       tier,
       model,
       why,
