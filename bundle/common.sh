@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # What the scripts beside this file share: where things lie, how they speak, which Node they use. Sourced, not run.
-# Kept to bash 3.2, the one that macOS ships.
+# Kept to bash 3.2, the one that macOS ships: with `set -e`, it goes on after a ( … ) that failed.
 # shellcheck disable=SC2034  # used by the scripts that source this
 set -euo pipefail
 
@@ -46,6 +46,16 @@ node_fits() {
                  process.exit((a === 20 && b >= 19) || (a === 22 && b >= 12) || a > 22 ? 0 : 1)'
 }
 
-PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
-node_fits || PATH=$cache/node/bin:$PATH
+# The versions that the tests run on; macOS's own is 3.9.
+python_fits() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+find_python() {
+    local name
+    for name in python3 python3.14 python3.13 python3.12 python3.11; do
+        python_fits "$name" && echo "$name" && return
+    done
+    return 1
+}
+
+# First what setup has linked in the cache, because the system's is missing or too old.
+PATH=$cache/bin:${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
 export PATH
