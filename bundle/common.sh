@@ -56,6 +56,17 @@ find_python() {
     return 1
 }
 
+# Ends the app that runs, for `make run`: macOS would bring it to the front instead of starting another.
+end_app() {
+    pkill -TERM -x tierbar-app || return 0
+    say "Ending the Tierbar that runs"
+    for _ in {1..40}; do
+        pgrep -x tierbar-app >/dev/null || return 0
+        sleep 0.5
+    done
+    die "The Tierbar that runs does not end: quit it in its menu, then try again."
+}
+
 # First what setup has linked in the cache, because the system's is missing or too old.
 PATH=$cache/bin:${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
 export PATH
