@@ -74,18 +74,15 @@ fn opening_the_app_again_opens_the_chat() {
 
 #[test]
 fn the_cask_links_the_command_line_and_checks_the_archive() {
-    let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundle/Info.plist");
+    // It stands in for an archive: its text and so its checksum stay.
+    let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../LICENSE");
+    let sum = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30";
     let made = std::process::Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../bundle/cask"))
         .args([archive, "https://example.com/v#{version}/Tierbar.zip"])
         .output()
         .unwrap();
     assert!(made.status.success(), "{made:?}");
     let cask = String::from_utf8(made.stdout).unwrap();
-    let summed = std::process::Command::new("sha256sum")
-        .arg(archive)
-        .output()
-        .unwrap();
-    let sum = String::from_utf8(summed.stdout).unwrap()[..64].to_owned();
     for line in [
         format!("  version \"{}\"", env!("CARGO_PKG_VERSION")),
         format!("  sha256 \"{sum}\""),
