@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check build lint mac-check mac-report snapshots screenshots recording bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-passages bench-readings bench-cancel mutants mutations eval conformance stress stress-embeds stress-paged stress-waits fuzz malformed setup binaries ui clean
+.PHONY: help run test check build lint mac-check mac-rehearsal mac-report snapshots screenshots recording bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-passages bench-readings bench-cancel mutants mutations eval conformance stress stress-embeds stress-paged stress-waits fuzz malformed setup binaries ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -42,6 +42,10 @@ lint: ## Check formatting, lints and types
 mac-check: ## Type-check and lint the whole workspace for macOS (on Linux, or on a Mac)
 	@bundle/setup run
 	@$(with) bundle/mac-check || [ $$? -eq 77 ]
+
+mac-rehearsal: ## Rehearse `make run` on Macs that differ, without one
+	@bundle/setup test
+	@RUN_SLOW_TESTS=1 $(with) "$$HOME/.cache/tierbar/venv/bin/python" tests/rehearsal/run
 
 mac-report: ## Check Tierbar on this Mac in ten minutes, and write target/mac-report.md
 	@bundle/mac-report
