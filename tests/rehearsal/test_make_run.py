@@ -114,7 +114,7 @@ class Sentences(Rehearsal):
         self.assert_ends(self.mac.make("run", MAC_VERSION="12.7.6"), r"macOS 13 or later.*12\.7\.6")
 
     def test_on_a_full_disk(self):
-        self.assert_ends(self.mac.make("run", MAC_FREE_KIB=3000000), r"needs 10 GB.*3 GB are free.*try again")
+        self.assert_ends(self.mac.make("run", MAC_FREE_KIB=3000000), r"needs 6 GB.*3 GB are free.*try again")
 
     def test_the_tests_without_a_python_that_they_run_on(self):
         self.mac.play("brew")
