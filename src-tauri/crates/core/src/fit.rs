@@ -4,6 +4,7 @@
 //! are pure: a [`Machine`] is figures, measured or simulated.
 
 mod cautions;
+mod chips;
 mod context;
 mod gpu;
 mod instead;
@@ -14,6 +15,7 @@ mod verdict;
 mod words;
 
 pub use cautions::Caution;
+pub use chips::published_bandwidth;
 pub use context::{ContextChoice, ContextSettings, ProfileFit, profiles, settle};
 pub use gpu::share as gpu_share;
 pub use instead::{Basis, Grounds, Offer, recommend};

@@ -1,10 +1,6 @@
 //! What the machine is and what Tierbar itself uses, for a diagnosis.
 
-use crate::{
-    HostKind,
-    library::{LocalModels, Measure},
-    volume::Volume,
-};
+use crate::{HostKind, library::LocalModels, volume::Volume};
 use std::{
     io::{self, Write},
     path::{Path, PathBuf},
@@ -34,10 +30,7 @@ impl Figures {
     pub(crate) async fn read(&self) -> (MachineFigures, HostFigures) {
         // Without them the bandwidth of the disk stays unknown, and all else is as true.
         let entries = self.local.entries().await.map(|(_, entries)| entries);
-        let known = self
-            .local
-            .machine_for(&entries.unwrap_or_default(), Measure::First)
-            .await;
+        let known = self.local.machine_for(&entries.unwrap_or_default()).await;
         let folder = self.local.models.library().models_dir().to_owned();
         let home = self.home.clone();
         let read = spawn_blocking(move || {

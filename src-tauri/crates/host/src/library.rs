@@ -11,7 +11,7 @@ mod setup;
 pub(crate) use assignments::Assignments;
 pub(crate) use downloads::{Downloads, on_complete};
 pub(crate) use list::CatalogList;
-pub(crate) use local::{LocalModels, Measure};
+pub(crate) use local::LocalModels;
 pub(crate) use offers::Offers;
 
 use std::{fmt, sync::Arc};

@@ -1,216 +1,224 @@
-//! This machine's figures for verdicts: read once, with bandwidths measured when a verdict first needs them.
+//! This machine's figures for verdicts: what its chip is published to do, and bandwidths that are measured while it is quiet.
 
 use crate::measured;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::Arc,
+    time::Duration,
 };
-use tierbar_core::{config::MaxLoaded, fit::Machine};
-use tierbar_telemetry::bandwidth;
-use tokio::{sync::Mutex, task::spawn_blocking};
+use tierbar_core::{
+    config::MaxLoaded,
+    fit::{DecodeRate, Machine, published_bandwidth},
+};
+use tierbar_telemetry::{bandwidth, hardware};
+use tokio::{
+    task::{JoinHandle, spawn_blocking},
+    time::{Instant, timeout},
+};
 
-/// The least size of a file for a measurement of the disk.
-const LARGE_FILE: u64 = 64 << 20;
+/// How often each figure is measured in a run, of which the best is kept: what disturbs a measurement makes it smaller.
+const SAMPLES: u32 = 3;
+/// The least time between two attempts.
+const PACE: Duration = Duration::from_secs(30);
+/// How long a verdict waits for the first measurement. It is in the next verdict if that takes longer.
+const PATIENCE: Duration = Duration::from_millis(700);
 
 /// This machine. One measurement at a time.
 #[derive(Debug)]
 pub(crate) struct ThisMachine {
     /// The machine without bandwidths.
     machine: Machine,
+    /// The published bandwidth of its memory.
+    chip: Option<u64>,
+    /// Stores the measurements.
     file: PathBuf,
     known: Mutex<Bandwidths>,
-    /// Whether memory has been measured in this run.
-    looked: AtomicBool,
+    sampled: Mutex<Sampled>,
 }
 
-/// Bytes per second.
+/// The best that was measured, in bytes per second.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct Bandwidths {
+    /// Read by the cores.
     memory: Option<u64>,
     /// The bandwidth of each models folder's disk.
     disks: BTreeMap<PathBuf, u64>,
 }
 
-/// A models folder, and a large file in it to measure its disk with.
-#[derive(Debug, Clone)]
-pub(crate) struct Sample {
-    pub(crate) folder: PathBuf,
-    pub(crate) file: Option<(PathBuf, u64)>,
+/// What this run has measured.
+#[derive(Debug, Default)]
+struct Sampled {
+    running: bool,
+    attempted: Option<Instant>,
+    memory: u32,
+    disks: BTreeMap<PathBuf, u32>,
 }
 
 impl ThisMachine {
     /// Creates it; `file` stores the measurements. Blocking.
     pub(crate) fn new(machine: Machine, file: PathBuf) -> Self {
+        let hardware = hardware();
         Self {
             machine,
+            chip: published_bandwidth(&hardware.processor, hardware.gpu_cores),
             known: Mutex::new(measured::read(&file)),
             file,
-            looked: AtomicBool::new(false),
+            sampled: Mutex::default(),
         }
     }
 
-    /// Returns the machine with its bandwidths. Missing ones are measured first, unless `busy`: beside a computing model
-    /// the result would be wrong. A measurement takes less than a second.
-    pub(crate) async fn measured(
-        &self,
+    /// Returns the machine with its bandwidths, for models in `folder`. Has them measured in the background, unless `busy`: beside a
+    /// computing model the result would be wrong. If nothing is known yet, waits a moment for that.
+    pub(crate) async fn with_bandwidths(
+        self: &Arc<Self>,
         max_loaded: MaxLoaded,
-        sample: Sample,
+        folder: &Path,
         busy: bool,
+        decode: Option<DecodeRate>,
     ) -> Machine {
-        let mut known = self.known.lock().await;
-        let large_file = sample.file.filter(|(_, size)| *size >= LARGE_FILE);
-        let lacking = known.memory.is_none()
-            || (large_file.is_some() && !known.disks.contains_key(&sample.folder));
-        if lacking && !busy {
-            let (file, folder, before) = (
-                self.file.clone(),
-                sample.folder.clone(),
-                Bandwidths::clone(&known),
-            );
-            let large_file = large_file.map(|(path, _)| path);
-            if known.memory.is_none() {
-                self.looked.store(true, Ordering::Relaxed);
-            }
-            let measuring =
-                spawn_blocking(move || measure(before, folder, large_file.as_deref(), &file));
-            match measuring.await {
-                Ok(now) => *known = now,
-                Err(ended) => tracing::error!("the bandwidths could not be measured: {ended}"),
-            }
-        }
-        self.with(&known, max_loaded, &sample.folder)
-    }
-
-    /// Measures memory once more in each run, and keeps the larger figure: other work makes it appear slower.
-    pub(crate) async fn look_again(&self) {
-        if self.looked.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let Ok(rate) = spawn_blocking(bandwidth::memory).await else {
-            return;
-        };
-        let mut known = self.known.lock().await;
-        if known.memory < Some(rate) {
-            known.memory = Some(rate);
-            let (file, now) = (self.file.clone(), Bandwidths::clone(&known));
+        let lacks_memory = self.chip.is_none() && self.known.lock().memory.is_none();
+        let lacks = lacks_memory || !self.known.lock().disks.contains_key(folder);
+        if !busy
+            && let Some(sampling) = self.sample(folder)
+            && lacks
+        {
             // A panic in it would only lose a measurement.
-            let _ = spawn_blocking(move || measured::write(&file, &now)).await;
+            let _ = timeout(PATIENCE, sampling).await;
         }
-    }
-
-    /// Returns the machine with the bandwidths known now; none while they are being measured.
-    pub(crate) fn known(&self, max_loaded: MaxLoaded, sample: &Sample) -> Machine {
-        match self.known.try_lock() {
-            Ok(known) => self.with(&known, max_loaded, &sample.folder),
-            Err(_) => self.with(&Bandwidths::default(), max_loaded, &sample.folder),
-        }
-    }
-
-    fn with(&self, known: &Bandwidths, max_loaded: MaxLoaded, folder: &Path) -> Machine {
+        let known = self.known.lock();
         Machine {
             max_loaded,
-            memory_bandwidth: known.memory,
             disk_bandwidth: known.disks.get(folder).copied(),
-            ..self.machine
+            ..self.machine.with_memory(self.chip, known.memory, decode)
         }
     }
-}
 
-fn measure(
-    mut known: Bandwidths,
-    folder: PathBuf,
-    large_file: Option<&Path>,
-    kept_in: &Path,
-) -> Bandwidths {
-    if known.memory.is_none() {
-        known.memory = Some(bandwidth::memory());
-    }
-    if let Some(path) = large_file
-        && !known.disks.contains_key(&folder)
-    {
-        match bandwidth::disk(path) {
-            Ok(rate) => {
-                known.disks.insert(folder, rate);
+    /// Starts a measurement, if one is due.
+    fn sample(self: &Arc<Self>, folder: &Path) -> Option<JoinHandle<()>> {
+        {
+            let mut sampled = self.sampled.lock();
+            let rests = sampled.attempted.is_some_and(|at| at.elapsed() < PACE);
+            let disks = sampled.disks.get(folder).copied().unwrap_or(0);
+            if sampled.running || rests || sampled.memory.min(disks) >= SAMPLES {
+                return None;
             }
-            Err(error) => {
-                tracing::warn!(
-                    "the speed of the disk of {} is unknown: {error}",
-                    path.display()
-                )
-            }
+            (sampled.running, sampled.attempted) = (true, Some(Instant::now()));
         }
+        let (this, folder) = (Arc::clone(self), folder.to_owned());
+        Some(spawn_blocking(move || {
+            if bandwidth::is_quiet() {
+                this.keep_memory(bandwidth::memory());
+                this.keep_disk(&folder, bandwidth::disk(&folder));
+                measured::write(&this.file, &*this.known.lock());
+            }
+            this.sampled.lock().running = false;
+        }))
     }
-    measured::write(kept_in, &known);
-    known
+
+    fn keep_memory(&self, rate: u64) {
+        let mut known = self.known.lock();
+        known.memory = known.memory.max(Some(rate));
+        self.sampled.lock().memory += 1;
+    }
+
+    fn keep_disk(&self, folder: &Path, rate: std::io::Result<u64>) {
+        match rate {
+            Ok(rate) => {
+                let mut known = self.known.lock();
+                let best = known.disks.entry(folder.to_owned()).or_default();
+                *best = rate.max(*best);
+            }
+            Err(error) => tracing::warn!(
+                "the speed of the disk of {} is unknown: {error}",
+                folder.display()
+            ),
+        }
+        *self
+            .sampled
+            .lock()
+            .disks
+            .entry(folder.to_owned())
+            .or_default() += 1;
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn measurements_are_reused_and_wait_for_idle_models() {
-        let home = tempfile::tempdir().unwrap();
-        let file = home.path().join("bandwidth.json");
-        let folder = home.path().join("models");
-        let sample = Sample {
-            folder: folder.clone(),
-            file: Some((folder.join("small.gguf"), LARGE_FILE - 1)),
-        };
-        let measured = async |busy| {
-            let machine = ThisMachine::new(Machine::new(16 << 30, None), file.clone());
-            machine
-                .measured(MaxLoaded::Auto, sample.clone(), busy)
-                .await
-        };
-        let busy = measured(true).await;
-        assert_eq!((busy.memory_bandwidth, busy.disk_bandwidth), (None, None));
-        assert!(!file.exists());
+    const FOLDER: &str = "/models";
 
-        let known = Bandwidths {
-            memory: Some(7),
-            disks: BTreeMap::from([(folder.clone(), 5)]),
-        };
-        measured::write(&file, &known);
-        let machine = measured(false).await;
-        assert_eq!(
-            (machine.memory_bandwidth, machine.disk_bandwidth),
-            (Some(7), Some(5))
-        );
+    fn machine(file: &Path, known: &Bandwidths) -> Arc<ThisMachine> {
+        measured::write(file, known);
+        let machine = ThisMachine::new(Machine::new(16 << 30, None), file.to_owned());
+        Arc::new(ThisMachine {
+            chip: None,
+            ..machine
+        })
+    }
 
-        std::fs::remove_file(&file).unwrap();
-        let machine = measured(false).await;
-        assert!(machine.memory_bandwidth.is_some_and(|rate| rate > 0));
-        assert_eq!(
-            machine.disk_bandwidth, None,
-            "no file of the folder is large enough"
-        );
-        assert_eq!(
-            measured::read::<Bandwidths>(&file).memory,
-            machine.memory_bandwidth
-        );
+    fn known(memory: u64, disk: u64) -> Bandwidths {
+        Bandwidths {
+            memory: Some(memory),
+            disks: BTreeMap::from([(PathBuf::from(FOLDER), disk)]),
+        }
     }
 
     #[tokio::test]
-    async fn a_disturbed_measurement_is_repeated_in_the_next_run() {
+    async fn what_was_measured_is_used_at_once_and_never_beside_a_model() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("bandwidth.json");
-        for (kept, grows) in [(1, true), (u64::MAX, false)] {
-            measured::write(
-                &file,
-                &Bandwidths {
-                    memory: Some(kept),
-                    disks: BTreeMap::new(),
-                },
-            );
-            let machine = ThisMachine::new(Machine::new(16 << 30, None), file.clone());
-            machine.look_again().await;
-            let now = measured::read::<Bandwidths>(&file).memory.unwrap();
-            assert_eq!(now > kept, grows);
-            assert_eq!(machine.known.lock().await.memory, Some(now));
+        let machine = machine(&file, &known(7, 5));
+        let folder = Path::new(FOLDER);
+        let found = machine
+            .with_bandwidths(MaxLoaded::Auto, folder, true, None)
+            .await;
+        assert_eq!(
+            (found.memory_bandwidth, found.disk_bandwidth),
+            (Some(7), Some(5))
+        );
+        assert!(machine.sampled.lock().attempted.is_none());
+        let elsewhere = machine
+            .with_bandwidths(MaxLoaded::Auto, home.path(), true, None)
+            .await;
+        assert_eq!(elsewhere.disk_bandwidth, None);
+    }
+
+    #[test]
+    fn the_best_of_the_samples_is_kept() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("bandwidth.json");
+        let machine = machine(&file, &known(7, 5));
+        let folder = Path::new(FOLDER);
+        for (memory, disk) in [(3, Ok(9)), (11, Ok(2)), (8, Err(std::io::ErrorKind::Other))] {
+            machine.keep_memory(memory);
+            machine.keep_disk(folder, disk.map_err(Into::into));
         }
+        assert_eq!(*machine.known.lock(), known(11, 9));
+        let sampled = machine.sampled.lock();
+        assert_eq!((sampled.memory, sampled.disks[folder]), (3, 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn samples_are_few_and_apart() {
+        let home = tempfile::tempdir().unwrap();
+        let machine = machine(&home.path().join("bandwidth.json"), &known(7, 5));
+        let missing = home.path().join("none");
+        let due = || machine.sample(&missing);
+        due().unwrap().await.unwrap();
+        assert!(due().is_none(), "a moment later");
+        tokio::time::advance(PACE).await;
+        let running = due().unwrap();
+        assert!(due().is_none());
+        running.await.unwrap();
+        machine.sampled.lock().memory = SAMPLES;
+        machine.sampled.lock().disks = BTreeMap::from([(missing.clone(), SAMPLES)]);
+        tokio::time::advance(PACE).await;
+        assert!(due().is_none(), "enough");
+        assert!(machine.sample(home.path()).is_some(), "another disk");
     }
 }

@@ -13,6 +13,8 @@ pub struct Hardware {
     pub cores: usize,
     /// Physical performance cores; without a difference, all physical cores.
     pub fast_cores: Option<usize>,
+    /// Of Apple's GPU.
+    pub gpu_cores: Option<usize>,
 }
 
 /// Reads it. Blocking.
@@ -31,6 +33,7 @@ pub fn hardware() -> Hardware {
         processor: processor.unwrap_or_default(),
         cores: cores.len(),
         fast_cores: platform::performance_cores().or_else(|| System::physical_core_count().ok()),
+        gpu_cores: platform::gpu_cores(),
     }
 }
 

@@ -344,7 +344,7 @@ impl RateBase {
 }
 
 /// Returns the percentage of busy ticks between two readings.
-fn used_share(now: Ticks, before: Ticks) -> Option<f64> {
+pub(crate) fn used_share(now: Ticks, before: Ticks) -> Option<f64> {
     let busy = now.busy.checked_sub(before.busy)?;
     let total = now.total.checked_sub(before.total)?;
     // Some kernels let idle ticks run a little backwards, which makes the busy ones more than all.

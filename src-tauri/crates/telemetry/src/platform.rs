@@ -16,8 +16,9 @@ use linux as os;
 use macos as os;
 
 pub(crate) use os::{
-    PRESSURE_COUNTS_AVAILABLE, PressureListener, clocks, energy, full_screen, held, memory_is_back,
-    of_group, open_uncached, performance_cores, power, read, started, thermal, usage, working_set,
+    PRESSURE_COUNTS_AVAILABLE, PressureListener, clocks, energy, full_screen, gpu_cores, held,
+    memory_is_back, of_group, open_uncached, performance_cores, power, read, skip_cache, started,
+    thermal, usage, working_set,
 };
 
 /// Returns the bytes that the end of the process would free; `None` if there is no such process, or it belongs to another

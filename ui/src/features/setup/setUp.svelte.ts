@@ -5,6 +5,9 @@ import { modelPatch } from '../tiers/chosen';
 /** Of the downloads, in order of use. */
 const PRIORITIES: Priority[] = ['high', 'normal', 'low'];
 
+/** After this time, the host has measured a computer that has nothing else to do. */
+const MEASURED_MS = 2000;
+
 /** Where the page keeps that a set-up was started here and has not been closed: the tiers that are still to be asked. */
 const STARTED = 'tierbar-setup-started';
 
@@ -28,6 +31,8 @@ export class SetUp {
   /** Why a folder was refused, by tier. */
   refusals = $state<Record<string, ApiError | undefined>>({});
   #api: Api;
+  /** Whether the speeds that the first plan lacked were looked for once more. */
+  #again = false;
 
   constructor(api: Api) {
     this.#api = api;
@@ -41,6 +46,10 @@ export class SetUp {
     try {
       this.plan = await this.#api.get('/tierbar/v1/setup');
       this.problem = null;
+      if (this.plan.tiers.every(({ fit }) => fit.speed) || this.#again) return;
+      // The host answers before it has measured this computer.
+      this.#again = true;
+      setTimeout(() => void this.load(), MEASURED_MS);
     } catch (cause) {
       this.problem = asApiError(cause);
     }

@@ -9,6 +9,9 @@ use crate::{
 /// Kept free of Metal's recommended working set, since the window server and other programs use the same memory.
 const GPU_MARGIN: u64 = GIB / 2;
 
+/// More than any supported machine has cache.
+const CACHE: u64 = GIB / 4;
+
 /// What a verdict needs to know of a machine. All sizes in bytes, bandwidths in bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Machine {
@@ -20,7 +23,10 @@ pub struct Machine {
     pub embedder_bytes: u64,
     /// How this machine pages a model that exceeds its memory, unless a tier says otherwise.
     pub paging: Paging,
+    /// The most that memory gives.
     pub memory_bandwidth: Option<u64>,
+    /// What the cores were measured to read of that, at best.
+    pub memory_read: Option<u64>,
     /// The bandwidth of the disk with the models.
     pub disk_bandwidth: Option<u64>,
     /// The best rate at which a model in memory has decoded.
@@ -47,6 +53,7 @@ impl Machine {
             embedder_bytes: EMBEDDER,
             paging: Paging::Mmap,
             memory_bandwidth: None,
+            memory_read: None,
             disk_bandwidth: None,
             decode: None,
         }
@@ -58,6 +65,26 @@ impl Machine {
         Self {
             paging: Paging::Advise,
             ..Self::new(ram_bytes, Some(mac_working_set(ram_bytes)))
+        }
+    }
+
+    /// Returns it with the bandwidth of its memory: the published one of its chip, or else the best that was measured or that an
+    /// answer has proved.
+    #[must_use]
+    pub fn with_memory(
+        self,
+        chip: Option<u64>,
+        read: Option<u64>,
+        decode: Option<DecodeRate>,
+    ) -> Self {
+        // A small model may have been read from a cache of the processor.
+        let proves = |decode: &DecodeRate| read.is_none() || decode.bytes_per_token >= CACHE;
+        let proved = decode.filter(proves).map(|decode| decode.least_bandwidth());
+        Self {
+            memory_bandwidth: chip.or(read.max(proved)),
+            memory_read: read,
+            decode,
+            ..self
         }
     }
 

@@ -8,13 +8,15 @@ use crate::{
     model::ModelAccount,
 };
 
-/// Of the memory's bandwidth, as all cores but one read it, decoding uses from a part to nearly all. Published runs of
+/// Of the memory's bandwidth, decoding uses from a part to nearly all. Published runs of
 /// llama.cpp on Apple's chips, in parts of the nominal bandwidth: Llama 3.1 8B in Q4_K_M 0.57 (M1 Max, 46.2 tokens/s) and
 /// 0.86 (M4, 20.9 tokens/s), Gemma 4 E2B 0.4 (M3 Max).
 const MEMORY_LOW: f64 = 0.4;
 const MEMORY_HIGH: f64 = 0.9;
 /// A mixture reads many small matrices, which keep the memory less busy: Gemma 4 26B-A4B 0.37 on an M3 Max.
 const MEMORY_LOW_EXPERTS: f64 = 0.25;
+/// What is measured below this part of the memory's bandwidth was disturbed.
+const LEAST_READ: u64 = 5;
 /// What conversations usually have, in tokens, where the context holds many more.
 const TYPICAL: u32 = 4096;
 /// What a model reads per second in memory, in parts of what a smaller one was measured to: context, quants and the fixed
@@ -33,7 +35,7 @@ const DISK_LOW_STREAM: f64 = 0.9;
 /// routing repeats itself.
 const REPEATED: f64 = 0.5;
 
-/// Returns `None` if a bandwidth that the plan needs has not been measured.
+/// Returns `None` if a bandwidth that the plan needs is unknown.
 pub(super) fn estimate(
     model: &ModelAccount,
     plan: &LoadPlan,
@@ -53,6 +55,10 @@ pub(super) fn estimate(
         return None;
     }
     let seconds = |bytes: f64, rate: u64, part: f64| bytes / (as_f64(rate) * part);
+    // The cores may get less than the GPU, or than the chip gives at most.
+    let read_by_cores = machine.memory_read.map_or(1.0, |rate| {
+        as_f64(rate.max(memory / LEAST_READ)) / as_f64(memory)
+    });
     let published_low = if model.expert_bytes > 0 {
         MEMORY_LOW_EXPERTS
     } else {
@@ -65,7 +71,7 @@ pub(super) fn estimate(
         .map_or(0.0, |decode| {
             as_f64(decode.bytes_per_second) / as_f64(memory)
         });
-    let memory_low = published_low
+    let memory_low = (published_low * read_by_cores.min(1.0))
         .max(measured * MEASURED_LOW * published_low / MEMORY_LOW)
         .min(MEMORY_HIGH);
     let disk_low = match plan.placement {
@@ -145,6 +151,16 @@ fn experts_per_token(model: &ModelAccount) -> u64 {
 }
 
 impl DecodeRate {
+    /// Returns the bandwidth that memory must have for this.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate is given to two or three digits"
+    )]
+    pub(super) fn least_bandwidth(self) -> u64 {
+        (as_f64(self.bytes_per_second) / MEMORY_HIGH) as u64
+    }
+
     /// Returns the rate of a dense model, in memory, that decodes this many tokens per second with a short context.
     #[must_use]
     #[expect(

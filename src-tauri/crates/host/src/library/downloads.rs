@@ -2,7 +2,7 @@
 
 use super::{
     assignments::Assignments,
-    local::{LocalModels, Measure, writable_folder},
+    local::{LocalModels, writable_folder},
     offers::{self, Offers},
 };
 use crate::volume::Volume;
@@ -114,7 +114,7 @@ impl Downloads {
             pull.reference = reference.to_owned();
         }
         let reference = offers::parse(&pull.reference, unknown)?;
-        let machine = self.local.machine_for(&entries, Measure::First).await;
+        let machine = self.local.machine_for(&entries).await;
         let suit = QuantTarget {
             machine,
             context: ContextChoice::default(),

@@ -4,7 +4,7 @@ use super::disks::{disks, stored};
 use crate::{
     folder,
     live_config::LiveConfig,
-    machine::{Sample, ThisMachine},
+    machine::ThisMachine,
     measured,
     models::{Models, companion_models, draft_model},
 };
@@ -52,7 +52,7 @@ impl LocalModels {
     pub(crate) async fn list(&self) -> Result<ModelList, Error> {
         let (library, entries) = self.entries().await?;
         let tiers = self.tiers_by_path().await;
-        let machine = self.machine_for(&entries, Measure::Later).await;
+        let machine = self.machine_for(&entries).await;
         let config = self.models.config();
         let drafts = self.draft_models(Arc::clone(&config)).await;
         let agents = self.config.folder.agents();
@@ -210,41 +210,19 @@ impl LocalModels {
     }
 
     /// Returns this machine, for a verdict.
-    pub(crate) async fn machine_for(&self, entries: &[Entry], measure: Measure) -> Machine {
+    pub(crate) async fn machine_for(&self, entries: &[Entry]) -> Machine {
         let config: Arc<Config> = self.models.config();
         let folder = self.models.library().models_dir().to_owned();
-        let decode = self.decode_rate(entries);
-        let inside = entries
-            .iter()
-            .filter(|entry| entry.path.starts_with(&folder));
-        let largest = inside.max_by_key(|entry| entry.size_bytes);
-        let sample = Sample {
-            file: largest.map(|entry| (entry.path.clone(), entry.size_bytes)),
-            folder,
-        };
         let computes =
             |tier: &TierStatus| matches!(tier.state, TierState::Starting | TierState::Busy);
         let busy = self.supervisor.snapshot().iter().any(computes);
-        let max_loaded = config.policy.max_loaded;
-        let machine = match measure {
-            Measure::First => self.machine.measured(max_loaded, sample, busy).await,
-            Measure::Later => {
-                let known = self.machine.known(max_loaded, &sample);
-                if known.memory_bandwidth.is_none() && !busy {
-                    let machine = Arc::clone(&self.machine);
-                    tokio::spawn(async move { machine.measured(max_loaded, sample, false).await });
-                }
-                known
-            }
-        };
-        if machine.memory_bandwidth.is_some() && !busy {
-            let machine = Arc::clone(&self.machine);
-            tokio::spawn(async move { machine.look_again().await });
-        }
+        let (max_loaded, decode) = (config.policy.max_loaded, self.decode_rate(entries));
+        let machine = &self.machine;
         Machine {
-            decode,
             embedder_bytes: self.models.embedder_bytes(),
             ..machine
+                .with_bandwidths(max_loaded, &folder, busy, decode)
+                .await
         }
     }
 
@@ -267,15 +245,6 @@ impl LocalModels {
         }
         verdict
     }
-}
-
-/// Whether a verdict waits for missing measurements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Measure {
-    /// Measure first, for one requested verdict.
-    First,
-    /// Measure later, for a list.
-    Later,
 }
 
 fn loaded_tiers(tiers: &[TierStatus]) -> Vec<TierId> {

@@ -1,9 +1,6 @@
 //! Models to download, from the catalog, the hub or any server, and how each would run here.
 
-use super::{
-    list::CatalogList,
-    local::{LocalModels, Measure},
-};
+use super::{list::CatalogList, local::LocalModels};
 use crate::models::{companion_models, draft_model};
 use std::{path::Path, sync::Arc};
 use tierbar_core::{
@@ -64,7 +61,7 @@ impl Offers {
         let entries = self.readable().await;
         let machine = match another {
             Some(machine) => machine,
-            None => self.local.machine_for(&entries, Measure::First).await,
+            None => self.local.machine_for(&entries).await,
         };
         let missing = match self.account_of(&model).await {
             Ok(local) => {
@@ -97,7 +94,7 @@ impl Offers {
 
     pub(crate) async fn catalog(&self) -> Result<CatalogAnswer, Error> {
         let entries = self.readable().await;
-        let machine = self.local.machine_for(&entries, Measure::Later).await;
+        let machine = self.local.machine_for(&entries).await;
         let catalog = self.list.catalog();
         let mut models = catalog.wire(&machine);
         for file in models.iter_mut().flat_map(|model| &mut model.quants) {
@@ -144,7 +141,7 @@ impl Offers {
         let repository = Repository::new(&id)?;
         let entries = self.readable().await;
         let suit = QuantTarget {
-            machine: self.local.machine_for(&entries, Measure::First).await,
+            machine: self.local.machine_for(&entries).await,
             context: ContextChoice::default(),
         };
         let installed = |reference: &str| {

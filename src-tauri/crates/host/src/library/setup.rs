@@ -1,7 +1,7 @@
 //! Which models this machine should have, and what they cost.
 
 use super::{
-    local::{Measure, writable_folder},
+    local::writable_folder,
     offers::{Offers, another_machine},
 };
 use crate::volume::Volume;
@@ -24,7 +24,7 @@ impl Offers {
         let entries = self.readable().await;
         let machine = match another {
             Some(machine) => machine,
-            None => self.local.machine_for(&entries, Measure::First).await,
+            None => self.local.machine_for(&entries).await,
         };
         let folder = self.local.models.library().models_dir().to_owned();
         let config = self.local.models.config();

@@ -89,6 +89,15 @@ pub(crate) fn performance_cores() -> Option<usize> {
     None
 }
 
+pub(crate) fn gpu_cores() -> Option<usize> {
+    None
+}
+
+/// Nothing needs it here: reads past the cache see what was written and synced.
+pub(crate) fn skip_cache(_: &File) -> io::Result<()> {
+    Ok(())
+}
+
 /// Opens a file so that reads of aligned blocks come from the disk.
 pub(crate) fn open_uncached(path: &Path) -> io::Result<File> {
     let flags = OFlags::DIRECT.bits().cast_signed();

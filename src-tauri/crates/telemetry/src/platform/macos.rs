@@ -11,7 +11,7 @@ mod screen;
 mod slow;
 
 pub(crate) use announced::PressureListener;
-pub(crate) use machine::{machine_memory, performance_cores, read};
+pub(crate) use machine::{gpu_cores, machine_memory, performance_cores, read};
 pub(crate) use process::{footprint, held, memory_is_back, of_group, started, usage};
 pub(crate) use screen::full_screen;
 pub(crate) use slow::{power, thermal};
@@ -76,8 +76,13 @@ pub(crate) fn working_set() -> Option<u64> {
 /// Opens a file so that reads leave nothing in the page cache.
 pub(crate) fn open_uncached(path: &Path) -> io::Result<File> {
     let file = File::open(path)?;
-    fcntl_nocache(&file, true)?;
+    skip_cache(&file)?;
     Ok(file)
+}
+
+/// Has reads and writes leave nothing in the page cache. What is cached already is still read from there.
+pub(crate) fn skip_cache(file: &File) -> io::Result<()> {
+    Ok(fcntl_nocache(file, true)?)
 }
 
 fn page_size() -> u64 {

@@ -143,6 +143,52 @@ fn a_measured_answer_raises_the_least_speed_of_larger_models() {
 }
 
 #[test]
+fn a_disturbed_measurement_changes_no_speed_by_much() {
+    let model = accounts::qwen35_9b(5_680_522_464);
+    let speed = |chip, read| {
+        let mac = Machine::mac(16 * GIB).with_memory(chip, read, None);
+        estimate(&model, &mac).map(|speed| (speed.low, speed.high))
+    };
+    let (chip, busy) = (Some(120_000_000_000), Some(260_000_000));
+    let (low, high) = speed(chip, None).unwrap();
+    assert!(low > 7.0 && high < 23.0, "{low} to {high}");
+    // Measured on a busy machine, and from a cache: a figure below a fifth or above the chip's does not count.
+    let (disturbed, as_high) = speed(chip, busy).unwrap();
+    assert!((disturbed / low - 0.2).abs() < 1e-6 && (as_high / high - 1.0).abs() < 1e-6);
+    assert_eq!(speed(chip, Some(900_000_000_000)), Some((low, high)));
+    assert_eq!(speed(None, None), None);
+}
+
+#[test]
+fn an_answer_corrects_a_bandwidth_that_it_proves_wrong() {
+    let model = accounts::qwen35_9b(5_680_522_464);
+    let decode = DecodeRate {
+        bytes_per_token: 442_000_000,
+        bytes_per_second: 442_000_000 * 11,
+    };
+    let with = |chip, read, decode| {
+        let mac = Machine::mac(16 * GIB).with_memory(chip, read, decode);
+        mac.memory_bandwidth.unwrap()
+    };
+    let (low, proved) = (Some(2_160_000_000), decode.bytes_per_second * 10 / 9);
+    assert_eq!(with(None, low, None), 2_160_000_000);
+    assert!(with(None, low, Some(decode)).abs_diff(proved) <= 1);
+    let fast = Some(50_000_000_000);
+    assert_eq!(with(None, fast, Some(decode)), 50_000_000_000);
+    assert_eq!(with(fast, low, Some(decode)), 50_000_000_000);
+    // A small model may be in a cache, but is better than nothing.
+    let small = DecodeRate {
+        bytes_per_token: 92_000_000,
+        ..decode
+    };
+    assert_eq!(with(None, low, Some(small)), 2_160_000_000);
+    assert!(with(None, None, Some(small)).abs_diff(proved) <= 1);
+    let mac = Machine::mac(16 * GIB).with_memory(None, low, Some(decode));
+    let speed = estimate(&model, &mac).unwrap();
+    assert!(speed.low <= speed.high, "{speed:?}");
+}
+
+#[test]
 fn a_mixture_on_disk_has_a_speed_by_each_way_to_page_it() {
     let model = accounts::qwen35_35b(22_016_023_168);
     let ways = |machine: &Machine| {
@@ -165,7 +211,7 @@ fn a_refused_model_has_no_speed() {
 }
 
 #[test]
-fn no_speed_is_estimated_before_memory_is_measured() {
+fn no_speed_is_estimated_without_a_bandwidth_of_memory() {
     let unmeasured = Machine::mac(16 * GIB);
     assert_eq!(estimate(&accounts::smollm2_135m(), &unmeasured), None);
 }

@@ -175,37 +175,54 @@ impl Drop for RegistryEntry {
     }
 }
 
-/// Returns the bytes that the block storage drivers have read since they started, and written. There is one for each disk, and
-/// none for its partitions. When a disk is removed, the counters run backwards once.
-fn disk_bytes() -> Option<(u64, u64)> {
+/// Returns the registry's entries of a class.
+fn entries_of(class: &CStr) -> Option<impl Iterator<Item = RegistryEntry>> {
     // SAFETY: the name is a C string.
-    let matching = unsafe { IOServiceMatching(c"IOBlockStorageDriver".as_ptr()) }?;
+    let matching = unsafe { IOServiceMatching(class.as_ptr()) }?;
     // SAFETY: a mutable dictionary is a dictionary.
     let matching: CFRetained<CFDictionary> = unsafe { CFRetained::cast_unchecked(matching) };
-    let mut drivers: io_object_t = 0;
-    // SAFETY: port 0 is the default; `drivers` outlives the call, which sets it if it succeeds.
-    let status = unsafe { IOServiceGetMatchingServices(0, Some(matching), &raw mut drivers) };
+    let mut found: io_object_t = 0;
+    // SAFETY: port 0 is the default; `found` outlives the call, which sets it if it succeeds.
+    let status = unsafe { IOServiceGetMatchingServices(0, Some(matching), &raw mut found) };
     if status != libc::KERN_SUCCESS {
         return None;
     }
-    let drivers = RegistryEntry(drivers);
+    let found = RegistryEntry(found);
+    Some(std::iter::from_fn(move || {
+        let next = RegistryEntry(IOIteratorNext(found.0));
+        (next.0 != 0).then_some(next)
+    }))
+}
+
+/// Returns a property of an entry.
+fn property(entry: &RegistryEntry, name: &'static str) -> Option<CFRetained<CFType>> {
+    let key = CFString::from_static_str(name);
+    // SAFETY: the entry is alive; the default allocator and no options are what may be left out.
+    unsafe { IORegistryEntryCreateCFProperty(entry.0, Some(&key), None, 0) }
+}
+
+/// Returns the number of the GPU's cores; `None` on a Mac with an Intel processor.
+pub(crate) fn gpu_cores() -> Option<usize> {
+    let gpu = entries_of(c"AGXAccelerator")?.next()?;
+    let count = property(&gpu, "gpu-core-count")?;
+    usize::try_from(count.downcast_ref::<CFNumber>()?.as_i64()?).ok()
+}
+
+/// Returns the bytes that the block storage drivers have read since they started, and written. There is one for each disk, and
+/// none for its partitions. When a disk is removed, the counters run backwards once.
+fn disk_bytes() -> Option<(u64, u64)> {
     let (mut read, mut written) = (0_u64, 0_u64);
-    loop {
-        let driver = RegistryEntry(IOIteratorNext(drivers.0));
-        if driver.0 == 0 {
-            return Some((read, written));
-        }
-        if let Some((reads, writes)) = bytes_of(&driver) {
-            read = read.saturating_add(reads);
-            written = written.saturating_add(writes);
-        }
+    for (reads, writes) in
+        entries_of(c"IOBlockStorageDriver")?.filter_map(|driver| bytes_of(&driver))
+    {
+        read = read.saturating_add(reads);
+        written = written.saturating_add(writes);
     }
+    Some((read, written))
 }
 
 fn bytes_of(driver: &RegistryEntry) -> Option<(u64, u64)> {
-    let key = CFString::from_static_str("Statistics");
-    // SAFETY: the entry is alive; the default allocator and no options are what may be left out.
-    let statistics = unsafe { IORegistryEntryCreateCFProperty(driver.0, Some(&key), None, 0) }?;
+    let statistics = property(driver, "Statistics")?;
     let statistics = statistics.downcast::<CFDictionary>().ok()?;
     // SAFETY: the registry's dictionaries have strings as keys and objects as values.
     let statistics: CFRetained<CFDictionary<CFString, CFType>> =
