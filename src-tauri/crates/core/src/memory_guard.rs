@@ -31,12 +31,15 @@ const SWAPPING_LAST_RESORT: Duration = Duration::from_secs(30);
 
 /// With this growth of swap per minute under memory pressure, the machine is swapping.
 const SWAP_GROWTH: u64 = 256 * MIB;
-/// At this growth, swapping counts without memory pressure.
+/// At this growth, swapping counts without memory pressure, and while a model loads.
 const SWAP_FLOOD: u64 = GIB;
+/// A load moves other programs out once, which stays in the growth of swap for as long.
+const LOADED: Duration = Duration::from_secs(60);
 /// Less than this per second does not count as swapping.
 const SWAPS_NOW: u64 = MIB;
-/// Shares of all memory, in thousandths, below which too little is available (unless the kernel reports normal pressure),
-/// and below which it is tight.
+/// Shares of all memory, in thousandths, below which too little is available if the pressure is unknown, and below which it is
+/// tight. A kernel's pressure is not overruled: macOS reports what is available without the memory that it would compress, and
+/// beside a large model that is a few percent on a Mac that works well.
 const SCARCE: u64 = 40;
 const TIGHT: u64 = 80;
 /// Readings further apart than this have a gap, such as a sleep.
@@ -116,6 +119,8 @@ pub struct MemoryGuard {
     last: Option<Duration>,
     /// Until then, preloads wait.
     reserved_until: Duration,
+    /// Until then, growth of swap may be of a load.
+    loaded_until: Duration,
     /// Since when the signs have been this bad or worse.
     swapping_since: Option<Duration>,
     critical_since: Option<Duration>,
@@ -130,8 +135,8 @@ pub struct MemoryGuard {
 }
 
 impl MemoryGuard {
-    /// Judges one reading; readings must be in order.
-    pub fn observe(&mut self, reading: &Reading) -> Judgment {
+    /// Judges one reading; readings must be in order. `loading`: a model is being loaded.
+    pub fn observe(&mut self, reading: &Reading, loading: bool) -> Judgment {
         let now = Duration::from_millis(reading.at_ms);
         let mut ended = None;
         let unread = self
@@ -154,13 +159,16 @@ impl MemoryGuard {
             _ => {}
         }
         self.last = Some(now);
-        let sign = sign(reading, self.alarm > Alarm::None);
+        if loading {
+            self.loaded_until = now + LOADED;
+        }
+        let sign = sign(reading, self.alarm > Alarm::None, now < self.loaded_until);
         if sign != Some(Sign::Calm) {
             self.reserved_until = now + UNSETTLED;
         }
         if let Some(sign) = sign {
             self.time(sign, now);
-            let alarm = self.risen(now);
+            let alarm = self.risen(now, loading);
             if alarm > self.alarm {
                 if self.alarm == Alarm::None {
                     self.relapsed(now);
@@ -205,15 +213,20 @@ impl MemoryGuard {
         self.calm_since = since(self.calm_since, sign <= Sign::Tight);
     }
 
-    /// Returns the alarm for the signs and how long they have lasted.
-    fn risen(&self, now: Duration) -> Alarm {
+    /// Returns the alarm for the signs and how long they have lasted. A load makes critical memory worse, so it ends at once.
+    fn risen(&self, now: Duration, loading: bool) -> Alarm {
         let of = |since: Option<Duration>, unloads, last_resort| match since.map(|at| now - at) {
             None => Alarm::None,
             Some(lasted) if lasted >= last_resort => Alarm::Critical,
             Some(lasted) if lasted >= unloads => Alarm::Unload,
             Some(_) => Alarm::Hold,
         };
-        let critical = of(self.critical_since, CRITICAL_UNLOADS, LAST_RESORT);
+        let unloads = if loading {
+            Duration::ZERO
+        } else {
+            CRITICAL_UNLOADS
+        };
+        let critical = of(self.critical_since, unloads, LAST_RESORT);
         let swapping = of(self.swapping_since, SWAPPING_UNLOADS, SWAPPING_LAST_RESORT);
         critical.max(swapping)
     }
@@ -234,8 +247,8 @@ impl MemoryGuard {
 }
 
 /// Returns `None` if no known figure shows short memory and an unknown one could. With `alarmed` the bounds are wider, so
-/// that a figure near one does not raise and lower the alarm in turn.
-fn sign(reading: &Reading, alarmed: bool) -> Option<Sign> {
+/// that a figure near one does not raise and lower the alarm in turn. `loaded`: a model was loaded within the last minute.
+fn sign(reading: &Reading, alarmed: bool, loaded: bool) -> Option<Sign> {
     let (pressure, growth) = (reading.pressure, growth(reading));
     let available = reading
         .ram_available_bytes
@@ -248,16 +261,14 @@ fn sign(reading: &Reading, alarmed: bool) -> Option<Sign> {
     let grows =
         |bytes: u64| growth.is_some_and(|growth| growth >= if alarmed { bytes / 2 } else { bytes });
     let pressed = pressure.is_some_and(|pressure| pressure >= Pressure::Warning);
-    // A kernel that grades pressure knows best what it can still reclaim.
-    let normal = pressure == Some(Pressure::Normal);
-    if pressure == Some(Pressure::Critical) || below(SCARCE) && !normal {
+    if pressure == Some(Pressure::Critical) || below(SCARCE) && pressure.is_none() {
         return Some(Sign::Critical);
     }
     // Growth within the last minute may have been one step that is over.
     let swaps = reading
         .swap_out_bytes_per_second
         .is_none_or(|rate| rate >= SWAPS_NOW);
-    let floods = grows(SWAP_FLOOD) || grows(SWAP_GROWTH) && (pressed || below(TIGHT));
+    let floods = grows(SWAP_FLOOD) || !loaded && grows(SWAP_GROWTH) && (pressed || below(TIGHT));
     if floods && swaps {
         return Some(Sign::Swapping);
     }

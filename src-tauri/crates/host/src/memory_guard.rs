@@ -8,7 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_core::{
+    TierState,
     journal::{Journal, Kind, LogEvent},
+    lease::Tiers,
     memory_guard::{Judgment, MemoryGuard},
     policy::{Alarm, Stance},
     reading::{Power, Reading},
@@ -93,8 +95,10 @@ impl GuardRunner {
     }
 
     pub(crate) fn observe(&self, reading: &Reading) {
+        let tiers = self.supervisor.snapshot();
+        let loading = tiers.iter().any(|tier| tier.state == TierState::Starting);
         let mut state = self.state.lock();
-        state.judgment = state.guard.observe(reading);
+        state.judgment = state.guard.observe(reading, loading);
         state.reading = reading.clone();
         self.apply(&mut state);
     }

@@ -16,7 +16,8 @@ use tierbar_core::{
 
 /// Below this share of RAM left without swapping, work begins to stall.
 const WARNING_SHARE: u64 = 10;
-/// Below this, the system may freeze or end processes.
+/// Below this, the system may freeze or end processes. It lasts until a percent more is left, so that a share near it does not
+/// raise and lower the pressure in turn.
 const CRITICAL_SHARE: u64 = 4;
 /// With more than this share left, memory is not short. A process that still stalls has a limit of its own, or reads a
 /// mapped file larger than memory, such as a model.
@@ -52,6 +53,8 @@ pub(crate) struct ReadingJudge {
     slept_ms: u64,
     rates: RateBase,
     announced: Option<(Pressure, u64)>,
+    /// Whether too little was available in the last reading.
+    scarce: bool,
 }
 
 /// The accepted total of RAM, and a different one with its number of consecutive readings.
@@ -79,6 +82,7 @@ impl ReadingJudge {
             slept_ms: 0,
             rates: RateBase::default(),
             announced: None,
+            scarce: false,
         }
     }
 
@@ -191,6 +195,9 @@ impl ReadingJudge {
             .filter(|(_, at)| figures.awake_ms.saturating_sub(*at) < ANNOUNCED_MS)
             .map(|(level, _)| level);
         let reported = figures.pressure.max(announced);
+        let by_share =
+            shares.map(|(available, total)| pressure_by_share(available, total, self.scarce));
+        self.scarce = by_share == Some(Pressure::Critical);
         reading.pressure = match (reported, shares) {
             // A kernel that grades pressure accounts for available memory, except on a simulated machine.
             (Some(level), _) if self.kernel_grades && self.simulated.is_none() => Some(level),
@@ -198,9 +205,7 @@ impl ReadingJudge {
             (_, Some((available, total))) if !self.kernel_grades && is_plenty(available, total) => {
                 Some(Pressure::Normal)
             }
-            (reported, shares) => {
-                reported.max(shares.map(|(available, total)| pressure_by_share(available, total)))
-            }
+            (reported, _) => reported.max(by_share),
         };
         if reading.pressure.is_none() {
             add_doubt(
@@ -380,9 +385,9 @@ fn is_plenty(available: u64, total: u64) -> bool {
     available > total / 100 * PLENTY_SHARE
 }
 
-fn pressure_by_share(available: u64, total: u64) -> Pressure {
+fn pressure_by_share(available: u64, total: u64, scarce: bool) -> Pressure {
     let below = |percent: u64| available < total / 100 * percent;
-    if below(CRITICAL_SHARE) {
+    if below(CRITICAL_SHARE + u64::from(scarce)) {
         Pressure::Critical
     } else if below(WARNING_SHARE) {
         Pressure::Warning
@@ -402,5 +407,7 @@ fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
 
+#[cfg(test)]
+mod macs;
 #[cfg(test)]
 mod tests;

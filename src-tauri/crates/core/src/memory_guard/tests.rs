@@ -7,12 +7,16 @@ const TOTAL: u64 = 16 * GIB;
 struct GuardTest {
     guard: MemoryGuard,
     second: u64,
+    loading: bool,
 }
 
 impl GuardTest {
     fn new() -> Self {
-        let (guard, second) = (MemoryGuard::default(), 100);
-        Self { guard, second }
+        Self {
+            guard: MemoryGuard::default(),
+            second: 100,
+            loading: false,
+        }
     }
 
     fn sees(&mut self, reading: Reading) -> Alarm {
@@ -22,7 +26,8 @@ impl GuardTest {
     fn judges(&mut self, reading: Reading) -> Judgment {
         self.second += 1;
         let at_ms = self.second * 1000;
-        self.guard.observe(&Reading { at_ms, ..reading })
+        let reading = Reading { at_ms, ..reading };
+        self.guard.observe(&reading, self.loading)
     }
 
     /// Returns the alarms of this many seconds.
@@ -65,16 +70,48 @@ fn critical_pressure_holds_then_evicts_idle_then_leased() {
 }
 
 #[test]
-fn little_available_memory_is_critical_unless_called_normal() {
+fn little_available_memory_is_critical_unless_the_kernel_grades() {
     let at = |pressure, available| GuardTest::new().sees(reading(pressure, available, 0));
-    assert_eq!(at(Warning, TOTAL * 39 / 1000), Alarm::Hold);
-    assert_eq!(at(Warning, TOTAL * 41 / 1000), Alarm::None);
-    assert_eq!(at(Normal, TOTAL * 39 / 1000), Alarm::None);
-    let ungraded = Reading {
+    assert_eq!(at(Warning, TOTAL / 1000), Alarm::None);
+    assert_eq!(at(Normal, TOTAL / 1000), Alarm::None);
+    let ungraded = |share| GuardTest::new().sees(ungraded(share));
+    assert_eq!(ungraded(39), Alarm::Hold);
+    assert_eq!(ungraded(41), Alarm::None);
+}
+
+/// A reading without a pressure, of which this many thousandths are available.
+fn ungraded(share: u64) -> Reading {
+    Reading {
         pressure: None,
-        ..reading(Normal, TOTAL * 39 / 1000, 0)
-    };
-    assert_eq!(GuardTest::new().sees(ungraded), Alarm::Hold);
+        ..reading(Normal, TOTAL * share / 1000, 0)
+    }
+}
+
+#[test]
+fn a_load_may_move_others_out_and_ends_at_critical_pressure() {
+    use Alarm::{Hold, None, Unload};
+    let mut shown = GuardTest::new();
+    shown.loading = true;
+    assert!(
+        shown
+            .sees_for(20, &swapping())
+            .iter()
+            .all(|&alarm| alarm == None)
+    );
+    assert_eq!(
+        shown.sees(reading(Warning, 3 * GIB, 1 << 30)),
+        Hold,
+        "a flood"
+    );
+    shown = GuardTest::new();
+    shown.loading = true;
+    assert_eq!(shown.sees(reading(Critical, 3 * GIB, 0)), Unload);
+    // What the load moved out stays in the growth for a minute.
+    shown = GuardTest::new();
+    shown.loading = true;
+    shown.sees(swapping());
+    shown.loading = false;
+    assert_eq!(shown.seconds_until(Hold, &swapping()), Some(60));
 }
 
 #[test]
@@ -132,12 +169,12 @@ fn an_alarm_ends_after_ten_calm_seconds() {
     assert_eq!(shown.seconds_until(Alarm::None, &calm()), Some(11));
 
     shown = GuardTest::new();
-    shown.sees(reading(Warning, TOTAL * 39 / 1000, 0));
-    let hovers = reading(Warning, TOTAL * 49 / 1000, 0);
+    shown.sees(swapping());
+    let hovers = reading(Warning, 3 * GIB, 200 << 20);
     let alarms = shown.sees_for(60, &hovers);
     assert!(alarms.iter().all(|&alarm| alarm > Alarm::None));
     assert_eq!(
-        shown.seconds_until(Alarm::None, &reading(Warning, TOTAL * 51 / 1000, 0)),
+        shown.seconds_until(Alarm::None, &reading(Warning, 3 * GIB, 100 << 20)),
         Some(11)
     );
 }

@@ -16,18 +16,9 @@ const MIB: f64 = 1_048_576.0;
 /// Of all that the worker has besides: its program's own data, the vocabulary, buffers of requests and logits.
 const BEYOND: f64 = 64.0;
 
+/// What the page has before the table.
+const MARK: &str = "<!-- table -->\n";
 const HEAD: &str = "\
-# Memory: planned and allocated
-
-Tierbar plans every load before it starts. It reads the sizes of weights and KV cache from the model's header and estimates the
-compute buffers, rounding up. This page compares the plan with what llama.cpp allocates, as the worker reports it in its handshake.
-
-*Beyond* is the worker's anonymous memory (`RssAnon`) after an answer, less its KV cache, compute buffers and copied weights. It is
-negative where not all of the compute buffers was touched. All figures are in MiB.
-
-`TIERBAR_WRITE_MEMORY=1 cargo quick-test --test engine memory:: -- --ignored` writes this page. The test checks that planned weights and KV
-cache are within 2 % of the allocated ones, and that no compute buffer is larger than planned.
-
 | model | context | KV cache | weights: planned | allocated | KV: planned | allocated | compute: planned | allocated | beyond |
 |---|---|---|---|---|---|---|---|---|---|
 ";
@@ -114,7 +105,9 @@ async fn plans_match_measured_memory() {
     }
     if std::env::var_os("TIERBAR_WRITE_MEMORY").is_some() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/memory.md");
-        std::fs::write(path, table).unwrap();
+        let page = std::fs::read_to_string(path).unwrap();
+        let (text, _) = page.split_once(MARK).unwrap();
+        std::fs::write(path, format!("{text}{MARK}{table}")).unwrap();
     }
 }
 

@@ -356,13 +356,28 @@ fn a_clock_that_stands_still_or_runs_back_is_tolerated() {
 
 #[test]
 fn pressure_rises_as_the_share_of_available_memory_falls() {
-    let by = |percent| pressure_by_share(percent * GIB, 100 * GIB);
+    let by = |percent| pressure_by_share(percent * GIB, 100 * GIB, false);
     assert_eq!(by(50), Pressure::Normal);
     assert_eq!(by(10), Pressure::Normal);
     assert_eq!(by(9), Pressure::Warning);
     assert_eq!(by(4), Pressure::Warning);
     assert_eq!(by(3), Pressure::Critical);
     assert_eq!(by(0), Pressure::Critical);
+
+    // A share near the bound does not raise and lower it in turn.
+    let mut judge = judge();
+    let mut level = |thousandths| {
+        let figures = Figures {
+            ram_available_bytes: Some(16 * GIB * thousandths / 1000),
+            ..idle(0)
+        };
+        judge.judge(&figures).pressure.unwrap()
+    };
+    assert_eq!(level(45), Pressure::Warning);
+    assert_eq!(level(39), Pressure::Critical);
+    assert_eq!(level(49), Pressure::Critical);
+    assert_eq!(level(51), Pressure::Warning);
+    assert_eq!(level(49), Pressure::Warning);
 }
 
 #[test]
