@@ -38,12 +38,12 @@ fn main() {
         .include(llama_cpp.join("vendor"))
         .warnings(false)
         .compile("tierbar_shim");
+    // Whole, since what calls it may be linked before it.
+    cc::Build::new()
+        .file("shim/mapping.c")
+        .link_lib_modifier("+whole-archive")
+        .compile("tierbar_mapping");
     if env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
-        // Whole, since what calls it may be linked before it.
-        cc::Build::new()
-            .file("shim/mapping.c")
-            .link_lib_modifier("+whole-archive")
-            .compile("tierbar_mapping");
         for function in ["mmap", "posix_madvise"] {
             println!("cargo:rustc-link-arg=-Wl,--wrap={function}");
         }

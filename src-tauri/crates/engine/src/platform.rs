@@ -32,10 +32,16 @@ pub(crate) fn give_way(steps: u8) {
 }
 
 /// Loads something on this thread whose file llama.cpp maps, without reading the file ahead.
+#[expect(unsafe_code, reason = "the shim")]
 pub(crate) fn map_lazily<T>(load: impl FnOnce() -> T) -> T {
-    system::set_lazy(true);
+    unsafe extern "C" {
+        fn tierbar_map_lazily(on: bool);
+    }
+    // SAFETY: sets a flag of this thread.
+    unsafe { tierbar_map_lazily(true) }
     let loaded = load();
-    system::set_lazy(false);
+    // SAFETY: as above.
+    unsafe { tierbar_map_lazily(false) }
     loaded
 }
 
@@ -60,4 +66,35 @@ pub(crate) unsafe fn release(range: *mut [u8]) {
 pub(crate) fn exit_now(status: i32) -> ! {
     // SAFETY: does not return and touches no memory of ours.
     unsafe { libc::_exit(status) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::Path, process::Command};
+
+    #[test]
+    fn advice_to_read_ahead_is_left_out_with_both_linkages() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folder = tempfile::tempdir().unwrap();
+        // That of macOS works on Linux too, where a program's own function comes before a library's.
+        let mut linkages = vec![("macos", "-DTIERBAR_BY_NAME")];
+        if cfg!(target_os = "linux") {
+            linkages.push(("linux", "-Wl,--wrap=mmap,--wrap=posix_madvise"));
+        }
+        for (system, flag) in linkages {
+            let program = folder.path().join(system);
+            let built = Command::new("cc")
+                .args(["-Wall", "-Wextra", "-Werror", flag, "-o"])
+                .arg(&program)
+                .arg(here.join("shim/mapping.c"))
+                .arg(here.join("tests/mapping/advice.c"))
+                .output()
+                .unwrap();
+            let errors = String::from_utf8_lossy(&built.stderr);
+            assert!(built.status.success(), "{system}: {errors}");
+            let run = Command::new(program).output().unwrap();
+            let said = String::from_utf8_lossy(&run.stdout);
+            assert!(run.status.success(), "{system}: {said}");
+        }
+    }
 }

@@ -6,15 +6,6 @@ use std::{collections::BTreeSet, fs, time::Duration};
 /// Frees the pages, which read as zeros afterwards.
 pub(super) const RELEASE: libc::c_int = libc::MADV_DONTNEED;
 
-#[expect(unsafe_code, reason = "the shim")]
-pub(super) fn set_lazy(on: bool) {
-    unsafe extern "C" {
-        fn tierbar_map_lazily(on: bool);
-    }
-    // SAFETY: sets a flag of this thread.
-    unsafe { tierbar_map_lazily(on) }
-}
-
 /// Physical cores: hyper-threads of one core share its arithmetic units, so a second thread there gains nothing.
 pub(super) fn fast_cores() -> Option<usize> {
     let cores: BTreeSet<String> = fs::read_dir("/sys/devices/system/cpu")

@@ -54,6 +54,3 @@ impl ThreadClock {
         }
     }
 }
-
-/// There, llama.cpp's request to read ahead is advice that ends when memory is low, and no function can be replaced.
-pub(super) fn set_lazy(_: bool) {}
