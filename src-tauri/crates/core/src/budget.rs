@@ -231,7 +231,9 @@ pub(crate) fn plan_placement(
             Paging::Cache | Paging::Stream if needs.can_cache(over) => Placement::Cache,
             Paging::Stream if needs.can_stream(over) => Placement::Stream,
             // Without room for a cache, the system may find some.
-            Paging::Cache | Paging::Stream | Paging::Advise if needs.experts > 0 => {
+            Paging::Cache | Paging::Stream | Paging::Advise | Paging::AdviseGpu
+                if needs.experts > 0 =>
+            {
                 Placement::Advise
             }
             _ => Placement::Mmap,

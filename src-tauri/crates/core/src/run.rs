@@ -82,6 +82,9 @@ pub enum Paging {
     Mmap,
     /// Like `Mmap`, and the system is told which experts of a mixture are read next.
     Advise,
+    /// Like `Advise`, and the GPU computes prompts with the experts too, of one layer at a time in memory of its own.
+    #[serde(rename = "advise-gpu")]
+    AdviseGpu,
     /// A mixture's experts are read into a cache of fixed size when they are chosen. Other models are read as with `Mmap`.
     Cache,
     /// Like `Cache`, and the layers of a dense model are read from the disk for every token: slow, with little memory.

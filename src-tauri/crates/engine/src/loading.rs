@@ -115,7 +115,7 @@ pub(crate) fn context_params(
         kv_cache: args.kv_cache,
         batch: args.batch,
         threads,
-        gpu_takes_over: args.gpu_layers.is_none() && weights.off_gpu.is_none(),
+        gpu_takes_over: args.gpu_prompts || args.gpu_layers.is_none() && weights.off_gpu.is_none(),
     }
 }
 

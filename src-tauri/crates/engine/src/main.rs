@@ -127,6 +127,9 @@ struct Args {
     /// Keep a mixture's experts off the GPU
     #[arg(long, requires = "mapped")]
     experts_on_cpu: bool,
+    /// Have the GPU compute prompts with experts that are off it, a layer's at a time
+    #[arg(long, requires = "experts_on_cpu")]
+    gpu_prompts: bool,
     /// Answer with experts that are in memory in place of others, which changes answers: off, substitute or drop
     #[arg(long, default_value = "off", requires = "expert_cache_mib")]
     approximate: Approximation,

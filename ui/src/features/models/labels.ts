@@ -130,6 +130,7 @@ export const LOSS_SOURCE = 'https://github.com/ggml-org/llama.cpp/blob/master/to
 export const PAGED: Record<Paging, string> = {
   cache: 'With a cache of experts',
   advise: 'With experts read ahead',
+  'advise-gpu': 'With experts read ahead, prompts on the GPU',
   mmap: 'Left to the system',
   stream: 'With layers read from disk',
   auto: '',

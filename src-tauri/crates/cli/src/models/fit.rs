@@ -107,7 +107,7 @@ fn render_verdict(verdict: &Verdict) -> String {
     for way in &verdict.paging_speeds {
         let what = match way.paging {
             Paging::Cache => "Speed with a cache of experts",
-            Paging::Advise => "Speed with experts read ahead",
+            Paging::Advise | Paging::AdviseGpu => "Speed with experts read ahead",
             Paging::Stream => "Speed with layers read from disk",
             Paging::Mmap | Paging::Auto | Paging::Off => "Speed if left to the system",
         };

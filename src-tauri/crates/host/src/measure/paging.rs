@@ -15,9 +15,10 @@ use tierbar_inference::blocking::blocking;
 use tierbar_measure::bench::{BenchMemory, BenchReport, BenchRequest, Figure, PagingRow, Settings};
 
 /// With what each is called once the model is loaded.
-const WAYS: [(Paging, Placement); 4] = [
+const WAYS: [(Paging, Placement); 5] = [
     (Paging::Cache, Placement::Cache),
     (Paging::Advise, Placement::Advise),
+    (Paging::AdviseGpu, Placement::Advise),
     (Paging::Mmap, Placement::Mmap),
     (Paging::Stream, Placement::Stream),
 ];
@@ -86,6 +87,9 @@ async fn measure(
     };
     if placement == Placement::Resident {
         return Ok(Err("the model fits in memory".to_owned()));
+    }
+    if paging == Paging::AdviseGpu && tierbar_telemetry::working_set().is_none() {
+        return Ok(Err("there is no GPU that shares the memory".to_owned()));
     }
     if placement != wanted {
         let why = format!("it is run as \"{}\" instead", placement.as_str());

@@ -4,7 +4,7 @@ use super::LaunchParams;
 use std::{ffi::OsString, process::Stdio};
 use tierbar_core::{
     budget::{LineKind, MICRO_BATCH, Placement},
-    config::Approximation,
+    config::{Approximation, Paging},
     sampling::ModelSampling,
 };
 use tokio::process::Command;
@@ -78,6 +78,9 @@ impl LaunchParams {
             }
             Placement::Advise => {
                 command.arg("--announce-experts");
+                if spec.settings.paging == Paging::AdviseGpu {
+                    command.arg("--gpu-prompts");
+                }
             }
             Placement::Stream => {
                 let mib = spec.plan.bytes(LineKind::LayerCache) >> 20;
@@ -230,16 +233,24 @@ mod tests {
             });
         };
         assert_eq!(behind(streamed), "--mapped --layer-cache-mib 90");
-        let advised = |spec: &mut LoadSpec| {
+        fn advised(spec: &mut LoadSpec) {
             spec.plan.placement = Placement::Advise;
             spec.plan.lines.push(Line {
                 what: LineKind::PagedExperts,
                 bytes: 1,
             });
-        };
+        }
         assert_eq!(
             behind(advised),
             "--mapped --experts-on-cpu --announce-experts"
+        );
+        let with_the_gpu = |spec: &mut LoadSpec| {
+            advised(spec);
+            spec.settings.paging = Paging::AdviseGpu;
+        };
+        assert_eq!(
+            behind(with_the_gpu),
+            "--mapped --experts-on-cpu --announce-experts --gpu-prompts"
         );
     }
 }
