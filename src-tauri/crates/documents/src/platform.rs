@@ -27,6 +27,7 @@ pub fn limit_this_process() -> std::io::Result<()> {
     setrlimit(Resource::Core, exactly(0))?;
     setrlimit(Resource::Nproc, exactly(0))?;
     // A second bound, beside the one above: macOS refuses it, since its libraries alone have a larger address space.
+    #[cfg(not(feature = "as-on-macos"))]
     let _ = setrlimit(Resource::As, exactly(2 * MEMORY));
     // No further descriptor means no socket and no file. Those that are open stay.
     setrlimit(Resource::Nofile, exactly(0))?;

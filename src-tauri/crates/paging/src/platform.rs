@@ -5,16 +5,16 @@
 
 #![expect(unsafe_code, reason = "memory is laid over a file's mapping")]
 
-#[cfg(target_os = "linux")]
+#[cfg(not(any(target_os = "macos", feature = "as-on-macos")))]
 mod linux;
-#[cfg(target_os = "macos")]
+#[cfg(any(target_os = "macos", feature = "as-on-macos"))]
 mod macos;
 #[cfg(test)]
 pub(crate) mod testing;
 
-#[cfg(target_os = "linux")]
+#[cfg(not(any(target_os = "macos", feature = "as-on-macos")))]
 use linux as system;
-#[cfg(target_os = "macos")]
+#[cfg(any(target_os = "macos", feature = "as-on-macos"))]
 use macos as system;
 
 use std::{

@@ -173,7 +173,12 @@ async fn announced_experts_give_the_same_bits_as_resident_ones() {
     let is_forgotten = forget(&file.path);
     let announced = worker(
         &file.path,
-        &["--mapped", "--announce-experts", "--experts-on-cpu"],
+        &[
+            "--mapped",
+            "--announce-experts",
+            "--experts-on-cpu",
+            "--gpu-prompts",
+        ],
     )
     .await;
     assert_eq!(answer(&announced, PROMPT, 80).await, expected);

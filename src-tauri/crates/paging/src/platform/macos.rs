@@ -3,11 +3,17 @@
 use super::WeightFile;
 use std::{fs::File, io, os::fd::AsRawFd, path::Path};
 
+#[cfg(target_os = "macos")]
+use libc::F_NOCACHE;
+/// Refused by Linux, as by a file system without it.
+#[cfg(not(target_os = "macos"))]
+const F_NOCACHE: libc::c_int = 48;
+
 /// `F_NOCACHE` has the system read past its page cache where it holds nothing of the file (`fcntl(2)`).
 pub(crate) fn open(path: &Path) -> io::Result<WeightFile> {
     let file = File::open(path)?;
     // SAFETY: a flag of an open file.
-    let direct = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_NOCACHE, 1) } == 0;
+    let direct = unsafe { libc::fcntl(file.as_raw_fd(), F_NOCACHE, 1) } == 0;
     Ok(WeightFile {
         file,
         direct: direct.into(),
