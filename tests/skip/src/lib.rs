@@ -1,4 +1,8 @@
-//! How a test says that it cannot run on this machine, so that it does not count as passed.
+//! How a test says that it cannot run on this machine, so that it does not count as passed; and how it is denied files, also as root.
+
+mod denied;
+
+pub use denied::{Call, as_ordinary_user, denying};
 
 use std::{
     io::{Write, stderr},

@@ -128,8 +128,12 @@ impl Contexts {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(|error| storage_error("cannot read", &self.0, &error))?,
         };
-        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        let named = paths.filter(|path| path.extension().is_some_and(|end| end == ENDING));
+        let paths = entries.map(|entry| Ok(entry?.path()));
+        let paths = paths.collect::<io::Result<Vec<_>>>();
+        let paths = paths.map_err(|error| storage_error("cannot read", &self.0, &error))?;
+        let named = paths
+            .into_iter()
+            .filter(|path| path.extension().is_some_and(|end| end == ENDING));
         // A copy under another file name would be there twice.
         let mut all: Vec<_> = named
             .filter_map(|path| {

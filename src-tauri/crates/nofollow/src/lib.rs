@@ -4,8 +4,10 @@
 //! path can put a link there that leads elsewhere. So each use opens the path anew and follows no link in any part of it, and what comes
 //! next, such as a check, a grant or a reading, is about the open file: its descriptor and its [`Opened::real_path`], never the path again.
 
+mod denial;
 mod platform;
 
+pub use denial::reason;
 pub use rustix::fs::Mode;
 
 use rustix::{
@@ -41,6 +43,8 @@ pub struct About {
     pub is_file: bool,
     pub is_folder: bool,
     pub bytes: u64,
+    /// Its content is in iCloud only: reading it would download it.
+    pub in_cloud: bool,
     /// When its content changed, in nanoseconds since 1970.
     pub modified: i64,
 }
@@ -247,12 +251,15 @@ impl Opened {
             if matches!(name.to_bytes(), b"." | b"..") {
                 return None;
             }
-            // It may be gone.
-            let stat = statat(&self.file, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-            Some(Ok(Entry {
-                name: OsString::from_vec(name.into_bytes()),
-                about: About::of(&stat),
-            }))
+            match statat(&self.file, &name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => Some(Ok(Entry {
+                    name: OsString::from_vec(name.into_bytes()),
+                    about: About::of(&stat),
+                })),
+                // It is gone.
+                Err(Errno::NOENT) => None,
+                Err(error) => Some(Err(error.into())),
+            }
         }))
     }
 
@@ -356,6 +363,13 @@ impl Identity {
     }
 }
 
+/// Whether a file with these flags (`st_flags` of macOS) has its content elsewhere: `SF_DATALESS`, as
+/// <https://developer.apple.com/documentation/technotes/tn3150-getting-ready-for-data-less-files> describes.
+#[must_use]
+pub const fn is_dataless(flags: u32) -> bool {
+    flags & 0x4000_0000 != 0
+}
+
 impl About {
     fn of(stat: &Stat) -> Self {
         let kind = FileType::from_raw_mode(stat.st_mode);
@@ -363,6 +377,7 @@ impl About {
             is_file: kind == FileType::RegularFile,
             is_folder: kind == FileType::Directory,
             bytes: u64::try_from(stat.st_size).unwrap_or(0),
+            in_cloud: is_dataless(platform::flags(stat)),
             modified: platform::modified(stat),
         }
     }

@@ -10,4 +10,4 @@ use linux as system;
 #[cfg(target_os = "macos")]
 use macos as system;
 
-pub(crate) use system::{LOCATE, modified, open, real_path};
+pub(crate) use system::{LOCATE, PRIVACY, flags, modified, open, real_path};

@@ -270,3 +270,24 @@ fn a_folder_that_is_exchanged_with_a_link_is_not_left() {
 fn a_folder_that_is_exchanged_with_a_link_for_long_is_not_left() {
     exchange(Duration::from_secs(8));
 }
+
+#[test]
+fn a_file_without_its_content_is_recognized() {
+    const COMPRESSED: u32 = 0x20;
+    const HIDDEN: u32 = 0x8000;
+    for (flags, expected) in [
+        (0, false),
+        (COMPRESSED | HIDDEN, false),
+        (0x4000_0060, true),
+    ] {
+        assert_eq!(is_dataless(flags), expected, "{flags:#x}");
+    }
+    let place = Place::new();
+    assert!(
+        !open(&place.at("work/sub/file"))
+            .unwrap()
+            .about()
+            .unwrap()
+            .in_cloud
+    );
+}

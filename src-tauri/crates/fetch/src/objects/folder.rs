@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 use tierbar_core::{Code, Error};
-use tierbar_nofollow::{Mode, OpenError, Opened, open};
+use tierbar_nofollow::{Entry, Mode, OpenError, Opened, open};
 use tokio::task::spawn_blocking;
 
 #[derive(Debug, Clone)]
@@ -27,16 +27,21 @@ impl Folder {
                 return Ok(Vec::new());
             };
             let failed = |error| storage_error("read", folder, &error);
-            let entries = opened.entries().map_err(failed)?.flatten();
-            let objects = entries.filter_map(|entry| {
-                let name = entry.name.into_string().ok()?;
-                (entry.about.is_file && is_plain(&name)).then(|| Object {
-                    name,
-                    bytes: entry.about.bytes,
-                    version: format!("{}-{}", entry.about.modified, entry.about.bytes),
+            let objects = opened.entries().map_err(failed)?.filter_map(|entry| {
+                let Entry { name, about } = match entry {
+                    Ok(entry) => entry,
+                    Err(error) => return Some(Err(failed(error))),
+                };
+                let name = name.into_string().ok()?;
+                (about.is_file && is_plain(&name)).then(|| {
+                    Ok(Object {
+                        name,
+                        bytes: about.bytes,
+                        version: format!("{}-{}", about.modified, about.bytes),
+                    })
                 })
             });
-            Ok(objects.take(MOST_LISTED).collect())
+            objects.take(MOST_LISTED).collect()
         })
         .await
     }

@@ -11,6 +11,8 @@ use std::{
 };
 
 pub(crate) const LOCATE: OFlags = OFlags::PATH;
+/// Only permissions deny here.
+pub(crate) const PRIVACY: Option<&str> = None;
 
 /// Opens a path; a relative one leads nowhere but into the folder.
 pub(crate) fn open(folder: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -30,4 +32,9 @@ pub(crate) fn modified(stat: &Stat) -> i64 {
     stat.st_mtime
         .saturating_mul(1_000_000_000)
         .saturating_add(nanoseconds)
+}
+
+/// None: files have their content here.
+pub(crate) fn flags(_: &Stat) -> u32 {
+    0
 }

@@ -16,6 +16,9 @@ use std::{
 
 /// There is no way to open a file without a right to it.
 pub(crate) const LOCATE: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
+pub(crate) const PRIVACY: Option<&str> = Some(
+    "macOS does not let Tierbar read it: System Settings → Privacy & Security → Files & Folders",
+);
 
 /// Opens a path; a relative one leads nowhere but into the folder, since it has no `..`.
 pub(crate) fn open(folder: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -32,4 +35,8 @@ pub(crate) fn modified(stat: &Stat) -> i64 {
     stat.st_mtime
         .saturating_mul(1_000_000_000)
         .saturating_add(stat.st_mtime_nsec)
+}
+
+pub(crate) fn flags(stat: &Stat) -> u32 {
+    stat.st_flags
 }
