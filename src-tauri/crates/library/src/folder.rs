@@ -8,6 +8,7 @@ use std::{
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
 };
+use tierbar_nofollow::reason;
 
 /// A link to a folder, to a file that is wanted, or to nothing now; and what was there. The system does not tell of
 /// changes where it leads.
@@ -22,12 +23,14 @@ pub(crate) struct FolderContents {
     pub(crate) links: Vec<Link>,
     /// There was more than `limit`.
     pub(crate) cut: bool,
+    /// Folders below it that could not be read, and why.
+    pub(crate) unreadable: Vec<(PathBuf, String)>,
 }
 
 /// Reads the folder and those up to `depth` below it, at most `limit` entries in all, without hidden ones.
 ///
 /// # Errors
-/// If the folder itself cannot be read. An unreadable subfolder counts as empty.
+/// If the folder itself cannot be read.
 pub(crate) fn walk(
     root: &Path,
     depth: usize,
@@ -51,7 +54,12 @@ pub(crate) fn walk(
             Ok(Some(read)) => read,
             Ok(None) => continue,
             Err(error) if level == 0 => return Err(error),
-            Err(_) => continue,
+            // It is gone.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => {
+                walked.unreadable.push((folder, reason(&error)));
+                continue;
+            }
         };
         walked.cut |= cut;
         for (name, kind) in names {

@@ -8,7 +8,7 @@ use crate::{
     headers::{Version, stamp},
     name,
     other_apps::{self, AppModels},
-    projector, records,
+    platform, projector, records,
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -18,6 +18,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tierbar_core::{Code, Error, ModelId, fit::Keeper};
+use tierbar_nofollow::{is_dataless, reason};
 
 /// Folders below the models folder, and below one that was added, that are looked into.
 const OWN_DEPTH: usize = 1;
@@ -79,16 +80,18 @@ pub(crate) fn take(options: &LibraryOptions) -> Inventory {
         match walk(folder, ADDED_DEPTH, MOST, is_model) {
             Ok(walked) => taking.add(walked, folder, Keeper::Folder),
             Err(error) => taking.inventory.notices.push(format!(
-                "The folder {} cannot be read, so its models are not listed: {error}. Connect its volume, or remove \
-                 it from `library.folders`.",
-                folder.display()
+                "The folder {} cannot be read, so its models are not listed: {}. Connect its volume, or remove it \
+                 from `library.folders`.",
+                folder.display(),
+                reason(&error)
             )),
         }
     }
     if options.other_apps {
         for folder in &options.apps.lm_studio {
-            if let Ok(walked) = walk(folder, ADDED_DEPTH, MOST, is_model) {
-                taking.add(walked, folder, Keeper::LmStudio);
+            match walk(folder, ADDED_DEPTH, MOST, is_model) {
+                Ok(walked) => taking.add(walked, folder, Keeper::LmStudio),
+                Err(error) => taking.note_unreadable(other_apps::refusal(folder, &error)),
             }
         }
         for folder in &options.apps.ollama {
@@ -106,8 +109,9 @@ fn unreadable(folder: &Path, error: &std::io::Error) -> Error {
     Error::new(
         Code::Storage,
         format!(
-            "the models folder {} cannot be read: {error}",
-            folder.display()
+            "the models folder {} cannot be read: {}",
+            folder.display(),
+            reason(error)
         ),
     )
     .hint(
@@ -118,6 +122,12 @@ fn unreadable(folder: &Path, error: &std::io::Error) -> Error {
 /// Unfinished downloads end in something else than `.gguf`.
 pub(crate) fn is_model(name: &OsStr) -> bool {
     name::without_extension(&name.to_string_lossy()).is_some()
+}
+
+/// Whether it can be read without a download from iCloud, and without waiting: opening a pipe would block.
+pub(crate) fn is_here(path: &Path) -> bool {
+    fs::metadata(path)
+        .is_ok_and(|metadata| metadata.is_file() && !is_dataless(platform::flags(&metadata)))
 }
 
 /// aria2 gives a file its whole size at once, and keeps what is to come in another until all has.
@@ -135,6 +145,8 @@ struct InventoryBuilder<'a> {
     own: Option<PathBuf>,
     keepers: HashMap<PathBuf, Keeper>,
     files: Vec<File>,
+    /// Files whose content is in iCloud only: reading a header would download it.
+    in_cloud: Vec<PathBuf>,
     inventory: Inventory,
 }
 
@@ -148,6 +160,7 @@ impl<'a> InventoryBuilder<'a> {
             own: options.models_dir.canonicalize().ok(),
             keepers: HashMap::new(),
             files: Vec::new(),
+            in_cloud: Vec::new(),
             inventory: Inventory::default(),
         }
     }
@@ -162,8 +175,19 @@ impl<'a> InventoryBuilder<'a> {
         }
     }
 
+    fn note_unreadable(&mut self, folders: impl IntoIterator<Item = (PathBuf, String)>) {
+        let notices = folders.into_iter().map(|(folder, reason)| {
+            format!(
+                "{} cannot be read, so models in it are not listed: {reason}.",
+                folder.display()
+            )
+        });
+        self.inventory.notices.extend(notices);
+    }
+
     fn keep(&mut self, kept: AppModels, folder: &Path, keeper: Keeper) {
         self.note_if_cut(kept.cut, folder);
+        self.note_unreadable(kept.unreadable);
         self.inventory.folders.extend(kept.folders);
         self.inventory.links.extend(kept.links);
         self.inventory.layers.extend(kept.projectors);
@@ -174,6 +198,7 @@ impl<'a> InventoryBuilder<'a> {
 
     fn add(&mut self, walked: FolderContents, folder: &Path, found_in: Keeper) {
         self.note_if_cut(walked.cut, folder);
+        self.note_unreadable(walked.unreadable);
         self.inventory.folders.extend(walked.folders);
         self.inventory.links.extend(walked.links);
         for path in walked.files {
@@ -184,13 +209,17 @@ impl<'a> InventoryBuilder<'a> {
     }
 
     fn add_file(&mut self, path: PathBuf, name: String, keeper: Keeper) {
-        // It may be gone by now. Pipes and devices are not models.
-        let metadata = fs::metadata(&path).ok();
-        let Some(metadata) = metadata.filter(fs::Metadata::is_file) else {
-            return;
+        let metadata = match fs::metadata(&path) {
+            Ok(metadata) => metadata,
+            // Unless it is gone by now.
+            Err(error) => return self.note_unreadable(other_apps::refusal(&path, &error)),
         };
-        if is_preallocated(&path) {
+        // Pipes and devices are not models.
+        if !metadata.is_file() || is_preallocated(&path) {
             return;
+        }
+        if is_dataless(platform::flags(&metadata)) {
+            return self.in_cloud.push(path);
         }
         if keeper != Keeper::Ollama && projector::is_named(&path) {
             let version = vec![stamp(&metadata)];
@@ -247,10 +276,22 @@ impl<'a> InventoryBuilder<'a> {
                 models.push(found);
             }
         }
+        self.inventory.notices.extend(cloud_notice(&self.in_cloud));
         name_apart(&mut models, &self.options.models_dir);
         self.inventory.models = models;
         self.inventory
     }
+}
+
+/// Says which models are not listed because their files are in iCloud only.
+fn cloud_notice(files: &[PathBuf]) -> Option<String> {
+    let first = file_name(files.first()?);
+    Some(match files.len() - 1 {
+        0 => format!("{first} is in iCloud only, so it is not listed. Download it in the Finder."),
+        others => format!(
+            "{first} and {others} more model files are in iCloud only, so they are not listed. Download them in the Finder."
+        ),
+    })
 }
 
 /// Gives each model an id of its own: of two alike, the first keeps it.

@@ -205,10 +205,9 @@ impl Library {
         let (mut candidates, mut models) = (Vec::new(), 0);
         for file in std::fs::read_dir(model.parent()?).ok()?.flatten() {
             let path = file.path();
-            // Opening a pipe would block.
             let is_model = inventory::is_model(&file.file_name())
                 && !folder::is_hidden(&file.file_name())
-                && path.is_file();
+                && inventory::is_here(&path);
             let Some(version) = headers::version(std::slice::from_ref(&path)).filter(|_| is_model)
             else {
                 continue;

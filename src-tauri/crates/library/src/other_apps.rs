@@ -10,10 +10,11 @@ use serde::Deserialize;
 use std::{
     ffi::OsString,
     fs::{self, File},
-    io::Read,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 use tierbar_core::fit::Keeper;
+use tierbar_nofollow::reason;
 
 /// Manifests and settings are a few kilobytes.
 const MAX_SMALL_FILE: u64 = 256 << 10;
@@ -103,6 +104,7 @@ pub(crate) struct AppModels {
     pub(crate) folders: Vec<PathBuf>,
     pub(crate) links: Vec<Link>,
     pub(crate) cut: bool,
+    pub(crate) unreadable: Vec<(PathBuf, String)>,
 }
 
 impl AppModels {
@@ -110,7 +112,14 @@ impl AppModels {
         self.folders.extend(walked.folders);
         self.links.extend(walked.links);
         self.cut |= walked.cut;
+        self.unreadable.extend(walked.unreadable);
         walked.files
+    }
+
+    /// Takes what a folder of the app holds, or notes why that is unknown. An app that is not installed has none.
+    fn keep<T>(&mut self, folder: &Path, read: io::Result<T>) -> Option<T> {
+        let read = read.map_err(|error| refusal(folder, &error));
+        read.map_err(|refusal| self.unreadable.extend(refusal)).ok()
     }
 }
 
@@ -127,11 +136,18 @@ struct Layer {
     digest: String,
 }
 
+/// Returns the folder of an app and why it cannot be read; `None` if it is not there.
+pub(crate) fn refusal(folder: &Path, error: &io::Error) -> Option<(PathBuf, String)> {
+    let is_there = error.kind() != io::ErrorKind::NotFound;
+    is_there.then(|| (folder.to_owned(), reason(error)))
+}
+
 /// Returns the models of an Ollama folder with their names, such as `gemma3:1b`.
 pub(crate) fn ollama(models: &Path, limit: usize) -> AppModels {
     let mut kept = AppModels::default();
     let manifests = models.join("manifests");
-    let Ok(walked) = walk(&manifests, 3, limit, |_| true) else {
+    let walked = walk(&manifests, 3, limit, |_| true);
+    let Some(walked) = kept.keep(models, walked) else {
         return kept;
     };
     for path in kept.take(walked) {
@@ -183,15 +199,11 @@ pub(crate) fn hugging_face(
 ) -> AppModels {
     let mut kept = AppModels::default();
     // Three folders deep: a repository, its `snapshots`, a revision. Their files are read below, newest first.
-    let Ok(repositories) = fs::read_dir(hub) else {
+    let Some(mut repositories) = kept.keep(hub, paths_in(hub, limit)) else {
         return kept;
     };
     kept.folders.push(hub.to_owned());
-    let mut repositories: Vec<PathBuf> = repositories
-        .take(limit)
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| file_name(path).starts_with("models--"))
-        .collect();
+    repositories.retain(|path| file_name(path).starts_with("models--"));
     repositories.sort();
     let mut left = limit;
     for repository in repositories {
@@ -201,19 +213,16 @@ pub(crate) fn hugging_face(
             .and_then(|text| String::from_utf8(text).ok())
             .unwrap_or_default();
         kept.folders.push(repository);
-        let Ok(revisions) = fs::read_dir(&snapshots) else {
+        let Some(mut revisions) = kept.keep(&snapshots, paths_in(&snapshots, left)) else {
             continue;
         };
         kept.folders.push(snapshots);
-        let mut revisions: Vec<PathBuf> = revisions
-            .take(left)
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.is_dir())
-            .collect();
+        revisions.retain(|path| path.is_dir());
         revisions.sort_by_key(|path| (file_name(path) != main.trim(), path.clone()));
         for revision in revisions {
             // A repository may have a folder for each quant.
-            if let Ok(walked) = walk(&revision, 2, left, &wanted) {
+            let walked = walk(&revision, 2, left, &wanted);
+            if let Some(walked) = kept.keep(&revision, walked) {
                 let files = kept.take(walked);
                 left = left.saturating_sub(files.len() + 1);
                 let named = files.into_iter().map(|path| {
@@ -225,6 +234,12 @@ pub(crate) fn hugging_face(
         }
     }
     kept
+}
+
+/// Returns the paths of a folder's entries, at most `limit`.
+fn paths_in(folder: &Path, limit: usize) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder)?.take(limit);
+    entries.map(|entry| Ok(entry?.path())).collect()
 }
 
 /// Returns the sha256 in the name of a file of Ollama or the Hugging Face cache, following links.

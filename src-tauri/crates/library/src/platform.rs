@@ -10,4 +10,4 @@ use linux as os;
 #[cfg(target_os = "macos")]
 use macos as os;
 
-pub(crate) use os::{WATCHES_TREES, spare_cache, to_trash, uncached};
+pub(crate) use os::{WATCHES_TREES, flags, spare_cache, to_trash, uncached};

@@ -194,16 +194,69 @@ fn a_missing_models_folder_does_not_hide_other_models() {
 }
 
 #[test]
-fn an_unreadable_subfolder_has_no_models() {
-    let root = folder(&["a.gguf", "locked/b.gguf"]);
-    let locked = root.path().join("locked");
-    fs::set_permissions(&locked, fs::Permissions::from_mode(0o0)).unwrap();
-    let readable = fs::read_dir(&locked).is_ok();
-    let ids = own(&root);
-    fs::set_permissions(&locked, fs::Permissions::from_mode(0o700)).unwrap();
-    // Root may read everything.
-    let expected: &[&str] = if readable { &["a", "b"] } else { &["a"] };
-    assert_eq!(ids, expected);
+fn what_cannot_be_read_is_named_in_a_notice() {
+    let root = folder(&[
+        "own/a.gguf",
+        "own/locked/b.gguf",
+        "lm/publisher/c.gguf",
+        "ollama/manifests/registry.ollama.ai/library/m/tag",
+        "hub/models--o--r/snapshots/1/d.gguf",
+    ]);
+    let at = |name: &str| root.path().join(name);
+    let options = LibraryOptions {
+        models_dir: at("own"),
+        other_apps: true,
+        apps: AppFolders {
+            lm_studio: vec![at("lm"), at("not/installed")],
+            ollama: vec![at("ollama"), at("not/installed")],
+            hugging_face: vec![at("hub"), at("not/installed")],
+        },
+        ..LibraryOptions::default()
+    };
+    let set_mode = |path: &Path, mode| {
+        fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    };
+    set_mode(root.path(), 0o755);
+    let closed = ["own/locked", "lm", "ollama", "hub"];
+    // Their names cannot be read; they can, and nothing about them.
+    for mode in [0o000, 0o444] {
+        for name in closed {
+            set_mode(&at(name), mode);
+        }
+        let taken = tierbar_skip::as_ordinary_user(|| take(&options));
+        for name in closed {
+            set_mode(&at(name), 0o755);
+        }
+        let Some(taken) = taken else {
+            return tierbar_skip::skip("a thread has the user of its process here");
+        };
+        assert_eq!(taken.models.len(), 1, "{mode:o}: {:?}", taken.models);
+        for name in closed {
+            let path = at(name).display().to_string();
+            let is_named = |notice: &String| {
+                notice.starts_with(&path) && notice.ends_with("permission denied.")
+            };
+            let notices = &taken.notices;
+            assert!(
+                notices.iter().any(is_named),
+                "{mode:o}, {name}: {notices:?}"
+            );
+        }
+        assert!(!taken.notices.concat().contains("not/installed"));
+    }
+}
+
+#[test]
+fn models_in_icloud_only_are_named_in_a_notice() {
+    let file = |name: &str| PathBuf::from("/models").join(name);
+    assert_eq!(cloud_notice(&[]), None);
+    let one = cloud_notice(&[file("a.gguf")]).unwrap();
+    assert!(one.starts_with("a.gguf is in iCloud only"), "{one}");
+    let three = cloud_notice(&["a.gguf", "b.gguf", "c.gguf"].map(file)).unwrap();
+    assert!(
+        three.starts_with("a.gguf and 2 more model files"),
+        "{three}"
+    );
 }
 
 #[test]

@@ -18,6 +18,11 @@ pub(crate) fn spare_cache(file: &File, offset: u64, length: u64) {
     let _ = fadvise(file, offset, NonZeroU64::new(length), Advice::DontNeed);
 }
 
+/// None: files have their content here.
+pub(crate) fn flags(_: &fs::Metadata) -> u32 {
+    0
+}
+
 /// # Errors
 /// Why the file stays where it is, such as a volume without a Trash.
 pub(crate) fn to_trash(path: &Path) -> Result<(), String> {

@@ -1,4 +1,8 @@
-use std::{fs::File, path::Path};
+use std::{
+    fs::{File, Metadata},
+    os::macos::fs::MetadataExt,
+    path::Path,
+};
 use trash::{
     TrashContext,
     macos::{DeleteMethod, TrashContextExtMacos},
@@ -14,6 +18,11 @@ pub(crate) fn uncached(file: &File) {
 
 /// [`uncached`] has kept it out already.
 pub(crate) fn spare_cache(_file: &File, _offset: u64, _length: u64) {}
+
+/// `st_flags`.
+pub(crate) fn flags(metadata: &Metadata) -> u32 {
+    metadata.st_flags()
+}
 
 /// # Errors
 /// Why the file stays where it is, such as a volume without a Trash.
