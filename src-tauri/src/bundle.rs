@@ -19,6 +19,26 @@ fn the_property_list_lets_any_user_reach_the_local_network() {
     assert!(!INFO.contains("LSMultipleInstancesProhibited"));
 }
 
+/// Without its text, macOS denies a folder that it keeps private, and asks nothing.
+#[test]
+fn the_property_list_says_why_private_folders_are_read() {
+    let lines: Vec<_> = INFO.lines().map(str::trim).collect();
+    for folder in [
+        "DesktopFolder",
+        "DocumentsFolder",
+        "DownloadsFolder",
+        "RemovableVolumes",
+        "NetworkVolumes",
+    ] {
+        let key = format!("<key>NS{folder}UsageDescription</key>");
+        let at = lines.iter().position(|line| *line == key);
+        let text = at.and_then(|at| lines.get(at + 1));
+        let is_sentence =
+            |text: &&str| text.starts_with("<string>") && text.ends_with(".</string>");
+        assert!(text.is_some_and(is_sentence), "{folder}");
+    }
+}
+
 #[test]
 fn the_bundle_contains_every_program_that_the_app_starts() {
     let configuration: serde_json::Value = serde_json::from_str(CONFIGURATION).unwrap();

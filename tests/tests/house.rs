@@ -273,6 +273,44 @@ fn system_specific_code_is_in_platform_modules() {
     }
 }
 
+/// An error of one name in a folder is no reason to treat the folder as empty: macOS denies private folders so.
+#[test]
+fn names_in_a_folder_are_not_dropped_with_their_errors() {
+    // Each of these reads what is its own, or what may end meanwhile.
+    const OWN: [&str; 10] = [
+        "contexts/src/lib.rs",
+        "contexts/src/swapped.rs",
+        "engine/src/platform/",
+        "host/src/log.rs",
+        "host/src/platform/",
+        "library/src/lib.rs",
+        "sandbox/src/",
+        "store/src/wal.rs",
+        "supervisor/src/sockets.rs",
+        "telemetry/src/platform/",
+    ];
+    let files: Vec<_> = sources("src-tauri/crates", &[".rs"])
+        .into_iter()
+        .filter(|(path, _)| !path.contains("tests") && !OWN.iter().any(|own| path.contains(own)))
+        .collect();
+    for (path, text) in &files {
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        for (at, _) in code
+            .match_indices("read_dir(")
+            .chain(code.match_indices(".entries()"))
+        {
+            let statement = code[at..].split(';').next().unwrap();
+            for dropped in [".flatten()", ".ok()"] {
+                let line = code[..at].lines().count();
+                assert!(
+                    !statement.contains(dropped),
+                    "{path}:{line} drops errors of names"
+                );
+            }
+        }
+    }
+}
+
 /// What opens files and folders that a person agreed to. Their paths may lead elsewhere by now.
 const OPENERS: [&str; 12] = [
     "agent/src/mcp/program.rs",

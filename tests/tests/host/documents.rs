@@ -157,11 +157,19 @@ async fn a_link_in_place_of_a_source_is_reported_and_not_read() {
     fs::rename(&papers, place.path().join("before")).unwrap();
     symlink(&private, &papers).unwrap();
     let swapped = when(&host, "the links", |documents| {
-        all(documents, |source| source["is_missing"] == true)
+        all(documents, |source| source["problem"].is_string())
     })
     .await;
-    let problem = swapped["indexing"]["problem"].as_str().unwrap();
-    assert!(problem.contains("is a symbolic link"), "{problem}");
+    for source in swapped["sources"].as_array().unwrap() {
+        let problem = source["problem"].as_str().unwrap();
+        assert!(problem.contains("is a symbolic link"), "{problem}");
+    }
+    let (_, findings, _) = data.run(&["doctor"]).await;
+    assert_eq!(
+        findings.matches("is a symbolic link").count(),
+        2,
+        "{findings}"
+    );
 
     // An editor's way to replace a file is none of this. What it finds, the indexer has found after it looked at the links.
     fs::write(place.path().join("draft"), "The harvest was poor.").unwrap();

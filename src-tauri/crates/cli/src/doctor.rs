@@ -6,7 +6,11 @@ use crate::{
 };
 use serde_json::json;
 use std::path::PathBuf;
-use tierbar_core::{Code, Error, TierState, status::Status};
+use tierbar_core::{
+    Code, Error, TierState,
+    documents::{DocumentSource, Documents},
+    status::Status,
+};
 use tierbar_host::{Finding, examine};
 
 #[derive(Debug, clap::Args)]
@@ -60,6 +64,9 @@ async fn of_the_host(client: &Client) -> Vec<Finding> {
         .tiers
         .into_iter()
         .filter(|tier| tier.state == TierState::Failed);
+    let sources = client.get("/tierbar/v1/documents").await;
+    let sources = sources.and_then(read::<Documents>).map(|all| all.sources);
+    let documents = sources.unwrap_or_default().into_iter().map(of_source);
     let failed = failed.map(|tier| Finding {
         what: format!(
             "the tier {} failed: {}",
@@ -68,7 +75,28 @@ async fn of_the_host(client: &Client) -> Vec<Finding> {
         ),
         remedy: Some(format!("run: tierbar log --tier {}", tier.id)),
     });
-    failed.collect()
+    failed.chain(documents).collect()
+}
+
+/// What the host has seen of a folder or file: macOS may let this program read what it denies the app.
+fn of_source(source: DocumentSource) -> Finding {
+    let path = source.path;
+    let (what, remedy) = match source.problem {
+        Some(problem) => (
+            problem,
+            "let Tierbar read it, or remove it from the documents",
+        ),
+        None if source.is_missing => (
+            format!("{path} is not there, so its documents are searched as they were"),
+            "connect its disk, or remove it from the documents",
+        ),
+        None => {
+            let what = format!("the documents in {path} can be read");
+            return Finding { what, remedy: None };
+        }
+    };
+    let remedy = Some(remedy.to_owned());
+    Finding { what, remedy }
 }
 
 fn render_findings(findings: &[Finding]) -> String {
@@ -85,6 +113,25 @@ fn render_findings(findings: &[Finding]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_source_of_documents_is_a_finding() {
+        let source = |is_missing: bool, problem: Option<&str>| {
+            let source = json!({
+                "id": 1, "path": "/d", "collection": "Papers", "is_folder": true, "is_missing": is_missing, "problem": problem,
+                "indexed": 0, "waiting": 0, "failed": 0, "noticed": 0, "read_pictures": false, "passages": 0,
+                "without_vectors": 0, "left_out": null,
+            });
+            of_source(serde_json::from_value(source).unwrap())
+        };
+        let good = source(false, None);
+        assert_eq!(good.what, "the documents in /d can be read");
+        assert_eq!(good.remedy, None);
+        assert!(source(true, None).what.starts_with("/d is not there"));
+        let denied = source(false, Some("/d cannot be read: permission denied"));
+        assert_eq!(denied.what, "/d cannot be read: permission denied");
+        assert!(denied.remedy.is_some());
+    }
 
     #[test]
     fn a_remedy_is_below_its_finding() {

@@ -211,10 +211,10 @@ fn render_source(source: &DocumentSource) -> String {
         parts.push("missing".to_owned());
     }
     let parts = parts.join(" · ");
-    let left_out = source.left_out.iter();
-    let left_out: String = left_out.map(|what| format!("\n    {what}")).collect();
+    let notes = source.problem.iter().chain(&source.left_out);
+    let notes: String = notes.map(|what| format!("\n    {what}")).collect();
     format!(
-        "{:<3} {}  {}  {parts}{left_out}",
+        "{:<3} {}  {}  {parts}{notes}",
         source.id, source.collection, source.path
     )
 }
@@ -446,6 +446,7 @@ mod tests {
             collection: "Papers".to_owned(),
             is_folder: true,
             is_missing: false,
+            problem: None,
             indexed: 1,
             waiting: 0,
             failed: 0,
@@ -470,9 +471,12 @@ mod tests {
             "3   Papers  /d  1 document · 2 to read · 1 cannot be read · 40 passages · missing"
         );
         source.left_out = Some("Not searched: 2 files (.gitignore)".to_owned());
+        source.problem = Some("/d cannot be read: permission denied".to_owned());
         let rendered = render_source(&source);
         assert!(
-            rendered.ends_with("missing\n    Not searched: 2 files (.gitignore)"),
+            rendered.ends_with(
+                "missing\n    /d cannot be read: permission denied\n    Not searched: 2 files (.gitignore)"
+            ),
             "{rendered}"
         );
     }

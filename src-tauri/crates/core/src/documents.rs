@@ -42,6 +42,9 @@ pub struct DocumentSource {
     pub is_folder: bool,
     /// It is not there now, such as on a disconnected disk. Its passages stay.
     pub is_missing: bool,
+    /// Why it cannot be read now, in a sentence, such as for a folder that the system does not let Tierbar read. Its passages stay.
+    #[schema(required = true)]
+    pub problem: Option<String>,
     /// Files that are searched.
     pub indexed: u64,
     /// Files that are still to be read.

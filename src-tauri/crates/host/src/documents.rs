@@ -105,15 +105,15 @@ impl DocumentIndex {
         let embedder = embed::embedder(&*self.tiers).map(|(_, model)| model);
         let mut sources = self.store.document_sources(embedder.as_deref()).await?;
         let waiting: u64 = sources.iter().map(|source| source.waiting).sum();
-        let (mut sources, refused) = blocking("a look at the documents", move || {
-            let mut refused = None;
+        let mut sources = blocking("a look at the documents", move || {
             for source in &mut sources {
-                if let Err(error) = sources::open(Path::new(&source.path)) {
-                    source.is_missing = true;
-                    refused = refused.or(Some(error).filter(|error| error.code != Code::NotFound));
+                match sources::look(Path::new(&source.path)) {
+                    Ok(_) => {}
+                    Err(error) if error.code == Code::NotFound => source.is_missing = true,
+                    Err(error) => source.problem = Some(error_sentence(&error)),
                 }
             }
-            Ok((sources, refused))
+            Ok(sources)
         })
         .await?;
         let state = self.state.lock();
@@ -135,9 +135,7 @@ impl DocumentIndex {
                 done: state.done,
                 waiting,
                 embedder,
-                problem: refused
-                    .map(|error| error_sentence(&error))
-                    .or_else(|| state.problem.clone()),
+                problem: state.problem.clone(),
             },
         })
     }
@@ -221,9 +219,9 @@ fn real_path(path: &str) -> Result<(String, bool), Error> {
         let message = format!("\"{path}\" is not a full path");
         return Err(Error::new(Code::BadRequest, message).hint("begin the path with / or ~/"));
     }
-    let unreadable = |error| sources::unreadable(&given, &error);
-    let real: PathBuf = given.canonicalize().map_err(unreadable)?;
-    let found = sources::open(&real)?.about().map_err(unreadable)?;
+    let real = given.canonicalize();
+    let real: PathBuf = real.map_err(|error| sources::unreadable(&given, &error))?;
+    let found = sources::look(&real)?;
     if real.parent().is_none() {
         let message = "the whole disk is too much to search";
         return Err(Error::new(Code::BadRequest, message).hint("add a folder of documents"));

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tierbar_core::{Code, Error, home::from_home};
-use tierbar_nofollow::{OpenError, Opened};
+use tierbar_nofollow::{About, OpenError, Opened, reason};
 
 /// Returns the path that the owner has written; `~` is the home folder.
 pub(crate) fn expanded(path: &str) -> PathBuf {
@@ -34,6 +34,24 @@ pub(crate) fn open(path: &Path) -> Result<Opened, Error> {
     Ok(opened)
 }
 
+/// Opens a source and reads the first of it, since the system may let a folder be opened and keep its names. Blocking.
+///
+/// # Errors
+/// Those of [`open`], and `Storage` for a file whose content is in iCloud only.
+pub(crate) fn look(path: &Path) -> Result<About, Error> {
+    let opened = open(path)?;
+    let unreadable = |error| unreadable(path, &error);
+    let about = opened.about().map_err(unreadable)?;
+    if about.is_folder {
+        let first = opened.entries().map_err(unreadable)?.next();
+        first.transpose().map_err(unreadable)?;
+    } else if about.in_cloud {
+        let message = format!("{} is in iCloud only", path.display());
+        return Err(Error::new(Code::Storage, message).hint("download it in the Finder"));
+    }
+    Ok(about)
+}
+
 /// Returns the error for what cannot be read.
 pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Error {
     let code = match error.kind() {
@@ -41,7 +59,7 @@ pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Error {
         io::ErrorKind::PermissionDenied => Code::AccessDenied,
         _ => Code::Storage,
     };
-    let message = format!("{} cannot be read: {error}", path.display());
+    let message = format!("{} cannot be read: {}", path.display(), reason(error));
     Error::new(code, message).hint("check that it exists and that Tierbar may read it")
 }
 

@@ -22,6 +22,7 @@ const SOURCE: DocumentSource = {
   collection: 'Documents',
   is_folder: true,
   is_missing: false,
+  problem: null,
   indexed: 12,
   waiting: 0,
   failed: 0,
@@ -209,12 +210,22 @@ it('adds what is typed or dropped, and removes it again', async () => {
 it('shows what is read, what cannot be, and pauses', async () => {
   documents = {
     sources: [
-      { ...SOURCE, waiting: 4, failed: 1, noticed: 2, left_out: 'Not searched: 2 files (.gitignore)' },
+      {
+        ...SOURCE,
+        waiting: 4,
+        failed: 1,
+        noticed: 2,
+        problem: '/Users/me/Papers cannot be read: permission denied',
+        left_out: 'Not searched: 2 files (.gitignore)',
+      },
     ],
     indexing: { ...IDLE, state: 'indexing', waiting: 4, file: '/Users/me/Papers/a.pdf' },
   };
   await open();
   expect((await screen.findByTestId('indexing')).textContent).toBe('Reading “a.pdf”. Files left: 4.');
+  expect(screen.getByTestId('document-problem').textContent).toBe(
+    '/Users/me/Papers cannot be read: permission denied.',
+  );
   expect(screen.getByTestId('document-left-out').textContent).toBe('Not searched: 2 files (.gitignore).');
   const missing = screen.getByTestId('document-notices');
   expect(missing.textContent).toBe('1 file can’t be read · 2 files have notes');

@@ -43,6 +43,10 @@ pub(super) fn open(path: &Path) -> Result<OpenedFile, Refusal> {
     if !about.is_file {
         return Err(Refusal("This is not a file any more.".to_owned()));
     }
+    if about.in_cloud {
+        let why = "This file is in iCloud only. Download it in the Finder.";
+        return Err(Refusal(why.to_owned()));
+    }
     if about.bytes > LARGEST_FILE {
         return Err(too_large());
     }

@@ -17,7 +17,7 @@ use std::{
 };
 use tierbar_core::documents::DocumentSource;
 use tierbar_documents::is_readable;
-use tierbar_nofollow::{About, Entry, Opened};
+use tierbar_nofollow::{About, Entry, OpenError, Opened, reason};
 use tierbar_store::SeenFile;
 
 /// Folders within folders.
@@ -54,22 +54,42 @@ const MOST_UNREADABLE: usize = 100;
 pub(super) struct Scan {
     pub(super) files: Vec<SeenFile>,
     /// Folders in it that cannot be read. What they have may be as it was.
-    pub(super) unreadable: Vec<String>,
+    pub(super) unreadable: Vec<Unreadable>,
+    /// The paths of files whose content is in iCloud only.
+    pub(super) in_cloud: HashSet<String>,
     left_out: LeftOut,
     /// How many lines of `.gitignore` files are followed.
     rules: usize,
 }
 
+/// A folder that cannot be read, and why.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unreadable {
+    pub(super) path: String,
+    reason: String,
+}
+
 impl Scan {
+    /// Keeps the files whose content is in iCloud only as they were read before. `known`: the files of the source that were found before.
+    pub(super) fn keep(&mut self, known: Vec<SeenFile>) {
+        let in_cloud = &mut self.in_cloud;
+        let kept = known.into_iter();
+        self.files
+            .extend(kept.filter(|file| in_cloud.remove(&file.path)));
+        for _ in &self.in_cloud {
+            self.left_out.note(Why::InCloud);
+        }
+    }
+
     /// Says what of the source is not searched, or not as it is now, if anything.
     pub(super) fn left_out(&self) -> Option<String> {
         let as_it_was = match self.unreadable.as_slice() {
             [] => None,
-            [folder] => Some(format!(
-                "{folder} cannot be read; its files are searched as they were"
+            [Unreadable { path, reason }] => Some(format!(
+                "{path} cannot be read ({reason}); its files are searched as they were"
             )),
-            [folder, others @ ..] => Some(format!(
-                "{folder} and {} other folders cannot be read; their files are searched as they were",
+            [Unreadable { path, reason }, others @ ..] => Some(format!(
+                "{path} and {} other folders cannot be read ({reason}); their files are searched as they were",
                 others.len()
             )),
         };
@@ -96,7 +116,9 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Scan> {
     let root = sources::open(path).ok()?;
     let mut scan = Scan::default();
     if !source.is_folder {
-        scan.files.push(to_seen_file(path, root.about().ok()?)?);
+        // What is in iCloud only stays as it was read.
+        let about = root.about().ok().filter(|about| !about.in_cloud)?;
+        scan.files.push(to_seen_file(path, about)?);
         return Some(scan);
     }
     let mut folders = vec![Folder {
@@ -110,24 +132,35 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Scan> {
         if is_data_folder(&whole) {
             continue;
         }
-        let opened = root.inside(&folder.place).ok();
-        let entries = opened.as_ref().and_then(|opened| opened.entries().ok());
-        let (Some(opened), Some(entries)) = (&opened, entries) else {
-            // The folder itself is gone, or one in it cannot be read.
-            if folder.depth == 0 || scan.unreadable.len() >= MOST_UNREADABLE {
-                return None;
+        let (opened, mut entries) = match read_folder(&root, &folder.place) {
+            Ok(read) => read,
+            // The folder itself is gone or closed, or too many in it are.
+            Err(_) if folder.depth == 0 || scan.unreadable.len() >= MOST_UNREADABLE => return None,
+            Err(reason) => {
+                let path = whole.to_str().map(str::to_owned);
+                scan.unreadable
+                    .extend(path.map(|path| Unreadable { path, reason }));
+                continue;
             }
-            scan.unreadable.extend(whole.to_str().map(str::to_owned));
-            continue;
         };
         // In an order that stays, so that the same files are left out where there are too many.
-        let mut entries: Vec<Entry> = entries.flatten().collect();
         entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        scan.look_into(folder, &whole, opened, entries, &mut folders);
+        scan.look_into(folder, &whole, &opened, entries, &mut folders);
     }
     let files = &mut scan.files;
     files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
     Some(scan)
+}
+
+/// Opens a folder of a source and reads all its names, or returns why it cannot: with a part of them, the others would seem gone.
+fn read_folder(source: &Opened, place: &Path) -> Result<(Opened, Vec<Entry>), String> {
+    let opened = source.inside(place).map_err(|error| match error {
+        OpenError::System { error, .. } => reason(&error),
+        error => error.to_string(),
+    })?;
+    let entries = opened.entries().and_then(Iterator::collect);
+    let entries = entries.map_err(|error| reason(&error))?;
+    Ok((opened, entries))
 }
 
 impl Scan {
@@ -170,6 +203,9 @@ impl Scan {
             };
             match why {
                 Some(why) => self.left_out.note(why),
+                None if about.is_file && about.in_cloud => {
+                    self.in_cloud.extend(path.to_str().map(str::to_owned));
+                }
                 None if about.is_folder => folders.push(Folder {
                     place: inner,
                     depth: folder.depth + 1,

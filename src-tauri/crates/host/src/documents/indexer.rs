@@ -144,11 +144,19 @@ impl Indexer {
         .await?;
         *watch = Some(followed);
         let mut left_out = HashMap::new();
-        for (scan, source) in found {
+        for (mut scan, source) in found {
+            if !scan.in_cloud.is_empty() {
+                scan.keep(
+                    self.store
+                        .document_files_in(source.id, &source.path)
+                        .await?,
+                );
+            }
             left_out.extend(scan.left_out().map(|sentence| (source.id, sentence)));
             let mut files = scan.files;
             for folder in &scan.unreadable {
-                files.extend(self.store.document_files_in(source.id, folder).await?);
+                let known = self.store.document_files_in(source.id, &folder.path);
+                files.extend(known.await?);
             }
             self.store.sync_documents(source.id, files).await?;
         }

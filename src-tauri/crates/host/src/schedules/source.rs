@@ -180,8 +180,9 @@ async fn read_files(
     extract: Option<&Extract>,
 ) -> Result<Option<Material>, Error> {
     let (mut parts, mut left, mut skipped) = (Vec::new(), MOST_BYTES, 0_usize);
-    for (name, _) in files {
-        if parts.len() == MOST_FILES || left == 0 {
+    for (name, about) in files {
+        // Reading it would download it.
+        if about.in_cloud || parts.len() == MOST_FILES || left == 0 {
             skipped += 1;
             continue;
         }

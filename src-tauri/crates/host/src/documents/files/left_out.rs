@@ -16,6 +16,7 @@ pub(super) enum Why {
     /// A folder.
     TooDeep,
     TooMany,
+    InCloud,
 }
 
 /// How many, for each reason.
@@ -49,6 +50,7 @@ impl Why {
             Self::Unnamed => format!("{count} file{s} whose names are not UTF-8"),
             Self::TooDeep => format!("{count} folder{s} more than {DEEPEST} levels deep"),
             Self::TooMany => format!("{count} file{s} beyond the first {MOST_FILES}"),
+            Self::InCloud => format!("{count} file{s} in iCloud only"),
         }
     }
 }

@@ -11,6 +11,8 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
+use tierbar_core::Code;
+use tierbar_skip::{Call, denying};
 
 fn source(path: &Path, is_folder: bool) -> DocumentSource {
     DocumentSource {
@@ -19,6 +21,7 @@ fn source(path: &Path, is_folder: bool) -> DocumentSource {
         collection: "Documents".to_owned(),
         is_folder,
         is_missing: false,
+        problem: None,
         indexed: 0,
         waiting: 0,
         failed: 0,
@@ -107,15 +110,19 @@ fn a_source_exchanged_with_a_link_for_long_is_not_left() {
 
 #[test]
 fn what_is_not_seen_of_a_folder_is_named() {
+    let unreadable = |path: &str| Unreadable {
+        path: path.to_owned(),
+        reason: "permission denied".to_owned(),
+    };
     let mut scan = Scan::default();
     assert_eq!(scan.left_out(), None);
     scan.left_out.note(Why::TooMany);
-    scan.unreadable = vec!["/d/a".to_owned()];
+    scan.unreadable = vec![unreadable("/d/a")];
     assert_eq!(
         scan.left_out().unwrap(),
-        "/d/a cannot be read; its files are searched as they were. Not searched: 1 file beyond the first 50000"
+        "/d/a cannot be read (permission denied); its files are searched as they were. Not searched: 1 file beyond the first 50000"
     );
-    scan.unreadable.push("/d/b".to_owned());
+    scan.unreadable.push(unreadable("/d/b"));
     let left_out = scan.left_out().unwrap();
     assert!(left_out.starts_with("/d/a and 1 other"), "{left_out}");
 }
@@ -225,18 +232,84 @@ fn rules_of_all_files_have_a_limit() {
 
 #[test]
 fn a_folder_within_that_cannot_be_read_is_not_gone() {
-    if rustix::process::geteuid().is_root() {
-        return tierbar_skip::skip("the administrator can read all folders");
-    }
-    let folder = tempdir();
+    let folder = folder_of(&[("a.md", "x"), ("inner/b.md", "x")]);
+    let set_mode = |path: &Path, mode| {
+        fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    };
+    set_mode(folder.path(), 0o755);
     let inner = folder.path().join("inner");
-    fs::create_dir(&inner).unwrap();
-    fs::write(folder.path().join("a.md"), "x").unwrap();
-    fs::set_permissions(&inner, PermissionsExt::from_mode(0o000)).unwrap();
-    let found = scan(&source(folder.path(), true)).unwrap();
-    assert_eq!(found.files.len(), 1);
-    assert_eq!(found.unreadable, [inner.to_str().unwrap()]);
-    fs::set_permissions(&inner, PermissionsExt::from_mode(0o700)).unwrap();
+    // Its names cannot be read; they can, and nothing about them.
+    for mode in [0o000, 0o444] {
+        set_mode(&inner, mode);
+        let scanned = tierbar_skip::as_ordinary_user(|| scan(&source(folder.path(), true)));
+        set_mode(&inner, 0o755);
+        let Some(found) = scanned else {
+            return tierbar_skip::skip("a thread has the user of its process here");
+        };
+        let found = found.unwrap();
+        assert_eq!(names(&found, folder.path()), ["a.md"], "{mode:o}");
+        let denied = Unreadable {
+            path: inner.to_str().unwrap().to_owned(),
+            reason: "permission denied".to_owned(),
+        };
+        assert_eq!(found.unreadable, [denied], "{mode:o}");
+    }
+}
+
+/// As macOS does for a folder that its privacy settings deny, whichever call it refuses.
+#[test]
+fn a_source_that_the_system_denies_is_not_empty() {
+    let folder = folder_of(&[("a.md", "x")]);
+    for call in [Call::Open, Call::ReadNames, Call::Stat] {
+        let looked = denying(call, || {
+            let look = sources::look(folder.path()).unwrap_err();
+            (look, scan(&source(folder.path(), true)))
+        });
+        let Some((error, scanned)) = looked else {
+            return tierbar_skip::skip("no call can be denied to a thread here");
+        };
+        assert_eq!(scanned, None, "{call:?}");
+        assert_eq!(error.code, Code::AccessDenied, "{call:?}: {error}");
+        assert!(
+            error.message.ends_with("cannot be read: permission denied"),
+            "{call:?}: {error}"
+        );
+    }
+}
+
+#[test]
+fn files_in_icloud_only_are_searched_as_they_were() {
+    let folder = folder_of(&[("a.md", "x")]);
+    let root = sources::open(folder.path()).unwrap();
+    let (opened, entries) = read_folder(&root, Path::new("")).unwrap();
+    let named = |name: &str| {
+        let about = About {
+            in_cloud: name != "here.md",
+            ..entries[0].about
+        };
+        let name = name.into();
+        Entry { name, about }
+    };
+    let entries = ["here.md", "read.md", "new.md", "new.pdf", "new.jpg"].map(named);
+    let inner = Folder {
+        place: PathBuf::new(),
+        depth: 0,
+        rules: Vec::new(),
+    };
+    let (mut scan, mut folders) = (Scan::default(), Vec::new());
+    scan.look_into(inner, folder.path(), &opened, entries.into(), &mut folders);
+    assert_eq!(names(&scan, folder.path()), ["here.md"]);
+    let known = |name: &str| SeenFile {
+        path: folder.path().join(name).to_str().unwrap().to_owned(),
+        size: 7,
+        modified: 1,
+    };
+    scan.keep(vec![known("here.md"), known("read.md"), known("gone.md")]);
+    assert_eq!(names(&scan, folder.path()), ["here.md", "read.md"]);
+    assert_eq!(
+        scan.left_out().unwrap(),
+        "Not searched: 2 files in iCloud only"
+    );
 }
 
 #[test]
