@@ -20,7 +20,7 @@ mod seatbelt;
 pub use output::Output;
 pub use policy::{Limits, Network, Policy, PolicyError};
 pub use proxy::NetworkUse;
-pub use seatbelt::{Places, Profile, profile};
+pub use seatbelt::{Profile, profile};
 
 use serde::{Deserialize, Serialize};
 use std::{

@@ -1,7 +1,7 @@
 //! macOS: Seatbelt, by the system's own `sandbox-exec`, and resource limits.
 
 use super::{Process, Processes, set_limits};
-use crate::{Places, Policy, Request, policy::Granted, profile};
+use crate::{Policy, Request, policy::Granted, profile, seatbelt::PLACES};
 use rustix::{
     process::{Pid, getpid, getuid, setsid},
     stdio::dup2_stdin,
@@ -19,49 +19,6 @@ use tierbar_nofollow::Opened;
 
 /// By its whole path, so that no other program of this name is run.
 const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
-
-const PLACES: Places<'static> = Places {
-    programs: &[
-        "/bin",
-        "/sbin",
-        "/usr/bin",
-        "/usr/lib",
-        "/usr/libexec",
-        "/usr/local",
-        "/usr/sbin",
-        "/usr/share",
-        "/opt/homebrew",
-        "/opt/local",
-        "/System/Library",
-        "/System/Cryptexes",
-        "/System/Volumes/Preboot/Cryptexes",
-        "/Library/Apple",
-        "/Library/Developer",
-        "/Library/Frameworks",
-        "/Library/Java",
-        "/Applications/Xcode.app",
-    ],
-    // Of Homebrew and MacPorts: databases, logs and mail.
-    data: &["/usr/local/var", "/opt/homebrew/var", "/opt/local/var"],
-    read: &[
-        "/private/etc/group",
-        "/private/etc/hosts",
-        "/private/etc/localtime",
-        "/private/etc/passwd",
-        "/private/etc/protocols",
-        "/private/etc/services",
-        "/private/etc/ssl",
-        "/private/var/db/dyld",
-        "/private/var/db/timezone",
-        "/private/var/db/xcode_select_link",
-        // What /etc/resolv.conf leads to.
-        "/private/var/run/resolv.conf",
-        "/private/var/select",
-        "/Library/Preferences/.GlobalPreferences.plist",
-        // Whether Xcode's license was agreed to, without which its tools do not run.
-        "/Library/Preferences/com.apple.dt.Xcode.plist",
-    ],
-};
 
 /// macOS has no subreaper; processes that were seen are known again.
 pub(crate) fn adopt() {}
@@ -113,7 +70,7 @@ pub(crate) fn restrict(
             .collect(),
         ..policy.clone()
     };
-    let profile = profile(&policy, home, &PLACES, proxy)?;
+    let profile = profile(&policy, home, proxy)?;
     let mut command = vec![SANDBOX_EXEC.to_owned()];
     for parameter in profile.parameters {
         command.extend(["-D".to_owned(), parameter]);
