@@ -6,7 +6,10 @@ use std::{
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
-use tauri::{AppHandle, Manager, Rect, WebviewUrl, WebviewWindowBuilder};
+use tauri::{
+    AppHandle, LogicalPosition, LogicalSize, Manager, Position, Rect, Size, WebviewUrl,
+    WebviewWindowBuilder,
+};
 
 pub(crate) const LABEL: &str = "popover";
 const WIDTH: f64 = 340.0;
@@ -42,6 +45,25 @@ struct Area {
     y: f64,
     width: f64,
     height: f64,
+}
+
+impl Area {
+    fn of(position: Position, size: Size, scale: f64) -> Self {
+        let LogicalPosition { x, y } = position.to_logical(scale);
+        let LogicalSize { width, height } = size.to_logical(scale);
+        Self {
+            x,
+            y,
+            width,
+            height,
+        }
+    }
+
+    /// Whether the middle of another one is in it.
+    fn has(self, other: Self) -> bool {
+        let (x, y) = (other.x + other.width / 2.0, other.y + other.height / 2.0);
+        (self.x..self.x + self.width).contains(&x) && (self.y..self.y + self.height).contains(&y)
+    }
 }
 
 /// Opens the popover at the icon, or in the middle of the screen if its place is unknown; or closes it. Call it on the main thread.
@@ -110,27 +132,28 @@ pub(crate) fn lost_focus(app: &AppHandle) {
 
 /// Returns where the popover goes, in logical pixels; `None` if the screen is unknown.
 fn place_at(app: &AppHandle, icon: Rect) -> Option<Area> {
-    let corner = icon.position.to_physical::<f64>(1.0);
-    let there = app.monitor_from_point(corner.x, corner.y).ok().flatten();
-    let monitor = there.or_else(|| app.primary_monitor().ok().flatten())?;
-    let scale = monitor.scale_factor();
-    let position = icon.position.to_logical::<f64>(scale);
-    let size = icon.size.to_logical::<f64>(scale);
-    let icon = Area {
-        x: position.x,
-        y: position.y,
-        width: size.width,
-        height: size.height,
-    };
-    let position = monitor.position().to_logical::<f64>(scale);
-    let size = monitor.size().to_logical::<f64>(scale);
-    let screen = Area {
-        x: position.x,
-        y: position.y,
-        width: size.width,
-        height: size.height,
-    };
+    let monitors = app.available_monitors().ok()?;
+    let screens = monitors.iter().map(|monitor| {
+        let scale = monitor.scale_factor();
+        let screen = Area::of(
+            (*monitor.position()).into(),
+            (*monitor.size()).into(),
+            scale,
+        );
+        (screen, Area::of(icon.position, icon.size, scale))
+    });
+    let (screen, icon) = screen_of(screens)?;
     Some(popover_area(icon, screen))
+}
+
+/// Finds the screen that an icon is on, among all of them with the icon by the scale of each: macOS counts the pixels of a place by the
+/// scale of its own screen, so that screens of two scales overlap. What lies on two of them is where it is as high as a menu bar.
+fn screen_of(screens: impl Iterator<Item = (Area, Area)>) -> Option<(Area, Area)> {
+    const MENU_BAR: f64 = 24.0;
+    let is_off = |(_, icon): &(Area, Area)| (icon.height - MENU_BAR).abs();
+    screens
+        .filter(|(screen, icon)| screen.has(*icon))
+        .min_by(|one, other| is_off(one).total_cmp(&is_off(other)))
 }
 
 /// Below the icon and centered on it; above it where the icon is at the bottom. Never beyond the screen's edges: on a low screen it
@@ -154,6 +177,7 @@ fn popover_area(icon: Area, screen: Area) -> Area {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tauri::{PhysicalPosition, PhysicalSize};
 
     const SCREEN: Area = Area {
         x: 0.0,
@@ -194,5 +218,53 @@ mod tests {
         let low = popover_area(icon(600.0, 0.0), small);
         assert!(is_at(low, 300.0, 24.0), "{low:?}");
         assert!((low.height - 336.0).abs() < 0.1, "{low:?}");
+    }
+
+    /// An icon at a place of a screen, as macOS gives both: in pixels by the scale of that screen.
+    fn found(screens: [(Area, f64); 2], on: usize, x: f64, height: f64) -> Option<(Area, Area)> {
+        let (screen, scale) = screens[on];
+        let pixels = |at: f64| at * scale;
+        let position = PhysicalPosition::new(pixels(screen.x + x), pixels(screen.y));
+        let size = PhysicalSize::new(pixels(30.0), pixels(height));
+        screen_of(
+            screens
+                .into_iter()
+                .map(|(screen, scale)| (screen, Area::of(position.into(), size.into(), scale))),
+        )
+    }
+
+    #[test]
+    fn the_popover_opens_on_the_screen_of_its_icon() {
+        let built_in = (SCREEN, 2.0);
+        let beside = |x: f64, y: f64| Area {
+            x,
+            y,
+            width: 1920.0,
+            height: 1080.0,
+        };
+        // On the right, on the left, above, below and to the right.
+        for external in [
+            beside(1440.0, 0.0),
+            beside(-1920.0, -90.0),
+            beside(-200.0, -1080.0),
+            beside(1440.0, 400.0),
+        ] {
+            let screens = [built_in, (external, 1.0)];
+            for x in (0..1400).step_by(100).map(f64::from) {
+                // The built-in one has a camera, and so a higher menu bar.
+                for (on, height) in [(0, 24.0), (0, 37.0), (1, 24.0)] {
+                    let (screen, icon) = found(screens, on, x, height).unwrap();
+                    assert_eq!(screen, screens[on].0, "{x}, {external:?}");
+                    assert!((icon.x - screen.x - x).abs() < 0.6, "{icon:?}");
+                    let place = popover_area(icon, screen);
+                    assert!(screen.has(place), "{place:?} is not on {screen:?}");
+                }
+            }
+        }
+        let nowhere = Area {
+            x: 9000.0,
+            ..SCREEN
+        };
+        assert_eq!(screen_of([(SCREEN, nowhere)].into_iter()), None);
     }
 }
