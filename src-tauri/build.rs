@@ -9,6 +9,7 @@ fn main() {
         "connection",
         "dropped_folders",
         "login_item",
+        "notification_permission",
         "open_chat",
         "open_document",
         "open_settings",

@@ -4,6 +4,7 @@ const INFO: &str = include_str!("../../bundle/Info.plist");
 const CONFIGURATION: &str = include_str!("../../bundle/tauri.macos.conf.json");
 const STARTUP: &str = include_str!("startup.rs");
 const MENU: &str = include_str!("platform/macos/menu.rs");
+const NOTIFICATIONS: &str = include_str!("platform/macos/notifications.rs");
 const PLATFORM: &str = include_str!("platform/macos.rs");
 
 #[test]
@@ -37,6 +38,14 @@ fn the_property_list_says_why_private_folders_are_read() {
             |text: &&str| text.starts_with("<string>") && text.ends_with(".</string>");
         assert!(text.is_some_and(is_sentence), "{folder}");
     }
+}
+
+/// Without a delegate that says so, macOS shows no banner while one of the app's windows is in front.
+#[test]
+fn banners_show_while_a_window_is_in_front() {
+    assert!(PLATFORM.contains("notifications::show_in_front()"));
+    assert!(NOTIFICATIONS.contains(".setDelegate(Some("));
+    assert!(NOTIFICATIONS.contains("UNNotificationPresentationOptions::Banner"));
 }
 
 #[test]

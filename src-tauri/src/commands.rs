@@ -100,6 +100,20 @@ pub(crate) fn set_login_item(app: AppHandle, on: bool) -> Result<bool, String> {
 #[tauri::command]
 pub(crate) fn check_shortcut(app: AppHandle, keys: String) -> Result<(), String> {
     shortcut::check(&app, Shortcut::try_from(keys)?)
+/// Returns whether the system shows notifications of the app, in the words of a browser. `ask`: the user is asked, if that was never
+/// answered.
+#[tauri::command]
+pub(crate) async fn notification_permission(ask: bool) -> Result<&'static str, String> {
+    blocking(move || {
+        Ok(match platform::notification_permission(ask) {
+            Some(true) => "granted",
+            Some(false) => "denied",
+            None => "default",
+        })
+    })
+    .await
+}
+
 }
 
 #[tauri::command]

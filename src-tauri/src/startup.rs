@@ -82,6 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             commands::connection,
             commands::dropped_folders,
             commands::login_item,
+            commands::notification_permission,
             commands::open_chat,
             commands::open_document,
             commands::open_settings,

@@ -26,6 +26,10 @@ impl Desktop {
         let _ = self.0.send((title.to_owned(), body.to_owned()));
         1
     }
+
+    fn get_server_information(&self) -> (&str, &str, &str, &str) {
+        ("Tierbar's tests", "Tierbar", "1", "1.2")
+    }
 }
 
 #[derive(Debug)]

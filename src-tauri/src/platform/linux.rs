@@ -129,6 +129,19 @@ pub(crate) fn notify(title: &str, body: &str) -> Result<(), String> {
     call(desktop, "Notify", &notification.to_variant()).map(drop)
 }
 
+/// Whether the desktop shows notifications. There, they are subject to no permission. Blocking.
+pub(crate) fn notification_permission(_ask: bool) -> Option<bool> {
+    let desktop = (
+        "org.freedesktop.Notifications",
+        "/org/freedesktop/Notifications",
+    );
+    let about = call(desktop, "GetServerInformation", &().to_variant());
+    if let Err(reason) = &about {
+        tracing::info!("the desktop shows no notifications: {reason}");
+    }
+    Some(about.is_ok())
+}
+
 /// Calls a method of an object whose interface has its owner's name, on the session bus.
 fn call(
     (name, object): (&str, &str),

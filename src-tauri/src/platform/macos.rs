@@ -5,7 +5,7 @@ mod menu;
 mod notifications;
 
 pub(crate) use login_item::is_temporary;
-pub(crate) use notifications::notify;
+pub(crate) use notifications::{notification_permission, notify};
 
 use super::Question;
 use objc2::MainThreadMarker;
@@ -85,6 +85,7 @@ pub(crate) fn ask(question: &Question, answer: impl FnOnce(bool) + 'static) {
     answer(alert.runModal() == NSAlertFirstButtonReturn);
 }
 
+    notifications::show_in_front();
 /// Tauri's own menu has an item that ends the app on ⌘Q without asking the app, and with it the server.
 pub(crate) fn configure(builder: Builder<Wry>) -> Builder<Wry> {
     builder

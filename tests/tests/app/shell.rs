@@ -890,6 +890,27 @@ async fn links_open_in_the_browser_and_never_in_the_window() {
 }
 
 #[tokio::test]
+async fn the_settings_say_that_the_desktop_shows_no_notifications() {
+    let desk = Desk::new().await;
+    let app = DrivenApp::start(&desk).await;
+    app.icon.click("Settings").await;
+    app.switch_to(SETTINGS).await;
+    app.click("settings-nav-general").await;
+    app.click("settings-notify-memory").await;
+    let denied = app.element("notifications-denied").await;
+    let text = within("the note", denied.text()).await.unwrap();
+    assert!(text.contains("does not show notifications"), "{text}");
+    let _notifications = desk.notifications().await;
+    app.run("window.dispatchEvent(new Event('focus'))", vec![])
+        .await;
+    until("no note", async || {
+        let found = "return document.querySelector('[data-testid=notifications-denied]') === null";
+        (app.run(found, vec![]).await == true).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_window_may_call_only_the_commands_of_its_capability() {
     let desk = Desk::new().await;
     let app = DrivenApp::start(&desk).await;

@@ -49,10 +49,11 @@ export type SettingsSection =
   | 'monitor';
 
 export interface Notifications {
-  permission(): NotificationPermission;
+  /** Whether the browser or the system shows them. */
+  permission(): Promise<NotificationPermission>;
   /** Asks the user; resolves to the answer. */
   ask(): Promise<NotificationPermission>;
-  /** Shows one. Of several pages with the same tag, the system shows one. */
+  /** Shows one, if that is granted. Of several pages with the same tag, the system shows one. */
   show(title: string, body: string, tag: string): void;
 }
 

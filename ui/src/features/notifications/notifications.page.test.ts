@@ -15,7 +15,7 @@ let shown: string[];
 let permission: 'default' | 'granted' | 'denied';
 
 const notifications: Notifications = {
-  permission: () => permission,
+  permission: async () => permission,
   ask: async () => permission,
   show: (title, body, tag) => shown.push(`${tag} ${title}: ${body}`),
 };
@@ -74,7 +74,18 @@ it('turns them on one by one, and says that the browser refuses them', async () 
   expect(network.sent('PATCH', '/tierbar/v1/config')[0]?.body).toEqual({
     notifications: { downloads: true },
   });
-  expect(screen.getByTestId('notifications-denied').textContent).toContain('does not show notifications');
+  expect(screen.getByTestId('notifications-denied').textContent).toContain('This browser does not show');
+});
+
+it('says that the system refuses them, until it does not', async () => {
+  permission = 'denied';
+  config = configured({ notifications: { ...config.notifications, memory: true } });
+  await open({ notifications, loginItem: { get: async () => false, set: async () => false } });
+  const denied = await screen.findByTestId('notifications-denied');
+  expect(denied.textContent).toContain('This desktop does not show notifications');
+  permission = 'granted';
+  await fireEvent.focus(window);
+  await until(() => screen.queryByTestId('notifications-denied') === null);
 });
 
 it('shows no note on a refusal while notifications are off', async () => {

@@ -26,12 +26,15 @@ describe('the platform', () => {
         connection: { url: 'http://127.0.0.1:1', token: 't' },
         login_item: false,
         set_login_item: true,
+        notification_permission: 'denied',
       }[command];
     });
     const platform = await detectPlatform();
     expect(await platform.connection()).toEqual({ url: 'http://127.0.0.1:1', token: 't' });
     expect(await platform.loginItem?.get()).toBe(false);
     expect(await platform.loginItem?.set(true)).toBe(true);
+    expect(await platform.notifications?.permission()).toBe('denied');
+    expect(await platform.notifications?.ask()).toBe('denied');
     await platform.checkShortcut?.('Alt+Space');
     await platform.commandLine?.get();
     await platform.commandLine?.set(true);
@@ -48,6 +51,8 @@ describe('the platform', () => {
       ['connection', {}],
       ['login_item', {}],
       ['set_login_item', { on: true }],
+      ['notification_permission', { ask: false }],
+      ['notification_permission', { ask: true }],
       ['check_shortcut', { keys: 'Alt+Space' }],
       ['command_line', {}],
       ['set_command_line', { installed: true }],

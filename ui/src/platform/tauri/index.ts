@@ -17,8 +17,12 @@ export const tauri: Platform = {
     set: (installed) => invoke<CommandLine>('set_command_line', { installed }),
   },
   savesQuietly: true,
-  // The menu-bar app shows them, with or without a window.
-  notifications: { permission: () => 'granted', ask: async () => 'granted', show: () => {} },
+  notifications: {
+    permission: () => invoke<NotificationPermission>('notification_permission', { ask: false }),
+    ask: () => invoke<NotificationPermission>('notification_permission', { ask: true }),
+    // The menu-bar app shows them, with or without a window.
+    show: () => {},
+  },
   revealModelsFolder: () => invoke('reveal_models_folder'),
   openDocument: (passage) => invoke('open_document', { passage }),
   onFilesDropped: (call) =>

@@ -9,10 +9,10 @@ async function show(page: string, tab: string) {
 const notifications: Notifications | undefined =
   'Notification' in window
     ? {
-        permission: () => Notification.permission,
+        permission: async () => Notification.permission,
         ask: () => Notification.requestPermission(),
         show: (title, body, tag) => {
-          new Notification(title, { body, tag });
+          if (Notification.permission === 'granted') new Notification(title, { body, tag });
         },
       }
     : undefined;
