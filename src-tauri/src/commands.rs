@@ -5,7 +5,7 @@ use crate::{
     dropped::{self, DroppedPaths},
     login_item, platform, popover,
     server::Server,
-    shortcut, tray,
+    shortcut,
     windows::{self, Page},
 };
 use serde::{Deserialize, Serialize};
@@ -86,20 +86,20 @@ pub(crate) fn open_settings(app: AppHandle, section: Option<Section>) {
 }
 
 #[tauri::command]
-pub(crate) fn login_item(app: AppHandle) -> bool {
-    login_item::is_on(&app)
+pub(crate) async fn login_item(app: AppHandle) -> Result<bool, String> {
+    login_item::read(&app).await
 }
 
 #[tauri::command]
-pub(crate) fn set_login_item(app: AppHandle, on: bool) -> Result<bool, String> {
-    let set = login_item::set(&app, on);
-    tray::refresh(&app);
-    set.map(|()| login_item::is_on(&app))
+pub(crate) async fn set_login_item(app: AppHandle, on: bool) -> Result<bool, String> {
+    login_item::set(&app, on).await
 }
 
 #[tauri::command]
 pub(crate) fn check_shortcut(app: AppHandle, keys: String) -> Result<(), String> {
     shortcut::check(&app, Shortcut::try_from(keys)?)
+}
+
 /// Returns whether the system shows notifications of the app, in the words of a browser. `ask`: the user is asked, if that was never
 /// answered.
 #[tauri::command]
@@ -112,8 +112,6 @@ pub(crate) async fn notification_permission(ask: bool) -> Result<&'static str, S
         })
     })
     .await
-}
-
 }
 
 #[tauri::command]

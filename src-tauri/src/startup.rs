@@ -3,7 +3,7 @@
 use crate::{
     commands,
     dropped::DroppedPaths,
-    login_item,
+    login_item::{self, LoginItem},
     platform::{self, Question},
     popover::{self, Times},
     server::{self, Server},
@@ -96,10 +96,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             app.manage(Server::default());
             app.manage(Times::default());
             app.manage(DroppedPaths::default());
+            app.manage(LoginItem::default());
             shortcut::listen(app.handle());
-            login_item::renew(app.handle());
             end_on_signals(app.handle())?;
             tray::build(app.handle(), View::starting())?;
+            async_runtime::spawn(login_item::renew(app.handle().clone()));
             async_runtime::spawn(server::run(app.handle().clone(), open));
             if let Some(lock) = heard {
                 app.manage(StartListener(async_runtime::spawn(hear(
@@ -122,9 +123,15 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             code: None, api, ..
         } => {
             api.prevent_exit();
-            if !platform::has_tray() {
-                last_window_closed(app);
-            }
+            let app = app.clone();
+            // The desktop may take its time to answer.
+            async_runtime::spawn_blocking(move || {
+                if !platform::has_tray() {
+                    let shell = app.clone();
+                    // Fails only after the event loop has ended.
+                    let _ = app.run_on_main_thread(move || last_window_closed(&shell));
+                }
+            });
         }
         RunEvent::Exit => shut_down(app),
         RunEvent::WindowEvent {
@@ -149,8 +156,12 @@ fn opens_a_window(arguments: &Arguments) -> bool {
     !arguments.login && (is_first || !platform::has_tray())
 }
 
-/// Without a tray icon, nothing would show that the app still runs.
+/// Without a tray icon, nothing would show that the app still runs. Call it on the main thread.
 fn last_window_closed(app: &AppHandle) {
+    // One was opened since.
+    if !app.webview_windows().is_empty() {
+        return;
+    }
     if app.state::<Server>().own().is_none() {
         return quit(app);
     }

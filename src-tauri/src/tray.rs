@@ -16,7 +16,7 @@ use tauri::{
     include_image,
     tray::{MouseButton, MouseButtonState, TrayIcon, TrayIconBuilder, TrayIconEvent},
 };
-use tierbar_core::{Error, config::MenuBarClick};
+use tierbar_core::{Code, Error, config::MenuBarClick};
 
 const ID: &str = "tierbar";
 
@@ -84,7 +84,7 @@ pub(crate) fn set_note(app: &AppHandle, reason: Option<String>) {
     });
 }
 
-/// Shows the login item as it is now, and restores every check that a click has toggled.
+/// Shows the login item as it was last read, and restores every check that a click has toggled.
 pub(crate) fn refresh(app: &AppHandle) {
     update(app, |app, shown| shown.draw(app));
 }
@@ -198,11 +198,14 @@ fn clicked(app: &AppHandle, id: &str) {
             }
         }
         Command::Login => {
-            if let Err(reason) = login_item::set(app, !login_item::is_on(app)) {
-                tracing::error!("{reason}");
-                set_note(app, Some(reason));
-            }
-            refresh(app);
+            let (shell, on) = (app.clone(), !login_item::is_on(app));
+            act(app, async move {
+                let set = login_item::set(&shell, on).await;
+                set.map(drop).map_err(|reason| {
+                    tracing::error!("{reason}");
+                    Error::new(Code::Storage, reason)
+                })
+            });
         }
         Command::Pause => {
             let shell = app.clone();

@@ -273,6 +273,65 @@ fn system_specific_code_is_in_platform_modules() {
     }
 }
 
+/// What of the shell asks the system or another process, and may wait long. Each is called in the background, in the file that is named.
+const WAITING: [(&str, &[&str]); 6] = [
+    ("platform::login_item", &["login_item.rs"]),
+    ("login_item::places(", &["login_item.rs"]),
+    ("platform::notify(", &["notifications.rs"]),
+    ("platform::notification_permission(", &["commands.rs"]),
+    // Before the event loop, or in the background.
+    ("platform::has_tray(", &["startup.rs"]),
+    ("block_on(", &["startup.rs"]),
+];
+/// The commands of windows that run on the main thread: they read what the shell has in memory, or need that thread.
+const ON_MAIN_THREAD: [&str; 5] = [
+    "connection",
+    "open_chat",
+    "close_popover",
+    "open_settings",
+    "check_shortcut",
+];
+
+/// A menu and windows that wait for the system look as if the app had crashed. The status of the login item, for one, is a call to another
+/// process at each event of the host, unless it is read once and kept.
+#[test]
+fn the_main_thread_of_the_app_waits_for_nothing() {
+    let files = sources("src-tauri/src", &[".rs"]);
+    let shell: Vec<_> = files
+        .into_iter()
+        .filter(|(path, _)| !in_platform_module(path))
+        .collect();
+    for (word, places) in WAITING {
+        for (path, line) in lines_with(&shell, word) {
+            let is_allowed = places
+                .iter()
+                .any(|place| path.ends_with(&format!("/{place}")));
+            assert!(is_allowed, "{path}:{line} has {word}");
+        }
+    }
+    let commands = shell
+        .iter()
+        .find(|(path, _)| path.ends_with("/commands.rs"));
+    let functions = commands
+        .unwrap()
+        .1
+        .split("#[tauri::command]\npub(crate) ")
+        .skip(1);
+    let waiting: Vec<_> = functions
+        .filter_map(|function| function.strip_prefix("fn "))
+        .map(|function| function.split('(').next().unwrap())
+        .collect();
+    assert_eq!(waiting, ON_MAIN_THREAD, "on the main thread");
+    // What it does there, in one place and in a thread of its own.
+    let (_, kept) = shell
+        .iter()
+        .find(|(path, _)| path.ends_with("src/login_item.rs"))
+        .unwrap();
+    let asked = kept.split("spawn_blocking(move ||").nth(1).unwrap();
+    assert_eq!(kept.matches("login_item::places(").count(), 1);
+    assert!(asked.contains("login_item::places("));
+}
+
 /// An error of one name in a folder is no reason to treat the folder as empty: macOS denies private folders so.
 #[test]
 fn names_in_a_folder_are_not_dropped_with_their_errors() {

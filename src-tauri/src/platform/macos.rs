@@ -9,12 +9,14 @@ pub(crate) use notifications::{notification_permission, notify};
 
 use super::Question;
 use objc2::MainThreadMarker;
-use objc2_app_kit::{NSAlert, NSAlertFirstButtonReturn, NSApplication};
+use objc2_app_kit::{
+    NSAlert, NSAlertFirstButtonReturn, NSApplication, NSPasteboard, NSPasteboardTypeString,
+};
 use objc2_foundation::{NSLocale, NSString};
 use std::{
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 use tauri::{
     ActivationPolicy, App, AppHandle, Builder, RunEvent, WebviewWindowBuilder, Wry,
@@ -53,20 +55,16 @@ pub(crate) fn takes_shortcuts() -> Result<(), String> {
     Ok(())
 }
 
-/// Puts a text on the clipboard.
+/// Puts a text on the clipboard. Call it on the main thread.
 pub(crate) fn copy(text: &str) -> io::Result<()> {
-    let mut program = Command::new("/usr/bin/pbcopy")
-        .stdin(Stdio::piped())
-        .spawn()?;
-    // Its input ends here, or it would wait for more.
-    if let Some(mut input) = program.stdin.take() {
-        input.write_all(text.as_bytes())?;
-    }
-    let done = program.wait()?;
-    if done.success() {
+    let pasteboard = NSPasteboard::generalPasteboard();
+    pasteboard.clearContents();
+    // SAFETY: the framework sets this constant before any code runs.
+    let kind = unsafe { NSPasteboardTypeString };
+    if pasteboard.setString_forType(&NSString::from_str(text), kind) {
         Ok(())
     } else {
-        Err(io::Error::other(format!("pbcopy ended with {done}")))
+        Err(io::Error::other("the pasteboard belongs to another app"))
     }
 }
 
@@ -85,10 +83,11 @@ pub(crate) fn ask(question: &Question, answer: impl FnOnce(bool) + 'static) {
     answer(alert.runModal() == NSAlertFirstButtonReturn);
 }
 
-    notifications::show_in_front();
 /// Tauri's own menu has an item that ends the app on ⌘Q without asking the app, and with it the server.
 pub(crate) fn configure(builder: Builder<Wry>) -> Builder<Wry> {
+    notifications::show_in_front();
     builder
+        .plugin(login_item::agents())
         .activate_ignoring_other_apps(false)
         .enable_macos_default_menu(false)
         .menu(menu::build)

@@ -554,7 +554,11 @@ async fn a_login_item_follows_an_app_that_was_moved() {
     )
     .unwrap();
     let app = desk.start_app().await;
-    assert!(app.icon.menu().await.is_checked("Start at Login"));
+    app.icon
+        .until("the check", async |_, menu| {
+            menu.is_checked("Start at Login").then_some(())
+        })
+        .await;
     let item = std::fs::read_to_string(folder.join("Tierbar.desktop")).unwrap();
     assert!(
         item.contains(&format!(

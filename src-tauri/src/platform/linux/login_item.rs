@@ -1,35 +1,43 @@
-//! Starting at login through a desktop entry, as <https://specifications.freedesktop.org/autostart-spec/latest/> describes.
+//! Starting at login through a desktop entry, as <https://specifications.freedesktop.org/autostart-spec/latest/> describes. Not by
+//! `tauri-plugin-autostart`, which writes a path with a space unquoted, and knows no `XDG_CONFIG_HOME`.
 
+use crate::login_item::{Place, Refusal};
 use std::{
     env, fs, io,
     path::{Path, PathBuf},
 };
 use tauri::AppHandle;
 
-/// # Errors
-/// There is no home folder.
-pub(crate) fn is_on(_: &AppHandle) -> Result<bool, String> {
-    Ok(entry()?.exists())
+/// The folder of desktop entries that start with the session.
+pub(crate) fn places(_: &AppHandle) -> [Box<dyn Place>; 1] {
+    [Box::new(DesktopEntry)]
 }
 
-/// # Errors
-/// The system's reason.
-pub(crate) fn set(_: &AppHandle, on: bool) -> Result<(), String> {
-    let entry = entry()?;
-    let done = if on {
-        env::current_exe().and_then(|program| add(&entry, &program))
-    } else {
-        remove(&entry)
-    };
-    done.map_err(|error| format!("{} cannot be changed: {error}", entry.display()))
+struct DesktopEntry;
+
+impl Place for DesktopEntry {
+    fn is_on(&self) -> Result<bool, String> {
+        Ok(entry()?.exists())
+    }
+
+    /// Rewrites it: it contains the app's path, and the app may have moved since.
+    fn add(&self) -> Result<(), Refusal> {
+        let entry = entry().map_err(Refusal::Everywhere)?;
+        let added = env::current_exe().and_then(|program| add(&entry, &program));
+        added.map_err(|error| Refusal::Here(unchanged(&entry, &error)))
+    }
+
+    fn remove(&self) -> Result<(), String> {
+        let entry = entry()?;
+        match fs::remove_file(&entry) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unchanged(&entry, &error)),
+            _ => Ok(()),
+        }
+    }
 }
 
-/// Rewrites an enabled entry: it contains the app's path, and the app may have moved since.
-///
-/// # Errors
-/// The system's reason.
-pub(crate) fn renew(app: &AppHandle) -> Result<(), String> {
-    if is_on(app)? { set(app, true) } else { Ok(()) }
+fn unchanged(entry: &Path, error: &io::Error) -> String {
+    format!("{} cannot be changed: {error}", entry.display())
 }
 
 fn entry() -> Result<PathBuf, String> {
@@ -50,13 +58,6 @@ fn add(entry: &Path, program: &Path) -> io::Result<()> {
             "[Desktop Entry]\nType=Application\nName=Tierbar\nExec={program} --login\nTerminal=false\n"
         ),
     )
-}
-
-fn remove(entry: &Path) -> io::Result<()> {
-    match fs::remove_file(entry) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done,
-    }
 }
 
 /// Writes an argument of `Exec`: if need be in quotes, and escaped for these and for a string of a desktop entry

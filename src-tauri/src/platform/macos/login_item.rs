@@ -1,69 +1,97 @@
-//! Starting at login through the Service Management framework, which System Settings → General → Login Items shows.
-//!
-//! The app has no state of its own here: what System Settings says is true. Versions before this one kept a launch
-//! agent, which [`renew`] replaces.
+//! Starting at login: through the Service Management framework, which System Settings → General → Login Items shows, or where that
+//! refuses, such as an app that is signed ad hoc, through a launch agent.
 
+use crate::login_item::{Place, Refusal};
 use smappservice_rs::{AppService, ServiceStatus, ServiceType};
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-};
-use tauri::{AppHandle, Manager};
+use std::{env, path::Path};
+use tauri::{AppHandle, Wry, plugin::TauriPlugin};
+use tauri_plugin_autostart::ManagerExt;
 
 const SETTINGS: &str = "allow Tierbar in System Settings → General → Login Items, then try again";
+const MOVE: &str = "macOS runs Tierbar from a temporary place: move it to the Applications folder, open it there, then try again";
+
+/// The framework first.
+pub(crate) fn places(app: &AppHandle) -> [Box<dyn Place>; 2] {
+    [Box::new(Service), Box::new(Agent(app.clone()))]
+}
+
+/// What writes the launch agent, `~/Library/LaunchAgents/Tierbar.plist`.
+pub(super) fn agents() -> TauriPlugin<Wry> {
+    let builder = tauri_plugin_autostart::Builder::new();
+    builder.app_name("Tierbar").arg("--login").build()
+}
+
+struct Service;
 
 fn service() -> AppService {
     AppService::new(ServiceType::MainApp)
 }
 
-/// # Errors
-/// Never; its twin can fail.
-#[expect(clippy::unnecessary_wraps, reason = "its twin can fail")]
-pub(crate) fn is_on(_: &AppHandle) -> Result<bool, String> {
-    Ok(service().status() == ServiceStatus::Enabled)
-}
+impl Place for Service {
+    fn is_on(&self) -> Result<bool, String> {
+        Ok(service().status() == ServiceStatus::Enabled)
+    }
 
-/// # Errors
-/// The system's reason, with what to do.
-pub(crate) fn set(_: &AppHandle, on: bool) -> Result<(), String> {
-    if !on {
-        return match service().status() {
+    fn add(&self) -> Result<(), Refusal> {
+        lasting_program()?;
+        if service().status() == ServiceStatus::Enabled {
+            return Ok(());
+        }
+        let registered = service().register();
+        match service().status() {
+            ServiceStatus::Enabled => Ok(()),
+            ServiceStatus::RequiresApproval => {
+                AppService::open_system_settings_login_items();
+                Err(Refusal::Everywhere(SETTINGS.to_owned()))
+            }
+            ServiceStatus::NotRegistered | ServiceStatus::NotFound => {
+                let reason = registered.err().map(|error| error.to_string());
+                let reason = reason.unwrap_or_else(|| "macOS did not keep it".to_owned());
+                Err(Refusal::Here(reason))
+            }
+        }
+    }
+
+    fn remove(&self) -> Result<(), String> {
+        match service().status() {
             ServiceStatus::NotRegistered | ServiceStatus::NotFound => Ok(()),
             _ => service().unregister().map_err(|error| error.to_string()),
-        };
+        }
     }
-    let program = env::current_exe().map_err(|error| error.to_string())?;
+}
+
+struct Agent(AppHandle);
+
+impl Place for Agent {
+    fn is_on(&self) -> Result<bool, String> {
+        let agents = self.0.autolaunch();
+        agents.is_enabled().map_err(|error| error.to_string())
+    }
+
+    fn add(&self) -> Result<(), Refusal> {
+        let program = lasting_program()?;
+        // The plugin writes them into its XML as they are.
+        if program.contains(['&', '<', '>']) {
+            let reason = format!("{program} has \"&\", \"<\" or \">\" in it: rename that folder");
+            return Err(Refusal::Everywhere(reason));
+        }
+        let enabled = self.0.autolaunch().enable();
+        enabled.map_err(|error| Refusal::Here(error.to_string()))
+    }
+
+    fn remove(&self) -> Result<(), String> {
+        let agents = self.0.autolaunch();
+        agents.disable().map_err(|error| error.to_string())
+    }
+}
+
+/// Returns the path of this program, which is there after the next restart, too.
+fn lasting_program() -> Result<String, Refusal> {
+    let program = env::current_exe().map_err(|error| Refusal::Everywhere(error.to_string()))?;
     if is_temporary(&program) {
-        return Err(
-            "macOS runs Tierbar from a temporary place: move it to the Applications folder, open it there, then try again"
-                .to_owned(),
-        );
+        return Err(Refusal::Everywhere(MOVE.to_owned()));
     }
-    let registered = service().register();
-    if service().status() == ServiceStatus::RequiresApproval {
-        AppService::open_system_settings_login_items();
-        return Err(SETTINGS.to_owned());
-    }
-    registered.map_err(|error| error.to_string())
-}
-
-/// Replaces the launch agent of earlier versions.
-///
-/// # Errors
-/// The system's reason.
-pub(crate) fn renew(app: &AppHandle) -> Result<(), String> {
-    let home = app.path().home_dir().map_err(|error| error.to_string())?;
-    let agent = launch_agent(&home);
-    if !agent.is_file() {
-        return Ok(());
-    }
-    // It goes once its successor is there.
-    set(app, true)?;
-    fs::remove_file(agent).map_err(|error| error.to_string())
-}
-
-fn launch_agent(home: &Path) -> PathBuf {
-    home.join("Library/LaunchAgents/Tierbar.plist")
+    Ok(program.to_string_lossy().into_owned())
 }
 
 /// Whether Gatekeeper runs a copy of a quarantined app: its path is gone after the next restart.
