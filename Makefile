@@ -43,9 +43,11 @@ mac-check: ## Type-check and lint the whole workspace for macOS (on Linux, or on
 	@bundle/setup run
 	@$(with) bundle/mac-check || [ $$? -eq 77 ]
 
-mac-rehearsal: ## Rehearse `make run` on Macs that differ, without one
+mac-rehearsal: ## Rehearse a Mac without one: `make run`, macOS's side of paging and limits, and a link of the programs
 	@bundle/setup test
 	@RUN_SLOW_TESTS=1 $(with) "$$HOME/.cache/tierbar/venv/bin/python" tests/rehearsal/run
+	@$(with) tests/rehearsal/parts
+	@$(with) tests/rehearsal/link || [ $$? -eq 77 ]
 
 mac-report: ## Check Tierbar on this Mac in ten minutes, and write target/mac-report.md
 	@bundle/mac-report
