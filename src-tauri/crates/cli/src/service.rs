@@ -1,18 +1,17 @@
 //! `tierbar service`: runs `tierbar serve` in the background, from login or from the start of the computer on, and again
 //! after a crash. systemd does it on Linux, launchd on macOS.
 
+mod definition;
 mod manager;
 
 pub(crate) use manager::System;
 
 use crate::{confirm::confirm, output, platform};
-use manager::{Manager, Service, State};
+use definition::Service;
+use manager::{Manager, State};
 use serde_json::json;
 use std::{
-    fs,
-    io::ErrorKind,
     path::{Path, PathBuf},
-    process::Command as Process,
     time::{Duration, Instant},
 };
 use tierbar_core::{Code, Error};
@@ -126,12 +125,7 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
     if !args.yes {
         confirm("Install the service?", "add --yes", args.json).await?;
     }
-    if file.exists() {
-        // An older one may start another program.
-        manager.stop()?;
-    }
-    write(file, &manager.text(&service))?;
-    manager.start()?;
+    manager.install(&service).await?;
     let mut report = json!({
         "installed": true,
         "file": file,
@@ -192,9 +186,7 @@ async fn uninstall(args: &Uninstall) -> Result<(), Error> {
     if !args.yes {
         confirm("Remove the service?", "add --yes", args.json).await?;
     }
-    manager.stop()?;
-    fs::remove_file(file).map_err(|error| denied(file, &error))?;
-    manager.forget()?;
+    manager.uninstall().await?;
     output::write_outcome(
         args.json,
         &json!({"installed": false, "file": file}),
@@ -306,22 +298,6 @@ fn program() -> Result<PathBuf, Error> {
     Ok(program)
 }
 
-fn write(file: &Path, text: &str) -> Result<(), Error> {
-    let folder = file.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::write(file, text))
-        .map_err(|error| denied(file, &error))
-}
-
-fn denied(file: &Path, error: &std::io::Error) -> Error {
-    let failed = Error::new(Code::Storage, format!("{}: {error}", file.display()));
-    if error.kind() == ErrorKind::PermissionDenied {
-        failed.hint("run it with sudo")
-    } else {
-        failed
-    }
-}
-
 /// Waits until the service's process is there and a host answers; returns both as they are.
 async fn wait_until_settled(
     manager: &Manager,
@@ -335,43 +311,6 @@ async fn wait_until_settled(
         }
         sleep(LOOK).await;
     }
-}
-
-/// Runs a command of the service manager, and returns what it prints.
-fn run_manager(command: &[String]) -> Result<String, Error> {
-    let [program, arguments @ ..] = command else {
-        return Ok(String::new());
-    };
-    let shown = command.join(" ");
-    let done = Process::new(program)
-        .args(arguments)
-        .output()
-        .map_err(|error| {
-            let failed = Error::new(Code::NotFound, format!("`{shown}` cannot be run: {error}"));
-            failed.hint("without a service manager, run `tierbar serve` from your startup scripts")
-        })?;
-    if done.status.success() {
-        return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&done.stderr);
-    let said = said
-        .trim()
-        .lines()
-        .next_back()
-        .unwrap_or("it gives no reason");
-    let failed = Error::new(Code::Internal, format!("`{shown}` failed: {said}"));
-    Err(match said {
-        _ if said.contains("not been booted with systemd")
-            || said.contains("Failed to connect to bus") =>
-        {
-            failed
-                .hint("systemd is not running here: run `tierbar serve` from your startup scripts")
-        }
-        _ if said.contains("ermission") || said.contains("authentication") => {
-            failed.hint("run it with sudo")
-        }
-        _ => failed,
-    })
 }
 
 fn nonempty_variable(name: &str) -> Option<String> {

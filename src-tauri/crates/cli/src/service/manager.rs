@@ -1,45 +1,25 @@
 //! systemd and launchd: what they are told, and what they say.
 
-use super::{nonempty_variable, run_manager};
-use std::path::{Path, PathBuf};
+use super::{
+    definition::{LABEL, Service},
+    nonempty_variable,
+};
+use std::{
+    fs::{self, Permissions},
+    io::{self, ErrorKind},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
 use tierbar_core::{Code, Error};
+use tokio::time::sleep;
 
 /// What runs services on a system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum System {
     Systemd,
     Launchd,
-}
-
-/// A program to run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Service {
-    pub(super) program: PathBuf,
-    /// The data folder, if it is not the usual one.
-    pub(super) home: Option<PathBuf>,
-    /// Whose it is, where it starts before anyone logs in.
-    pub(super) user: String,
-}
-
-impl Service {
-    /// Refuses control characters: a line break would begin a setting of its own, and XML has no way to write most of them.
-    ///
-    /// # Errors
-    /// `BadRequest`.
-    pub(super) fn check(&self) -> Result<(), Error> {
-        let program = Some(self.program.to_string_lossy());
-        let home = self.home.as_ref().map(|home| home.to_string_lossy());
-        let texts = [program, home, Some(self.user.as_str().into())];
-        let mut texts = texts.into_iter().flatten();
-        match texts.find(|text| text.contains(char::is_control)) {
-            None => Ok(()),
-            Some(text) => {
-                let message =
-                    format!("{text:?} has a control character, which no service can have");
-                Err(Error::new(Code::BadRequest, message).hint("rename it"))
-            }
-        }
-    }
 }
 
 /// Whether it runs, as far as the system says.
@@ -57,10 +37,39 @@ pub(super) struct Manager {
     file: PathBuf,
     /// launchd's domain of the user.
     domain: String,
+    /// Whose commands these are.
+    program: PathBuf,
+    /// How long launchd may take to end a service and to accept the next.
+    patience: Duration,
+}
+
+/// A command that has failed.
+struct Failure {
+    code: Option<i32>,
+    error: Error,
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        failure.error
+    }
 }
 
 const UNIT: &str = "tierbar.service";
-const LABEL: &str = "dev.tierbar.serve";
+
+/// launchd ends a process that ignores SIGTERM after 20 s, and refuses its label for about 5 s more.
+const PATIENCE: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(250);
+
+// Exit codes of `launchctl`; `launchctl error CODE` explains them.
+/// "No such process", and "Could not find specified service".
+const NOT_LOADED: [i32; 2] = [3, 113];
+/// "Operation now in progress": the service is still ending.
+const ENDING: i32 = 36;
+/// "Input/output error", which a label gets whose last service is still ending, and "Operation already in progress".
+const BUSY: [i32; 3] = [5, ENDING, 37];
+/// "Could not find specified domain", and "Domain does not support specified action": the user is not logged in on the screen.
+const NO_LOGIN: [i32; 2] = [112, 125];
 
 impl Manager {
     /// # Errors
@@ -89,12 +98,36 @@ impl Manager {
         } else {
             format!("gui/{}", rustix::process::getuid().as_raw())
         };
+        let program = match system {
+            System::Systemd => "systemctl",
+            System::Launchd => "launchctl",
+        };
         Ok(Self {
             system,
             before_login,
             file,
             domain,
+            program: program.into(),
+            patience: PATIENCE,
         })
+    }
+
+    /// The same, with a program that plays the system's, and what it plays on.
+    #[cfg(test)]
+    pub(super) fn played_by(
+        self,
+        program: &Path,
+        file: &Path,
+        domain: &str,
+        patience: Duration,
+    ) -> Self {
+        Self {
+            program: program.to_owned(),
+            file: file.to_owned(),
+            domain: domain.to_owned(),
+            patience,
+            ..self
+        }
     }
 
     pub(super) fn file(&self) -> &Path {
@@ -128,44 +161,172 @@ impl Manager {
 
     pub(super) fn text(&self, service: &Service) -> String {
         match self.system {
-            System::Systemd => self.unit(service),
-            System::Launchd => self.plist(service),
+            System::Systemd => service.unit(self.before_login),
+            System::Launchd => service.plist(self.before_login),
         }
     }
 
-    /// Starts what the file says, now and from now on.
-    pub(super) fn start(&self) -> Result<(), Error> {
+    /// Writes the service's file, and starts it now and from now on, in place of an older one.
+    ///
+    /// # Errors
+    /// `Storage` if the file cannot be written; those of the system.
+    pub(super) async fn install(&self, service: &Service) -> Result<(), Error> {
+        self.stop().await?;
+        let folder = self.file.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::write(&self.file, self.text(service)))
+            // launchd refuses a file that a group may write, which some umasks allow.
+            .and_then(|()| fs::set_permissions(&self.file, Permissions::from_mode(0o644)))
+            .map_err(|error| self.denied(&error))?;
         for command in self.starting() {
-            run_manager(&command)?;
+            match self.system {
+                System::Systemd => drop(self.run(&command)?),
+                System::Launchd => self.bootstrap(&command).await?,
+            }
         }
         Ok(())
     }
 
-    /// Stops it, and does not start it again. What does not run is no error.
-    pub(super) fn stop(&self) -> Result<(), Error> {
-        match (self.system, run_manager(&self.stopping())) {
-            // It is not loaded.
-            (System::Launchd, Err(error)) if error.message.contains("No such process") => Ok(()),
-            (_, stopped) => stopped.map(|_| ()),
+    /// Ends the service, and removes its file.
+    ///
+    /// # Errors
+    /// As [`Self::install`].
+    pub(super) async fn uninstall(&self) -> Result<(), Error> {
+        self.stop().await?;
+        fs::remove_file(&self.file).map_err(|error| self.denied(&error))?;
+        if self.system == System::Systemd {
+            self.run(&self.systemctl(&["daemon-reload"]))?;
+        }
+        Ok(())
+    }
+
+    fn denied(&self, error: &io::Error) -> Error {
+        let message = format!("{}: {error}", self.file.display());
+        let failed = Error::new(Code::Storage, message);
+        if error.kind() == ErrorKind::PermissionDenied {
+            failed.hint("run it with sudo")
+        } else {
+            failed
         }
     }
 
-    /// Has the system notice that the file is gone.
-    pub(super) fn forget(&self) -> Result<(), Error> {
-        match self.system {
-            System::Systemd => run_manager(&self.systemctl(&["daemon-reload"])).map(|_| ()),
-            System::Launchd => Ok(()),
+    /// Ends it, and does not start it again. What does not run is no error.
+    async fn stop(&self) -> Result<(), Error> {
+        if self.system == System::Systemd {
+            if self.file.exists() {
+                self.run(&self.stopping())?;
+            }
+            return Ok(());
         }
+        // Without its file, a service may still be loaded.
+        match self.run(&self.stopping()) {
+            Ok(_) => {}
+            Err(failure) => match failure.code {
+                Some(ENDING) => {}
+                Some(code) if NOT_LOADED.contains(&code) || NO_LOGIN.contains(&code) => {
+                    return Ok(());
+                }
+                _ => return Err(failure.into()),
+            },
+        }
+        // launchd answers before the service has ended.
+        let begun = Instant::now();
+        while self.run(&self.printing()).is_ok() {
+            if begun.elapsed() >= self.patience {
+                let seconds = self.patience.as_secs();
+                let message = format!("{} has not ended within {seconds} s", self.target());
+                let hint = "wait a minute, and run the command again";
+                return Err(Error::new(Code::Internal, message).hint(hint));
+            }
+            sleep(LOOK).await;
+        }
+        Ok(())
+    }
+
+    /// Loads the service, once launchd has forgotten an older one.
+    async fn bootstrap(&self, command: &[String]) -> Result<(), Error> {
+        let begun = Instant::now();
+        loop {
+            let Err(failure) = self.run(command) else {
+                return Ok(());
+            };
+            let is_busy = failure.code.is_some_and(|code| BUSY.contains(&code));
+            let hint = if failure.code.is_some_and(|code| NO_LOGIN.contains(&code)) {
+                "log in on this Mac's screen, and it starts; for a start before a login, run \
+                 `tierbar service uninstall`, then `sudo tierbar service install --before-login`"
+                    .to_owned()
+            } else if self.is_disabled() {
+                format!(
+                    "the service was disabled: run `launchctl enable {}`",
+                    self.target()
+                )
+            } else if is_busy && begun.elapsed() >= self.patience {
+                "run the command again; otherwise it starts at the next login".to_owned()
+            } else if is_busy {
+                sleep(LOOK).await;
+                continue;
+            } else {
+                return Err(failure.into());
+            };
+            return Err(failure.error.hint(hint));
+        }
+    }
+
+    /// Whether `launchctl disable` keeps the service from being loaded, which launchd reports as an input/output error.
+    fn is_disabled(&self) -> bool {
+        let command = to_strings(&["launchctl", "print-disabled", &self.domain]);
+        let label = format!("\"{LABEL}\" => ");
+        self.run(&command).is_ok_and(|listed| {
+            let mut lines = listed.lines();
+            let state = lines.find_map(|line| line.trim().strip_prefix(label.as_str()));
+            state.is_some_and(|state| ["disabled", "true"].contains(&state))
+        })
+    }
+
+    /// Runs a command of the system, and returns what it prints.
+    fn run(&self, command: &[String]) -> Result<String, Failure> {
+        let shown = command.join(" ");
+        let arguments = command.iter().skip(1);
+        let done = Command::new(&self.program).args(arguments).output();
+        let done = done.map_err(|error| {
+            let failed = Error::new(Code::NotFound, format!("`{shown}` cannot be run: {error}"));
+            let hint = "without a service manager, run `tierbar serve` from your startup scripts";
+            Failure {
+                code: None,
+                error: failed.hint(hint),
+            }
+        })?;
+        if done.status.success() {
+            return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
+        }
+        let text = String::from_utf8_lossy(&done.stderr);
+        // launchctl's second line suggests root, which does not help.
+        let why = text.trim().lines().next().unwrap_or("it gives no reason");
+        let failed = Error::new(Code::Internal, format!("`{shown}` failed: {why}"));
+        let lacks = |words: [&str; 2]| words.iter().any(|word| why.contains(word));
+        let error = if lacks(["not been booted with systemd", "Failed to connect to bus"]) {
+            failed
+                .hint("systemd is not running here: run `tierbar serve` from your startup scripts")
+        } else if lacks(["ermission", "not permitted"]) || why.contains("authentication") {
+            failed.hint("run it with sudo")
+        } else {
+            failed
+        };
+        Err(Failure {
+            code: done.status.code(),
+            error,
+        })
     }
 
     pub(super) fn state(&self) -> Result<State, Error> {
         Ok(match self.system {
             System::Systemd => {
                 let show = ["show", UNIT, "--property=MainPID,NRestarts"];
-                shown_by_systemd(&run_manager(&self.systemctl(&show))?)
+                shown_by_systemd(&self.run(&self.systemctl(&show))?)
             }
             // What is not loaded is an error there.
-            System::Launchd => run_manager(&to_strings(&["launchctl", "print", &self.target()]))
+            System::Launchd => self
+                .run(&self.printing())
                 .map(|text| shown_by_launchd(&text))
                 .unwrap_or_default(),
         })
@@ -191,6 +352,10 @@ impl Manager {
         }
     }
 
+    fn printing(&self) -> Vec<String> {
+        to_strings(&["launchctl", "print", &self.target()])
+    }
+
     fn target(&self) -> String {
         format!("{}/{LABEL}", self.domain)
     }
@@ -202,93 +367,10 @@ impl Manager {
             .map(str::to_owned)
             .collect()
     }
-
-    /// `systemd.service(5)`. `OOMPolicy`: the kernel's end of a worker is no end of the host, which reports it.
-    fn unit(&self, service: &Service) -> String {
-        let program = quote_argument(&service.program.to_string_lossy(), true);
-        let home = service.home.as_ref().map(|home| {
-            let variable = format!("TIERBAR_HOME={}", home.display());
-            format!("Environment={}\n", quote_argument(&variable, false))
-        });
-        let (user, target) = if self.before_login {
-            (format!("User={}\n", service.user), "multi-user.target")
-        } else {
-            (String::new(), "default.target")
-        };
-        format!(
-            "[Unit]\n\
-             Description=Tierbar: private local models behind one API\n\
-             StartLimitIntervalSec=300\n\
-             StartLimitBurst=10\n\
-             \n\
-             [Service]\n\
-             ExecStart={program} serve --wait\n\
-             {}{user}\
-             Restart=on-failure\n\
-             RestartSec=2\n\
-             OOMPolicy=continue\n\
-             \n\
-             [Install]\n\
-             WantedBy={target}\n",
-            home.unwrap_or_default()
-        )
-    }
-
-    /// `launchd.plist(5)`. Without `ProcessType`, launchd slows it down.
-    fn plist(&self, service: &Service) -> String {
-        let program = escape_xml(&service.program.to_string_lossy());
-        let home = service.home.as_ref().map(|home| {
-            let home = escape_xml(&home.to_string_lossy());
-            format!(
-                "\t<key>EnvironmentVariables</key>\n\t<dict>\n\t\t<key>TIERBAR_HOME</key>\n\t\t<string>{home}</string>\n\t</dict>\n"
-            )
-        });
-        let user = if self.before_login {
-            let user = escape_xml(&service.user);
-            format!("\t<key>UserName</key>\n\t<string>{user}</string>\n")
-        } else {
-            String::new()
-        };
-        format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-             <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n\
-             <plist version=\"1.0\">\n<dict>\n\
-             \t<key>Label</key>\n\t<string>{LABEL}</string>\n\
-             \t<key>ProgramArguments</key>\n\t<array>\n\t\t<string>{program}</string>\n\t\t<string>serve</string>\n\t\t<string>--wait</string>\n\t</array>\n\
-             {}{user}\
-             \t<key>RunAtLoad</key>\n\t<true/>\n\
-             \t<key>KeepAlive</key>\n\t<dict>\n\t\t<key>SuccessfulExit</key>\n\t\t<false/>\n\t</dict>\n\
-             \t<key>ProcessType</key>\n\t<string>Interactive</string>\n\
-             </dict>\n</plist>\n",
-            home.unwrap_or_default()
-        )
-    }
 }
 
 fn to_strings(all: &[&str]) -> Vec<String> {
     all.iter().map(|word| (*word).to_owned()).collect()
-}
-
-/// A word of a unit: specifiers begin with `%`, and in a command variables with `$` (`systemd.syntax(7)`).
-fn quote_argument(text: &str, command: bool) -> String {
-    let mut quoted = String::from('"');
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            '%' => quoted.push_str("%%"),
-            '$' if command => quoted.push_str("$$"),
-            character => quoted.push(character),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
-/// A text in XML.
-fn escape_xml(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
 }
 
 pub(super) fn shown_by_systemd(text: &str) -> State {
@@ -304,10 +386,11 @@ pub(super) fn shown_by_systemd(text: &str) -> State {
 
 pub(super) fn shown_by_launchd(text: &str) -> State {
     let value = |name: &str| {
-        let line = text
+        let mut values = text
             .lines()
-            .find_map(|line| line.trim().strip_prefix(name))?;
-        line.trim().strip_prefix('=')?.trim().parse::<u32>().ok()
+            .filter_map(|line| line.trim().split_once(" = "));
+        let (_, value) = values.find(|(key, _)| *key == name)?;
+        value.parse::<u32>().ok()
     };
     State {
         pid: value("pid"),

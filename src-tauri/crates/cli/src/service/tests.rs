@@ -2,6 +2,8 @@
 
 use super::{manager::*, *};
 
+mod launchd;
+
 fn service(program: &str, home: Option<&str>) -> Service {
     Service {
         program: program.into(),
