@@ -7,6 +7,7 @@ mod appliance;
 mod arrivals;
 mod assignments;
 mod bad_input;
+mod bare_environment;
 mod catalog;
 mod command_line;
 mod commands;

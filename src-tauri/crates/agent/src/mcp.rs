@@ -20,6 +20,9 @@ pub enum Failure {
     NotRun(String),
     #[error("has ended{0}")]
     Ended(String),
+    /// Its program, or one that it has started.
+    #[error("has ended{0}")]
+    NotFound(String),
     #[error("cannot be reached: {0}")]
     Unreachable(String),
     #[error("wants a key, or another one")]

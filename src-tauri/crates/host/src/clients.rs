@@ -13,22 +13,16 @@ use std::{
 };
 use tierbar_connect::{CLIENTS, Client, ClientServer, ClientTier, Trace};
 use tierbar_core::{Code, Error, TierId};
+use tierbar_sandbox::search_path;
 
 /// Where programs are that the shell finds, though an app started from the Dock does not.
-const MORE_FOLDERS: [&str; 5] = [
-    "/opt/homebrew/bin",
-    "/usr/local/bin",
-    "~/.local/bin",
-    "~/.npm-global/bin",
-    "~/.cargo/bin",
-];
+const MORE_FOLDERS: [&str; 3] = ["~/.local/bin", "~/.npm-global/bin", "~/.cargo/bin"];
 
 /// Returns the ids of the clients that are installed here. Blocking.
 #[must_use]
 pub fn installed_clients() -> Vec<&'static str> {
-    let path = env::var_os("PATH").unwrap_or_default();
     let more = MORE_FOLDERS.iter().filter_map(|folder| expand(folder));
-    let folders: Vec<PathBuf> = env::split_paths(&path).chain(more).collect();
+    let folders: Vec<PathBuf> = env::split_paths(&search_path()).chain(more).collect();
     let is_there = |trace: &Trace| match trace {
         Trace::Program(name) => folders.iter().any(|folder| is_program(&folder.join(name))),
         Trace::Path(path) => expand(path).is_some_and(|path| path.exists()),

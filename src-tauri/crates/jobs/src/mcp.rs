@@ -238,6 +238,10 @@ fn server_error(name: &str, config: &McpServerConfig, failure: &Failure) -> Erro
             let hint = format!("store its key with `tierbar secret set {server}`");
             (Code::AccessDenied, Some(hint))
         }
+        Failure::NotFound(_) => {
+            let hint = format!("install it, or give its full path in `command` of mcp.{name}");
+            (Code::Unreachable, Some(hint))
+        }
         Failure::NotRun(_) | Failure::Ended(_) if is_program => {
             let hint = format!(
                 "a program reads only the system's folders, and those in `folder` and `read` of mcp.{name}"
@@ -307,5 +311,14 @@ mod tests {
             "the MCP server a has not answered within 60 s"
         );
         assert!(silent.hint.unwrap().contains("mcp.a.network"));
+        let ended = Failure::Ended(" with code 126".to_owned());
+        let denied = server_error("a", &program, &ended).hint.unwrap();
+        assert!(denied.contains("folders"), "{denied}");
+        let missing = Failure::NotFound(" with code 127".to_owned());
+        let missing = server_error("a", &program, &missing).hint.unwrap();
+        assert!(
+            !missing.contains("folder") && missing.contains("mcp.a"),
+            "{missing}"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! What a command sees of the environment: a short list, because what is secret cannot be listed.
 
-use crate::proxy::variables;
+use crate::{platform::UTF_8, proxy::variables};
 use std::{
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
@@ -8,30 +8,36 @@ use std::{
 
 /// Variables that a command may see as they are.
 const KEPT: [&str; 4] = ["LANG", "LANGUAGE", "TERM", "TZ"];
+/// Variables by which programs know the encoding of text.
+const LANGUAGES: [&str; 3] = ["LANG", "LC_ALL", "LC_CTYPE"];
 
-/// Returns the environment of a command: what is kept of ours, and what is its own. `home` is a folder for it alone. Of `PATH`, the
-/// folders stay that lie in what the command can read. `named`: variables that it sees as well. `proxy`: the port of its network.
+/// Returns the environment of a command: what is kept of ours, and what is its own. `path`: its `PATH`. `home` is a folder for it alone.
+/// `developer`: Apple's developer tools. `named`: variables that it sees as well. `proxy`: the port of its network.
 pub(crate) fn kept_environment(
     ours: impl IntoIterator<Item = (OsString, OsString)>,
+    path: OsString,
     home: &Path,
-    readable: &[PathBuf],
+    developer: Option<&Path>,
     named: &[String],
     proxy: Option<u16>,
 ) -> Vec<(OsString, OsString)> {
-    let mut kept: Vec<(OsString, OsString)> = Vec::new();
+    let mut kept = vec![(OsString::from("PATH"), path)];
     for (name, value) in ours {
         let Some(text) = name.to_str() else { continue };
-        if text == "PATH" {
-            kept.push((name, readable_path(&value, readable)));
-        } else if KEPT.contains(&text)
-            || text.starts_with("LC_")
-            || named.iter().any(|named| named == text)
-        {
+        let is_named = || named.iter().any(|named| named == text);
+        if text != "PATH" && (KEPT.contains(&text) || text.starts_with("LC_") || is_named()) {
             kept.push((name, value));
         }
     }
-    if !kept.iter().any(|(name, _)| name == "PATH") {
-        kept.push(("PATH".into(), "/usr/bin:/bin".into()));
+    // Apps and services have no language, and then many programs take text for ASCII.
+    let has_language = |(name, _): &(OsString, OsString)| LANGUAGES.iter().any(|of| name == of);
+    if !kept.iter().any(has_language) {
+        kept.push(("LANG".into(), UTF_8.into()));
+    }
+    // Compilers look for it only if they are started by the system's stand-ins.
+    let sdk = developer.map(|developer| developer.join("SDKs/MacOSX.sdk"));
+    if let Some(sdk) = sdk.filter(|sdk| sdk.is_dir()) {
+        kept.push(("SDKROOT".into(), sdk.into()));
     }
     for name in ["HOME", "TMPDIR"] {
         kept.push((name.into(), home.into()));
@@ -47,8 +53,23 @@ pub(crate) fn kept_environment(
     kept
 }
 
-fn readable_path(path: &OsStr, readable: &[PathBuf]) -> OsString {
-    let folders = std::env::split_paths(path).filter(|folder| {
+/// Returns the folders of a path that lie in what a command can read.
+///
+/// In `/usr/bin`, a Mac has stand-ins for the developer tools. They find the tools by `xcrun`, which wants to write a cache that a sandbox
+/// refuses. So the tools come before them.
+pub(crate) fn readable_path(
+    path: &OsStr,
+    readable: &[PathBuf],
+    developer: Option<&Path>,
+) -> OsString {
+    let folders = std::env::split_paths(path).flat_map(|folder| {
+        let tools = developer.filter(|_| folder == Path::new("/usr/bin"));
+        tools
+            .map(|tools| tools.join("usr/bin"))
+            .into_iter()
+            .chain([folder])
+    });
+    let folders = folders.filter(|folder| {
         let real = folder.canonicalize();
         folder.is_absolute()
             && real.is_ok_and(|real| readable.iter().any(|place| real.starts_with(place)))
@@ -64,7 +85,7 @@ mod tests {
     #[test]
     fn secrets_do_not_reach_a_command() {
         let ours = [
-            ("PATH", "/usr/bin:/root/bin:.:relative"),
+            ("PATH", "/root/bin"),
             ("LANG", "C.UTF-8"),
             ("LC_ALL", "C"),
             ("TIERBAR_TOKEN", "secret"),
@@ -81,8 +102,9 @@ mod tests {
         ];
         let ours = ours.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let usr = Path::new("/usr/bin").canonicalize().unwrap();
+        let path = readable_path("/usr/bin:/root/bin:.:relative".as_ref(), &[usr], None);
         let named = ["HF_TOKEN".to_owned()];
-        let kept = kept_environment(ours, Path::new("/private"), &[usr], &named, None);
+        let kept = kept_environment(ours, path, Path::new("/private"), None, &named, None);
         let names: Vec<_> = kept
             .iter()
             .map(|(name, _)| name.to_str().unwrap())
@@ -107,16 +129,45 @@ mod tests {
     }
 
     #[test]
-    fn a_command_has_a_path_without_ours() {
-        let kept = kept_environment([], Path::new("/private"), &[], &[], None);
-        assert_eq!(kept[0], ("PATH".into(), "/usr/bin:/bin".into()));
+    fn a_command_without_a_language_has_unicode() {
+        let language = |ours: &[(&str, &str)]| {
+            let ours = ours.iter().map(|(name, value)| (name.into(), value.into()));
+            let kept = kept_environment(ours, "".into(), Path::new("/private"), None, &[], None);
+            let mut found = kept.into_iter().filter(|(name, _)| name == "LANG");
+            found.next().map(|(_, value)| value.into_string().unwrap())
+        };
+        assert_eq!(language(&[]).as_deref(), Some(UTF_8));
+        assert_eq!(language(&[("LANG", "de_DE")]).as_deref(), Some("de_DE"));
+        assert_eq!(language(&[("LC_ALL", "C")]), None);
+    }
+
+    #[test]
+    fn developer_tools_come_before_their_stand_ins() {
+        let developer = tempfile::tempdir().unwrap();
+        let developer = developer.path().canonicalize().unwrap();
+        let (tools, sdk) = (developer.join("usr/bin"), developer.join("SDKs/MacOSX.sdk"));
+        for folder in [&tools, &sdk] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        let usr = PathBuf::from("/usr");
+        let path = |readable: &[PathBuf]| {
+            readable_path("/usr/sbin:/usr/bin".as_ref(), readable, Some(&developer))
+        };
+        let both = format!("/usr/sbin:{}:/usr/bin", tools.display());
+        assert_eq!(path(&[usr.clone(), developer.clone()]), both.as_str());
+        // Those of another Xcode, which it may not read.
+        assert_eq!(path(&[usr]), "/usr/sbin:/usr/bin");
+        let home = Path::new("/private");
+        let kept = kept_environment([], "".into(), home, Some(&developer), &[], None);
+        assert!(kept.contains(&("SDKROOT".into(), sdk.into())), "{kept:?}");
     }
 
     #[test]
     fn a_command_with_the_network_finds_its_proxy() {
         let ours = [("HTTPS_PROXY".into(), "http://proxy.example:3128".into())];
         let named = ["HTTPS_PROXY".to_owned()];
-        let kept = kept_environment(ours, Path::new("/private"), &[], &named, Some(4321));
+        let home = Path::new("/private");
+        let kept = kept_environment(ours, "/bin".into(), home, None, &named, Some(4321));
         let last = |wanted: &str| {
             let mut found = kept.iter().rev().filter(|(name, _)| name == wanted);
             found.next().map(|(_, value)| value.to_str().unwrap())

@@ -11,7 +11,10 @@
 
 mod platform;
 
-use crate::platform::{adopt, die_with_parent};
+use crate::{
+    platform::{adopt, die_with_parent},
+    search_path,
+};
 use rustix::{
     io::Errno,
     process::{
@@ -95,7 +98,10 @@ fn turn_into(guard: &OsStr, program: &OsStr, arguments: &[OsString]) -> ExitCode
     if number(guard) != Some(u64::from(parent_id())) {
         return ExitCode::FAILURE;
     }
-    let error = Command::new(program).args(arguments).exec();
+    let error = Command::new(program)
+        .args(arguments)
+        .env("PATH", search_path())
+        .exec();
     write_error(&format!("{} cannot be run: {error}", program.display()));
     ExitCode::from(match error.kind() {
         io::ErrorKind::NotFound => NOT_FOUND,

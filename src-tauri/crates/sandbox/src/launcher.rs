@@ -4,8 +4,12 @@
 //! restricts itself and becomes the command.
 
 use super::{
-    CommandResult, End, Network, Report, Request, environment::kept_environment, output::Collector,
-    program_files::program_files, proxy::Proxy,
+    CommandResult, End, Network, Report, Request,
+    environment::{kept_environment, readable_path},
+    output::Collector,
+    program_files::{NOT_FOUND, NOT_RUN, check_program},
+    proxy::Proxy,
+    search_path,
 };
 use crate::platform;
 use rustix::{
@@ -51,9 +55,6 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How many readings in a row without a process mean that none is left. One misses a process whose parent ends meanwhile, and a chain of
 /// those could be missed again: three readings follow each other, and three more after a pause.
 const EMPTY_READINGS: u32 = 6;
-/// The exit codes of shells.
-const NOT_FOUND: u8 = 127;
-const NOT_RUN: u8 = 126;
 
 /// What the second stage has to do.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
@@ -117,12 +118,16 @@ fn become_command(launcher: &OsString, inside: &OsString) -> ExitCode {
         .filter_map(|path| path.canonicalize().ok())
         .chain(policy.read.iter().chain(&policy.write).cloned())
         .collect();
-    if let Some(why) = denied_program(&request, &readable) {
+    let path = search_path();
+    if let Err((why, code)) = check_program(&request, &path, &readable) {
         write_error(&why);
-        return ExitCode::from(NOT_RUN);
+        return ExitCode::from(code);
     }
     let named = &request.variables;
-    let environment = kept_environment(env::vars_os(), &home, &readable, named, proxy);
+    let developer = platform::developer_folder();
+    let developer = developer.as_deref();
+    let path = readable_path(&path, &readable, developer);
+    let environment = kept_environment(env::vars_os(), path, &home, developer, named, proxy);
     let arguments = match restrict(&request, &home, proxy) {
         Ok(arguments) => arguments,
         Err(why) => {
@@ -144,18 +149,6 @@ fn become_command(launcher: &OsString, inside: &OsString) -> ExitCode {
         io::ErrorKind::NotFound => NOT_FOUND,
         _ => NOT_RUN,
     })
-}
-
-/// Says which file of the command's program it may not read: the system would only say that something is denied.
-fn denied_program(request: &Request, readable: &[PathBuf]) -> Option<String> {
-    let program = request.arguments.first()?;
-    let path = env::var_os("PATH").unwrap_or_default();
-    let mut files = program_files(program, &request.folder, &path).into_iter();
-    let denied = files.find(|file| !readable.iter().any(|place| file.starts_with(place)))?;
-    Some(format!(
-        "{program} cannot be run: it needs {}, which it may not read",
-        denied.display()
-    ))
 }
 
 /// Restricts this process to what the request grants, and returns the command to become.

@@ -15,11 +15,13 @@ mod platform;
 mod policy;
 mod program_files;
 mod proxy;
+mod search_path;
 mod seatbelt;
 
 pub use output::Output;
 pub use policy::{Limits, Network, Policy, PolicyError};
 pub use proxy::NetworkUse;
+pub use search_path::search_path;
 pub use seatbelt::{Profile, profile};
 
 use serde::{Deserialize, Serialize};

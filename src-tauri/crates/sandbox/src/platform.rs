@@ -16,8 +16,8 @@ use linux as system;
 use macos as system;
 
 pub(crate) use system::{
-    adopt, die_with_parent, enforcement, is_memory_short, memory_bytes, processes, restrict, serve,
-    system_folders, temporary_folder,
+    PACKAGES, UTF_8, adopt, developer_folder, die_with_parent, enforcement, is_memory_short,
+    memory_bytes, processes, restrict, serve, system_folders, temporary_folder,
 };
 
 use crate::Limits;

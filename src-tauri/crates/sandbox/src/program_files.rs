@@ -3,6 +3,7 @@
 //! A program of a virtual environment, of pipx, uv or npm is a link or a script, and what runs it lies elsewhere in the home folder. Nothing
 //! is granted by this: what lies there may have been put there by another program.
 
+use crate::Request;
 use rustix::fs::{Mode, OFlags, open};
 use std::{
     env,
@@ -18,8 +19,41 @@ const MOST_INTERPRETERS: usize = 5;
 /// As much of a script's first line as Linux reads.
 const FIRST_LINE: u64 = 256;
 
+/// The exit codes of shells.
+pub(crate) const NOT_FOUND: u8 = 127;
+pub(crate) const NOT_RUN: u8 = 126;
+
+/// Checks that the command's program exists in this `PATH`, and that the command may read what is executed: the system would only say
+/// that something is denied.
+///
+/// # Errors
+/// What is missing, and the exit code.
+pub(crate) fn check_program(
+    request: &Request,
+    path: &OsStr,
+    readable: &[PathBuf],
+) -> Result<(), (String, u8)> {
+    let Some(program) = request.arguments.first() else {
+        return Ok(());
+    };
+    let failed = |why: String, code| Err((format!("{program} cannot be run: {why}"), code));
+    let files = program_files(program, &request.folder, path);
+    if files.is_empty() && !program.contains('/') {
+        let why = format!("it is in none of the folders of PATH, {}", path.display());
+        return failed(why, NOT_FOUND);
+    }
+    let is_denied = |file: &&PathBuf| !readable.iter().any(|place| file.starts_with(place));
+    match files.iter().find(is_denied) {
+        None => Ok(()),
+        Some(denied) => {
+            let why = format!("it needs {}, which it may not read", denied.display());
+            failed(why, NOT_RUN)
+        }
+    }
+}
+
 /// Returns the real paths of what is executed for a program that is started in the folder `start`, with this `PATH`.
-pub(crate) fn program_files(program: &str, start: &Path, path: &OsStr) -> Vec<PathBuf> {
+fn program_files(program: &str, start: &Path, path: &OsStr) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut next = Some(OsString::from(program));
     while let Some(name) = next.filter(|_| files.len() < MOST_INTERPRETERS) {

@@ -27,6 +27,8 @@ const CPU_SECONDS: u64 = 60 * 60;
 const REPORT_BYTES: u64 = 1 << 20;
 /// How long the report of a program that has ended may take.
 const REPORT_WAIT: Duration = Duration::from_secs(3);
+/// The exit code of shells, and of the launcher.
+const NOT_FOUND: i32 = 127;
 /// How much of its last words is shown, in characters.
 const LAST_WORDS: usize = 400;
 
@@ -149,7 +151,10 @@ impl ProgramEnd {
                 for why in finished.network.unwrap_or_default().refusals {
                     how.push_str(&format!("; {why}"));
                 }
-                Failure::Ended(how)
+                match finished.end {
+                    End::Exited { code: NOT_FOUND } => Failure::NotFound(how),
+                    _ => Failure::Ended(how),
+                }
             }
             Err(not_run) => Failure::NotRun(not_run.to_string()),
         }

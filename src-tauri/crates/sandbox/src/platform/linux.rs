@@ -54,6 +54,17 @@ pub(crate) fn die_with_parent() {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 
+/// Where programs lie that the system's own packages do not bring.
+pub(crate) const PACKAGES: &[&str] = &["/usr/local/bin"];
+
+/// A part of the C library.
+pub(crate) const UTF_8: &str = "C.UTF-8";
+
+/// Linux has its compilers where its other programs are.
+pub(crate) fn developer_folder() -> Option<PathBuf> {
+    None
+}
+
 pub(crate) fn system_folders() -> Vec<PathBuf> {
     SYSTEM.map(PathBuf::from).into()
 }

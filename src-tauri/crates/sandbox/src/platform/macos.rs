@@ -26,6 +26,20 @@ pub(crate) fn adopt() {}
 /// The launcher watches its stdin instead.
 pub(crate) fn die_with_parent() {}
 
+/// Where Homebrew, installers and MacPorts put programs.
+pub(crate) const PACKAGES: &[&str] = &["/opt/homebrew/bin", "/usr/local/bin", "/opt/local/bin"];
+
+/// Every Mac has it.
+pub(crate) const UTF_8: &str = "en_US.UTF-8";
+
+/// Where the developer tools are, as `xcode-select -p` prints it.
+pub(crate) fn developer_folder() -> Option<PathBuf> {
+    let chosen = std::fs::read_link("/var/db/xcode_select_link").ok();
+    let usual = ["/Library/Developer/CommandLineTools"].map(PathBuf::from);
+    let mut folders = chosen.into_iter().chain(usual);
+    folders.find(|folder| folder.join("usr/bin").is_dir())
+}
+
 pub(crate) fn system_folders() -> Vec<PathBuf> {
     PLACES.programs.iter().map(PathBuf::from).collect()
 }

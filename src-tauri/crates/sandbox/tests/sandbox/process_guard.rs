@@ -148,6 +148,25 @@ fn a_missing_program_is_reported_as_by_a_shell() {
 }
 
 #[test]
+fn a_program_has_the_folders_of_packages_in_its_path() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tierbar-guard"))
+        .args(["SIGTERM", "1000", "printenv", "PATH"])
+        .env("PATH", "/usr/bin:/bin")
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut path = String::new();
+    let mut stderr = child.stderr.take().unwrap();
+    stderr.read_to_string(&mut path).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{path}");
+    let local = Path::new("/usr/local/bin").is_dir();
+    assert_eq!(path.contains(":/usr/local/bin"), local, "{path}");
+    assert!(path.starts_with("/usr/bin:/bin"), "{path}");
+}
+
+#[test]
 fn when_the_host_is_gone_the_program_gets_its_signal() {
     let script =
         "trap 'echo interrupted > signal; exit 3' INT; touch ready; while :; do sleep 0.01; done";
