@@ -7,9 +7,11 @@
 mod file;
 mod name;
 mod platform;
+mod reads;
 
 pub use name::Name;
 
+use reads::Reads;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -18,6 +20,7 @@ use std::{
     io::{self, Read},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 use tierbar_core::{Code, Error};
 
@@ -57,6 +60,7 @@ trait Store: Send + Sync {
 #[derive(Clone)]
 pub struct Secrets {
     store: Arc<dyn Store>,
+    reads: Arc<Reads>,
     environment: Environment,
 }
 
@@ -84,13 +88,21 @@ impl Secrets {
         } else {
             platform::keychain().unwrap_or_else(|| file())
         };
-        Self { store, environment }
+        Self::of(store, reads::DEADLINE, environment)
+    }
+
+    fn of(store: Arc<dyn Store>, deadline: Duration, environment: Environment) -> Self {
+        Self {
+            reads: Reads::of(Arc::clone(&store), deadline),
+            store,
+            environment,
+        }
     }
 
     /// The secret, from the first place that has it.
     ///
     /// # Errors
-    /// [`Code::Storage`] if the store cannot be read.
+    /// [`Code::Storage`] if the store cannot be read, or has not answered within ten seconds.
     pub fn get(&self, name: &Name) -> Result<Option<SecretString>, Error> {
         Ok(self.find(name)?.map(|(secret, _)| secret))
     }
@@ -108,7 +120,9 @@ impl Secrets {
     /// # Errors
     /// Those of [`Secrets::check`]; [`Code::Storage`] if the store refuses.
     pub fn set(&self, name: &Name, value: &SecretString) -> Result<(), Error> {
-        self.store.set(name, &Self::check(name, value)?)
+        let set = self.store.set(name, &Self::check(name, value)?);
+        self.reads.forget(name);
+        set
     }
 
     /// Returns a secret as [`Secrets::set`] saves it, without surrounding spaces.
@@ -140,7 +154,9 @@ impl Secrets {
     /// # Errors
     /// [`Code::Storage`] if the store refuses.
     pub fn remove(&self, name: &Name) -> Result<(), Error> {
-        self.store.remove(name)
+        let removed = self.store.remove(name);
+        self.reads.forget(name);
+        removed
     }
 
     fn find(&self, name: &Name) -> Result<Option<(SecretString, Source)>, Error> {
@@ -154,7 +170,7 @@ impl Secrets {
                 Err(problem) => tracing::warn!("{variable} is not used: {problem}"),
             }
         }
-        if let Some(secret) = self.store.get(name)? {
+        if let Some(secret) = self.reads.get(name)? {
             return Ok(Some((secret, self.store.source())));
         }
         Ok(name

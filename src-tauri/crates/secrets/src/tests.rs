@@ -1,6 +1,8 @@
 use super::*;
 use std::{collections::HashMap, os::unix::fs::PermissionsExt, sync::Mutex};
 
+mod slow;
+
 const TOKEN: &str = "hf_SuperSecretValue123";
 
 fn environment(values: &[(&str, &str)]) -> Environment {

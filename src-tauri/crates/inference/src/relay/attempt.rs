@@ -34,8 +34,6 @@ use tokio::time::timeout;
 
 /// The timeout for a lease's reason once its worker has ended. The process is dead or about to be killed.
 const REASON_DEADLINE: Duration = Duration::from_secs(3);
-/// The Keychain may ask the user first, who may not be there.
-const KEY_DEADLINE: Duration = Duration::from_secs(30);
 
 /// How a server answers.
 #[derive(Debug)]
@@ -389,16 +387,7 @@ async fn key(inference: &Inference, lease: &dyn Lease) -> Result<Option<SecretSt
     };
     let name = Name::of_server(url);
     let secrets = inference.secrets.clone();
-    let read = blocking("the endpoint's key", move || secrets.get(&name));
-    match timeout(KEY_DEADLINE, read).await {
-        Ok(read) => read,
-        Err(_) => {
-            let seconds = KEY_DEADLINE.as_secs();
-            let message = format!("the endpoint's key could not be read within {seconds} s");
-            Err(Error::new(Code::Storage, message)
-                .hint("answer the prompt of the Keychain on the Mac's screen, then try again"))
-        }
-    }
+    blocking("the endpoint's key", move || secrets.get(&name)).await
 }
 
 /// With a status of 401, a client would take it for a refusal of our own token.

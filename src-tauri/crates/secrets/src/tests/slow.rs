@@ -1,0 +1,194 @@
+//! Stores that do not answer at once, as a locked Keychain and one that asks its user.
+
+use super::*;
+use parking_lot::{Condvar, Mutex};
+use std::{thread, time::Duration};
+
+/// Answers once it is unlocked.
+#[derive(Default)]
+struct Locked {
+    state: Mutex<State>,
+    unlocked: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    unlocked: bool,
+    /// How often a secret was asked for.
+    reads: usize,
+    value: Option<SecretString>,
+}
+
+impl Locked {
+    fn unlock(&self) {
+        self.state.lock().unlocked = true;
+        self.unlocked.notify_all();
+    }
+
+    fn reads(&self) -> usize {
+        self.state.lock().reads
+    }
+
+    /// Waits until it was asked this often: a thread may start late.
+    fn wait_for(&self, reads: usize) {
+        while self.reads() < reads {
+            thread::yield_now();
+        }
+    }
+}
+
+impl Store for Locked {
+    fn source(&self) -> Source {
+        Source::Keychain
+    }
+
+    fn get(&self, _: &Name) -> Result<Option<SecretString>, Error> {
+        let mut state = self.state.lock();
+        state.reads += 1;
+        // As of its begin, as a store may answer.
+        let value = state.value.clone();
+        self.unlocked
+            .wait_while(&mut state, |state| !state.unlocked);
+        Ok(value)
+    }
+
+    fn set(&self, _: &Name, value: &SecretString) -> Result<(), Error> {
+        self.state.lock().value = Some(value.clone());
+        Ok(())
+    }
+
+    fn remove(&self, _: &Name) -> Result<(), Error> {
+        self.state.lock().value = None;
+        Ok(())
+    }
+}
+
+/// Sleeps for a minute: its user looks elsewhere.
+struct Asking;
+
+impl Store for Asking {
+    fn source(&self) -> Source {
+        Source::Keychain
+    }
+
+    fn get(&self, _: &Name) -> Result<Option<SecretString>, Error> {
+        let (_silent, answer) = std::sync::mpsc::channel::<()>();
+        let _none = answer.recv_timeout(Duration::from_secs(60));
+        Ok(Some(TOKEN.into()))
+    }
+
+    fn set(&self, _: &Name, _: &SecretString) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn remove(&self, _: &Name) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Its user has denied access.
+struct Refusing;
+
+impl Store for Refusing {
+    fn source(&self) -> Source {
+        Source::Keychain
+    }
+
+    fn get(&self, _: &Name) -> Result<Option<SecretString>, Error> {
+        Err(Error::new(
+            Code::Storage,
+            "the Keychain cannot be read: denied",
+        ))
+    }
+
+    fn set(&self, _: &Name, _: &SecretString) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn remove(&self, _: &Name) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+fn over(store: Arc<dyn Store>, deadline: Duration) -> Secrets {
+    Secrets::of(store, deadline, environment(&[]))
+}
+
+const SHORT: Duration = Duration::from_millis(50);
+const LONG: Duration = Duration::from_secs(120);
+
+#[test]
+fn a_keychain_that_does_not_answer_is_an_error() {
+    let secrets = over(Arc::new(Asking), SHORT);
+    let (done, found) = std::sync::mpsc::channel();
+    thread::spawn(move || done.send(secrets.get(&Name::of_server("https://api.example.com"))));
+    // Far less than the store sleeps.
+    let error = found
+        .recv_timeout(Duration::from_secs(40))
+        .unwrap()
+        .unwrap_err();
+    assert_eq!(error.code, Code::Storage);
+    assert!(
+        error
+            .message
+            .starts_with("macOS has not answered about the key of api.example.com"),
+        "{error}"
+    );
+    assert!(error.hint.unwrap().contains("unlock the login Keychain"));
+}
+
+#[test]
+fn a_refusal_is_passed_on_each_time() {
+    let secrets = over(Arc::new(Refusing), LONG);
+    for _ in 0..2 {
+        let error = secrets.get(&Name::HuggingFace).unwrap_err();
+        assert_eq!(error.message, "the Keychain cannot be read: denied");
+    }
+}
+
+#[test]
+fn reads_of_a_locked_keychain_are_one_for_each_secret() {
+    let store = Arc::new(Locked::default());
+    let hasty = over(Arc::clone(&store) as Arc<dyn Store>, SHORT);
+    for _ in 0..5 {
+        hasty.get(&Name::HuggingFace).unwrap_err();
+    }
+    store.wait_for(1);
+    hasty.get(&Name::BraveSearch).unwrap_err();
+    store.wait_for(2);
+    assert_eq!(store.reads(), 2);
+
+    let store = Arc::new(Locked::default());
+    let secrets = over(Arc::clone(&store) as Arc<dyn Store>, LONG);
+    secrets.set(&Name::HuggingFace, &TOKEN.into()).unwrap();
+    let waiting: Vec<_> = (0..8)
+        .map(|_| {
+            let secrets = secrets.clone();
+            thread::spawn(move || get(&secrets))
+        })
+        .collect();
+    store.wait_for(1);
+    store.unlock();
+    for waiting in waiting {
+        assert_eq!(waiting.join().unwrap().as_deref(), Some(TOKEN));
+    }
+    // The next one asks again.
+    let before = store.reads();
+    assert_eq!(get(&secrets).as_deref(), Some(TOKEN));
+    assert_eq!(store.reads(), before + 1);
+}
+
+#[test]
+fn a_new_secret_is_not_answered_by_an_older_read() {
+    let store = Arc::new(Locked::default());
+    let hasty = over(Arc::clone(&store) as Arc<dyn Store>, SHORT);
+    hasty.get(&Name::HuggingFace).unwrap_err();
+    hasty.set(&Name::HuggingFace, &TOKEN.into()).unwrap();
+    // Another one, which may see it.
+    hasty.get(&Name::HuggingFace).unwrap_err();
+    store.wait_for(2);
+    hasty.remove(&Name::HuggingFace).unwrap();
+    hasty.get(&Name::HuggingFace).unwrap_err();
+    store.wait_for(3);
+    store.unlock();
+}
