@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use std::{fmt, time::Duration};
 use subtle::ConstantTimeEq;
 use tierbar_core::Error;
-use tokio::time::Instant;
+use tierbar_inference::moment::Moment;
 
 /// How long a code may be used.
 pub const LIFE: Duration = Duration::from_secs(10 * 60);
@@ -18,7 +18,7 @@ pub struct SignInCodes(Mutex<Vec<Code>>);
 
 struct Code {
     secret: String,
-    created: Instant,
+    created: Moment,
 }
 
 impl fmt::Debug for SignInCodes {
@@ -40,7 +40,7 @@ impl SignInCodes {
         }
         codes.push(Code {
             secret: secret.clone(),
-            created: Instant::now(),
+            created: Moment::now(),
         });
         Ok(secret)
     }
@@ -52,8 +52,12 @@ impl SignInCodes {
 
     /// Returns whether the code may be used, which it then no longer may.
     pub fn take(&self, given: &str) -> bool {
+        self.take_at(given, Moment::now())
+    }
+
+    fn take_at(&self, given: &str, now: Moment) -> bool {
         let mut codes = self.0.lock();
-        codes.retain(|code| code.created.elapsed() < LIFE);
+        codes.retain(|code| code.created.until(now) < LIFE);
         let before = codes.len();
         // Compares in constant time, so that the time does not reveal a correct prefix.
         codes.retain(|code| !bool::from(code.secret.as_bytes().ct_eq(given.as_bytes())));
@@ -76,6 +80,18 @@ mod tests {
         assert!(!codes.take(&one));
         tokio::time::advance(LIFE).await;
         assert!(!codes.take(&two));
+    }
+
+    #[test]
+    fn a_code_does_not_outlast_a_sleep() {
+        let codes = SignInCodes::default();
+        let code = codes.create().unwrap();
+        let now = Moment::now();
+        let slept = Moment {
+            wall: now.wall + Duration::from_secs(8 * 3600),
+            ..now
+        };
+        assert!(!codes.take_at(&code, slept));
     }
 
     #[test]

@@ -3,10 +3,7 @@
 use crate::models::Models;
 use jiff::{Timestamp, Zoned};
 use parking_lot::Mutex;
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 use tierbar_core::{
     TierState,
     journal::{Journal, Kind, LogEvent},
@@ -17,6 +14,7 @@ use tierbar_core::{
     stance::{Circumstances, stance},
     status::GuardStatus,
 };
+use tierbar_inference::moment::Moment;
 use tierbar_supervisor::Handle;
 
 #[derive(Debug)]
@@ -47,26 +45,27 @@ struct Orders {
 
 #[derive(Debug, Clone, Copy)]
 struct Pause {
-    /// The end of the pause; `None` until it is resumed.
+    begun: Moment,
+    /// `None` until it is resumed.
+    length: Option<Duration>,
+    /// Its end, as it is shown.
     until: Option<Timestamp>,
-    /// The same by the clock that cannot be set. It stops while the machine sleeps.
-    ends: Option<Instant>,
 }
 
 impl Pause {
     fn new(length: Option<Duration>) -> Self {
         // A time beyond the calendar counts as no end.
         let until = length.and_then(|length| Timestamp::now().checked_add(length).ok());
-        let ends = length.and_then(|length| Instant::now().checked_add(length));
         Self {
+            begun: Moment::now(),
+            length: length.filter(|_| until.is_some()),
             until,
-            ends: ends.filter(|_| until.is_some()),
         }
     }
 
-    /// Whether it has ended by either clock: one that is set back does not make it longer.
-    fn has_ended(&self, wall: Timestamp, now: Instant) -> bool {
-        self.until.is_some_and(|until| until <= wall) || self.ends.is_some_and(|ends| ends <= now)
+    fn has_ended(&self, now: Moment) -> bool {
+        let length = self.length;
+        length.is_some_and(|length| length <= self.begun.until(now))
     }
 }
 
@@ -149,7 +148,7 @@ impl GuardRunner {
     }
 
     fn apply(&self, state: &mut State) {
-        let ended = |pause: &Pause| pause.has_ended(Timestamp::now(), Instant::now());
+        let ended = |pause: &Pause| pause.has_ended(Moment::now());
         if state.pause.as_ref().is_some_and(ended) {
             state.pause = None;
         }
@@ -213,12 +212,13 @@ mod tests {
     #[test]
     fn a_pause_is_no_longer_if_the_clock_is_set_back() {
         let hour = Duration::from_secs(3600);
-        let (wall, now) = (Timestamp::now(), Instant::now());
+        let Moment { wall, at } = Moment::now();
+        let moment = |wall, at| Moment { wall, at };
         let pause = Pause::new(Some(hour));
-        assert!(!pause.has_ended(wall, now));
-        assert!(pause.has_ended(wall - hour, now + 2 * hour));
+        assert!(!pause.has_ended(moment(wall, at)));
+        assert!(pause.has_ended(moment(wall - hour, at + 2 * hour)));
         // The machine slept.
-        assert!(pause.has_ended(wall + 2 * hour, now));
-        assert!(!Pause::new(None).has_ended(wall + 2 * hour, now + 2 * hour));
+        assert!(pause.has_ended(moment(wall + 2 * hour, at)));
+        assert!(!Pause::new(None).has_ended(moment(wall + 2 * hour, at + 2 * hour)));
     }
 }

@@ -1,12 +1,12 @@
 //! Which endpoints may be tried now, by what came of the last requests to them.
 
+use crate::moment::{Clock, Moment};
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tierbar_core::{
     TierId,
     chain::{Endpoints, Gate, Outcome},
 };
-use tokio::time::Instant;
 
 /// How long a server counts as one without a path that it did not know.
 const LACKING: Duration = Duration::from_secs(3600);
@@ -14,16 +14,16 @@ const LACKING: Duration = Duration::from_secs(3600);
 /// The state of the endpoints since the host started.
 #[derive(Debug, Clone)]
 pub struct EndpointStates {
-    began: Instant,
+    clock: Arc<Mutex<Clock>>,
     endpoints: Arc<Mutex<Endpoints>>,
     /// The paths that servers did not know, by address and path, and when that was seen.
-    lacks: Arc<Mutex<BTreeMap<(String, &'static str), Instant>>>,
+    lacks: Arc<Mutex<BTreeMap<(String, &'static str), Moment>>>,
 }
 
 impl Default for EndpointStates {
     fn default() -> Self {
         Self {
-            began: Instant::now(),
+            clock: Arc::new(Mutex::new(Clock::starting(Moment::now()))),
             endpoints: Arc::default(),
             lacks: Arc::default(),
         }
@@ -32,7 +32,11 @@ impl Default for EndpointStates {
 
 impl EndpointStates {
     pub(super) fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+        self.at(Moment::now())
+    }
+
+    fn at(&self, moment: Moment) -> u64 {
+        u64::try_from(self.clock.lock().read(moment).as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Whether the endpoint may be tried now. The outcome is noted through what this returns.
@@ -65,7 +69,7 @@ impl EndpointStates {
     pub(super) fn note_lack(&self, url: &str, path: &'static str) {
         let mut lacks = self.lacks.lock();
         lacks.retain(|_, seen| seen.elapsed() < LACKING);
-        lacks.insert((url.to_owned(), path), Instant::now());
+        lacks.insert((url.to_owned(), path), Moment::now());
     }
 
     /// The key of this server was given anew.
@@ -108,5 +112,33 @@ impl Drop for Trial {
         if let Some(outcome) = self.outcome {
             self.note(outcome);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_ends_while_the_machine_sleeps() {
+        let (states, tier) = (EndpointStates::default(), TierId::new("heavy").unwrap());
+        let hours = |hours: u64| Duration::from_secs(hours * 3600);
+        let limited = Outcome::Limited {
+            for_ms: Some(5 * 3_600_000),
+        };
+        let now = Moment::now();
+        let gate = |slept| {
+            let moment = Moment {
+                wall: now.wall + slept,
+                ..now
+            };
+            states.endpoints.lock().gate(&tier, "", states.at(moment))
+        };
+        states
+            .endpoints
+            .lock()
+            .note(&tier, "", limited, states.at(now));
+        assert!(matches!(gate(hours(4)), Gate::Cooling { .. }));
+        assert_eq!(gate(hours(8)), Gate::Open);
     }
 }

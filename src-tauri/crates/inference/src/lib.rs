@@ -33,6 +33,7 @@ pub mod lines;
 pub mod media;
 pub mod metrics;
 pub mod models;
+pub mod moment;
 pub mod original;
 pub mod prompts;
 pub mod relay;

@@ -5,7 +5,6 @@
 //! nothing of dialects. What became of one is recorded by the store, once.
 
 mod api;
-mod clock;
 mod keep;
 mod options;
 mod render;

@@ -1,6 +1,6 @@
 //! Runs queued requests: takes them in their order, sends each through the routes of inference, and records the outcome.
 
-use super::{clock::Moment, millis, now_ms, room, setback, webhook};
+use super::{millis, now_ms, room, setback, webhook};
 use crate::{
     Jobs,
     storing::{AGAIN, until_stored},
@@ -17,7 +17,7 @@ use tierbar_core::{
     queue::{Attempt, JobState, NextStep, Setback, expired_error, next_step},
 };
 use tierbar_http::reach::{Reach, Reaches};
-use tierbar_inference::{body, caller::Caller, error::seconds_of};
+use tierbar_inference::{body, caller::Caller, error::seconds_of, moment::Moment};
 use tierbar_store::{Claim, Ending, JobAnswer, Turn};
 use tokio::{task::JoinSet, time::sleep};
 use tokio_util::task::AbortOnDropHandle;
@@ -95,8 +95,8 @@ impl QueueRunner {
         let store = &self.jobs.store;
         let now = Moment::now();
         if let Some(by) = looked.set_back_until(now) {
-            tracing::info!("the system's clock was set back by {} s", by / 1000);
-            store.shift_job_waits(by).await?;
+            tracing::info!("the system's clock was set back by {} s", by.as_secs());
+            store.shift_job_waits(millis(by)).await?;
         }
         *looked = now;
         let config = self.jobs.inference.services.config().queue.clone();

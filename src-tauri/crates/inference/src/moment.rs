@@ -1,0 +1,119 @@
+//! Moments by two clocks: the one that cannot be set stops while the machine sleeps, on macOS as on Linux, and the other can be set.
+
+use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
+
+/// Ordinary corrections are smaller.
+const TOLERATED: Duration = Duration::from_secs(1);
+
+/// A moment by both clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    pub wall: SystemTime,
+    pub at: Instant,
+}
+
+impl Moment {
+    #[must_use]
+    pub fn now() -> Self {
+        Self {
+            wall: SystemTime::now(),
+            at: Instant::now(),
+        }
+    }
+
+    /// Returns the time to a later moment, by the clock on which it is longer: sleep counts, and no wait becomes longer because the
+    /// clock is set back.
+    #[must_use]
+    pub fn until(self, later: Self) -> Duration {
+        let by_wall = later.wall.duration_since(self.wall).unwrap_or_default();
+        by_wall.max(later.at.duration_since(self.at))
+    }
+
+    #[must_use]
+    pub fn elapsed(self) -> Duration {
+        self.until(Self::now())
+    }
+
+    /// Returns by how much the clock was set back between this moment and a later one.
+    #[must_use]
+    pub fn set_back_until(self, later: Self) -> Option<Duration> {
+        let expected = self.wall + later.at.duration_since(self.at);
+        let behind = expected.duration_since(later.wall).unwrap_or_default();
+        (behind > TOLERATED).then_some(behind)
+    }
+}
+
+/// A clock that never goes back and counts sleep.
+#[derive(Debug)]
+pub struct Clock {
+    latest: Moment,
+    passed: Duration,
+}
+
+impl Clock {
+    #[must_use]
+    pub fn starting(latest: Moment) -> Self {
+        let passed = Duration::ZERO;
+        Self { latest, passed }
+    }
+
+    /// Returns the time since its start.
+    pub fn read(&mut self, now: Moment) -> Duration {
+        self.passed += self.latest.until(now);
+        self.latest = now;
+        self.passed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// A moment after a minute awake, with the clock that much further.
+    fn after_a_minute(first: Moment, wall: Duration) -> Moment {
+        Moment {
+            wall: first.wall + wall,
+            at: first.at + Duration::from_secs(60),
+        }
+    }
+
+    #[test]
+    fn only_a_clock_that_was_set_back_is_reported() {
+        let first = Moment::now();
+        let minute = Duration::from_secs(60);
+        let set_back = |wall| first.set_back_until(after_a_minute(first, wall));
+        assert_eq!(set_back(minute), None);
+        assert_eq!(set_back(minute - minute / 100), None, "a correction");
+        assert_eq!(
+            set_back(8 * HOUR),
+            None,
+            "set forward, or the machine slept"
+        );
+        assert_eq!(set_back(Duration::ZERO), Some(minute));
+    }
+
+    #[test]
+    fn the_time_between_moments_includes_sleep() {
+        let first = Moment::now();
+        let until = |wall| first.until(after_a_minute(first, wall));
+        assert_eq!(until(8 * HOUR), 8 * HOUR);
+        assert_eq!(until(Duration::ZERO), Duration::from_secs(60), "set back");
+    }
+
+    #[test]
+    fn a_clock_counts_sleep_and_never_goes_back() {
+        let first = Moment::now();
+        let mut clock = Clock::starting(first);
+        let slept = after_a_minute(first, 8 * HOUR);
+        assert_eq!(clock.read(slept), 8 * HOUR);
+        let set_back = Moment {
+            wall: first.wall,
+            at: slept.at + HOUR,
+        };
+        assert_eq!(clock.read(set_back), 9 * HOUR);
+        assert_eq!(clock.read(set_back), 9 * HOUR);
+    }
+}
