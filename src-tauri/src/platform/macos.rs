@@ -9,9 +9,7 @@ pub(crate) use notifications::{notification_permission, notify};
 
 use super::Question;
 use objc2::MainThreadMarker;
-use objc2_app_kit::{
-    NSAlert, NSAlertFirstButtonReturn, NSApplication, NSPasteboard, NSPasteboardTypeString,
-};
+use objc2_app_kit::{NSAlert, NSAlertFirstButtonReturn, NSApplication, NSPasteboard};
 use objc2_foundation::{NSLocale, NSString};
 use std::{
     io,
@@ -59,9 +57,9 @@ pub(crate) fn takes_shortcuts() -> Result<(), String> {
 pub(crate) fn copy(text: &str) -> io::Result<()> {
     let pasteboard = NSPasteboard::generalPasteboard();
     pasteboard.clearContents();
-    // SAFETY: the framework sets this constant before any code runs.
-    let kind = unsafe { NSPasteboardTypeString };
-    if pasteboard.setString_forType(&NSString::from_str(text), kind) {
+    // `NSPasteboardTypeString`, which is unsafe to read.
+    let kind = NSString::from_str("public.utf8-plain-text");
+    if pasteboard.setString_forType(&NSString::from_str(text), &kind) {
         Ok(())
     } else {
         Err(io::Error::other("the pasteboard belongs to another app"))

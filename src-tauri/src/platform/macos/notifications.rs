@@ -1,5 +1,10 @@
 //! Notifications through the User Notifications framework.
 
+#![expect(
+    unsafe_code,
+    reason = "the framework's callbacks pass pointers, and its delegate is a class"
+)]
+
 use block2::{DynBlock, RcBlock};
 use objc2::{
     AllocAnyThread, define_class, msg_send,
