@@ -67,7 +67,7 @@ impl Bare {
             .route("/health", get(|| async {}))
             .route("/v1/chat/completions", post(complete));
         tokio::spawn(async move { axum::serve(listener, routes).await });
-        let script = "ln -sf \"$0\" \"$1\" && exec sleep infinity";
+        let script = "ln -sf \"$0\" \"$1\" && exec tail -f /dev/null";
         let command = json!(["sh", "-c", script, socket, "{socket}"]);
         data.configure(&format!(
             "{FAST}[tiers.primary]\nengine = {{ command = {command}, memory = \"64MiB\" }}\n"
