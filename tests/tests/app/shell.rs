@@ -901,8 +901,8 @@ async fn the_settings_say_that_the_desktop_shows_no_notifications() {
     app.switch_to(SETTINGS).await;
     app.click("settings-nav-general").await;
     app.click("settings-notify-memory").await;
-    let denied = app.element("notifications-denied").await;
-    let text = within("the note", denied.text()).await.unwrap();
+    app.element("notifications-denied").await;
+    let text = app.texts("notifications-denied").await.concat();
     assert!(text.contains("does not show notifications"), "{text}");
     let _notifications = desk.notifications().await;
     app.run("window.dispatchEvent(new Event('focus'))", vec![])
