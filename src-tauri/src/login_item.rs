@@ -6,7 +6,10 @@ use std::sync::{
     Mutex, PoisonError,
     atomic::{AtomicBool, Ordering},
 };
-use tauri::{AppHandle, Manager, async_runtime::spawn_blocking};
+use tauri::{
+    AppHandle, Manager,
+    async_runtime::{self, spawn_blocking},
+};
 
 /// A place where the system keeps login items.
 pub(crate) trait Place {
@@ -49,6 +52,17 @@ pub(crate) fn is_on(app: &AppHandle) -> bool {
 /// The task has ended early.
 pub(crate) async fn read(app: &AppHandle) -> Result<bool, String> {
     ask(app, |_| Ok(())).await
+}
+
+/// Reads it anew in the background, unless it is being read already.
+pub(crate) fn look(app: &AppHandle) {
+    let app = app.clone();
+    async_runtime::spawn(async move {
+        if app.state::<LoginItem>().asked.try_lock().is_ok() {
+            // A failure is in the log, and the menu keeps what it showed.
+            let _ = read(&app).await;
+        }
+    });
 }
 
 /// Turns it on or off; the menu shows what is true then.
@@ -200,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_of_the_user_goes_around_nothing() {
+    fn a_users_refusal_is_final() {
         let service = Err(Refusal::Everywhere(
             "allow it in System Settings".to_owned(),
         ));

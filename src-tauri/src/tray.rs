@@ -64,7 +64,14 @@ fn new_icon(app: &AppHandle, id: &str, menu: &ShownMenu, view: &View) -> tauri::
         .tooltip(view.summary)
         .menu(&menu.menu)
         .show_menu_on_left_click(view.click == MenuBarClick::Menu)
-        .on_tray_icon_event(|icon, event| icon_clicked(icon.app_handle(), &event))
+        .on_tray_icon_event(|icon, event| {
+            let app = icon.app_handle();
+            // The pointer is there before the menu opens; the user may have changed it in System Settings.
+            if matches!(event, TrayIconEvent::Enter { .. }) {
+                login_item::look(app);
+            }
+            icon_clicked(app, &event);
+        })
         .build(app)
 }
 

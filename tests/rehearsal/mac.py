@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,12 +26,25 @@ REFUSED = {
 }  # fmt: skip
 
 
-def find_tool(name, version):
+def here(name):
+    """This machine's tool; without it, the tests are skipped."""
+    path = shutil.which(name)
+    if path is None:
+        raise unittest.SkipTest(f"{name} is missing")
+    return Path(path)
+
+
+def version(tool):
+    """The first line of what the tool says of its version, which may be nothing."""
+    return subprocess.run([tool, "--version"], capture_output=True, text=True).stdout.partition("\n")[0]
+
+
+def find_tool(name, wanted):
     """The tool of macOS's version, or else this machine's; and whether it is macOS's."""
     for path in (CACHE / name, Path("/bin", name), Path("/usr/bin", name)):
-        if path.exists() and version in subprocess.run([path, "--version"], capture_output=True, text=True).stdout.splitlines()[0]:
+        if path.exists() and wanted in version(path):
             return path, True
-    return Path(shutil.which(name)), False
+    return here(name), False
 
 
 BASH, HAS_BASH = find_tool("bash", " 3.2")
@@ -89,7 +103,7 @@ class Mac:
         refusal = f'{refused}) echo "{name}: illegal option: $argument" >&2; exit 64 ;;'
         self.write(
             self.path / name,
-            f'#!/bin/sh\nfor argument; do\n    case $argument in {refusal} esac\ndone\nexec {shutil.which(name)} "$@"\n',
+            f'#!/bin/sh\nfor argument; do\n    case $argument in {refusal} esac\ndone\nexec {here(name)} "$@"\n',
         )
 
     def run(self, *command, path="", typed="", terminal=False, **variables):
@@ -116,9 +130,3 @@ class Mac:
     def make(self, *targets, **variables):
         # The Makefile names /bin/bash, which is another one here.
         return self.run(self.path / "make", "--no-print-directory", f"SHELL={self.path / 'bash'}", *targets, **variables)
-
-
-def version(tool):
-    return subprocess.run([tool, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
-
-

@@ -22,9 +22,27 @@ TOOLS = {
     "pmset": "echo '  pid 1(Jane Secret App): x'; echo '  pid 2(tierbar): downloading a model'",
     "screencapture": 'echo picture >"$2"',
 }
+# What doctor says, where HOME and CHECKOUT are folders, and what is left of it.
+DOCTOR = {
+    "HOME/Documents/Clients/ACME is not there": "~/[path]",
+    "HOME-old/x": "/Users/[path]",
+    "the documents in HOME/Jane's Clients/ACME: not a folder": "the documents in ~/[path]: not a folder",
+    "'HOME/Jane's Clients/ACME' and `/Volumes/ACME Disk/x` differ": "'~/[path]' and `/Volumes/[path]` differ",
+    "/Volumes/ACME Disk/x\nis full": "/Volumes/[path]\nis full",
+    "/home/ACME Disk/x": "/home/[path]",
+    "HOME/Library/Application Support/Tierbar/models is fine": "~/Library/Application Support/Tierbar/models is fine",
+    "HOME/Library/Application Support/Tierbar ACME/models": "~/[path]",
+    "CHECKOUT/target/release/tierbar, CHECKOUT/target-bundle/x": "[checkout]/target/release/tierbar, [checkout]/target-bundle/x",
+    "fe80::1c2d:3e4f%en0, 2001:db8:0:0:0:0:2:1 and ::ffff:10.1.2.3": "[address], [address] and [address]",
+    "http://gpu.acme.example:8080/v1 and https://me:secret@acme.example/": "http://[host]:8080/v1 and https://[host]/",
+    "http://[2001:db8::1]:80/, http://10.1.2.3/ and http://jane-nas.acme/": "http://[host]:80/, http://[host]/ and http://[host]/",
+    "http://localhost:1/, http://127.0.0.1:2/, http://[::1]:3/, ::1": "http://localhost:1/, http://127.0.0.1:2/, http://[::1]:3/, ::1",
+    "http://localhost.acme.example/": "http://[host]/",
+    "std::fs at 12:30:45": "std::fs at 12:30:45",
+}
 TIERBAR = """case $1 in
 chat) echo Paris. ;;
-doctor) echo '{"findings": [{"what": "'"$HOME"'/models is on the disk of jane"}]}' ;;
+doctor) cat "$REHEARSAL/doctor" ;;
 bench) echo '{"rows": [{"decode": 12.5}]}' ;;
 diagnose) echo '{"machine": {"processor": "Apple M1"}}' ;;
 esac"""
@@ -45,6 +63,9 @@ class Report(unittest.TestCase):
         self.programs.mkdir(parents=True)
         self.mac.write(self.programs / "tierbar", f"#!/bin/sh\n{TIERBAR}\n")
         self.mac.write(self.programs / "tierbar-sandbox", f"#!/bin/sh\n{SANDBOX}\n")
+        folders = {"HOME-old": "/Users/jane-old", "HOME": str(self.mac.home), "CHECKOUT": str(self.mac.checkout.resolve())}
+        said = [re.sub("|".join(folders), lambda found: folders[found[0]], what) for what in DOCTOR]
+        (self.mac.folder / "doctor").write_text(json.dumps({"findings": [{"what": what} for what in said]}))
 
     def report(self, *arguments, typed=""):
         run = self.mac.run(sys.executable, "bundle/mac-report", *arguments, typed=typed, LOGNAME="jane")
@@ -58,12 +79,12 @@ class Report(unittest.TestCase):
         private += [str(self.mac.home), str(self.mac.folder), f"\\b{re.escape(getpass.getuser())}\\b", f"\\b{re.escape(socket.gethostname())}\\b"]
         answers = found.pop("answers")
         remarks = [row["remark"] for row in answers if row["remark"]]
-        self.assertEqual(set(remarks), {"[user] sees [address] and her [path] folder"})
+        self.assertEqual(set(remarks), {"[user] sees [address] and her /Users/[path]"})
         for name in private:
             self.assertNotRegex(json.dumps(found) + " ".join(remarks), f"(?i){name}")
         # The questions are those of the page; all else of the Markdown is in the JSON.
         self.assertNotRegex(text, r"(?i)jane|roe\b|C02XL0THJHD5|someone")
-        self.assertIn("~/models is on the disk of [user]", json.dumps(found))
+        self.assertEqual([finding["what"] for finding in found["checks"]["doctor"]["figures"]["findings"]], list(DOCTOR.values()))
 
     def test_what_was_answered_is_kept_when_the_input_ends(self):
         run, text, found = self.report(typed="y\ny\n12 GB wired | fine\nn\nit flashes\ns\n")

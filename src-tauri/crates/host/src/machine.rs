@@ -58,6 +58,15 @@ struct Sampled {
     disks: BTreeMap<PathBuf, u32>,
 }
 
+/// A measurement, until it is dropped.
+struct Running(Arc<ThisMachine>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.sampled.lock().running = false;
+    }
+}
+
 impl ThisMachine {
     /// Creates it; `file` stores the measurements. Blocking.
     pub(crate) fn new(machine: Machine, file: PathBuf) -> Self {
@@ -108,14 +117,15 @@ impl ThisMachine {
             }
             (sampled.running, sampled.attempted) = (true, Some(Instant::now()));
         }
-        let (this, folder) = (Arc::clone(self), folder.to_owned());
+        let (running, folder) = (Running(Arc::clone(self)), folder.to_owned());
         Some(spawn_blocking(move || {
+            let this = &running.0;
             if bandwidth::is_quiet() {
                 this.keep_memory(bandwidth::memory());
                 this.keep_disk(&folder, bandwidth::disk(&folder));
-                measured::write(&this.file, &*this.known.lock());
+                let known = this.known.lock().clone();
+                measured::write(&this.file, &known);
             }
-            this.sampled.lock().running = false;
         }))
     }
 

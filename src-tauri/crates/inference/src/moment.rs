@@ -58,10 +58,12 @@ impl Clock {
         Self { latest, passed }
     }
 
-    /// Returns the time since its start.
+    /// Returns the time since its start. A moment before the latest one, of a thread that was overtaken, adds nothing.
     pub fn read(&mut self, now: Moment) -> Duration {
-        self.passed += self.latest.until(now);
-        self.latest = now;
+        if now.at >= self.latest.at {
+            self.passed += self.latest.until(now);
+            self.latest = now;
+        }
         self.passed
     }
 }
@@ -115,5 +117,23 @@ mod tests {
         };
         assert_eq!(clock.read(set_back), 9 * HOUR);
         assert_eq!(clock.read(set_back), 9 * HOUR);
+    }
+
+    #[test]
+    fn moments_out_of_order_are_counted_once() {
+        let first = Moment::now();
+        let mut clock = Clock::starting(first);
+        let minute = Duration::from_secs(60);
+        let late = after_a_minute(first, minute);
+        let early = |wall: Duration| Moment {
+            wall: first.wall + wall,
+            at: first.at + minute / 2,
+        };
+        assert_eq!(clock.read(late), minute);
+        // The second one: the clock was set in between.
+        for wall in [minute / 2, HOUR] {
+            assert_eq!(clock.read(early(wall)), minute, "{wall:?}");
+            assert_eq!(clock.read(late), minute, "{wall:?}");
+        }
     }
 }

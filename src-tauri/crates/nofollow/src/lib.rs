@@ -37,7 +37,7 @@ pub struct Opened {
 }
 
 /// What a file or folder is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct About {
     /// Neither a folder, nor a link, a pipe or a device.
     pub is_file: bool,
@@ -53,11 +53,13 @@ pub struct About {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity(Dev, u64);
 
-/// A name in a folder. A link is neither a file nor a folder.
+/// A name in a folder. A link is neither a file nor a folder, nor is what cannot be looked at.
 #[derive(Debug)]
 pub struct Entry {
     pub name: OsString,
     pub about: About,
+    /// Why it cannot be looked at, such as a mount whose server is gone.
+    pub fault: Option<io::Error>,
 }
 
 /// Why a path was not opened.
@@ -240,7 +242,7 @@ impl Opened {
     /// Returns the names in this folder, without `.` and `..`.
     ///
     /// # Errors
-    /// Those of the system, now or while it is read.
+    /// Those of the system, now or while it is read. A folder whose names may not be looked at is one of them.
     pub fn entries(&self) -> io::Result<impl Iterator<Item = io::Result<Entry>>> {
         let entries = Dir::read_from(&self.file)?;
         Ok(entries.filter_map(|entry| {
@@ -251,15 +253,15 @@ impl Opened {
             if matches!(name.to_bytes(), b"." | b"..") {
                 return None;
             }
-            match statat(&self.file, &name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => Some(Ok(Entry {
-                    name: OsString::from_vec(name.into_bytes()),
-                    about: About::of(&stat),
-                })),
+            let (about, fault) = match statat(&self.file, &name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => (About::of(&stat), None),
                 // It is gone.
-                Err(Errno::NOENT) => None,
-                Err(error) => Some(Err(error.into())),
-            }
+                Err(Errno::NOENT) => return None,
+                Err(error @ (Errno::PERM | Errno::ACCESS)) => return Some(Err(error.into())),
+                Err(error) => (About::default(), Some(error.into())),
+            };
+            let name = OsString::from_vec(name.into_bytes());
+            Some(Ok(Entry { name, about, fault }))
         }))
     }
 

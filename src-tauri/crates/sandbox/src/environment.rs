@@ -11,6 +11,15 @@ const KEPT: [&str; 4] = ["LANG", "LANGUAGE", "TERM", "TZ"];
 /// Variables by which programs know the encoding of text.
 const LANGUAGES: [&str; 3] = ["LANG", "LC_ALL", "LC_CTYPE"];
 
+/// Where Apple's developer tools lie in their folder. Xcode has its compilers in the first, and other tools in the second; the Command
+/// Line Tools have only the second.
+const TOOLS: [&str; 2] = ["Toolchains/XcodeDefault.xctoolchain/usr/bin", "usr/bin"];
+/// Where the SDK lies there: Xcode's, and that of the Command Line Tools.
+const SDKS: [&str; 2] = [
+    "Platforms/MacOSX.platform/Developer/SDKs/MacOSX.sdk",
+    "SDKs/MacOSX.sdk",
+];
+
 /// Returns the environment of a command: what is kept of ours, and what is its own. `path`: its `PATH`. `home` is a folder for it alone.
 /// `developer`: Apple's developer tools. `named`: variables that it sees as well. `proxy`: the port of its network.
 pub(crate) fn kept_environment(
@@ -35,8 +44,12 @@ pub(crate) fn kept_environment(
         kept.push(("LANG".into(), UTF_8.into()));
     }
     // Compilers look for it only if they are started by the system's stand-ins.
-    let sdk = developer.map(|developer| developer.join("SDKs/MacOSX.sdk"));
-    if let Some(sdk) = sdk.filter(|sdk| sdk.is_dir()) {
+    let has_sdk = kept.iter().any(|(name, _)| name == "SDKROOT");
+    let developer = developer.filter(|_| !has_sdk);
+    let mut sdks = developer
+        .into_iter()
+        .flat_map(|developer| SDKS.map(|sdk| developer.join(sdk)));
+    if let Some(sdk) = sdks.find(|sdk| sdk.is_dir()) {
         kept.push(("SDKROOT".into(), sdk.into()));
     }
     for name in ["HOME", "TMPDIR"] {
@@ -63,11 +76,11 @@ pub(crate) fn readable_path(
     developer: Option<&Path>,
 ) -> OsString {
     let folders = std::env::split_paths(path).flat_map(|folder| {
-        let tools = developer.filter(|_| folder == Path::new("/usr/bin"));
-        tools
-            .map(|tools| tools.join("usr/bin"))
+        let developer = developer.filter(|_| folder == Path::new("/usr/bin"));
+        let tools = developer
             .into_iter()
-            .chain([folder])
+            .flat_map(|developer| TOOLS.map(|tools| developer.join(tools)));
+        tools.chain([folder])
     });
     let folders = folders.filter(|folder| {
         let real = folder.canonicalize();
@@ -143,23 +156,51 @@ mod tests {
 
     #[test]
     fn developer_tools_come_before_their_stand_ins() {
-        let developer = tempfile::tempdir().unwrap();
-        let developer = developer.path().canonicalize().unwrap();
-        let (tools, sdk) = (developer.join("usr/bin"), developer.join("SDKs/MacOSX.sdk"));
-        for folder in [&tools, &sdk] {
-            std::fs::create_dir_all(folder).unwrap();
+        for (tools, sdk) in [
+            // The Command Line Tools, and Xcode.
+            (&["usr/bin"][..], "SDKs/MacOSX.sdk"),
+            (
+                &["Toolchains/XcodeDefault.xctoolchain/usr/bin", "usr/bin"][..],
+                "Platforms/MacOSX.platform/Developer/SDKs/MacOSX.sdk",
+            ),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let developer = folder.path().canonicalize().unwrap();
+            let tools: Vec<PathBuf> = tools.iter().map(|tools| developer.join(tools)).collect();
+            let sdk = developer.join(sdk);
+            for folder in tools.iter().chain([&sdk]) {
+                std::fs::create_dir_all(folder).unwrap();
+            }
+            let usr = PathBuf::from("/usr");
+            let path = |readable: &[PathBuf]| {
+                readable_path("/usr/sbin:/usr/bin".as_ref(), readable, Some(&developer))
+            };
+            let all = [usr.join("sbin")].into_iter().chain(tools);
+            let all = std::env::join_paths(all.chain([usr.join("bin")])).unwrap();
+            assert_eq!(path(&[usr.clone(), developer.clone()]), all);
+            // Those of another Xcode, which it may not read.
+            assert_eq!(path(&[usr]), "/usr/sbin:/usr/bin");
+            assert_eq!(sdk_roots(&developer, &[]), [sdk]);
         }
-        let usr = PathBuf::from("/usr");
-        let path = |readable: &[PathBuf]| {
-            readable_path("/usr/sbin:/usr/bin".as_ref(), readable, Some(&developer))
-        };
-        let both = format!("/usr/sbin:{}:/usr/bin", tools.display());
-        assert_eq!(path(&[usr.clone(), developer.clone()]), both.as_str());
-        // Those of another Xcode, which it may not read.
-        assert_eq!(path(&[usr]), "/usr/sbin:/usr/bin");
+    }
+
+    #[test]
+    fn an_sdk_is_the_named_one_or_one_that_exists() {
+        let developer = tempfile::tempdir().unwrap();
+        let developer = developer.path();
+        assert!(sdk_roots(developer, &[]).is_empty());
+        std::fs::create_dir_all(developer.join("SDKs/MacOSX.sdk")).unwrap();
+        let named = ["SDKROOT".to_owned()];
+        assert_eq!(sdk_roots(developer, &named), [PathBuf::from("/mine")]);
+    }
+
+    /// What a command has as `SDKROOT`, where ours is `/mine`.
+    fn sdk_roots(developer: &Path, named: &[String]) -> Vec<PathBuf> {
+        let ours = [("SDKROOT".into(), "/mine".into())];
         let home = Path::new("/private");
-        let kept = kept_environment([], "".into(), home, Some(&developer), &[], None);
-        assert!(kept.contains(&("SDKROOT".into(), sdk.into())), "{kept:?}");
+        let kept = kept_environment(ours, "".into(), home, Some(developer), named, None);
+        let kept = kept.into_iter().filter(|(name, _)| name == "SDKROOT");
+        kept.map(|(_, value)| value.into()).collect()
     }
 
     #[test]

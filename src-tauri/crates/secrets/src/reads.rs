@@ -9,6 +9,9 @@ use tierbar_core::{Code, Error};
 /// Enough for a password to be typed. A later answer serves the next request.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
+/// How long an answer waits for that request.
+const KEPT: Duration = Duration::from_secs(60);
+
 type Answer = Result<Option<SecretString>, Error>;
 
 /// Those of one store. Each has a thread, since nothing can cancel it, and a secret has at most one.
@@ -20,8 +23,38 @@ pub(crate) struct Reads {
 
 #[derive(Default)]
 struct Read {
-    answer: Mutex<Option<Answer>>,
-    answered: Condvar,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    answer: Option<Answer>,
+    /// Whether a request has received the answer, or the secret has changed.
+    is_over: bool,
+}
+
+impl Read {
+    fn wait(&self, deadline: Duration) -> Option<Answer> {
+        let mut state = self.state.lock();
+        self.changed
+            .wait_while_for(&mut state, |state| state.answer.is_none(), deadline);
+        state.answer.clone()
+    }
+
+    /// Passes the answer on to the requests that wait, or else keeps it for a while.
+    fn keep(&self, answer: Answer) {
+        let mut state = self.state.lock();
+        state.answer = Some(answer);
+        self.changed.notify_all();
+        self.changed
+            .wait_while_for(&mut state, |state| !state.is_over, KEPT);
+    }
+
+    fn end(&self) {
+        self.state.lock().is_over = true;
+        self.changed.notify_all();
+    }
 }
 
 impl Reads {
@@ -38,16 +71,31 @@ impl Reads {
     /// Those of the store; `Storage` if it has not answered in time.
     pub(crate) fn get(self: &Arc<Self>, name: &Name) -> Answer {
         let read = self.join(name)?;
-        let mut answer = read.answer.lock();
-        read.answered
-            .wait_while_for(&mut answer, |answer| answer.is_none(), self.deadline);
-        let unanswered = || Err(self.unanswered(name));
-        answer.clone().unwrap_or_else(unanswered)
+        let Some(answer) = read.wait(self.deadline) else {
+            return Err(self.unanswered(name));
+        };
+        self.end(name, &read);
+        answer
     }
 
     /// Has the next read begin anew, because the secret has changed.
     pub(crate) fn forget(&self, name: &Name) {
-        self.outstanding.lock().remove(name);
+        let read = self.outstanding.lock().remove(name);
+        if let Some(read) = read {
+            read.end();
+        }
+    }
+
+    fn end(&self, name: &Name, read: &Arc<Read>) {
+        let mut outstanding = self.outstanding.lock();
+        if outstanding
+            .get(name)
+            .is_some_and(|other| Arc::ptr_eq(other, read))
+        {
+            outstanding.remove(name);
+        }
+        drop(outstanding);
+        read.end();
     }
 
     fn join(self: &Arc<Self>, name: &Name) -> Result<Arc<Read>, Error> {
@@ -60,16 +108,8 @@ impl Reads {
         let log = tracing::dispatcher::get_default(Clone::clone);
         let begun = thread::Builder::new().spawn(move || {
             let answer = tracing::dispatcher::with_default(&log, || reads.store.get(&of));
-            let mut outstanding = reads.outstanding.lock();
-            if outstanding
-                .get(&of)
-                .is_some_and(|read| Arc::ptr_eq(read, &this))
-            {
-                outstanding.remove(&of);
-            }
-            drop(outstanding);
-            *this.answer.lock() = Some(answer);
-            this.answered.notify_all();
+            this.keep(answer);
+            reads.end(&of, &this);
         });
         begun.map_err(|error| {
             let message = format!("the secrets cannot be read: {error}");
@@ -81,14 +121,13 @@ impl Reads {
 
     fn unanswered(&self, name: &Name) -> Error {
         let seconds = self.deadline.as_secs();
-        let (who, hint) = match self.store.source() {
-            Source::Keychain => (
-                "macOS",
-                "unlock the login Keychain, or answer its question on this Mac's screen; then try again",
-            ),
-            _ => ("the disk", "try again"),
+        let hint = match self.store.source() {
+            Source::Keychain => {
+                "unlock the login Keychain, or answer its question on this Mac's screen; then try again"
+            }
+            _ => "try again",
         };
-        let message = format!("{who} has not answered about the key of {name} within {seconds} s");
+        let message = format!("the key of {name} was not read within {seconds} s");
         Error::new(Code::Storage, message).hint(hint)
     }
 }

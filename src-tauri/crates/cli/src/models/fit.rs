@@ -107,7 +107,8 @@ fn render_verdict(verdict: &Verdict) -> String {
     for way in &verdict.paging_speeds {
         let what = match way.paging {
             Paging::Cache => "Speed with a cache of experts",
-            Paging::Advise | Paging::AdviseGpu => "Speed with experts read ahead",
+            Paging::Advise => "Speed with experts read ahead",
+            Paging::AdviseGpu => "Speed with experts read ahead, prompts on the GPU",
             Paging::Stream => "Speed with layers read from disk",
             Paging::Mmap | Paging::Auto | Paging::Off => "Speed if left to the system",
         };

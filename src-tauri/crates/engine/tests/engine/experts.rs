@@ -170,17 +170,13 @@ async fn announced_experts_give_the_same_bits_as_resident_ones() {
     let expected = answer(&resident, PROMPT, 80).await;
     // What a process has mapped stays in memory.
     resident.child.kill().await.unwrap();
+    let announcing = ["--mapped", "--announce-experts", "--experts-on-cpu"];
+    // Without a GPU, the cores compute prompts, too.
+    let mut on_gpu = worker(&file.path, &[&announcing[..], &["--gpu-prompts"]].concat()).await;
+    assert_eq!(answer(&on_gpu, PROMPT, 80).await, expected);
+    on_gpu.child.kill().await.unwrap();
     let is_forgotten = forget(&file.path);
-    let announced = worker(
-        &file.path,
-        &[
-            "--mapped",
-            "--announce-experts",
-            "--experts-on-cpu",
-            "--gpu-prompts",
-        ],
-    )
-    .await;
+    let announced = worker(&file.path, &announcing).await;
     assert_eq!(answer(&announced, PROMPT, 80).await, expected);
     let cost = cost(&announced).await;
     let number = |name: &str| cost[name].as_u64().unwrap();

@@ -28,7 +28,7 @@ impl Folder {
             };
             let failed = |error| storage_error("read", folder, &error);
             let objects = opened.entries().map_err(failed)?.filter_map(|entry| {
-                let Entry { name, about } = match entry {
+                let Entry { name, about, .. } = match entry {
                     Ok(entry) => entry,
                     Err(error) => return Some(Err(failed(error))),
                 };

@@ -62,7 +62,7 @@ pub(super) struct Scan {
     rules: usize,
 }
 
-/// A folder that cannot be read, and why.
+/// A folder that cannot be read, or a name in one that cannot be looked at, and why.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unreadable {
     pub(super) path: String,
@@ -134,12 +134,10 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Scan> {
         }
         let (opened, mut entries) = match read_folder(&root, &folder.place) {
             Ok(read) => read,
-            // The folder itself is gone or closed, or too many in it are.
+            // The source itself cannot be read, or too many of its folders.
             Err(_) if folder.depth == 0 || scan.unreadable.len() >= MOST_UNREADABLE => return None,
             Err(reason) => {
-                let path = whole.to_str().map(str::to_owned);
-                scan.unreadable
-                    .extend(path.map(|path| Unreadable { path, reason }));
+                scan.keep_unread(&whole, reason);
                 continue;
             }
         };
@@ -164,6 +162,12 @@ fn read_folder(source: &Opened, place: &Path) -> Result<(Opened, Vec<Entry>), St
 }
 
 impl Scan {
+    fn keep_unread(&mut self, path: &Path, reason: String) {
+        let path = path.to_str().map(str::to_owned);
+        self.unreadable
+            .extend(path.map(|path| Unreadable { path, reason }));
+    }
+
     fn look_into(
         &mut self,
         mut folder: Folder,
@@ -180,9 +184,13 @@ impl Scan {
             let rules = rules_of(opened, whole, &mut self.rules);
             folder.rules.extend(rules.map(Rc::new));
         }
-        for Entry { name, about } in entries {
+        for Entry { name, about, fault } in entries {
             let (inner, path) = (folder.place.join(&name), whole.join(&name));
             let name = name.to_string_lossy();
+            if let Some(error) = fault.filter(|_| self.unreadable.len() < MOST_UNREADABLE) {
+                self.keep_unread(&path, reason(&error));
+                continue;
+            }
             let is_document = about.is_file && about.bytes > 0 && is_readable(&inner);
             if is_hidden(&name) || !(about.is_folder || is_document) {
                 continue;

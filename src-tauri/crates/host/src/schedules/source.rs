@@ -160,7 +160,7 @@ fn changed_files(
     let since = since.saturating_mul(NANOSECONDS);
     let mut files: Vec<(OsString, About)> = Vec::new();
     for entry in folder.entries().map_err(unreadable)?.take(MOST_NAMES) {
-        let Entry { name, about } = entry.map_err(unreadable)?;
+        let Entry { name, about, .. } = entry.map_err(unreadable)?;
         let hidden = name.as_encoded_bytes().starts_with(b".");
         if own.is_some_and(|own| own.wrote(&name)) {
             continue;

@@ -32,11 +32,14 @@ pub(crate) const PACKAGES: &[&str] = &["/opt/homebrew/bin", "/usr/local/bin", "/
 /// Every Mac has it.
 pub(crate) const UTF_8: &str = "en_US.UTF-8";
 
-/// Where the developer tools are, as `xcode-select -p` prints it.
+/// Where Xcode or the Command Line Tools are, as `xcode-select -p` prints it.
 pub(crate) fn developer_folder() -> Option<PathBuf> {
     let chosen = std::fs::read_link("/var/db/xcode_select_link").ok();
-    let usual = ["/Library/Developer/CommandLineTools"].map(PathBuf::from);
-    let mut folders = chosen.into_iter().chain(usual);
+    let usual = [
+        "/Applications/Xcode.app/Contents/Developer",
+        "/Library/Developer/CommandLineTools",
+    ];
+    let mut folders = chosen.into_iter().chain(usual.map(PathBuf::from));
     folders.find(|folder| folder.join("usr/bin").is_dir())
 }
 

@@ -2,13 +2,16 @@
 
 use super::*;
 use parking_lot::{Condvar, Mutex};
-use std::{thread, time::Duration};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 /// Answers once it is unlocked.
 #[derive(Default)]
 struct Locked {
     state: Mutex<State>,
-    unlocked: Condvar,
+    changed: Condvar,
 }
 
 #[derive(Default)]
@@ -22,7 +25,11 @@ struct State {
 impl Locked {
     fn unlock(&self) {
         self.state.lock().unlocked = true;
-        self.unlocked.notify_all();
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) {
+        self.state.lock().unlocked = false;
     }
 
     fn reads(&self) -> usize {
@@ -31,9 +38,10 @@ impl Locked {
 
     /// Waits until it was asked this often: a thread may start late.
     fn wait_for(&self, reads: usize) {
-        while self.reads() < reads {
-            thread::yield_now();
-        }
+        let mut state = self.state.lock();
+        self.changed
+            .wait_while_for(&mut state, |state| state.reads < reads, HANG);
+        assert!(state.reads >= reads, "{} of {reads} reads", state.reads);
     }
 }
 
@@ -45,10 +53,10 @@ impl Store for Locked {
     fn get(&self, _: &Name) -> Result<Option<SecretString>, Error> {
         let mut state = self.state.lock();
         state.reads += 1;
+        self.changed.notify_all();
         // As of its begin, as a store may answer.
         let value = state.value.clone();
-        self.unlocked
-            .wait_while(&mut state, |state| !state.unlocked);
+        self.changed.wait_while(&mut state, |state| !state.unlocked);
         Ok(value)
     }
 
@@ -116,6 +124,20 @@ fn over(store: Arc<dyn Store>, deadline: Duration) -> Secrets {
 
 const SHORT: Duration = Duration::from_millis(50);
 const LONG: Duration = Duration::from_secs(120);
+/// After which a test fails.
+const HANG: Duration = Duration::from_secs(60);
+
+/// Asks until there is an answer.
+fn answer(secrets: &Secrets) -> Option<String> {
+    let begun = Instant::now();
+    loop {
+        match secrets.get(&Name::HuggingFace) {
+            Ok(secret) => return exposed(secret),
+            Err(error) => assert!(begun.elapsed() < HANG, "{error}"),
+        }
+        thread::yield_now();
+    }
+}
 
 #[test]
 fn a_keychain_that_does_not_answer_is_an_error() {
@@ -131,7 +153,7 @@ fn a_keychain_that_does_not_answer_is_an_error() {
     assert!(
         error
             .message
-            .starts_with("macOS has not answered about the key of api.example.com"),
+            .starts_with("the key of api.example.com was not read within "),
         "{error}"
     );
     assert!(error.hint.unwrap().contains("unlock the login Keychain"));
@@ -183,12 +205,51 @@ fn a_new_secret_is_not_answered_by_an_older_read() {
     let store = Arc::new(Locked::default());
     let hasty = over(Arc::clone(&store) as Arc<dyn Store>, SHORT);
     hasty.get(&Name::HuggingFace).unwrap_err();
+    store.wait_for(1);
     hasty.set(&Name::HuggingFace, &TOKEN.into()).unwrap();
-    // Another one, which may see it.
+    // Another read, which sees it.
     hasty.get(&Name::HuggingFace).unwrap_err();
     store.wait_for(2);
-    hasty.remove(&Name::HuggingFace).unwrap();
+    store.unlock();
+    assert_eq!(answer(&hasty).as_deref(), Some(TOKEN));
+
+    store.lock();
     hasty.get(&Name::HuggingFace).unwrap_err();
     store.wait_for(3);
+    hasty.remove(&Name::HuggingFace).unwrap();
+    hasty.get(&Name::HuggingFace).unwrap_err();
+    store.wait_for(4);
     store.unlock();
+    assert_eq!(answer(&hasty), None);
+}
+
+#[test]
+fn a_late_answer_serves_the_next_request() {
+    let store = Arc::new(Locked::default());
+    // Each of its requests ends at once, so that every answer is late.
+    let hasty = over(Arc::clone(&store) as Arc<dyn Store>, Duration::ZERO);
+    hasty.set(&Name::HuggingFace, &TOKEN.into()).unwrap();
+    hasty.get(&Name::HuggingFace).unwrap_err();
+    store.wait_for(1);
+    store.unlock();
+    assert_eq!(answer(&hasty).as_deref(), Some(TOKEN));
+    assert_eq!(store.reads(), 1);
+    // Only one: the next one asks again.
+    assert_eq!(answer(&hasty).as_deref(), Some(TOKEN));
+    assert_eq!(store.reads(), 2);
+}
+
+#[test]
+fn a_late_answer_is_forgotten_when_the_secret_changes() {
+    let store = Arc::new(Locked::default());
+    let hasty = over(Arc::clone(&store) as Arc<dyn Store>, Duration::ZERO);
+    hasty.get(&Name::HuggingFace).unwrap_err();
+    store.wait_for(1);
+    store.unlock();
+    // Most likely, the answer is kept by then.
+    let (_silent, never) = std::sync::mpsc::channel::<()>();
+    let _none = never.recv_timeout(SHORT);
+    hasty.set(&Name::HuggingFace, &TOKEN.into()).unwrap();
+    assert_eq!(answer(&hasty).as_deref(), Some(TOKEN));
+    assert_eq!(store.reads(), 2);
 }

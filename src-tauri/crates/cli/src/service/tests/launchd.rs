@@ -106,8 +106,17 @@ impl Launchd {
 
     fn program(&self, name: &str, script: &str) -> PathBuf {
         let path = self.folder.path().join(name);
-        fs::write(&path, script).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        // It may be running.
+        if !path.exists() {
+            let text = path.with_extension("sh");
+            fs::write(&text, script).unwrap();
+            // Another process writes it: what other tests start meanwhile inherits open files of this one, and what is open to write
+            // cannot be run.
+            let mut copy = process::Command::new("cp");
+            let copied = copy.arg(&text).arg(&path).status().unwrap();
+            assert!(copied.success(), "{copied}");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
         path
     }
 

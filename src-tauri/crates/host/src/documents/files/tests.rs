@@ -278,6 +278,25 @@ fn a_source_that_the_system_denies_is_not_empty() {
 }
 
 #[test]
+fn a_name_that_cannot_be_looked_at_hides_no_other() {
+    let folder = folder_of(&[("a.md", "x"), ("mount/b.md", "x")]);
+    let root = sources::open(folder.path()).unwrap();
+    let (opened, mut entries) = read_folder(&root, Path::new("")).unwrap();
+    let mount = entries.iter_mut().find(|entry| entry.name == "mount");
+    // As of a mount whose server is gone.
+    mount.unwrap().fault = Some(std::io::Error::from_raw_os_error(107));
+    let mut scan = Scan::default();
+    let all = Folder {
+        place: PathBuf::new(),
+        depth: 0,
+        rules: Vec::new(),
+    };
+    scan.look_into(all, folder.path(), &opened, entries, &mut Vec::new());
+    assert!(scan.files[0].path.ends_with("a.md") && scan.files.len() == 1);
+    assert!(scan.unreadable[0].path.ends_with("mount"));
+}
+
+#[test]
 fn files_in_icloud_only_are_searched_as_they_were() {
     let folder = folder_of(&[("a.md", "x")]);
     let root = sources::open(folder.path()).unwrap();
@@ -288,7 +307,11 @@ fn files_in_icloud_only_are_searched_as_they_were() {
             ..entries[0].about
         };
         let name = name.into();
-        Entry { name, about }
+        Entry {
+            name,
+            about,
+            fault: None,
+        }
     };
     let entries = ["here.md", "read.md", "new.md", "new.pdf", "new.jpg"].map(named);
     let inner = Folder {
