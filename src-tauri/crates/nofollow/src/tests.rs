@@ -137,7 +137,7 @@ fn a_folder_lists_links_as_nothing() {
         .entries()
         .unwrap()
         .map(|entry| {
-            let Entry { name, about } = entry.unwrap();
+            let Entry { name, about, .. } = entry.unwrap();
             (name, about.is_file, about.is_folder)
         })
         .collect();
