@@ -36,7 +36,7 @@ fn endpoints(server: &str) -> String {
     let tier = |name: &str, more: &str| {
         format!("[tiers.{name}]\nmodel = \"m\"\nengine = {{ endpoint = \"{server}\"{more} }}\n")
     };
-    let chains = (0..20).map(|number| {
+    let chains = (0..30).map(|number| {
         let name = format!("gpt{number}");
         tier(&name, "") + &format!("[chains.{name}-chain]\nsteps = [\"{name}\"]\nretries = 0\n")
     });
