@@ -124,23 +124,26 @@ fn a_signal_is_passed_on() {
     assert_eq!(guarded.end().1, "signal 11\n", "{pid}");
 }
 
-#[test]
-fn a_missing_program_is_reported_as_by_a_shell() {
+/// Runs the guard with a short `PATH` to its end, and returns what it and its program wrote to stderr, and the exit code.
+fn run_guard(arguments: &[&str]) -> (String, Option<i32>) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_tierbar-guard"))
-        .args(["SIGTERM", "1", "/nowhere/server"])
+        .args(arguments)
+        .env("PATH", "/usr/bin:/bin")
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let mut stderr = String::new();
-    child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut stderr)
-        .unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(127));
+    let mut text = String::new();
+    let mut stderr = child.stderr.take().unwrap();
+    stderr.read_to_string(&mut text).unwrap();
+    (text, child.wait().unwrap().code())
+}
+
+#[test]
+fn a_missing_program_is_reported_as_by_a_shell() {
+    let (stderr, code) = run_guard(&["SIGTERM", "1", "/nowhere/server"]);
+    assert_eq!(code, Some(127));
     assert!(
         stderr.starts_with("/nowhere/server cannot be run"),
         "{stderr}"
@@ -149,18 +152,8 @@ fn a_missing_program_is_reported_as_by_a_shell() {
 
 #[test]
 fn a_program_has_the_folders_of_packages_in_its_path() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tierbar-guard"))
-        .args(["SIGTERM", "1000", "printenv", "PATH"])
-        .env("PATH", "/usr/bin:/bin")
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut path = String::new();
-    let mut stderr = child.stderr.take().unwrap();
-    stderr.read_to_string(&mut path).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0), "{path}");
+    let (path, code) = run_guard(&["SIGTERM", "1000", "printenv", "PATH"]);
+    assert_eq!(code, Some(0), "{path}");
     let local = Path::new("/usr/local/bin").is_dir();
     assert_eq!(path.contains(":/usr/local/bin"), local, "{path}");
     assert!(path.starts_with("/usr/bin:/bin"), "{path}");

@@ -71,18 +71,16 @@ impl Store for Locked {
     }
 }
 
-/// Sleeps for a minute: its user looks elsewhere.
-struct Asking;
+/// A Keychain whose reads end so.
+struct Answering(fn() -> Result<Option<SecretString>, Error>);
 
-impl Store for Asking {
+impl Store for Answering {
     fn source(&self) -> Source {
         Source::Keychain
     }
 
     fn get(&self, _: &Name) -> Result<Option<SecretString>, Error> {
-        let (_silent, answer) = std::sync::mpsc::channel::<()>();
-        let _none = answer.recv_timeout(Duration::from_secs(60));
-        Ok(Some(TOKEN.into()))
+        self.0()
     }
 
     fn set(&self, _: &Name, _: &SecretString) -> Result<(), Error> {
@@ -93,30 +91,21 @@ impl Store for Asking {
         Ok(())
     }
 }
+
+/// Its user looks elsewhere for a minute.
+const ASKING: Answering = Answering(|| {
+    let (_silent, answer) = std::sync::mpsc::channel::<()>();
+    let _none = answer.recv_timeout(Duration::from_secs(60));
+    Ok(Some(TOKEN.into()))
+});
 
 /// Its user has denied access.
-struct Refusing;
-
-impl Store for Refusing {
-    fn source(&self) -> Source {
-        Source::Keychain
-    }
-
-    fn get(&self, _: &Name) -> Result<Option<SecretString>, Error> {
-        Err(Error::new(
-            Code::Storage,
-            "the Keychain cannot be read: denied",
-        ))
-    }
-
-    fn set(&self, _: &Name, _: &SecretString) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn remove(&self, _: &Name) -> Result<(), Error> {
-        Ok(())
-    }
-}
+const REFUSING: Answering = Answering(|| {
+    Err(Error::new(
+        Code::Storage,
+        "the Keychain cannot be read: denied",
+    ))
+});
 
 fn over(store: Arc<dyn Store>, deadline: Duration) -> Secrets {
     Secrets::of(store, deadline, environment(&[]))
@@ -141,7 +130,7 @@ fn answer(secrets: &Secrets) -> Option<String> {
 
 #[test]
 fn a_keychain_that_does_not_answer_is_an_error() {
-    let secrets = over(Arc::new(Asking), SHORT);
+    let secrets = over(Arc::new(ASKING), SHORT);
     let (done, found) = std::sync::mpsc::channel();
     thread::spawn(move || done.send(secrets.get(&Name::of_server("https://api.example.com"))));
     // Far less than the store sleeps.
@@ -161,7 +150,7 @@ fn a_keychain_that_does_not_answer_is_an_error() {
 
 #[test]
 fn a_refusal_is_passed_on_each_time() {
-    let secrets = over(Arc::new(Refusing), LONG);
+    let secrets = over(Arc::new(REFUSING), LONG);
     for _ in 0..2 {
         let error = secrets.get(&Name::HuggingFace).unwrap_err();
         assert_eq!(error.message, "the Keychain cannot be read: denied");

@@ -146,6 +146,14 @@ impl Launchd {
             )
     }
 
+    /// A manager without patience, over a service that runs and ends as `drain` says.
+    async fn over_a_running_service(&self, drain: &str) -> Manager {
+        let patient = self.patient("gui/501");
+        patient.install(&self.sound()).await.unwrap();
+        self.set("drain", drain);
+        self.manager("gui/501", Duration::ZERO)
+    }
+
     /// With a patience that no test here outlasts.
     fn patient(&self, domain: &str) -> Manager {
         self.manager(domain, Duration::from_secs(60))
@@ -218,13 +226,7 @@ async fn a_service_that_is_loaded_without_its_file_is_replaced() {
 #[tokio::test]
 async fn a_service_that_never_ends_is_reported_and_left_as_it_is() {
     let launchd = Launchd::new();
-    launchd
-        .patient("gui/501")
-        .install(&launchd.sound())
-        .await
-        .unwrap();
-    launchd.set("drain", "1000000 0\n");
-    let hasty = launchd.manager("gui/501", Duration::ZERO);
+    let hasty = launchd.over_a_running_service("1000000 0\n").await;
     for done in [
         hasty.install(&launchd.sound()).await,
         hasty.uninstall().await,
@@ -243,13 +245,7 @@ async fn a_service_that_never_ends_is_reported_and_left_as_it_is() {
 #[tokio::test]
 async fn the_first_line_of_a_refusal_is_shown() {
     let launchd = Launchd::new();
-    launchd
-        .patient("gui/501")
-        .install(&launchd.sound())
-        .await
-        .unwrap();
-    launchd.set("drain", "0 1000000\n");
-    let hasty = launchd.manager("gui/501", Duration::ZERO);
+    let hasty = launchd.over_a_running_service("0 1000000\n").await;
     let error = hasty.install(&launchd.sound()).await.unwrap_err();
     assert!(
         error
