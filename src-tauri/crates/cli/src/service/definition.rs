@@ -1,4 +1,4 @@
-//! What a service is, and how systemd and launchd have it written.
+//! What a service is, and its file for systemd and for launchd.
 
 use std::path::PathBuf;
 use tierbar_core::{Code, Error};

@@ -303,11 +303,11 @@ impl Manager {
         // launchctl's second line suggests root, which does not help.
         let why = text.trim().lines().next().unwrap_or("it gives no reason");
         let failed = Error::new(Code::Internal, format!("`{shown}` failed: {why}"));
-        let lacks = |words: [&str; 2]| words.iter().any(|word| why.contains(word));
-        let error = if lacks(["not been booted with systemd", "Failed to connect to bus"]) {
+        let says = |words: [&str; 2]| words.iter().any(|word| why.contains(word));
+        let error = if says(["not been booted with systemd", "Failed to connect to bus"]) {
             failed
                 .hint("systemd is not running here: run `tierbar serve` from your startup scripts")
-        } else if lacks(["ermission", "not permitted"]) || why.contains("authentication") {
+        } else if says(["ermission", "not permitted"]) || why.contains("authentication") {
             failed.hint("run it with sudo")
         } else {
             failed
