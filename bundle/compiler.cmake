@@ -14,10 +14,23 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x8
     endif()
 endif()
 
-# A sixth of the build's time goes into what only llama.cpp's own programs use: their options, their downloads and an HTTP client.
-# Where no program is built, it is left out.
+# Where no program of llama.cpp is built, a third of its compilation is saved. A sixth of the time goes into what only its programs use:
+# their options, their downloads and an HTTP client. Half of it goes into headers, which sources compiled in groups read once. What
+# computes is in ggml, and keeps its level; the rest takes -O2, which compiles clip.cpp in half the time.
 if(PROJECT_NAME STREQUAL "llama.cpp")
-    function(tierbar_leave_out_programs)
+    # In groups, but for the named ones, which do not compile beside others.
+    function(tierbar_group_sources target)
+        get_target_property(sources ${target} SOURCES)
+        get_target_property(folder ${target} SOURCE_DIR)
+        list(TRANSFORM sources PREPEND "${folder}/" REGEX "^[^/]")
+        set_source_files_properties(${sources} TARGET_DIRECTORY ${target} PROPERTIES SKIP_UNITY_BUILD_INCLUSION OFF)
+        list(TRANSFORM ARGN PREPEND "${folder}/" OUTPUT_VARIABLE alone)
+        set_source_files_properties(${alone} TARGET_DIRECTORY ${target} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+        set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+        target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:-O2>")
+    endfunction()
+
+    function(tierbar_build_less)
         if(LLAMA_BUILD_TOOLS OR LLAMA_BUILD_SERVER OR LLAMA_BUILD_APP OR LLAMA_BUILD_TESTS OR NOT TARGET llama-common)
             return()
         endif()
@@ -32,6 +45,11 @@ if(PROJECT_NAME STREQUAL "llama.cpp")
             endforeach()
             set_target_properties(cpp-httplib PROPERTIES EXCLUDE_FROM_ALL ON)
         endif()
+        tierbar_group_sources(llama-common json.cpp chat-peg-parser.cpp jinja/value.cpp)
+        tierbar_group_sources(llama llama-kv-cache-dsv4.cpp llama-model-loader.cpp)
+        if(TARGET mtmd)
+            tierbar_group_sources(mtmd clip.cpp mtmd.cpp mtmd-audio.cpp mtmd-image.cpp mtmd-helper.cpp mtmd-helper-gen.cpp)
+        endif()
     endfunction()
-    cmake_language(DEFER DIRECTORY "${CMAKE_SOURCE_DIR}" CALL tierbar_leave_out_programs)
+    cmake_language(DEFER DIRECTORY "${CMAKE_SOURCE_DIR}" CALL tierbar_build_less)
 endif()
