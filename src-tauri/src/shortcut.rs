@@ -133,7 +133,9 @@ mod tests {
     #[test]
     fn the_library_knows_every_key_of_the_configuration() {
         let letters = ('A'..='Z').chain('0'..='9').map(String::from);
-        for key in letters.chain(Shortcut::NAMED_KEYS.map(str::to_owned)) {
+        let function_keys = (1..=20).map(|number| format!("F{number}"));
+        let named = Shortcut::NAMED_KEYS.map(str::to_owned);
+        for key in letters.chain(function_keys).chain(named) {
             let shortcut = Shortcut::try_from(format!("Ctrl+{key}")).unwrap();
             assert!(hotkey(shortcut).unwrap().is_some(), "{key}");
         }

@@ -12,9 +12,9 @@ use std::{cell::OnceCell, fs::File, io::Write, path::Path};
 use tempfile::TempDir;
 use tierbar_core::{
     Error, ModelAccount,
-    budget::{GIB, MICRO_BATCH, plan_load},
+    budget::{CompanionModels, GIB, MICRO_BATCH, plan_load},
     config::KvCache,
-    fit::{Machine, Offer, verdict},
+    fit::{Machine, Offer, verdict_with},
 };
 use tierbar_documents::{LONGEST_TEXT, Part, Refusal};
 
@@ -117,7 +117,13 @@ fn account(read: Result<ModelAccount, Error>, total: u64) {
                 Machine::mac(16 * GIB),
                 Machine::new(u64::MAX, None),
             ] {
-                let verdict = verdict(&account, (context, kv), &machine, &others);
+                let verdict = verdict_with(
+                    &account,
+                    CompanionModels::default(),
+                    (context, kv),
+                    &machine,
+                    &others,
+                );
                 let planned = plan_load(&account, context, kv, MICRO_BATCH, &machine.budget());
                 assert_eq!(planned.is_ok(), verdict.total_bytes <= verdict.budget_bytes);
             }

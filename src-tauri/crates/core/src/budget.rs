@@ -4,7 +4,6 @@
 //! model are added at the load if they fit, since the model also answers without them.
 
 mod beside;
-mod line;
 mod sum;
 
 pub use crate::run::{MICRO_BATCH, SLOTS};
@@ -16,9 +15,8 @@ use crate::{
     tier::TierKind,
 };
 pub use beside::{CompanionModels, MediaProjector};
-pub use line::{Line, LineKind};
 use serde::{Deserialize, Serialize};
-pub(crate) use sum::needs;
+pub(crate) use sum::{needs, sum};
 
 pub const GIB: u64 = 1 << 30;
 pub const MIB: u64 = 1 << 20;
@@ -80,7 +78,6 @@ impl Budget {
         }
     }
 
-    /// Returns it with so many bytes less for all models together.
     #[must_use]
     pub(crate) fn less(self, bytes: u64) -> Self {
         Self {
@@ -120,7 +117,6 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// The slowest placement that still runs.
     pub(crate) const SLOWEST: Self = Self::Stream;
 
     /// Returns the place in an order by speed; 0 is the fastest.
@@ -139,10 +135,7 @@ impl Placement {
     /// Whether the model runs with a part of its weights on the disk.
     #[must_use]
     pub fn is_paged(self) -> bool {
-        match self {
-            Self::Mmap | Self::Advise | Self::Cache | Self::Stream => true,
-            Self::Resident | Self::Refused => false,
-        }
+        !matches!(self, Self::Resident | Self::Refused)
     }
 
     /// Returns the word for it in the API, the configuration and the documents.
@@ -156,6 +149,54 @@ impl Placement {
             Self::Stream => "stream",
             Self::Refused => "refused",
         }
+    }
+}
+
+/// One line of the sum.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Line {
+    pub what: LineKind,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LineKind {
+    DenseWeights,
+    /// Input embeddings, of which a token reads one row.
+    Embeddings,
+    /// The part of a dense model's weights that exceeds the budget and is read from disk as needed; not part of the sum.
+    PagedWeights,
+    /// Expert weights that stay in memory.
+    ResidentExperts,
+    /// The memory for experts that are read when they are chosen.
+    ExpertCache,
+    /// Expert weights that are read from disk as needed; not part of the sum.
+    PagedExperts,
+    /// The memory for a dense model's layers, of which the others are read for every token.
+    LayerCache,
+    KvCache,
+    ComputeBuffers,
+    /// States of earlier positions, which a model with a sliding window or recurrent layers needs to go back in a
+    /// conversation.
+    Checkpoints,
+    /// A draft model: its weights, cache and buffers.
+    DraftModel,
+    /// A media projector: its weights, and what encoding its largest image or 30 seconds of sound needs.
+    Projector,
+    /// The memory that the user has declared for a command.
+    Command,
+    /// Memory left to the embedder's slot.
+    Embedder,
+    /// Tierbar's own windows.
+    App,
+}
+
+impl LineKind {
+    /// Returns whether the line is on disk until needed, and so not part of the sum.
+    #[must_use]
+    pub fn is_paged(self) -> bool {
+        matches!(self, Self::PagedWeights | Self::PagedExperts)
     }
 }
 
@@ -180,7 +221,7 @@ impl LoadPlan {
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
         let held = self.lines.iter().filter(|line| !line.what.is_paged());
-        held.fold(0, |sum, line| sum.saturating_add(line.bytes))
+        sum(held.map(|line| line.bytes))
     }
 
     /// Adds a line of this many bytes for something optional; returns `None` if the budget has no room for it.
@@ -333,15 +374,11 @@ pub(crate) fn largest_context(
 /// Formats bytes for people: GiB with one decimal, MiB below one GiB.
 #[must_use]
 pub fn gib(bytes: u64) -> String {
-    // A display rounding: a double holds any memory size to far better than a decimal.
-    #[expect(clippy::cast_precision_loss)]
     let bytes = bytes as f64;
-    let gib = bytes / GIB as f64;
-    if gib >= 1.0 {
-        format!("{gib:.1} GiB")
-    } else {
-        format!("{:.0} MiB", bytes / MIB as f64)
+    if bytes < GIB as f64 {
+        return format!("{:.0} MiB", bytes / MIB as f64);
     }
+    format!("{:.1} GiB", bytes / GIB as f64)
 }
 
 #[cfg(test)]

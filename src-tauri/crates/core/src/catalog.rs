@@ -34,11 +34,8 @@ pub struct CatalogModel {
     /// `chat`, `embedding` or `reranking`.
     pub kind: ModelKind,
     /// Who made the model, which may be another than who published its files.
-    #[serde(default)]
-    #[schema(required = true)]
     pub maker: String,
     /// The languages that its maker names, as a phrase such as `more than 140`; `null` if it names none.
-    #[serde(default)]
     #[schema(required = true)]
     pub languages: Option<String>,
     /// `owner/repository` on the hub.
@@ -46,7 +43,6 @@ pub struct CatalogModel {
     pub licence: String,
     pub quants: Vec<OfferedFile>,
     /// Downloaded with each of them, unless it is left out.
-    #[serde(default)]
     #[schema(required = true)]
     pub projector: Option<OfferedProjector>,
 }
@@ -142,7 +138,6 @@ pub struct OfferedFile {
     #[schema(required = true)]
     pub sha256: Option<String>,
     /// How much worse than 16 bits it answers; `null` if no measurement of the quant is published.
-    #[serde(default)]
     #[schema(required = true)]
     pub loss: Option<QuantLoss>,
     /// Whether it is the best choice for this machine.
@@ -151,7 +146,6 @@ pub struct OfferedFile {
     #[schema(required = true)]
     pub reason: Option<String>,
     /// What `reason` says, with the figures, for other languages.
-    #[serde(default)]
     #[schema(required = true)]
     pub grounds: Option<Grounds>,
     /// Whether the models folder has it.
@@ -185,7 +179,6 @@ pub struct HubRepository {
     pub gated: bool,
     pub files: Vec<OfferedFile>,
     /// Downloaded with each of them, unless it is left out.
-    #[serde(default)]
     #[schema(required = true)]
     pub projector: Option<OfferedProjector>,
 }

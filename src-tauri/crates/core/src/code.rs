@@ -97,94 +97,59 @@ impl Code {
     /// The wire name, such as `context_length_exceeded`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::BadRequest => "bad_request",
-            Self::ContextExceeded => "context_length_exceeded",
-            Self::PayloadTooLarge => "payload_too_large",
-            Self::UnsupportedMediaType => "unsupported_media_type",
-            Self::RequestTimeout => "request_timeout",
-            Self::Unauthorized => "unauthorized",
-            Self::Forbidden => "forbidden",
-            Self::NotFound => "not_found",
-            Self::MethodNotAllowed => "method_not_allowed",
-            Self::PreviousResponseNotFound => "previous_response_not_found",
-            Self::WebsocketConnectionLimitReached => "websocket_connection_limit_reached",
-            Self::ModelUnknown => "model_unknown",
-            Self::TierUnknown => "tier_unknown",
-            Self::ModelMissing => "model_missing",
-            Self::ModelInvalid => "model_invalid",
-            Self::ModelUnsupported => "model_unsupported",
-            Self::ModelInUse => "model_in_use",
-            Self::ContextUnknown => "context_unknown",
-            Self::ContextMismatch => "context_mismatch",
-            Self::NotOurs => "not_ours",
-            Self::RepositoryUnknown => "repository_unknown",
-            Self::AccessDenied => "access_denied",
-            Self::Unreachable => "unreachable",
-            Self::Corrupt => "corrupt",
-            Self::OverBudget => "over_budget",
-            Self::BudgetSpent => "budget_spent",
-            Self::TierFailed => "tier_failed",
-            Self::TierStopped => "tier_stopped",
-            Self::WorkerCrashed => "worker_crashed",
-            Self::WorkerTimeout => "worker_timeout",
-            Self::Paused => "paused",
-            Self::Overloaded => "overloaded",
-            Self::Conflict => "conflict",
-            Self::PortTaken => "port_taken",
-            Self::Measuring => "measuring",
-            Self::AlreadyRunning => "already_running",
-            Self::ConfigInvalid => "config_invalid",
-            Self::Storage => "storage",
-            Self::Cancelled => "cancelled",
-            Self::ShuttingDown => "shutting_down",
-            Self::Internal => "internal",
-        }
+        self.on_the_wire().0
     }
 
     /// The HTTP status that carries this code.
     #[must_use]
     pub fn http_status(self) -> u16 {
+        self.on_the_wire().1
+    }
+
+    fn on_the_wire(self) -> (&'static str, u16) {
         match self {
-            Self::BadRequest
-            | Self::ContextExceeded
-            | Self::ConfigInvalid
-            | Self::PreviousResponseNotFound
-            | Self::WebsocketConnectionLimitReached => 400,
-            Self::Unauthorized => 401,
+            Self::BadRequest => ("bad_request", 400),
+            Self::ContextExceeded => ("context_length_exceeded", 400),
+            Self::PayloadTooLarge => ("payload_too_large", 413),
+            Self::UnsupportedMediaType => ("unsupported_media_type", 415),
+            Self::RequestTimeout => ("request_timeout", 408),
+            Self::Unauthorized => ("unauthorized", 401),
+            Self::Forbidden => ("forbidden", 403),
+            Self::NotFound => ("not_found", 404),
+            Self::MethodNotAllowed => ("method_not_allowed", 405),
+            Self::PreviousResponseNotFound => ("previous_response_not_found", 400),
+            Self::WebsocketConnectionLimitReached => ("websocket_connection_limit_reached", 400),
+            Self::ModelUnknown => ("model_unknown", 404),
+            Self::TierUnknown => ("tier_unknown", 404),
+            Self::ModelMissing => ("model_missing", 503),
+            Self::ModelInvalid => ("model_invalid", 503),
+            Self::ModelUnsupported => ("model_unsupported", 503),
+            Self::ModelInUse => ("model_in_use", 409),
+            Self::ContextUnknown => ("context_unknown", 404),
+            Self::ContextMismatch => ("context_mismatch", 409),
+            Self::NotOurs => ("not_ours", 409),
+            Self::RepositoryUnknown => ("repository_unknown", 404),
+            Self::AccessDenied => ("access_denied", 403),
+            Self::Unreachable => ("unreachable", 502),
+            Self::Corrupt => ("corrupt", 502),
+            Self::OverBudget => ("over_budget", 503),
             // Not 429, after which clients try again at once.
-            Self::BudgetSpent => 402,
-            Self::Forbidden | Self::AccessDenied => 403,
-            Self::NotFound
-            | Self::ModelUnknown
-            | Self::TierUnknown
-            | Self::RepositoryUnknown
-            | Self::ContextUnknown => 404,
-            Self::MethodNotAllowed => 405,
-            Self::RequestTimeout => 408,
-            Self::AlreadyRunning
-            | Self::Measuring
-            | Self::Conflict
-            | Self::PortTaken
-            | Self::Cancelled
-            | Self::ModelInUse
-            | Self::ContextMismatch
-            | Self::NotOurs => 409,
-            Self::PayloadTooLarge => 413,
-            Self::UnsupportedMediaType => 415,
-            Self::Overloaded => 429,
-            Self::Internal => 500,
-            Self::WorkerCrashed | Self::Unreachable | Self::Corrupt => 502,
-            Self::ModelMissing
-            | Self::ModelInvalid
-            | Self::ModelUnsupported
-            | Self::OverBudget
-            | Self::TierFailed
-            | Self::TierStopped
-            | Self::Paused
-            | Self::ShuttingDown => 503,
-            Self::WorkerTimeout => 504,
-            Self::Storage => 507,
+            Self::BudgetSpent => ("budget_spent", 402),
+            Self::TierFailed => ("tier_failed", 503),
+            Self::TierStopped => ("tier_stopped", 503),
+            Self::WorkerCrashed => ("worker_crashed", 502),
+            Self::WorkerTimeout => ("worker_timeout", 504),
+            Self::Paused => ("paused", 503),
+            Self::Overloaded => ("overloaded", 429),
+            Self::Conflict => ("conflict", 409),
+            Self::PortTaken => ("port_taken", 409),
+            Self::Measuring => ("measuring", 409),
+            Self::AlreadyRunning => ("already_running", 409),
+            Self::ConfigInvalid => ("config_invalid", 400),
+            Self::Storage => ("storage", 507),
+            Self::Cancelled => ("cancelled", 409),
+            Self::ShuttingDown => ("shutting_down", 503),
+            Self::Internal => ("internal", 500),
         }
     }
 
@@ -277,9 +242,8 @@ impl Error {
         let mut error = body.get("error")?.as_object()?.clone();
         let code = serde_json::from_value(error.remove("code")?).ok()?;
         let message = error.remove("message")?.as_str()?.to_owned();
-        let hint = error
-            .remove("hint")
-            .and_then(|hint| hint.as_str().map(str::to_owned));
+        let hint = error.remove("hint");
+        let hint = hint.and_then(|hint| hint.as_str().map(str::to_owned));
         error.remove("type");
         let param = error.remove(PARAM).unwrap_or_default();
         if param.is_string() && param.as_str() != field_of(code, &message) {

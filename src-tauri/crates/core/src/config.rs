@@ -1,11 +1,13 @@
 //! The configuration's schema. Reading, watching and writing the file is the host's work.
+//!
+//! The API answers all keys that have a default, so their description requires them (`gateway/src/tests/edge/openapi.rs`). A table that is
+//! empty by default says so itself if it is not left out.
 
 mod budget;
 mod chain;
 mod choice;
 mod contexts;
 mod costs;
-mod dialect;
 mod dollars;
 mod engine;
 mod hours;
@@ -28,9 +30,8 @@ pub use chain::{ChainConfig, Step};
 pub use choice::Choice;
 pub use contexts::{ContextForm, ContextStore, ContextsConfig};
 pub use costs::{CostsConfig, Watts};
-pub use dialect::Dialect;
 pub use dollars::Dollars;
-pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal, server_of};
+pub use engine::{CommandEngine, Dialect, EndpointEngine, Engine, StopSignal, server_of};
 pub use hours::QuietHours;
 pub use mcp::McpServerConfig;
 pub use menu_bar::{MenuBarClick, MenuBarConfig, MenuBarText};
@@ -49,31 +50,19 @@ pub use time::{IdleUnload, Span};
 #[serde(default)]
 pub struct Config {
     /// The address of the API. One that other machines can reach needs `server.network`, and inference there needs a key.
-    #[schema(required = true)]
     pub listen: String,
-    #[schema(required = true)]
     pub server: ServerConfig,
-    #[schema(required = true)]
     pub log: LogConfig,
     /// Folder of models; empty means `models/` in the data folder.
-    #[schema(required = true)]
     pub models_dir: String,
-    #[schema(required = true)]
     pub library: LibraryConfig,
-    #[schema(required = true)]
     pub downloads: DownloadsConfig,
     /// Origins of web pages, besides our own, that may call the API from a browser.
-    #[schema(required = true)]
     pub allowed_origins: Vec<String>,
-    #[schema(required = true)]
     pub policy: PolicyConfig,
-    #[schema(required = true)]
     pub queue: QueueConfig,
-    #[schema(required = true)]
     pub contexts: ContextsConfig,
-    #[schema(required = true)]
     pub menu_bar: MenuBarConfig,
-    #[schema(required = true)]
     pub notifications: NotificationsConfig,
     /// Prices and watts for `tierbar costs`.
     #[schema(required = true)]
@@ -137,10 +126,8 @@ impl Default for Config {
 #[serde(default)]
 pub struct LibraryConfig {
     /// More folders, as absolute paths or from `~`.
-    #[schema(required = true)]
     pub folders: Vec<String>,
     /// The models of LM Studio, of Ollama and of the Hugging Face cache.
-    #[schema(required = true)]
     pub other_apps: bool,
 }
 
@@ -157,10 +144,8 @@ impl Default for LibraryConfig {
 #[serde(default)]
 pub struct DownloadsConfig {
     /// The most bytes per second for all downloads together; 0 sets no limit.
-    #[schema(required = true)]
     pub rate_limit: u64,
     /// Models downloaded at the same time.
-    #[schema(required = true)]
     pub at_once: u8,
 }
 
@@ -181,31 +166,22 @@ impl Default for DownloadsConfig {
 #[serde(default)]
 pub struct PolicyConfig {
     /// How many generative models may be loaded at once.
-    #[schema(required = true)]
     pub max_loaded: MaxLoaded,
     /// How long requests for the loaded model may go first, to avoid constant swapping.
-    #[schema(required = true)]
     pub patience: Span,
     /// The tier to load again after another was unloaded because it was idle; empty for none.
-    #[schema(required = true)]
     pub home: String,
     /// During these hours, models load only on request and unload after one idle minute.
-    #[schema(required = true)]
     pub quiet_hours: QuietHours,
     /// On battery below this percentage, models load only on request; 0 ignores the battery.
-    #[schema(required = true)]
     pub battery_below: u8,
     /// On a Mac, load models only on request while another app is full screen. No effect on Linux.
-    #[schema(required = true)]
     pub defer_to_full_screen: bool,
     /// After memory runs low, requests for the loaded tier go to the next smaller tier for a while.
-    #[schema(required = true)]
     pub step_down: bool,
     /// Save conversations to disk when their tier unloads, so that they continue without another prefill.
-    #[schema(required = true)]
     pub keep_conversations: bool,
     /// The most disk space for saved conversations, in MiB; the oldest are deleted first.
-    #[schema(required = true)]
     pub conversations_mib: u32,
 }
 
@@ -241,16 +217,12 @@ impl Default for PolicyConfig {
 #[serde(default)]
 pub struct QueueConfig {
     /// Queued requests answered at the same time.
-    #[schema(required = true)]
     pub at_once: u8,
     /// How long an answer is kept.
-    #[schema(required = true)]
     pub keep: Span,
     /// The most disk space for requests and their answers.
-    #[schema(required = true)]
     pub bytes: Size,
     /// Hosts that clients with an API key may name for webhooks.
-    #[schema(required = true)]
     pub webhook_hosts: Vec<String>,
 }
 
@@ -284,13 +256,7 @@ pub enum MaxLoaded {
 
 impl utoipa::PartialSchema for MaxLoaded {
     fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
-        let auto = utoipa::openapi::ObjectBuilder::new()
-            .schema_type(utoipa::openapi::schema::Type::String)
-            .enum_values(Some(["auto"]));
-        utoipa::openapi::OneOfBuilder::new()
-            .item(auto)
-            .item(u8::schema())
-            .into()
+        choice::or_auto(u8::schema(), None)
     }
 }
 
@@ -299,18 +265,13 @@ impl utoipa::ToSchema for MaxLoaded {}
 impl TryFrom<serde_json::Value> for MaxLoaded {
     type Error = String;
     fn try_from(value: serde_json::Value) -> Result<Self, String> {
-        match &value {
-            serde_json::Value::String(word) if word == "auto" => return Ok(Self::Auto),
-            serde_json::Value::Number(number) => {
-                if let Some(count @ 1..=8) = number.as_u64() {
-                    return Ok(Self::Exactly(u8::try_from(count).unwrap_or(8)));
-                }
-            }
-            _ => {}
+        match (value.as_str(), value.as_u64()) {
+            (Some("auto"), _) => Ok(Self::Auto),
+            (_, Some(count @ 1..=8)) => Ok(Self::Exactly(count as u8)),
+            _ => Err(format!(
+                "max_loaded is \"auto\" or a number from 1 to 8, not {value}"
+            )),
         }
-        Err(format!(
-            "max_loaded is \"auto\" or a number from 1 to 8, not {value}"
-        ))
     }
 }
 
@@ -328,13 +289,10 @@ impl From<MaxLoaded> for serde_json::Value {
 pub struct TierConfig {
     /// A model's id, a file name in the models folder, or a path; empty for none yet. For a command or an endpoint, the name that
     /// it uses for its model.
-    #[schema(required = true)]
     pub model: String,
     /// What runs the tier. The keys from `kv_cache` to `draft_model` apply only to `"embedded"`.
-    #[schema(required = true)]
     pub engine: Engine,
     /// What the tier is used for. It decides the context and the KV cache where they are `"auto"`.
-    #[schema(required = true)]
     pub profile: Profile,
     /// Context in tokens; `"auto"` follows from the model, the machine and the profile.
     #[schema(required = true, schema_with = choice::context_schema)]
@@ -342,42 +300,33 @@ pub struct TierConfig {
     #[schema(required = true, schema_with = choice::kv_cache)]
     pub kv_cache: Choice<KvCache>,
     /// What to do with a model that exceeds the memory budget.
-    #[schema(required = true)]
     pub paging: Paging,
     /// Let answers of a mixture with an expert cache differ from the model's own, to read less from disk.
-    #[schema(required = true)]
     pub approximate: Approximation,
     /// Experts that a token uses, if fewer than the model's. Answers differ from the model's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub experts_used: Option<u32>,
     /// CPU threads; 0 lets Tierbar choose, which never takes all cores.
-    #[schema(required = true)]
     pub threads: u16,
     /// Tokens evaluated in one batch. A larger batch speeds up prefill to a point and needs larger compute buffers. On a GPU, a
     /// canceled request runs to the end of its batch.
-    #[schema(required = true)]
     pub batch: u32,
     /// The most layers on the GPU, counted from the last; without it, as many as fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_layers: Option<u32>,
     /// Predict tokens from earlier text. Uses no memory and turns off when it doesn't help.
-    #[schema(required = true)]
     pub lookup: bool,
     /// A smaller model of the same vocabulary that predicts tokens, named like `model`; empty for none.
-    #[schema(required = true)]
     pub draft_model: String,
     /// Think before answering unless a request says otherwise, if the model can.
-    #[schema(required = true)]
     pub thinking: bool,
     /// The sampling unless a request says otherwise; omitted values are the model's own.
     #[schema(required = true)]
     #[serde(skip_serializing_if = "Sampling::is_empty")]
     pub sampling: Sampling,
     /// How long the tier stays loaded without a request.
-    #[schema(required = true)]
     pub idle_unload: IdleUnload,
     /// Load the tier at Tierbar's start and keep it loaded: no other tier takes its memory.
-    #[schema(required = true)]
     pub pinned: bool,
 }
 

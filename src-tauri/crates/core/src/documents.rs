@@ -34,7 +34,7 @@ pub struct FileText {
 }
 
 /// A file or folder that was added, and what has become of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DocumentSource {
     pub id: u64,
     pub path: String,
@@ -158,19 +158,14 @@ impl Passage {
     #[must_use]
     pub fn place(&self) -> String {
         let titled = self.headings.first() == Some(&self.title);
-        let mut place = self.headings[usize::from(titled)..].join(" › ");
-        let mut add = |what: String| {
-            if !place.is_empty() {
-                place.push_str(", ");
-            }
-            place.push_str(&what);
-        };
-        if let Some(page) = self.page {
-            add(format!("page {page}"));
-        } else if let Some(line) = self.line {
-            add(format!("line {line}"));
+        let headings = self.headings[usize::from(titled)..].join(" › ");
+        let page = self.page.map(|page| format!("page {page}"));
+        let part = page.or(self.line.map(|line| format!("line {line}")));
+        match (headings.is_empty(), part) {
+            (_, None) => headings,
+            (true, Some(part)) => part,
+            (false, Some(part)) => format!("{headings}, {part}"),
         }
-        place
     }
 }
 

@@ -1,9 +1,10 @@
 //! The entries of the download queue, one for each model.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The download of one model to the models folder. A model of several parts is one download.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DownloadStatus {
     pub id: String,
     /// The requested reference, such as `unsloth/gemma-4-E2B-it-GGUF:Q4_K_M` or a URL without its query.
@@ -34,7 +35,7 @@ pub struct DownloadStatus {
 }
 
 /// One file of a download.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DownloadFile {
     /// The name in the models folder.
     pub name: String,
@@ -66,9 +67,7 @@ impl DownloadStatus {
 }
 
 /// Which files of a model to download.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Include {
     /// The model, and its media projector if its repository has one.
@@ -80,7 +79,7 @@ pub enum Include {
     Projector,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DownloadState {
     /// Waits for its turn.
@@ -111,18 +110,7 @@ impl DownloadState {
 
 /// Of two waiting downloads, the one of higher priority starts first; of two alike, the older.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Default,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {

@@ -1,6 +1,6 @@
 //! Whether a model fits a machine, known before its download.
 //!
-//! [`verdict()`] places the model by the sum of [`crate::budget`]; [`recommend`] chooses among a repository's quants. Both
+//! [`verdict_with`] places the model by the sum of [`crate::budget`]; [`recommend`] chooses among a repository's quants. Both
 //! are pure: a [`Machine`] is figures, measured or simulated.
 
 mod cautions;
@@ -21,7 +21,7 @@ pub use gpu::share as gpu_share;
 pub use instead::{Basis, Grounds, Offer, recommend};
 pub use machine::{DecodeRate, Machine, mac_working_set};
 pub use quality::{QUALITY_SOURCE, QuantLoss, QuantQuality, quality};
-pub use verdict::{verdict, verdict_with};
+pub use verdict::verdict_with;
 
 pub use crate::budget::{Line, LineKind};
 use crate::{
@@ -33,9 +33,10 @@ use crate::{
     sampling::ModelSampling,
 };
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The verdict on one model, for one machine and one context. All sizes in bytes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Verdict {
     pub placement: Placement,
     /// One plain sentence with the figures that decided.
@@ -74,7 +75,7 @@ pub struct Verdict {
 }
 
 /// Tokens per second with one way to page experts.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PagingSpeed {
     pub paging: Paging,
     pub low: f64,
@@ -82,7 +83,7 @@ pub struct PagingSpeed {
 }
 
 /// The part of a model on the GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GpuShare {
     /// Layers on the GPU, of [`GpuShare::layers_all`], with the output as one, which is the last to go there; the others
     /// stay on the CPU and read the same mapping.
@@ -97,7 +98,7 @@ pub struct GpuShare {
 }
 
 /// Decode speed in tokens per second: an expected range, and the measured speed once there are answers.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SpeedEstimate {
     pub low: f64,
     pub high: f64,
@@ -113,7 +114,7 @@ pub struct SpeedEstimate {
 }
 
 /// A quant to take instead.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Instead {
     pub quant: String,
     /// The reference to download it by, such as `unsloth/Qwen3.5-35B-A3B-GGUF:UD-IQ2_M`.
@@ -123,24 +124,13 @@ pub struct Instead {
     /// Why, in one or two sentences.
     pub reason: String,
     /// What `reason` says, with the figures, for other languages.
-    #[serde(default)]
     #[schema(required = true)]
     pub grounds: Option<Grounds>,
 }
 
 /// Whose model file it is; Tierbar deletes only its own.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Keeper {
@@ -154,7 +144,7 @@ pub enum Keeper {
 }
 
 /// One model that can be loaded, or a file that cannot, with the reason.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LibraryModel {
     pub id: ModelId,
     pub path: String,
@@ -185,8 +175,6 @@ pub struct LibraryModel {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub projector_offer: Option<OfferedProjector>,
     /// What a message to it may contain.
-    #[serde(default)]
-    #[schema(required = true)]
     pub input_modalities: Vec<Modality>,
     /// The tiers that use it.
     pub tiers: Vec<crate::TierId>,

@@ -122,14 +122,9 @@ pub struct Filter {
 impl Filter {
     #[must_use]
     pub fn new(tier: Option<TierId>, kind: Option<Kind>, words: &str) -> Self {
-        Self {
-            tier,
-            kind,
-            words: words
-                .split_whitespace()
-                .map(str::to_ascii_lowercase)
-                .collect(),
-        }
+        let words = words.split_whitespace().map(str::to_ascii_lowercase);
+        let words = words.collect();
+        Self { tier, kind, words }
     }
 
     #[must_use]
@@ -140,12 +135,10 @@ impl Filter {
     #[must_use]
     pub fn matches(&self, event: &LogEvent) -> bool {
         let sentence = event.sentence.to_ascii_lowercase();
+        let mut words = self.words.iter();
         (self.tier.is_none() || self.tier == event.tier)
             && self.kind.is_none_or(|kind| kind == event.kind)
-            && self
-                .words
-                .iter()
-                .all(|word| sentence.contains(word.as_str()))
+            && words.all(|word| sentence.contains(word))
     }
 }
 

@@ -36,33 +36,27 @@ pub struct ValuesCounter {
 impl ValuesCounter {
     /// Takes the next part of the document, and returns the memory of all until here.
     pub fn add(&mut self, part: &[u8]) -> usize {
-        let Self {
-            memory,
-            in_text,
-            escaped,
-            parted,
-        } = self;
         for &byte in part {
-            if std::mem::take(parted) {
+            if std::mem::take(&mut self.parted) {
                 match byte {
-                    b' ' | b'\t' | b'\n' | b'\r' => *parted = true,
-                    b'-' | b'0'..=b'9' => *memory -= ELEMENT - NUMBER,
+                    b' ' | b'\t' | b'\n' | b'\r' => self.parted = true,
+                    b'-' | b'0'..=b'9' => self.memory -= ELEMENT - NUMBER,
                     _ => {}
                 }
             }
             match byte {
-                _ if *escaped => *escaped = false,
-                b'\\' if *in_text => *escaped = true,
-                b'"' => *in_text = !*in_text,
-                b'[' | b'{' if !*in_text => *memory += CONTAINER,
-                b',' if !*in_text => {
-                    *memory += ELEMENT;
-                    *parted = true;
+                _ if self.escaped => self.escaped = false,
+                b'\\' if self.in_text => self.escaped = true,
+                b'"' => self.in_text = !self.in_text,
+                b'[' | b'{' if !self.in_text => self.memory += CONTAINER,
+                b',' if !self.in_text => {
+                    self.memory += ELEMENT;
+                    self.parted = true;
                 }
                 _ => {}
             }
         }
-        *memory
+        self.memory
     }
 }
 

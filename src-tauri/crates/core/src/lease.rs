@@ -50,13 +50,9 @@ impl KeepAlive {
     fn seconds(seconds: f64) -> Option<Self> {
         // Longer times count as unlimited.
         const LONGEST: f64 = 1e9;
-        match seconds {
-            seconds if seconds.is_nan() => None,
-            seconds if (0.0..=LONGEST).contains(&seconds) => {
-                Some(Self(Some(Duration::from_secs_f64(seconds))))
-            }
-            _ => Some(Self(None)),
-        }
+        let is_limited = (0.0..=LONGEST).contains(&seconds);
+        let length = is_limited.then(|| Duration::from_secs_f64(seconds));
+        (!seconds.is_nan()).then_some(Self(length))
     }
 
     /// Parses numbers with units, as Go's durations, or plain seconds.

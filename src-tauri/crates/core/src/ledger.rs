@@ -126,8 +126,8 @@ impl RequestCosts {
     /// Applies prices to what was taken. `avoids`: whether a cloud's prices of tokens were avoided.
     #[must_use]
     pub fn of(taken: &RequestTotals, avoids: bool, prices: &CostsConfig) -> Self {
-        let measured_joules = to_float(taken.millijoules) / 1000.0;
-        let seconds = to_float(taken.unmeasured_ms) / 1000.0;
+        let measured_joules = taken.millijoules as f64 / 1000.0;
+        let seconds = taken.unmeasured_ms as f64 / 1000.0;
         let estimated_joules = if taken.unmeasured_ms == 0 {
             Some(0.0)
         } else {
@@ -211,14 +211,6 @@ impl LedgerReport {
 /// Whether prices of tokens are for a tier's: clouds charge a fraction of them for embedding and ranking.
 fn generates_text(tier: &str) -> bool {
     !matches!(tier, TierId::EMBEDDER | TierId::RERANKER)
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a year of milliseconds and a year of millijoules at a kilowatt are below 2^52"
-)]
-fn to_float(count: u64) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

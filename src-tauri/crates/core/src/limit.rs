@@ -16,11 +16,11 @@ impl Bucket {
     /// Creates a bucket that holds `holds` (at least 1), refills completely in `period`, and lacks `missing` at `at_ms`.
     #[must_use]
     pub fn new(holds: u64, period: Duration, missing: u64, at_ms: u64) -> Self {
-        let holds = to_float(holds.max(1));
+        let holds = holds.max(1) as f64;
         Self {
             holds,
-            per_ms: holds / to_float(u64::try_from(period.as_millis()).unwrap_or(u64::MAX).max(1)),
-            missing: to_float(missing),
+            per_ms: holds / period.as_millis().max(1) as f64,
+            missing: missing as f64,
             at_ms,
         }
     }
@@ -43,20 +43,14 @@ impl Bucket {
     /// Takes this many, even more than there are: what an answer costs is known only when it has ended.
     pub fn spend(&mut self, used: u64, now_ms: u64) {
         self.fill(now_ms);
-        self.missing += to_float(used);
+        self.missing += used as f64;
     }
 
     /// Returns what has been taken and not refilled, rounded up.
     #[must_use]
     pub fn missing(&mut self, now_ms: u64) -> u64 {
         self.fill(now_ms);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it is no less than 0, and the cast saturates"
-        )]
-        let missing = self.missing.ceil() as u64;
-        missing
+        self.missing.ceil() as u64
     }
 
     fn fill(&mut self, now_ms: u64) {
@@ -68,7 +62,7 @@ impl Bucket {
         } else {
             self.at_ms.max(now_ms)
         };
-        self.missing = (self.missing - to_float(passed) * self.per_ms).max(0.0);
+        self.missing = (self.missing - passed as f64 * self.per_ms).max(0.0);
     }
 }
 
@@ -76,14 +70,6 @@ impl Bucket {
 const FAR_MS: u64 = 60_000;
 /// In seconds, as a bound on the arithmetic.
 const LONGEST_WAIT: f64 = 10.0 * 365.0 * 86_400.0;
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "above 2^53, single units do not matter"
-)]
-fn to_float(count: u64) -> f64 {
-    count as f64
-}
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,6 @@ use std::time::Duration;
 pub const CALM: Duration = Duration::from_secs(10);
 /// The most that this time grows to when the alarm keeps returning.
 const LONGEST_CALM: Duration = Duration::from_secs(320);
-/// An alarm this soon after the last one is a relapse.
 const RELAPSE: Duration = Duration::from_secs(300);
 
 /// Critical pressure ends idle tiers after this, and used ones after [`LAST_RESORT`].
@@ -221,10 +220,9 @@ impl MemoryGuard {
             Some(lasted) if lasted >= unloads => Alarm::Unload,
             Some(_) => Alarm::Hold,
         };
-        let unloads = if loading {
-            Duration::ZERO
-        } else {
-            CRITICAL_UNLOADS
+        let unloads = match loading {
+            true => Duration::ZERO,
+            false => CRITICAL_UNLOADS,
         };
         let critical = of(self.critical_since, unloads, LAST_RESORT);
         let swapping = of(self.swapping_since, SWAPPING_UNLOADS, SWAPPING_LAST_RESORT);
@@ -239,9 +237,8 @@ impl MemoryGuard {
     }
 
     fn has_been_calm(&self, now: Duration) -> bool {
-        let needed = CALM
-            .saturating_mul(2_u32.saturating_pow(self.relapses))
-            .min(LONGEST_CALM);
+        let needed = CALM.saturating_mul(2_u32.saturating_pow(self.relapses));
+        let needed = needed.min(LONGEST_CALM);
         self.calm_since.is_some_and(|since| now - since >= needed)
     }
 }
@@ -292,11 +289,8 @@ fn alarm_sentence(reading: &Reading, sign: Sign) -> String {
         Some(Pressure::Normal) | None => {}
     }
     if let (Some(available), Some(total)) = (reading.ram_available_bytes, reading.ram_total_bytes) {
-        figures.push(format!(
-            "{} of {} are available",
-            gib(available),
-            gib(total)
-        ));
+        let (available, total) = (gib(available), gib(total));
+        figures.push(format!("{available} of {total} are available"));
     }
     if let Some(growth) = growth(reading).filter(|&growth| growth >= MIB) {
         figures.push(format!("swap grew by {} in a minute", gib(growth)));
@@ -307,10 +301,9 @@ fn alarm_sentence(reading: &Reading, sign: Sign) -> String {
         Sign::Swapping => "memory is low and swap is growing",
         Sign::Critical => "memory is about to run out",
     };
-    if figures.is_empty() {
-        what.to_owned()
-    } else {
-        format!("{what}: {}", figures.join(", "))
+    match figures.is_empty() {
+        true => what.to_owned(),
+        false => format!("{what}: {}", figures.join(", ")),
     }
 }
 

@@ -1,20 +1,11 @@
 //! What a model takes: text, images, sound.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// A kind of content in a message, as OpenAI and the hub name it.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Modality {

@@ -101,10 +101,9 @@ impl ModelAccount {
     /// Embeddings of which a token reads one row. The input's are not among them where they are the output layer too.
     #[must_use]
     pub fn row_read_bytes(&self) -> u64 {
-        let input = if self.tied_output {
-            0
-        } else {
-            self.embedding_bytes
+        let input = match self.tied_output {
+            true => 0,
+            false => self.embedding_bytes,
         };
         input.saturating_add(self.per_layer_embedding_bytes)
     }
@@ -144,17 +143,11 @@ impl KvAccount {
     pub fn bytes_in_batches(&self, context: u32, kv: KvCache, batch: u32) -> u64 {
         let pad = |cells: u64| cells.div_ceil(256) * 256;
         let full = pad(u64::from(context));
-        let sliding = pad(u64::from(
-            context.min(
-                self.window
-                    .saturating_mul(SLOTS.into())
-                    .saturating_add(batch),
-            ),
-        ));
-        let elements = self
-            .full_elements_per_token
-            .saturating_mul(full)
-            .saturating_add(self.sliding_elements_per_cell.saturating_mul(sliding));
+        let windows = self.window.saturating_mul(SLOTS.into());
+        let sliding = pad(context.min(windows.saturating_add(batch)).into());
+        let of_full = self.full_elements_per_token.saturating_mul(full);
+        let of_sliding = self.sliding_elements_per_cell.saturating_mul(sliding);
+        let elements = of_full.saturating_add(of_sliding);
         let states = self.state_bytes.saturating_mul(SLOTS.into());
         kv.bytes(elements).saturating_add(states)
     }

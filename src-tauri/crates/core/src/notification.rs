@@ -62,12 +62,9 @@ impl Notifier {
     /// Returns whether the queue is done since the last call. `open`: queued requests that have not ended.
     pub fn queue(&mut self, open: u64, wanted: NotificationsConfig) -> Option<Notification> {
         let before = self.queued.replace(open).unwrap_or(0);
-        (before > 0 && open == 0 && wanted.queue).then(|| {
-            self.notify(
-                "Queue finished",
-                "all queued requests have ended".to_owned(),
-            )
-        })
+        let body = "all queued requests have ended";
+        (before > 0 && open == 0 && wanted.queue)
+            .then(|| self.notify("Queue finished", body.to_owned()))
     }
 
     fn notify(&mut self, title: &str, body: String) -> Notification {

@@ -13,7 +13,6 @@ pub const PROGRAM_SCHEMES: [&str; 3] = ["app", "tauri", "vscode-file"];
 /// which could not call by itself. Each kind of view keeps a host of its own.
 const VIEW_SCHEME: &str = "vscode-webview";
 
-/// The schemes of browser extensions.
 const EXTENSION_SCHEMES: [&str; 3] = ["chrome-extension", "moz-extension", "safari-web-extension"];
 
 /// Names that no public name server answers (RFC 6761, RFC 6762, RFC 8375, and ICANN's `.internal`).

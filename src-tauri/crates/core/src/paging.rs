@@ -70,10 +70,6 @@ impl TierPaging {
             layers: found.layers,
             held_bytes: found.held_bytes,
             all_bytes: found.all_bytes,
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "choices of a process, far below 2^52"
-            )]
             hit_rate: (chosen > 0).then(|| found.hits as f64 / chosen as f64),
             read_bytes: found.read_bytes,
             wait_ms: found.waited_ms,

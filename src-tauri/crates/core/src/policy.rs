@@ -24,17 +24,16 @@
 
 mod holdings;
 mod look;
-mod pins;
 mod tiers;
 
-pub use holdings::{Holding, Holdings};
+pub use holdings::{Holding, Holdings, Pins, pins};
 pub use look::{next_look, tier_to_preload, withdrawn_requests};
-pub use pins::{Pins, pins};
 
 use crate::{TierId, TierKind, budget::Budget, lease::Purpose, reclaim};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tiers::Tiers;
+use utoipa::ToSchema;
 
 /// How long an idle tier stays at [`Stance::Quiet`]: longer than people think between two messages.
 const QUIET_KEEP: Duration = Duration::from_secs(60);
@@ -74,17 +73,7 @@ pub struct MissingTierMemory {
 
 /// How short the machine's memory is.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Default,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Alarm {
@@ -100,17 +89,7 @@ pub enum Alarm {
 
 /// How much of the machine models may use, by the user's settings and activity.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Default,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Stance {
@@ -306,7 +285,6 @@ impl State {
         }
     }
 
-    /// Returns whether all other requests go before it.
     fn gives_way(&self, waiting: &WaitingRequest) -> bool {
         waiting.purpose == Purpose::Background && self.now < self.patience_ends(waiting)
     }

@@ -151,21 +151,17 @@ pub enum NextStep {
 
 #[must_use]
 pub fn next_step(attempt: Attempt<'_>, setback: Setback, now_ms: u64) -> NextStep {
-    if setback == Setback::Final {
-        return NextStep::Ends(JobState::Failed);
-    }
-    if setback == Setback::Passing && attempt.attempts >= attempt.max_attempts {
-        return NextStep::Ends(JobState::Failed);
-    }
     let pause = match setback {
+        Setback::Final => return NextStep::Ends(JobState::Failed),
+        Setback::Passing if attempt.attempts >= attempt.max_attempts => {
+            return NextStep::Ends(JobState::Failed);
+        }
+        Setback::Passing => retry_pause(attempt.id, attempt.attempts),
         Setback::NotTried => FIRST_PAUSE,
-        _ => retry_pause(attempt.id, attempt.attempts),
     };
-    let retry_after = attempt
-        .retry_after
-        .unwrap_or_default()
-        .min(LONGEST_RETRY_AFTER);
-    let at = now_ms.saturating_add(millis(pause.max(retry_after)));
+    let retry_after = attempt.retry_after.unwrap_or_default();
+    let pause = pause.max(retry_after.min(LONGEST_RETRY_AFTER));
+    let at = now_ms.saturating_add(millis(pause));
     if at >= attempt.deadline_ms {
         return NextStep::Ends(JobState::Expired);
     }
@@ -175,10 +171,8 @@ pub fn next_step(attempt: Attempt<'_>, setback: Setback, now_ms: u64) -> NextSte
 /// Returns when to try a request that was just refused.
 #[must_use]
 pub fn first_retry_at(retry_after: Option<Duration>, now_ms: u64) -> u64 {
-    let pause = retry_after
-        .unwrap_or_default()
-        .clamp(FIRST_PAUSE, LONGEST_RETRY_AFTER);
-    now_ms.saturating_add(millis(pause))
+    let pause = retry_after.unwrap_or_default();
+    now_ms.saturating_add(millis(pause.clamp(FIRST_PAUSE, LONGEST_RETRY_AFTER)))
 }
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -209,7 +203,6 @@ pub fn next_delivery(id: &str, attempts: u32, ended_ms: u64, now_ms: u64) -> Opt
     (at < ended_ms.saturating_add(millis(DELIVERING))).then_some(at)
 }
 
-/// How long a webhook is retried.
 const DELIVERING: Duration = Duration::from_secs(24 * 3600);
 
 /// Returns the error of an expired request, with its last failure.

@@ -3,6 +3,7 @@
 //! The lowest module of five: model, config, budget and fit stand on it in this order.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Tokens that the engine evaluates in one graph unless a tier has another `batch`; llama.cpp's `n_ubatch` default.
 pub const MICRO_BATCH: u32 = 512;
@@ -11,9 +12,7 @@ pub const MICRO_BATCH: u32 = 512;
 pub const SLOTS: u16 = 2;
 
 /// The KV cache's cell type. Block sizes: ggml's `block_q8_0` (34 bytes per 32) and `block_q4_0` (18 per 32).
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KvCache {
     #[default]
@@ -25,9 +24,7 @@ pub enum KvCache {
 }
 
 /// What a tier is used for: how long its context is, and in how many bits its KV cache is kept, where the tier does not say.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
     /// The longest context for an eighth of the budget, and 16,384 tokens where they fit.
@@ -68,9 +65,7 @@ impl std::str::FromStr for Profile {
 }
 
 /// What is done with a model that exceeds the memory budget.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Paging {
     /// The best that this machine has.
@@ -92,9 +87,7 @@ pub enum Paging {
 }
 
 /// Whether a mixture's answers may differ from the model's own, so that a token reads less.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Approximation {
     /// They are the model's own, to the bit.

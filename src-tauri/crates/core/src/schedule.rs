@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 /// How old a missed run may be to be made up.
 pub const MADE_UP_WITHIN: i64 = 24 * 3600;
-/// The delays before each retry of a failed run.
 const BACK_OFF: [i64; 4] = [60, 5 * 60, 15 * 60, 3600];
 /// The outcome of an attempt that has no other.
 const INTERRUPTED: &str = "Tierbar quit or was ended while it ran";
@@ -79,12 +78,8 @@ impl Run {
         let fresh = |turn: i64| turn <= now && now - turn < MADE_UP_WITHIN;
         let last = self.last(now);
         // Of several missed turns, only the last is made up.
-        let missed = turns
-            .iter()
-            .copied()
-            .filter(|&turn| turn > last && fresh(turn))
-            .max();
-        if let Some(turn) = missed {
+        let mut latest_first = turns.iter().rev();
+        if let Some(&turn) = latest_first.find(|turn| **turn > last && fresh(**turn)) {
             return NextTurn::Begin(turn);
         }
         let ahead = turns.iter().copied().find(|&turn| turn > now.max(last));

@@ -95,7 +95,6 @@ pub struct SetupPlan {
     /// In order of use, which is the order of the downloads.
     pub tiers: Vec<TierPlan>,
     /// The tier whose model to begin with, if one is lacking: the one for most questions, unless its model is slow here.
-    #[serde(default)]
     #[schema(required = true)]
     pub first: Option<TierId>,
     /// What all of it still has to download.
@@ -147,7 +146,6 @@ pub struct TierPlan {
     /// Why this model and this quant.
     pub reason: String,
     /// What `reason` says, with the figures, for other languages.
-    #[serde(default)]
     #[schema(required = true)]
     pub grounds: Option<Grounds>,
     pub fit: Verdict,
@@ -257,7 +255,7 @@ impl SetupPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fit::{ContextChoice, Machine, verdict};
+    use crate::fit::{ContextChoice, Machine, tests::verdict};
 
     #[test]
     fn the_starter_is_known_by_id_file_and_path() {

@@ -9,8 +9,9 @@ use crate::{
     policy::{Alarm, Stance},
 };
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Status {
     pub version: String,
     /// Base address of the API, such as `http://127.0.0.1:11435`.
@@ -19,37 +20,25 @@ pub struct Status {
     pub swap: Swap,
     pub speed: Speed,
     pub budget: BudgetStatus,
-    #[serde(default)]
-    #[schema(required = true)]
     pub guard: GuardStatus,
     /// In reading order: fast, primary, heavy, then the rest by name.
     pub tiers: Vec<TierStatus>,
     /// Active downloads first, in their order; then those that need the user, and the last few finished ones.
-    #[serde(default)]
-    #[schema(required = true)]
     pub downloads: Vec<DownloadStatus>,
     /// Changes whenever models appear, vanish or change: read the list of models again.
-    #[serde(default)]
-    #[schema(required = true)]
     pub models_revision: u64,
     /// Changes whenever the configuration changes: read it again.
-    #[serde(default)]
-    #[schema(required = true)]
     pub config_revision: u64,
     /// Notices for the user, such as an unknown key in the configuration.
     pub notices: Vec<String>,
     /// The last notifications that the user wants, oldest first, for the app and pages to show once.
-    #[serde(default)]
-    #[schema(required = true)]
     pub notifications: Vec<Notification>,
     /// Origins of pages on this machine and its network that were refused, and that the owner may allow; oldest first.
-    #[serde(default)]
-    #[schema(required = true)]
     pub refused_origins: Vec<RefusedOrigin>,
 }
 
 /// An origin whose pages were refused.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RefusedOrigin {
     /// Such as `http://localhost:3000`.
     pub origin: String,
@@ -59,17 +48,7 @@ pub struct RefusedOrigin {
 
 /// Memory pressure in three levels, as macOS names them.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Default,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Pressure {
@@ -79,7 +58,7 @@ pub enum Pressure {
     Critical,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Ram {
     pub total_bytes: u64,
     /// What can be had without swapping: free and reclaimable.
@@ -87,7 +66,7 @@ pub struct Ram {
     pub pressure: Pressure,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Swap {
     pub used_bytes: u64,
     /// Change over the last minute; negative while swap shrinks. The level is sticky, the growth is the alarm.
@@ -95,7 +74,7 @@ pub struct Swap {
 }
 
 /// Speed of the answer that is streaming now, else of the last one; `null` before the first.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Speed {
     #[schema(required = true)]
     pub decode_tokens_per_second: Option<f64>,
@@ -103,7 +82,7 @@ pub struct Speed {
     pub prefill_tokens_per_second: Option<f64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct BudgetStatus {
     /// The memory that all models together may use on this machine.
     pub total_bytes: u64,
@@ -112,7 +91,7 @@ pub struct BudgetStatus {
 }
 
 /// What serves a tier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineKind {
     #[default]
@@ -132,7 +111,7 @@ impl From<&Engine> for EngineKind {
 }
 
 /// The memory guard's view of the machine, and of its user's settings.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct GuardStatus {
     pub alarm: Alarm,
     pub stance: Stance,
@@ -176,28 +155,20 @@ impl TierStatus {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TierStatus {
     pub id: TierId,
     pub state: TierState,
     /// What answers for it.
-    #[serde(default)]
-    #[schema(required = true)]
     pub engine: EngineKind,
     /// The configured model; `null` while the tier has none.
     #[schema(required = true)]
     pub model: Option<ModelId>,
     /// Whether that is only the small model that comes with Tierbar, to try things with.
-    #[serde(default)]
-    #[schema(required = true)]
     pub is_starter: bool,
     /// Other names for it, such as Ollama's.
-    #[serde(default)]
-    #[schema(required = true)]
     pub aliases: Vec<String>,
     /// What that is for.
-    #[serde(default)]
-    #[schema(required = true)]
     pub kind: ModelKind,
     #[schema(required = true)]
     pub pid: Option<u32>,
@@ -205,17 +176,12 @@ pub struct TierStatus {
     #[schema(required = true)]
     pub footprint_bytes: Option<u64>,
     /// The plan of its load, while it has a process; otherwise `null`.
-    #[serde(default)]
     #[schema(required = true)]
     pub plan: Option<LoadPlan>,
     pub context_tokens: u32,
     /// The type of its KV cache; of no meaning for a command or an endpoint.
-    #[serde(default)]
-    #[schema(required = true)]
     pub kv_cache: KvCache,
     /// What a message to it may contain; empty if that is unknown, as for other programs and servers.
-    #[serde(default)]
-    #[schema(required = true)]
     pub input_modalities: Vec<Modality>,
     /// While the tier starts, the percentage of its model's weights that is loaded.
     #[schema(required = true)]
@@ -225,11 +191,9 @@ pub struct TierStatus {
     pub reason: Option<String>,
     /// When it is unloaded if no request comes before, in milliseconds since 1970; `null` while it answers, if it stays
     /// loaded, and without a process.
-    #[serde(default)]
     #[schema(required = true)]
     pub unloads_at_ms: Option<u64>,
     /// After memory ran low with this tier loaded, the smaller tier that answers its requests for a while.
-    #[serde(default)]
     #[schema(required = true)]
     pub steps_down_to: Option<TierId>,
 }

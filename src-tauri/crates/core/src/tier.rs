@@ -2,11 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use utoipa::ToSchema;
 
 /// A tier's name: 1 to 32 of `a-z`, `0-9`, `-`, starting with a letter, and not `auto`.
-#[derive(
-    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String)]
 pub struct TierId(String);
@@ -81,9 +80,7 @@ impl fmt::Display for TierId {
 }
 
 /// How a tier's memory is counted.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TierKind {
     /// It takes turns with other tiers if the budget has no room for both.
@@ -94,7 +91,7 @@ pub enum TierKind {
 }
 
 /// `stopped → starting → ready ⇄ busy → stopping → stopped`, and `failed`, which the next request leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TierState {
     Stopped,
@@ -119,14 +116,7 @@ impl TierState {
 
 impl fmt::Display for TierState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Stopped => "stopped",
-            Self::Starting => "starting",
-            Self::Ready => "ready",
-            Self::Busy => "busy",
-            Self::Stopping => "stopping",
-            Self::Failed => "failed",
-        })
+        self.serialize(f)
     }
 }
 

@@ -1,6 +1,6 @@
 //! How full disks are, and how full we leave them.
 
-use crate::fit::Keeper;
+use crate::{budget::sum, fit::Keeper};
 use serde::{Deserialize, Serialize};
 
 /// Left free for the system and for what else is being written: 1 GiB.
@@ -32,9 +32,7 @@ impl ModelDisk {
     /// Returns what all models on it take.
     #[must_use]
     pub fn models_bytes(&self) -> u64 {
-        self.models
-            .iter()
-            .fold(0, |sum, kept| sum.saturating_add(kept.bytes))
+        sum(self.models.iter().map(|kept| kept.bytes))
     }
 }
 

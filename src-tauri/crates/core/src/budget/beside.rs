@@ -1,6 +1,6 @@
 //! What is loaded beside a model if there is room for it: the model answers without it too.
 
-use super::{Budget, LineKind, LoadPlan, needs};
+use super::{Budget, LineKind, LoadPlan, needs, sum};
 use crate::{model::ModelAccount, run::KvCache};
 use std::fmt;
 
@@ -30,8 +30,7 @@ impl<'a> CompanionModels<'a> {
     /// Returns what all of it takes beside a model with that context, cache and batch.
     #[must_use]
     pub fn bytes(&self, context: u32, kv: KvCache, batch: u32) -> u64 {
-        let lines = self.lines(context, kv, batch);
-        lines.fold(0, |sum, (_, bytes)| sum.saturating_add(bytes))
+        sum(self.lines(context, kv, batch).map(|(_, bytes)| bytes))
     }
 
     /// Adds to the plan what the budget has room for.

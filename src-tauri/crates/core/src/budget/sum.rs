@@ -44,21 +44,17 @@ pub(crate) fn needs(model: &ModelAccount, context: u32, kv: KvCache, batch: u32)
     let generates = model.kind == ModelKind::Chat;
     let needs = Needs {
         dense: model.dense_bytes,
-        embeddings: model
-            .embedding_bytes
-            .saturating_add(model.per_layer_embedding_bytes),
+        embeddings: sum([model.embedding_bytes, model.per_layer_embedding_bytes]),
         row_read: model.row_read_bytes(),
         experts: model.expert_bytes,
         kv: model.kv.bytes_in_batches(context, kv, batch),
-        compute: if generates {
-            compute_bytes(model, context, batch)
-        } else {
-            pooling_bytes(model, context.max(batch))
+        compute: match generates {
+            true => compute_bytes(model, context, batch),
+            false => pooling_bytes(model, context.max(batch)),
         },
-        checkpoints: if generates && model.kv.forgets() {
-            CHECKPOINT_BYTES
-        } else {
-            0
+        checkpoints: match generates && model.kv.forgets() {
+            true => CHECKPOINT_BYTES,
+            false => 0,
         },
         least_cache: least_cache(model),
         feed_forward: model.feed_forward_bytes.min(model.dense_bytes),
@@ -96,10 +92,12 @@ fn two_layers(model: &ModelAccount, all_layers: u64) -> u64 {
 
 impl Needs {
     pub(crate) fn total_bytes(&self) -> u64 {
-        self.engine_bytes()
-            .saturating_add(self.checkpoints)
-            .saturating_add(self.embedder)
-            .saturating_add(self.app)
+        sum([
+            self.engine_bytes(),
+            self.checkpoints,
+            self.embedder,
+            self.app,
+        ])
     }
 
     /// The same where a generative model leaves as much to the embedder's slot as this budget says.
@@ -115,31 +113,25 @@ impl Needs {
 
     /// What llama.cpp allocates of it, on the GPU if it can.
     pub(crate) fn engine_bytes(&self) -> u64 {
-        [
+        sum([
             self.dense,
             self.embeddings,
             self.experts,
             self.kv,
             self.compute,
-        ]
-        .into_iter()
-        .fold(0, u64::saturating_add)
+        ])
     }
 
-    /// Most that a plan may leave on the disk.
     pub(super) fn pageable_bytes(&self, budget: &Budget) -> u64 {
         let read_by_each_token = if self.experts > 0 {
             // With none of the experts in memory, each token would read all that it uses.
             self.experts - 1
         } else {
             let tied = self.embeddings - self.row_read;
-            let some = budget
-                .overcommit_bytes()
-                .min(self.dense.saturating_add(tied));
-            if budget.paging == Paging::Stream {
-                some.max(self.feed_forward.saturating_sub(self.least_layers))
-            } else {
-                some
+            let some = budget.overcommit_bytes().min(sum([self.dense, tied]));
+            match budget.paging {
+                Paging::Stream => some.max(self.feed_forward.saturating_sub(self.least_layers)),
+                _ => some,
             }
         };
         self.row_read.saturating_add(read_by_each_token)
@@ -165,15 +157,13 @@ impl Needs {
         let experts = (paged - rows).min(self.experts);
         let dense = (paged - rows - experts).min(self.dense);
         let embeddings = paged - experts - dense;
-        let held = if placement == Placement::Cache {
-            LineKind::ExpertCache
-        } else {
-            LineKind::ResidentExperts
+        let held = match placement {
+            Placement::Cache => LineKind::ExpertCache,
+            _ => LineKind::ResidentExperts,
         };
-        let layers = if placement == Placement::Stream {
-            self.feed_forward - dense
-        } else {
-            0
+        let layers = match placement {
+            Placement::Stream => self.feed_forward - dense,
+            _ => 0,
         };
         let lines = [
             (LineKind::DenseWeights, self.dense - dense - layers),
@@ -194,10 +184,9 @@ impl Needs {
             lines: lines.map(|(what, bytes)| Line { what, bytes }).collect(),
             context_tokens: self.context,
             // What is partly on the disk reads from it as it computes, as large models do.
-            kind: if placement == Placement::Resident {
-                self.kind
-            } else {
-                TierKind::Generative
+            kind: match placement {
+                Placement::Resident => self.kind,
+                _ => TierKind::Generative,
             },
         }
     }
@@ -213,11 +202,7 @@ fn compute_bytes(model: &ModelAccount, context: u32, batch: u32) -> u64 {
     let logits = u64::from(SLOTS) * u64::from(model.vocabulary) * 4;
     let activation = batch * u64::from(model.embedding) * 4;
     let mask = batch * u64::from(context) * 4;
-    activation
-        .saturating_mul(16)
-        .saturating_add(logits)
-        .saturating_add(mask)
-        .saturating_add(16 * MIB)
+    sum([activation.saturating_mul(16), logits, mask, 16 * MIB])
 }
 
 /// The same for a model that pools the outputs of a text's tokens, of which it may evaluate `tokens` at once: all of them are
@@ -233,8 +218,10 @@ fn pooling_bytes(model: &ModelAccount, tokens: u32) -> u64 {
     let reads_logits = model.kv.full_elements_per_token > 0;
     let logits = u64::from(model.vocabulary) * u64::from(reads_logits);
     let outputs = (tokens * 4).saturating_mul(logits.saturating_add(width));
-    graph
-        .saturating_add(outputs)
-        .saturating_add(tokens * tokens * 4)
-        .saturating_add(16 * MIB)
+    sum([graph, outputs, tokens * tokens * 4, 16 * MIB])
+}
+
+/// Returns the sum, or the most that can be counted: what an absurd header says.
+pub(crate) fn sum(parts: impl IntoIterator<Item = u64>) -> u64 {
+    parts.into_iter().fold(0, u64::saturating_add)
 }

@@ -11,34 +11,26 @@ use std::fmt;
 pub struct ChainConfig {
     /// Tiers of any engine, in the order in which they are tried. The last step may be `"queue"`, which keeps the request
     /// for later.
-    #[schema(required = true)]
     pub steps: Vec<Step>,
     /// How often a failing endpoint is retried before the next step.
-    #[schema(required = true)]
     pub retries: u8,
     /// Timeout until an endpoint's first token.
-    #[schema(required = true)]
     pub wait: Span,
     /// Timeout until the chain's first token.
-    #[schema(required = true)]
     pub time: Span,
     /// The most that one request may cost, by the endpoints' prices; endpoints without a price are then skipped. 0 sets no
     /// limit.
-    #[schema(required = true)]
     pub cost: Dollars,
     /// The most that the chain may cost in a day, a week or a month, such as `"5 USD a month"`, by the endpoints' prices. Endpoints
     /// without a price are then skipped, and all of them once it is spent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<ChainBudget>,
     /// After this long without a token, also start the next step; the first to produce a token answers. `"0s"` turns this off.
-    #[schema(required = true)]
     pub hedge: Span,
     /// Prefix `[Local Fallback]` to a local answer that replaces the first step's.
-    #[schema(required = true)]
     pub mark: bool,
     /// Triage the user's last message on this machine. For a greeting or a message that needs no reply, try this machine's tiers
     /// first.
-    #[schema(required = true)]
     pub triage: bool,
 }
 

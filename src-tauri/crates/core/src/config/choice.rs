@@ -61,30 +61,31 @@ impl<T: Serialize> From<Choice<T>> for Value {
     }
 }
 
-/// The schema of a context, or `"auto"`.
 pub(super) fn context_schema() -> RefOr<Schema> {
     or_auto(
         u32::schema(),
-        "Context in tokens; `\"auto\"` follows from the model, the machine and the profile.",
+        Some("Context in tokens; `\"auto\"` follows from the model, the machine and the profile."),
     )
 }
 
-/// The schema of a type of KV cache, or `"auto"`.
 pub(super) fn kv_cache() -> RefOr<Schema> {
     or_auto(
         Ref::from_schema_name("KvCache").into(),
-        "The cell type of the KV cache; `\"auto\"` follows from the model, the machine and the profile.",
+        Some(
+            "The cell type of the KV cache; `\"auto\"` follows from the model, the machine and the profile.",
+        ),
     )
 }
 
-fn or_auto(value: RefOr<Schema>, about: &str) -> RefOr<Schema> {
+/// The schema of a value, or `"auto"`.
+pub(super) fn or_auto(value: RefOr<Schema>, about: Option<&str>) -> RefOr<Schema> {
     let auto = ObjectBuilder::new()
         .schema_type(Type::String)
         .enum_values(Some(["auto"]));
     OneOfBuilder::new()
         .item(auto)
         .item(value)
-        .description(Some(about))
+        .description(about)
         .into()
 }
 

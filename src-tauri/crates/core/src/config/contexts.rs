@@ -5,19 +5,14 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct ContextsConfig {
     /// The form of newly saved contexts, unless the request names one.
-    #[schema(required = true)]
     pub form: ContextForm,
     /// A folder, such as `~/Dropbox/Tierbar`, or a bucket, such as `s3://bucket/folder`; empty for none.
-    #[schema(required = true)]
     pub store: String,
     /// The server of a bucket, such as `https://s3.example.com`; empty for Amazon's.
-    #[schema(required = true)]
     pub endpoint: String,
     /// The region of a bucket, such as `eu-central-1` or `auto`; empty for `us-east-1`.
-    #[schema(required = true)]
     pub region: String,
     /// The ID of the access key for a bucket. Its secret is the secret `context-store`.
-    #[schema(required = true)]
     pub access_key: String,
 }
 

@@ -2,20 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use utoipa::ToSchema;
 
 /// US dollars, stored in millionths.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Default,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, ToSchema,
 )]
 #[serde(try_from = "f64", into = "f64")]
 #[schema(value_type = f64)]
@@ -39,11 +30,6 @@ impl Dollars {
 
 impl TryFrom<f64> for Dollars {
     type Error = String;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "checked to lie within"
-    )]
     fn try_from(dollars: f64) -> Result<Self, String> {
         const MOST: f64 = 1e6;
         if (0.0..=MOST).contains(&dollars) {
@@ -56,10 +42,6 @@ impl TryFrom<f64> for Dollars {
 }
 
 impl From<Dollars> for f64 {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a million dollars in millionths is far below 2^52"
-    )]
     fn from(Dollars(millionths): Dollars) -> Self {
         millionths as f64 / MILLION
     }

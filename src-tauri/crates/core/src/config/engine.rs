@@ -1,6 +1,6 @@
 //! What answers for a tier: our worker, a command, or an endpoint.
 
-use super::{Dialect, Dollars, Size, Span};
+use super::{Dollars, Size, Span};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
@@ -94,6 +94,24 @@ pub struct EndpointEngine {
     pub dialect: Dialect,
 }
 
+/// The dialect of an endpoint. Clients are always answered in their own dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub enum Dialect {
+    /// `/v1/chat/completions`.
+    #[default]
+    #[serde(rename = "openai")]
+    OpenAi,
+    /// `/v1/messages`.
+    #[serde(rename = "anthropic")]
+    Anthropic,
+}
+
+impl Dialect {
+    pub(super) fn is_openai(&self) -> bool {
+        *self == Self::OpenAi
+    }
+}
+
 /// The signal that asks a program to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub enum StopSignal {
@@ -132,50 +150,40 @@ impl CommandEngine {
     }
 
     fn check(&self) -> Result<(), String> {
+        let wrong = |what: &str| Err(what.to_owned());
         let whole = |text: &String| !text.contains('\0');
         if self.name().is_empty() || !self.command.iter().all(whole) {
-            return Err(
-                "the command must be a list of the program and its arguments, such as [\"llama-server\", \"-m\", …]"
-                    .to_owned(),
+            return wrong(
+                "the command must be a list of the program and its arguments, such as [\"llama-server\", \"-m\", …]",
             );
         }
         let (socket, port) = (self.asks_for(Self::SOCKET), self.asks_for(Self::PORT));
         if socket && (port || self.port.is_some()) {
-            return Err("the command has both a socket and a port: use one".to_owned());
+            return wrong("the command has both a socket and a port: use one");
         }
         if !socket && !port && self.port.is_none() {
-            return Err(
-                "the command has no address: pass {socket} or {port} as an argument, or set `port`"
-                    .to_owned(),
+            return wrong(
+                "the command has no address: pass {socket} or {port} as an argument, or set `port`",
             );
         }
         if self.port == Some(0) {
-            return Err("a port must be between 1 and 65535".to_owned());
+            return wrong("a port must be between 1 and 65535");
         }
-        let path =
-            self.health.starts_with('/') && self.health.bytes().all(|byte| byte.is_ascii_graphic());
-        if !path {
-            return Err(format!(
-                "\"{}\" is not a path such as \"/health\"",
-                self.health
-            ));
+        let health = &self.health;
+        if !health.starts_with('/') || !health.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(format!("\"{health}\" is not a path such as \"/health\""));
         }
         // An ending host waits this long, and so does the next one after a host was killed.
         if self.stop_deadline.0 > Self::LONGEST_STOP {
-            return Err(format!(
-                "stop_deadline is at most {} s",
-                Self::LONGEST_STOP.as_secs()
-            ));
+            let most = Self::LONGEST_STOP.as_secs();
+            return Err(format!("stop_deadline is at most {most} s"));
         }
         if self.memory.0 == 0 {
-            return Err("memory must be more than 0".to_owned());
+            return wrong("memory must be more than 0");
         }
         let named = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
-        match self
-            .env
-            .iter()
-            .find(|(name, value)| !named(name) || !whole(value))
-        {
+        let mut env = self.env.iter();
+        match env.find(|(name, value)| !named(name) || !whole(value)) {
             Some((name, _)) => Err(format!("env: \"{name}\" is not a valid variable name")),
             None => Ok(()),
         }
@@ -322,16 +330,14 @@ impl Table {
             self.load_deadline.is_some(),
             self.env.is_some(),
         ];
+        let wrong = |what: &str| Err(what.to_owned());
         match (self.command, self.endpoint) {
-            (Some(_), Some(_)) => {
-                Err("an engine is either a command or an endpoint, not both".to_owned())
-            }
-            (None, None) => Err("an engine needs a `command` or an `endpoint`".to_owned()),
+            (Some(_), Some(_)) => wrong("an engine is either a command or an endpoint, not both"),
+            (None, None) => wrong("an engine needs a `command` or an `endpoint`"),
             (None, Some(endpoint)) => {
                 if of_command.contains(&true) {
-                    return Err(
-                        "an endpoint cannot have a command's keys: nothing is started for it"
-                            .to_owned(),
+                    return wrong(
+                        "an endpoint cannot have a command's keys: nothing is started for it",
                     );
                 }
                 let endpoint = EndpointEngine {
@@ -353,12 +359,11 @@ impl Table {
                     self.cache_write_price,
                 ];
                 if prices.iter().any(Option::is_some) {
-                    return Err("only an endpoint can have a price".to_owned());
+                    return wrong("only an endpoint can have a price");
                 }
                 if self.dialect.is_some() {
-                    return Err(
-                        "only an endpoint can have a dialect: a command must speak OpenAI's"
-                            .to_owned(),
+                    return wrong(
+                        "only an endpoint can have a dialect: a command must speak OpenAI's",
                     );
                 }
                 let memory = self.memory.ok_or(

@@ -157,7 +157,6 @@ impl Accepts {
     }
 }
 
-/// Returns the name of the schema that a reference means.
 fn referred(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.rsplit('/').next()
 }

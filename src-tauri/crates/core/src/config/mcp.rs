@@ -8,31 +8,22 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct McpServerConfig {
     /// The program and its arguments, such as `["npx", "-y", "@example/server"]`. It runs in the sandbox of an agent's commands.
-    #[schema(required = true)]
     pub command: Vec<String>,
     /// The address of a server instead, with `https://`, or `http://` on this machine. It gets the key that is stored for its host.
-    #[schema(required = true)]
     pub url: String,
     /// The folder that the program may read and write; empty: a temporary folder.
-    #[schema(required = true)]
     pub folder: String,
     /// More folders that the program may read, such as the one that it is installed in.
-    #[schema(required = true)]
     pub read: Vec<String>,
     /// Let the program connect to public servers on ports 80 and 443, by a proxy.
-    #[schema(required = true)]
     pub network: bool,
     /// Variables of Tierbar's environment that the program sees.
-    #[schema(required = true)]
     pub variables: Vec<String>,
     /// The environment variable for the program's key, stored as the secret `mcp-NAME`; empty: no key.
-    #[schema(required = true)]
     pub key_variable: String,
     /// The tools to offer; empty: all that the server has.
-    #[schema(required = true)]
     pub tools: Vec<String>,
     /// Offer its tools to agents.
-    #[schema(required = true)]
     pub enabled: bool,
 }
 
@@ -64,26 +55,24 @@ impl McpServerConfig {
     /// # Errors
     /// The first invalid key, and why in a sentence.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
+        let wrong = |key, what: &str| Err((key, what.to_owned()));
         match (self.command.first(), self.url.is_empty()) {
             (Some(_), false) => {
-                let what = "is set, and `command` as well: keep one of them".to_owned();
-                return Err(("url", what));
+                return wrong("url", "is set, and `command` as well: keep one of them");
             }
             (None, true) => {
-                let what = "is empty, and so is `url`: set one of them".to_owned();
-                return Err(("command", what));
+                return wrong("command", "is empty, and so is `url`: set one of them");
             }
             (None, false) => self.check_url().map_err(|what| ("url", what))?,
             (Some(program), true) if program.is_empty() => {
-                return Err(("command", "begins with an empty program".to_owned()));
+                return wrong("command", "begins with an empty program");
             }
             (Some(_), true) => {}
         }
-        for word in &self.command {
-            if word.len() > Self::LONGEST || word.contains(char::is_control) {
-                let what = "has a word that is too long, or that contains control characters";
-                return Err(("command", what.to_owned()));
-            }
+        let is_odd = |word: &String| word.len() > Self::LONGEST || word.contains(char::is_control);
+        if self.command.iter().any(is_odd) {
+            let what = "has a word that is too long, or that contains control characters";
+            return wrong("command", what);
         }
         for name in &self.variables {
             check_variable(name).map_err(|what| ("variables", what))?;
@@ -100,16 +89,15 @@ impl McpServerConfig {
                 ("key_variable", !self.key_variable.is_empty()),
             ];
             if let Some((key, _)) = of_programs.iter().find(|(_, is_set)| *is_set) {
-                let what = "is for a program: a server at a `url` does not run here".to_owned();
-                return Err((key, what));
+                return wrong(
+                    key,
+                    "is for a program: a server at a `url` does not run here",
+                );
             }
         }
-        if self.tools.len() > Self::MOST_TOOLS {
-            let what = format!(
-                "names {} tools, and at most {} can be offered at once",
-                self.tools.len(),
-                Self::MOST_TOOLS
-            );
+        let (tools, most) = (self.tools.len(), Self::MOST_TOOLS);
+        if tools > most {
+            let what = format!("names {tools} tools, and at most {most} can be offered at once");
             return Err(("tools", what));
         }
         Ok(())

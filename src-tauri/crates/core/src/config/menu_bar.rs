@@ -8,13 +8,10 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct MenuBarConfig {
     /// The text beside the icon.
-    #[schema(required = true)]
     pub text: MenuBarText,
     /// What a click on the icon opens. On Linux it is always the menu.
-    #[schema(required = true)]
     pub click: MenuBarClick,
     /// The keys that open and close the popover from any app. No effect on Wayland.
-    #[schema(required = true)]
     pub shortcut: Shortcut,
 }
 

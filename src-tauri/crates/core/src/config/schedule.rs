@@ -113,49 +113,44 @@ impl ScheduleConfig {
     /// # Errors
     /// The first invalid key, and why in a sentence.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
+        let wrong = |key, what: &str| Err((key, what.to_owned()));
         if !is_url(&self.source) {
             whole_path(&self.source).map_err(|why| ("source", why))?;
         }
         if !is_url(&self.to) {
             whole_path(&self.to).map_err(|why| ("to", why))?;
-            if self.to.ends_with('/') {
-                let what = format!(
-                    "\"{}\" is a folder: name a file in it, such as {{date}}.md",
-                    self.to
-                );
+            let to = &self.to;
+            if to.ends_with('/') {
+                let what = format!("\"{to}\" is a folder: name a file in it, such as {{date}}.md");
                 return Err(("to", what));
             }
-            let folder = self.to.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let folder = to.rsplit_once('/').map_or("", |(folder, _)| folder);
             if folder == self.source.trim_end_matches('/') {
-                let what =
-                    "is in the source folder: each run would read the previous one".to_owned();
-                return Err(("to", what));
+                return wrong(
+                    "to",
+                    "is in the source folder: each run would read the previous one",
+                );
             }
             if folder.contains(Self::DATE) {
-                let what = "{date} is allowed only in the file's name".to_owned();
-                return Err(("to", what));
+                return wrong("to", "{date} is allowed only in the file's name");
             }
-            if self.to == self.source {
-                return Err(("to", "is the source file".to_owned()));
+            if *to == self.source {
+                return wrong("to", "is the source file");
             }
         }
         if let Some(words) = self.words
             && !Self::WORDS.contains(&words)
         {
             let (least, most) = (Self::WORDS.start(), Self::WORDS.end());
-            return Err((
-                "words",
-                format!("{words} is not between {least} and {most}"),
-            ));
+            let what = format!("{words} is not between {least} and {most}");
+            return Err(("words", what));
         }
         if self.model.len() > 256 {
-            return Err(("model", "this is not a valid model name".to_owned()));
+            return wrong("model", "this is not a valid model name");
         }
         Ok(())
     }
-}
 
-impl ScheduleConfig {
     /// The files that a schedule set by the API may write.
     const WRITTEN: [&'static str; 3] = [".md", ".txt", ".json"];
 
@@ -187,7 +182,6 @@ impl ScheduleConfig {
     }
 }
 
-/// Returns whether a part of the path begins with a dot.
 fn is_hidden(path: &str) -> bool {
     path.split('/').any(|part| part.starts_with('.'))
 }

@@ -6,28 +6,20 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct ServerConfig {
     /// Allow `listen` to be an address that other machines can reach.
-    #[schema(required = true)]
     pub network: bool,
     /// Require TLS of other machines; connections from this one need not use it.
-    #[schema(required = true)]
     pub tls: bool,
     /// A PEM file, as an absolute path or from `~`; empty for a certificate that Tierbar creates in the data folder.
-    #[schema(required = true)]
     pub certificate: String,
     /// The certificate's private key: a PEM file, as an absolute path or from `~`; empty for one that Tierbar creates.
-    #[schema(required = true)]
     pub key: String,
     /// More names of this machine that clients use.
-    #[schema(required = true)]
     pub names: Vec<String>,
     /// Require a key for inference on loopback too.
-    #[schema(required = true)]
     pub require_keys: bool,
     /// Answer on 127.0.0.1:11434 as well, where clients look for Ollama, unless Ollama is running there.
-    #[schema(required = true)]
     pub act_as_ollama: bool,
     /// The most inference requests in progress, waiting ones included.
-    #[schema(required = true)]
     pub requests_at_once: u16,
 }
 
@@ -71,7 +63,6 @@ impl Default for ServerConfig {
 #[serde(default)]
 pub struct LogConfig {
     /// Log requests with their prompts. Otherwise none of their text is written.
-    #[schema(required = true)]
     pub prompts: bool,
 }
 

@@ -20,6 +20,8 @@ struct Keys {
 enum Key {
     /// A letter, in upper case, or a digit.
     Letter(char),
+    /// F1 to F20, which type nothing by themselves.
+    Function(u8),
     Named(&'static str),
 }
 
@@ -32,9 +34,9 @@ const MODIFIERS: [(&str, &[&str]); 4] = [
 ];
 
 impl Shortcut {
-    /// Keys besides letters and digits, as `KeyboardEvent.code` names them
+    /// Keys besides letters, digits and F1 to F20, as `KeyboardEvent.code` names them
     /// (<https://www.w3.org/TR/uievents-code/>).
-    pub const NAMED_KEYS: [&str; 44] = [
+    pub const NAMED_KEYS: [&str; 24] = [
         "Space",
         "Enter",
         "Tab",
@@ -59,26 +61,6 @@ impl Shortcut {
         "Minus",
         "Equal",
         "Backquote",
-        "F1",
-        "F2",
-        "F3",
-        "F4",
-        "F5",
-        "F6",
-        "F7",
-        "F8",
-        "F9",
-        "F10",
-        "F11",
-        "F12",
-        "F13",
-        "F14",
-        "F15",
-        "F16",
-        "F17",
-        "F18",
-        "F19",
-        "F20",
     ];
 
     /// Whether there is none.
@@ -96,15 +78,15 @@ impl Key {
         {
             return Some(Self::Letter(letter.to_ascii_uppercase()));
         }
+        if let Some(number) = word.strip_prefix(['F', 'f'])
+            && let Ok(number @ 1..=20) = number.parse()
+        {
+            return Some(Self::Function(number));
+        }
         let mut named = Shortcut::NAMED_KEYS.into_iter();
         named
             .find(|name| name.eq_ignore_ascii_case(word))
             .map(Self::Named)
-    }
-
-    /// Whether it types nothing by itself: F1 to F20.
-    fn is_function_key(self) -> bool {
-        matches!(self, Self::Named(name) if name.starts_with('F'))
     }
 }
 
@@ -141,7 +123,7 @@ impl TryFrom<String> for Shortcut {
             )
         })?;
         let [ctrl, alt, _, cmd] = modifiers;
-        if !(ctrl || alt || cmd || key.is_function_key()) {
+        if !(ctrl || alt || cmd || matches!(key, Key::Function(_))) {
             return Err(format!(
                 "\"{text}\" would take a key from every app: add Ctrl, Alt or Cmd"
             ));
@@ -162,6 +144,7 @@ impl fmt::Display for Shortcut {
         }
         match key {
             Key::Letter(letter) => write!(f, "{letter}"),
+            Key::Function(number) => write!(f, "F{number}"),
             Key::Named(name) => f.write_str(name),
         }
     }

@@ -20,11 +20,10 @@ impl TryFrom<String> for Size {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
         let wrong = || format!("\"{text}\" is not a size: write it as \"512MiB\" or \"6GiB\"");
-        let (number, unit) = match (text.strip_suffix("GiB"), text.strip_suffix("MiB")) {
-            (Some(number), _) => (number.trim_end(), GIB),
-            (None, Some(number)) => (number.trim_end(), MIB),
-            (None, None) => return Err(wrong()),
-        };
+        let mut units = [("GiB", GIB), ("MiB", MIB)].into_iter();
+        let parts = units.find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)));
+        let (number, unit) = parts.ok_or_else(wrong)?;
+        let number = number.trim_end();
         if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(wrong());
         }

@@ -7,27 +7,17 @@ const MOST: f32 = 127.0;
 /// Packs a vector of any length as one of length 1. A vector without a length is packed as zeros.
 #[must_use]
 pub fn pack(vector: &[f32]) -> Vec<u8> {
-    let length = vector
-        .iter()
-        .map(|number| number * number)
-        .sum::<f32>()
-        .sqrt();
     let largest = vector
         .iter()
         .fold(0.0_f32, |largest, number| largest.max(number.abs()));
-    let usable = length.is_finite() && length > 0.0;
-    let (scale, unit) = match usable {
-        true => (largest / length / MOST, MOST / largest),
-        false => (0.0, 0.0),
+    let (scale, unit) = match length(vector) {
+        Some(length) => (largest / length / MOST, MOST / largest),
+        None => (0.0, 0.0),
     };
     let mut packed = Vec::with_capacity(HEAD + vector.len());
     packed.extend(scale.to_le_bytes());
-    #[expect(clippy::cast_possible_truncation, reason = "at most 127 in size")]
-    packed.extend(
-        vector
-            .iter()
-            .map(|number| ((number * unit).round().clamp(-MOST, MOST) as i8).to_le_bytes()[0]),
-    );
+    let bytes = vector.iter().map(|number| number * unit);
+    packed.extend(bytes.map(|byte| byte.round().clamp(-MOST, MOST) as i8 as u8));
     packed
 }
 
@@ -57,17 +47,18 @@ pub fn similarity(packed: &[u8], vector: &[f32]) -> Option<f32> {
 /// Returns the vector with length 1; one without a length as it is.
 #[must_use]
 pub fn normalized(mut vector: Vec<f32>) -> Vec<f32> {
-    let length = vector
-        .iter()
-        .map(|number| number * number)
-        .sum::<f32>()
-        .sqrt();
-    if length.is_finite() && length > 0.0 {
+    if let Some(length) = length(&vector) {
         for number in &mut vector {
             *number /= length;
         }
     }
     vector
+}
+
+fn length(vector: &[f32]) -> Option<f32> {
+    let squares = vector.iter().map(|number| number * number);
+    let length = squares.sum::<f32>().sqrt();
+    (length.is_finite() && length > 0.0).then_some(length)
 }
 
 #[cfg(test)]

@@ -100,7 +100,6 @@ pub(super) fn cautions(
 }
 
 impl Caution {
-    /// Returns it as a plain sentence.
     pub(super) fn sentence(&self) -> String {
         match *self {
             Self::ShorterContext { context_tokens } => format!(

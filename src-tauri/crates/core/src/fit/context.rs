@@ -20,7 +20,6 @@ const SHARE: u64 = 8;
 /// Coding agents send some 10,000 tokens of instructions and tools with each request. A context up to this one may cost more than
 /// its share, and the cache may have fewer bits for it.
 const USEFUL: u32 = 16_384;
-/// What coding agents ask for.
 const AGENT: u32 = 32_768;
 /// Texts to embed or to rank, in tokens.
 const TEXT_MOST: u32 = 8192;
@@ -144,10 +143,9 @@ impl ContextChoice {
 
     #[must_use]
     pub fn batch_tokens(&self) -> u32 {
-        if self.batch == 0 {
-            MICRO_BATCH
-        } else {
-            self.batch
+        match self.batch {
+            0 => MICRO_BATCH,
+            batch => batch,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::GpuShare;
 use crate::{
-    budget::{LineKind, LoadPlan, Placement, needs},
+    budget::{LineKind, LoadPlan, Placement, needs, sum},
     config::KvCache,
     model::ModelAccount,
 };
@@ -33,10 +33,9 @@ pub fn share(
             needs.dense -= model.feed_forward_bytes.min(needs.dense);
         }
         // Nor does it get what the CPU reads a row of.
-        needs.embeddings = if model.tied_output {
-            model.embedding_bytes
-        } else {
-            0
+        needs.embeddings = match model.tied_output {
+            true => model.embedding_bytes,
+            false => 0,
         };
     }
     let layers = model.layers.max(1);
@@ -45,21 +44,16 @@ pub fn share(
         (layers.saturating_add(1), whole)
     } else {
         // An output layer has the shape of the input embeddings, and no fewer bits.
-        let output = if model.tied_output {
-            0
-        } else {
-            model.embedding_bytes
+        let output = match model.tied_output {
+            true => 0,
+            false => model.embedding_bytes,
         };
-        let in_layers = needs.dense.saturating_sub(output);
-        let in_layers = [in_layers, needs.experts, needs.kv]
-            .into_iter()
-            .fold(0, u64::saturating_add);
+        let dense = needs.dense.saturating_sub(output);
+        let in_layers = sum([dense, needs.experts, needs.kv]);
         let bytes_of = |count: u32| {
             // 128 bits hold the product of a file's bytes with a number of layers.
             let share = u128::from(in_layers) * u128::from(count) / u128::from(layers);
-            needs
-                .compute
-                .saturating_add(u64::try_from(share).unwrap_or(u64::MAX))
+            sum([needs.compute, u64::try_from(share).unwrap_or(u64::MAX)])
         };
         let most = (1..=layers)
             .rev()

@@ -115,23 +115,16 @@ pub fn recommend(
 /// Bits per weight by the name of a quant, such as `UD-IQ2_M`, in tenths. The embeddings of a small model weigh so much that its
 /// file's size says less.
 fn named_tenths(quant: &str) -> Option<u64> {
-    let digits = quant.trim_start_matches(|letter: char| !letter.is_ascii_digit());
-    let end = digits
-        .find(|letter: char| !letter.is_ascii_digit())
-        .unwrap_or(digits.len());
-    let bits = digits[..end].parse().ok();
+    let mut numbers = quant.split(|letter: char| !letter.is_ascii_digit());
+    let bits = numbers.find(|digits| !digits.is_empty())?.parse().ok();
     bits.filter(|bits| (1..=32).contains(bits))
         .map(|bits: u64| bits * 10)
 }
 
 /// Bits per weight of a file, in tenths; 0 if the number of weights is unknown.
 fn tenths_of_bits(file_bytes: u64, parameters: u64) -> u64 {
-    let tenths = u128::from(file_bytes) * 80 / u128::from(parameters.max(1));
-    if parameters == 0 {
-        0
-    } else {
-        u64::try_from(tenths).unwrap_or(u64::MAX)
-    }
+    let tenths = (u128::from(file_bytes) * 80).checked_div(parameters.into());
+    u64::try_from(tenths.unwrap_or_default()).unwrap_or(u64::MAX)
 }
 
 impl Grounds {

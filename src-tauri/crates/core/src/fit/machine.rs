@@ -125,13 +125,10 @@ const WORKING_SETS: [(u64, u64); 8] = [
 /// quarters above.
 #[must_use]
 pub fn mac_working_set(ram_bytes: u64) -> u64 {
-    let known = WORKING_SETS
-        .iter()
-        .find(|(gib, _)| ram_bytes == gib * GIB)
-        .map(|(_, bytes)| *bytes);
-    known.unwrap_or(if ram_bytes <= 32 * GIB {
-        ram_bytes / 3 * 2
-    } else {
-        ram_bytes / 4 * 3
-    })
+    let mut known = WORKING_SETS.into_iter();
+    match known.find(|(gib, _)| ram_bytes == gib * GIB) {
+        Some((_, bytes)) => bytes,
+        None if ram_bytes <= 32 * GIB => ram_bytes / 3 * 2,
+        None => ram_bytes / 4 * 3,
+    }
 }

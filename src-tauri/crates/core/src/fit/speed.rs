@@ -2,7 +2,7 @@
 
 use super::{LineKind, SpeedEstimate};
 use crate::{
-    budget::{LoadPlan, Placement},
+    budget::{LoadPlan, Placement, sum},
     config::KvCache,
     fit::{DecodeRate, Machine},
     model::ModelAccount,
@@ -54,23 +54,20 @@ pub(super) fn estimate(
     if read.active == 0 {
         return None;
     }
-    let seconds = |bytes: f64, rate: u64, part: f64| bytes / (as_f64(rate) * part);
+    let seconds = |bytes: u64, rate: u64, part: f64| bytes as f64 / (rate as f64 * part);
     // The cores may get less than the GPU, or than the chip gives at most.
     let read_by_cores = machine.memory_read.map_or(1.0, |rate| {
-        as_f64(rate.max(memory / LEAST_READ)) / as_f64(memory)
+        rate.max(memory / LEAST_READ) as f64 / memory as f64
     });
-    let published_low = if model.expert_bytes > 0 {
-        MEMORY_LOW_EXPERTS
-    } else {
-        MEMORY_LOW
+    let published_low = match model.expert_bytes {
+        0 => MEMORY_LOW,
+        _ => MEMORY_LOW_EXPERTS,
     };
     // The fixed work of a token weighs less in a larger model, so it reads at least as fast.
     let measured = machine
         .decode
         .filter(|decode| decode.bytes_per_token <= read.active)
-        .map_or(0.0, |decode| {
-            as_f64(decode.bytes_per_second) / as_f64(memory)
-        });
+        .map_or(0.0, |decode| decode.bytes_per_second as f64 / memory as f64);
     let memory_low = (published_low * read_by_cores.min(1.0))
         .max(measured * MEASURED_LOW * published_low / MEMORY_LOW)
         .min(MEMORY_HIGH);
@@ -80,15 +77,14 @@ pub(super) fn estimate(
         Placement::Stream => DISK_LOW_STREAM,
         _ => DISK_LOW,
     };
-    let slow =
-        seconds(as_f64(read.active), memory, memory_low) + seconds(as_f64(paged), disk, disk_low);
+    let slow = seconds(read.active, memory, memory_low) + seconds(paged, disk, disk_low);
     // At best the system finds room for the weights of a dense model, and half of the paged experts repeat.
-    let computing = seconds(as_f64(read.active), memory, MEMORY_HIGH);
+    let computing = seconds(read.active, memory, MEMORY_HIGH);
     let fast = if plan.placement == Placement::Stream {
         // Reading goes on while layers are computed.
-        computing.max(seconds(as_f64(read.paged_weights), disk, 1.0))
+        computing.max(seconds(read.paged_weights, disk, 1.0))
     } else {
-        computing + seconds(as_f64(read.paged_experts) * REPEATED, disk, 1.0)
+        computing + seconds(read.paged_experts, disk, 1.0) * REPEATED
     };
     Some(SpeedEstimate {
         low: 1.0 / slow,
@@ -127,19 +123,12 @@ impl TokenReads {
 
 fn weights_per_token(model: &ModelAccount) -> u64 {
     let row = |table: u64| table / u64::from(model.vocabulary.max(1));
-    let output = if model.tied_output {
-        model.embedding_bytes
-    } else {
-        0
+    let output = match model.tied_output {
+        true => model.embedding_bytes,
+        false => 0,
     };
-    [
-        model.dense_bytes,
-        output,
-        row(model.row_read_bytes()),
-        experts_per_token(model),
-    ]
-    .into_iter()
-    .fold(0, u64::saturating_add)
+    let row = row(model.row_read_bytes());
+    sum([model.dense_bytes, output, row, experts_per_token(model)])
 }
 
 fn experts_per_token(model: &ModelAccount) -> u64 {
@@ -151,47 +140,25 @@ fn experts_per_token(model: &ModelAccount) -> u64 {
 }
 
 impl DecodeRate {
-    /// Returns the bandwidth that memory must have for this.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a rate is given to two or three digits"
-    )]
     pub(super) fn least_bandwidth(self) -> u64 {
-        (as_f64(self.bytes_per_second) / MEMORY_HIGH) as u64
+        (self.bytes_per_second as f64 / MEMORY_HIGH) as u64
     }
 
     /// Returns the rate of a dense model, in memory, that decodes this many tokens per second with a short context.
     #[must_use]
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a rate is given to two or three digits"
-    )]
     pub fn of(model: &ModelAccount, tokens_per_second: f64) -> Option<Self> {
         let bytes_per_token = weights_per_token(model);
-        (model.experts == 0 && tokens_per_second > 0.0 && bytes_per_token > 0).then(|| Self {
+        (model.experts == 0 && tokens_per_second > 0.0 && bytes_per_token > 0).then_some(Self {
             bytes_per_token,
-            bytes_per_second: (as_f64(bytes_per_token) * tokens_per_second) as u64,
+            bytes_per_second: (bytes_per_token as f64 * tokens_per_second) as u64,
         })
     }
 }
 
 /// Returns `bytes × of / all`, or all bytes if the number of parts is unknown.
 fn proportion(bytes: u64, of: u64, all: u64) -> u64 {
-    if all == 0 {
-        return bytes;
-    }
-    let product = u128::from(bytes) * u128::from(of) / u128::from(all);
-    u64::try_from(product).unwrap_or(u64::MAX)
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a rate is given to two or three digits"
-)]
-fn as_f64(bytes: u64) -> f64 {
-    bytes as f64
+    let product = (u128::from(bytes) * u128::from(of)).checked_div(all.into());
+    u64::try_from(product.unwrap_or(bytes.into())).unwrap_or(u64::MAX)
 }
 
 impl SpeedEstimate {

@@ -24,6 +24,16 @@ impl MediaProjector for Projector {
     }
 }
 
+/// Of a model with nothing beside it.
+pub(crate) fn verdict(
+    model: &ModelAccount,
+    choice: impl Into<ContextChoice>,
+    machine: &Machine,
+    others: &[Offer],
+) -> Verdict {
+    verdict_with(model, CompanionModels::default(), choice, machine, others)
+}
+
 /// The sum over the lines that are in memory.
 fn sum(verdict: &Verdict) -> u64 {
     let held = verdict.lines.iter().filter(|line| !line.what.is_paged());

@@ -10,21 +10,11 @@ use crate::{
     run::Paging,
 };
 
-/// Returns whether `model` runs on `machine` with this context, and how.
+/// Returns whether `model` runs on `machine` with this context, and how, with what is loaded beside it. As in a load, that is left out if
+/// the model does not fit with it.
 ///
 /// `others` are the quants of the same repository, which may include the model itself. The caller marks a verdict on an
 /// estimated account as such.
-#[must_use]
-pub fn verdict(
-    model: &ModelAccount,
-    choice: impl Into<ContextChoice>,
-    machine: &Machine,
-    others: &[Offer],
-) -> Verdict {
-    verdict_with(model, CompanionModels::default(), choice, machine, others)
-}
-
-/// As [`verdict`], with what is loaded beside the model. As in a load, that is left out if the model does not fit with it.
 #[must_use]
 pub fn verdict_with(
     model: &ModelAccount,

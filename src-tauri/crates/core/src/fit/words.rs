@@ -25,13 +25,11 @@ pub(super) fn summary(plan: &LoadPlan, budget: &Budget, largest: Option<u32>) ->
         ),
         Placement::Refused => {
             let context = plan.context_tokens;
-            let mut text = format!(
-                "Does not fit this machine: with a context of {context} tokens it needs {needed}, and the budget is {allowed}."
-            );
-            if let Some(tokens) = largest {
-                text.push_str(&format!(" It fits with a context of {tokens} tokens."));
-            }
-            text
+            let fits = largest.map(|tokens| format!(" It fits with a context of {tokens} tokens."));
+            format!(
+                "Does not fit this machine: with a context of {context} tokens it needs {needed}, and the budget is {allowed}.{}",
+                fits.unwrap_or_default()
+            )
         }
     }
 }
@@ -56,7 +54,6 @@ fn pair(left: u64, right: u64) -> (String, String) {
     if left == right || gib(left) != gib(right) {
         return (gib(left), gib(right));
     }
-    #[expect(clippy::cast_precision_loss, reason = "a display rounding")]
     let fine = |bytes: u64| format!("{:.3} GiB", bytes as f64 / GIB as f64);
     (fine(left), fine(right))
 }

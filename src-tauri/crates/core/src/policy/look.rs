@@ -7,22 +7,17 @@ use std::time::Duration;
 /// Returns the next time at which [`super::plan`] may have steps without another event; `None` if there is none.
 #[must_use]
 pub fn next_look(state: &State) -> Option<Duration> {
-    let waiting = state.queue.iter();
-    let waiting = waiting.map(|waiting| state.patience_ends(waiting));
-    let idle = state.tiers.iter();
-    let idle = idle.filter_map(|tier| state.idles_out_at(tier));
-    let brief = state.queue.iter();
-    let brief = brief.filter(|waiting| waiting.purpose == Purpose::Brief);
-    let brief = brief.flat_map(|waiting| {
-        let tiers = state.tiers.iter();
-        let of = tiers.filter(|tier| tier.id == waiting.tier);
-        of.map(|tier| tier.brief_after)
-    });
-    waiting
-        .chain(idle)
-        .chain(brief)
-        .filter(|at| *at > state.now)
-        .min()
+    let (queue, tiers) = (state.queue.iter(), state.tiers.iter());
+    let is_for = |tier: &TierView| {
+        let mut those = state.queue.iter().filter(|waiting| waiting.tier == tier.id);
+        those.any(|waiting| waiting.purpose == Purpose::Brief)
+    };
+    let brief = tiers.clone().filter(|tier| is_for(tier));
+    let times = queue
+        .map(|waiting| state.patience_ends(waiting))
+        .chain(tiers.filter_map(|tier| state.idles_out_at(tier)))
+        .chain(brief.map(|tier| tier.brief_after));
+    times.filter(|at| *at > state.now).min()
 }
 
 /// Returns a tier to load without a request: a pinned one, or the home tier after another was unloaded because it was idle.

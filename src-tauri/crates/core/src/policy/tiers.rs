@@ -187,7 +187,6 @@ impl<'a> Tiers<'a> {
         self.make_room(None, Claim::All, &UnloadReason::Budget);
     }
 
-    /// Plans what can be done for a waiter now.
     pub(super) fn serve(&mut self, waiting: &WaitingRequest) {
         let Some(index) = self.index_of(waiting) else {
             return;

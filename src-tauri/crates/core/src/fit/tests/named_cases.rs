@@ -20,7 +20,7 @@ fn qwen_35b_iq2_m_at_12288_tokens_is_resident_on_16_gb() {
     assert_eq!((gpu.layers, gpu.layers_all), (41, 41));
     // Of the working set that a 16 GB M4 reports, 11.84 GiB, a little is left.
     let smaller = Machine::new(16 * GIB, Some(GIB / 10 * 118));
-    let of_smaller = super::super::verdict(&model, (12_288, KvCache::Q4_0), &smaller, &[]);
+    let of_smaller = super::verdict(&model, (12_288, KvCache::Q4_0), &smaller, &[]);
     assert_eq!(of_smaller.gpu.unwrap().fewer_layers(), None);
     assert!(verdict.largest_context_tokens.unwrap() > 12_288);
 }
@@ -51,7 +51,7 @@ fn qwen_9b_q4_k_m_at_4096_tokens_runs_on_8_gb_with_a_warning() {
     let warning = verdict.warning.unwrap();
     assert!(warning.contains("close other apps"), "{warning}");
     // The same on 16 GB needs no warning.
-    let roomy = super::super::verdict(&model, (4096, KvCache::F16), &Machine::mac(16 * GIB), &[]);
+    let roomy = super::verdict(&model, (4096, KvCache::F16), &Machine::mac(16 * GIB), &[]);
     assert_eq!(
         (roomy.placement, roomy.warning),
         (Placement::Resident, None)
@@ -93,7 +93,7 @@ fn a_too_large_dense_model_is_refused_with_a_context() {
     assert_eq!((verdict.gpu, verdict.warning), (None, None));
     let largest = verdict.largest_context_tokens.unwrap();
     assert_eq!(
-        super::super::verdict(
+        super::verdict(
             &model,
             (largest, KvCache::F16),
             &Machine::mac(16 * GIB),

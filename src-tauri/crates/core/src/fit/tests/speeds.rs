@@ -23,10 +23,6 @@ fn a_dense_model_reads_weights_and_half_a_context_per_token() {
     let row = model.embedding_bytes / 248_320;
     assert_eq!(speed.active_bytes, model.dense_bytes + row + cache);
     assert_eq!(speed.paged_bytes, 0);
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "compared to a tenth of a percent"
-    )]
     let fastest = MEMORY as f64 / speed.active_bytes as f64;
     assert!(speed.low < speed.high && speed.high < fastest, "{speed:?}");
     assert!((speed.high / fastest - 0.9).abs() < 1e-3, "{speed:?}");
@@ -75,7 +71,6 @@ fn experts_on_disk_are_limited_by_its_bandwidth() {
 }
 
 #[test]
-#[expect(clippy::cast_precision_loss, reason = "compared to a millionth")]
 fn the_range_follows_from_its_factors() {
     let disk = 2_000_000_000;
     let close =
@@ -108,7 +103,6 @@ fn the_range_follows_from_its_factors() {
 }
 
 #[test]
-#[expect(clippy::cast_precision_loss, reason = "compared to a hundredth")]
 fn a_measured_answer_raises_the_least_speed_of_larger_models() {
     let small = accounts::smollm2_135m();
     let per_token = small.dense_bytes + small.embedding_bytes;

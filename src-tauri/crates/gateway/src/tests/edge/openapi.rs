@@ -2,7 +2,22 @@ use crate::testing::{Bench, json, text};
 use axum::http::header;
 use axum::{body::Body, http::Request};
 use serde_json::Value;
-use utoipa::openapi::{self};
+use utoipa::openapi::{self, Object, RefOr, Schema};
+
+/// The configuration is answered whole: each key that has a default, but for tables that are left out while they are empty.
+fn require_keys(table: &mut Object) {
+    let has_default = |key: &RefOr<Schema>| {
+        let key = serde_json::to_value(key).unwrap();
+        !key["default"].is_null() && key["default"] != serde_json::json!({})
+    };
+    let keys = table.properties.iter().filter(|(_, key)| has_default(key));
+    let keys: Vec<_> = keys.map(|(name, _)| name.clone()).collect();
+    if !keys.is_empty() {
+        table.required.extend(keys);
+        table.required.sort();
+        table.required.dedup();
+    }
+}
 
 /// As `docs/openapi.json` has it.
 fn collected(mut api: openapi::OpenApi) -> String {
@@ -11,6 +26,11 @@ fn collected(mut api: openapi::OpenApi) -> String {
     api.paths.paths = paths
         .map(|(path, item)| (path.replace("{*", "{"), item))
         .collect();
+    for (name, schema) in &mut api.components.as_mut().unwrap().schemas {
+        if let (true, RefOr::T(Schema::Object(table))) = (name.ends_with("Config"), schema) {
+            require_keys(table);
+        }
+    }
     api.to_pretty_json().unwrap() + "\n"
 }
 
