@@ -8,7 +8,6 @@ use tierbar_tasks::delimited::delimited;
 pub const CHOICES: &str =
     "leave out or summarize the oldest messages, or set a larger context for the tier";
 
-/// The part of a context, in percent, from which it is nearly full.
 const NEARLY_FULL: u64 = 80;
 /// What a message takes beside its text, in bytes: the template's words around it.
 const AROUND_A_MESSAGE: usize = 24;
@@ -272,10 +271,7 @@ impl Excerpt {
 
     /// The place of the first message that is not left out, but for system messages.
     fn first_kept(&self) -> usize {
-        match self.gone {
-            0 => 0,
-            gone => self.exchanges[gone],
-        }
+        self.exchanges.get(self.gone).copied().unwrap_or_default()
     }
 
     fn place(&self, id: u64) -> Option<usize> {
@@ -295,7 +291,7 @@ impl Excerpt {
 
     /// The bytes of the messages before `end` without the oldest exchanges.
     fn size(&self, gone: usize, end: usize) -> usize {
-        let first = if gone == 0 { 0 } else { self.exchanges[gone] };
+        let first = self.exchanges.get(gone).copied().unwrap_or_default();
         let messages = self.conversation.iter().zip(&self.sizes).enumerate();
         let kept = messages
             .take(end)

@@ -14,7 +14,6 @@ pub struct ExportedChat {
     pub files: BTreeMap<String, String>,
 }
 
-/// What an untitled chat is called.
 const UNTITLED: &str = "New Chat";
 /// Enough for a title, and short of what file systems allow.
 const MAX_NAME_CHARS: usize = 80;

@@ -10,7 +10,10 @@ mod open_webui;
 mod tree;
 mod value;
 
-use super::{Chat, ChatSummary, Part, context::WhenFull, settings::AnswerSettings};
+use super::{
+    Chat, ChatSummary, Part, Role, answer_parts, context::WhenFull, settings::AnswerSettings,
+    text_parts,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,7 +99,6 @@ impl Omissions {
         }
     }
 
-    /// How many images and files were left out.
     fn attached(&self) -> [u64; 2] {
         let count = |what| self.0.get(&what).copied().unwrap_or_default();
         [OmittedPart::Images, OmittedPart::Files].map(count)
@@ -135,10 +137,8 @@ impl Omissions {
 #[must_use]
 pub fn elements(json: &[u8], most: usize) -> Option<Vec<&[u8]>> {
     let json = json.trim_ascii();
-    let Some(inside) = json
-        .strip_prefix(b"[")
-        .and_then(|rest| rest.strip_suffix(b"]"))
-    else {
+    let inside = json.strip_prefix(b"[");
+    let Some(inside) = inside.and_then(|rest| rest.strip_suffix(b"]")) else {
         return Some(vec![json]);
     };
     let mut elements = Vec::new();
@@ -286,9 +286,20 @@ fn millis(time: &Value) -> Option<i64> {
     while time >= 1e14 {
         time /= 1000.0;
     }
-    #[expect(clippy::cast_possible_truncation, reason = "less than 1e14")]
-    let millis = time as i64;
-    Some(millis)
+    Some(time as i64)
+}
+
+/// The role of a message; `None` for what is no part of a conversation.
+fn role(message: &Value) -> Option<Role> {
+    Role::deserialize(&message["role"]).ok()
+}
+
+/// The parts of an answer, with the calls of tools and their results behind its reasoning.
+fn answer_with_tools(answer: &str, reasoning: &str, tools: Vec<Part>) -> Vec<Part> {
+    let mut parts = answer_parts(String::new(), reasoning.trim().to_owned());
+    parts.extend(tools);
+    parts.extend(text_parts(answer.trim().to_owned()));
+    parts
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {

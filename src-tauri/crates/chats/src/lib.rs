@@ -232,6 +232,24 @@ impl Part {
             _ => None,
         }
     }
+
+    /// Returns the bytes of its texts.
+    #[must_use]
+    pub fn text_size(&self) -> usize {
+        match self {
+            Self::Text { text } | Self::Reasoning { text } | Self::ToolResult { text, .. } => {
+                text.len()
+            }
+            Self::ToolCall {
+                name, arguments, ..
+            } => name.len() + arguments.len(),
+            Self::Sources { sources } => sources
+                .iter()
+                .map(|source| source.title.len() + source.url.len())
+                .sum(),
+            Self::Image { .. } | Self::Audio { .. } | Self::File { .. } => 0,
+        }
+    }
 }
 
 /// A file that belongs to a message.

@@ -6,9 +6,7 @@ const LONGEST: usize = 200;
 const TIMES: usize = 8;
 /// How many characters they have together, at least: a row of dashes or a short list is none.
 const LEAST: usize = 400;
-/// What is looked at.
 const TAIL: usize = LONGEST * TIMES;
-/// How many characters come between two looks.
 const STEP: usize = 16;
 
 /// The end of a text that grows.

@@ -1,11 +1,6 @@
 //! What a model thinks within the text of its answer: some servers leave it there, between tags.
 
-/// The tags that begin it, and those that end it.
 static TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
-
-/// Follows an answer's text as it comes.
-#[derive(Debug, Default)]
-pub struct InlineThinking(WithoutThinking);
 
 #[derive(Debug, Default)]
 enum State {
@@ -14,16 +9,6 @@ enum State {
     /// The model thinks until this tag.
     Thinking(&'static str),
     Answering,
-}
-
-impl InlineThinking {
-    /// Adds more of the text. Returns whether the model thinks in it.
-    pub fn push(&mut self, text: &str) -> bool {
-        if !matches!(self.0.state, State::Answering) {
-            self.0.push(text);
-        }
-        matches!(self.0.state, State::Thinking(_))
-    }
 }
 
 /// Divides an answer's text, as it comes, into what the model thinks and what it says.
@@ -76,6 +61,12 @@ impl WithoutThinking {
         (thought, shown)
     }
 
+    /// Returns whether the model thinks at the end of what has come.
+    #[must_use]
+    pub fn is_thinking(&self) -> bool {
+        matches!(self.state, State::Thinking(_))
+    }
+
     /// Returns what was held back of thoughts that have not ended.
     pub fn end_of_thought(&mut self) -> String {
         match self.state {
@@ -120,8 +111,11 @@ mod tests {
     use super::*;
 
     fn thinks<const N: usize>(pieces: [&str; N]) -> [bool; N] {
-        let mut thinking = InlineThinking::default();
-        pieces.map(|piece| thinking.push(piece))
+        let mut thinking = WithoutThinking::default();
+        pieces.map(|piece| {
+            thinking.push(piece);
+            thinking.is_thinking()
+        })
     }
 
     #[test]

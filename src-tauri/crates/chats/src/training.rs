@@ -52,10 +52,12 @@ pub fn export(answers: &[GradedAnswer], form: ExportForm) -> Vec<Value> {
     if form != ExportForm::Labels {
         let bad = places_of(answers, GradeVerdict::Bad);
         for (question, places) in places_of(answers, GradeVerdict::Good) {
-            for (place, other) in pairs(&places, bad.get(&question)) {
-                if have_one_prompt(answers[place], answers[other]) {
-                    (paired[place], paired[other]) = (true, true);
-                    lines.push(pair(answers[place], answers[other]));
+            for place in places {
+                for &other in bad.get(&question).into_iter().flatten() {
+                    if have_one_prompt(answers[place], answers[other]) {
+                        (paired[place], paired[other]) = (true, true);
+                        lines.push(pair(answers[place], answers[other]));
+                    }
                 }
             }
         }
@@ -67,7 +69,6 @@ pub fn export(answers: &[GradedAnswer], form: ExportForm) -> Vec<Value> {
     lines
 }
 
-/// A chat, and a message in it.
 type Question<'a> = (&'a str, u64);
 
 /// Of answers to one question with the same words, the one that was graded last: from two, a model would learn one thing twice, or that a
@@ -110,15 +111,6 @@ fn places_of<'a>(
         }
     }
     places
-}
-
-/// Each of the first with each of the others.
-fn pairs(first: &[usize], others: Option<&Vec<usize>>) -> Vec<(usize, usize)> {
-    let others = others.map_or(&[][..], Vec::as_slice);
-    let pairs = first
-        .iter()
-        .flat_map(|one| others.iter().map(|other| (*one, *other)));
-    pairs.collect()
 }
 
 fn pair(good: &GradedAnswer, bad: &GradedAnswer) -> Value {

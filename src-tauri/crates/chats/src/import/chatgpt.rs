@@ -2,7 +2,7 @@
 //! `parent`, and `current_node` is the last one of the shown branch.
 
 use super::{
-    ImportedChat, Omissions, OmittedPart, millis, source, summary, text,
+    ImportedChat, Omissions, OmittedPart, millis, role, source, summary, text,
     tree::{Node, Tree},
 };
 use crate::{Chat, Part, Role, text_parts};
@@ -33,22 +33,18 @@ pub(super) fn read(value: &Value, omissions: &mut Omissions) -> ImportedChat {
 fn node(message: &Value, omissions: &mut Omissions) -> Node {
     let content = &message["content"];
     let before = omissions.attached();
-    let role = match text(&message["author"], "role") {
-        "user" => Role::User,
-        "assistant" => Role::Assistant,
-        "system" => Role::System,
-        "tool" => {
-            let text = content_text(content, omissions);
-            let result = Part::ToolResult {
-                id: String::new(),
-                text,
-                failed: false,
-            };
-            return Node::Skipped {
-                parts: vec![result],
-            };
-        }
-        _ => return Node::skipped(),
+    let author = &message["author"];
+    if author["role"] == "tool" {
+        let result = Part::ToolResult {
+            id: String::new(),
+            text: content_text(content, omissions),
+            failed: false,
+        };
+        let parts = vec![result];
+        return Node::Skipped { parts };
+    }
+    let Some(role) = role(author) else {
+        return Node::skipped();
     };
     match text(content, "content_type") {
         "thoughts" => return thoughts(content),
@@ -109,8 +105,7 @@ fn thoughts(content: &Value) -> Node {
 fn content_text(content: &Value, omissions: &mut Omissions) -> String {
     let Some(parts) = content["parts"].as_array() else {
         // What a search returns is called `result`.
-        let text = [text(content, "text"), text(content, "result")].concat();
-        return text;
+        return [text(content, "text"), text(content, "result")].concat();
     };
     let mut texts = Vec::new();
     for part in parts {

@@ -1,8 +1,11 @@
 //! A chat of LM Studio, a `*.conversation.json`: `messages` has the entries of the shown branch, each with its `versions` and the
 //! number of the one that is shown. An answer is made of steps.
 
-use super::{ImportedChat, Omissions, OmittedPart, millis, source, summary, text, tree::Tree};
-use crate::{Chat, Part, Role, answer_parts, text_parts};
+use super::{
+    ImportedChat, Omissions, OmittedPart, answer_with_tools, millis, role, source, summary, text,
+    tree::Tree,
+};
+use crate::{Chat, Part, Role, text_parts};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -66,12 +69,7 @@ fn message(
     omissions: &mut Omissions,
 ) -> Option<(Role, Vec<Part>, Option<String>)> {
     let before = omissions.attached();
-    let role = match text(version, "role") {
-        "user" => Role::User,
-        "assistant" => Role::Assistant,
-        "system" => Role::System,
-        _ => return None,
-    };
+    let role = role(version)?;
     let (mut answer, mut reasoning, mut tools) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(steps) = version["steps"].as_array() {
         for step in steps {
@@ -91,12 +89,7 @@ fn message(
         answer = texts_of(&version["content"], omissions);
         tools = tools_of(&version["content"]);
     }
-    let mut parts = answer_parts(
-        answer.join("\n").trim().to_owned(),
-        reasoning.join("\n").trim().to_owned(),
-    );
-    let place = usize::from(matches!(parts.first(), Some(Part::Reasoning { .. })));
-    drop(parts.splice(place..place, tools));
+    let mut parts = answer_with_tools(&answer.join("\n"), &reasoning.join("\n"), tools);
     if parts.is_empty() {
         parts = text_parts(omissions.stand_in(before)?.to_owned());
     }
@@ -125,23 +118,17 @@ fn texts_of<'a>(content: &'a Value, omissions: &mut Omissions) -> Vec<&'a str> {
 fn tools_of(content: &Value) -> Vec<Part> {
     let parts = content.as_array().into_iter().flatten();
     let tool = |part: &Value| {
-        let id = [
-            &part["toolCallRequestId"],
-            &part["toolCallId"],
-            &part["callId"],
-        ];
-        let id = id.into_iter().find(|id| !id.is_null()).map(plain);
-        let id = id.unwrap_or_default().into_owned();
+        let first_of = |keys: &[&str]| {
+            let mut values = keys.iter().map(|key| &part[*key]);
+            let value = values.find(|value| !value.is_null()).map(plain);
+            value.unwrap_or_default().into_owned()
+        };
+        let id = first_of(&["toolCallRequestId", "toolCallId", "callId"]);
         match text(part, "type") {
             "toolCallRequest" => Some(Part::ToolCall {
                 id,
                 name: text(part, "name").to_owned(),
-                arguments: [&part["parameters"], &part["arguments"]]
-                    .into_iter()
-                    .find(|arguments| !arguments.is_null())
-                    .map(plain)
-                    .unwrap_or_default()
-                    .into_owned(),
+                arguments: first_of(&["parameters", "arguments"]),
             }),
             "toolCallResult" => Some(Part::ToolResult {
                 id,

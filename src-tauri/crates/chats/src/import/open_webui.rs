@@ -2,10 +2,10 @@
 //! `chat.history.currentId` is the last one of the shown branch. Reasoning and calls of tools are `<details>` within the content.
 
 use super::{
-    ImportedChat, Omissions, OmittedPart, millis, source, summary, text,
+    ImportedChat, Omissions, OmittedPart, answer_with_tools, millis, role, source, summary, text,
     tree::{Node, Tree},
 };
-use crate::{Chat, Part, Role, answer_parts, text_parts};
+use crate::{Chat, Part, Role, text_parts};
 use serde_json::Value;
 
 pub(super) fn read(value: &Value, omissions: &mut Omissions) -> ImportedChat {
@@ -75,23 +75,12 @@ fn node(message: &Value, omissions: &mut Omissions) -> Node {
         };
         omissions.add(omitted, 1);
     }
-    let role = match text(message, "role") {
-        "user" => Role::User,
-        "assistant" => Role::Assistant,
-        "system" => Role::System,
-        _ => return Node::skipped(),
+    let Some(role) = role(message) else {
+        return Node::skipped();
     };
     let content = text(message, "content");
     let mut parts = if role == Role::Assistant {
-        let Split {
-            answer,
-            reasoning,
-            tools,
-        } = split(content, omissions);
-        let mut parts = answer_parts(answer, reasoning);
-        let place = usize::from(matches!(parts.first(), Some(Part::Reasoning { .. })));
-        drop(parts.splice(place..place, tools));
-        parts
+        answer_of(content, omissions)
     } else {
         text_parts(content.to_owned())
     };
@@ -109,15 +98,7 @@ fn node(message: &Value, omissions: &mut Omissions) -> Node {
     }
 }
 
-/// What an answer's content is made of.
-struct Split {
-    answer: String,
-    reasoning: String,
-    /// Calls of tools, and their results.
-    tools: Vec<Part>,
-}
-
-fn split(content: &str, omissions: &mut Omissions) -> Split {
+fn answer_of(content: &str, omissions: &mut Omissions) -> Vec<Part> {
     const END: &str = "</details>";
     let (mut answer, mut reasoning) = (String::new(), String::new());
     let mut tools = Vec::new();
@@ -163,11 +144,7 @@ fn split(content: &str, omissions: &mut Omissions) -> Split {
         rest = after;
     }
     answer.push_str(rest);
-    Split {
-        answer: answer.trim().to_owned(),
-        reasoning: reasoning.trim().to_owned(),
-        tools,
-    }
+    answer_with_tools(&answer, &reasoning, tools)
 }
 
 /// An attribute of a block's tag: a text that may be JSON once more, with what HTML escapes.
@@ -180,7 +157,6 @@ fn attribute(block: &str, name: &str) -> Option<String> {
     Some(serde_json::from_str(&value).unwrap_or(value))
 }
 
-/// The text that HTML has escaped.
 fn unescape(text: &str) -> String {
     let mut text = text.to_owned();
     for (escaped, letter) in [

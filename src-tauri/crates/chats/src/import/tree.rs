@@ -6,7 +6,6 @@ use std::{
     rc::Rc,
 };
 
-/// What a node of a file's tree is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Node {
     Message {
@@ -84,7 +83,7 @@ impl Tree {
         model: Option<String>,
     ) -> u64 {
         pair(&mut parts);
-        self.size += AROUND_A_MESSAGE + parts.iter().map(text_length).sum::<usize>();
+        self.size += AROUND_A_MESSAGE + parts.iter().map(Part::text_size).sum::<usize>();
         let id = self.messages.len() as u64 + 1;
         let finish = (role == Role::Assistant).then_some(Finish::Stop);
         self.messages.push(ChatMessage {
@@ -175,14 +174,4 @@ fn children<'a>(
 /// The parts themselves for the last one that has them, and a copy for the others.
 fn owned(parts: Rc<Vec<Part>>) -> Vec<Part> {
     Rc::try_unwrap(parts).unwrap_or_else(|shared| (*shared).clone())
-}
-
-fn text_length(part: &Part) -> usize {
-    match part {
-        Part::Text { text } | Part::Reasoning { text } | Part::ToolResult { text, .. } => {
-            text.len()
-        }
-        Part::ToolCall { arguments, .. } => arguments.len(),
-        _ => 0,
-    }
 }

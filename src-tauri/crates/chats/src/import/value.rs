@@ -25,7 +25,6 @@ const METADATA: [&str; 3] = [
     "model_slug",
 ];
 
-/// Why a chat is not parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unparsed {
     Invalid,
@@ -123,7 +122,6 @@ impl Room {
     }
 }
 
-/// Reads a value.
 struct Node<'a> {
     room: &'a Room,
     depth: usize,
@@ -222,7 +220,6 @@ fn table_room(before: usize) -> usize {
     }
 }
 
-/// Reads a key.
 struct Key<'a>(&'a Room);
 
 impl<'de> DeserializeSeed<'de> for Key<'_> {

@@ -18,7 +18,7 @@ use std::{
 };
 use tierbar_chats::{
     AnswerFacts, ChatMessage, Finish, Part, Role, TurnEvent, TurnStage, answer_parts,
-    context::WhenFull, repetition::Repetition, thinking::InlineThinking,
+    context::WhenFull, repetition::Repetition, thinking::WithoutThinking,
 };
 use tierbar_core::{Code, Error, status::TierStatus};
 pub(super) use tierbar_edge::keys::AdmittedRequest;
@@ -66,7 +66,7 @@ pub(super) async fn run(
         asked: Instant::now(),
         tiers: Vec::new(),
         usage: Usage::default(),
-        inline_thinking: InlineThinking::default(),
+        inline_thinking: WithoutThinking::default(),
         thinks_since: None,
         text_end: Repetition::default(),
         reasoning_end: Repetition::default(),
@@ -121,7 +121,7 @@ struct AnswerWriter {
     tiers: Vec<TierStatus>,
     /// What the engine has counted and measured.
     usage: Usage,
-    inline_thinking: InlineThinking,
+    inline_thinking: WithoutThinking,
     /// Since when the model thinks, if it does.
     thinks_since: Option<Instant>,
     /// The ends of what this turn has added to the text and to the reasoning.
@@ -325,8 +325,8 @@ impl AnswerWriter {
             }
             Event::Text(text) => {
                 let (tokens, decode_ms) = self.note_token();
-                let thinks = self.inline_thinking.push(&text);
-                self.note_thinking(thinks);
+                self.inline_thinking.push(&text);
+                self.note_thinking(self.inline_thinking.is_thinking());
                 let repeats = self.text_end.push(&text);
                 self.turn.log.push(TurnEvent::Text {
                     text,
