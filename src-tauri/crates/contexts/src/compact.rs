@@ -12,7 +12,7 @@
 //! | coded | 1, width (u32), groups (u32); each group has `low` and `step` of every channel (halves), then the codes of every channel, two to a byte |
 
 use crate::{half, layout::Rows};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 
 /// Rows that are coded together.
 const GROUP: usize = 64;
@@ -74,7 +74,6 @@ pub(crate) fn encode(
     copy_exact(state, out, bytes - at)
 }
 
-/// Writes bytes of the state as they are.
 fn copy_exact(state: &mut impl Read, out: &mut impl Write, bytes: u64) -> io::Result<()> {
     out.write_all(&[EXACT])?;
     out.write_all(&bytes.to_le_bytes())?;
@@ -88,7 +87,6 @@ fn coded_bytes(width: usize) -> usize {
     width * (2 + 2 + GROUP / 2)
 }
 
-/// Codes one group.
 fn encode_group(halves: &[u8], width: usize) -> Vec<u8> {
     let mut group = vec![0; coded_bytes(width)];
     let (lows, rest) = group.split_at_mut(2 * width);
@@ -218,8 +216,7 @@ fn fit(block: &Block) -> Fit {
 pub(crate) struct CompactReader<R> {
     form: R,
     left: PartRest,
-    rows: Vec<u8>,
-    at: usize,
+    rows: Cursor<Vec<u8>>,
 }
 
 /// What is left of a part.
@@ -234,8 +231,7 @@ impl<R: Read> CompactReader<R> {
         Self {
             form,
             left: PartRest::Exact(0),
-            rows: Vec::new(),
-            at: 0,
+            rows: Cursor::default(),
         }
     }
 
@@ -268,15 +264,9 @@ impl<R: Read> CompactReader<R> {
 
 impl<R: Read> Read for CompactReader<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.at < self.rows.len() {
-            let rest = &self.rows[self.at..];
-            let count = rest.len().min(into.len());
-            into[..count].copy_from_slice(&rest[..count]);
-            self.at += count;
+        let count = self.rows.read(into)?;
+        if count > 0 || into.is_empty() || !self.next()? {
             return Ok(count);
-        }
-        if into.is_empty() || !self.next()? {
-            return Ok(0);
         }
         match &mut self.left {
             PartRest::Exact(left) => {
@@ -292,9 +282,8 @@ impl<R: Read> Read for CompactReader<R> {
                 *count -= 1;
                 let mut group = vec![0; coded_bytes(width)];
                 self.form.read_exact(&mut group)?;
-                self.rows = decode_group(&group, width);
-                self.at = 0;
-                self.read(into)
+                self.rows = Cursor::new(decode_group(&group, width));
+                self.rows.read(into)
             }
         }
     }

@@ -91,11 +91,9 @@ impl Draft {
     /// # Errors
     /// [`Code::Storage`] if it cannot be written.
     pub fn add_back(&mut self, tokens: usize, state: &[u8]) -> Result<(), Error> {
-        let append = || {
-            let mut file = OpenOptions::new().append(true).open(&self.path)?;
-            file.write_all(state)
-        };
-        append().map_err(|error| storage_error("cannot write to", &self.path, &error))?;
+        let file = OpenOptions::new().append(true).open(&self.path);
+        file.and_then(|mut file| file.write_all(state))
+            .map_err(|error| storage_error("cannot write to", &self.path, &error))?;
         let bytes = state.len() as u64;
         self.back = Some(EarlierEnd { tokens, bytes });
         Ok(())
@@ -112,9 +110,17 @@ impl Draft {
         key: Key,
         written: u64,
     ) -> Result<ContextDescription, Error> {
-        let back = self.back;
+        let Self {
+            name,
+            path,
+            dest,
+            back,
+            form,
+            durable,
+            replaces,
+        } = self;
         let mut saved = ContextDescription {
-            name: self.name,
+            name,
             model,
             tokens,
             bytes: 0,
@@ -124,8 +130,6 @@ impl Draft {
             packed: None,
         };
         let written = written + back.map_or(0, |back| back.bytes);
-        let (path, dest, durable, form) = (self.path, self.dest, self.durable, self.form);
-        let replaces = self.replaces;
         let close = || {
             if durable && back.is_none() {
                 let packed = close_packed(&path, &mut saved, written, form)?;
@@ -239,9 +243,8 @@ fn close_packed(
     raw.seek(SeekFrom::Start(0))?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let packed = draft_in(folder)?;
-    let file = OpenOptions::new().write(true).open(&packed)?;
     let mut out = ChecksumWriter {
-        out: BufWriter::new(&file),
+        out: writer(&packed)?,
         sum: Sha256::new(),
         length: 0,
     };
@@ -270,8 +273,7 @@ fn close_packed(
     rest.write_all(&sum.finalize())?;
     rest.write_all(&magic)?;
     rest.flush()?;
-    drop(rest);
-    file.sync_all()?;
+    rest.get_ref().sync_all()?;
     saved.bytes = length + PACKED_FOOTER;
     Ok(packed)
 }
@@ -285,11 +287,11 @@ fn write_end(
     let mut file = OpenOptions::new().read(true).write(true).open(path)?;
     let length = check_length(&file, written)?;
     let about = serde_json::to_vec(saved)?;
+    let json = u32::try_from(about.len()).map_err(io::Error::other)?;
     let mut sum = crc32fast::Hasher::new();
     feed(&mut file, length, |bytes| sum.update(bytes))?;
     sum.update(&about);
     let mut end = about;
-    let json = u32::try_from(end.len()).map_err(io::Error::other)?;
     end.extend(json.to_le_bytes());
     end.extend(sum.finalize().to_le_bytes());
     end.extend(MAGIC);
@@ -301,7 +303,12 @@ fn write_end(
     Ok(length + end.len() as u64)
 }
 
-/// Makes a folder that only its owner may enter.
+/// Opens an existing file, to write it from its beginning.
+pub(crate) fn writer(path: &Path) -> io::Result<BufWriter<File>> {
+    let file = OpenOptions::new().write(true).open(path)?;
+    Ok(BufWriter::new(file))
+}
+
 pub(crate) fn create_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }

@@ -43,21 +43,18 @@ pub(crate) const STATE_MAGIC: u32 = 0x6767_7371;
 /// Feeds the file's first bytes to a checksum.
 pub(crate) fn feed(file: &mut File, bytes: u64, mut sum: impl FnMut(&[u8])) -> io::Result<()> {
     file.seek(SeekFrom::Start(0))?;
-    let mut buffer = vec![0; 1 << 20];
-    let mut left = bytes;
-    while left > 0 {
-        let most = usize::try_from(left.min(buffer.len() as u64)).unwrap_or(buffer.len());
-        let read = file.read(&mut buffer[..most])?;
-        if read == 0 {
+    let mut left = file.take(bytes);
+    let mut buffer = Vec::new();
+    while left.limit() > 0 {
+        buffer.clear();
+        if left.by_ref().take(1 << 20).read_to_end(&mut buffer)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        sum(&buffer[..read]);
-        left -= read as u64;
+        sum(&buffer);
     }
     Ok(())
 }
 
-/// Reads a file's end.
 pub(crate) fn read_description(path: &Path) -> io::Result<ContextDescription> {
     read_end(&mut File::open(path)?).map(|end| end.saved)
 }
@@ -140,11 +137,11 @@ fn read_at<const COUNT: usize>(file: &mut File, at: u64) -> io::Result<[u8; COUN
     Ok(bytes)
 }
 
-/// Whether the whole file agrees with its checksum: only then may llama.cpp, which trusts its bytes, read it.
+/// Checks the whole file against its checksum: only then may llama.cpp, which trusts its bytes, read it.
 ///
 /// # Errors
-/// What reading it gives; `InvalidData` if it is no context, or damaged at its end.
-pub fn is_whole(path: &Path) -> io::Result<bool> {
+/// What reading it gives; `InvalidData` if it is no context, or damaged.
+pub(crate) fn check(path: &Path) -> io::Result<()> {
     let mut file = File::open(path)?;
     let End { sum, at, .. } = read_end(&mut file)?;
     let found = match sum {
@@ -159,7 +156,10 @@ pub fn is_whole(path: &Path) -> io::Result<bool> {
             Sum::Sha256(found.finalize().into())
         }
     };
-    Ok(found == sum)
+    match found == sum {
+        true => Ok(()),
+        false => Err(invalid()),
+    }
 }
 
 /// A state in the form that llama.cpp reads.
@@ -180,16 +180,12 @@ impl AsRef<Path> for State {
     }
 }
 
-/// Checks the whole file against its checksum, as [`is_whole`] does.
+/// Checks the whole file against its checksum.
 ///
 /// # Errors
 /// [`Code::Corrupt`] if it is damaged, [`Code::Storage`] if it cannot be read now.
 pub fn verify(path: &Path) -> Result<(), Error> {
-    match is_whole(path) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(unusable(path, &invalid())),
-        Err(error) => Err(unusable(path, &error)),
-    }
+    check(path).map_err(|error| unusable(path, &error))
 }
 
 fn unusable(path: &Path, error: &io::Error) -> Error {
@@ -253,7 +249,6 @@ pub fn read_earlier_end(path: &Path) -> io::Result<Option<(usize, Vec<u8>)>> {
     Ok(Some((tokens, state)))
 }
 
-/// The tokens that a file's state holds.
 pub(crate) fn tokens(path: &Path) -> io::Result<Vec<i32>> {
     let mut file = File::open(path)?;
     let end = read_end(&mut file)?;

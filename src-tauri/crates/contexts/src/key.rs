@@ -44,9 +44,8 @@ impl Key {
     }
 }
 
-/// Samples taken of a file.
 const SAMPLES: u64 = 64;
-const SAMPLE_BYTES: usize = 64 << 10;
+const SAMPLE_BYTES: u64 = 64 << 10;
 
 /// Identifies a model without reading gigabytes: SHA-256, in hex, of each file's length and of 64 pieces of 64 KiB spread
 /// over it, its first and last bytes among them. A finetune differs in all its tensors, and so in nearly all the pieces.
@@ -55,12 +54,12 @@ const SAMPLE_BYTES: usize = 64 << 10;
 /// What reading them gives.
 pub fn fingerprint<'a>(files: impl IntoIterator<Item = &'a Path>) -> io::Result<String> {
     let mut digest = Sha256::new();
-    let mut piece = vec![0; SAMPLE_BYTES];
+    let mut piece = Vec::new();
     for path in files {
         let mut file = File::open(path)?;
         let length = file.metadata()?.len();
         digest.update(length.to_le_bytes());
-        let last = length.saturating_sub(SAMPLE_BYTES as u64);
+        let last = length.saturating_sub(SAMPLE_BYTES);
         let mut read = None;
         for sample in 0..SAMPLES {
             let at = u64::try_from(u128::from(last) * u128::from(sample) / u128::from(SAMPLES - 1))
@@ -69,15 +68,9 @@ pub fn fingerprint<'a>(files: impl IntoIterator<Item = &'a Path>) -> io::Result<
                 continue;
             }
             file.seek(SeekFrom::Start(at))?;
-            let mut reader = (&mut file).take(SAMPLE_BYTES as u64);
-            let mut filled = 0;
-            loop {
-                match reader.read(&mut piece[filled..])? {
-                    0 => break,
-                    more => filled += more,
-                }
-            }
-            digest.update(&piece[..filled]);
+            piece.clear();
+            (&mut file).take(SAMPLE_BYTES).read_to_end(&mut piece)?;
+            digest.update(&piece);
         }
     }
     Ok(HEXLOWER.encode(&digest.finalize()))

@@ -16,7 +16,7 @@ mod sealed;
 mod swapped;
 
 pub use draft::Draft;
-pub use file::{State, is_whole, read_earlier_end, state, verify};
+pub use file::{State, read_earlier_end, state, verify};
 pub use half::{from_float, to_float};
 pub use key::{Difference, Key, fingerprint, hash};
 pub use layout::{Kind, Rows, layout};
@@ -124,26 +124,19 @@ impl Contexts {
     /// # Errors
     /// [`Code::Storage`] if the folder cannot be read.
     pub fn list(&self) -> Result<Vec<ContextDescription>, Error> {
-        let entries = match fs::read_dir(&self.0) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        let entries = fs::read_dir(&self.0).and_then(Iterator::collect);
+        let entries: Vec<fs::DirEntry> = match entries {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             entries => entries.map_err(|error| storage_error("cannot read", &self.0, &error))?,
         };
-        let paths = entries.map(|entry| Ok(entry?.path()));
-        let paths = paths.collect::<io::Result<Vec<_>>>();
-        let paths = paths.map_err(|error| storage_error("cannot read", &self.0, &error))?;
-        let named = paths
-            .into_iter()
-            .filter(|path| path.extension().is_some_and(|end| end == ENDING));
-        // A copy under another file name would be there twice.
-        let mut all: Vec<_> = named
-            .filter_map(|path| {
-                file::read_description(&path)
-                    .ok()
-                    .map(|saved| (path, saved))
-            })
-            .filter(|(path, saved)| self.path(&saved.name) == *path)
-            .map(|(_, saved)| saved)
-            .collect();
+        let saved = entries.into_iter().filter_map(|entry| {
+            let path = entry.path();
+            path.extension().filter(|end| *end == ENDING)?;
+            let saved = file::read_description(&path).ok()?;
+            // A copy under another file name would be there twice.
+            (self.path(&saved.name) == path).then_some(saved)
+        });
+        let mut all: Vec<_> = saved.collect();
         all.sort_by(|a, b| (b.created, &a.name).cmp(&(a.created, &b.name)));
         Ok(all)
     }
@@ -167,11 +160,7 @@ impl Contexts {
     /// # Errors
     /// As [`Self::get`]; [`Code::Corrupt`] for damage anywhere.
     pub fn check(&self, name: &str) -> Result<(), Error> {
-        match file::is_whole(&self.path(name)) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(damaged_error(name)),
-            Err(error) => Err(self.unread(name, &error)),
-        }
+        file::check(&self.path(name)).map_err(|error| self.unread(name, &error))
     }
 
     /// # Errors
@@ -213,14 +202,9 @@ impl Contexts {
     /// [`Code::Corrupt`] if it is no whole context of this name; [`Code::Storage`] if it cannot be kept.
     pub fn adopt(&self, name: &str, file: TempPath) -> Result<ContextDescription, Error> {
         check_name(name)?;
-        let cannot = |error: &io::Error| match error.kind() {
-            _ if file::is_damage(error) => damaged_error(name),
-            io::ErrorKind::Unsupported => newer_version_error(name),
-            _ => storage_error("cannot read", &file, error),
-        };
-        let saved = file::read_description(&file).map_err(|error| cannot(&error))?;
-        let whole = file::is_whole(&file).map_err(|error| cannot(&error))?;
-        if !whole || saved.name != name {
+        let read = file::check(&file).and_then(|()| file::read_description(&file));
+        let saved = read.map_err(|error| unread_error(name, &file, &error))?;
+        if saved.name != name {
             return Err(damaged_error(name));
         }
         let dest = self.path(name);
@@ -246,8 +230,7 @@ impl Contexts {
         let sealed = self.temporary(saved.bytes + saved.bytes / 1000 + StoreKey::OPENING)?;
         let write = || {
             let mut file = fs::File::open(self.path(name))?;
-            let out = fs::OpenOptions::new().write(true).open(&sealed)?;
-            let mut out = io::BufWriter::new(out);
+            let mut out = draft::writer(&sealed)?;
             key.seal(&saved, &mut file, &mut out)?;
             out.flush()
         };
@@ -273,14 +256,10 @@ impl Contexts {
             return Err(sealed::corrupt("was replaced while it was downloaded"));
         }
         let plain = self.temporary(expected.bytes)?;
-        let out = fs::OpenOptions::new()
-            .write(true)
-            .open(&plain)
-            .map_err(|error| storage_error("cannot write", &plain, &error))?;
-        let mut out = io::BufWriter::new(out);
+        let unwritten = |error: io::Error| storage_error("cannot write", &plain, &error);
+        let mut out = draft::writer(&plain).map_err(unwritten)?;
         sealed.unseal(&mut out)?;
-        out.flush()
-            .map_err(|error| storage_error("cannot write", &plain, &error))?;
+        out.flush().map_err(unwritten)?;
         drop(out);
         self.adopt(&expected.name, plain)
     }
@@ -305,28 +284,22 @@ impl Contexts {
     fn unread(&self, name: &str, error: &io::Error) -> Error {
         match error.kind() {
             io::ErrorKind::NotFound => self.unknown(name),
-            _ if file::is_damage(error) => damaged_error(name),
-            io::ErrorKind::Unsupported => newer_version_error(name),
-            _ => storage_error("cannot read", &self.path(name), error),
+            _ => unread_error(name, &self.path(name), error),
         }
     }
 
     fn unknown(&self, name: &str) -> Error {
-        let names: Vec<_> = self.list().unwrap_or_default();
-        let names: Vec<_> = names.into_iter().take(20).map(|saved| saved.name).collect();
+        let all = self.list().unwrap_or_default();
+        let names: Vec<_> = all.into_iter().take(20).map(|saved| saved.name).collect();
         let shown: String = name.chars().take(LONGEST_NAME).collect();
-        let error = Error::new(
-            Code::ContextUnknown,
-            format!("there is no saved context \"{shown}\""),
-        );
-        if names.is_empty() {
-            return error.hint("no contexts are saved yet");
-        }
-        error.hint(format!("saved contexts: {}", names.join(", ")))
+        let message = format!("there is no saved context \"{shown}\"");
+        Error::new(Code::ContextUnknown, message).hint(match names.as_slice() {
+            [] => "no contexts are saved yet".to_owned(),
+            names => format!("saved contexts: {}", names.join(", ")),
+        })
     }
 }
 
-/// Seconds since 1970.
 fn now() -> u64 {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -339,10 +312,10 @@ fn check_name(name: &str) -> Result<(), Error> {
     if name.trim().is_empty() {
         return wrong("`name` is empty".into());
     }
-    if name.len() > LONGEST_NAME {
+    let bytes = name.len();
+    if bytes > LONGEST_NAME {
         return wrong(format!(
-            "`name` has {} bytes; the limit is {LONGEST_NAME}",
-            name.len()
+            "`name` has {bytes} bytes; the limit is {LONGEST_NAME}"
         ));
     }
     if name.chars().any(char::is_control) {
@@ -367,13 +340,16 @@ pub fn name_taken_error(name: &str, place: &str) -> Error {
         .hint("replace it with `replace`, or with --replace on the command line")
 }
 
-/// Its form is none that this version knows.
-fn newer_version_error(name: &str) -> Error {
-    Error::new(
-        Code::ContextMismatch,
-        format!("the saved context \"{name}\" was saved by a newer version of Tierbar"),
-    )
-    .hint("update Tierbar, or save it again")
+fn unread_error(name: &str, path: &Path, error: &io::Error) -> Error {
+    if file::is_damage(error) {
+        return damaged_error(name);
+    }
+    if error.kind() == io::ErrorKind::Unsupported {
+        let message =
+            format!("the saved context \"{name}\" was saved by a newer version of Tierbar");
+        return Error::new(Code::ContextMismatch, message).hint("update Tierbar, or save it again");
+    }
+    storage_error("cannot read", path, error)
 }
 
 fn storage_error(what: &str, path: &Path, error: &io::Error) -> Error {

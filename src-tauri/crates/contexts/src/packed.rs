@@ -4,7 +4,7 @@
 //! an f16 cache; together, 92 %. Quantized cells are not halves, and are compressed as they are.
 
 use crate::{compact, layout::Rows};
-use std::io::{self, BufRead, Read, Seek, Write};
+use std::io::{self, BufRead, Cursor, Read, Seek, Write};
 
 /// Bytes that are separated together.
 const BLOCK: usize = 256 << 10;
@@ -13,7 +13,6 @@ const WINDOW: u32 = 23;
 /// Higher levels take longer and save nothing: what is left is noise.
 const LEVEL: i32 = 1;
 
-/// Compresses all that the reader has.
 pub(crate) fn pack(raw: &mut impl Read, out: impl Write, halves: bool) -> io::Result<()> {
     let mut encoder = zstd::Encoder::new(out, LEVEL)?;
     let mut block = Vec::with_capacity(BLOCK);
@@ -57,13 +56,9 @@ fn separate_bytes(block: &[u8]) -> Vec<u8> {
 
 fn join_bytes(block: &[u8]) -> Vec<u8> {
     let (evens, odds) = block.split_at(block.len().div_ceil(2));
-    let mut joined = vec![0; block.len()];
-    for (at, &byte) in evens.iter().enumerate() {
-        joined[2 * at] = byte;
-    }
-    for (at, &byte) in odds.iter().enumerate() {
-        joined[2 * at + 1] = byte;
-    }
+    let pairs = evens.iter().zip(odds);
+    let mut joined: Vec<u8> = pairs.flat_map(|(&even, &odd)| [even, odd]).collect();
+    joined.extend(evens.get(odds.len()));
     joined
 }
 
@@ -71,8 +66,7 @@ fn join_bytes(block: &[u8]) -> Vec<u8> {
 pub(crate) struct UnpackReader<R: BufRead> {
     decoder: zstd::Decoder<'static, R>,
     halves: bool,
-    block: Vec<u8>,
-    at: usize,
+    block: Cursor<Vec<u8>>,
 }
 
 impl<R: BufRead> UnpackReader<R> {
@@ -82,28 +76,24 @@ impl<R: BufRead> UnpackReader<R> {
         Ok(Self {
             decoder,
             halves,
-            block: Vec::new(),
-            at: 0,
+            block: Cursor::default(),
         })
     }
 }
 
 impl<R: BufRead> Read for UnpackReader<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.block.len() {
-            self.block.clear();
-            self.at = 0;
-            let mut block = (&mut self.decoder).take(BLOCK as u64);
-            block.read_to_end(&mut self.block)?;
+        if self.block.fill_buf()?.is_empty() {
+            let mut block = std::mem::take(&mut self.block).into_inner();
+            block.clear();
+            let mut next = (&mut self.decoder).take(BLOCK as u64);
+            next.read_to_end(&mut block)?;
             if self.halves {
-                self.block = join_bytes(&self.block);
+                block = join_bytes(&block);
             }
+            self.block = Cursor::new(block);
         }
-        let rest = &self.block[self.at..];
-        let count = rest.len().min(into.len());
-        into[..count].copy_from_slice(&rest[..count]);
-        self.at += count;
-        Ok(count)
+        self.block.read(into)
     }
 }
 

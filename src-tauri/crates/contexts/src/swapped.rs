@@ -12,7 +12,6 @@ use std::{
 };
 use tierbar_core::Error;
 
-/// Older conversations are removed.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 /// The most conversations: each worker reads the start of every file.
 const MOST: usize = 64;
@@ -28,7 +27,6 @@ pub struct SwapFolder {
     most_bytes: u64,
 }
 
-/// The files in the folder.
 struct Entry {
     path: PathBuf,
     bytes: u64,
