@@ -44,7 +44,7 @@ impl FileStore {
         let file = match fs::OpenOptions::new()
             .read(true)
             // A link could lead to a file that others write; a pipe would wait for its writer.
-            .custom_flags(crate::platform::PLAIN_FILE)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
             .open(&self.path)
         {
             Ok(file) => file,

@@ -5,8 +5,9 @@
 //! file work: an async caller goes through `spawn_blocking`.
 
 mod file;
+#[cfg(target_os = "macos")]
+mod keychain;
 mod name;
-mod platform;
 mod reads;
 
 pub use name::Name;
@@ -86,7 +87,7 @@ impl Secrets {
         let store = if environment(STORE_VARIABLE).is_some_and(|store| store == "file") {
             file()
         } else {
-            platform::keychain().unwrap_or_else(|| file())
+            system_store().unwrap_or_else(|| file())
         };
         Self::of(store, reads::DEADLINE, environment)
     }
@@ -130,23 +131,23 @@ impl Secrets {
     /// # Errors
     /// [`Code::BadRequest`] for what cannot be a token, which the message does not quote.
     pub fn check(name: &Name, value: &SecretString) -> Result<SecretString, Error> {
-        if *name == Name::ContextPassphrase {
-            checked_passphrase(value.expose_secret()).map_err(|problem| {
-                Error::new(
-                    Code::BadRequest,
-                    format!("the passphrase is invalid: {problem}"),
-                )
-                .hint("use several words that you keep elsewhere as well: without them, uploaded contexts are lost")
-            })
-        } else {
-            checked(value.expose_secret()).map_err(|problem| {
-                Error::new(
-                    Code::BadRequest,
-                    format!("the token for {name} is invalid: {problem}"),
-                )
-                .hint("copy the complete token again, without other text")
-            })
-        }
+        let value = value.expose_secret();
+        let (checked, what, hint) = match name {
+            Name::ContextPassphrase => (
+                checked_passphrase(value),
+                "the passphrase".to_owned(),
+                "use several words that you keep elsewhere as well: without them, uploaded contexts are lost",
+            ),
+            _ => (
+                checked(value),
+                format!("the token for {name}"),
+                "copy the complete token again, without other text",
+            ),
+        };
+        checked.map_err(|problem| {
+            let message = format!("{what} is invalid: {problem}");
+            Error::new(Code::BadRequest, message).hint(hint)
+        })
     }
 
     /// Removes a secret from the store. The environment and other programs keep theirs.
@@ -178,6 +179,14 @@ impl Secrets {
             .and_then(|path| read_token(&path))
             .map(|secret| (secret, Source::HuggingFace)))
     }
+}
+
+/// Returns the Keychain. Elsewhere there is none: a secret service is missing on servers and in tests, and prompts for a password.
+fn system_store() -> Option<Arc<dyn Store>> {
+    #[cfg(target_os = "macos")]
+    return keychain::open();
+    #[cfg(not(target_os = "macos"))]
+    None
 }
 
 /// Reads a file that holds only a token. Returns `None` if there is no usable one.

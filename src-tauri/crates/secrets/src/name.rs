@@ -65,11 +65,7 @@ impl Name {
         match self {
             Self::HuggingFace => &["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"],
             Self::BraveSearch => &["BRAVE_API_KEY"],
-            Self::Webhooks
-            | Self::ContextStore
-            | Self::ContextPassphrase
-            | Self::Server(_)
-            | Self::McpServer(_) => &[],
+            _ => &[],
         }
     }
 
@@ -86,20 +82,15 @@ impl Name {
                 Err(_) => Some(path),
             }
         };
-        match self {
-            Self::HuggingFace => folder("HF_TOKEN_PATH").or_else(|| {
-                folder("HF_HOME")
-                    .or_else(|| folder("XDG_CACHE_HOME").map(|cache| cache.join("huggingface")))
-                    .or_else(|| folder("HOME").map(|home| home.join(".cache/huggingface")))
-                    .map(|home| home.join("token"))
-            }),
-            Self::BraveSearch
-            | Self::Webhooks
-            | Self::ContextStore
-            | Self::ContextPassphrase
-            | Self::Server(_)
-            | Self::McpServer(_) => None,
+        if *self != Self::HuggingFace {
+            return None;
         }
+        folder("HF_TOKEN_PATH").or_else(|| {
+            folder("HF_HOME")
+                .or_else(|| folder("XDG_CACHE_HOME").map(|cache| cache.join("huggingface")))
+                .or_else(|| folder("HOME").map(|home| home.join(".cache/huggingface")))
+                .map(|home| home.join("token"))
+        })
     }
 }
 

@@ -1,3 +1,5 @@
+//! The user's Keychain.
+
 use crate::{Name, Source, Store};
 use apple_native_keyring_store::keychain;
 use keyring_core::{Entry, Error as KeyringError, api::CredentialStoreApi};
@@ -7,7 +9,7 @@ use tierbar_core::{Code, Error};
 
 const SERVICE: &str = "Tierbar";
 
-pub(crate) fn keychain() -> Option<Arc<dyn Store>> {
+pub(crate) fn open() -> Option<Arc<dyn Store>> {
     match keychain::Store::new() {
         Ok(store) => Some(Arc::new(Keychain(store))),
         Err(error) => {
@@ -17,7 +19,6 @@ pub(crate) fn keychain() -> Option<Arc<dyn Store>> {
     }
 }
 
-/// The user's login keychain.
 struct Keychain(Arc<keychain::Store>);
 
 impl Keychain {
