@@ -1,7 +1,10 @@
 //! The table of what files were before agents changed them, for a while.
 
-use crate::{Store, integer::signed};
-use rusqlite::{Connection, Transaction, params};
+use crate::{
+    Store,
+    sql::{self, Outcome, signed},
+};
+use rusqlite::{Connection, Row, params};
 use tierbar_chats::agent::AgentRun;
 use tierbar_core::Error;
 
@@ -9,7 +12,6 @@ use tierbar_core::Error;
 pub const AGENT_FILES_KEPT: u64 = 7 * 24 * 3600;
 /// The most bytes of all runs; the oldest runs make room for a new change.
 pub const AGENT_FILES_BYTES: u64 = 64 << 20;
-/// The most files of all runs.
 const MOST_FILES: u64 = 1_000;
 
 /// A file of a run before its first change there.
@@ -31,8 +33,7 @@ impl Store {
     /// Keeps a file as it is before a run changes it, unless that run has changed it before. `now`: in seconds since 1970. Returns
     /// whether there is room beside what the run has changed already.
     pub async fn keep_agent_file(&self, file: AgentFile, now: u64) -> Result<bool, Error> {
-        self.call(move |database| database.write(|change| keep(change, &file, now)))
-            .await
+        self.write(move |change| keep(change, &file, now)).await
     }
 
     /// Notes what a run has written. `before` and `after`: the SHA-256 of the content that was there and of the new one.
@@ -44,25 +45,21 @@ impl Store {
         after: [u8; 32],
     ) -> Result<(), Error> {
         let (run, path) = (run.to_owned(), path.to_owned());
-        self.call(move |database| {
-            database.write(|change| {
-                change.execute(
-                    "UPDATE agent_files SET after = iif(after IS NULL OR after IS ?3, ?4, x'') WHERE run = ?1 AND path = ?2",
-                    params![run, path, before, after],
-                )
-            })
-        })
-        .await
-        .map(drop)
+        let noted = self.write(move |change| {
+            sql::run(
+                change,
+                "UPDATE agent_files SET after = iif(after IS NULL OR after IS ?3, ?4, x'') WHERE run = ?1 AND path = ?2",
+                params![run, path, before, after],
+            )
+        });
+        noted.await.map(drop)
     }
 
     /// Returns the runs whose changes are kept, the last first.
     pub async fn agent_runs(&self, now: u64) -> Result<Vec<AgentRun>, Error> {
-        self.call(move |database| {
-            database.write(|change| {
-                forget_old(change, now)?;
-                runs(change)
-            })
+        self.write(move |change| {
+            forget_old(change, now)?;
+            runs(change)
         })
         .await
     }
@@ -70,22 +67,27 @@ impl Store {
     /// Returns the files of a run; none for an unknown one.
     pub async fn agent_files(&self, run: &str) -> Result<Vec<AgentFile>, Error> {
         let run = run.to_owned();
-        self.call(move |database| database.read(|connection| files(connection, &run)))
-            .await
+        self.read(move |connection| {
+            sql::all(
+                connection,
+                "SELECT run, chat_id, message, folder, path, before, after FROM agent_files WHERE run = ?1 ORDER BY rowid",
+                [run],
+                file,
+            )
+        })
+        .await
     }
 
     /// Forgets what a run has changed.
     pub async fn forget_agent_run(&self, run: &str) -> Result<(), Error> {
         let run = run.to_owned();
-        self.call(move |database| {
-            database.write(|change| change.execute("DELETE FROM agent_files WHERE run = ?1", [run]))
-        })
-        .await
-        .map(drop)
+        let forgotten = self
+            .write(move |change| sql::run(change, "DELETE FROM agent_files WHERE run = ?1", [run]));
+        forgotten.await.map(drop)
     }
 }
 
-fn keep(change: &Transaction, file: &AgentFile, now: u64) -> rusqlite::Result<bool> {
+fn keep(change: &Connection, file: &AgentFile, now: u64) -> Outcome<bool> {
     forget_old(change, now)?;
     let AgentFile {
         run,
@@ -95,7 +97,8 @@ fn keep(change: &Transaction, file: &AgentFile, now: u64) -> rusqlite::Result<bo
         before,
         after: _,
     } = file;
-    let known = change.execute(
+    let known = sql::run(
+        change,
         "UPDATE agent_files SET changed_at = ?3 WHERE run = ?1 AND path = ?2",
         params![run, path, signed(now)],
     )?;
@@ -106,39 +109,41 @@ fn keep(change: &Transaction, file: &AgentFile, now: u64) -> rusqlite::Result<bo
     let fits = |(files, bytes): (u64, u64)| {
         files < MOST_FILES && bytes.saturating_add(more) <= AGENT_FILES_BYTES
     };
-    let (chat, message) = answer
-        .as_ref()
-        .map(|(chat, message)| (chat, *message))
-        .unzip();
     let own = "SELECT count(*), coalesce(sum(length(before)), 0) FROM agent_files WHERE run = ?1";
-    let size = |row: &rusqlite::Row| Ok((row.get(0)?, row.get(1)?));
-    if !fits(change.query_row(own, [run], size)?) {
+    if !fits(sql::one(change, own, [run], |row| row.try_into())?) {
         return Ok(false);
     }
     let all = "SELECT count(*), coalesce(sum(length(before)), 0) FROM agent_files";
-    while !fits(change.query_row(all, [], size)?) {
-        change.execute(
+    while !fits(sql::one(change, all, [], |row| row.try_into())?) {
+        sql::run(
+            change,
             "DELETE FROM agent_files WHERE run =
              (SELECT run FROM agent_files WHERE run <> ?1 ORDER BY changed_at, rowid LIMIT 1)",
             [run],
         )?;
     }
-    change.execute(
+    let (chat, message) = answer
+        .as_ref()
+        .map(|(chat, message)| (chat, message))
+        .unzip();
+    sql::run(
+        change,
         "INSERT INTO agent_files (run, chat_id, message, folder, path, changed_at, before) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        params![run, chat, message.map(signed), folder, path, signed(now), before],
+        params![run, chat, message, folder, path, signed(now), before],
     )?;
     Ok(true)
 }
 
 /// Also forgets what was kept before the clock was set back.
-pub(crate) fn forget_old(change: &Connection, now: u64) -> rusqlite::Result<usize> {
-    change.execute(
+pub(crate) fn forget_old(change: &Connection, now: u64) -> Outcome<usize> {
+    sql::run(
+        change,
         "DELETE FROM agent_files WHERE abs(?1 - changed_at) > ?2",
         [signed(now), signed(AGENT_FILES_KEPT)],
     )
 }
 
-fn runs(connection: &Connection) -> rusqlite::Result<Vec<AgentRun>> {
+fn runs(connection: &Connection) -> Outcome<Vec<AgentRun>> {
     let mut query = connection.prepare_cached(
         "SELECT run, chat_id, message, folder, path, max(changed_at) OVER (PARTITION BY run) AS ended FROM agent_files
          ORDER BY ended DESC, run, rowid",
@@ -162,21 +167,15 @@ fn runs(connection: &Connection) -> rusqlite::Result<Vec<AgentRun>> {
     Ok(runs)
 }
 
-fn files(connection: &Connection, run: &str) -> rusqlite::Result<Vec<AgentFile>> {
-    let mut query = connection.prepare_cached(
-        "SELECT run, chat_id, message, folder, path, before, after FROM agent_files WHERE run = ?1 ORDER BY rowid",
-    )?;
-    let found = query.query_map([run], |row| {
-        let chat: Option<String> = row.get(1)?;
-        let after: Option<Vec<u8>> = row.get(6)?;
-        Ok(AgentFile {
-            run: row.get(0)?,
-            answer: chat.zip(row.get(2)?),
-            folder: row.get(3)?,
-            path: row.get(4)?,
-            before: row.get(5)?,
-            after: after.and_then(|after| after.try_into().ok()),
-        })
-    })?;
-    found.collect()
+fn file(row: &Row) -> rusqlite::Result<AgentFile> {
+    let chat: Option<String> = row.get(1)?;
+    let after: Option<Vec<u8>> = row.get(6)?;
+    Ok(AgentFile {
+        run: row.get(0)?,
+        answer: chat.zip(row.get(2)?),
+        folder: row.get(3)?,
+        path: row.get(4)?,
+        before: row.get(5)?,
+        after: after.and_then(|after| after.try_into().ok()),
+    })
 }

@@ -12,12 +12,10 @@ use std::{
 };
 use tierbar_core::{Code, Error};
 
-/// How old a copy becomes.
 const AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Bytes. A larger file is not copied: it would take the disk for minutes.
 const LARGEST: u64 = 4 << 30;
 
-/// Returns where the copy is.
 pub(crate) fn path_of(path: &Path) -> PathBuf {
     path.with_extension("copy.db")
 }
@@ -37,7 +35,6 @@ pub(crate) fn check_beginning(path: &Path) -> Result<(), Error> {
     Err(Error::new(Code::Storage, message).hint(hint(path)))
 }
 
-/// What to do about a file that is damaged.
 pub(crate) fn hint(path: &Path) -> String {
     let copy = path_of(path);
     let next = match copy.metadata().and_then(|copy| copy.modified()) {

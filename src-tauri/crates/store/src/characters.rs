@@ -1,6 +1,7 @@
 //! Scripts without spaces between words in the search: each letter is indexed as a word, and a word that is searched is a sequence of
 //! them. Korean has spaces, and words that end in particles.
 
+use crate::sql::{self, Outcome};
 use rusqlite::{Connection, params};
 use std::borrow::Cow;
 
@@ -83,7 +84,6 @@ pub(crate) fn separate(text: &str) -> Cow<'_, str> {
     Cow::Owned(apart)
 }
 
-/// Returns a text of the index as it was.
 pub(crate) fn rejoin(text: &str) -> String {
     text.replace(BETWEEN, "")
 }
@@ -110,36 +110,24 @@ pub(crate) const PASSAGES: Index = Index {
 
 impl Index {
     /// Adds texts under an id, if they have such letters.
-    pub(crate) fn index(
-        self,
-        connection: &Connection,
-        id: u64,
-        texts: &[&str],
-    ) -> rusqlite::Result<()> {
+    pub(crate) fn index(self, connection: &Connection, id: u64, texts: &[&str]) -> Outcome<()> {
         let has_some = texts.iter().any(|text| text.chars().any(is_by_itself));
         if has_some {
             let apart: Vec<_> = texts.iter().map(|text| separate(text)).collect();
-            connection
-                .prepare_cached(&format!(
-                    "INSERT INTO {} (rowid, text) VALUES (?1, ?2)",
-                    self.table
-                ))?
-                .execute(params![id, apart.join("\n")])?;
+            let insert = format!("INSERT INTO {} (rowid, text) VALUES (?1, ?2)", self.table);
+            sql::run(connection, &insert, params![id, apart.join("\n")])?;
         }
         Ok(())
     }
 
-    /// Adds what an older version stored.
-    pub(crate) fn index_earlier(self, connection: &Connection) -> rusqlite::Result<()> {
+    pub(crate) fn index_earlier(self, connection: &Connection) -> Outcome<()> {
         let Self { texts, earlier, .. } = self;
-        let mut select =
-            connection.prepare(&format!("{texts} AND id IN (SELECT id FROM {earlier})"))?;
-        let mut rows = select.query([])?;
-        while let Some(row) = rows.next()? {
-            let text: String = row.get(1)?;
-            self.index(connection, row.get(0)?, &[&text])?;
+        let select = format!("{texts} AND id IN (SELECT id FROM {earlier})");
+        let found: Vec<(u64, String)> = sql::all(connection, &select, [], |row| row.try_into())?;
+        for (id, text) in found {
+            self.index(connection, id, &[&text])?;
         }
-        connection.execute(&format!("DELETE FROM {earlier}"), [])?;
+        sql::run(connection, &format!("DELETE FROM {earlier}"), [])?;
         Ok(())
     }
 }

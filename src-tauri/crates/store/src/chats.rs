@@ -1,11 +1,11 @@
 //! The table of chats.
 
 use crate::{
-    json::{of_json, to_json},
-    word::Word,
+    no_chat,
+    sql::{self, Json, Outcome, Word},
 };
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 use serde::Deserialize;
 use std::time::Duration;
 use tierbar_chats::{
@@ -73,7 +73,6 @@ impl ChatFields {
         Ok(self)
     }
 
-    /// Returns a chat's settings after this change.
     fn applied(&self, before: AnswerSettings) -> AnswerSettings {
         AnswerSettings {
             instructions: self.instructions.clone().unwrap_or(before.instructions),
@@ -102,55 +101,51 @@ fn check_length(text: &str, field: &str, most: usize) -> Result<(), Error> {
     ))
 }
 
-pub(crate) fn list(connection: &Connection) -> rusqlite::Result<Vec<ChatSummary>> {
-    list_page(connection, &ChatPage::default()).map(Option::unwrap_or_default)
-}
-
-/// `None` if there is no chat that the page could follow.
-pub(crate) fn list_page(
-    connection: &Connection,
-    page: &ChatPage,
-) -> rusqlite::Result<Option<Vec<ChatSummary>>> {
+/// # Errors
+/// `NotFound` if there is no chat that the page could follow.
+pub(crate) fn list_page(connection: &Connection, page: &ChatPage) -> Outcome<Vec<ChatSummary>> {
     // A negative limit is none.
     let limit = page.limit.map_or(-1, i64::from);
     let order = "ORDER BY pinned DESC, updated_at DESC, rowid DESC";
     let Some(before) = &page.before else {
-        let sql = format!("SELECT {COLUMNS} FROM chats WHERE deleted_at IS NULL {order} LIMIT ?1");
-        let mut select = connection.prepare_cached(&sql)?;
-        let chats = select.query_map([limit], summary)?;
-        return chats.collect::<rusqlite::Result<_>>().map(Some);
+        let all = format!("SELECT {COLUMNS} FROM chats WHERE deleted_at IS NULL {order} LIMIT ?1");
+        return sql::all(connection, &all, [limit], summary);
     };
-    let place: Option<(bool, String, i64)> = connection
-        .prepare_cached("SELECT pinned, updated_at, rowid FROM chats WHERE id = ?1")?
-        .query_row([before], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .optional()?;
-    let Some((pinned, updated_at, row)) = place else {
-        return Ok(None);
-    };
-    let sql = format!(
-        "SELECT {COLUMNS} FROM chats WHERE deleted_at IS NULL AND (pinned, updated_at, rowid) < (?2, ?3, ?4) {order} LIMIT ?1"
-    );
-    let mut select = connection.prepare_cached(&sql)?;
-    let chats = select.query_map(params![limit, pinned, updated_at, row], summary)?;
-    chats.collect::<rusqlite::Result<_>>().map(Some)
+    let place: Option<(bool, String, i64)> = sql::first(
+        connection,
+        "SELECT pinned, updated_at, rowid FROM chats WHERE id = ?1",
+        [before],
+        |row| row.try_into(),
+    )?;
+    let (pinned, updated_at, row) = place.ok_or_else(|| no_chat(before))?;
+    sql::all(
+        connection,
+        &format!(
+            "SELECT {COLUMNS} FROM chats WHERE deleted_at IS NULL AND (pinned, updated_at, rowid) < (?2, ?3, ?4) {order} LIMIT ?1"
+        ),
+        params![limit, pinned, updated_at, row],
+        summary,
+    )
 }
 
-pub(crate) fn count(connection: &Connection) -> rusqlite::Result<u64> {
-    connection
-        .prepare_cached("SELECT count(*) FROM chats WHERE deleted_at IS NULL")?
-        .query_row([], |row| row.get(0))
+pub(crate) fn count(connection: &Connection) -> Outcome<u64> {
+    let count = "SELECT count(*) FROM chats WHERE deleted_at IS NULL";
+    sql::one(connection, count, [], |row| row.get(0))
 }
 
-pub(crate) fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<ChatSummary>> {
-    connection
-        .prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM chats WHERE id = ?1 AND deleted_at IS NULL"
-        ))?
-        .query_row([id], summary)
-        .optional()
+/// # Errors
+/// `NotFound`, also for a deleted chat.
+pub(crate) fn get(connection: &Connection, id: &str) -> Outcome<ChatSummary> {
+    let chat = find(connection, id)?;
+    Ok(chat.ok_or_else(|| no_chat(id))?)
 }
 
-pub(crate) fn create(connection: &Connection, fields: ChatFields) -> rusqlite::Result<ChatSummary> {
+pub(crate) fn find(connection: &Connection, id: &str) -> Outcome<Option<ChatSummary>> {
+    let select = format!("SELECT {COLUMNS} FROM chats WHERE id = ?1 AND deleted_at IS NULL");
+    sql::first(connection, &select, [id], summary)
+}
+
+pub(crate) fn create(connection: &Connection, fields: ChatFields) -> Outcome<ChatSummary> {
     let now = now();
     let settings = fields.applied(AnswerSettings::default());
     let chat = ChatSummary {
@@ -174,12 +169,13 @@ pub(crate) fn insert(
     connection: &Connection,
     chat: &ChatSummary,
     source: Option<&str>,
-) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(&format!(
+) -> Outcome<usize> {
+    sql::run(
+        connection,
+        &format!(
             "INSERT INTO chats ({COLUMNS}, source) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
-        ))?
-        .execute(params![
+        ),
+        params![
             chat.id,
             chat.title,
             chat.model,
@@ -187,115 +183,120 @@ pub(crate) fn insert(
             chat.updated_at,
             Word(chat.when_full),
             chat.pinned,
-            to_json(&chat.settings)?,
+            Json(&chat.settings),
             source,
-        ])?;
-    Ok(())
+        ],
+    )
 }
 
 /// Returns the id of the chat that an earlier import has brought from this source, or of the chat itself if it is here still.
-pub(crate) fn of_source(connection: &Connection, source: &str) -> rusqlite::Result<Option<String>> {
+pub(crate) fn of_source(connection: &Connection, source: &str) -> Outcome<Option<String>> {
     if let Some(id) = source.strip_prefix("tierbar:")
         && find(connection, id)?.is_some()
     {
         return Ok(Some(id.to_owned()));
     }
-    connection
-        .prepare_cached("SELECT id FROM chats WHERE source = ?1 AND deleted_at IS NULL")?
-        .query_row([source], |row| row.get(0))
-        .optional()
+    let select = "SELECT id FROM chats WHERE source = ?1 AND deleted_at IS NULL";
+    sql::first(connection, select, [source], |row| row.get(0))
 }
 
+/// # Errors
+/// `NotFound` for an unknown chat.
 pub(crate) fn update(
     connection: &Connection,
     id: &str,
     fields: &ChatFields,
-) -> rusqlite::Result<Option<ChatSummary>> {
-    let Some(chat) = find(connection, id)? else {
-        return Ok(None);
-    };
-    connection
-        .prepare_cached(
-            "UPDATE chats SET title = coalesce(?2, title), model = coalesce(?3, model), leaf = coalesce(?4, leaf),
-             when_full = coalesce(?5, when_full), pinned = coalesce(?6, pinned), settings = ?7,
-             updated_at = coalesce(?8, updated_at)
-             WHERE id = ?1 AND deleted_at IS NULL",
-        )?
-        .execute(params![
+) -> Outcome<ChatSummary> {
+    let chat = get(connection, id)?;
+    sql::run(
+        connection,
+        "UPDATE chats SET title = coalesce(?2, title), model = coalesce(?3, model), leaf = coalesce(?4, leaf),
+         when_full = coalesce(?5, when_full), pinned = coalesce(?6, pinned), settings = ?7,
+         updated_at = coalesce(?8, updated_at)
+         WHERE id = ?1 AND deleted_at IS NULL",
+        params![
             id,
             fields.title,
             fields.model,
             fields.leaf,
             fields.when_full.map(Word),
             fields.pinned,
-            to_json(&fields.applied(chat.settings))?,
+            Json(fields.applied(chat.settings)),
             fields.is_change().then(now),
-        ])?;
-    find(connection, id)
+        ],
+    )?;
+    get(connection, id)
 }
 
-/// Hides a chat until it is restored or erased; returns whether it existed.
-pub(crate) fn hide(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
-    let changed = connection
-        .prepare_cached("UPDATE chats SET deleted_at = ?2 WHERE id = ?1 AND deleted_at IS NULL")?
-        .execute(params![id, now()])?;
-    Ok(changed > 0)
+/// Hides a chat until it is restored or erased.
+///
+/// # Errors
+/// `NotFound` for an unknown chat.
+pub(crate) fn hide(connection: &Connection, id: &str) -> Outcome<()> {
+    set_time(connection, id, "deleted_at")
 }
 
 /// Shows a deleted chat again, if that was not too long ago.
-pub(crate) fn restore(connection: &Connection, id: &str) -> rusqlite::Result<Option<ChatSummary>> {
-    connection
-        .prepare_cached("UPDATE chats SET deleted_at = NULL WHERE id = ?1 AND deleted_at > ?2")?
-        .execute(params![id, to_stored_time(Timestamp::now() - RESTORABLE)])?;
-    find(connection, id)
+pub(crate) fn restore(connection: &Connection, id: &str) -> Outcome<ChatSummary> {
+    sql::run(
+        connection,
+        "UPDATE chats SET deleted_at = NULL WHERE id = ?1 AND deleted_at > ?2",
+        params![id, to_stored_time(Timestamp::now() - RESTORABLE)],
+    )?;
+    let restored = find(connection, id)?;
+    Ok(restored.ok_or_else(|| {
+        let minutes = RESTORABLE.as_secs() / 60;
+        no_chat(id).hint(format!(
+            "a deleted chat can be restored for {minutes} minutes"
+        ))
+    })?)
 }
 
 /// Removes the deleted chats that can no longer be restored, with their messages. Returns how many there were.
-pub(crate) fn erase(connection: &Connection) -> rusqlite::Result<usize> {
+pub(crate) fn erase(connection: &Connection) -> Outcome<usize> {
     let now = Timestamp::now();
-    connection
+    sql::run(
+        connection,
         // Also those that were deleted before the clock was set back: they would wait until it is right again.
-        .prepare_cached("DELETE FROM chats WHERE deleted_at <= ?1 OR deleted_at > ?2")?
-        .execute([to_stored_time(now - RESTORABLE), to_stored_time(now)])
+        "DELETE FROM chats WHERE deleted_at <= ?1 OR deleted_at > ?2",
+        [to_stored_time(now - RESTORABLE), to_stored_time(now)],
+    )
 }
 
 /// Returns the last message of the shown branch; `None` in an empty chat.
-pub(crate) fn leaf(connection: &Connection, id: &str) -> rusqlite::Result<Option<u64>> {
-    let found = connection
-        .prepare_cached("SELECT leaf FROM chats WHERE id = ?1")?
-        .query_row([id], |row| row.get(0))
-        .optional()?;
+pub(crate) fn leaf(connection: &Connection, id: &str) -> Outcome<Option<u64>> {
+    let select = "SELECT leaf FROM chats WHERE id = ?1";
+    let found = sql::first(connection, select, [id], |row| row.get(0))?;
     Ok(found.flatten())
 }
 
-pub(crate) fn set_leaf(connection: &Connection, id: &str, leaf: u64) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("UPDATE chats SET leaf = ?2 WHERE id = ?1")?
-        .execute(params![id, leaf])?;
-    Ok(())
+pub(crate) fn set_leaf(connection: &Connection, id: &str, leaf: u64) -> Outcome<usize> {
+    let update = "UPDATE chats SET leaf = ?2 WHERE id = ?1";
+    sql::run(connection, update, params![id, leaf])
 }
 
-/// Marks the chat as changed now; returns whether it exists.
-pub(crate) fn touch(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
-    let changed = connection
-        .prepare_cached("UPDATE chats SET updated_at = ?2 WHERE id = ?1 AND deleted_at IS NULL")?
-        .execute(params![id, now()])?;
-    Ok(changed > 0)
+/// Marks the chat as changed now.
+///
+/// # Errors
+/// `NotFound` for an unknown chat.
+pub(crate) fn touch(connection: &Connection, id: &str) -> Outcome<()> {
+    set_time(connection, id, "updated_at")
 }
 
-pub(crate) fn title_if_untitled(
-    connection: &Connection,
-    id: &str,
-    title: &str,
-) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("UPDATE chats SET title = ?2 WHERE id = ?1 AND title = ''")?
-        .execute(params![id, title])?;
-    Ok(())
+fn set_time(connection: &Connection, id: &str, column: &str) -> Outcome<()> {
+    let update = format!("UPDATE chats SET {column} = ?2 WHERE id = ?1 AND deleted_at IS NULL");
+    match sql::run(connection, &update, params![id, now()])? {
+        0 => Err(no_chat(id).into()),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn title_if_untitled(connection: &Connection, id: &str, title: &str) -> Outcome<usize> {
+    let update = "UPDATE chats SET title = ?2 WHERE id = ?1 AND title = ''";
+    sql::run(connection, update, params![id, title])
 }
 
 fn summary(row: &Row) -> rusqlite::Result<ChatSummary> {
-    let settings: String = row.get(7)?;
     Ok(ChatSummary {
         id: row.get(0)?,
         title: row.get(1)?,
@@ -304,7 +305,7 @@ fn summary(row: &Row) -> rusqlite::Result<ChatSummary> {
         updated_at: row.get(4)?,
         when_full: row.get::<_, Word<WhenFull>>(5)?.0,
         pinned: row.get(6)?,
-        settings: of_json(7, &settings)?,
+        settings: row.get::<_, Json<_>>(7)?.0,
         turn: None,
         found: None,
     })

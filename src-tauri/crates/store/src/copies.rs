@@ -1,11 +1,11 @@
 //! Chats that are made of others: forks, and those of a file.
 
-use crate::{Store, attachments, chats, messages, no_chat, title};
+use crate::{Store, attachments, chats, messages, sql::Outcome, title};
 use jiff::Timestamp;
 use rusqlite::Connection;
 use std::collections::HashMap;
 use tierbar_chats::{Chat, ChatMessage, ChatSummary, Finish, Part, branch, import::ImportedChat};
-use tierbar_core::{Code, Error};
+use tierbar_core::Error;
 use uuid::Uuid;
 
 /// What a message takes in memory beside its texts, as [`messages::size_of_chat`] counts.
@@ -30,8 +30,7 @@ impl Store {
     /// Makes a new chat of the branch up to a message, with the chat's title and settings.
     pub async fn fork_chat(&self, id: &str, message: u64) -> Result<ChatSummary, Error> {
         let id = id.to_owned();
-        self.call(move |database| database.write(|change| fork(change, &id, message))?)
-            .await
+        self.write(move |change| fork(change, &id, message)).await
     }
 
     /// Adds chats of a file, all or none. Of those that are here already, only messages are added that are not. `files`: the files of their
@@ -41,32 +40,23 @@ impl Store {
         chats: Vec<ImportedChat>,
         files: HashMap<String, ImportedFile>,
     ) -> Result<AddedChats, Error> {
-        self.call(move |database| {
-            database.write(|change| {
-                let mut added = AddedChats::default();
-                for chat in chats {
-                    import(change, chat, &files, &mut added)?;
-                }
-                Ok(added)
-            })
+        self.write(move |change| {
+            let mut added = AddedChats::default();
+            for chat in chats {
+                import(change, chat, &files, &mut added)?;
+            }
+            Ok(added)
         })
         .await
     }
 }
 
-fn fork(
-    change: &Connection,
-    id: &str,
-    message: u64,
-) -> rusqlite::Result<Result<ChatSummary, Error>> {
-    let Some(original) = chats::find(change, id)? else {
-        return Ok(Err(no_chat(id)));
-    };
+fn fork(change: &Connection, id: &str, message: u64) -> Outcome<ChatSummary> {
+    let original = chats::get(change, id)?;
     let all = messages::of_chat_without_grades(change, id)?;
     let path = branch(&all, message);
     if path.is_empty() {
-        let error = format!("there is no message {message} in this chat");
-        return Ok(Err(Error::new(Code::NotFound, error)));
+        return Err(messages::no_message(message).into());
     }
     let mut copies: Vec<ChatMessage> = Vec::new();
     for found in path {
@@ -97,7 +87,7 @@ fn fork(
     if let Some(leaf) = last.and_then(|last| ids.get(&last)) {
         chats::set_leaf(change, &chat.id, *leaf)?;
     }
-    Ok(Ok(chat))
+    Ok(chat)
 }
 
 fn import(
@@ -105,7 +95,7 @@ fn import(
     imported: ImportedChat,
     files: &HashMap<String, ImportedFile>,
     added: &mut AddedChats,
-) -> rusqlite::Result<()> {
+) -> Outcome<()> {
     let ImportedChat {
         source,
         chat,
@@ -173,7 +163,7 @@ fn go_on(
     messages: Vec<ChatMessage>,
     files: &HashMap<String, ImportedFile>,
     added: &mut AddedChats,
-) -> rusqlite::Result<()> {
+) -> Outcome<()> {
     let here = messages::of_chat_without_grades(change, id)?;
     let mut below: HashMap<Option<u64>, Vec<&ChatMessage>> = HashMap::new();
     for message in &here {
@@ -215,15 +205,14 @@ fn go_on(
     if let Some(leaf) = leaf.and_then(|leaf| ids.get(&leaf)) {
         chats::set_leaf(change, id, *leaf)?;
     }
-    chats::touch(change, id)?;
-    Ok(())
+    chats::touch(change, id)
 }
 
 fn put_files(
     change: &Connection,
     messages: &[ChatMessage],
     files: &HashMap<String, ImportedFile>,
-) -> rusqlite::Result<()> {
+) -> Outcome<()> {
     let parts = messages.iter().flat_map(|message| &message.parts);
     for hash in parts.filter_map(|part| Some(&part.file()?.sha256)) {
         if let Some(data) = files.get(hash) {
@@ -235,7 +224,7 @@ fn put_files(
 
 /// The bytes of a message, nearly as the table counts them.
 fn size(message: &ChatMessage) -> usize {
-    let parts = message.parts.iter().map(messages::text_size);
+    let parts = message.parts.iter().map(Part::text_size);
     parts.sum::<usize>() + AROUND_A_MESSAGE
 }
 

@@ -1,6 +1,11 @@
 //! The connection: opening, the schema, and one call at a time.
 
-use crate::{backup, failure, wal, wal::LostChanges};
+use crate::{
+    backup, failure,
+    sql::{Failure, Outcome},
+    wal,
+    wal::LostChanges,
+};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use rusqlite_migration::{M, Migrations};
 use std::{
@@ -10,7 +15,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tierbar_core::Error;
+use tierbar_core::{Code, Error};
 
 /// One entry per version of the schema, oldest first. A released entry never changes.
 const MIGRATIONS: &[M<'static>] = &[
@@ -84,17 +89,20 @@ impl Database {
             .pragma_query_value(None, "user_version", |row| row.get(0))
             .map_err(sqlite)?;
         if usize::try_from(found).map_or(true, |found| found > MIGRATIONS.len()) {
-            return Err(failure::newer_schema(path, found, MIGRATIONS.len()));
+            let (shown, known) = (path.display(), MIGRATIONS.len());
+            let message = format!(
+                "the chats' file {shown} was written by a newer Tierbar (schema {found}; this one knows {known})"
+            );
+            return Err(Error::new(Code::Storage, message).hint(
+                "update Tierbar, or set TIERBAR_HOME to another folder; the file has been left as it is",
+            ));
         }
         configure(&connection).map_err(sqlite)?;
         Migrations::from_slice(MIGRATIONS)
             .to_latest(&mut connection)
             .map_err(|error| match error {
                 rusqlite_migration::Error::RusqliteError { err, .. } => sqlite(err),
-                other => Error::new(
-                    tierbar_core::Code::Internal,
-                    format!("{}: {other}", path.display()),
-                ),
+                other => Error::new(Code::Internal, format!("{}: {other}", path.display())),
             })?;
         Ok(Self {
             path: path.to_owned(),
@@ -105,28 +113,33 @@ impl Database {
 
     pub(crate) fn read<T>(
         &self,
-        query: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+        query: impl FnOnce(&Connection) -> Outcome<T>,
     ) -> Result<T, Error> {
-        query(&self.lock()).map_err(|error| failure::of_sqlite(&self.path, &error))
+        query(&self.lock()).map_err(|failed| self.error(failed))
     }
 
     /// Runs a change in a transaction: all of it or nothing.
     pub(crate) fn write<T>(
         &self,
-        change: impl FnOnce(&Transaction) -> rusqlite::Result<T>,
+        change: impl FnOnce(&Transaction) -> Outcome<T>,
     ) -> Result<T, Error> {
         let mut connection = self.lock();
-        let done = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .and_then(|transaction| {
-                let value = change(&transaction)?;
-                transaction.commit()?;
-                Ok(value)
-            });
-        done.map_err(|error| failure::of_sqlite(&self.path, &error))
+        let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let done = begun.map_err(Failure::from).and_then(|transaction| {
+            let value = change(&transaction)?;
+            transaction.commit()?;
+            Ok(value)
+        });
+        done.map_err(|failed| self.error(failed))
     }
 
-    /// Whether something was written since the last checkpoint.
+    fn error(&self, failed: Failure) -> Error {
+        match failed {
+            Failure::Sqlite(error) => failure::of_sqlite(&self.path, &error),
+            Failure::Refused(error) => error,
+        }
+    }
+
     pub(crate) fn has_log(&self) -> bool {
         std::fs::metadata(wal::path(&self.path)).is_ok_and(|log| log.len() > 0)
     }
@@ -142,10 +155,9 @@ impl Database {
         backup::remove(&self.path)
     }
 
-    /// Writes the log into the file and empties it.
     pub(crate) fn checkpoint(&self) -> Result<(), Error> {
         self.read(|connection| {
-            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+            Ok(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
         })
     }
 
@@ -194,6 +206,10 @@ mod tests {
         }
     }
 
+    fn all_chats(connection: &Connection) -> Outcome<Vec<tierbar_chats::ChatSummary>> {
+        crate::chats::list_page(connection, &crate::ChatPage::default())
+    }
+
     #[test]
     fn a_full_volume_is_an_error_and_rolls_back() {
         let folder = tempfile::tempdir().unwrap();
@@ -221,15 +237,10 @@ mod tests {
                 .err()
         });
         let error = filled.unwrap();
-        assert_eq!(error.code, tierbar_core::Code::Storage);
+        assert_eq!(error.code, Code::Storage);
         assert!(error.message.contains("is full"), "{error}");
-        assert!(
-            database
-                .read(crate::chats::list)
-                .unwrap()
-                .iter()
-                .any(|chat| chat.title.is_empty())
-        );
+        let chats = database.read(all_chats).unwrap();
+        assert!(chats.iter().any(|chat| chat.title.is_empty()));
     }
 
     #[test]
@@ -238,12 +249,10 @@ mod tests {
         let database = Database::open(&folder.path().join("tierbar.db")).unwrap();
         let failed = database.write(|change| {
             crate::chats::create(change, crate::ChatFields::default())?;
-            change.execute(
-                "INSERT INTO messages (chat_id, role) VALUES ('none', 'user')",
-                [],
-            )
+            let orphan = "INSERT INTO messages (chat_id, role) VALUES ('none', 'user')";
+            crate::sql::run(change, orphan, [])
         });
-        assert_eq!(failed.unwrap_err().code, tierbar_core::Code::Internal);
-        assert_eq!(database.read(crate::chats::list).unwrap(), []);
+        assert_eq!(failed.unwrap_err().code, Code::Internal);
+        assert_eq!(database.read(all_chats).unwrap(), []);
     }
 }

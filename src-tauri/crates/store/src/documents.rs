@@ -9,7 +9,10 @@ mod words;
 pub use passages::{Place, Unread};
 pub use sources::{Collection, FileRange, SeenFile, WaitingFile};
 
-use crate::{Store, word::Word};
+use crate::{
+    Store,
+    sql::{self, Outcome, Word},
+};
 use rusqlite::{Connection, params};
 use tierbar_core::{
     Code, Error,
@@ -51,26 +54,21 @@ impl Store {
         file: WaitingFile,
         document: NewDocument,
     ) -> Result<(), Error> {
-        self.call(move |database| {
-            database.write(|change| put(change, &file, document, passages::MOST))
-        })
-        .await
+        self.write(move |change| put(change, &file, document, passages::MOST))
+            .await
     }
 
     /// Records that a file's bytes are those that its passages are from: only its time has changed.
     pub async fn keep_document(&self, file: WaitingFile) -> Result<(), Error> {
-        self.call(move |database| {
-            database.write(|change| {
-                change
-                    .prepare_cached(
-                        "UPDATE document_files SET state = CASE WHEN kind IS NULL THEN 'failed' ELSE 'indexed' END
-                         WHERE id = ?1 AND size = ?2 AND modified = ?3",
-                    )?
-                    .execute(params![file.id, file.size, file.modified])?;
-                Ok(())
-            })
-        })
-        .await
+        let kept = self.write(move |change| {
+            sql::run(
+                change,
+                "UPDATE document_files SET state = CASE WHEN kind IS NULL THEN 'failed' ELSE 'indexed' END
+                 WHERE id = ?1 AND size = ?2 AND modified = ?3",
+                params![file.id, file.size, file.modified],
+            )
+        });
+        kept.await.map(drop)
     }
 
     /// Records why a file cannot be read. It has no passages then.
@@ -85,25 +83,13 @@ impl Store {
             notice: Some(why),
             ..NewDocument::default()
         };
-        self.call(move |database| {
-            database.write(|change| {
-                if !finish(change, &file, &document, FileState::Failed)? {
-                    return Ok(());
-                }
-                passages::remove(change, file.id)
-            })
-        })
-        .await
+        self.write(move |change| finish(change, &file, &document, FileState::Failed))
+            .await
     }
 }
 
 /// `most`: the passages of all documents.
-fn put(
-    change: &Connection,
-    file: &WaitingFile,
-    document: NewDocument,
-    most: u64,
-) -> rusqlite::Result<()> {
+fn put(change: &Connection, file: &WaitingFile, document: NewDocument, most: u64) -> Outcome<()> {
     let is_full = passages::is_full(change, file.id, document.passages.len(), most)?;
     let (document, state) = if is_full {
         let notice = format!(
@@ -117,25 +103,21 @@ fn put(
     } else {
         (document, FileState::Indexed)
     };
-    if finish(change, file, &document, state)? {
-        passages::replace(change, file.id, &document)?;
-    }
-    Ok(())
+    finish(change, file, &document, state)
 }
 
-/// Returns whether the file is still as it was seen.
+/// Stores what has become of a file, if it is still as it was seen.
 fn finish(
     connection: &Connection,
     file: &WaitingFile,
     document: &NewDocument,
     state: FileState,
-) -> rusqlite::Result<bool> {
-    let changed = connection
-        .prepare_cached(
-            "UPDATE document_files SET state = ?4, sha256 = ?5, kind = ?6, title = ?7, pages = ?8, notice = ?9
-             WHERE id = ?1 AND size = ?2 AND modified = ?3",
-        )?
-        .execute(params![
+) -> Outcome<()> {
+    let changed = sql::run(
+        connection,
+        "UPDATE document_files SET state = ?4, sha256 = ?5, kind = ?6, title = ?7, pages = ?8, notice = ?9
+         WHERE id = ?1 AND size = ?2 AND modified = ?3",
+        params![
             file.id,
             file.size,
             file.modified,
@@ -145,8 +127,12 @@ fn finish(
             document.title,
             document.pages,
             document.notice,
-        ])?;
-    Ok(changed > 0)
+        ],
+    )?;
+    if changed > 0 {
+        passages::replace(connection, file.id, document)?;
+    }
+    Ok(())
 }
 
 fn no_file(id: u64) -> Error {
@@ -187,11 +173,12 @@ mod tests {
                         params![id, file.path],
                     )?;
                     super::put(change, &file, document, 10)?;
-                    change.query_row(
+                    sql::one(
+                        change,
                         "SELECT state, coalesce(notice, ''), sha256, (SELECT count(*) FROM document_passages)
                          FROM document_files WHERE id = ?1",
                         [id],
-                        |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?, row.get::<_, u64>(3)?)),
+                        |row| <(String, String, String, u64)>::try_from(row),
                     )
                 })
                 .unwrap()

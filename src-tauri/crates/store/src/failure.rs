@@ -60,14 +60,3 @@ pub(crate) fn of_io(path: &Path, error: &io::Error) -> Error {
     )
     .hint(hint)
 }
-
-pub(crate) fn newer_schema(path: &Path, found: i64, known: usize) -> Error {
-    Error::new(
-        Code::Storage,
-        format!(
-            "the chats' file {} was written by a newer Tierbar (schema {found}; this one knows {known})",
-            path.display()
-        ),
-    )
-    .hint("update Tierbar, or set TIERBAR_HOME to another folder; the file has been left as it is")
-}

@@ -1,10 +1,8 @@
 //! The table of grades of answers.
 
 use crate::{
-    Store, chats,
-    json::{of_json, to_json},
-    messages, no_chat,
-    word::Word,
+    Store, chats, messages,
+    sql::{self, Json, Outcome, Word},
 };
 use rusqlite::{Connection, Row, params};
 use serde_json::{Value, json};
@@ -31,44 +29,37 @@ impl Store {
         chat: &str,
         message: u64,
         grade: Grade,
-        quant_of: impl Fn(&str) -> Option<String> + Send + 'static,
+        quant_of: impl FnOnce(&str) -> Option<String> + Send + 'static,
     ) -> Result<Grade, Error> {
         let chat = chat.to_owned();
         let grade = grade
             .checked()
             .map_err(|why| Error::new(Code::BadRequest, why))?;
-        self.call(move |database| {
-            database.write(|change| {
-                let Some(summary) = chats::find(change, &chat)? else {
-                    return Ok(Err(no_chat(&chat)));
-                };
-                let all = messages::of_chat(change, &chat)?;
-                let answer = match gradable(&all, message) {
-                    Ok(answer) => answer,
-                    Err(refused) => return Ok(Err(refused)),
-                };
-                if messages::is_being_written(change, message)? {
-                    let error = Error::new(Code::BadRequest, "the answer is being written");
-                    return Ok(Err(error.hint("grade it when it is complete")));
-                }
-                let quant = answer.answer.model.as_deref().and_then(&quant_of);
-                let level = level_of(&branch(&all, message));
-                change
-                    .prepare_cached(
-                        "INSERT OR REPLACE INTO grades (message, verdict, reason, quant, level, settings, graded_at)
-                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                    )?
-                    .execute(params![
-                        message,
-                        Word(grade.verdict),
-                        grade.why,
-                        quant,
-                        Word(level),
-                        to_json(&summary.settings)?,
-                        chats::now(),
-                    ])?;
-                Ok(Ok(grade))
-            })?
+        self.write(move |change| {
+            let summary = chats::get(change, &chat)?;
+            let all = messages::of_chat(change, &chat)?;
+            let answer = gradable(&all, message)?;
+            if messages::is_being_written(change, message)? {
+                let error = Error::new(Code::BadRequest, "the answer is being written");
+                return Err(error.hint("grade it when it is complete").into());
+            }
+            let quant = answer.answer.model.as_deref().and_then(quant_of);
+            let level = level_of(&branch(&all, message));
+            sql::run(
+                change,
+                "INSERT OR REPLACE INTO grades (message, verdict, reason, quant, level, settings, graded_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                params![
+                    message,
+                    Word(grade.verdict),
+                    grade.why,
+                    quant,
+                    Word(level),
+                    Json(&summary.settings),
+                    chats::now(),
+                ],
+            )?;
+            Ok(grade)
         })
         .await
     }
@@ -79,62 +70,50 @@ impl Store {
     /// [`Code::NotFound`] for an unknown chat or message.
     pub async fn remove_grade(&self, chat: &str, message: u64) -> Result<(), Error> {
         let chat = chat.to_owned();
-        self.call(move |database| {
-            database.write(|change| {
-                if chats::find(change, &chat)?.is_none() {
-                    return Ok(Err(no_chat(&chat)));
-                }
-                if !messages::is_of_chat(change, message, &chat)? {
-                    return Ok(Err(no_message(message)));
-                }
-                remove(change, message)?;
-                Ok(Ok(()))
-            })?
+        self.write(move |change| {
+            chats::get(change, &chat)?;
+            messages::check_chat(change, message, &chat)?;
+            remove(change, message)
         })
         .await
     }
 
     /// Counts the grades by model, tier and level, the most first. Those of deleted chats do not count.
     pub async fn grade_groups(&self) -> Result<Vec<GradeGroup>, Error> {
-        self.call(|database| database.read(groups)).await
+        self.read(groups).await
     }
 
     /// Returns the graded answers, the newest grade first, up to 10,000 and 32 MiB of text.
     pub async fn graded_answers(&self) -> Result<Vec<GradedAnswer>, Error> {
-        self.call(|database| database.read(answers)).await
+        self.read(answers).await
     }
 
     /// Has the router learn from none of the grades so far. They are kept.
     pub async fn reset_learned(&self) -> Result<(), Error> {
-        self.call(|database| {
-            database.write(|change| {
-                change.execute("UPDATE grades SET is_learned = 0", [])?;
-                Ok(())
-            })
-        })
-        .await
+        let reset = "UPDATE grades SET is_learned = 0";
+        let reset = self.write(move |change| sql::run(change, reset, []));
+        reset.await.map(drop)
     }
 }
 
 /// Removes the grade of an answer, also when the answer is carried on: it was not given to what it becomes.
-pub(crate) fn remove(connection: &Connection, message: u64) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("DELETE FROM grades WHERE message = ?1")?
-        .execute([message])?;
+pub(crate) fn remove(connection: &Connection, message: u64) -> Outcome<()> {
+    sql::run(
+        connection,
+        "DELETE FROM grades WHERE message = ?1",
+        [message],
+    )?;
     Ok(())
 }
 
 /// Returns the grades of a chat's answers, by message.
-pub(crate) fn of_chat(
-    connection: &Connection,
-    chat: &str,
-) -> rusqlite::Result<HashMap<u64, Grade>> {
-    connection
-        .prepare_cached(
-            "SELECT message, verdict, reason FROM grades JOIN messages ON messages.id = grades.message WHERE chat_id = ?1",
-        )?
-        .query_map([chat], |row| Ok((row.get(0)?, grade(row, 1)?)))?
-        .collect()
+pub(crate) fn of_chat(connection: &Connection, chat: &str) -> Outcome<HashMap<u64, Grade>> {
+    sql::all(
+        connection,
+        "SELECT message, verdict, reason FROM grades JOIN messages ON messages.id = grades.message WHERE chat_id = ?1",
+        [chat],
+        |row| Ok((row.get(0)?, grade(row, 1)?)),
+    )
 }
 
 /// Reads a verdict and its reason from two columns.
@@ -147,16 +126,11 @@ fn grade(row: &Row, column: usize) -> rusqlite::Result<Grade> {
 
 fn gradable(all: &[ChatMessage], id: u64) -> Result<&ChatMessage, Error> {
     let found = all.iter().find(|message| message.id == id);
-    let found = found.ok_or_else(|| no_message(id))?;
+    let found = found.ok_or_else(|| messages::no_message(id))?;
     if found.role != Role::Assistant {
         return Err(Error::new(Code::BadRequest, "only answers can be graded"));
     }
     Ok(found)
-}
-
-fn no_message(id: u64) -> Error {
-    let message = format!("there is no message {id} in this chat");
-    Error::new(Code::NotFound, message)
 }
 
 /// How hard the question of an answer is, by the rules of the router.
@@ -169,18 +143,18 @@ fn level_of(conversation: &[&ChatMessage]) -> Level {
     judge(&Traits::of(&json!({ "messages": messages }))).level
 }
 
-fn groups(connection: &Connection) -> rusqlite::Result<Vec<GradeGroup>> {
-    connection
-        .prepare_cached(
-            "SELECT messages.model, tier, quant, level,
-                 sum(verdict = 'good'), sum(verdict = 'bad'),
-                 sum(verdict = 'good' AND is_learned), sum(verdict = 'bad' AND is_learned)
-             FROM grades JOIN messages ON messages.id = grades.message JOIN chats ON chats.id = messages.chat_id
-             WHERE chats.deleted_at IS NULL
-             GROUP BY messages.model, tier, quant, level
-             ORDER BY count(*) DESC, messages.model, tier, level",
-        )?
-        .query_map([], |row| {
+fn groups(connection: &Connection) -> Outcome<Vec<GradeGroup>> {
+    sql::all(
+        connection,
+        "SELECT messages.model, tier, quant, level,
+             sum(verdict = 'good'), sum(verdict = 'bad'),
+             sum(verdict = 'good' AND is_learned), sum(verdict = 'bad' AND is_learned)
+         FROM grades JOIN messages ON messages.id = grades.message JOIN chats ON chats.id = messages.chat_id
+         WHERE chats.deleted_at IS NULL
+         GROUP BY messages.model, tier, quant, level
+         ORDER BY count(*) DESC, messages.model, tier, level",
+        [],
+        |row| {
             let counts = |column: usize| -> rusqlite::Result<GradeCounts> {
                 Ok(GradeCounts {
                     good: row.get(column)?,
@@ -197,51 +171,45 @@ fn groups(connection: &Connection) -> rusqlite::Result<Vec<GradeGroup>> {
                 learned: counts(6)?,
                 share: all.share(),
             })
-        })?
-        .collect()
+        },
+    )
 }
 
-/// Where a graded answer stands, and what was stored with its grade.
-struct GradedMessage {
-    chat: String,
-    message: u64,
-    grade: Grade,
-    quant: Option<String>,
-    level: Level,
-    settings: String,
-    graded_at: String,
-}
-
-fn answers(connection: &Connection) -> rusqlite::Result<Vec<GradedAnswer>> {
-    let found: Vec<GradedMessage> = connection
-        .prepare_cached(
-            "SELECT chat_id, message, verdict, reason, quant, level, grades.settings, graded_at
-             FROM grades JOIN messages ON messages.id = grades.message JOIN chats ON chats.id = messages.chat_id
-             WHERE chats.deleted_at IS NULL ORDER BY graded_at DESC, message DESC LIMIT ?1",
-        )?
-        .query_map([MOST_EXPORTED], |row| {
-            Ok(GradedMessage {
+fn answers(connection: &Connection) -> Outcome<Vec<GradedAnswer>> {
+    let found: Vec<GradedAnswer> = sql::all(
+        connection,
+        "SELECT chat_id, message, verdict, reason, quant, level, grades.settings, graded_at
+         FROM grades JOIN messages ON messages.id = grades.message JOIN chats ON chats.id = messages.chat_id
+         WHERE chats.deleted_at IS NULL ORDER BY graded_at DESC, message DESC LIMIT ?1",
+        [MOST_EXPORTED],
+        |row| {
+            Ok(GradedAnswer {
                 chat: row.get(0)?,
                 message: row.get(1)?,
                 grade: grade(row, 2)?,
                 quant: row.get(4)?,
                 level: row.get::<_, Word<Level>>(5)?.0,
-                settings: row.get(6)?,
+                settings: row.get::<_, Json<_>>(6)?.0,
                 graded_at: row.get(7)?,
+                // What its chat has follows.
+                question: None,
+                prompt: Vec::new(),
+                text: String::new(),
+                model: None,
+                tier: None,
             })
-        })?
-        .collect::<rusqlite::Result<_>>()?;
+        },
+    )?;
     let mut answers = Vec::new();
     let mut bytes = 0;
     // The chat of the last answer: graded answers of one chat often follow each other.
-    let mut chat: Option<(String, Vec<ChatMessage>)> = None;
+    let mut chat: (String, Vec<ChatMessage>) = Default::default();
     for found in found {
-        if chat.as_ref().is_none_or(|(id, _)| *id != found.chat) {
+        if chat.0 != found.chat {
             let messages = messages::of_chat(connection, &found.chat)?;
-            chat = Some((found.chat.clone(), messages));
+            chat = (found.chat.clone(), messages);
         }
-        let all = chat.as_ref().map(|(_, messages)| messages.as_slice());
-        let Some(answer) = to_graded_answer(all.unwrap_or_default(), found)? else {
+        let Some(answer) = with_conversation(found, &chat.1) else {
             continue;
         };
         let prompt = answer.prompt.iter().map(|(_, text)| text.len());
@@ -254,18 +222,13 @@ fn answers(connection: &Connection) -> rusqlite::Result<Vec<GradedAnswer>> {
     Ok(answers)
 }
 
-/// The answer with its conversation; `None` if it has no text to learn from.
-fn to_graded_answer(
-    all: &[ChatMessage],
-    found: GradedMessage,
-) -> rusqlite::Result<Option<GradedAnswer>> {
+/// Returns the answer with its conversation; `None` if it has no text to learn from.
+fn with_conversation(found: GradedAnswer, all: &[ChatMessage]) -> Option<GradedAnswer> {
     let path = branch(all, found.message);
-    let Some((answer, before)) = path.split_last() else {
-        return Ok(None);
-    };
+    let (answer, before) = path.split_last()?;
     let text = answer.text();
     if text.trim().is_empty() {
-        return Ok(None);
+        return None;
     }
     let prompt = before.iter().map(|message| {
         let role = match message.role {
@@ -275,18 +238,12 @@ fn to_graded_answer(
         };
         (role, message.text())
     });
-    Ok(Some(GradedAnswer {
+    Some(GradedAnswer {
         question: answer.parent,
         prompt: prompt.collect(),
         text,
         model: answer.answer.model.clone(),
         tier: answer.answer.tier.clone(),
-        settings: of_json(6, &found.settings)?,
-        chat: found.chat,
-        message: found.message,
-        grade: found.grade,
-        quant: found.quant,
-        level: found.level,
-        graded_at: found.graded_at,
-    }))
+        ..found
+    })
 }

@@ -1,8 +1,14 @@
 //! The table of API keys, which has only their hashes.
 
-use crate::integer::signed;
-use rusqlite::{Connection, OptionalExtension, Row, params};
-use tierbar_core::keys::{ApiKey, KeyLimits};
+use crate::{
+    Store,
+    sql::{self, Outcome, signed},
+};
+use rusqlite::{Connection, Row, params};
+use tierbar_core::{
+    Error,
+    keys::{ApiKey, KeyLimits},
+};
 
 /// The most keys: enough for any use, and few enough to hold in memory.
 const MOST: u32 = 1000;
@@ -45,17 +51,66 @@ pub enum AddedKey {
     Full,
 }
 
-pub(crate) fn list(connection: &Connection) -> rusqlite::Result<Vec<KeptKey>> {
-    connection
-        .prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM keys ORDER BY created_ms, name"
-        ))?
-        .query_map([], key_of_row)?
-        .collect()
+impl Store {
+    /// Returns all API keys, oldest first, with those revoked last.
+    pub async fn keys(&self) -> Result<Vec<KeptKey>, Error> {
+        let all = format!("SELECT {COLUMNS} FROM keys ORDER BY created_ms, name");
+        self.read(move |connection| sql::all(connection, &all, [], key_of_row))
+            .await
+    }
+
+    /// Stores a new key in place of a revoked one of its name, unless its name is in use or there are 1000.
+    pub async fn add_key(&self, key: KeptKey) -> Result<AddedKey, Error> {
+        self.write(move |change| add(change, &key)).await
+    }
+
+    /// Marks a key as revoked; returns `false` if no active key has that name.
+    pub async fn revoke_key(&self, name: &str, at_ms: u64) -> Result<bool, Error> {
+        let name = name.to_owned();
+        self.write(move |change| {
+            let revoked = sql::run(
+                change,
+                "UPDATE keys SET revoked_ms = ?2 WHERE name = ?1 AND revoked_ms IS NULL",
+                params![name, signed(at_ms)],
+            )?;
+            sql::run(
+                change,
+                "DELETE FROM keys WHERE name IN (SELECT name FROM keys WHERE revoked_ms IS NOT NULL \
+                 ORDER BY revoked_ms DESC, name LIMIT -1 OFFSET ?1)",
+                [REVOKED_KEPT],
+            )?;
+            Ok(revoked > 0)
+        })
+        .await
+    }
+
+    /// Records the use of keys; deleted ones are ignored.
+    pub async fn keys_used(&self, uses: Vec<KeyUse>) -> Result<(), Error> {
+        self.write(move |change| {
+            for KeyUse {
+                hash,
+                last_used_ms,
+                tokens,
+            } in uses
+            {
+                sql::run(
+                    change,
+                    "UPDATE keys SET last_used_ms = ?2, tokens_missing = ?3, tokens_at_ms = ?4 WHERE hash = ?1",
+                    params![
+                        hash,
+                        signed(last_used_ms),
+                        signed(tokens.missing),
+                        signed(tokens.at_ms)
+                    ],
+                )?;
+            }
+            Ok(())
+        })
+        .await
+    }
 }
 
-/// Adds a key, in place of a revoked one of the same name.
-pub(crate) fn add(connection: &Connection, kept: &KeptKey) -> rusqlite::Result<AddedKey> {
+fn add(connection: &Connection, kept: &KeptKey) -> Outcome<AddedKey> {
     let ApiKey {
         name,
         limits,
@@ -63,26 +118,21 @@ pub(crate) fn add(connection: &Connection, kept: &KeptKey) -> rusqlite::Result<A
         last_used_ms,
         revoked_ms,
     } = &kept.key;
-    let revoked: Option<Option<i64>> = connection
-        .query_row(
-            "SELECT revoked_ms FROM keys WHERE name = ?1",
-            [name],
-            |row| row.get(0),
-        )
-        .optional()?;
+    let revoked = "SELECT revoked_ms FROM keys WHERE name = ?1";
+    let revoked: Option<Option<u64>> = sql::first(connection, revoked, [name], |row| row.get(0))?;
     if revoked == Some(None) {
         return Ok(AddedKey::Exists);
     }
-    let live: u32 = connection.query_row(
-        "SELECT count(*) FROM keys WHERE revoked_ms IS NULL",
-        [],
-        |row| row.get(0),
-    )?;
+    let live = "SELECT count(*) FROM keys WHERE revoked_ms IS NULL";
+    let live: u32 = sql::one(connection, live, [], |row| row.get(0))?;
     if live >= MOST {
         return Ok(AddedKey::Full);
     }
-    connection.execute(
-        &format!("INSERT OR REPLACE INTO keys ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"),
+    sql::run(
+        connection,
+        &format!(
+            "INSERT OR REPLACE INTO keys ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+        ),
         params![
             name,
             kept.hash,
@@ -99,60 +149,23 @@ pub(crate) fn add(connection: &Connection, kept: &KeptKey) -> rusqlite::Result<A
     Ok(AddedKey::Kept)
 }
 
-/// Revokes a key; returns `false` if no active key has that name.
-pub(crate) fn revoke(connection: &Connection, name: &str, at_ms: u64) -> rusqlite::Result<bool> {
-    let changed = connection.execute(
-        "UPDATE keys SET revoked_ms = ?2 WHERE name = ?1 AND revoked_ms IS NULL",
-        params![name, signed(at_ms)],
-    )?;
-    connection.execute(
-        "DELETE FROM keys WHERE name IN (SELECT name FROM keys WHERE revoked_ms IS NOT NULL \
-         ORDER BY revoked_ms DESC, name LIMIT -1 OFFSET ?1)",
-        [REVOKED_KEPT],
-    )?;
-    Ok(changed > 0)
-}
-
-pub(crate) fn record_uses(connection: &Connection, uses: &[KeyUse]) -> rusqlite::Result<()> {
-    let mut update = connection.prepare_cached(
-        "UPDATE keys SET last_used_ms = ?2, tokens_missing = ?3, tokens_at_ms = ?4 WHERE hash = ?1",
-    )?;
-    for KeyUse {
-        hash,
-        last_used_ms,
-        tokens,
-    } in uses
-    {
-        update.execute(params![
-            hash,
-            signed(*last_used_ms),
-            signed(tokens.missing),
-            signed(tokens.at_ms)
-        ])?;
-    }
-    Ok(())
-}
-
 fn key_of_row(row: &Row) -> rusqlite::Result<KeptKey> {
-    let time = |at: usize| -> rusqlite::Result<Option<u64>> {
-        Ok(row.get::<_, Option<i64>>(at)?.map(i64::unsigned_abs))
-    };
     Ok(KeptKey {
         key: ApiKey {
             name: row.get(0)?,
             limits: KeyLimits {
                 requests_per_minute: row.get(5)?,
-                tokens_per_day: time(6)?,
+                tokens_per_day: row.get(6)?,
                 at_once: row.get(7)?,
             },
-            created_ms: time(2)?.unwrap_or(0),
-            last_used_ms: time(3)?,
-            revoked_ms: time(4)?,
+            created_ms: row.get(2)?,
+            last_used_ms: row.get(3)?,
+            revoked_ms: row.get(4)?,
         },
         hash: row.get(1)?,
         tokens: TokensUsed {
-            missing: time(8)?.unwrap_or(0),
-            at_ms: time(9)?.unwrap_or(0),
+            missing: row.get(8)?,
+            at_ms: row.get(9)?,
         },
     })
 }

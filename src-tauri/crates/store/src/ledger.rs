@@ -1,16 +1,17 @@
 //! The table of what requests took.
 
-use crate::Store;
-use crate::integer::signed_summand;
+use crate::{
+    Store,
+    sql::{self, Outcome, signed_summand},
+};
 use jiff::civil::Date;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 use tierbar_core::{
     Error,
     config::Dollars,
     ledger::{LedgerKey, RequestTotals},
 };
 
-/// How many days are kept.
 const KEPT: i64 = 366;
 /// The rows beyond which the oldest days are deleted: a year of 270 clients with a tier each.
 const MOST: u32 = 100_000;
@@ -21,7 +22,7 @@ impl Store {
     /// Adds to what requests took. Days are kept for a year.
     pub async fn add_taken(&self, taken: Vec<(LedgerKey, RequestTotals)>) -> Result<(), Error> {
         let today = jiff::Zoned::now().date();
-        self.call(move |database| database.write(|change| add(change, today, &taken, MOST)))
+        self.write(move |change| add(change, today, &taken, MOST))
             .await
     }
 
@@ -29,7 +30,7 @@ impl Store {
     pub async fn taken(&self, days: u32) -> Result<Vec<(LedgerKey, RequestTotals)>, Error> {
         let today = jiff::Zoned::now().date();
         let from = today.saturating_sub(jiff::Span::new().days(i64::from(days) - 1));
-        self.call(move |database| database.read(|connection| totals_since(connection, from)))
+        self.read(move |connection| totals_since(connection, from))
             .await
     }
 }
@@ -39,82 +40,77 @@ fn add(
     today: Date,
     taken: &[(LedgerKey, RequestTotals)],
     most: u32,
-) -> rusqlite::Result<()> {
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO ledger (day, tier, elsewhere, client, chain, requests, prompt_tokens, completion_tokens,
-             unmeasured_ms, millijoules, paid)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-         ON CONFLICT (day, tier, elsewhere, client, chain) DO UPDATE SET
-             requests = requests + excluded.requests,
-             prompt_tokens = prompt_tokens + excluded.prompt_tokens,
-             completion_tokens = completion_tokens + excluded.completion_tokens,
-             unmeasured_ms = unmeasured_ms + excluded.unmeasured_ms,
-             millijoules = millijoules + excluded.millijoules,
-             paid = paid + excluded.paid",
-    )?;
+) -> Outcome<()> {
     for (key, taken) in taken {
-        insert.execute(params![
-            key.day,
-            key.tier,
-            key.elsewhere,
-            key.client,
-            key.chain,
-            signed_summand(taken.requests),
-            signed_summand(taken.prompt_tokens),
-            signed_summand(taken.completion_tokens),
-            signed_summand(taken.unmeasured_ms),
-            signed_summand(taken.millijoules),
-            signed_summand(taken.paid.0),
-        ])?;
+        sql::run(
+            connection,
+            "INSERT INTO ledger (day, tier, elsewhere, client, chain, requests, prompt_tokens, completion_tokens,
+                 unmeasured_ms, millijoules, paid)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+             ON CONFLICT (day, tier, elsewhere, client, chain) DO UPDATE SET
+                 requests = requests + excluded.requests,
+                 prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+                 completion_tokens = completion_tokens + excluded.completion_tokens,
+                 unmeasured_ms = unmeasured_ms + excluded.unmeasured_ms,
+                 millijoules = millijoules + excluded.millijoules,
+                 paid = paid + excluded.paid",
+            params![
+                key.day,
+                key.tier,
+                key.elsewhere,
+                key.client,
+                key.chain,
+                signed_summand(taken.requests),
+                signed_summand(taken.prompt_tokens),
+                signed_summand(taken.completion_tokens),
+                signed_summand(taken.unmeasured_ms),
+                signed_summand(taken.millijoules),
+                signed_summand(taken.paid.0),
+            ],
+        )?;
     }
     let oldest = today.saturating_sub(jiff::Span::new().days(KEPT));
-    connection
-        .prepare_cached(
-            "DELETE FROM ledger WHERE (day, tier, elsewhere, client, chain) IN
-                 (SELECT day, tier, elsewhere, client, chain FROM ledger WHERE day < ?1 ORDER BY day LIMIT ?2)",
-        )?
-        .execute(params![oldest.to_string(), DROPPED_AT_ONCE])?;
+    sql::run(
+        connection,
+        "DELETE FROM ledger WHERE (day, tier, elsewhere, client, chain) IN
+             (SELECT day, tier, elsewhere, client, chain FROM ledger WHERE day < ?1 ORDER BY day LIMIT ?2)",
+        params![oldest.to_string(), DROPPED_AT_ONCE],
+    )?;
     // The last day is kept whole.
-    connection
-        .prepare_cached(
-            "DELETE FROM ledger WHERE day < (SELECT day FROM ledger ORDER BY day DESC LIMIT 1 OFFSET ?1)",
-        )?
-        .execute([most])?;
+    sql::run(
+        connection,
+        "DELETE FROM ledger WHERE day < (SELECT day FROM ledger ORDER BY day DESC LIMIT 1 OFFSET ?1)",
+        [most],
+    )?;
     Ok(())
 }
 
-fn totals_since(
-    connection: &Connection,
-    from: Date,
-) -> rusqlite::Result<Vec<(LedgerKey, RequestTotals)>> {
-    connection
-        .prepare_cached(
-            "SELECT day, tier, elsewhere, client, chain, requests, prompt_tokens, completion_tokens, unmeasured_ms,
-                 millijoules, paid
-             FROM ledger WHERE day >= ?1 ORDER BY day DESC, tier, client, chain",
-        )?
-        .query_map([from.to_string()], read)?
-        .collect()
-}
-
-fn read(row: &Row) -> rusqlite::Result<(LedgerKey, RequestTotals)> {
-    let figure = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
-    let key = LedgerKey {
-        day: row.get(0)?,
-        tier: row.get(1)?,
-        elsewhere: row.get(2)?,
-        client: row.get(3)?,
-        chain: row.get(4)?,
-    };
-    let taken = RequestTotals {
-        requests: figure(5)?,
-        prompt_tokens: figure(6)?,
-        completion_tokens: figure(7)?,
-        unmeasured_ms: figure(8)?,
-        millijoules: figure(9)?,
-        paid: Dollars(figure(10)?),
-    };
-    Ok((key, taken))
+fn totals_since(connection: &Connection, from: Date) -> Outcome<Vec<(LedgerKey, RequestTotals)>> {
+    sql::all(
+        connection,
+        "SELECT day, tier, elsewhere, client, chain, requests, prompt_tokens, completion_tokens, unmeasured_ms,
+             millijoules, paid
+         FROM ledger WHERE day >= ?1 ORDER BY day DESC, tier, client, chain",
+        [from.to_string()],
+        |row| {
+            let key = LedgerKey {
+                day: row.get(0)?,
+                tier: row.get(1)?,
+                elsewhere: row.get(2)?,
+                client: row.get(3)?,
+                chain: row.get(4)?,
+            };
+            let taken = RequestTotals {
+                requests: row.get(5)?,
+                prompt_tokens: row.get(6)?,
+                completion_tokens: row.get(7)?,
+                unmeasured_ms: row.get(8)?,
+                millijoules: row.get(9)?,
+                paid: Dollars(row.get(10)?),
+            };
+            Ok((key, taken))
+        },
+    )
 }
 
 #[cfg(test)]

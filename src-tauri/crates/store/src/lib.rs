@@ -14,8 +14,6 @@ mod database;
 mod documents;
 mod failure;
 mod grades;
-mod integer;
-mod json;
 mod keys;
 mod ledger;
 mod log;
@@ -27,10 +25,10 @@ mod savings;
 mod schedules;
 mod search;
 mod sessions;
+mod sql;
 mod title;
 mod turns;
 mod wal;
-mod word;
 
 pub use agent_files::{AGENT_FILES_BYTES, AGENT_FILES_KEPT, AgentFile};
 pub use attachments::NewAttachment;
@@ -45,19 +43,18 @@ pub use queue::{
     AddedJob, CanceledJob, Claim, Delivery, Ending, Headers, JobAnswer, JobOutcome, JobRequest,
     NewJob, Room, Turn,
 };
-
 pub use turns::{NewTurn, OpenedTurn, Parent};
 pub use wal::damaged_copies;
 
 use database::Database;
 use jiff::Timestamp;
+use rusqlite::{Connection, Transaction};
+use sql::Outcome;
 use std::{path::Path, sync::Arc};
 use tierbar_chats::{Chat, ChatSummary};
 use tierbar_core::{
-    Code, Error, TierId,
-    history::Point,
-    journal::{Entry, Filter},
-    schedule::Run,
+    Code, Error,
+    journal::{Kind, LogEvent},
 };
 use tierbar_tasks::{
     Task,
@@ -98,7 +95,8 @@ impl Store {
             chats::erase(change)
         })?;
         if let Some(lost) = &database.lost {
-            database.write(|change| log::add_note(change, lost.describe()))?;
+            let note = LogEvent::new(Kind::Note, lost.describe());
+            database.write(|change| log::append(change, [note]))?;
         }
         if erased > 0 {
             database.forget_erased()?;
@@ -121,25 +119,14 @@ impl Store {
         self.call(Database::keep_copy).await
     }
 
-    /// Returns all chats, the pinned ones first, then the last changed first.
-    pub async fn list_chats(&self) -> Result<Vec<ChatSummary>, Error> {
-        self.call(|database| database.read(chats::list)).await
-    }
-
-    /// Returns a page of the list of chats, and how many chats there are.
+    /// Returns a page of the list of chats, the pinned ones first, then the last changed first, and how many chats there are.
     ///
     /// # Errors
     /// [`Code::NotFound`] if the chat that the page follows was erased.
     pub async fn list_page(&self, page: ChatPage) -> Result<(Vec<ChatSummary>, u64), Error> {
-        self.call(move |database| {
-            let (chats, total) = database.read(|connection| {
-                Ok((
-                    chats::list_page(connection, &page)?,
-                    chats::count(connection)?,
-                ))
-            })?;
-            let chats = chats.ok_or_else(|| no_chat(page.before.as_deref().unwrap_or_default()));
-            Ok((chats?, total))
+        self.read(move |connection| {
+            let chats = chats::list_page(connection, &page)?;
+            Ok((chats, chats::count(connection)?))
         })
         .await
     }
@@ -147,34 +134,25 @@ impl Store {
     /// Creates an untitled chat (title `""`) for `auto`, unless the fields set others.
     pub async fn create_chat(&self, fields: ChatFields) -> Result<ChatSummary, Error> {
         let fields = fields.checked()?;
-        self.call(move |database| database.write(|change| chats::create(change, fields)))
+        self.write(move |change| chats::create(change, fields))
             .await
     }
 
     /// Returns the bytes of a chat's messages; 0 for an unknown chat.
     pub async fn chat_size(&self, id: &str) -> Result<u64, Error> {
         let id = id.to_owned();
-        self.call(move |database| {
-            database.read(|connection| messages::size_of_chat(connection, &id))
-        })
-        .await
+        self.read(move |connection| messages::size_of_chat(connection, &id))
+            .await
     }
 
     pub async fn chat(&self, id: &str) -> Result<Chat, Error> {
         let id = id.to_owned();
-        self.call(move |database| {
-            database
-                .read(|connection| {
-                    let Some(summary) = chats::find(connection, &id)? else {
-                        return Ok(None);
-                    };
-                    Ok(Some(Chat {
-                        summary,
-                        leaf: chats::leaf(connection, &id)?,
-                        messages: messages::of_chat(connection, &id)?,
-                    }))
-                })?
-                .ok_or_else(|| no_chat(&id))
+        self.read(move |connection| {
+            Ok(Chat {
+                summary: chats::get(connection, &id)?,
+                leaf: chats::leaf(connection, &id)?,
+                messages: messages::of_chat(connection, &id)?,
+            })
         })
         .await
     }
@@ -182,17 +160,11 @@ impl Store {
     /// Sets the fields that are given.
     pub async fn update_chat(&self, id: &str, fields: ChatFields) -> Result<ChatSummary, Error> {
         let (id, fields) = (id.to_owned(), fields.checked()?);
-        self.call(move |database| {
-            database.write(|change| {
-                if let Some(leaf) = fields.leaf
-                    && !messages::is_of_chat(change, leaf, &id)?
-                {
-                    let message = format!("there is no message {leaf} in this chat");
-                    return Ok(Err(Error::new(Code::NotFound, message)));
-                }
-                let updated = chats::update(change, &id, &fields)?;
-                Ok(updated.ok_or_else(|| no_chat(&id)))
-            })?
+        self.write(move |change| {
+            if let Some(leaf) = fields.leaf {
+                messages::check_chat(change, leaf, &id)?;
+            }
+            chats::update(change, &id, &fields)
         })
         .await
     }
@@ -200,26 +172,13 @@ impl Store {
     /// Hides the chat. It can be restored for [`RESTORABLE`].
     pub async fn delete_chat(&self, id: &str) -> Result<(), Error> {
         let id = id.to_owned();
-        self.call(move |database| {
-            let found = database.write(|change| chats::hide(change, &id))?;
-            found.then_some(()).ok_or_else(|| no_chat(&id))
-        })
-        .await
+        self.write(move |change| chats::hide(change, &id)).await
     }
 
     /// Shows a deleted chat again. One that was not deleted stays as it is.
     pub async fn restore_chat(&self, id: &str) -> Result<ChatSummary, Error> {
         let id = id.to_owned();
-        self.call(move |database| {
-            let found = database.write(|change| chats::restore(change, &id))?;
-            found.ok_or_else(|| {
-                let minutes = RESTORABLE.as_secs() / 60;
-                no_chat(&id).hint(format!(
-                    "a deleted chat can be restored for {minutes} minutes"
-                ))
-            })
-        })
-        .await
+        self.write(move |change| chats::restore(change, &id)).await
     }
 
     /// Removes the chats that can no longer be restored, as each opening does; their text is overwritten in the file.
@@ -251,125 +210,47 @@ impl Store {
     pub async fn add_message(&self, id: &str, message: NewMessage) -> Result<ChatSummary, Error> {
         message.check()?;
         let id = id.to_owned();
-        self.call(move |database| {
-            database.write(|change| {
-                // What is refused changes nothing: the first write is behind the last refusal.
-                if let Err(full) = messages::check_room(change, &id, message.size())? {
-                    return Ok(Err(full));
-                }
-                if !chats::touch(change, &id)? {
-                    return Ok(Err(no_chat(&id)));
-                }
-                let title = title::of_message(message.role, &message.content);
-                let parent = messages::parent_for(change, &id, message.role)?;
-                let added = messages::add(change, &id, parent, message)?;
-                chats::set_leaf(change, &id, added.id)?;
-                if let Some(title) = title {
-                    chats::title_if_untitled(change, &id, &title)?;
-                }
-                Ok(chats::find(change, &id)?.ok_or_else(|| no_chat(&id)))
-            })?
+        self.write(move |change| {
+            messages::check_room(change, &id, message.size())?;
+            chats::touch(change, &id)?;
+            let title = title::of_message(message.role, &message.content);
+            let parent = messages::parent_for(change, &id, message.role)?;
+            let added = messages::add(change, &id, parent, message)?;
+            chats::set_leaf(change, &id, added.id)?;
+            if let Some(title) = title {
+                chats::title_if_untitled(change, &id, &title)?;
+            }
+            chats::get(change, &id)
         })
         .await
-    }
-
-    /// Stores a minute of readings for 30 days. It is merged with an existing one.
-    pub async fn add_minute(&self, minute: Point) -> Result<(), Error> {
-        self.call(move |database| database.write(|change| minutes::add(change, &minute)))
-            .await
-    }
-
-    /// Returns the minutes that start from `from` on and before `to`, in seconds since 1970, oldest first.
-    pub async fn minutes(&self, from: u64, to: u64) -> Result<Vec<Point>, Error> {
-        self.call(move |database| {
-            database.read(|connection| minutes::minutes_between(connection, from, to))
-        })
-        .await
-    }
-
-    /// Stores log entries for 30 days, and at most the last 50,000. Their ids must increase.
-    pub async fn add_entries(&self, entries: Vec<Entry>) -> Result<(), Error> {
-        self.call(move |database| database.write(|change| log::add(change, &entries)))
-            .await
-    }
-
-    /// Returns the last `limit` entries before the one with the id `before`, newest first.
-    pub async fn entries(
-        &self,
-        before: Option<u64>,
-        filter: Filter,
-        limit: u32,
-    ) -> Result<Vec<Entry>, Error> {
-        self.call(move |database| {
-            database.read(|connection| log::entries_before(connection, before, &filter, limit))
-        })
-        .await
-    }
-
-    /// Returns the id of the log's last entry; 0 without entries.
-    pub async fn last_entry(&self) -> Result<u64, Error> {
-        self.call(|database| database.read(log::last_id)).await
-    }
-
-    /// Returns all API keys, oldest first, with those revoked last.
-    pub async fn keys(&self) -> Result<Vec<KeptKey>, Error> {
-        self.call(|database| database.read(keys::list)).await
-    }
-
-    /// Stores a new key, unless its name is in use or there are 1000.
-    pub async fn add_key(&self, key: KeptKey) -> Result<AddedKey, Error> {
-        self.call(move |database| database.write(|change| keys::add(change, &key)))
-            .await
-    }
-
-    /// Marks a key as revoked; returns `false` if no active key has that name.
-    pub async fn revoke_key(&self, name: &str, at_ms: u64) -> Result<bool, Error> {
-        let name = name.to_owned();
-        self.call(move |database| database.write(|change| keys::revoke(change, &name, at_ms)))
-            .await
-    }
-
-    /// Records the use of keys; deleted ones are ignored.
-    pub async fn keys_used(&self, uses: Vec<KeyUse>) -> Result<(), Error> {
-        self.call(move |database| database.write(|change| keys::record_uses(change, &uses)))
-            .await
     }
 
     /// Adds to the tokens that a task used and saved today, by this machine's calendar. Days are kept for a year.
     pub async fn add_spent(&self, task: Task, spent: TaskSavings) -> Result<(), Error> {
         let today = jiff::Zoned::now().date();
-        self.call(move |database| database.write(|change| savings::add(change, today, task, spent)))
+        self.write(move |change| savings::add(change, today, task, spent))
             .await
     }
 
     /// Returns the tokens that tasks used and saved on the last `days` days with any.
     pub async fn costs(&self, days: u32) -> Result<Costs, Error> {
-        self.call(move |database| {
-            Ok(Costs::of(
-                database.read(|connection| savings::last_days(connection, days))?,
-            ))
-        })
-        .await
-    }
-
-    /// Returns the progress of a schedule; `None` for a new one.
-    pub async fn schedule_run(&self, name: &str) -> Result<Option<Run>, Error> {
-        let name = name.to_owned();
-        self.call(move |database| database.read(|connection| schedules::get(connection, &name)))
+        self.read(move |connection| savings::last_days(connection, days).map(Costs::of))
             .await
     }
 
-    pub async fn put_schedule_run(&self, name: &str, run: Run) -> Result<(), Error> {
-        let name = name.to_owned();
-        self.call(move |database| database.write(|change| schedules::put(change, &name, &run)))
-            .await
+    async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> Outcome<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.call(move |database| database.read(query)).await
     }
 
-    /// Records an end for each worker whose last entry in the event log is a load. Call it before a worker is started. `sentence`: of a
-    /// tier's end.
-    pub async fn end_loads(&self, sentence: fn(&TierId) -> String) -> Result<(), Error> {
-        self.call(move |database| database.write(|change| log::end_loads(change, sentence)))
-            .await
+    /// Runs a change in a transaction: all of it, or nothing if it is refused.
+    async fn write<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&Transaction) -> Outcome<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.call(move |database| database.write(change)).await
     }
 
     async fn call<T: Send + 'static>(

@@ -2,11 +2,10 @@
 
 use crate::{
     answer_pieces, characters, grades,
-    json::{of_json, optional, to_json},
-    word::Word,
+    sql::{self, Json, Outcome, Word},
 };
-use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde::Deserialize;
+use rusqlite::{Connection, Row, params};
+use serde::{Deserialize, de::DeserializeOwned};
 use std::{borrow::Cow, collections::HashMap};
 use tierbar_chats::{
     AnswerFacts, ChatMessage, Finish, Part, Role, context::ContextOmission, text_parts,
@@ -42,7 +41,7 @@ impl NewMessage {
         } = &self.answer;
         let facts = [tier, model, why, instead_of];
         let facts = facts.into_iter().flatten().map(String::len).sum::<usize>();
-        self.content.len() + facts + self.parts.iter().map(text_size).sum::<usize>()
+        self.content.len() + facts + self.parts.iter().map(Part::text_size).sum::<usize>()
     }
 
     /// # Errors
@@ -56,32 +55,13 @@ impl NewMessage {
     }
 }
 
-/// The bytes of a part's texts.
-pub(crate) fn text_size(part: &Part) -> usize {
-    match part {
-        Part::Text { text } | Part::Reasoning { text } | Part::ToolResult { text, .. } => {
-            text.len()
-        }
-        Part::ToolCall {
-            name, arguments, ..
-        } => name.len() + arguments.len(),
-        Part::Sources { sources } => {
-            let sizes = sources.iter();
-            sizes
-                .map(|source| source.title.len() + source.url.len())
-                .sum()
-        }
-        Part::Image { .. } | Part::Audio { .. } | Part::File { .. } => 0,
-    }
-}
-
 /// Adds a client's message below `parent` and returns it.
 pub(crate) fn add(
     connection: &Connection,
     chat: &str,
     parent: Option<u64>,
     message: NewMessage,
-) -> rusqlite::Result<ChatMessage> {
+) -> Outcome<ChatMessage> {
     let NewMessage {
         role,
         content,
@@ -99,7 +79,7 @@ pub(crate) fn copy(
     chat: &str,
     messages: Vec<ChatMessage>,
     mut ids: HashMap<u64, u64>,
-) -> rusqlite::Result<HashMap<u64, u64>> {
+) -> Outcome<HashMap<u64, u64>> {
     for message in messages {
         let ChatMessage {
             id,
@@ -129,20 +109,19 @@ pub(crate) fn insert(
     parts: Vec<Part>,
     mut answer: AnswerFacts,
     turn: Option<&str>,
-) -> rusqlite::Result<ChatMessage> {
+) -> Outcome<ChatMessage> {
     // A grade is given to a message, and does not go with its copies.
     answer.grade = None;
-    connection
-        .prepare_cached(
-            "INSERT INTO messages (chat_id, parent, role, parts, tier, model, why, instead_of, finish,
-             decode_tokens_per_second, time_to_first_token_ms, turn, experts, context, left_out, times)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-        )?
-        .execute(params![
+    sql::run(
+        connection,
+        "INSERT INTO messages (chat_id, parent, role, parts, tier, model, why, instead_of, finish,
+         decode_tokens_per_second, time_to_first_token_ms, turn, experts, context, left_out, times)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        params![
             chat,
             parent,
             Word(role),
-            to_json(&parts)?,
+            Json(&parts),
             answer.tier,
             answer.model,
             answer.why,
@@ -151,11 +130,12 @@ pub(crate) fn insert(
             answer.decode_tokens_per_second,
             answer.time_to_first_token_ms,
             turn,
-            answer.experts.map(|reads| to_json(&reads)).transpose()?,
-            answer.context.map(|used| to_json(&used)).transpose()?,
-            answer.left_out.as_ref().map(to_json).transpose()?,
-            answer.times.map(|times| to_json(&times)).transpose()?,
-        ])?;
+            answer.experts.map(Json),
+            answer.context.map(Json),
+            answer.left_out.as_ref().map(Json),
+            answer.times.map(Json),
+        ],
+    )?;
     // SQLite's row ids begin at 1.
     let id = u64::try_from(connection.last_insert_rowid()).unwrap_or_default();
     index(connection, id, &parts)?;
@@ -169,7 +149,7 @@ pub(crate) fn insert(
 }
 
 /// Adds the words of a message to the indexes of the search. The database removes them with the message, and when its parts are written.
-fn index(connection: &Connection, id: u64, parts: &[Part]) -> rusqlite::Result<()> {
+fn index(connection: &Connection, id: u64, parts: &[Part]) -> Outcome<()> {
     let texts: Vec<&str> = parts
         .iter()
         .filter_map(|part| match part {
@@ -183,49 +163,48 @@ fn index(connection: &Connection, id: u64, parts: &[Part]) -> rusqlite::Result<(
         [text] => Cow::Borrowed(*text),
         texts => Cow::Owned(texts.concat()),
     };
-    connection
-        .prepare_cached("INSERT INTO message_words (rowid, text) VALUES (?1, ?2)")?
-        .execute(params![id, text])?;
+    let insert = "INSERT INTO message_words (rowid, text) VALUES (?1, ?2)";
+    sql::run(connection, insert, params![id, text])?;
     characters::MESSAGES.index(connection, id, &[&text])
 }
 
 /// The bytes of a chat's messages: of their texts, and of what each takes in memory besides.
-pub(crate) fn size_of_chat(connection: &Connection, chat: &str) -> rusqlite::Result<u64> {
-    connection
-        .prepare_cached(
-            "SELECT (SELECT coalesce(sum(octet_length(parts) + coalesce(octet_length(tier), 0)
-                + coalesce(octet_length(model), 0) + coalesce(octet_length(why), 0)
-                + coalesce(octet_length(instead_of), 0) + coalesce(octet_length(left_out), 0) + 512), 0) FROM messages WHERE chat_id = ?1)
-             + (SELECT coalesce(sum(octet_length(part)), 0) FROM answer_pieces
-                JOIN messages ON messages.id = message WHERE chat_id = ?1)",
-        )?
-        .query_row([chat], |row| row.get(0))
+pub(crate) fn size_of_chat(connection: &Connection, chat: &str) -> Outcome<u64> {
+    sql::one(
+        connection,
+        "SELECT (SELECT coalesce(sum(octet_length(parts) + coalesce(octet_length(tier), 0)
+            + coalesce(octet_length(model), 0) + coalesce(octet_length(why), 0)
+            + coalesce(octet_length(instead_of), 0) + coalesce(octet_length(left_out), 0) + 512), 0) FROM messages WHERE chat_id = ?1)
+         + (SELECT coalesce(sum(octet_length(part)), 0) FROM answer_pieces
+            JOIN messages ON messages.id = message WHERE chat_id = ?1)",
+        [chat],
+        |row| row.get(0),
+    )
 }
 
 /// Checks that a chat has room for a message of so many bytes.
 ///
 /// # Errors
-/// `PayloadTooLarge`. The outer result is the database's.
-pub(crate) fn check_room(
-    connection: &Connection,
-    chat: &str,
-    more: usize,
-) -> rusqlite::Result<Result<(), Error>> {
+/// `PayloadTooLarge`.
+pub(crate) fn check_room(connection: &Connection, chat: &str, more: usize) -> Outcome<()> {
     let size = size_of_chat(connection, chat)?.saturating_add(more as u64);
-    if size <= CHAT_BYTES {
-        return Ok(Ok(()));
+    check_size("the chat", size, CHAT_BYTES)
+}
+
+/// # Errors
+/// `PayloadTooLarge` for what would take more bytes than it can.
+pub(crate) fn check_size(what: &str, bytes: u64, most: u64) -> Outcome<()> {
+    if bytes <= most {
+        return Ok(());
     }
-    let message = format!(
-        "the chat would take {} MiB and can take {} MiB",
-        size.div_ceil(1 << 20),
-        CHAT_BYTES >> 20
-    );
+    let (bytes, most) = (bytes.div_ceil(1 << 20), most >> 20);
+    let message = format!("{what} would take {bytes} MiB and can take {most} MiB");
     let error = Error::new(Code::PayloadTooLarge, message);
-    Ok(Err(error.hint("begin a new chat, or send less")))
+    Err(error.hint("begin a new chat, or send less").into())
 }
 
 /// Oldest first.
-pub(crate) fn of_chat(connection: &Connection, chat: &str) -> rusqlite::Result<Vec<ChatMessage>> {
+pub(crate) fn of_chat(connection: &Connection, chat: &str) -> Outcome<Vec<ChatMessage>> {
     let mut messages = of_chat_without_grades(connection, chat)?;
     let mut grades = grades::of_chat(connection, chat)?;
     for message in &mut messages {
@@ -238,13 +217,9 @@ pub(crate) fn of_chat(connection: &Connection, chat: &str) -> rusqlite::Result<V
 pub(crate) fn of_chat_without_grades(
     connection: &Connection,
     chat: &str,
-) -> rusqlite::Result<Vec<ChatMessage>> {
-    let mut messages: Vec<ChatMessage> = connection
-        .prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM messages WHERE chat_id = ?1 ORDER BY id"
-        ))?
-        .query_map([chat], message)?
-        .collect::<rusqlite::Result<_>>()?;
+) -> Outcome<Vec<ChatMessage>> {
+    let select = format!("SELECT {COLUMNS} FROM messages WHERE chat_id = ?1 ORDER BY id");
+    let mut messages: Vec<ChatMessage> = sql::all(connection, &select, [chat], message)?;
     let is_written = |message: &&mut ChatMessage| {
         message.role == Role::Assistant && message.answer.finish.is_none()
     };
@@ -258,17 +233,13 @@ pub(crate) fn of_chat_without_grades(
 }
 
 /// Where a message at the end of the shown branch belongs: an answer after an answer stands beside it.
-pub(crate) fn parent_for(
-    connection: &Connection,
-    chat: &str,
-    role: Role,
-) -> rusqlite::Result<Option<u64>> {
-    let leaf: Option<(u64, Option<u64>, Word<Role>)> = connection
-        .prepare_cached(
-            "SELECT messages.id, parent, role FROM messages JOIN chats ON leaf = messages.id WHERE chats.id = ?1",
-        )?
-        .query_row([chat], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .optional()?;
+pub(crate) fn parent_for(connection: &Connection, chat: &str, role: Role) -> Outcome<Option<u64>> {
+    let leaf: Option<(u64, Option<u64>, Word<Role>)> = sql::first(
+        connection,
+        "SELECT messages.id, parent, role FROM messages JOIN chats ON leaf = messages.id WHERE chats.id = ?1",
+        [chat],
+        |row| row.try_into(),
+    )?;
     Ok(
         leaf.and_then(|(id, parent, Word(last))| match (last, role) {
             (Role::Assistant, Role::Assistant) => parent,
@@ -277,31 +248,39 @@ pub(crate) fn parent_for(
     )
 }
 
-pub(crate) fn is_of_chat(connection: &Connection, id: u64, chat: &str) -> rusqlite::Result<bool> {
+pub(crate) fn no_message(id: u64) -> Error {
+    let message = format!("there is no message {id} in this chat");
+    Error::new(Code::NotFound, message)
+}
+
+/// Checks that a message is of this chat.
+///
+/// # Errors
+/// `NotFound`.
+pub(crate) fn check_chat(connection: &Connection, id: u64, chat: &str) -> Outcome<()> {
+    let select = "SELECT 1 FROM messages WHERE id = ?1 AND chat_id = ?2";
     // A number beyond SQLite's is no message's.
-    let Ok(id) = i64::try_from(id) else {
-        return Ok(false);
+    let is_here = match i64::try_from(id) {
+        Ok(id) => connection
+            .prepare_cached(select)?
+            .exists(params![id, chat])?,
+        Err(_) => false,
     };
-    connection
-        .prepare_cached("SELECT 1 FROM messages WHERE id = ?1 AND chat_id = ?2")?
-        .exists(params![id, chat])
+    match is_here {
+        true => Ok(()),
+        false => Err(no_message(id).into()),
+    }
 }
 
 /// The message that a turn writes; `None` if it is gone with its chat. Its number may be another message's by then.
-pub(crate) fn written_by(connection: &Connection, turn: &str) -> rusqlite::Result<Option<u64>> {
-    connection
-        .prepare_cached("SELECT id FROM messages WHERE turn = ?1")?
-        .query_row([turn], |row| row.get(0))
-        .optional()
+pub(crate) fn written_by(connection: &Connection, turn: &str) -> Outcome<Option<u64>> {
+    let select = "SELECT id FROM messages WHERE turn = ?1";
+    sql::first(connection, select, [turn], |row| row.get(0))
 }
 
-/// Whether a turn writes this message now.
-pub(crate) fn is_being_written(connection: &Connection, id: u64) -> rusqlite::Result<bool> {
-    connection
-        .prepare_cached(
-            "SELECT 1 FROM messages WHERE id = ?1 AND turn IS NOT NULL AND finish IS NULL",
-        )?
-        .exists([id])
+pub(crate) fn is_being_written(connection: &Connection, id: u64) -> Outcome<bool> {
+    let select = "SELECT 1 FROM messages WHERE id = ?1 AND turn IS NOT NULL AND finish IS NULL";
+    Ok(connection.prepare_cached(select)?.exists([id])?)
 }
 
 /// Adds what has arrived of an answer to it. It may be gone with its chat.
@@ -310,21 +289,21 @@ pub(crate) fn append(
     id: u64,
     pieces: &[Part],
     answer: &AnswerFacts,
-) -> rusqlite::Result<()> {
-    let found = connection
-        .prepare_cached(
-            "UPDATE messages SET tier = ?2, model = ?3, why = ?4, instead_of = ?5, time_to_first_token_ms = ?6,
-             times = ?7 WHERE id = ?1",
-        )?
-        .execute(params![
+) -> Outcome<()> {
+    let found = sql::run(
+        connection,
+        "UPDATE messages SET tier = ?2, model = ?3, why = ?4, instead_of = ?5, time_to_first_token_ms = ?6,
+         times = ?7 WHERE id = ?1",
+        params![
             id,
             answer.tier,
             answer.model,
             answer.why,
             answer.instead_of,
             answer.time_to_first_token_ms,
-            answer.times.map(|times| to_json(&times)).transpose()?,
-        ])?;
+            answer.times.map(Json),
+        ],
+    )?;
     if found > 0 {
         answer_pieces::append(connection, id, pieces)?;
     }
@@ -332,14 +311,9 @@ pub(crate) fn append(
 }
 
 /// Has a turn carry an answer on: it is unfinished again and without its grade, and its parts are the first of its pieces.
-pub(crate) fn reopen(
-    connection: &Connection,
-    answer: &ChatMessage,
-    turn: &str,
-) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("UPDATE messages SET finish = NULL, turn = ?2 WHERE id = ?1")?
-        .execute(params![answer.id, turn])?;
+pub(crate) fn reopen(connection: &Connection, answer: &ChatMessage, turn: &str) -> Outcome<()> {
+    let update = "UPDATE messages SET finish = NULL, turn = ?2 WHERE id = ?1";
+    sql::run(connection, update, params![answer.id, turn])?;
     grades::remove(connection, answer.id)?;
     answer_pieces::append(connection, answer.id, &answer.parts)
 }
@@ -350,16 +324,15 @@ pub(crate) fn write(
     id: u64,
     parts: &[Part],
     answer: &AnswerFacts,
-) -> rusqlite::Result<Option<ChatMessage>> {
-    let written = connection
-        .prepare_cached(
-            "UPDATE messages SET parts = ?2, tier = ?3, model = ?4, why = ?5, instead_of = ?6, finish = ?7,
-             decode_tokens_per_second = ?8, time_to_first_token_ms = ?9, experts = ?10, context = ?11, left_out = ?12, times = ?13
-             WHERE id = ?1",
-        )?
-        .execute(params![
+) -> Outcome<Option<ChatMessage>> {
+    let written = sql::run(
+        connection,
+        "UPDATE messages SET parts = ?2, tier = ?3, model = ?4, why = ?5, instead_of = ?6, finish = ?7,
+         decode_tokens_per_second = ?8, time_to_first_token_ms = ?9, experts = ?10, context = ?11, left_out = ?12, times = ?13
+         WHERE id = ?1",
+        params![
             id,
-            to_json(&parts)?,
+            Json(parts),
             answer.tier,
             answer.model,
             answer.why,
@@ -367,19 +340,18 @@ pub(crate) fn write(
             answer.finish.map(Word),
             answer.decode_tokens_per_second,
             answer.time_to_first_token_ms,
-            answer.experts.map(|reads| to_json(&reads)).transpose()?,
-            answer.context.map(|used| to_json(&used)).transpose()?,
-            answer.left_out.as_ref().map(to_json).transpose()?,
-            answer.times.map(|times| to_json(&times)).transpose()?,
-        ])?;
+            answer.experts.map(Json),
+            answer.context.map(Json),
+            answer.left_out.as_ref().map(Json),
+            answer.times.map(Json),
+        ],
+    )?;
     if written > 0 {
         index(connection, id, parts)?;
     }
     answer_pieces::remove(connection, id)?;
-    connection
-        .prepare_cached(&format!("SELECT {COLUMNS} FROM messages WHERE id = ?1"))?
-        .query_row([id], message)
-        .optional()
+    let select = format!("SELECT {COLUMNS} FROM messages WHERE id = ?1");
+    sql::first(connection, &select, [id], message)
 }
 
 /// The message that a turn of this chat has written, once it is whole.
@@ -387,74 +359,55 @@ pub(crate) fn of_turn(
     connection: &Connection,
     chat: &str,
     turn: &str,
-) -> rusqlite::Result<Option<ChatMessage>> {
-    connection
-        .prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM messages WHERE turn = ?1 AND chat_id = ?2 AND finish IS NOT NULL
-             AND chat_id IN (SELECT id FROM chats WHERE deleted_at IS NULL)"
-        ))?
-        .query_row([turn, chat], message)
-        .optional()
+) -> Outcome<Option<ChatMessage>> {
+    let select = format!(
+        "SELECT {COLUMNS} FROM messages WHERE turn = ?1 AND chat_id = ?2 AND finish IS NOT NULL
+         AND chat_id IN (SELECT id FROM chats WHERE deleted_at IS NULL)"
+    );
+    sql::first(connection, &select, [turn, chat], message)
 }
 
 /// Removes an answer of which nothing has arrived. Its question is the shown branch's last message again.
-pub(crate) fn discard(connection: &Connection, id: u64) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "UPDATE chats SET leaf = (SELECT parent FROM messages WHERE id = ?1) WHERE leaf = ?1",
-        )?
-        .execute([id])?;
-    // What a program has added behind it stays in the branch.
-    connection
-        .prepare_cached(
-            "UPDATE messages SET parent = (SELECT parent FROM messages WHERE id = ?1) WHERE parent = ?1",
-        )?
-        .execute([id])?;
-    connection
-        .prepare_cached("DELETE FROM messages WHERE id = ?1")?
-        .execute([id])?;
+pub(crate) fn discard(connection: &Connection, id: u64) -> Outcome<()> {
+    for change in [
+        "UPDATE chats SET leaf = (SELECT parent FROM messages WHERE id = ?1) WHERE leaf = ?1",
+        // What a program has added behind it stays in the branch.
+        "UPDATE messages SET parent = (SELECT parent FROM messages WHERE id = ?1) WHERE parent = ?1",
+        "DELETE FROM messages WHERE id = ?1",
+    ] {
+        sql::run(connection, change, [id])?;
+    }
     Ok(())
 }
 
 /// Ends the answers of a host that did not come to their end: what had arrived is kept.
-pub(crate) fn end_unfinished(connection: &Connection) -> rusqlite::Result<()> {
-    let pieced: Vec<u64> = connection
-        .prepare("SELECT DISTINCT message FROM answer_pieces")?
-        .query_map([], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+pub(crate) fn end_unfinished(connection: &Connection) -> Outcome<()> {
+    let pieced = "SELECT DISTINCT message FROM answer_pieces";
+    let pieced: Vec<u64> = sql::all(connection, pieced, [], |row| row.get(0))?;
     for id in pieced {
         let parts = answer_pieces::join_pieces(connection, id)?;
-        connection.execute(
-            "UPDATE messages SET parts = ?2 WHERE id = ?1",
-            params![id, to_json(&parts)?],
-        )?;
+        let update = "UPDATE messages SET parts = ?2 WHERE id = ?1";
+        sql::run(connection, update, params![id, Json(&parts)])?;
         index(connection, id, &parts)?;
         answer_pieces::remove(connection, id)?;
     }
-    let empty: Vec<u64> = connection
-        .prepare(
-            "SELECT id FROM messages WHERE turn IS NOT NULL AND finish IS NULL AND parts = '[]'",
-        )?
-        .query_map([], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+    let empty =
+        "SELECT id FROM messages WHERE turn IS NOT NULL AND finish IS NULL AND parts = '[]'";
+    let empty: Vec<u64> = sql::all(connection, empty, [], |row| row.get(0))?;
     for id in empty {
         discard(connection, id)?;
     }
-    connection.execute(
-        "UPDATE messages SET finish = ?1 WHERE turn IS NOT NULL AND finish IS NULL",
-        [Word(Finish::Error)],
-    )?;
+    let end = "UPDATE messages SET finish = ?1 WHERE turn IS NOT NULL AND finish IS NULL";
+    sql::run(connection, end, [Word(Finish::Error)])?;
     Ok(())
 }
 
 fn message(row: &Row) -> rusqlite::Result<ChatMessage> {
-    let parts: String = row.get(3)?;
-    let parts = of_json(3, &parts)?;
     Ok(ChatMessage {
         id: row.get(0)?,
         parent: row.get(1)?,
         role: row.get::<_, Word<Role>>(2)?.0,
-        parts,
+        parts: row.get::<_, Json<_>>(3)?.0,
         answer: AnswerFacts {
             tier: row.get(4)?,
             model: row.get(5)?,
@@ -470,4 +423,8 @@ fn message(row: &Row) -> rusqlite::Result<ChatMessage> {
             grade: None,
         },
     })
+}
+
+fn optional<T: DeserializeOwned>(row: &Row, column: usize) -> rusqlite::Result<Option<T>> {
+    Ok(row.get::<_, Option<Json<T>>>(column)?.map(|json| json.0))
 }

@@ -2,9 +2,9 @@
 
 use crate::{
     Store,
-    json::{of_json, to_json},
+    sql::{self, Json},
 };
-use rusqlite::{Connection, params};
+use rusqlite::params;
 use tierbar_chats::settings::{AnswerSettings, Preset, own_name};
 use tierbar_core::{Code, Error};
 
@@ -14,7 +14,17 @@ const MOST: u32 = 200;
 impl Store {
     /// Returns the presets that were saved, by name.
     pub async fn presets(&self) -> Result<Vec<Preset>, Error> {
-        self.call(|database| database.read(list)).await
+        let all = "SELECT name, settings FROM presets ORDER BY name COLLATE NOCASE, name";
+        self.read(move |connection| {
+            sql::all(connection, all, [], |row| {
+                Ok(Preset {
+                    name: row.get(0)?,
+                    built_in: false,
+                    settings: row.get::<_, Json<_>>(1)?.0,
+                })
+            })
+        })
+        .await
     }
 
     /// Saves a preset, in place of one of the same name.
@@ -24,18 +34,24 @@ impl Store {
     /// for more than 200.
     pub async fn put_preset(&self, name: &str, settings: AnswerSettings) -> Result<Preset, Error> {
         settings.check()?;
-        let preset = Preset {
-            name: own_name(name)?.to_owned(),
-            built_in: false,
-            settings,
-        };
-        let kept = preset.clone();
-        let put = self.call(move |database| database.write(|change| put(change, &kept)));
-        if !put.await? {
-            let message = format!("there are {MOST} presets");
-            return Err(Error::new(Code::Conflict, message).hint("delete one first"));
-        }
-        Ok(preset)
+        let name = own_name(name)?.to_owned();
+        self.write(move |change| {
+            let others = "SELECT count(*) FROM presets WHERE name <> ?1";
+            let others: u32 = sql::one(change, others, [&name], |row| row.get(0))?;
+            if others >= MOST {
+                let message = format!("there are {MOST} presets");
+                let error = Error::new(Code::Conflict, message);
+                return Err(error.hint("delete one first").into());
+            }
+            let put = "INSERT OR REPLACE INTO presets (name, settings) VALUES (?1, ?2)";
+            sql::run(change, put, params![name, Json(&settings)])?;
+            Ok(Preset {
+                name,
+                built_in: false,
+                settings,
+            })
+        })
+        .await
     }
 
     /// Deletes a preset.
@@ -44,48 +60,16 @@ impl Store {
     /// [`Code::NotFound`]; [`Code::Conflict`] for one that comes with Tierbar.
     pub async fn delete_preset(&self, name: &str) -> Result<(), Error> {
         let name = own_name(name)?.to_owned();
-        let missing = Error::new(Code::NotFound, format!("there is no preset \"{name}\""));
-        let removed = self.call(move |database| database.write(|change| remove(change, &name)));
-        if removed.await? { Ok(()) } else { Err(missing) }
+        self.write(move |change| {
+            match sql::run(change, "DELETE FROM presets WHERE name = ?1", [&name])? {
+                0 => {
+                    Err(Error::new(Code::NotFound, format!("there is no preset \"{name}\"")).into())
+                }
+                _ => Ok(()),
+            }
+        })
+        .await
     }
-}
-
-fn list(connection: &Connection) -> rusqlite::Result<Vec<Preset>> {
-    connection
-        .prepare_cached("SELECT name, settings FROM presets ORDER BY name COLLATE NOCASE, name")?
-        .query_map([], |row| {
-            let settings: String = row.get(1)?;
-            Ok(Preset {
-                name: row.get(0)?,
-                built_in: false,
-                settings: of_json(1, &settings)?,
-            })
-        })?
-        .collect()
-}
-
-/// Returns whether there is room for it.
-fn put(connection: &Connection, preset: &Preset) -> rusqlite::Result<bool> {
-    let others: u32 = connection.query_row(
-        "SELECT count(*) FROM presets WHERE name <> ?1",
-        [&preset.name],
-        |row| row.get(0),
-    )?;
-    if others >= MOST {
-        return Ok(false);
-    }
-    connection
-        .prepare_cached("INSERT OR REPLACE INTO presets (name, settings) VALUES (?1, ?2)")?
-        .execute(params![preset.name, to_json(&preset.settings)?])?;
-    Ok(true)
-}
-
-/// Returns whether it existed.
-fn remove(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
-    let removed = connection
-        .prepare_cached("DELETE FROM presets WHERE name = ?1")?
-        .execute([name])?;
-    Ok(removed > 0)
 }
 
 #[cfg(test)]

@@ -9,8 +9,11 @@ mod webhooks;
 
 pub use webhooks::Delivery;
 
-use crate::Store;
-use crate::integer::signed;
+use crate::{
+    Store,
+    sql::{self, Json, Word, signed},
+};
+use rusqlite::params;
 use tierbar_core::{
     Code, Error,
     download::Priority,
@@ -133,44 +136,38 @@ impl Store {
     /// # Errors
     /// [`Code::Overloaded`] if there is no room.
     pub async fn add_job(&self, job: NewJob, room: Room, now_ms: u64) -> Result<AddedJob, Error> {
-        self.call(move |database| {
-            database.write(|change| {
-                if let Some(known) = rows::find_by_key(change, &job)? {
-                    return Ok(Ok(known));
-                }
-                let size = rows::ROW_BYTES + job.request.body.len() as u64;
-                if let Err(full) = room::make_room(change, room, job.owner.as_deref(), size)? {
-                    return Ok(Err(full));
-                }
-                rows::add(change, &job, now_ms).map(|job| Ok(AddedJob::New(job)))
-            })?
+        self.write(move |change| {
+            if let Some(known) = rows::find_by_key(change, &job)? {
+                return Ok(known);
+            }
+            let size = rows::ROW_BYTES + job.request.body.len() as u64;
+            room::make_room(change, room, job.owner.as_deref(), size)?;
+            rows::add(change, &job, now_ms).map(AddedJob::New)
         })
         .await
     }
 
     /// Returns what [`Store::add_job`] would find for the job's key.
     pub async fn known_job(&self, job: NewJob) -> Result<Option<AddedJob>, Error> {
-        self.call(move |database| database.read(|connection| rows::find_by_key(connection, &job)))
+        self.read(move |connection| rows::find_by_key(connection, &job))
             .await
     }
 
     pub async fn job(&self, id: &str) -> Result<JobStatus, Error> {
         let id = id.to_owned();
-        self.call(move |database| {
-            let found = database.read(|connection| rows::find(connection, &id))?;
-            found.ok_or_else(|| no_job(&id))
-        })
-        .await
+        self.read(move |connection| rows::get(connection, &id))
+            .await
     }
 
     /// Checks that a request is this owner's, as in [`NewJob`]; another's is as unknown as one that does not exist.
     pub async fn check_job_owner(&self, id: &str, owner: Option<String>) -> Result<(), Error> {
         let id = id.to_owned();
-        self.call(move |database| {
-            let found = database.read(|connection| rows::owner(connection, &id))?;
+        let select = "SELECT owner FROM jobs WHERE id = ?1";
+        self.read(move |connection| {
+            let found: Option<String> = sql::first(connection, select, [&id], |row| row.get(0))?;
             match found {
                 Some(found) if found == owner.unwrap_or_default() => Ok(()),
-                _ => Err(no_job(&id)),
+                _ => Err(no_job(&id).into()),
             }
         })
         .await
@@ -181,9 +178,9 @@ impl Store {
         let id = id.to_owned();
         self.call(move |database| {
             let found = database.read(|connection| rows::outcome(connection, &id))?;
-            let found = found.ok_or_else(|| no_job(&id))?;
             if found.status.state.has_ended() && !glanced {
-                database.write(|change| rows::mark_fetched(change, &id))?;
+                let fetched = "UPDATE jobs SET told = 1 WHERE id = ?1 AND told = 0";
+                database.write(|change| sql::run(change, fetched, [&id]))?;
             }
             Ok(found)
         })
@@ -192,16 +189,17 @@ impl Store {
 
     /// Claims the next request: of those due now, the oldest of the highest priority.
     pub async fn claim_job(&self, room: Room, now_ms: u64) -> Result<Turn, Error> {
-        self.call(move |database| {
-            database.write(|change| {
-                let Some(seq) = rows::whose_turn(change, now_ms)? else {
-                    return Ok(Turn::Empty);
-                };
-                if !room::for_answer(change, room)? {
-                    return Ok(Turn::Full);
-                }
-                rows::claim(change, seq).map(|claim| Turn::Of(Box::new(claim)))
-            })
+        self.write(move |change| {
+            let next = "SELECT seq FROM jobs WHERE state = 'waiting' AND not_before_ms <= ?1 AND deadline_ms > ?1
+                        ORDER BY priority DESC, seq LIMIT 1";
+            let next = sql::first(change, next, [signed(now_ms)], |row| row.get(0))?;
+            let Some(seq) = next else {
+                return Ok(Turn::Empty);
+            };
+            if !room::for_answer(change, room)? {
+                return Ok(Turn::Full);
+            }
+            rows::claim(change, seq).map(|claim| Turn::Of(Box::new(claim)))
         })
         .await
     }
@@ -209,10 +207,8 @@ impl Store {
     /// Ends a claimed request; returns `false` if the claim is no longer valid, and changes nothing.
     pub async fn end_job(&self, claim: &Claim, ending: Ending, now_ms: u64) -> Result<bool, Error> {
         let (id, number) = (claim.id.clone(), claim.number);
-        self.call(move |database| {
-            database.write(|change| rows::end(change, &id, number, &ending, now_ms))
-        })
-        .await
+        self.write(move |change| rows::end(change, &id, number, &ending, now_ms))
+            .await
     }
 
     /// Queues a claimed request for another attempt; `counts` is whether this attempt counts. Returns `false` as
@@ -225,10 +221,14 @@ impl Store {
         counts: bool,
     ) -> Result<bool, Error> {
         let (id, number) = (claim.id.clone(), claim.number);
-        self.call(move |database| {
-            database.write(|change| {
-                rows::defer(change, &id, number, not_before_ms, why.as_ref(), counts)
-            })
+        self.write(move |change| {
+            let deferred = sql::run(
+                change,
+                "UPDATE jobs SET state = 'waiting', not_before_ms = ?1, error = coalesce(?2, error), attempts = attempts - ?3
+                 WHERE id = ?4 AND state = 'running' AND claim = ?5",
+                params![signed(not_before_ms), why.map(Json), !counts, id, number],
+            )?;
+            Ok(deferred > 0)
         })
         .await
     }
@@ -241,17 +241,16 @@ impl Store {
         now_ms: u64,
     ) -> Result<CanceledJob, Error> {
         let id = id.to_owned();
-        self.call(move |database| {
-            let done = database.write(|change| {
-                if rows::cancel(change, &id, now_ms)? {
-                    return Ok(rows::find(change, &id)?.map(CanceledJob::Now));
-                }
-                if kept {
-                    return Ok(rows::find(change, &id)?.map(|_| CanceledJob::Kept));
-                }
-                Ok(rows::remove(change, &id)?.then_some(CanceledJob::Removed))
-            })?;
-            done.ok_or_else(|| no_job(&id))
+        self.write(move |change| {
+            if rows::cancel(change, &id, now_ms)? {
+                return rows::get(change, &id).map(CanceledJob::Now);
+            }
+            rows::get(change, &id)?;
+            if kept {
+                return Ok(CanceledJob::Kept);
+            }
+            sql::run(change, "DELETE FROM jobs WHERE id = ?1", [&id])?;
+            Ok(CanceledJob::Removed)
         })
         .await
     }
@@ -259,14 +258,22 @@ impl Store {
     /// Queues what ran when the last host ended again, with its attempt counted, or fails it if that was the last. Call it
     /// before anything is claimed.
     pub async fn recover_jobs(&self, now_ms: u64) -> Result<(), Error> {
-        self.call(move |database| database.write(|change| rows::recover(change, now_ms)))
+        self.write(move |change| rows::recover(change, now_ms))
             .await
     }
 
     /// Moves all waits back by this much, because the system's clock was set back.
     pub async fn shift_job_waits(&self, by_ms: u64) -> Result<(), Error> {
-        self.call(move |database| database.write(|change| rows::shift_waits(change, by_ms)))
-            .await
+        self.write(move |change| {
+            for update in [
+                "UPDATE jobs SET not_before_ms = max(not_before_ms - ?1, 0) WHERE state = 'waiting'",
+                "UPDATE jobs SET webhook_due_ms = max(webhook_due_ms - ?1, 0) WHERE webhook_due_ms IS NOT NULL",
+            ] {
+                sql::run(change, update, [signed(by_ms)])?;
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Ends requests past their deadline, and removes those that ended `keep_ms` ago. Returns the ids of the ended ones.
@@ -287,10 +294,8 @@ impl Store {
     /// Returns the next time at which something is due: a deadline, the end of an answer's time, and with `attempts` an
     /// attempt.
     pub async fn next_job_ms(&self, keep_ms: u64, attempts: bool) -> Result<Option<u64>, Error> {
-        self.call(move |database| {
-            database.read(|connection| room::next_ms(connection, keep_ms, attempts))
-        })
-        .await
+        self.read(move |connection| room::next_ms(connection, keep_ms, attempts))
+            .await
     }
 
     /// Lists requests, newest first; of one state, if given.
@@ -299,20 +304,30 @@ impl Store {
         state: Option<JobState>,
         limit: u32,
     ) -> Result<Vec<JobStatus>, Error> {
-        self.call(move |database| database.read(|connection| rows::list(connection, state, limit)))
-            .await
+        let (columns, state) = (rows::COLUMNS, state.map(Word));
+        let select = format!(
+            "SELECT {columns} FROM jobs WHERE ?1 IS NULL OR state = ?1 ORDER BY seq DESC LIMIT ?2"
+        );
+        self.read(move |connection| {
+            sql::all(connection, &select, params![state, limit], rows::status)
+        })
+        .await
     }
 
     /// Returns the number of requests in each state, and the bytes of all together.
     pub async fn count_jobs(&self) -> Result<(Vec<(JobState, u64)>, u64), Error> {
-        self.call(|database| {
-            database.read(|connection| Ok((rows::counts(connection)?, room::bytes(connection)?)))
+        let count = "SELECT state, count(*) FROM jobs GROUP BY state";
+        self.read(move |connection| {
+            let counts = sql::all(connection, count, [], |row| {
+                Ok((row.get::<_, Word<_>>(0)?.0, row.get(1)?))
+            })?;
+            Ok((counts, room::bytes(connection)?))
         })
         .await
     }
 }
 
-pub(crate) fn no_job(id: &str) -> Error {
+fn no_job(id: &str) -> Error {
     let shown: String = id.chars().take(64).collect();
     let message = format!("there is no queued request \"{shown}\"");
     Error::new(Code::NotFound, message).hint("answers are kept only for a while")

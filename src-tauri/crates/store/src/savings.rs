@@ -1,7 +1,6 @@
 //! The table of the tokens that tasks used and saved, by day.
 
-use crate::integer::signed_summand;
-use crate::word::Word;
+use crate::sql::{self, Outcome, Word, signed_summand};
 use jiff::civil::Date;
 use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
@@ -10,7 +9,6 @@ use tierbar_tasks::{
     saved::{Day, TaskSavings},
 };
 
-/// How many days are kept.
 const KEPT: i64 = 366;
 /// How many old rows are deleted with each new one: see the minutes' table.
 const DROPPED_AT_ONCE: u32 = 8;
@@ -20,37 +18,37 @@ pub(crate) fn add(
     today: Date,
     task: Task,
     spent: TaskSavings,
-) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "INSERT INTO savings (day, task, answers, prompt_tokens, completion_tokens, saved_tokens)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT (day, task) DO UPDATE SET
-                 answers = answers + excluded.answers,
-                 prompt_tokens = prompt_tokens + excluded.prompt_tokens,
-                 completion_tokens = completion_tokens + excluded.completion_tokens,
-                 saved_tokens = saved_tokens + excluded.saved_tokens",
-        )?
-        .execute(params![
+) -> Outcome<()> {
+    sql::run(
+        connection,
+        "INSERT INTO savings (day, task, answers, prompt_tokens, completion_tokens, saved_tokens)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (day, task) DO UPDATE SET
+             answers = answers + excluded.answers,
+             prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+             completion_tokens = completion_tokens + excluded.completion_tokens,
+             saved_tokens = saved_tokens + excluded.saved_tokens",
+        params![
             today.to_string(),
             Word(task),
             signed_summand(spent.answers),
             signed_summand(spent.prompt_tokens),
             signed_summand(spent.completion_tokens),
             signed_summand(spent.saved_tokens),
-        ])?;
+        ],
+    )?;
     let oldest = today.saturating_sub(jiff::Span::new().days(KEPT));
-    connection
-        .prepare_cached(
-            "DELETE FROM savings WHERE (day, task) IN
-                 (SELECT day, task FROM savings WHERE day < ?1 ORDER BY day LIMIT ?2)",
-        )?
-        .execute(params![oldest.to_string(), DROPPED_AT_ONCE])?;
+    sql::run(
+        connection,
+        "DELETE FROM savings WHERE (day, task) IN
+             (SELECT day, task FROM savings WHERE day < ?1 ORDER BY day LIMIT ?2)",
+        params![oldest.to_string(), DROPPED_AT_ONCE],
+    )?;
     Ok(())
 }
 
 /// Returns the last `limit` days with any, newest first.
-pub(crate) fn last_days(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<Day>> {
+pub(crate) fn last_days(connection: &Connection, limit: u32) -> Outcome<Vec<Day>> {
     let mut select = connection.prepare_cached(
         "SELECT day, task, answers, prompt_tokens, completion_tokens, saved_tokens FROM savings
          WHERE day IN (SELECT DISTINCT day FROM savings ORDER BY day DESC LIMIT ?1) ORDER BY day DESC",
@@ -69,12 +67,11 @@ pub(crate) fn last_days(connection: &Connection, limit: u32) -> rusqlite::Result
         let (Ok(Word(task)), Some(day)) = (row.get::<_, Word<Task>>(1), days.last_mut()) else {
             continue;
         };
-        let figure = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
         let spent = TaskSavings {
-            answers: figure(2)?,
-            prompt_tokens: figure(3)?,
-            completion_tokens: figure(4)?,
-            saved_tokens: figure(5)?,
+            answers: row.get(2)?,
+            prompt_tokens: row.get(3)?,
+            completion_tokens: row.get(4)?,
+            saved_tokens: row.get(5)?,
         };
         day.tasks.insert(task, spent);
     }
@@ -136,7 +133,8 @@ mod tests {
         database
             .write(|change| {
                 add(change, date(2026, 11, 22), Task::Triage, spent(7))?;
-                change.execute(
+                sql::run(
+                    change,
                     "INSERT INTO savings VALUES ('2026-11-22', 'paint', 1, 1, 1, 1)",
                     [],
                 )

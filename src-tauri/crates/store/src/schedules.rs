@@ -1,38 +1,45 @@
 //! The table of schedules: how far each has come.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
-use tierbar_core::schedule::Run;
+use crate::{Store, sql};
+use rusqlite::{Row, params};
+use tierbar_core::{Error, schedule::Run};
 
 /// A schedule that is configured no more is forgotten with another's change, so long after it last ran.
 const KEPT_SECONDS: i64 = 366 * 24 * 3600;
 const COLUMNS: &str = "turn, attempts, finished, tried_at, covers_to, outcome, failing";
 
-pub(crate) fn put(connection: &Connection, name: &str, run: &Run) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(&format!(
-            "INSERT OR REPLACE INTO schedules (name, {COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
-        ))?
-        .execute(params![
-            name,
-            run.turn,
-            run.attempts,
-            run.finished,
-            run.tried_at,
-            run.covers_to,
-            run.outcome,
-            run.failing,
-        ])?;
-    connection
-        .prepare_cached("DELETE FROM schedules WHERE turn < ?1")?
-        .execute([run.turn.saturating_sub(KEPT_SECONDS)])?;
-    Ok(())
-}
+impl Store {
+    /// Returns the progress of a schedule; `None` for a new one.
+    pub async fn schedule_run(&self, name: &str) -> Result<Option<Run>, Error> {
+        let name = name.to_owned();
+        let select = format!("SELECT {COLUMNS} FROM schedules WHERE name = ?1");
+        self.read(move |connection| sql::first(connection, &select, [name], run))
+            .await
+    }
 
-pub(crate) fn get(connection: &Connection, name: &str) -> rusqlite::Result<Option<Run>> {
-    connection
-        .prepare_cached(&format!("SELECT {COLUMNS} FROM schedules WHERE name = ?1"))?
-        .query_row([name], run)
-        .optional()
+    pub async fn put_schedule_run(&self, name: &str, run: Run) -> Result<(), Error> {
+        let name = name.to_owned();
+        self.write(move |change| {
+            sql::run(
+                change,
+                &format!("INSERT OR REPLACE INTO schedules (name, {COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"),
+                params![
+                    name,
+                    run.turn,
+                    run.attempts,
+                    run.finished,
+                    run.tried_at,
+                    run.covers_to,
+                    run.outcome,
+                    run.failing,
+                ],
+            )?;
+            let oldest = run.turn.saturating_sub(KEPT_SECONDS);
+            sql::run(change, "DELETE FROM schedules WHERE turn < ?1", [oldest])?;
+            Ok(())
+        })
+        .await
+    }
 }
 
 fn run(row: &Row) -> rusqlite::Result<Run> {
@@ -50,12 +57,11 @@ fn run(row: &Row) -> rusqlite::Result<Run> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::database::Database;
 
-    #[test]
-    fn schedule_progress_reads_back_and_old_rows_are_deleted() {
+    #[tokio::test]
+    async fn schedule_progress_reads_back_and_old_rows_are_deleted() {
         let folder = tempfile::tempdir().unwrap();
-        let database = Database::open(&folder.path().join("tierbar.db")).unwrap();
+        let store = Store::open(&folder.path().join("tierbar.db")).unwrap();
         let first = Run {
             turn: 1_790_000_000,
             attempts: 2,
@@ -66,11 +72,11 @@ mod tests {
             failing: true,
         };
         let later = Run::first_seen(1_790_000_000 + KEPT_SECONDS + 1);
-        let read = |name: &'static str| database.read(|at| get(at, name)).unwrap();
-        database.write(|at| put(at, "a", &first)).unwrap();
-        assert_eq!(read("a"), Some(first));
-        assert_eq!(read("b"), None);
-        database.write(|at| put(at, "b", &later)).unwrap();
-        assert_eq!((read("a"), read("b")), (None, Some(later)));
+        let read = async |name: &str| store.schedule_run(name).await.unwrap();
+        store.put_schedule_run("a", first.clone()).await.unwrap();
+        assert_eq!(read("a").await, Some(first));
+        assert_eq!(read("b").await, None);
+        store.put_schedule_run("b", later.clone()).await.unwrap();
+        assert_eq!((read("a").await, read("b").await), (None, Some(later)));
     }
 }

@@ -1,12 +1,14 @@
 //! The search in titles and messages.
 
-use crate::{Store, characters, chats};
+use crate::{
+    Store, characters, chats,
+    sql::{self, Outcome},
+};
 use rusqlite::Connection;
 use std::collections::HashMap;
 use tierbar_chats::{ChatSummary, SearchMatch};
 use tierbar_core::Error;
 
-/// The most chats that a search returns.
 const MAX_FOUND: u32 = 100;
 /// The newest message of each chat that has the words; without one, the chat's title has them. The index of the titles knows no words of
 /// Chinese, Japanese and Korean: `?3` are the patterns that such a title has, if any.
@@ -39,32 +41,24 @@ impl Store {
             return Ok(Vec::new());
         };
         let patterns = title_patterns(words);
-        self.call(move |database| database.read(|connection| search(connection, &query, &patterns)))
+        self.read(move |connection| search(connection, &query, &patterns))
             .await
     }
 }
 
-fn search(
-    connection: &Connection,
-    query: &str,
-    title_patterns: &str,
-) -> rusqlite::Result<Vec<ChatSummary>> {
-    let hits: Vec<(String, Option<u64>)> = connection
-        .prepare_cached(HITS)?
-        .query_map((query, MAX_FOUND, title_patterns), |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?
-        .collect::<rusqlite::Result<_>>()?;
+fn search(connection: &Connection, query: &str, title_patterns: &str) -> Outcome<Vec<ChatSummary>> {
+    let words = (query, MAX_FOUND, title_patterns);
+    let hits: Vec<(String, Option<u64>)> = sql::all(connection, HITS, words, |row| row.try_into())?;
     let messages: Vec<_> = hits.iter().filter_map(|(_, message)| *message).collect();
     let messages = format!("{messages:?}");
     let mut excerpts: HashMap<u64, String> = HashMap::new();
     for select in [EXCERPTS, CHARACTER_EXCERPTS] {
-        let mut select = connection.prepare_cached(select)?;
-        let mut rows = select.query((query, &messages))?;
-        while let Some(row) = rows.next()? {
-            let excerpt: String = row.get(1)?;
-            excerpts.insert(row.get(0)?, characters::rejoin(&excerpt));
-        }
+        let found: Vec<(u64, String)> =
+            sql::all(connection, select, (query, &messages), |row| row.try_into())?;
+        let rejoined = found
+            .into_iter()
+            .map(|(message, excerpt)| (message, characters::rejoin(&excerpt)));
+        excerpts.extend(rejoined);
     }
     let mut found = Vec::new();
     for (chat, message) in hits {

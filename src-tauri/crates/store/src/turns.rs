@@ -1,6 +1,6 @@
 //! What a turn reads and writes: its question, the conversation before it, and the answer while it is written.
 
-use crate::{NewAttachment, Store, attachments, chats, messages, no_chat, title};
+use crate::{NewAttachment, Store, attachments, chats, messages, sql::Outcome, title};
 use rusqlite::{Connection, Transaction};
 use serde::{Deserialize, Deserializer};
 use tierbar_chats::{
@@ -81,8 +81,7 @@ impl Store {
             ..chats::ChatFields::default()
         };
         turn.model = once.checked()?.model;
-        self.call(move |database| database.write(|change| open(change, &chat, &turn))?)
-            .await
+        self.write(move |change| open(change, &chat, &turn)).await
     }
 
     /// Returns an answer that a turn can carry on: one that ended before the model did, with text.
@@ -95,15 +94,11 @@ impl Store {
         parent: Parent,
     ) -> Result<ChatMessage, Error> {
         let chat = chat.to_owned();
-        self.call(move |database| {
-            database.read(|connection| {
-                if chats::find(connection, &chat)?.is_none() {
-                    return Ok(Err(no_chat(&chat)));
-                }
-                let all = messages::of_chat(connection, &chat)?;
-                let id = resolve(connection, &chat, parent)?;
-                Ok(unfinished(&all, id).cloned())
-            })?
+        self.read(move |connection| {
+            chats::get(connection, &chat)?;
+            let all = messages::of_chat(connection, &chat)?;
+            let id = resolve(connection, &chat, parent)?;
+            Ok(unfinished(&all, id).cloned()?)
         })
         .await
     }
@@ -116,11 +111,9 @@ impl Store {
         answer: AnswerFacts,
     ) -> Result<(), Error> {
         let turn = turn.to_owned();
-        self.call(move |database| {
-            database.write(|change| match messages::written_by(change, &turn)? {
-                Some(id) => messages::append(change, id, &pieces, &answer),
-                None => Ok(()),
-            })
+        self.write(move |change| match messages::written_by(change, &turn)? {
+            Some(id) => messages::append(change, id, &pieces, &answer),
+            None => Ok(()),
         })
         .await
     }
@@ -133,11 +126,9 @@ impl Store {
         answer: AnswerFacts,
     ) -> Result<Option<ChatMessage>, Error> {
         let turn = turn.to_owned();
-        self.call(move |database| {
-            database.write(|change| match messages::written_by(change, &turn)? {
-                Some(id) => messages::write(change, id, &parts, &answer),
-                None => Ok(None),
-            })
+        self.write(move |change| match messages::written_by(change, &turn)? {
+            Some(id) => messages::write(change, id, &parts, &answer),
+            None => Ok(None),
         })
         .await
     }
@@ -149,27 +140,23 @@ impl Store {
         turn: &str,
     ) -> Result<Option<ChatMessage>, Error> {
         let (chat, turn) = (chat.to_owned(), turn.to_owned());
-        self.call(move |database| {
-            database.read(|connection| messages::of_turn(connection, &chat, &turn))
-        })
-        .await
+        self.read(move |connection| messages::of_turn(connection, &chat, &turn))
+            .await
     }
 
     /// Removes a turn's answer of which nothing has arrived.
     pub async fn discard_answer(&self, turn: &str) -> Result<(), Error> {
         let turn = turn.to_owned();
-        self.call(move |database| {
-            database.write(|change| match messages::written_by(change, &turn)? {
-                Some(id) => messages::discard(change, id),
-                None => Ok(()),
-            })
+        self.write(move |change| match messages::written_by(change, &turn)? {
+            Some(id) => messages::discard(change, id),
+            None => Ok(()),
         })
         .await
     }
 }
 
 /// The message that a parent names.
-fn resolve(connection: &Connection, chat: &str, parent: Parent) -> rusqlite::Result<Option<u64>> {
+fn resolve(connection: &Connection, chat: &str, parent: Parent) -> Outcome<Option<u64>> {
     match parent {
         Parent::Message(parent) => Ok(Some(parent)),
         Parent::Root => Ok(None),
@@ -179,9 +166,7 @@ fn resolve(connection: &Connection, chat: &str, parent: Parent) -> rusqlite::Res
 
 /// Checks that a message is an answer that can be carried on.
 fn unfinished(all: &[ChatMessage], id: Option<u64>) -> Result<&ChatMessage, Error> {
-    let refused = |message: &str, hint: &str| {
-        Err(Error::new(Code::BadRequest, message.to_owned()).hint(hint.to_owned()))
-    };
+    let refused = |message: &str, hint: &str| Err(Error::new(Code::BadRequest, message).hint(hint));
     let named = id.and_then(|id| all.iter().find(|message| message.id == id));
     let Some(answer) = named.filter(|message| message.role == Role::Assistant) else {
         return refused(
@@ -213,52 +198,30 @@ fn unfinished(all: &[ChatMessage], id: Option<u64>) -> Result<&ChatMessage, Erro
 }
 
 /// Has a turn carry an answer on. What it has so far becomes the first of its pieces.
-fn carry_on(
-    change: &Transaction,
-    chat: &str,
-    turn: &NewTurn,
-) -> rusqlite::Result<Result<OpenedTurn, Error>> {
+fn carry_on(change: &Transaction, chat: &str, turn: &NewTurn) -> Outcome<OpenedTurn> {
     let all = messages::of_chat_without_grades(change, chat)?;
     let id = resolve(change, chat, turn.parent)?;
-    let answer = match unfinished(&all, id) {
-        Ok(answer) => answer,
-        Err(refused) => return Ok(Err(refused)),
-    };
-    if let Err(full) = messages::check_room(change, chat, 0)? {
-        return Ok(Err(full));
-    }
+    let answer = unfinished(&all, id)?;
+    messages::check_room(change, chat, 0)?;
     messages::reopen(change, answer, &turn.id)?;
     opened_turn(change, chat, turn, &all, answer.id, answer.id)
 }
 
-fn open(
-    change: &Transaction,
-    chat: &str,
-    turn: &NewTurn,
-) -> rusqlite::Result<Result<OpenedTurn, Error>> {
-    let Some(found) = chats::find(change, chat)? else {
-        return Ok(Err(no_chat(chat)));
-    };
+fn open(change: &Transaction, chat: &str, turn: &NewTurn) -> Outcome<OpenedTurn> {
+    let found = chats::get(change, chat)?;
     if turn.continues {
         return carry_on(change, chat, turn);
     }
     let text = turn.text.as_deref().unwrap_or_default();
-    if let Err(full) = messages::check_room(change, chat, text.len())? {
-        return Ok(Err(full));
-    }
+    messages::check_room(change, chat, text.len())?;
     let mut all = messages::of_chat_without_grades(change, chat)?;
-    let parent = match turn.parent {
-        Parent::Message(parent) if !all.iter().any(|message| message.id == parent) => {
-            let message = format!("there is no message {parent} in this chat");
-            return Ok(Err(Error::new(Code::NotFound, message)));
-        }
-        parent => resolve(change, chat, parent)?,
-    };
-    let mut parts = match attachments::parts_of_files(change, chat, &all, &turn.attachments)? {
-        Ok(parts) => parts,
-        Err(refused) => return Ok(Err(refused)),
-    };
-    // What is refused changes nothing: the first write is behind the last refusal.
+    let parent = resolve(change, chat, turn.parent)?;
+    if let Parent::Message(parent) = turn.parent
+        && !all.iter().any(|message| message.id == parent)
+    {
+        return Err(messages::no_message(parent).into());
+    }
+    let mut parts = attachments::parts_of_files(change, chat, &all, &turn.attachments)?;
     let question = match &turn.text {
         Some(text) => {
             attachments::add(change, &turn.attachments)?;
@@ -283,10 +246,10 @@ fn open(
             last.map(|message| message.id)
         }
     };
-    let Some(question) = question else {
+    let question = question.ok_or_else(|| {
         let error = Error::new(Code::BadRequest, "there is no question to answer");
-        return Ok(Err(error.hint("send the question as \"text\"")));
-    };
+        error.hint("send the question as \"text\"")
+    })?;
     let answer = messages::insert(
         change,
         chat,
@@ -307,27 +270,22 @@ fn opened_turn(
     all: &[ChatMessage],
     end: u64,
     answer: u64,
-) -> rusqlite::Result<Result<OpenedTurn, Error>> {
+) -> Outcome<OpenedTurn> {
+    chats::set_leaf(change, chat, answer)?;
     let fields = chats::ChatFields {
         when_full: turn.when_full,
         ..chats::ChatFields::default()
     };
-    chats::update(change, chat, &fields)?;
-    chats::set_leaf(change, chat, answer)?;
-    let conversation = branch(all, end).into_iter().cloned().collect();
+    let chat = chats::update(change, chat, &fields)?;
     let summaries = all
         .iter()
         .filter_map(|message| message.answer.left_out.clone())
         .filter(|left| left.summary.is_some());
-    let summaries = summaries.collect();
-    let Some(chat) = chats::find(change, chat)? else {
-        return Ok(Err(no_chat(chat)));
-    };
-    Ok(Ok(OpenedTurn {
+    Ok(OpenedTurn {
         model: turn.model.clone().unwrap_or_else(|| chat.model.clone()),
         chat,
-        conversation,
-        summaries,
+        conversation: branch(all, end).into_iter().cloned().collect(),
+        summaries: summaries.collect(),
         answer,
-    }))
+    })
 }

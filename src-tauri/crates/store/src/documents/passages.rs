@@ -6,7 +6,7 @@
 use super::{NewDocument, no_file};
 use crate::{
     Store, characters,
-    json::{of_json, to_json},
+    sql::{self, Json, Outcome},
 };
 use rusqlite::{Connection, Row, params};
 use std::collections::HashMap;
@@ -54,26 +54,20 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<(u64, f32)>, Error> {
         let model = model.to_owned();
-        self.call(move |database| {
-            database.read(|connection| similar_passages(connection, &model, &vector, &place, limit))
-        })
-        .await
+        self.read(move |connection| similar_passages(connection, &model, &vector, &place, limit))
+            .await
     }
 
     /// Returns these passages in this order, those that are still there.
     pub async fn passages(&self, ids: Vec<u64>) -> Result<Vec<Passage>, Error> {
-        self.call(move |database| {
-            database.read(|connection| {
-                let mut found: HashMap<u64, Passage> = connection
-                    .prepare_cached(&format!(
-                        "{} WHERE document_passages.id IN (SELECT value FROM json_each(?1))",
-                        select("text")
-                    ))?
-                    .query_map([to_json(&ids)?], passage)?
-                    .map(|found| found.map(|passage| (passage.id, passage)))
-                    .collect::<rusqlite::Result<_>>()?;
-                Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
-            })
+        let of_ids = "WHERE document_passages.id IN (SELECT value FROM json_each(?1))";
+        let select = format!("{} {of_ids}", select("text"));
+        self.read(move |connection| {
+            let mut found: HashMap<u64, Passage> =
+                sql::all(connection, &select, [Json(&ids)], |row| {
+                    passage(row).map(|passage| (passage.id, passage))
+                })?;
+            Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
         })
         .await
     }
@@ -84,12 +78,22 @@ impl Store {
     /// # Errors
     /// [`Code::NotFound`], also once its document has changed.
     pub async fn passages_around(&self, id: u64) -> Result<Vec<Passage>, Error> {
-        self.call(move |database| {
-            let around = database.read(|connection| passages_around(connection, id))?;
+        let own = format!(
+            "CASE document_passages.id WHEN ?1 THEN CAST(text AS BLOB) ELSE {OWN_TEXT} END"
+        );
+        let around = format!(
+            "{} WHERE file = (SELECT file FROM document_passages WHERE id = ?1)
+                 AND place BETWEEN (SELECT place FROM document_passages WHERE id = ?1) - ?2
+                 AND (SELECT place FROM document_passages WHERE id = ?1) + ?2 ORDER BY place",
+            select(&own)
+        );
+        self.read(move |connection| {
+            let around: Vec<_> = sql::all(connection, &around, [id, AROUND], passage)?;
             if around.is_empty() {
                 let message = format!("there is no passage {id}");
-                return Err(Error::new(Code::NotFound, message)
-                    .hint("its document has changed or was removed; search again"));
+                let error = Error::new(Code::NotFound, message);
+                let hint = "its document has changed or was removed; search again";
+                return Err(error.hint(hint).into());
             }
             Ok(around)
         })
@@ -98,18 +102,11 @@ impl Store {
 
     /// Returns the text of a document, passage by passage, without what they repeat.
     pub async fn document_text(&self, file: u64) -> Result<Vec<Passage>, Error> {
-        self.call(move |database| {
-            let passages: Vec<Passage> = database.read(|connection| {
-                connection
-                    .prepare_cached(&format!(
-                        "{} WHERE file = ?1 ORDER BY place",
-                        select(OWN_TEXT)
-                    ))?
-                    .query_map([file], passage_of_bytes)?
-                    .collect()
-            })?;
+        let all = format!("{} WHERE file = ?1 ORDER BY place", select(OWN_TEXT));
+        self.read(move |connection| {
+            let passages: Vec<_> = sql::all(connection, &all, [file], passage)?;
             if passages.is_empty() {
-                return Err(no_file(file));
+                return Err(no_file(file).into());
             }
             Ok(passages)
         })
@@ -118,15 +115,14 @@ impl Store {
 
     /// Returns about the memory that [`Self::document_text`] takes.
     pub async fn document_size(&self, file: u64) -> Result<u64, Error> {
-        self.call(move |database| {
-            database.read(|connection| {
-                connection
-                    .prepare_cached(
-                        "SELECT coalesce(sum(octet_length(text) + octet_length(headings) + ?2), 0)
-                         FROM document_passages WHERE file = ?1",
-                    )?
-                    .query_row([file, AROUND_A_PASSAGE], |row| row.get(0))
-            })
+        self.read(move |connection| {
+            sql::one(
+                connection,
+                "SELECT coalesce(sum(octet_length(text) + octet_length(headings) + ?2), 0)
+                 FROM document_passages WHERE file = ?1",
+                [file, AROUND_A_PASSAGE],
+                |row| row.get(0),
+            )
         })
         .await
     }
@@ -138,32 +134,29 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<Unread>, Error> {
         let model = model.to_owned();
-        self.call(move |database| {
-            database.read(|connection| {
-                connection
-                    .prepare_cached(
-                        "SELECT document_passages.id, document_passages.file, coalesce(title, ''), headings, text FROM document_passages
-                         JOIN document_files ON document_files.id = document_passages.file
-                         LEFT JOIN document_vectors ON passage = document_passages.id AND model = ?1
-                         WHERE passage IS NULL AND document_passages.file = (
-                            SELECT all_passages.file FROM document_passages AS all_passages
-                            LEFT JOIN document_vectors AS all_vectors
-                            ON all_vectors.passage = all_passages.id AND all_vectors.model = ?1
-                            WHERE all_vectors.passage IS NULL ORDER BY all_passages.id LIMIT 1
-                         ) ORDER BY document_passages.id LIMIT ?2",
-                    )?
-                    .query_map(params![model, limit], |row| {
-                        let headings: String = row.get(3)?;
-                        Ok(Unread {
-                            id: row.get(0)?,
-                            file: row.get(1)?,
-                            title: row.get(2)?,
-                            headings: of_json(3, &headings)?,
-                            text: row.get(4)?,
-                        })
-                    })?
-                    .collect()
-            })
+        self.read(move |connection| {
+            sql::all(
+                connection,
+                "SELECT document_passages.id, document_passages.file, coalesce(title, ''), headings, text FROM document_passages
+                 JOIN document_files ON document_files.id = document_passages.file
+                 LEFT JOIN document_vectors ON passage = document_passages.id AND model = ?1
+                 WHERE passage IS NULL AND document_passages.file = (
+                    SELECT all_passages.file FROM document_passages AS all_passages
+                    LEFT JOIN document_vectors AS all_vectors
+                    ON all_vectors.passage = all_passages.id AND all_vectors.model = ?1
+                    WHERE all_vectors.passage IS NULL ORDER BY all_passages.id LIMIT 1
+                 ) ORDER BY document_passages.id LIMIT ?2",
+                params![model, limit],
+                |row| {
+                    Ok(Unread {
+                        id: row.get(0)?,
+                        file: row.get(1)?,
+                        title: row.get(2)?,
+                        headings: row.get::<_, Json<_>>(3)?.0,
+                        text: row.get(4)?,
+                    })
+                },
+            )
         })
         .await
     }
@@ -175,17 +168,13 @@ impl Store {
         vectors: Vec<(u64, Vec<u8>)>,
     ) -> Result<(), Error> {
         let model = model.to_owned();
-        self.call(move |database| {
-            database.write(|change| {
-                let mut insert = change.prepare_cached(
-                    "INSERT OR REPLACE INTO document_vectors (passage, file, model, vector)
-                     SELECT id, file, ?2, ?3 FROM document_passages WHERE id = ?1",
-                )?;
-                for (passage, vector) in &vectors {
-                    insert.execute(params![passage, model, vector])?;
-                }
-                Ok(())
-            })
+        self.write(move |change| {
+            let insert = "INSERT OR REPLACE INTO document_vectors (passage, file, model, vector)
+                          SELECT id, file, ?2, ?3 FROM document_passages WHERE id = ?1";
+            for (passage, vector) in &vectors {
+                sql::run(change, insert, params![passage, model, vector])?;
+            }
+            Ok(())
         })
         .await
     }
@@ -197,39 +186,30 @@ pub(super) fn is_full(
     file: u64,
     count: usize,
     most: u64,
-) -> rusqlite::Result<bool> {
-    // Ids only grow, so that the passages are rarely counted.
-    connection
-        .prepare_cached(
-            "SELECT coalesce(max(id), 0) + ?2 > ?3 AND (SELECT count(*) FROM document_passages WHERE file <> ?1) + ?2 > ?3
-             FROM document_passages",
-        )?
-        .query_row(params![file, count, most], |row| row.get(0))
+) -> Outcome<bool> {
+    sql::one(
+        connection,
+        // Ids only grow, so that the passages are rarely counted.
+        "SELECT coalesce(max(id), 0) + ?2 > ?3 AND (SELECT count(*) FROM document_passages WHERE file <> ?1) + ?2 > ?3
+         FROM document_passages",
+        params![file, count, most],
+        |row| row.get(0),
+    )
 }
 
-pub(super) fn remove(connection: &Connection, file: u64) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("DELETE FROM document_passages WHERE file = ?1")?
-        .execute([file])?;
-    Ok(())
-}
-
-pub(super) fn replace(
-    connection: &Connection,
-    file: u64,
-    document: &NewDocument,
-) -> rusqlite::Result<()> {
-    remove(connection, file)?;
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO document_passages (file, place, headings, page, line, fresh, text)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id",
-    )?;
-    let mut insert_vector = connection.prepare_cached(
-        "INSERT INTO document_vectors (passage, file, model, vector) VALUES (?1, ?2, ?3, ?4)",
+/// Stores the passages of a document in place of those that its file had.
+pub(super) fn replace(connection: &Connection, file: u64, document: &NewDocument) -> Outcome<()> {
+    sql::run(
+        connection,
+        "DELETE FROM document_passages WHERE file = ?1",
+        [file],
     )?;
     for (place, passage) in document.passages.iter().enumerate() {
-        let headings = to_json(&passage.headings)?;
-        let id: u64 = insert.query_row(
+        let headings = serde_json::to_string(&passage.headings).unwrap_or_default();
+        let id: u64 = sql::one(
+            connection,
+            "INSERT INTO document_passages (file, place, headings, page, line, fresh, text)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id",
             params![
                 file,
                 place,
@@ -243,7 +223,8 @@ pub(super) fn replace(
         )?;
         characters::PASSAGES.index(connection, id, &[&headings, &passage.text])?;
         if let (Some(vector), Some(model)) = (&passage.vector, &document.embedder) {
-            insert_vector.execute(params![id, file, model, vector])?;
+            let insert = "INSERT INTO document_vectors (passage, file, model, vector) VALUES (?1, ?2, ?3, ?4)";
+            sql::run(connection, insert, params![id, file, model, vector])?;
         }
     }
     Ok(())
@@ -255,19 +236,17 @@ fn similar_passages(
     vector: &[f32],
     place: &Place,
     limit: usize,
-) -> rusqlite::Result<Vec<(u64, f32)>> {
+) -> Outcome<Vec<(u64, f32)>> {
     // The files in this place with the number of their passages, rather than a join for each vector. What is counted down to 0 is
     // whole.
-    let mut unread: HashMap<u64, u64> = connection
-        .prepare_cached(
-            "SELECT document_files.id, (SELECT count(*) FROM document_passages WHERE file = document_files.id)
-             FROM document_files JOIN document_sources ON document_sources.id = source
-             WHERE (?1 IS NULL OR collection = ?1) AND (?2 IS NULL OR document_files.id = ?2)",
-        )?
-        .query_map(params![place.collection, place.file], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?
-        .collect::<rusqlite::Result<_>>()?;
+    let mut unread: HashMap<u64, u64> = sql::all(
+        connection,
+        "SELECT document_files.id, (SELECT count(*) FROM document_passages WHERE file = document_files.id)
+         FROM document_files JOIN document_sources ON document_sources.id = source
+         WHERE (?1 IS NULL OR collection = ?1) AND (?2 IS NULL OR document_files.id = ?2)",
+        params![place.collection, place.file],
+        |row| row.try_into(),
+    )?;
     let mut statement =
         connection.prepare_cached("SELECT passage, file, model, vector FROM document_vectors")?;
     let mut rows = statement.query([])?;
@@ -285,69 +264,39 @@ fn similar_passages(
             found.push((file, row.get(0)?, alike));
         }
     }
-    let whole = |file: &u64| unread.get(file) == Some(&0);
-    let mut found: Vec<(u64, f32)> = found
+    let whole = found
         .into_iter()
-        .filter(|(file, ..)| whole(file))
-        .map(|(_, passage, alike)| (passage, alike))
-        .collect();
+        .filter(|(file, ..)| unread.get(file) == Some(&0));
+    let mut found: Vec<(u64, f32)> = whole.map(|(_, passage, alike)| (passage, alike)).collect();
     found
         .sort_unstable_by(|(early, one), (late, other)| other.total_cmp(one).then(early.cmp(late)));
     found.truncate(limit);
     Ok(found)
 }
 
-fn passages_around(connection: &Connection, id: u64) -> rusqlite::Result<Vec<Passage>> {
-    connection
-        .prepare_cached(&format!(
-            "{} WHERE file = (SELECT file FROM document_passages WHERE id = ?1)
-                 AND place BETWEEN (SELECT place FROM document_passages WHERE id = ?1) - ?2
-                 AND (SELECT place FROM document_passages WHERE id = ?1) + ?2 ORDER BY place",
-            select(&format!(
-                "CASE document_passages.id WHEN ?1 THEN CAST(text AS BLOB) ELSE {OWN_TEXT} END"
-            ))
-        ))?
-        .query_map(params![id, AROUND], passage_of_bytes)?
-        .collect()
-}
-
 /// A query of passages, with this as their text.
 fn select(text: &str) -> String {
     format!(
-        "SELECT document_passages.id, file, document_files.path, coalesce(title, ''), collection, headings, page, line, {text}
+        "SELECT document_passages.id, file, document_files.path, nullif(title, ''), collection, headings, page, line, {text}
          FROM document_passages JOIN document_files ON document_files.id = file
          JOIN document_sources ON document_sources.id = source"
     )
 }
 
 fn passage(row: &Row) -> rusqlite::Result<Passage> {
-    let text: String = row.get(8)?;
-    of_row(row, text)
-}
-
-/// Of a column with a part of the text's bytes. A part begins where a passage's own text does, which no letter is cut by.
-fn passage_of_bytes(row: &Row) -> rusqlite::Result<Passage> {
-    let bytes: Vec<u8> = row.get(8)?;
-    of_row(row, String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn of_row(row: &Row, text: String) -> rusqlite::Result<Passage> {
-    let (path, title, headings): (String, String, String) = (row.get(2)?, row.get(3)?, row.get(5)?);
-    let name = path.rsplit('/').next().unwrap_or_default();
-    let title = match title.is_empty() {
-        true => name.to_owned(),
-        false => title,
-    };
+    let (path, title): (String, Option<String>) = (row.get(2)?, row.get(3)?);
+    // A part of the text's bytes begins where a passage's own text does, which no letter is cut by.
+    let text = row.get_ref(8)?.as_bytes()?;
     Ok(Passage {
         id: row.get(0)?,
         file: row.get(1)?,
-        title,
+        title: title.unwrap_or_else(|| path.rsplit('/').next().unwrap_or_default().to_owned()),
         path,
         collection: row.get(4)?,
-        headings: of_json(5, &headings)?,
+        headings: row.get::<_, Json<_>>(5)?.0,
         page: row.get(6)?,
         line: row.get(7)?,
-        text,
+        text: String::from_utf8_lossy(text).into_owned(),
         score: 0.0,
     })
 }

@@ -1,18 +1,20 @@
 //! What was added, and the files in it.
 
 use super::no_file;
-use crate::{Store, word::Word};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use crate::{
+    Store,
+    sql::{self, Outcome, Word},
+};
+use rusqlite::{Connection, Row, params};
 use std::collections::HashMap;
 use tierbar_core::{
     Code, Error,
     documents::{DocumentFile, DocumentSource, FileState, vectors},
 };
 
-/// The most files that are listed at a time.
 const MOST_LISTED: u32 = 1000;
 /// What is added by hand, one by one.
-const MOST_SOURCES: u32 = 1000;
+const MOST_SOURCES: usize = 1000;
 const COLUMNS: &str =
     "document_files.id, source, document_files.path, state, kind, title, pages, size, notice,
     (SELECT count(*) FROM document_passages WHERE file = document_files.id), document_files.added";
@@ -66,27 +68,25 @@ pub struct FileRange {
 impl Store {
     /// Returns the collections by name. One that has no file or folder is not there.
     pub async fn document_collections(&self) -> Result<Vec<Collection>, Error> {
-        self.call(|database| {
-            database.read(|connection| {
-                connection
-                    .prepare_cached(
-                        "SELECT collection, count(CASE state WHEN 'indexed' THEN 1 END), count(CASE state WHEN 'waiting' THEN 1 END),
-                            count(CASE state WHEN 'failed' THEN 1 END), coalesce(sum(size), 0), min(document_sources.added)
-                         FROM document_sources LEFT JOIN document_files ON document_files.source = document_sources.id
-                         GROUP BY collection ORDER BY collection",
-                    )?
-                    .query_map([], |row| {
-                        Ok(Collection {
-                            name: row.get(0)?,
-                            indexed: row.get(1)?,
-                            waiting: row.get(2)?,
-                            failed: row.get(3)?,
-                            size_bytes: row.get(4)?,
-                            added_at: row.get(5)?,
-                        })
-                    })?
-                    .collect()
-            })
+        self.read(|connection| {
+            sql::all(
+                connection,
+                "SELECT collection, count(CASE state WHEN 'indexed' THEN 1 END), count(CASE state WHEN 'waiting' THEN 1 END),
+                    count(CASE state WHEN 'failed' THEN 1 END), coalesce(sum(size), 0), min(document_sources.added)
+                 FROM document_sources LEFT JOIN document_files ON document_files.source = document_sources.id
+                 GROUP BY collection ORDER BY collection",
+                [],
+                |row| {
+                    Ok(Collection {
+                        name: row.get(0)?,
+                        indexed: row.get(1)?,
+                        waiting: row.get(2)?,
+                        failed: row.get(3)?,
+                        size_bytes: row.get(4)?,
+                        added_at: row.get(5)?,
+                    })
+                },
+            )
         })
         .await
     }
@@ -97,28 +97,18 @@ impl Store {
         collection: String,
         range: FileRange,
     ) -> Result<Vec<DocumentFile>, Error> {
-        self.call(move |database| {
-            let order = if range.descending { "DESC" } else { "ASC" };
-            database.read(|connection| {
-                connection
-                    .prepare_cached(&format!(
-                        "SELECT {COLUMNS} FROM document_files JOIN document_sources ON document_sources.id = source
-                         WHERE collection = ?1 AND (?2 IS NULL OR document_files.id > ?2)
-                             AND (?3 IS NULL OR document_files.id < ?3) AND (?4 IS NULL OR state = ?4)
-                         ORDER BY document_files.id {order} LIMIT ?5"
-                    ))?
-                    .query_map(
-                        params![
-                            collection,
-                            range.above,
-                            range.below,
-                            range.state.map(Word),
-                            range.limit
-                        ],
-                        file,
-                    )?
-                    .collect()
-            })
+        let order = if range.descending { "DESC" } else { "ASC" };
+        let FileRange { above, below, .. } = range;
+        let state = range.state.map(Word);
+        let select = format!(
+            "SELECT {COLUMNS} FROM document_files JOIN document_sources ON document_sources.id = source
+             WHERE collection = ?1 AND (?2 IS NULL OR document_files.id > ?2)
+                 AND (?3 IS NULL OR document_files.id < ?3) AND (?4 IS NULL OR state = ?4)
+             ORDER BY document_files.id {order} LIMIT ?5"
+        );
+        self.read(move |connection| {
+            let params = params![collection, above, below, state, range.limit];
+            sql::all(connection, &select, params, file)
         })
         .await
     }
@@ -131,7 +121,7 @@ impl Store {
         embedder: Option<&str>,
     ) -> Result<Vec<DocumentSource>, Error> {
         let embedder = embedder.map(str::to_owned);
-        self.call(move |database| database.read(|connection| list(connection, embedder.as_deref())))
+        self.read(move |connection| list(connection, embedder.as_deref()))
             .await
     }
 
@@ -146,33 +136,20 @@ impl Store {
         is_folder: bool,
     ) -> Result<DocumentSource, Error> {
         let (path, collection) = (path.to_owned(), collection.to_owned());
-        self.call(move |database| {
-            database.write(|change| {
-                if let Some(refused) = refusal(change, &path)? {
-                    return Ok(Err(refused));
-                }
-                change
-                    .prepare_cached(
-                        "INSERT INTO document_sources (path, collection, is_folder, added) VALUES (?1, ?2, ?3, unixepoch())",
-                    )?
-                    .execute(params![path, collection, is_folder])?;
-                Ok(Ok(DocumentSource {
-                    id: u64::try_from(change.last_insert_rowid()).unwrap_or_default(),
-                    path,
-                    collection,
-                    is_folder,
-                    is_missing: false,
-                    problem: None,
-                    indexed: 0,
-                    waiting: 0,
-                    failed: 0,
-                    noticed: 0,
-                    read_pictures: false,
-                    passages: 0,
-                    without_vectors: 0,
-                    left_out: None,
-                }))
-            })?
+        self.write(move |change| {
+            check_new(change, &path)?;
+            sql::run(
+                change,
+                "INSERT INTO document_sources (path, collection, is_folder, added) VALUES (?1, ?2, ?3, unixepoch())",
+                params![path, collection, is_folder],
+            )?;
+            Ok(DocumentSource {
+                id: u64::try_from(change.last_insert_rowid()).unwrap_or_default(),
+                path,
+                collection,
+                is_folder,
+                ..DocumentSource::default()
+            })
         })
         .await
     }
@@ -180,14 +157,9 @@ impl Store {
     /// Forgets what was added, with its files and passages. The files themselves stay where they are.
     pub async fn remove_document_source(&self, id: u64) -> Result<(), Error> {
         self.call(move |database| {
-            let removed = database.write(|change| {
-                change
-                    .prepare_cached("DELETE FROM document_sources WHERE id = ?1")?
-                    .execute([id])
-            })?;
-            if removed == 0 {
-                return Err(no_source(id));
-            }
+            let remove = "DELETE FROM document_sources WHERE id = ?1";
+            let removed = database.write(|change| sql::run(change, remove, [id]))?;
+            check_source(id, removed)?;
             database.checkpoint()
         })
         .await
@@ -195,23 +167,15 @@ impl Store {
 
     /// Sets whether a model writes down the text of a source's pages that are pictures. If so, its files with a notice are read again.
     pub async fn set_read_pictures(&self, id: u64, read: bool) -> Result<(), Error> {
-        self.call(move |database| {
-            let found = database.write(|change| {
-                let found = change
-                    .prepare_cached("UPDATE document_sources SET read_pictures = ?2 WHERE id = ?1")?
-                    .execute(params![id, read])?;
-                if read {
-                    change
-                        .prepare_cached(
-                            "UPDATE document_files SET state = 'waiting', sha256 = ''
-                             WHERE source = ?1 AND notice IS NOT NULL",
-                        )?
-                        .execute([id])?;
-                }
-                Ok(found)
-            })?;
-            if found == 0 {
-                return Err(no_source(id));
+        self.write(move |change| {
+            let update = "UPDATE document_sources SET read_pictures = ?2 WHERE id = ?1";
+            check_source(id, sql::run(change, update, params![id, read])?)?;
+            if read {
+                sql::run(
+                    change,
+                    "UPDATE document_files SET state = 'waiting', sha256 = '' WHERE source = ?1 AND notice IS NOT NULL",
+                    [id],
+                )?;
             }
             Ok(())
         })
@@ -221,8 +185,7 @@ impl Store {
     /// Records which files a source has now: new and changed ones wait to be read, and those that are gone are forgotten. Returns
     /// whether anything changed.
     pub async fn sync_documents(&self, source: u64, files: Vec<SeenFile>) -> Result<bool, Error> {
-        self.call(move |database| database.write(|change| sync(change, source, &files)))
-            .await
+        self.write(move |change| sync(change, source, &files)).await
     }
 
     /// Returns the files of a source in a folder, as they were seen last.
@@ -232,48 +195,44 @@ impl Store {
         folder: &str,
     ) -> Result<Vec<SeenFile>, Error> {
         let folder = format!("{folder}/");
-        self.call(move |database| {
-            database.read(|connection| {
-                connection
-                    .prepare_cached(
-                        "SELECT path, size, modified FROM document_files
-                         WHERE source = ?1 AND substr(path, 1, length(?2)) = ?2",
-                    )?
-                    .query_map(params![source, folder], |row| {
-                        Ok(SeenFile {
-                            path: row.get(0)?,
-                            size: row.get(1)?,
-                            modified: row.get(2)?,
-                        })
-                    })?
-                    .collect()
-            })
+        self.read(move |connection| {
+            sql::all(
+                connection,
+                "SELECT path, size, modified FROM document_files
+                 WHERE source = ?1 AND substr(path, 1, length(?2)) = ?2",
+                params![source, folder],
+                |row| {
+                    Ok(SeenFile {
+                        path: row.get(0)?,
+                        size: row.get(1)?,
+                        modified: row.get(2)?,
+                    })
+                },
+            )
         })
         .await
     }
 
     /// Returns the next file to be read.
     pub async fn next_document(&self) -> Result<Option<WaitingFile>, Error> {
-        self.call(|database| {
-            database.read(|connection| {
-                connection
-                    .prepare_cached(
-                        "SELECT document_files.id, document_files.path, size, modified, sha256, read_pictures
-                         FROM document_files JOIN document_sources ON document_sources.id = source
-                         WHERE state = 'waiting' ORDER BY document_files.id LIMIT 1",
-                    )?
-                    .query_row([], |row| {
-                        Ok(WaitingFile {
-                            id: row.get(0)?,
-                            path: row.get(1)?,
-                            size: row.get(2)?,
-                            modified: row.get(3)?,
-                            sha256: row.get(4)?,
-                            read_pictures: row.get(5)?,
-                        })
+        self.read(|connection| {
+            sql::first(
+                connection,
+                "SELECT document_files.id, document_files.path, size, modified, sha256, read_pictures
+                 FROM document_files JOIN document_sources ON document_sources.id = source
+                 WHERE state = 'waiting' ORDER BY document_files.id LIMIT 1",
+                [],
+                |row| {
+                    Ok(WaitingFile {
+                        id: row.get(0)?,
+                        path: row.get(1)?,
+                        size: row.get(2)?,
+                        modified: row.get(3)?,
+                        sha256: row.get(4)?,
+                        read_pictures: row.get(5)?,
                     })
-                    .optional()
-            })
+                },
+            )
         })
         .await
     }
@@ -284,69 +243,58 @@ impl Store {
         source: u64,
         after: u64,
     ) -> Result<Vec<DocumentFile>, Error> {
-        self.call(move |database| {
-            database.read(|connection| {
-                connection
-                    .prepare_cached(&format!(
-                        "SELECT {COLUMNS} FROM document_files WHERE source = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
-                    ))?
-                    .query_map(params![source, after, MOST_LISTED], file)?
-                    .collect()
-            })
-        })
-        .await
+        let select = format!(
+            "SELECT {COLUMNS} FROM document_files WHERE source = ?1 AND id > ?2 ORDER BY id LIMIT {MOST_LISTED}"
+        );
+        self.read(move |connection| sql::all(connection, &select, [source, after], file))
+            .await
     }
 
     pub async fn document(&self, id: u64) -> Result<DocumentFile, Error> {
-        self.call(move |database| {
-            let found = database.read(|connection| {
-                connection
-                    .prepare_cached(&format!(
-                        "SELECT {COLUMNS} FROM document_files WHERE id = ?1"
-                    ))?
-                    .query_row([id], file)
-                    .optional()
-            })?;
-            found.ok_or_else(|| no_file(id))
+        let select = format!("SELECT {COLUMNS} FROM document_files WHERE id = ?1");
+        self.read(move |connection| {
+            let found = sql::first(connection, &select, [id], file)?;
+            Ok(found.ok_or_else(|| no_file(id))?)
         })
         .await
     }
 }
 
-fn no_source(id: u64) -> Error {
+fn check_source(id: u64, changed: usize) -> Result<(), Error> {
+    if changed > 0 {
+        return Ok(());
+    }
     let message = format!("there is no source {id} of documents");
-    Error::new(Code::NotFound, message).hint("`tierbar documents list` shows the sources")
+    Err(Error::new(Code::NotFound, message).hint("`tierbar documents list` shows the sources"))
 }
 
-fn list(connection: &Connection, embedder: Option<&str>) -> rusqlite::Result<Vec<DocumentSource>> {
-    connection
-        .prepare_cached(
-            "SELECT sources.id, sources.path, collection, is_folder,
-                count(CASE state WHEN 'indexed' THEN 1 END),
-                count(CASE state WHEN 'waiting' THEN 1 END),
-                count(CASE state WHEN 'failed' THEN 1 END),
-                count(CASE WHEN state = 'indexed' AND notice IS NOT NULL THEN 1 END),
-                read_pictures,
-                coalesce(sum(passages), 0),
-                coalesce(sum(CASE WHEN vectors < passages THEN passages ELSE refused END), 0)
-             FROM document_sources AS sources LEFT JOIN (
-                -- Through the passages: vectors have no index by file.
-                SELECT source, state, notice, count(document_passages.id) AS passages, count(passage) AS vectors,
-                    count(CASE vector WHEN ?2 THEN 1 END) AS refused
-                FROM document_files LEFT JOIN document_passages ON document_passages.file = document_files.id
-                LEFT JOIN document_vectors ON passage = document_passages.id AND model = ?1
-                GROUP BY document_files.id
-             ) AS files ON files.source = sources.id
-             GROUP BY sources.id ORDER BY collection COLLATE NOCASE, sources.path",
-        )?
-        .query_map(params![embedder, vectors::pack(&[])], |row| {
+fn list(connection: &Connection, embedder: Option<&str>) -> Outcome<Vec<DocumentSource>> {
+    sql::all(
+        connection,
+        "SELECT sources.id, sources.path, collection, is_folder,
+            count(CASE state WHEN 'indexed' THEN 1 END),
+            count(CASE state WHEN 'waiting' THEN 1 END),
+            count(CASE state WHEN 'failed' THEN 1 END),
+            count(CASE WHEN state = 'indexed' AND notice IS NOT NULL THEN 1 END),
+            read_pictures,
+            coalesce(sum(passages), 0),
+            coalesce(sum(CASE WHEN vectors < passages THEN passages ELSE refused END), 0)
+         FROM document_sources AS sources LEFT JOIN (
+            -- Through the passages: vectors have no index by file.
+            SELECT source, state, notice, count(document_passages.id) AS passages, count(passage) AS vectors,
+                count(CASE vector WHEN ?2 THEN 1 END) AS refused
+            FROM document_files LEFT JOIN document_passages ON document_passages.file = document_files.id
+            LEFT JOIN document_vectors ON passage = document_passages.id AND model = ?1
+            GROUP BY document_files.id
+         ) AS files ON files.source = sources.id
+         GROUP BY sources.id ORDER BY collection COLLATE NOCASE, sources.path",
+        params![embedder, vectors::pack(&[])],
+        |row| {
             Ok(DocumentSource {
                 id: row.get(0)?,
                 path: row.get(1)?,
                 collection: row.get(2)?,
                 is_folder: row.get(3)?,
-                is_missing: false,
-                problem: None,
                 indexed: row.get(4)?,
                 waiting: row.get(5)?,
                 failed: row.get(6)?,
@@ -354,10 +302,10 @@ fn list(connection: &Connection, embedder: Option<&str>) -> rusqlite::Result<Vec
                 read_pictures: row.get(8)?,
                 passages: row.get(9)?,
                 without_vectors: row.get(10)?,
-                left_out: None,
+                ..DocumentSource::default()
             })
-        })?
-        .collect()
+        },
+    )
 }
 
 fn file(row: &Row) -> rusqlite::Result<DocumentFile> {
@@ -376,12 +324,9 @@ fn file(row: &Row) -> rusqlite::Result<DocumentFile> {
     })
 }
 
-/// Why a path cannot be added.
-fn refusal(connection: &Connection, path: &str) -> rusqlite::Result<Option<Error>> {
-    let sources: Vec<(String, bool)> = connection
-        .prepare_cached("SELECT path, is_folder FROM document_sources")?
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
+fn check_new(connection: &Connection, path: &str) -> Outcome<()> {
+    let select = "SELECT path, is_folder FROM document_sources";
+    let sources: Vec<(String, bool)> = sql::all(connection, select, [], |row| row.try_into())?;
     let holds = |(known, is_folder): &&(String, bool)| {
         let inside = path.strip_prefix(known.as_str());
         inside.is_some_and(|rest| rest.is_empty() || (*is_folder && rest.starts_with('/')))
@@ -391,53 +336,45 @@ fn refusal(connection: &Connection, path: &str) -> rusqlite::Result<Option<Error
             true => format!("{path} is already among the documents"),
             false => format!("{path} is already among the documents, with the folder {known}"),
         };
-        return Ok(Some(Error::new(Code::Conflict, message)));
+        return Err(Error::new(Code::Conflict, message).into());
     }
-    if sources.len() >= MOST_SOURCES as usize {
+    if sources.len() >= MOST_SOURCES {
         let message = format!("there are {MOST_SOURCES} files and folders among the documents");
         let error = Error::new(Code::Conflict, message);
-        return Ok(Some(error.hint("add a folder that holds several of them")));
+        return Err(error.hint("add a folder that holds several of them").into());
     }
-    Ok(None)
+    Ok(())
 }
 
-fn sync(connection: &Connection, source: u64, files: &[SeenFile]) -> rusqlite::Result<bool> {
-    let exists: bool = connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM document_sources WHERE id = ?1)")?
-        .query_row([source], |row| row.get(0))?;
-    if !exists {
+fn sync(connection: &Connection, source: u64, files: &[SeenFile]) -> Outcome<bool> {
+    let exists = "SELECT EXISTS (SELECT 1 FROM document_sources WHERE id = ?1)";
+    if !sql::one(connection, exists, [source], |row| row.get(0))? {
         return Ok(false);
     }
-    let mut known: HashMap<String, (u64, u64, i64)> = connection
-        .prepare_cached("SELECT path, id, size, modified FROM document_files WHERE source = ?1")?
-        .query_map([source], |row| {
-            Ok((row.get(0)?, (row.get(1)?, row.get(2)?, row.get(3)?)))
-        })?
-        .collect::<rusqlite::Result<_>>()?;
-    let mut changed = false;
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO document_files (source, path, size, modified, added) VALUES (?1, ?2, ?3, ?4, unixepoch())",
+    let mut known: HashMap<String, (u64, u64, i64)> = sql::all(
+        connection,
+        "SELECT path, id, size, modified FROM document_files WHERE source = ?1",
+        [source],
+        |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?, row.get(3)?))),
     )?;
-    let mut update = connection.prepare_cached(
-        "UPDATE document_files SET size = ?2, modified = ?3, state = 'waiting' WHERE id = ?1",
-    )?;
-    for file in files {
-        match known.remove(&file.path) {
-            Some((_, size, modified)) if (size, modified) == (file.size, file.modified) => {}
-            Some((id, ..)) => {
-                changed = true;
-                update.execute(params![id, file.size, file.modified])?;
-            }
-            None => {
-                changed = true;
-                insert.execute(params![source, file.path, file.size, file.modified])?;
-            }
-        }
+    let mut changes = 0;
+    let insert = "INSERT INTO document_files (source, path, size, modified, added) VALUES (?1, ?2, ?3, ?4, unixepoch())";
+    let update =
+        "UPDATE document_files SET size = ?2, modified = ?3, state = 'waiting' WHERE id = ?1";
+    for SeenFile {
+        path,
+        size,
+        modified,
+    } in files
+    {
+        changes += match known.remove(path) {
+            Some((_, before, at)) if (before, at) == (*size, *modified) => 0,
+            Some((id, ..)) => sql::run(connection, update, params![id, size, modified])?,
+            None => sql::run(connection, insert, params![source, path, size, modified])?,
+        };
     }
-    let mut remove = connection.prepare_cached("DELETE FROM document_files WHERE id = ?1")?;
     for (id, ..) in known.into_values() {
-        changed = true;
-        remove.execute([id])?;
+        changes += sql::run(connection, "DELETE FROM document_files WHERE id = ?1", [id])?;
     }
-    Ok(changed)
+    Ok(changes > 0)
 }

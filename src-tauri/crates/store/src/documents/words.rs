@@ -2,7 +2,10 @@
 //! change nothing.
 
 use super::Place;
-use crate::{Store, characters};
+use crate::{
+    Store, characters,
+    sql::{self, Outcome},
+};
 use rusqlite::{Connection, params};
 use std::collections::HashSet;
 use tierbar_core::Error;
@@ -14,7 +17,6 @@ const CANDIDATES: u64 = 20_000;
 /// The best score (lower is better) of a passage that only shares words with the question that most passages have.
 const COMMON: f64 = -1e-4;
 
-/// An index of words, with the weights of its columns.
 #[derive(Debug, Clone, Copy)]
 struct Index {
     table: &'static str,
@@ -40,21 +42,19 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<u64>, Error> {
         let (words, letters) = terms(words);
-        self.call(move |database| {
-            database.read(|connection| {
-                let search = |index, terms: &[String]| {
-                    ranked(connection, index, terms, &place, limit, CANDIDATES)
-                };
-                if letters.is_empty() {
-                    return search(WORDS, &words);
-                }
-                let mut found = search(CHARACTERS, &[letters, words.clone()].concat())?;
-                let others = search(WORDS, &words)?;
-                let known: HashSet<u64> = found.iter().copied().collect();
-                found.extend(others.into_iter().filter(|id| !known.contains(id)));
-                found.truncate(limit);
-                Ok(found)
-            })
+        self.read(move |connection| {
+            let search = |index, terms: &[String]| {
+                ranked(connection, index, terms, &place, limit, CANDIDATES)
+            };
+            if letters.is_empty() {
+                return search(WORDS, &words);
+            }
+            let mut found = search(CHARACTERS, &[letters, words.clone()].concat())?;
+            let others = search(WORDS, &words)?;
+            let known: HashSet<u64> = found.iter().copied().collect();
+            found.extend(others.into_iter().filter(|id| !known.contains(id)));
+            found.truncate(limit);
+            Ok(found)
         })
         .await
     }
@@ -68,26 +68,25 @@ fn ranked(
     place: &Place,
     limit: usize,
     most: u64,
-) -> rusqlite::Result<Vec<u64>> {
+) -> Outcome<Vec<u64>> {
     let (terms, last) = rarest(connection, index, terms, most)?;
     if terms.is_empty() {
         return Ok(Vec::new());
     }
     let Index { table, weights } = index;
-    let found: Vec<(u64, f64)> = connection
-        .prepare_cached(&format!(
+    let found: Vec<(u64, f64)> = sql::all(
+        connection,
+        &format!(
             "SELECT rowid, bm25({table}, {weights}) AS score FROM {table}
              WHERE {table} MATCH ?1 AND rowid <= ?2 AND ((?3 IS NULL AND ?4 IS NULL) OR EXISTS (
                  SELECT 1 FROM document_passages JOIN document_files ON document_files.id = file
                  JOIN document_sources ON document_sources.id = source
                  WHERE document_passages.id = {table}.rowid AND (?3 IS NULL OR collection = ?3) AND (?4 IS NULL OR file = ?4)
              )) ORDER BY score LIMIT ?5"
-        ))?
-        .query_map(
-            params![terms.join(" OR "), last, place.collection, place.file, limit],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?
-        .collect::<rusqlite::Result<_>>()?;
+        ),
+        params![terms.join(" OR "), last, place.collection, place.file, limit],
+        |row| row.try_into(),
+    )?;
     let has_rare_words = found.iter().any(|(_, score)| *score < COMMON);
     let matches = found
         .iter()
@@ -102,16 +101,17 @@ fn rarest(
     index: Index,
     terms: &[String],
     most: u64,
-) -> rusqlite::Result<(Vec<String>, i64)> {
+) -> Outcome<(Vec<String>, i64)> {
     let table = index.table;
-    let mut count = connection.prepare_cached(&format!(
+    let count = format!(
         "SELECT count(*), max(rowid) FROM (SELECT rowid FROM {table} WHERE {table} MATCH ?1 ORDER BY rowid LIMIT ?2)"
-    ))?;
+    );
     let mut counted = Vec::new();
     for term in terms {
-        let found: (u64, Option<i64>) = count.query_row(params![term, most + 1], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
+        let found: (u64, Option<i64>) =
+            sql::one(connection, &count, params![term, most + 1], |row| {
+                row.try_into()
+            })?;
         if let (passages, Some(last)) = found {
             counted.push((passages, last, term));
         }
@@ -185,7 +185,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(&folder.path().join("tierbar.db")).unwrap();
         let add = |change: &rusqlite::Transaction, id: i64, text: &str| {
-            change.execute(
+            sql::run(
+                change,
                 "INSERT INTO passage_words (rowid, headings, text) VALUES (?1, '', ?2)",
                 params![id, text],
             )

@@ -1,7 +1,9 @@
 //! Webhooks of ended requests.
 
-use super::signed;
-use crate::{Store, word::Word};
+use crate::{
+    Store,
+    sql::{self, Word, signed},
+};
 use rusqlite::params;
 use tierbar_core::{Error, queue::WebhookState};
 
@@ -18,23 +20,21 @@ pub struct Delivery {
 impl Store {
     /// Returns the webhooks due now, the longest due first.
     pub async fn due_webhooks(&self, limit: u32, now_ms: u64) -> Result<Vec<Delivery>, Error> {
-        self.call(move |database| {
-            database.read(|connection| {
-                connection
-                    .prepare_cached(
-                        "SELECT id, webhook, webhook_attempts, ended_ms FROM jobs
-                         WHERE webhook_due_ms <= ?1 ORDER BY webhook_due_ms LIMIT ?2",
-                    )?
-                    .query_map(params![signed(now_ms), limit], |row| {
-                        Ok(Delivery {
-                            id: row.get(0)?,
-                            url: row.get(1)?,
-                            attempts: row.get(2)?,
-                            ended_ms: row.get::<_, i64>(3)?.unsigned_abs(),
-                        })
-                    })?
-                    .collect()
-            })
+        self.read(move |connection| {
+            sql::all(
+                connection,
+                "SELECT id, webhook, webhook_attempts, ended_ms FROM jobs
+                 WHERE webhook_due_ms <= ?1 ORDER BY webhook_due_ms LIMIT ?2",
+                params![signed(now_ms), limit],
+                |row| {
+                    Ok(Delivery {
+                        id: row.get(0)?,
+                        url: row.get(1)?,
+                        attempts: row.get(2)?,
+                        ended_ms: row.get(3)?,
+                    })
+                },
+            )
         })
         .await
     }
@@ -47,33 +47,22 @@ impl Store {
         due_ms: Option<u64>,
     ) -> Result<(), Error> {
         let id = id.to_owned();
-        self.call(move |database| {
-            database.write(|change| {
-                let delivered = state == WebhookState::Delivered;
-                change
-                    .prepare_cached(
-                        "UPDATE jobs SET webhook_state = ?1, webhook_due_ms = ?2, told = max(told, ?3),
-                         webhook_attempts = webhook_attempts + 1 WHERE id = ?4",
-                    )?
-                    .execute(params![Word(state), due_ms.map(signed), delivered, id])?;
-                Ok(())
-            })
-        })
-        .await
+        let delivered = state == WebhookState::Delivered;
+        let settled = self.write(move |change| {
+            sql::run(
+                change,
+                "UPDATE jobs SET webhook_state = ?1, webhook_due_ms = ?2, told = max(told, ?3),
+                 webhook_attempts = webhook_attempts + 1 WHERE id = ?4",
+                params![Word(state), due_ms.map(signed), delivered, id],
+            )
+        });
+        settled.await.map(drop)
     }
 
     /// Returns when the next webhook is due.
     pub async fn next_webhook_ms(&self) -> Result<Option<u64>, Error> {
-        self.call(|database| {
-            database.read(|connection| {
-                let found: Option<i64> = connection
-                    .prepare_cached(
-                        "SELECT min(webhook_due_ms) FROM jobs WHERE webhook_due_ms IS NOT NULL",
-                    )?
-                    .query_row([], |row| row.get(0))?;
-                Ok(found.map(i64::unsigned_abs))
-            })
-        })
-        .await
+        let next = "SELECT min(webhook_due_ms) FROM jobs WHERE webhook_due_ms IS NOT NULL";
+        self.read(move |connection| sql::one(connection, next, [], |row| row.get(0)))
+            .await
     }
 }

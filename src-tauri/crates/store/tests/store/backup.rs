@@ -1,6 +1,6 @@
 //! The copy of the file, and files that have lost their beginning.
 
-use crate::support::Fixture;
+use crate::support::{Fixture, all_chats};
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 use tierbar_core::Code;
 use tierbar_store::{ChatFields, Store};
@@ -18,7 +18,7 @@ async fn with_a_chat(store: &Store) -> String {
 }
 
 async fn titles(store: &Store) -> Vec<String> {
-    let chats = store.list_chats().await.unwrap().into_iter();
+    let chats = all_chats(store).await.into_iter();
     chats.map(|chat| chat.title).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Forks, and chats of a file.
 
-use crate::support::Fixture;
+use crate::support::{Fixture, all_chats};
 use std::collections::{BTreeSet, HashMap};
 use tierbar_chats::{
     AnswerFacts, Attachment, Chat, Finish, Part, branch,
@@ -138,7 +138,7 @@ async fn an_imported_chat_is_added_once() {
         .unwrap();
     assert_eq!((again.chats, again.known), (0, 1));
 
-    let chats = store.list_chats().await.unwrap();
+    let chats = all_chats(&store).await;
     assert_eq!(chats.len(), 2);
     let copy = chats.iter().find(|chat| chat.id != id).unwrap();
     assert_eq!(copy.title, "Why?");
@@ -183,7 +183,7 @@ async fn an_imported_chat_has_its_files() {
     let elsewhere = Fixture::new().store();
     let added = elsewhere.import_chats(vec![chat], files).await.unwrap();
     assert_eq!(added.chats, 1);
-    let copy = elsewhere.list_chats().await.unwrap().remove(0);
+    let copy = all_chats(&elsewhere).await.remove(0);
     let message = elsewhere.chat(&copy.id).await.unwrap().messages.remove(0);
     let names = message.parts.iter().filter_map(Part::file);
     let names: Vec<_> = names.map(|file| file.name.as_str()).collect();
@@ -209,7 +209,7 @@ async fn no_imported_chat_is_of_the_future() {
         .import_chats(vec![chat], HashMap::new())
         .await
         .unwrap();
-    let chats = store.list_chats().await.unwrap();
+    let chats = all_chats(&store).await;
     let copy = chats.iter().find(|chat| chat.id != id).unwrap();
     for time in [&copy.created_at, &copy.updated_at] {
         assert!(*time >= before && time.as_str() < "9", "{time}");
@@ -258,7 +258,7 @@ async fn a_chat_that_went_on_gets_its_new_messages() {
         let added = import(&["a", "b", "c", "d"]).await.unwrap();
         assert_eq!((added.chats, added.known, added.messages), (0, 1, messages));
     }
-    let id = store.list_chats().await.unwrap().remove(0).id;
+    let id = all_chats(&store).await.remove(0).id;
     assert_eq!(shown(&store.chat(&id).await.unwrap()), ["a", "b", "c", "d"]);
     // What was asked here stays shown.
     store.open_turn(&id, turn("t", "Here?")).await.unwrap();

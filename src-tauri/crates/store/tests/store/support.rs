@@ -2,7 +2,8 @@
 
 use std::{fs, path::PathBuf};
 use tempfile::TempDir;
-use tierbar_store::Store;
+use tierbar_chats::ChatSummary;
+use tierbar_store::{ChatPage, Store};
 
 pub(crate) struct Fixture {
     pub(crate) folder: TempDir,
@@ -43,4 +44,9 @@ impl Fixture {
     pub(crate) fn store(&self) -> Store {
         Store::open(&self.path()).unwrap()
     }
+}
+
+/// All chats in the order of the list.
+pub(crate) async fn all_chats(store: &Store) -> Vec<ChatSummary> {
+    store.list_page(ChatPage::default()).await.unwrap().0
 }
