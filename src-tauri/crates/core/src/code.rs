@@ -258,6 +258,12 @@ impl Error {
     }
 }
 
+/// Returns the refusal of a request that is wrong.
+#[must_use]
+pub fn bad_request(message: impl Into<String>) -> Error {
+    Error::new(Code::BadRequest, message)
+}
+
 const PARAM: &str = "param";
 
 /// Returns the field of a request whose name, in backticks, a refusal begins with.

@@ -49,7 +49,7 @@ pub mod units;
 pub mod volume;
 pub mod worker;
 
-pub use code::{Code, Error};
+pub use code::{Code, Error, bad_request};
 pub use config::Config;
 pub use modality::Modality;
 pub use model::{ModelAccount, ModelId, ModelKind};

@@ -1,7 +1,8 @@
 //! Anthropic's fields, its beta's included.
 
 use super::{
-    Field, MODEL, NOTHING, TEMPERATURE, TOP_P, Table, harmless, honored, openai::WHO, refused,
+    Field, MODEL, TEMPERATURE, TOP_P, Table, harmless, honored, openai::WHO, refused,
+    refused_unless,
 };
 
 const SOURCE: &str = "Anthropic, by its Python package 2.14.0";
@@ -19,13 +20,11 @@ pub const MESSAGES: Table = Table {
         refused(
             "compaction",
             r#"{"type": "enabled"}"#,
-            NOTHING,
             "summarize the conversation in the client, or with POST /v1/responses/compact",
         ),
         refused(
             "container",
             r#"{"skills": [{"type": "anthropic", "skill_id": "pptx"}]}"#,
-            NOTHING,
             "leave it out: no tool runs on the server",
         ),
         CONTEXT_MANAGEMENT,
@@ -72,7 +71,7 @@ pub const MESSAGES: Table = Table {
         ),
         honored("top_k", "3", ""),
         TOP_P,
-        refused(
+        refused_unless(
             "thread",
             r#"{"id": "a"}"#,
             &["null", "false"],
@@ -147,6 +146,5 @@ const CONTEXT_MANAGEMENT: Field = harmless(
 const MCP_SERVERS: Field = refused(
     "mcp_servers",
     r#"[{"type": "url", "url": "http://a", "name": "a"}]"#,
-    NOTHING,
     "connect to them in the client, and send their tools in `tools`",
 );

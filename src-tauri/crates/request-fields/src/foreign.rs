@@ -1,37 +1,33 @@
 //! Field names of another API that change the answer there. A client that sends one here expects the same effect.
 
-use super::{Effect, Field, NOTHING, OLLAMA_OPTIONS, Table, harmless, refused};
+use super::{Effect, Field, OLLAMA_OPTIONS, Table, harmless, refused, refused_unless};
 use serde_json::Value;
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 
 const SOURCE: &str = "the other tables, where these names change the answer";
 const AS_MESSAGE: &str = "send it as a message with the role system";
-const FORMAT: Field = refused("format", r#""json""#, NOTHING, "send `response_format`");
-const MAX_OUTPUT_TOKENS: Field = refused("max_output_tokens", "9", NOTHING, "send `max_tokens`");
-const NUM_PREDICT: Field = refused("num_predict", "9", NOTHING, "send `max_tokens`");
-const STOP_SEQUENCES: Field = refused("stop_sequences", r#"["end"]"#, NOTHING, "send `stop`");
+const FORMAT: Field = refused("format", r#""json""#, "send `response_format`");
+const MAX_OUTPUT_TOKENS: Field = refused("max_output_tokens", "9", "send `max_tokens`");
+const NUM_PREDICT: Field = refused("num_predict", "9", "send `max_tokens`");
+const STOP_SEQUENCES: Field = refused("stop_sequences", r#"["end"]"#, "send `stop`");
 const OUTPUT_CONFIG: Field = refused(
     "output_config",
     r#"{"effort": "high"}"#,
-    NOTHING,
     "send `response_format` and `reasoning_effort`",
 );
 const OUTPUT_FORMAT: Field = refused(
     "output_format",
     r#"{"type": "json_schema", "schema": {"type": "object"}}"#,
-    NOTHING,
     "send `response_format`",
 );
 const TEXT: Field = refused(
     "text",
     r#"{"format": {"type": "json_object"}}"#,
-    NOTHING,
     "send `response_format` and `verbosity`",
 );
 const IMAGES: Field = refused(
     "images",
     r#"["iVBORw0KGgo="]"#,
-    NOTHING,
     "send them as parts of a message, of the type image_url",
 );
 
@@ -42,16 +38,16 @@ pub const FOREIGN_TO_CHATS: Table = Table {
     fields: &[
         FORMAT,
         IMAGES,
-        refused("input", r#""Hello""#, NOTHING, "send `messages`"),
-        refused("instructions", r#""Be brief.""#, NOTHING, AS_MESSAGE),
+        refused("input", r#""Hello""#, "send `messages`"),
+        refused("instructions", r#""Be brief.""#, AS_MESSAGE),
         MAX_OUTPUT_TOKENS,
         NUM_PREDICT,
         OUTPUT_CONFIG,
         OUTPUT_FORMAT,
         STOP_SEQUENCES,
-        refused("system", r#""Be brief.""#, NOTHING, AS_MESSAGE),
+        refused("system", r#""Be brief.""#, AS_MESSAGE),
         TEXT,
-        refused(
+        refused_unless(
             "thinking",
             r#"{"type": "enabled"}"#,
             &["null", "false", "{}", r#"{"type": "disabled"}"#],
@@ -69,38 +65,25 @@ pub const FOREIGN_TO_COMPLETIONS: Table = Table {
         refused(
             "images",
             r#"["iVBORw0KGgo="]"#,
-            NOTHING,
             "send them to /v1/chat/completions",
         ),
-        refused("input", r#""Hello""#, NOTHING, "send `prompt`"),
-        refused(
-            "instructions",
-            r#""Be brief.""#,
-            NOTHING,
-            "write it into `prompt`",
-        ),
+        refused("input", r#""Hello""#, "send `prompt`"),
+        refused("instructions", r#""Be brief.""#, "write it into `prompt`"),
         MAX_OUTPUT_TOKENS,
         refused(
             "messages",
             r#"[{"role": "user", "content": "Hello"}]"#,
-            NOTHING,
             "send them to /v1/chat/completions",
         ),
         NUM_PREDICT,
         OUTPUT_CONFIG,
         OUTPUT_FORMAT,
         STOP_SEQUENCES,
-        refused(
-            "system",
-            r#""Be brief.""#,
-            NOTHING,
-            "write it into `prompt`",
-        ),
+        refused("system", r#""Be brief.""#, "write it into `prompt`"),
         TEXT,
         refused(
             "tools",
             r#"[{"type": "function", "function": {"name": "look"}}]"#,
-            NOTHING,
             "send them to /v1/chat/completions",
         ),
     ],
@@ -114,11 +97,10 @@ pub const FOREIGN_TO_RESPONSES: Table = Table {
         refused(
             "messages",
             r#"[{"role": "user", "content": "Hello"}]"#,
-            NOTHING,
             "send them as `input`",
         ),
         ONE_ANSWER,
-        refused("system", r#""Be brief.""#, NOTHING, "send `instructions`"),
+        refused("system", r#""Be brief.""#, "send `instructions`"),
     ],
 };
 
@@ -127,12 +109,12 @@ pub const FOREIGN_TO_MESSAGES: Table = Table {
     title: "Other APIs' names, sent to `/v1/messages`",
     source: SOURCE,
     fields: &[
-        refused("instructions", r#""Be brief.""#, NOTHING, "send `system`"),
+        refused("instructions", r#""Be brief.""#, "send `system`"),
         ONE_ANSWER,
     ],
 };
 
-const ONE_ANSWER: Field = refused(
+const ONE_ANSWER: Field = refused_unless(
     "n",
     "2",
     &["null", "0", "1"],
@@ -140,7 +122,7 @@ const ONE_ANSWER: Field = refused(
 );
 
 const FORM: &str = "send `format`: \"json\" or a JSON schema";
-const RESPONSE_FORMAT: Field = refused(
+const RESPONSE_FORMAT: Field = refused_unless(
     "response_format",
     r#"{"type": "json_object"}"#,
     &["null", r#"{"type": "text"}"#, "{}"],
@@ -156,39 +138,23 @@ pub const FOREIGN_TO_OLLAMA: Table = Table {
     source: SOURCE,
     fields: &[
         RESPONSE_FORMAT,
-        refused("json_schema", r#"{"type": "object"}"#, NOTHING, FORM),
-        refused("guided_json", r#"{"type": "object"}"#, NOTHING, FORM),
-        refused("guided_choice", r#"["a", "b"]"#, NOTHING, NOT_HERE),
-        refused("guided_regex", r#""[0-9]+""#, NOTHING, NOT_HERE),
-        refused("regex", r#""[0-9]+""#, NOTHING, AS_GUIDED_REGEX),
-        refused("ebnf", r#""root ::= \"a\"""#, NOTHING, AS_GRAMMAR),
-        refused("guided_grammar", r#""root ::= \"a\"""#, NOTHING, NOT_HERE),
-        refused("grammar", r#""root ::= \"a\"""#, NOTHING, NOT_HERE),
-        refused(
-            "structured_outputs",
-            r#"{"choice": ["a"]}"#,
-            NOTHING,
-            NOT_HERE,
-        ),
-        refused("logit_bias", r#"{"7": 1}"#, NOTHING, NOT_HERE),
-        refused(
-            "functions",
-            r#"[{"name": "look"}]"#,
-            NOTHING,
-            "send `tools`",
-        ),
+        refused("json_schema", r#"{"type": "object"}"#, FORM),
+        refused("guided_json", r#"{"type": "object"}"#, FORM),
+        refused("guided_choice", r#"["a", "b"]"#, NOT_HERE),
+        refused("guided_regex", r#""[0-9]+""#, NOT_HERE),
+        refused("regex", r#""[0-9]+""#, AS_GUIDED_REGEX),
+        refused("ebnf", r#""root ::= \"a\"""#, AS_GRAMMAR),
+        refused("guided_grammar", r#""root ::= \"a\"""#, NOT_HERE),
+        refused("grammar", r#""root ::= \"a\"""#, NOT_HERE),
+        refused("structured_outputs", r#"{"choice": ["a"]}"#, NOT_HERE),
+        refused("logit_bias", r#"{"7": 1}"#, NOT_HERE),
+        refused("functions", r#"[{"name": "look"}]"#, "send `tools`"),
         refused(
             "reasoning_effort",
             r#""high""#,
-            NOTHING,
             "send `think`: a flag, or an effort",
         ),
-        refused(
-            "stop_sequences",
-            r#"["end"]"#,
-            NOTHING,
-            "send `stop` in `options`",
-        ),
+        refused("stop_sequences", r#"["end"]"#, "send `stop` in `options`"),
         ONE_ANSWER,
     ],
 };
@@ -198,30 +164,25 @@ pub const FOREIGN_TO_OPTIONS: Table = Table {
     title: "Other APIs' names in `options`",
     source: SOURCE,
     fields: &[
-        refused("format", r#""json""#, NOTHING, "send it beside `options`"),
+        refused("format", r#""json""#, "send it beside `options`"),
         RESPONSE_FORMAT,
-        refused("json_schema", r#"{"type": "object"}"#, NOTHING, FORM),
-        refused("grammar", r#""root ::= \"a\"""#, NOTHING, NOT_HERE),
-        refused("guided_json", r#"{"type": "object"}"#, NOTHING, FORM),
-        refused("guided_choice", r#"["a", "b"]"#, NOTHING, NOT_HERE),
-        refused("guided_regex", r#""[0-9]+""#, NOTHING, NOT_HERE),
-        refused("regex", r#""[0-9]+""#, NOTHING, AS_GUIDED_REGEX),
-        refused("ebnf", r#""root ::= \"a\"""#, NOTHING, AS_GRAMMAR),
-        refused("guided_grammar", r#""root ::= \"a\"""#, NOTHING, NOT_HERE),
-        refused(
-            "structured_outputs",
-            r#"{"choice": ["a"]}"#,
-            NOTHING,
-            NOT_HERE,
-        ),
-        refused("samplers", r#"["top_k"]"#, NOTHING, "leave it out"),
-        refused("logit_bias", r#"{"7": 1}"#, NOTHING, NOT_HERE),
+        refused("json_schema", r#"{"type": "object"}"#, FORM),
+        refused("grammar", r#""root ::= \"a\"""#, NOT_HERE),
+        refused("guided_json", r#"{"type": "object"}"#, FORM),
+        refused("guided_choice", r#"["a", "b"]"#, NOT_HERE),
+        refused("guided_regex", r#""[0-9]+""#, NOT_HERE),
+        refused("regex", r#""[0-9]+""#, AS_GUIDED_REGEX),
+        refused("ebnf", r#""root ::= \"a\"""#, AS_GRAMMAR),
+        refused("guided_grammar", r#""root ::= \"a\"""#, NOT_HERE),
+        refused("structured_outputs", r#"{"choice": ["a"]}"#, NOT_HERE),
+        refused("samplers", r#"["top_k"]"#, "leave it out"),
+        refused("logit_bias", r#"{"7": 1}"#, NOT_HERE),
         harmless(
             "max_tokens",
             "9",
             "as with Ollama; `num_predict` limits an answer",
         ),
-        refused("n_predict", "9", NOTHING, "send `num_predict`"),
+        refused("n_predict", "9", "send `num_predict`"),
     ],
 };
 
@@ -241,8 +202,9 @@ pub fn ollamas_option(options: Option<&Value>) -> Result<(), Error> {
                 "num_predict" => "max_tokens",
                 name => name,
             };
-            return Err(Error::new(Code::BadRequest, message)
-                .hint(format!("send `{ours}` beside `messages` or `prompt`")));
+            return Err(
+                bad_request(message).hint(format!("send `{ours}` beside `messages` or `prompt`"))
+            );
         }
     }
     Ok(())

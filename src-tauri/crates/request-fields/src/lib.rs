@@ -12,22 +12,10 @@ mod openai;
 mod servers;
 pub mod wrong_field;
 
-pub use anthropic::{COUNT_TOKENS, MESSAGES};
-pub use foreign::{
-    FOREIGN_TO_CHATS, FOREIGN_TO_COMPLETIONS, FOREIGN_TO_MESSAGES, FOREIGN_TO_OLLAMA,
-    FOREIGN_TO_OPTIONS, FOREIGN_TO_RESPONSES, ollamas_option,
-};
-pub use ollama::{
-    OLLAMA_ADDITIONS, OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_EMBEDDINGS, OLLAMA_GENERATE, OLLAMA_OPTIONS,
-};
-pub use openai::{
-    CHAT, COMPACT, COMPLETIONS, EMBEDDINGS, FILE_SEARCH, INPUT_TOKENS, RANKING_OPTIONS, RESPONSES,
-    VECTOR_STORE, VECTOR_STORE_SEARCH, VECTOR_STORES,
-};
-pub use servers::{CHAT_ADDITIONS, COMPLETION_ADDITIONS, GENERATION_ADDITIONS, REASONING, RERANK};
+pub use self::{anthropic::*, foreign::*, ollama::*, openai::*, servers::*};
 
 use serde_json::{Map, Value};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 
 /// The fields of a request.
 #[derive(Debug, Clone, Copy)]
@@ -79,8 +67,7 @@ pub enum Effect {
 /// The values that ask for nothing.
 const NOTHING: &[&str] = &["null", "false", "0", "\"\"", "[]", "{}"];
 
-const fn honored(name: &'static str, sample: &'static str, how: &'static str) -> Field {
-    let effect = Effect::Honored(how);
+const fn field(name: &'static str, sample: &'static str, effect: Effect) -> Field {
     Field {
         name,
         sample,
@@ -89,14 +76,26 @@ const fn honored(name: &'static str, sample: &'static str, how: &'static str) ->
     }
 }
 
+const fn honored(name: &'static str, sample: &'static str, how: &'static str) -> Field {
+    field(name, sample, Effect::Honored(how))
+}
+
 const fn harmless(name: &'static str, sample: &'static str, why: &'static str) -> Field {
-    let effect = Effect::Harmless(why);
-    Field {
-        name,
-        sample,
-        effect,
-        values: Values::Any,
-    }
+    field(name, sample, Effect::Harmless(why))
+}
+
+/// Refused, unless the value is one of [`NOTHING`].
+const fn refused(name: &'static str, sample: &'static str, instead: &'static str) -> Field {
+    refused_unless(name, sample, NOTHING, instead)
+}
+
+const fn refused_unless(
+    name: &'static str,
+    sample: &'static str,
+    unless: &'static [&'static str],
+    instead: &'static str,
+) -> Field {
+    field(name, sample, Effect::Refused { unless, instead })
 }
 
 /// Honored, with a number from `least` to `most`.
@@ -132,23 +131,8 @@ const TOP_P: Field = number("top_p", "0.5", 0.0, 1.0, "");
 const MIN_P: Field = number("min_p", "0.2", 0.0, 1.0, "");
 const TYPICAL_P: Field = number("typical_p", "0.5", 0.0, 1.0, "");
 const FREQUENCY_PENALTY: Field = number("frequency_penalty", "0.5", -2.0, 2.0, "");
-const WHOLE_CONTEXT: &str = "-1: the whole context";
 const PRESENCE_PENALTY: Field = number("presence_penalty", "0.5", -2.0, 2.0, "");
-
-const fn refused(
-    name: &'static str,
-    sample: &'static str,
-    unless: &'static [&'static str],
-    instead: &'static str,
-) -> Field {
-    let effect = Effect::Refused { unless, instead };
-    Field {
-        name,
-        sample,
-        effect,
-        values: Values::Any,
-    }
-}
+const WHOLE_CONTEXT: &str = "-1: the whole context";
 
 impl Table {
     /// Returns the field of this name.
@@ -166,23 +150,21 @@ impl Field {
         value(self.sample)
     }
 
-    /// `shown`: the field as the client knows it.
-    ///
-    /// # Errors
-    /// `BadRequest` naming the field, if it is refused with this value.
+    /// Refuses the field with this value, if it is refused. `shown`: the field as the client knows it.
     fn check(&self, shown: &str, value: &Value) -> Result<(), Error> {
-        let wrong = |message: String| Error::new(Code::BadRequest, message);
         match self.effect {
             Effect::Refused { unless, .. } if is_among(value, unless) => Ok(()),
             Effect::Refused { instead, .. } => {
-                Err(wrong(format!("`{shown}` is not supported")).hint(instead))
+                Err(bad_request(format!("`{shown}` is not supported")).hint(instead))
             }
             Effect::Honored(_) | Effect::Harmless(_) => match self.values.allowed(value) {
                 None => Ok(()),
-                Some(allowed) => Err(wrong(format!(
-                    "`{shown}` is {}; send {allowed}",
-                    value.to_string().chars().take(40).collect::<String>()
-                ))),
+                Some(allowed) => {
+                    let sent = value.to_string();
+                    Err(bad_request(format!(
+                        "`{shown}` is {sent:.40}; send {allowed}"
+                    )))
+                }
             },
         }
     }
@@ -259,8 +241,9 @@ pub fn check_in(place: &str, tables: &[&Table], object: &Map<String, Value>) -> 
                 let meant = misspelled(tables, name).filter(|meant| !object.contains_key(*meant));
                 if let Some(meant) = meant {
                     let message = format!("`{place}{name}` is not a field of this request");
-                    return Err(Error::new(Code::BadRequest, message)
-                        .hint(format!("did you mean `{place}{meant}`?")));
+                    return Err(
+                        bad_request(message).hint(format!("did you mean `{place}{meant}`?"))
+                    );
                 }
             }
         }
@@ -325,6 +308,7 @@ pub const TABLES: &[&Table] = &[
 mod tests {
     use super::*;
     use serde_json::json;
+    use tierbar_core::Code;
 
     #[test]
     fn each_field_is_listed_once_and_its_values_are_json() {

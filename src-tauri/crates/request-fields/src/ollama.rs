@@ -1,8 +1,8 @@
 //! Ollama's fields.
 
 use super::{
-    EFFORTS, Effect, FREQUENCY_PENALTY, Field, MIN_P, MODEL, NOTHING, PRESENCE_PENALTY,
-    TEMPERATURE, TOP_P, TYPICAL_P, Table, WHOLE_CONTEXT, harmless, honored, number, refused, word,
+    EFFORTS, Effect, FREQUENCY_PENALTY, Field, MIN_P, MODEL, PRESENCE_PENALTY, TEMPERATURE, TOP_P,
+    TYPICAL_P, Table, WHOLE_CONTEXT, harmless, honored, number, refused, word,
 };
 
 const SOURCE: &str = "Ollama's `api/types.go` (2026-08-21)";
@@ -27,7 +27,6 @@ const SHIFT: Field = harmless(
 const RENDER_ONLY: Field = refused(
     "_debug_render_only",
     "true",
-    NOTHING,
     "leave it out: it is for debugging Ollama",
 );
 
@@ -70,22 +69,15 @@ pub const OLLAMA_GENERATE: Table = Table {
         refused(
             "suffix",
             r#"" end""#,
-            NOTHING,
             "write the model's own tokens for filling in into `prompt`, with \"raw\": true",
         ),
         honored("system", r#""Be brief.""#, ""),
         refused(
             "template",
             r#""{{ .Prompt }}""#,
-            NOTHING,
             "send the complete formatted prompt with \"raw\": true",
         ),
-        refused(
-            "context",
-            "[1, 2]",
-            NOTHING,
-            "send the conversation to /api/chat",
-        ),
+        refused("context", "[1, 2]", "send the conversation to /api/chat"),
         STREAM,
         honored("raw", "true", ""),
         FORMAT,
@@ -143,6 +135,12 @@ pub const OLLAMA_OPTIONS: Table = Table {
 };
 
 const AS_OPTION: &str = "as in `options`";
+const AS_NUM_PREDICT: &str = "as `num_predict` in `options`";
+
+const fn as_option(field: Field) -> Field {
+    let effect = Effect::Honored(AS_OPTION);
+    Field { effect, ..field }
+}
 
 /// What clients of OpenAI's send to chats and completions of Ollama's, too.
 pub const OLLAMA_ADDITIONS: Table = Table {
@@ -151,30 +149,14 @@ pub const OLLAMA_ADDITIONS: Table = Table {
     fields: &[
         honored("tool_choice", r#""none""#, "of `/api/chat`"),
         honored("parallel_tool_calls", "false", "of `/api/chat`"),
-        honored("max_tokens", "9", "as `num_predict` in `options`"),
-        honored(
-            "max_completion_tokens",
-            "9",
-            "as `num_predict` in `options`",
-        ),
-        honored("max_output_tokens", "9", "as `num_predict` in `options`"),
-        Field {
-            effect: Effect::Honored(AS_OPTION),
-            ..TEMPERATURE
-        },
+        honored("max_tokens", "9", AS_NUM_PREDICT),
+        honored("max_completion_tokens", "9", AS_NUM_PREDICT),
+        honored("max_output_tokens", "9", AS_NUM_PREDICT),
+        as_option(TEMPERATURE),
         honored("top_k", "3", AS_OPTION),
-        Field {
-            effect: Effect::Honored(AS_OPTION),
-            ..TOP_P
-        },
-        Field {
-            effect: Effect::Honored(AS_OPTION),
-            ..PRESENCE_PENALTY
-        },
-        Field {
-            effect: Effect::Honored(AS_OPTION),
-            ..FREQUENCY_PENALTY
-        },
+        as_option(TOP_P),
+        as_option(PRESENCE_PENALTY),
+        as_option(FREQUENCY_PENALTY),
         honored("seed", "7", AS_OPTION),
         honored("stop", r#"["end"]"#, AS_OPTION),
     ],

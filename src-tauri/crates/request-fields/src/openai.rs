@@ -1,8 +1,8 @@
 //! OpenAI's fields.
 
 use super::{
-    EFFORTS, FREQUENCY_PENALTY, Field, MODEL, NOTHING, PRESENCE_PENALTY, TEMPERATURE, TOP_P, Table,
-    harmless, honored, number, refused, word,
+    EFFORTS, FREQUENCY_PENALTY, Field, MODEL, PRESENCE_PENALTY, TEMPERATURE, TOP_P, Table,
+    harmless, honored, number, refused, refused_unless, word,
 };
 
 const SOURCE: &str = "OpenAI, by its Python package 3.57.0";
@@ -14,12 +14,7 @@ pub const CHAT: Table = Table {
     fields: &[
         honored("messages", r#"[{"role": "user", "content": "Hello"}]"#, ""),
         MODEL,
-        refused(
-            "audio",
-            r#"{"voice": "alloy", "format": "wav"}"#,
-            NOTHING,
-            ONLY_TEXT,
-        ),
+        refused("audio", r#"{"voice": "alloy", "format": "wav"}"#, ONLY_TEXT),
         FREQUENCY_PENALTY,
         honored("function_call", r#"{"name": "look"}"#, "as `tool_choice`"),
         honored("functions", r#"[{"name": "look"}]"#, "as `tools`"),
@@ -28,13 +23,13 @@ pub const CHAT: Table = Table {
         honored("max_completion_tokens", "9", ""),
         honored("max_tokens", "9", ""),
         harmless("metadata", r#"{"of": "me"}"#, "nothing is stored"),
-        refused(
+        refused_unless(
             "modalities",
             r#"["text", "audio"]"#,
             &["null", r#"["text"]"#, "[]"],
             ONLY_TEXT,
         ),
-        refused("moderation", r#"{"model": "omni"}"#, NOTHING, NO_MODERATION),
+        refused("moderation", r#"{"model": "omni"}"#, NO_MODERATION),
         honored("n", "2", "up to 16"),
         honored("parallel_tool_calls", "false", ""),
         harmless(
@@ -86,7 +81,7 @@ pub const CHAT: Table = Table {
             honored("verbosity", r#""low""#, "passed to the chat template"),
             &["low", "medium", "high"],
         ),
-        refused(
+        refused_unless(
             "web_search_options",
             r#"{"search_context_size": "low"}"#,
             &["null"],
@@ -129,7 +124,6 @@ pub const COMPLETIONS: Table = Table {
         refused(
             "suffix",
             r#"" end""#,
-            NOTHING,
             "write the model's own tokens for filling in into `prompt`",
         ),
         TEMPERATURE,
@@ -173,7 +167,6 @@ pub const RESPONSES: Table = Table {
         refused(
             "background",
             "true",
-            NOTHING,
             "leave it out, and read the answer as a stream",
         ),
         harmless(
@@ -203,13 +196,12 @@ pub const RESPONSES: Table = Table {
         ),
         harmless("metadata", r#"{"of": "me"}"#, "returned with the response"),
         MODEL,
-        refused("moderation", r#"{"model": "omni"}"#, NOTHING, NO_MODERATION),
+        refused("moderation", r#"{"model": "omni"}"#, NO_MODERATION),
         honored("parallel_tool_calls", "false", ""),
         PREVIOUS,
         refused(
             "prompt",
             r#"{"id": "pmpt_1"}"#,
-            NOTHING,
             "send its text in `instructions` or `input`",
         ),
         harmless("prompt_cache_key", r#""a""#, CACHED),
@@ -268,7 +260,6 @@ pub const INPUT_TOKENS: Table = Table {
         refused(
             "personality",
             r#""friendly""#,
-            NOTHING,
             "describe it in `instructions`",
         ),
         PREVIOUS,
@@ -332,7 +323,7 @@ pub const VECTOR_STORES: Table = Table {
         ),
         harmless("description", r#""of me""#, "nothing is stored of it"),
         EXPIRES,
-        refused("file_ids", r#"["file-1"]"#, NOTHING, ADD_DOCUMENTS),
+        refused("file_ids", r#"["file-1"]"#, ADD_DOCUMENTS),
         NO_METADATA,
         honored(
             "name",
@@ -365,7 +356,6 @@ pub const VECTOR_STORE_SEARCH: Table = Table {
         refused(
             "rewrite_query",
             "true",
-            NOTHING,
             "write the query as it should be searched",
         ),
     ],
@@ -398,7 +388,6 @@ pub const RANKING_OPTIONS: Table = Table {
         refused(
             "hybrid_search",
             r#"{"embedding_weight": 1, "text_weight": 0}"#,
-            NOTHING,
             "leave it out: words and meaning have equal weight",
         ),
         word(
@@ -412,7 +401,6 @@ pub const RANKING_OPTIONS: Table = Table {
         refused(
             "score_threshold",
             "0.5",
-            NOTHING,
             "set `max_num_results`: scores of different searches cannot be compared",
         ),
     ],
@@ -421,19 +409,16 @@ pub const RANKING_OPTIONS: Table = Table {
 const FILTERS: Field = refused(
     "filters",
     r#"{"type": "eq", "key": "year", "value": 2024}"#,
-    NOTHING,
     "use a separate collection: documents have no attributes",
 );
 const EXPIRES: Field = refused(
     "expires_after",
     r#"{"anchor": "last_active_at", "days": 7}"#,
-    NOTHING,
     "leave it out, and delete the store when you no longer need it",
 );
 const NO_METADATA: Field = refused(
     "metadata",
     r#"{"of": "me"}"#,
-    NOTHING,
     "leave it out: a collection has only a name",
 );
 const ADD_DOCUMENTS: &str =
@@ -442,13 +427,11 @@ const ADD_DOCUMENTS: &str =
 const CONVERSATION: Field = refused(
     "conversation",
     r#""conv_1""#,
-    NOTHING,
     "send the whole conversation in `input`",
 );
 const PREVIOUS: Field = refused(
     "previous_response_id",
     r#""resp_1""#,
-    NOTHING,
     "send the whole conversation in `input`, with the `output` of the responses before",
 );
 const IMAGE: Field = harmless(

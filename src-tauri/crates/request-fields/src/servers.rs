@@ -1,8 +1,8 @@
 //! What vLLM, SGLang and llama-server add to OpenAI's fields.
 
 use super::{
-    EFFORTS, MIN_P, NOTHING, TYPICAL_P, Table, WHOLE_CONTEXT, harmless, honored, number, refused,
-    word,
+    EFFORTS, MIN_P, TYPICAL_P, Table, WHOLE_CONTEXT, harmless, honored, number, refused,
+    refused_unless, word,
 };
 
 const SAMPLING: &str = "leave it out: use the documented sampling fields";
@@ -39,25 +39,24 @@ pub const GENERATION_ADDITIONS: Table = Table {
             "1.1",
             "a `repeat_penalty` for the whole text",
         ),
-        refused("adaptive_target", "0.5", NOTHING, SAMPLING),
+        refused("adaptive_target", "0.5", SAMPLING),
         refused(
             "allowed_token_ids",
             "[7]",
-            NOTHING,
             "use `logit_bias`, `grammar` or `guided_choice`",
         ),
-        refused("bad_words", r#"["no"]"#, NOTHING, "use `logit_bias`"),
-        refused(
+        refused("bad_words", r#"["no"]"#, "use `logit_bias`"),
+        refused_unless(
             "length_penalty",
             "0.5",
             &["null", "1"],
             "leave it out: there is no beam search",
         ),
-        refused("logits_processors", r#"["a"]"#, NOTHING, SAMPLING),
-        refused("custom_logit_processor", r#""a""#, NOTHING, SAMPLING),
-        refused("min_keep", "2", NOTHING, SAMPLING),
-        refused("samplers", r#"["top_k"]"#, NOTHING, SAMPLING),
-        refused("use_beam_search", "true", NOTHING, SAMPLING),
+        refused("logits_processors", r#"["a"]"#, SAMPLING),
+        refused("custom_logit_processor", r#""a""#, SAMPLING),
+        refused("min_keep", "2", SAMPLING),
+        refused("samplers", r#"["top_k"]"#, SAMPLING),
+        refused("use_beam_search", "true", SAMPLING),
         // The form of the answer.
         honored("grammar", r#""root ::= \"a\"""#, "GBNF"),
         honored("json_schema", r#"{"type": "object"}"#, ""),
@@ -74,37 +73,28 @@ pub const GENERATION_ADDITIONS: Table = Table {
             r#"{"choice": ["a"]}"#,
             "`json`, `regex`, `choice`, `grammar` and `json_object`; others are `400`",
         ),
-        refused(
-            "guided_whitespace_pattern",
-            r#"" ?""#,
-            NOTHING,
-            "use `grammar`",
-        ),
-        refused("structural_tag", r#""{}""#, NOTHING, "use `grammar`"),
+        refused("guided_whitespace_pattern", r#"" ?""#, "use `grammar`"),
+        refused("structural_tag", r#""{}""#, "use `grammar`"),
         // SGLang's.
-        refused("regex", r#""[0-9]+""#, NOTHING, "use `guided_regex`"),
+        refused("regex", r#""[0-9]+""#, "use `guided_regex`"),
         refused(
             "ebnf",
             r#""root ::= \"a\"""#,
-            NOTHING,
             "use `grammar`, which is GBNF",
         ),
         refused(
             "grammar_lazy",
             "true",
-            NOTHING,
             "leave it out: a `grammar` holds from the first token on",
         ),
         refused(
             "grammar_triggers",
             "[{}]",
-            NOTHING,
             "leave it out: a `grammar` holds from the first token on",
         ),
         refused(
             "preserved_tokens",
             r#"["<a>"]"#,
-            NOTHING,
             "leave it out: the chat template says which are shown",
         ),
         harmless("guided_decoding_backend", r#""xgrammar""#, "there is one"),
@@ -117,56 +107,50 @@ pub const GENERATION_ADDITIONS: Table = Table {
         ),
         honored("stop_token_ids", "[7]", ""),
         honored("ignore_eos", "true", ""),
-        refused("n_indent", "4", NOTHING, "use `stop`"),
-        refused("stop_regex", r#""[.]""#, NOTHING, "use `stop`"),
+        refused("n_indent", "4", "use `stop`"),
+        refused("stop_regex", r#""[.]""#, "use `stop`"),
         refused(
             "t_max_predict_ms",
             "100",
-            NOTHING,
             "use `max_tokens`, or close the connection",
         ),
-        refused("include_stop_str_in_output", "true", NOTHING, ADD_STOP),
-        refused("no_stop_trim", "true", NOTHING, ADD_STOP),
+        refused("include_stop_str_in_output", "true", ADD_STOP),
+        refused("no_stop_trim", "true", ADD_STOP),
         // What it shows.
         honored("n_probs", "2", "as `logprobs`"),
         refused(
             "post_sampling_probs",
             "true",
-            NOTHING,
             "leave it out: probabilities are those before sampling",
         ),
         refused(
             "return_tokens_as_token_ids",
             "true",
-            NOTHING,
             "use `logprobs`, which have the bytes of each token",
         ),
         refused(
             "return_token_ids",
             "true",
-            NOTHING,
             "use `logprobs`, which have the text of each token",
         ),
-        refused("return_tokens", "true", NOTHING, "use `logprobs`"),
+        refused("return_tokens", "true", "use `logprobs`"),
         refused(
             "return_progress",
             "true",
-            NOTHING,
             "leave it out: a waiting stream sends comment lines",
         ),
         refused(
             "response_fields",
             r#"["content"]"#,
-            NOTHING,
             "leave it out, and read the fields of the whole answer",
         ),
-        refused(
+        refused_unless(
             "skip_special_tokens",
             "false",
             &["null", "true"],
             "leave it out: special tokens are not shown",
         ),
-        refused(
+        refused_unless(
             "detokenize",
             "false",
             &["null", "true"],
@@ -184,27 +168,23 @@ pub const GENERATION_ADDITIONS: Table = Table {
         refused(
             "truncate_prompt_tokens",
             "9",
-            NOTHING,
             "shorten the prompt: it is never truncated",
         ),
         refused(
             "n_discard",
             "9",
-            NOTHING,
             "shorten the prompt: it is never truncated",
         ),
-        refused("lora", r#"[{"id": 0, "scale": 1}]"#, NOTHING, MERGE),
-        refused("lora_path", r#""a""#, NOTHING, MERGE),
+        refused("lora", r#"[{"id": 0, "scale": 1}]"#, MERGE),
+        refused("lora_path", r#""a""#, MERGE),
         refused(
             "kv_transfer_params",
             r#"{"a": 1}"#,
-            NOTHING,
             "leave it out: there is one server",
         ),
         refused(
             "vllm_xargs",
             r#"{"a": 1}"#,
-            NOTHING,
             "leave it out: it is for extensions of vLLM",
         ),
         harmless("n_keep", "9", "prompts are never truncated"),
@@ -251,10 +231,9 @@ pub const CHAT_ADDITIONS: Table = Table {
         refused(
             "echo",
             "true",
-            NOTHING,
             "send the formatted prompt to /v1/completions",
         ),
-        refused(
+        refused_unless(
             "prompt_logprobs",
             "1",
             &["null"],
@@ -263,47 +242,39 @@ pub const CHAT_ADDITIONS: Table = Table {
         refused(
             "add_special_tokens",
             "true",
-            NOTHING,
             "leave it out: the chat template has them",
         ),
-        refused(
-            "documents",
-            r#"[{"text": "a"}]"#,
-            NOTHING,
-            "send them in a message",
-        ),
+        refused("documents", r#"[{"text": "a"}]"#, "send them in a message"),
         refused(
             "chat_template",
             r#""{{ messages }}""#,
-            NOTHING,
             "send the formatted prompt to /v1/completions",
         ),
         refused(
             "mm_processor_kwargs",
             r#"{"a": 1}"#,
-            NOTHING,
             "leave it out: the projector determines how media are read",
         ),
-        refused(
+        refused_unless(
             "include_reasoning",
             "false",
             &["null", "true"],
             "set `think` to false, or leave `reasoning_content` unread",
         ),
-        refused(
+        refused_unless(
             "separate_reasoning",
             "false",
             &["null", "true"],
             "leave it out: thoughts arrive as `reasoning_content`",
         ),
-        refused(
+        refused_unless(
             "reasoning_format",
             r#""none""#,
             &["null", r#""auto""#, r#""deepseek""#],
             "leave it out: thoughts arrive as `reasoning_content`",
         ),
-        refused("thinking_forced_open", "true", NOTHING, "use `think`"),
-        refused(
+        refused("thinking_forced_open", "true", "use `think`"),
+        refused_unless(
             "parse_tool_calls",
             "false",
             &["null", "true"],
@@ -323,7 +294,6 @@ pub const REASONING: Table = Table {
         refused(
             "exclude",
             "true",
-            NOTHING,
             "leave it out, and leave `reasoning_content` unread",
         ),
     ],
@@ -341,7 +311,7 @@ pub const COMPLETION_ADDITIONS: Table = Table {
             "up to 100; not of streams, for which `400`",
         ),
         honored("response_format", r#"{"type": "json_object"}"#, ""),
-        refused(
+        refused_unless(
             "add_special_tokens",
             "false",
             &["null", "true"],
@@ -350,7 +320,6 @@ pub const COMPLETION_ADDITIONS: Table = Table {
         refused(
             "prompt_embeds",
             r#""AAAA""#,
-            NOTHING,
             "send the prompt as a text or as token ids",
         ),
     ],
@@ -376,7 +345,6 @@ pub const RERANK: Table = Table {
         refused(
             "rank_fields",
             r#"["title"]"#,
-            NOTHING,
             "send the text to rank as the `text` of each document",
         ),
         harmless("max_tokens_per_doc", "512", UNCUT),
