@@ -6,7 +6,7 @@ use crate::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tierbar_core::Error;
+use tierbar_core::{Error, json};
 
 /// The longest schema or grammar, in bytes.
 pub const LONGEST_GRAMMAR: usize = 64 << 10;
@@ -95,13 +95,10 @@ impl AnswerForm {
 
     /// The JSON schema in the fields of OpenAI and llama-server.
     fn schema(&self) -> Result<Option<Value>, Error> {
-        let any_object = || json!({"type": "object"});
-        let Some(format) = &self.response_format else {
+        let format = self.response_format.as_ref();
+        let Some(format) = format.filter(|format| !format.is_null()) else {
             return Ok(self.json_schema.clone());
         };
-        if format.is_null() {
-            return Ok(self.json_schema.clone());
-        }
         let schema = match format.get("type").and_then(Value::as_str) {
             // Reject rather than silently return free text.
             None => {
@@ -119,11 +116,9 @@ impl AnswerForm {
                 )));
             }
         };
+        let schema = schema.filter(|schema| **schema != json!({}) && !schema.is_null());
         Ok(Some(
-            schema
-                .cloned()
-                .filter(|schema| schema != &json!({}) && !schema.is_null())
-                .unwrap_or_else(any_object),
+            schema.cloned().unwrap_or_else(|| json!({"type": "object"})),
         ))
     }
 
@@ -151,59 +146,56 @@ impl AnswerForm {
     }
 
     fn guided_forms(&self) -> Vec<(&'static str, GuidedForm<'_>)> {
-        let newer = self.structured_outputs.as_ref();
-        let any_object = newer.and_then(|newer| newer.json_object).filter(|&any| any);
-        let forms = [
-            (
-                "guided_json",
-                self.guided_json.as_ref().map(GuidedForm::Json),
-            ),
-            (
-                "guided_regex",
-                self.guided_regex.as_deref().map(GuidedForm::Regex),
-            ),
-            (
-                "guided_choice",
-                self.guided_choice.as_deref().map(GuidedForm::Choice),
-            ),
-            (
-                "guided_grammar",
-                self.guided_grammar.as_deref().map(GuidedForm::Grammar),
-            ),
-            (
-                "structured_outputs.json",
-                newer
-                    .and_then(|newer| newer.json.as_ref())
-                    .map(GuidedForm::Json),
-            ),
-            (
-                "structured_outputs.regex",
-                newer
-                    .and_then(|newer| newer.regex.as_deref())
-                    .map(GuidedForm::Regex),
-            ),
-            (
-                "structured_outputs.choice",
-                newer
-                    .and_then(|newer| newer.choice.as_deref())
-                    .map(GuidedForm::Choice),
-            ),
-            (
-                "structured_outputs.grammar",
-                newer
-                    .and_then(|newer| newer.grammar.as_deref())
-                    .map(GuidedForm::Grammar),
-            ),
-            (
-                "structured_outputs.json_object",
-                any_object.map(|_| GuidedForm::AnyObject),
-            ),
+        let older = forms_of(
+            self.guided_json.as_ref(),
+            self.guided_regex.as_deref(),
+            self.guided_choice.as_deref(),
+            self.guided_grammar.as_deref(),
+        );
+        let names = [
+            "guided_json",
+            "guided_regex",
+            "guided_choice",
+            "guided_grammar",
         ];
-        let given = forms
-            .into_iter()
-            .filter_map(|(name, form)| Some((name, form?)));
-        given.collect()
+        let mut forms: Vec<_> = names.into_iter().zip(older).collect();
+        if let Some(newer) = &self.structured_outputs {
+            let names = [
+                "structured_outputs.json",
+                "structured_outputs.regex",
+                "structured_outputs.choice",
+                "structured_outputs.grammar",
+            ];
+            let of_newer = forms_of(
+                newer.json.as_ref(),
+                newer.regex.as_deref(),
+                newer.choice.as_deref(),
+                newer.grammar.as_deref(),
+            );
+            forms.extend(names.into_iter().zip(of_newer));
+            let any_object = newer.json_object == Some(true);
+            let any_object = any_object.then_some(GuidedForm::AnyObject);
+            forms.push(("structured_outputs.json_object", any_object));
+        }
+        let given = forms.into_iter();
+        given
+            .filter_map(|(name, form)| Some((name, form?)))
+            .collect()
     }
+}
+
+fn forms_of<'a>(
+    json: Option<&'a Value>,
+    regex: Option<&'a str>,
+    choice: Option<&'a [String]>,
+    grammar: Option<&'a str>,
+) -> [Option<GuidedForm<'a>>; 4] {
+    [
+        json.map(GuidedForm::Json),
+        regex.map(GuidedForm::Regex),
+        choice.map(GuidedForm::Choice),
+        grammar.map(GuidedForm::Grammar),
+    ]
 }
 
 impl StructuredOutputs {
@@ -237,21 +229,19 @@ impl GuidedForm<'_> {
         Ok(match self {
             // A schema, or its text.
             Self::Json(Value::String(text)) => {
-                let schema = tierbar_core::json::read(text.as_bytes());
-                AnswerRule::Schema(
-                    schema.map_err(|error| bad(format!("`{name}` is not JSON: {error}")))?,
-                )
+                let wrong = |error| bad(format!("`{name}` is not JSON: {error}"));
+                AnswerRule::Schema(json::read(text.as_bytes()).map_err(wrong)?)
             }
             Self::Json(schema @ (Value::Object(_) | Value::Bool(_))) => {
                 AnswerRule::Schema((*schema).clone())
             }
             Self::Json(_) => return Err(bad(format!("`{name}` is not a JSON schema"))),
             Self::Regex(pattern) => {
-                let grammar = pattern_grammar(pattern);
-                AnswerRule::Grammar(grammar.map_err(|why| {
+                let wrong = |why| {
                     bad(format!("`{name}` cannot be followed: {why}"))
                         .hint("use a simpler pattern, or a `grammar` in GBNF")
-                })?)
+                };
+                AnswerRule::Grammar(pattern_grammar(pattern).map_err(wrong)?)
             }
             Self::Choice([]) => {
                 return Err(bad(format!(

@@ -88,11 +88,8 @@ pub(crate) fn number_grammar(
     if !high.is_some_and(|high| high.negative) {
         let from = low.filter(|low| !low.negative);
         let from = from.map_or(("", "", false), DecimalBound::edge);
-        ways.extend(magnitude_grammar(
-            decimals,
-            from,
-            high.map(DecimalBound::edge),
-        ));
+        let to = high.map(DecimalBound::edge);
+        ways.extend(magnitude_grammar(decimals, from, to));
     }
     if low.is_none_or(|low| low.negative) {
         // Zero has no sign.
@@ -141,10 +138,8 @@ fn magnitude_grammar(
     }
     if high.is_none() && shortest < MOST_DIGITS {
         let longer = format!("[1-9] [0-9]{{{shortest},{}}}", MOST_DIGITS - 1);
-        ways.extend(followed_by(
-            &longer,
-            &point_and_digits(decimals, None, None),
-        ));
+        let rest = point_and_digits(decimals, None, None);
+        ways.extend(followed_by(&longer, &rest));
     }
     any_of(&ways)
 }
@@ -160,10 +155,8 @@ fn digits_before_point(
         return point_and_digits(decimals, low, high);
     }
     let more = if low.is_none() && high.is_none() {
-        followed_by(
-            &format!("[0-9]{{{length}}}"),
-            &point_and_digits(decimals, None, None),
-        )
+        let rest = point_and_digits(decimals, None, None);
+        followed_by(&format!("[0-9]{{{length}}}"), &rest)
     } else {
         let free = digits_before_point(length - 1, decimals, None, None);
         next_digit(low, high, &free, &|low, high| {
@@ -213,32 +206,24 @@ fn next_digit(
     rest: &dyn Fn(Edge<'_>, Edge<'_>) -> DigitSuffix,
 ) -> Option<String> {
     let (from, to) = (low.map(first_digit), high.map(first_digit));
+    let (low, high) = (low.map(without_first_digit), high.map(without_first_digit));
     match (from, to) {
         (Some(from), Some(to)) if from > to => return None,
         (Some(from), Some(to)) if from == to => {
-            return followed_by(
-                &digit_range(from, to),
-                &rest(low.map(without_first_digit), high.map(without_first_digit)),
-            );
+            return followed_by(&digit_range(from, to), &rest(low, high));
         }
         _ => {}
     }
     let mut ways = Vec::new();
     if let Some(from) = from {
-        ways.extend(followed_by(
-            &digit_range(from, from),
-            &rest(low.map(without_first_digit), None),
-        ));
+        ways.extend(followed_by(&digit_range(from, from), &rest(low, None)));
     }
     let (above, below) = (from.map_or(0, |from| from + 1), to.unwrap_or(10));
     if above < below {
         ways.extend(followed_by(&digit_range(above, below - 1), free));
     }
     if let Some(to) = to {
-        ways.extend(followed_by(
-            &digit_range(to, to),
-            &rest(None, high.map(without_first_digit)),
-        ));
+        ways.extend(followed_by(&digit_range(to, to), &rest(None, high)));
     }
     any_of(&ways)
 }

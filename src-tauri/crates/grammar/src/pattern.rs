@@ -16,8 +16,7 @@ const DEEPEST: u32 = 50;
 /// llama.cpp holds the characters of each token against all of them. All letters of all scripts are more; no script alone is.
 const MOST_RANGES: usize = 300;
 
-/// # Errors
-/// What of the pattern cannot be followed.
+/// Returns a grammar of the texts that match the pattern, or what of it cannot be followed.
 pub(crate) fn pattern_grammar(pattern: &str) -> Result<String, String> {
     let mut grammar = "root ::= ".to_owned();
     write_expression(&parse_pattern(pattern)?, true, true, false, &mut grammar)?;
@@ -26,9 +25,6 @@ pub(crate) fn pattern_grammar(pattern: &str) -> Result<String, String> {
 
 /// Returns a grammar of the JSON strings that have a match of the pattern, as a schema's `pattern` means it, and at least `fewest`
 /// and at most `most` characters.
-///
-/// # Errors
-/// What of the pattern cannot be followed.
 pub(crate) fn json_string_grammar(
     pattern: &str,
     fewest: u32,
@@ -191,10 +187,8 @@ fn write_search(hir: &Hir, out: &mut String) -> Result<(), String> {
 fn write_found(parts: &[Hir], out: &mut String) -> Result<(), String> {
     let starts = parts.iter().take_while(|part| is_look(part, Look::Start));
     let rest = parts.get(starts.count()..).unwrap_or_default();
-    let ends = rest
-        .iter()
-        .rev()
-        .take_while(|part| is_look(part, Look::End));
+    let from_end = rest.iter().rev();
+    let ends = from_end.take_while(|part| is_look(part, Look::End));
     let middle = &rest[..rest.len() - ends.count()];
     if rest.len() == parts.len() {
         append(out, format_args!("{CHARACTER}* "));
@@ -243,10 +237,7 @@ fn narrow_set(set: &mut ClassSet) {
 
 fn narrow_item(item: &mut ClassSetItem) {
     match item {
-        ClassSetItem::Perl(class) => {
-            let narrowed = ascii_class(class);
-            *item = ClassSetItem::Ascii(narrowed);
-        }
+        ClassSetItem::Perl(class) => *item = ClassSetItem::Ascii(ascii_class(class)),
         ClassSetItem::Bracketed(class) => narrow_set(&mut class.kind),
         ClassSetItem::Union(union) => union.items.iter_mut().for_each(narrow_item),
         _ => {}
@@ -297,10 +288,7 @@ fn write_expression(
                 std::str::from_utf8(&literal.0).map_err(|_| "it has bytes that are not text")?;
             if json {
                 let text = Value::from(text).to_string();
-                let inner = text
-                    .strip_prefix('"')
-                    .and_then(|text| text.strip_suffix('"'));
-                out.push_str(&gbnf_literal(inner.unwrap_or_default()));
+                out.push_str(&gbnf_literal(&text[1..text.len() - 1]));
             } else {
                 out.push_str(&gbnf_literal(text));
             }

@@ -7,21 +7,11 @@
 //!
 //! # Why not llguidance
 //!
-//! llama-cpp-2 has it as a feature. Tried on 2026-11-28: llguidance 1.9.1 on a Xeon, beside this module and llama.cpp's grammars.
-//!
-//! - Tools come from llama.cpp's chat templates as GBNF with the parameters' schemas in it, so all of this would stay, and be second.
-//! - Of 123 schemas of this crate's tests it follows 70, this module 61; neither lets an invalid one of 8,000 answers through.
-//!   It alone follows `patternProperties`, `minProperties`, `maxProperties`, each `multipleOf`, and patterns with lengths or `\p{L}`.
-//!   This module alone follows disjoint values, ranges and required names in `oneOf`, names in `propertyNames`, unknown formats, and
-//!   bounds above 64 bits.
-//! - It accepts schemas without a finite answer, a million `minItems`, and a pattern that it gives up in the middle of an answer.
-//!   llama-cpp-2's sampler ignores such an error, and the rest is unconstrained.
-//! - A mask of SmolLM2's 49,152 tokens takes 0.08 to 0.35 million instructions (callgrind, four answers), llama.cpp's 25 to 98 million.
-//!   But the sampler checks the chosen token first, for 17,000 to 41,000 and 49,000 to 132,000, and masks only if that is refused.
-//!   Its tables of a model's tokens take 0.6 billion instructions, or 3.4 billion for Gemma's 262,144.
-//! - It adds 15 crates, 48 CPU seconds of compiling and 2.6 MB of code to the worker.
-//!
-//! Worth another look once llama.cpp's templates write grammars for it, or if masks show up in a profile.
+//! llama-cpp-2 has it as a feature. Tried on 2026-11-28 (1.9.1): it follows 70 of this crate's 123 test schemas, this module 61. But tools
+//! come from llama.cpp's chat templates as GBNF, so all of this would stay. It accepts schemas without a finite answer, a million
+//! `minItems`, and patterns that it gives up in the middle of an answer, which llama-cpp-2's sampler ignores. Its masks take a hundredth
+//! of the instructions, but the sampler checks the chosen token first, and masks only if that is refused. It adds 15 crates and 2.6 MB
+//! of code to the worker. Worth another look once llama.cpp's templates write grammars for it, or if masks show up in a profile.
 
 mod array;
 mod disjoint;
@@ -58,49 +48,21 @@ const TYPES: [&str; 7] = [
     "object", "array", "string", "number", "integer", "boolean", "null",
 ];
 
-/// What says something about an answer. The others are notes, or say nothing without one of these.
-const KEYWORDS: [&str; 41] = [
+/// What says something about an answer, whatever its type.
+const KEYWORDS: [&str; 13] = [
     "$ref",
     "$dynamicRef",
     "$recursiveRef",
-    "additionalItems",
-    "additionalProperties",
     "allOf",
     "anyOf",
     "const",
-    "contains",
-    "dependencies",
-    "dependentRequired",
-    "dependentSchemas",
     "else",
     "enum",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "format",
     "if",
-    "items",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "multipleOf",
     "not",
     "oneOf",
-    "pattern",
-    "patternProperties",
-    "prefixItems",
-    "properties",
-    "propertyNames",
-    "required",
     "then",
     "type",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "uniqueItems",
 ];
 
 /// Returns a schema that llama.cpp's grammars follow, with constants that stand for the grammars in `placeholders`. `what`: the name of
@@ -177,8 +139,10 @@ impl<'a> SchemaWalk<'a> {
             Value::Bool(false) => return Err(self.wrong(at, "is `false`, which allows no answer")),
             _ => return Err(self.wrong(at, "is not a schema")),
         };
+        // The others are notes, or say nothing without one of these.
+        let is_keyword = |key: &str| KEYWORDS.contains(&key) || keyword_type(key).is_some();
         let says = |(key, value): &(&String, &Value)| {
-            KEYWORDS.contains(&key.as_str()) && (!value.is_null() || *key == "const")
+            is_keyword(key) && (!value.is_null() || *key == "const")
         };
         let said = fields.iter().filter(says);
         let mut own: Fields = said
@@ -239,11 +203,8 @@ impl<'a> SchemaWalk<'a> {
         let pointer = reference.strip_prefix('#');
         let found = pointer.and_then(|pointer| self.root.pointer(pointer));
         found.ok_or_else(|| {
-            let shown: String = reference.chars().take(80).collect();
-            self.wrong(
-                at,
-                &format!("has the `$ref` \"{shown}\", which is not in the schema"),
-            )
+            let why = format!("has the `$ref` \"{reference:.80}\", which is not in the schema");
+            self.wrong(at, &why)
         })
     }
 
@@ -267,11 +228,8 @@ impl<'a> SchemaWalk<'a> {
         if types.is_empty() {
             return Ok(json!({}));
         }
-        let mut ways = Vec::new();
-        for kind in types {
-            ways.push(self.translate_type(kind, &fields, at));
-        }
-        any_of(ways)
+        let types = types.into_iter();
+        any_of(types.map(|kind| self.translate_type(kind, &fields, at)))
     }
 
     fn definition_name(&mut self, reference: String) -> String {
@@ -302,17 +260,11 @@ impl<'a> SchemaWalk<'a> {
             flat.push((place, way));
         }
         if key == "oneOf" && !self.are_disjoint(&flat, at)? {
-            self.refuse(
-                at,
-                key,
-                "has alternatives that may hold at once, which is not supported; use anyOf",
-            )?;
+            let why = "has alternatives that may hold at once, which is not supported; use anyOf";
+            self.refuse(at, key, why)?;
         }
-        let mut held = Vec::new();
-        for (place, way) in flat {
-            held.push(way.and_then(|way| self.translate_fields(way, &place)));
-        }
-        any_of(held)
+        let held = flat.into_iter();
+        any_of(held.map(|(place, way)| way.and_then(|way| self.translate_fields(way, &place))))
     }
 
     fn are_disjoint(
@@ -338,13 +290,7 @@ impl<'a> SchemaWalk<'a> {
     /// The types that are named, or the one that the other keywords are about; none for any.
     fn types(&self, fields: &Fields, at: &str) -> Result<Vec<&'static str>, Error> {
         let named = match fields.get("type") {
-            None => {
-                let about = |kind: &&'static str| {
-                    let mut keys = fields.keys();
-                    keys.any(|key| keyword_type(key) == Some(*kind))
-                };
-                return Ok(TYPES.into_iter().find(about).into_iter().collect());
-            }
+            None => return Ok(implied_type(fields).into_iter().collect()),
             Some(Value::Array(named)) if !named.is_empty() => named.clone(),
             Some(one) => vec![one.clone()],
         };
@@ -406,13 +352,10 @@ impl<'a> SchemaWalk<'a> {
     ) -> Result<(u64, Option<u64>), Error> {
         let count = |key: &str| match fields.get(key) {
             None => Ok(None),
-            Some(value) => match value.as_u64() {
-                Some(count) => Ok(Some(count)),
-                None => {
-                    let message = format!("has `{key}` {value}, which is not a count");
-                    Err(self.wrong(at, &message))
-                }
-            },
+            Some(value) => value.as_u64().map(Some).ok_or_else(|| {
+                let message = format!("has `{key}` {value}, which is not a count");
+                self.wrong(at, &message)
+            }),
         };
         let (fewest, most) = (count(least)?.unwrap_or(0), count(largest)?);
         if most.is_some_and(|most| most < fewest) {
@@ -446,7 +389,7 @@ impl<'a> SchemaWalk<'a> {
 
 /// What is left of alternatives without those that cannot be held: an answer by the others is valid too. That null is left alone
 /// would be a surprise.
-fn any_of(ways: Vec<Result<Value, Error>>) -> Result<Value, Error> {
+fn any_of(ways: impl Iterator<Item = Result<Value, Error>>) -> Result<Value, Error> {
     let mut held = Vec::new();
     let mut refused = None;
     for way in ways {
@@ -461,6 +404,17 @@ fn any_of(ways: Vec<Result<Value, Error>>) -> Result<Value, Error> {
         _ if held.len() == 1 => Ok(held.swap_remove(0)),
         _ => Ok(json!({"anyOf": held})),
     }
+}
+
+/// The type that the keywords are about, where none is named.
+fn implied_type(fields: &Fields) -> Option<&'static str> {
+    let about = |kind: &&'static str| fields.keys().any(|key| keyword_type(key) == Some(*kind));
+    TYPES.into_iter().find(about)
+}
+
+fn properties_of(fields: &Fields) -> Fields {
+    let properties = fields.get("properties").and_then(Value::as_object);
+    properties.cloned().unwrap_or_default()
 }
 
 /// The type that a keyword is about.

@@ -4,7 +4,7 @@ use crate::{
     Placeholders, bad, check_extent,
     schema::{translate_schema, with_named_root},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tierbar_core::Error;
 
@@ -52,8 +52,7 @@ impl OfferedTools {
             offered.retain(|tool| names.iter().any(|name| name_of(tool) == name));
         }
         if offered.is_empty() && choice.mode == "required" {
-            let names_none = choice.only.is_some();
-            return Err(if names_none {
+            return Err(if choice.only.is_some() {
                 bad("`tool_choice.allowed_tools` requires a call, but its `tools` is empty")
                     .hint("name a function, or use the mode auto")
             } else {
@@ -221,12 +220,8 @@ fn read_function((index, tool): (usize, &Value)) -> Result<Value, Error> {
         let plain = |c: char| !c.is_control() && !matches!(c, '"' | '\\' | '<' | '>');
         !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(plain)
     };
-    if sent
-        .get("name")
-        .and_then(Value::as_str)
-        .filter(named)
-        .is_none()
-    {
+    let name = sent.get("name").and_then(Value::as_str);
+    if name.filter(named).is_none() {
         return Err(bad(format!(
             "`tools[{index}].function.name` must be a name of 1 to {LONGEST_NAME} letters, digits, `_` and `-`"
         )));
@@ -242,10 +237,8 @@ fn read_function((index, tool): (usize, &Value)) -> Result<Value, Error> {
             )));
         }
     }
-    let kept = sent.iter().filter(|(_, value)| !value.is_null());
-    let mut kept: Map<_, _> = kept
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
+    let mut kept = sent.clone();
+    kept.retain(|_, value| !value.is_null());
     if let Some(schema) = kept.get_mut("parameters") {
         *schema = with_named_root(schema.take());
     }

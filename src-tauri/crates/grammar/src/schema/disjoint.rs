@@ -1,6 +1,6 @@
 //! Alternatives of which only one may hold: whether an answer by one can be valid by another.
 
-use super::{Fields, SchemaWalk, TYPES, keyword_type, values::has_type};
+use super::{Fields, SchemaWalk, TYPES, implied_type, properties_of, values::has_type};
 use serde_json::{Value, json};
 
 impl SchemaWalk<'_> {
@@ -28,19 +28,15 @@ impl SchemaWalk<'_> {
     }
 
     fn objects_never_both(&mut self, written: &Fields, other: &Fields, at: &str) -> bool {
-        let properties = |fields: &Fields| {
-            let properties = fields.get("properties").and_then(Value::as_object);
-            properties.cloned().unwrap_or_default()
-        };
         let required = |fields: &Fields| {
             let names = fields.get("required").and_then(Value::as_array);
             names.cloned().unwrap_or_default()
         };
         let has = |properties: &Fields, name: &Value| {
-            name.as_str()
-                .is_some_and(|name| properties.contains_key(name))
+            let name = name.as_str();
+            name.is_some_and(|name| properties.contains_key(name))
         };
-        let (ones, others) = (properties(written), properties(other));
+        let (ones, others) = (properties_of(written), properties_of(other));
         let (always, wanted) = (required(written), required(other));
         // The grammar adds no properties unless the schema says so.
         let is_closed = match written.get("additionalProperties") {
@@ -95,12 +91,7 @@ fn possible_types(fields: &Fields, written: bool) -> Vec<&'static str> {
         Some(name) => TYPES.into_iter().filter(|kind| name == *kind).collect(),
         None => {
             let has_ways = fields.contains_key("anyOf") || fields.contains_key("oneOf");
-            let about = |kind: &&'static str| {
-                let mut keys = fields.keys();
-                keys.any(|key| keyword_type(key) == Some(*kind))
-            };
-            let one = TYPES.into_iter().find(about);
-            let one = one.filter(|_| written && !has_ways);
+            let one = implied_type(fields).filter(|_| written && !has_ways);
             one.map_or_else(|| TYPES.to_vec(), |kind| vec![kind])
         }
     }

@@ -1,6 +1,6 @@
 //! Two schemas that both hold, as one.
 
-use super::{Fields, SchemaWalk};
+use super::{Fields, SchemaWalk, properties_of};
 use serde_json::{Map, Value, json};
 use tierbar_core::Error;
 
@@ -50,12 +50,9 @@ fn leaves_room(limits: &Fields, other: &Fields) -> bool {
     if limits.get("additionalProperties").is_none_or(is_open) {
         return true;
     }
-    let names = |fields: &Fields| {
-        let properties = fields.get("properties").and_then(Value::as_object);
-        properties.cloned().unwrap_or_default()
-    };
-    let known = names(limits);
-    names(other).keys().all(|name| known.contains_key(name))
+    let known = properties_of(limits);
+    let others = properties_of(other);
+    others.keys().all(|name| known.contains_key(name))
 }
 
 /// What two values of a keyword say together; `None` for what no single value says.

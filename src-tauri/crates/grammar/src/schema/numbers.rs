@@ -61,13 +61,9 @@ impl SchemaWalk<'_> {
             self.number_at(fields, exclusive, at)?
         };
         let size = |number: &Number| number.as_f64().unwrap_or_default();
-        let is_tighter = |one: &Number, other: &Number| {
-            if is_low {
-                size(one) > size(other)
-            } else {
-                size(one) < size(other)
-            }
-        };
+        // As a distance from the other bound.
+        let reach = |number: &Number| if is_low { -size(number) } else { size(number) };
+        let is_tighter = |one: &Number, other: &Number| reach(one) < reach(other);
         let (key, number, is_exclusive) = match (own, other) {
             (None, None) => return Ok(None),
             (Some(own), Some(other)) if is_tighter(&own, &other) => (inclusive, own, flagged),
@@ -76,13 +72,8 @@ impl SchemaWalk<'_> {
         };
         let bound = DecimalBound::new(&number, is_exclusive);
         // Further away than any number that is written.
-        let is_far = if is_low {
-            size(&number) < 0.0
-        } else {
-            size(&number) > 0.0
-        };
-        let is_large = size(&number).abs() > 1.0;
-        if bound.is_none() && !(is_far && is_large) {
+        let is_far = reach(&number) > 1.0;
+        if bound.is_none() && !is_far {
             self.refuse(at, key, "has too many digits, which is not supported")?;
         }
         Ok(bound)

@@ -20,12 +20,9 @@ impl SchemaWalk<'_> {
             Some(rest) if !fields.contains_key("additionalProperties") => Some(rest),
             _ => fields.get("additionalProperties"),
         };
-        let any = |rest: &Value| {
-            if *rest == json!({}) {
-                json!(true)
-            } else {
-                rest.clone()
-            }
+        let any = |rest: &Value| match rest {
+            rest if *rest == json!({}) => json!(true),
+            rest => rest.clone(),
         };
         let mut rest = rest.map(any);
         let is_some = |key: &str| fields.get(key).is_some_and(|value| *value != json!({}));
@@ -117,11 +114,7 @@ impl SchemaWalk<'_> {
         let dependent = fields.get(key).and_then(Value::as_object);
         for names in dependent.into_iter().flat_map(Map::values) {
             let mut names = names.as_array().into_iter().flatten();
-            let follows = |name: &Value| {
-                name.as_str()
-                    .is_some_and(|name| required.iter().any(|known| known == name))
-            };
-            if !names.all(follows) {
+            if !names.all(|name| required.iter().any(|known| name == known)) {
                 return self.refuse(at, key, "is not supported");
             }
         }
@@ -137,10 +130,8 @@ impl SchemaWalk<'_> {
         let place = format!("{at}/{key}");
         let names = self.flatten_parts(schema, &place)?;
         let names = self.resolve_reference(names, &place)?;
-        let says_more = names
-            .iter()
-            .any(|(key, value)| key != "type" || value != "string");
-        if !says_more {
+        let says_more = |(key, value): (&String, &Value)| key != "type" || value != "string";
+        if !names.iter().any(says_more) {
             return Ok(None);
         }
         if names.contains_key("enum") || names.contains_key("const") {

@@ -6,32 +6,27 @@ use serde_json::{Value, json};
 const ROOT: &str = "root";
 
 /// Returns a schema whose references to itself, `#`, are to a definition: llama.cpp knows no others.
-pub(crate) fn with_named_root(schema: Value) -> Value {
-    let name = || {
-        let free = |name: &String| schema["$defs"].get(name).is_none();
-        let mut names = (0..).map(|number| format!("{ROOT}{number}"));
-        names.find(free)
+pub(crate) fn with_named_root(mut schema: Value) -> Value {
+    let mut names = (0..).map(|number| format!("{ROOT}{number}"));
+    let is_free = |name: &String| schema["$defs"].get(name).is_none();
+    let Some(name) = names.find(is_free) else {
+        return schema;
     };
-    if !refers_to_root(&schema, false) {
+    if !point_root_to(&mut schema, &format!("#/$defs/{name}"), false) {
         return schema;
     }
-    let Some(name) = name() else {
-        return schema;
-    };
-    let mut named = schema;
-    point_root_to(&mut named, &format!("#/$defs/{name}"), false);
-    let mut root = named.clone();
+    let mut root = schema.clone();
     if let Some(root) = root.as_object_mut() {
         root.shift_remove("$defs");
         root.shift_remove("definitions");
     }
-    if let Some(fields) = named.as_object_mut() {
+    if let Some(fields) = schema.as_object_mut() {
         let definitions = fields.entry("$defs").or_insert_with(|| json!({}));
         if let Some(definitions) = definitions.as_object_mut() {
             definitions.insert(name, root);
         }
     }
-    named
+    schema
 }
 
 /// The fields of a schema whose values are data, where a `$ref` is a word like any other.
@@ -45,61 +40,31 @@ const NAMED: [&str; 5] = [
     "definitions",
 ];
 
-/// What a field of an object in a schema is. `in_names`: the object's fields are names.
-fn place_of_field(key: &str, in_names: bool) -> Place {
-    match key {
-        _ if in_names => Place::Schema,
-        "$ref" => Place::Reference,
-        key if DATA.contains(&key) => Place::Data,
-        key if NAMED.contains(&key) => Place::Names,
-        _ => Place::Schema,
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Schema,
-    Names,
-    Data,
-    Reference,
-}
-
-fn refers_to_root(schema: &Value, in_names: bool) -> bool {
-    match schema {
-        Value::Object(fields) => fields.iter().any(|(key, value)| {
-            let place = place_of_field(key, in_names);
-            match place {
-                Place::Data => false,
-                Place::Reference => value == "#",
-                Place::Schema | Place::Names => refers_to_root(value, place == Place::Names),
-            }
-        }),
-        Value::Array(items) => items.iter().any(|item| refers_to_root(item, false)),
-        _ => false,
-    }
-}
-
-fn point_root_to(schema: &mut Value, definition: &str, in_names: bool) {
+/// Has each reference to the root lead to a definition, and returns whether there was any. `in_names`: an object's fields are names.
+fn point_root_to(schema: &mut Value, definition: &str, in_names: bool) -> bool {
+    let mut found = false;
     match schema {
         Value::Object(fields) => {
             for (key, value) in fields {
-                let place = place_of_field(key, in_names);
-                match place {
-                    Place::Reference if value == "#" => *value = definition.into(),
-                    Place::Reference | Place::Data => {}
-                    Place::Schema | Place::Names => {
-                        point_root_to(value, definition, place == Place::Names);
+                let key = key.as_str();
+                if !in_names && key == "$ref" {
+                    if value == "#" {
+                        (*value, found) = (definition.into(), true);
                     }
+                } else if in_names || !DATA.contains(&key) {
+                    let has_names = !in_names && NAMED.contains(&key);
+                    found |= point_root_to(value, definition, has_names);
                 }
             }
         }
         Value::Array(items) => {
             for item in items {
-                point_root_to(item, definition, false);
+                found |= point_root_to(item, definition, false);
             }
         }
         _ => {}
     }
+    found
 }
 
 #[cfg(test)]

@@ -30,8 +30,7 @@ impl SchemaWalk<'_> {
             match json_string_grammar(pattern, narrow(fewest), most.map(narrow)) {
                 Ok(grammar) => return Ok(self.placeholders.constant(grammar)),
                 Err(why) => {
-                    let shown: String = pattern.chars().take(80).collect();
-                    let why = format!("\"{shown}\" cannot be followed: {why}");
+                    let why = format!("\"{pattern:.80}\" cannot be followed: {why}");
                     self.refuse(at, "pattern", &why)?;
                 }
             }
