@@ -21,7 +21,6 @@ use answer::AnswerWriter;
 use axum::{
     Json,
     body::{Body, Bytes},
-    extract::State,
     http::HeaderMap,
     response::{IntoResponse, Response},
 };
@@ -31,7 +30,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_core::Error;
 use tierbar_http::{
-    RequestHints,
+    InferenceCall,
     error::{ErrorForm, Failure},
     mount::Routes,
     routes,
@@ -44,6 +43,7 @@ use tierbar_inference::{
     original::Original,
     request::Request,
 };
+use tierbar_request_fields::{COUNT_TOKENS, MESSAGES as MESSAGE_FIELDS};
 use utoipa::OpenApi;
 
 /// The header that all of Anthropic's clients send.
@@ -97,19 +97,15 @@ fn is_path(path: &str, headers: &HeaderMap) -> bool {
     ),
 )]
 async fn messages(
-    State(inference): State<Arc<Inference>>,
-    RequestHints(hints): RequestHints,
-    body: Body,
+    InferenceCall(inference, hints, body): InferenceCall,
 ) -> Result<Response, Failure> {
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
     let (original, fields) = read(MESSAGES, bytes)?;
-    let (writer, chat) = match fields {
-        Ok(fields) => {
-            let writer = AnswerWriter::new(fields.model()).without(fields.left_out());
-            (writer, fields.into_chat())
-        }
-        Err(error) => (AnswerWriter::new(original::model(&original)), Err(error)),
-    };
+    let mut writer = AnswerWriter::new(original::model(&original));
+    let chat = fields.and_then(|message| {
+        writer.left_out = message.left_out();
+        message.into_chat(&MESSAGE_FIELDS)
+    });
     let chat = Request::with_original(CHAT, hints, original, chat.map(Value::Object))?;
     Ok(respond(&inference, chat, |_| writer).await)
 }
@@ -129,14 +125,10 @@ async fn messages(
         Errors,
     ),
 )]
-async fn count(
-    State(inference): State<Arc<Inference>>,
-    RequestHints(hints): RequestHints,
-    body: Body,
-) -> Result<Response, Failure> {
+async fn count(InferenceCall(inference, hints, body): InferenceCall) -> Result<Response, Failure> {
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
     let (original, fields) = read(COUNT, bytes)?;
-    let chat = fields.and_then(MessageFields::into_counted);
+    let chat = fields.and_then(|message| message.into_chat(&COUNT_TOKENS));
     let counted =
         dispatch::count_original(&inference, hints, original, chat.map(Value::Object)).await?;
     Ok(match counted {

@@ -4,7 +4,7 @@
 pub mod schema;
 pub mod store;
 
-use axum::{Json, body::Body, extract::State, http::HeaderMap, response::Response};
+use axum::{Json, body::Body, extract::State, response::Response};
 use schema::{Context, ContextDeleted, ContextSave, SavedContext};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,13 +14,14 @@ use tierbar_contexts::{ContextDescription, Contexts};
 use tierbar_core::{
     Code, Error, TierId,
     config::ContextForm,
-    lease::Purpose,
     status::{EngineKind, TierStatus},
 };
-use tierbar_http::{RequestHints, error::Failure, mount::Routes, routes, schema::Errors};
+use tierbar_http::{
+    InferenceCall, RequestHints, error::Failure, mount::Routes, routes, schema::Errors,
+};
 use tierbar_inference::{
     Inference, blocking::blocking, body, caller::Caller, charge::Charge, content::Content,
-    dispatch, metrics::Trace, relay, route, stream_meter::StreamReading,
+    dispatch, hints::Hints, request::Request, route, source::Source,
 };
 use utoipa::ToSchema;
 
@@ -59,7 +60,6 @@ pub fn routes(inference: Arc<Inference>, contexts: Contexts) -> Routes {
 struct ContextName {
     name: String,
     /// To load it: a tier, a model's id, or `auto`, which prefers a tier that the context fits.
-    #[serde(default)]
     model: Option<String>,
 }
 
@@ -92,8 +92,7 @@ struct ContextCopy {
 )]
 async fn list(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
     let all = on_disk(&saves, |contexts| contexts.list()).await?;
-    let data: Vec<_> = all.iter().map(to_json).collect();
-    Ok(Json(json!({"object": "list", "data": data})))
+    Ok(to_list(&all))
 }
 
 /// Saves a conversation's KV cache.
@@ -109,26 +108,21 @@ async fn list(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
 async fn save(
     State(saves): State<Saves>,
     RequestHints(hints): RequestHints,
-    body: Body,
+    mut body: Body,
 ) -> Result<Response, Failure> {
     // The worker knows no settings.
     let form = saves.inference.services.config().contexts.form;
-    let body = match form {
-        ContextForm::Exact => body,
-        ContextForm::Compact => in_form(body, form).await?,
-    };
-    tierbar_http::answer(saves.inference, SAVE, hints, body).await
-}
-
-/// The request with a form, if it names none.
-async fn in_form(body: Body, form: ContextForm) -> Result<Body, Failure> {
-    let body = body::read(body, body::INFERENCE_LIMIT).await?;
-    let (content, _) = Content::read(body)?;
-    let mut fields = content.into_object();
-    if fields.get("form").is_none_or(Value::is_null) {
-        fields.insert("form".to_owned(), json!(form));
+    if form != ContextForm::Exact {
+        let read = body::read(body, body::INFERENCE_LIMIT).await?;
+        let mut fields = Content::read(read)?.0.into_object();
+        if fields.get("form").is_none_or(Value::is_null) {
+            fields.insert("form".to_owned(), json!(form));
+        }
+        body = Body::from(Content::new(fields).into_bytes());
     }
-    Ok(Body::from(Content::new(fields).into_bytes()))
+    InferenceCall(saves.inference, hints, body)
+        .answer(SAVE)
+        .await
 }
 
 /// Deletes a saved context.
@@ -197,9 +191,7 @@ async fn download(State(saves): State<Saves>, body: Body) -> Result<Json<Value>,
     responses((status = 200, description = "The list", body = schema::Contexts), Errors),
 )]
 async fn list_store(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
-    let all = saves.remote.list().await?;
-    let data: Vec<_> = all.iter().map(to_json).collect();
-    Ok(Json(json!({"object": "list", "data": data})))
+    Ok(to_list(&saves.remote.list().await?))
 }
 
 /// Loads a saved context into memory.
@@ -215,8 +207,8 @@ async fn list_store(State(saves): State<Saves>) -> Result<Json<Value>, Failure> 
 async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failure> {
     let arrived = Instant::now();
     let body = body::read(body, body::ADMIN_LIMIT).await?;
-    let (content, _) = Content::read(body)?;
-    let ContextName { name, model } = body::of_value(content.fields().clone())?;
+    let mut request = Request::read(LOAD, Hints::default(), body, arrived)?;
+    let ContextName { name, model } = body::of_value(request.content.fields().clone())?;
     let saved = on_disk(&saves, move |contexts| contexts.get(&name)).await?;
     let inference = saves.inference;
     let mut tiers = inference.tiers.snapshot();
@@ -225,36 +217,22 @@ async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failur
     }
     let tier = tier_for(&saved, model.as_deref(), &tiers)?;
     route::check_engine(&tier, &tiers, LOAD)?;
-    let request = relay::UpstreamRequest {
-        path: LOAD,
-        charge: Charge::new(Caller::of_this_request(), content.bytes().len()),
-        content,
-        original: None,
-        headers: HeaderMap::new(),
-        reads: StreamReading::Nothing,
-        stream: false,
-        keep_alive: None,
-        arrived,
-        purpose: Purpose::Answer,
-        trace: Trace::default(),
-    };
-    let begun = dispatch::begin_on_tier(inference, tier, request, None, None);
+    let bytes = request.content.bytes().len();
+    request.charge = Charge::new(Caller::of_this_request(), bytes);
+    request.keep_alive = None;
+    let begun = dispatch::begin_on_tier(inference, tier, request, Source::default());
     Ok(begun.respond().await?.map(Body::new))
 }
 
 /// The tier for a context. Of those with the model that is wanted, or else the one that it was saved with, one with its KV
 /// type and room for its tokens comes first: any other will refuse it.
-///
-/// # Errors
-/// `ContextMismatch` if no model is wanted and no tier has the context's; those of [`route::resolve`].
 fn tier_for(
     saved: &ContextDescription,
     wanted: Option<&str>,
     tiers: &[TierStatus],
 ) -> Result<TierId, Error> {
     let other_model = |tier: &TierStatus| tier.model.as_ref() != Some(&saved.model);
-    let any = matches!(wanted, None | Some("" | TierId::AUTO));
-    if any && tiers.iter().all(other_model) {
+    if route::leaves_choice(wanted) && tiers.iter().all(other_model) {
         let (name, model) = (&saved.name, &saved.model);
         let message =
             format!("the saved context \"{name}\" belongs to {model}, which no tier uses now");
@@ -279,6 +257,11 @@ fn to_json(saved: &ContextDescription) -> Value {
         "kv_cache": saved.key.kv_cache,
         "form": saved.form(),
     })
+}
+
+fn to_list(all: &[ContextDescription]) -> Json<Value> {
+    let data: Vec<_> = all.iter().map(to_json).collect();
+    Json(json!({"object": "list", "data": data}))
 }
 
 async fn on_disk<T: Send + 'static>(

@@ -10,11 +10,11 @@ use axum::{
     extract::{Query, State, rejection::QueryRejection},
     http::HeaderMap,
 };
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, LazyLock},
-    time::{SystemTime, UNIX_EPOCH},
 };
 use tierbar_core::{
     Modality, ModelId, ModelKind, TierId,
@@ -78,10 +78,7 @@ async fn one(
 }
 
 /// When this server first listed something, in seconds since 1970: the moment of what has no file.
-static FIRST_LIST: LazyLock<i64> = LazyLock::new(|| {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(0))
-});
+static FIRST_LIST: LazyLock<i64> = LazyLock::new(|| Timestamp::now().as_second());
 
 async fn entries_of(inference: &Inference) -> Vec<Value> {
     let tiers = inference.tiers.snapshot();
@@ -146,13 +143,11 @@ fn entries(
 /// of models, those that chat count.
 fn context(tiers: &[&TierStatus]) -> Option<u32> {
     let known = |kind: Option<ModelKind>| {
-        let tiers = tiers
-            .iter()
-            .filter(move |tier| kind.is_none_or(|kind| tier.kind == kind));
-        let ours = tiers.filter(|tier| tier.engine == EngineKind::Embedded);
-        ours.map(|tier| tier.context_tokens)
-            .filter(|tokens| *tokens > 0)
-            .min()
+        let ours = tiers.iter().filter(|tier| {
+            tier.engine == EngineKind::Embedded && kind.is_none_or(|kind| tier.kind == kind)
+        });
+        let contexts = ours.map(|tier| tier.context_tokens);
+        contexts.filter(|tokens| *tokens > 0).min()
     };
     known(Some(ModelKind::Chat)).or_else(|| known(None))
 }

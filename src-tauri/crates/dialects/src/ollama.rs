@@ -33,7 +33,7 @@ use axum::{
 use schema::{Errors, OllamaRefusal, OllamaVersion};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tierbar_core::{Code, Error};
+use tierbar_core::bad_request;
 use tierbar_http::{
     error::{ErrorForm, Failure},
     mount::Routes,
@@ -174,7 +174,7 @@ fn not_supported(uri: &Uri) -> Failure {
         "Tierbar does not support {}: models are plain files, and a tier in config.toml gives one a name and settings",
         uri.path()
     );
-    Failure(Error::new(Code::BadRequest, message).hint(
+    Failure(bad_request(message).hint(
         "to use another name or other settings, add a tier; to add your own model, put its .gguf file in the models folder",
     ))
 }

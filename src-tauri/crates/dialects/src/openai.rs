@@ -4,14 +4,14 @@ pub mod responses;
 pub mod schema;
 pub mod stores;
 
-use axum::{body::Body, extract::State, response::Response};
+use axum::response::Response;
 use schema::{
     ChatCompletion, ChatRequest, Embeddings, EmbeddingsRequest, RerankAnswer, RerankRequest,
     TextCompletion, TextRequest,
 };
 use std::sync::Arc;
 use tierbar_http::{
-    RequestHints,
+    InferenceCall,
     error::Failure,
     mount::Routes,
     routes,
@@ -52,12 +52,8 @@ pub fn routes() -> Routes<Arc<Inference>> {
         Errors,
     ),
 )]
-async fn chat(
-    State(inference): State<Arc<Inference>>,
-    RequestHints(hints): RequestHints,
-    body: Body,
-) -> Result<Response, Failure> {
-    tierbar_http::answer(inference, CHAT, hints, body).await
+async fn chat(call: InferenceCall) -> Result<Response, Failure> {
+    call.answer(CHAT).await
 }
 
 /// Completes a text.
@@ -84,12 +80,8 @@ async fn chat(
         Errors,
     ),
 )]
-async fn complete(
-    State(inference): State<Arc<Inference>>,
-    RequestHints(hints): RequestHints,
-    body: Body,
-) -> Result<Response, Failure> {
-    tierbar_http::answer(inference, TEXT, hints, body).await
+async fn complete(call: InferenceCall) -> Result<Response, Failure> {
+    call.answer(TEXT).await
 }
 
 /// Turns texts into vectors.
@@ -115,12 +107,8 @@ async fn complete(
         Errors,
     ),
 )]
-async fn embed(
-    State(inference): State<Arc<Inference>>,
-    RequestHints(hints): RequestHints,
-    body: Body,
-) -> Result<Response, Failure> {
-    tierbar_http::answer(inference, EMBEDDINGS, hints, body).await
+async fn embed(call: InferenceCall) -> Result<Response, Failure> {
+    call.answer(EMBEDDINGS).await
 }
 
 /// Ranks documents by how well they answer a query, as Jina's and Cohere's APIs do.
@@ -146,10 +134,6 @@ async fn embed(
         Errors,
     ),
 )]
-async fn rerank(
-    State(inference): State<Arc<Inference>>,
-    RequestHints(hints): RequestHints,
-    body: Body,
-) -> Result<Response, Failure> {
-    tierbar_http::answer(inference, RERANK, hints, body).await
+async fn rerank(call: InferenceCall) -> Result<Response, Failure> {
+    call.answer(RERANK).await
 }

@@ -11,4 +11,4 @@ pub mod path;
 pub mod reach;
 pub mod schema;
 
-pub use answer::{RequestHints, answer};
+pub use answer::{InferenceCall, RequestHints};

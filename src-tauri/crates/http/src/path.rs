@@ -7,38 +7,21 @@ use axum::{
 };
 use tierbar_core::{Code, Error};
 
-/// The `{id}` of a path.
+/// The `{id}` of a path, or a tuple of several, such as those of a chat and of its turn.
 #[derive(Debug)]
-pub struct Id(pub String);
+pub struct Id<T = String>(pub T);
 
-/// The two ids of a path, such as those of a chat and of its turn.
-#[derive(Debug)]
-pub struct Ids(pub String, pub String);
-
-impl<S: Send + Sync> FromRequestParts<S> for Ids {
+impl<S: Send + Sync, T> FromRequestParts<S> for Id<T>
+where
+    Path<T>: FromRequestParts<S>,
+{
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
-        match Path::from_request_parts(parts, state).await {
-            Ok(Path((first, second))) => Ok(Self(first, second)),
-            Err(_) => Err(not_utf8()),
-        }
+        let path = Path::<T>::from_request_parts(parts, state).await;
+        // Only invalid UTF-8 fails here, and no name contains that.
+        let message = "the path has a part that is not UTF-8";
+        let Path(id) = path.map_err(|_| Error::new(Code::NotFound, message))?;
+        Ok(Self(id))
     }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for Id {
-    type Rejection = Failure;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
-        match Path::from_request_parts(parts, state).await {
-            Ok(Path(id)) => Ok(Self(id)),
-            // Only invalid UTF-8 fails here, and no name contains that.
-            Err(_) => Err(not_utf8()),
-        }
-    }
-}
-
-fn not_utf8() -> Failure {
-    let message = "the path has a part that is not UTF-8";
-    Failure(Error::new(Code::NotFound, message))
 }

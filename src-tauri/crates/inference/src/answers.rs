@@ -2,7 +2,7 @@
 
 use super::{CHAT, EMBEDDINGS, RERANK, TEXT};
 use serde_json::Value;
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 
 /// The most answers to one prompt, as in OpenAI's API; an engine may give fewer.
 const MOST_EACH: u64 = 128;
@@ -10,16 +10,12 @@ const MOST_EACH: u64 = 128;
 const MOST: u64 = 2048;
 
 /// Returns how many answers a request asks for: so many of each prompt, or a vector or score for each text.
-///
-/// # Errors
-/// `BadRequest` for more than any server gives.
 pub(crate) fn requested_answers(path: &str, request: &Value) -> Result<u64, Error> {
-    let bad = |message: String| Error::new(Code::BadRequest, message);
     let each = match &request["n"] {
         n if !n.is_null() && [CHAT, TEXT].contains(&path) => n
             .as_u64()
             .filter(|n| (1..=MOST_EACH).contains(n))
-            .ok_or_else(|| bad(format!("`n` must be an integer from 1 to {MOST_EACH}")))?,
+            .ok_or_else(|| bad_request(format!("`n` must be an integer from 1 to {MOST_EACH}")))?,
         _ => 1,
     };
     let several = match path {
@@ -31,7 +27,7 @@ pub(crate) fn requested_answers(path: &str, request: &Value) -> Result<u64, Erro
     let all = each.saturating_mul(several);
     if all > MOST {
         let message = format!("the request asks for {all} answers and can ask for {MOST}");
-        return Err(bad(message).hint("send several requests"));
+        return Err(bad_request(message).hint("send several requests"));
     }
     Ok(all)
 }
@@ -47,6 +43,7 @@ fn text_count(value: &Value) -> u64 {
 mod tests {
     use super::*;
     use serde_json::json;
+    use tierbar_core::Code;
 
     #[test]
     fn each_answer_to_each_prompt_counts() {

@@ -74,11 +74,8 @@ impl Answer {
                     let most = json::MOST_MEMORY >> 20;
                     let message = format!("the answer's probabilities take more than {most} MiB");
                     return Err(AnswerFailure {
-                        error: Error::new(Code::Unreachable, message),
-                        status: None,
-                        body: None,
-                        may_wait: false,
                         source: whole.source,
+                        ..Error::new(Code::Unreachable, message).into()
                     });
                 }
             }
@@ -99,7 +96,7 @@ impl Inference {
     /// beginning.
     pub async fn ask(
         self: &Arc<Self>,
-        request: Request,
+        mut request: Request,
         caller: Caller,
     ) -> Result<Answer, AnswerFailure> {
         let original = request.original.as_ref();
@@ -108,19 +105,13 @@ impl Inference {
             Some(original) => original.bytes(),
             None => request.content.bytes(),
         });
-        let unrouted = |error| AnswerFailure {
-            error,
-            status: None,
-            body: None,
-            may_wait: false,
-            source: Source::default(),
-        };
-        let begun = dispatch::begin(self, request, caller, StreamReading::Chunks).await;
+        request.reads = StreamReading::Chunks;
+        let begun = dispatch::begin(self, request, caller).await;
         let RoutedRequest {
             beginning,
             stream,
             way,
-        } = begun.map_err(unrouted)?;
+        } = begun?;
         let mut reading = AnswerReader {
             state: State::Over,
             way,
@@ -131,13 +122,13 @@ impl Inference {
             Err(error) => return Err(reading.failed(error, None)),
             Ok(AnswerStart::Later(beginning)) => {
                 reading.state = State::Beginning(beginning);
-                reading.who(reading.way.early())
+                reading.who(reading.way.early.clone())
             }
             Ok(AnswerStart::Sent(ServerAnswer::Whole(refused))) if !refused.status.is_success() => {
                 return Err(reading.refused(&refused));
             }
             Ok(AnswerStart::Sent(ServerAnswer::Streaming(mut answer))) if !stream => {
-                let sent = match answer.form() {
+                let sent = match answer.meter.form {
                     Form::Chat => {
                         let held = answer.hold_to_first_word().await;
                         held.map_err(|failed| reading.failed(failed.error, None))?;
@@ -166,8 +157,6 @@ impl Inference {
 enum State {
     Beginning(Beginning),
     Streaming(Box<streaming::Answer>),
-    /// In the client's own form.
-    Passing(Box<streaming::Answer>),
     Over,
 }
 
@@ -183,11 +172,10 @@ struct AnswerReader {
 impl AnswerReader {
     fn failed(&self, error: Error, status: Option<StatusCode>) -> AnswerFailure {
         AnswerFailure {
-            error,
             status: status.map(|status| status.as_u16()),
-            body: None,
             may_wait: self.way.may_wait(),
             source: self.way.source(),
+            ..error.into()
         }
     }
 
@@ -227,12 +215,7 @@ impl AnswerReader {
         let events = &mut self.decoder.events;
         events.push_back(Event::Started(source.clone()));
         match sent {
-            ServerAnswer::Streaming(answer) => {
-                self.state = match answer.form() {
-                    Form::Chat => State::Streaming(answer),
-                    Form::Messages | Form::Responses => State::Passing(answer),
-                };
-            }
+            ServerAnswer::Streaming(answer) => self.state = State::Streaming(answer),
             ServerAnswer::Whole(whole) => {
                 if let Err(error) = self.begin_whole(whole) {
                     self.fail(error);
@@ -244,33 +227,27 @@ impl AnswerReader {
 
     fn begin_whole(&mut self, whole: WholeAnswer) -> Result<(), Error> {
         let not_an_answer = |what: &str| Error::new(Code::Corrupt, what);
-        let completion = match whole.form {
-            Form::Messages | Form::Responses if !self.stream => {
-                let passes = Event::Passed(whole.body);
-                self.decoder.events.push_back(passes);
-                return Ok(());
-            }
-            Form::Responses => {
-                let passes = unstreamed::as_response_events(&whole.body).ok_or_else(|| {
-                    not_an_answer("the answer is not a response, or too long to be a stream")
-                })?;
-                self.decoder.events.push_back(Event::Passed(passes));
-                return Ok(());
-            }
+        let passes = match whole.form {
+            Form::Messages | Form::Responses if !self.stream => Some(whole.body),
             // A stream was asked for.
             Form::Messages => {
-                let passes = unstreamed::as_message_events(&whole.body).ok_or_else(|| {
+                Some(unstreamed::as_message_events(&whole.body).ok_or_else(|| {
                     not_an_answer("the answer is not a message, or too long to be a stream")
-                })?;
-                self.decoder.events.push_back(Event::Passed(passes));
-                return Ok(());
+                })?)
             }
-            Form::Chat => whole.body,
+            Form::Responses => {
+                Some(unstreamed::as_response_events(&whole.body).ok_or_else(|| {
+                    not_an_answer("the answer is not a response, or too long to be a stream")
+                })?)
+            }
+            Form::Chat if wire::has_choices(&whole.body) => {
+                self.decoder.read_whole(&whole.body)?;
+                None
+            }
+            Form::Chat => return Err(not_an_answer("the answer is not a completion")),
         };
-        if !wire::has_choices(&completion) {
-            return Err(not_an_answer("the answer is not a completion"));
-        }
-        self.decoder.read_whole(&completion)
+        self.decoder.events.extend(passes.map(Event::Passed));
+        Ok(())
     }
 
     fn fail(&mut self, error: Error) {
@@ -298,9 +275,11 @@ impl AnswerReader {
                     };
                     self.begun_late(sent);
                 }
-                State::Passing(_) => return self.next_passing().await,
+                State::Streaming(answer) if answer.meter.form != Form::Chat => {
+                    return self.next_passing().await;
+                }
                 State::Streaming(answer) => match answer.next().await {
-                    Ok(bytes) => match self.decoder.read(bytes.len(), answer.take_lines()) {
+                    Ok(bytes) => match self.decoder.read(bytes.len(), answer.meter.take_lines()) {
                         Ok(false) => {}
                         Ok(true) => self.close(),
                         Err(error) => {
@@ -317,7 +296,7 @@ impl AnswerReader {
                     Err(Some(error)) => {
                         // Without a stream the error has a status, which is counted elsewhere.
                         if self.stream {
-                            answer.broke(error.code);
+                            answer.meter.broke(error.code);
                         }
                         self.fail(error);
                     }
@@ -328,13 +307,13 @@ impl AnswerReader {
 
     /// The next bytes of an answer that passes as it came, or the error that it breaks off with.
     async fn next_passing(&mut self) -> Option<Event> {
-        let State::Passing(answer) = &mut self.state else {
+        let State::Streaming(answer) = &mut self.state else {
             return None;
         };
         match answer.next().await {
             Ok(bytes) => Some(Event::Passed(bytes)),
             Err(Some(error)) => {
-                answer.broke(error.code);
+                answer.meter.broke(error.code);
                 let end = answer.event_end();
                 self.fail(error);
                 match end.is_empty() {
@@ -363,7 +342,7 @@ impl AnswerReader {
             }
             Err(error) => self.failed(error, None),
         };
-        (beginning.failed)(failed.error.code);
+        beginning.failed(failed.error.code);
         self.decoder.events.push_back(Event::Failed(failed));
     }
 

@@ -6,13 +6,12 @@
 
 pub mod candidates;
 pub mod classifier;
-mod question;
 mod recent;
 
 pub(crate) use candidates::lease;
 pub use classifier::Classification;
 
-use crate::{CHAT, Inference, TEXT, headers::TIER, hints::Hints, route};
+use crate::{CHAT, Inference, headers::TIER, hints::Hints, request::is_generated, route};
 use candidates::Loads;
 use classifier::Classifier;
 use parking_lot::Mutex;
@@ -67,19 +66,16 @@ pub async fn route(
     request: &Value,
     tiers: &[TierStatus],
 ) -> Result<ChosenTier, Error> {
-    let leaves_the_choice = matches!(wanted, None | Some("" | TierId::AUTO));
+    let leaves_the_choice = route::leaves_choice(wanted);
     if let Some(named) = hints.tier.as_deref().filter(|_| leaves_the_choice) {
         let found = tiers.iter().find(|tier| tier.id.as_str() == named);
-        let tier = found
-            .ok_or_else(|| route::unknown_name_error(named, tiers))?
-            .id
-            .clone();
+        let found = found.ok_or_else(|| route::unknown_name_error(named, tiers))?;
+        let tier = found.id.clone();
         let why = Some(format!("the header {TIER} asks for {tier}"));
         return Ok(ChosenTier { tier, why });
     }
     // Vectors of another model mean nothing beside each other, and a context is kept where it lies.
-    let chooses = leaves_the_choice && (path == CHAT || path == TEXT);
-    if chooses {
+    if leaves_the_choice && is_generated(path) {
         let considered = consider(inference, path == CHAT, request, tiers).await;
         if let Some(choice) = considered.choice {
             let why = Some(format!("{}; {}", considered.because, choice.why));
@@ -126,13 +122,8 @@ pub async fn explain(
     let classified = classifier::classify_always(inference, id, model, &asked.text).await?;
     let judged = judge(&asked);
     let candidates = candidates::list(inference, &tiers, &asked).await;
-    Ok(weigh(
-        inference,
-        asked,
-        judged,
-        Some(classified),
-        &candidates,
-    ))
+    let classified = Some(classified);
+    Ok(weigh(inference, asked, judged, classified, &candidates))
 }
 
 async fn consider(

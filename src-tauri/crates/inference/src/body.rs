@@ -7,7 +7,7 @@ use http_body_util::{BodyExt, Collected};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{fmt::Display, time::Duration};
-use tierbar_core::{Code, Error, json::values_memory};
+use tierbar_core::{Code, Error, bad_request, json::values_memory};
 use tierbar_request_fields::wrong_field::{self, describe};
 use tokio::time::{Instant, timeout};
 
@@ -54,7 +54,7 @@ where
 {
     let read = body.collect().await;
     read.map(Collected::to_bytes)
-        .map_err(|error| Error::new(Code::BadRequest, format!("the body ended early: {error}")))
+        .map_err(|error| bad_request(format!("the body ended early: {error}")))
 }
 
 /// Like [`read`]; `grows` may refuse each further part. A refused body is read to its end and dropped, as one beyond the limit.
@@ -82,9 +82,7 @@ where
         if begun.elapsed() > allowed {
             return Err(too_slow(length, begun));
         }
-        let frame = frame.map_err(|error| {
-            Error::new(Code::BadRequest, format!("the body ended early: {error}"))
-        })?;
+        let frame = frame.map_err(|error| bad_request(format!("the body ended early: {error}")))?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
@@ -164,10 +162,7 @@ pub fn is_lines(headers: &HeaderMap) -> bool {
     .any(|lines| kind.eq_ignore_ascii_case(lines))
 }
 
-/// Checks that what is made of a body fits into memory, by the memory of its values.
-///
-/// # Errors
-/// `PayloadTooLarge` for more than any request needs.
+/// Checks that what is made of a body fits into memory, by the memory of its values: no request needs more.
 pub(crate) fn check_values(memory: usize) -> Result<(), Error> {
     if memory <= MOST_MEMORY {
         return Ok(());
@@ -221,16 +216,10 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
             Some(wrong) => invalid(&wrong),
             None => not_json(error),
         }),
-        None => Err(Error::new(
-            Code::BadRequest,
-            "the body is empty; send a JSON object",
-        )),
+        None => Err(bad_request("the body is empty; send a JSON object")),
         Some(_) => {
             serde_json::from_slice::<serde::de::IgnoredAny>(bytes).map_err(not_json)?;
-            Err(Error::new(
-                Code::BadRequest,
-                "the body is not a JSON object",
-            ))
+            Err(bad_request("the body is not a JSON object"))
         }
     }
 }
@@ -243,18 +232,15 @@ pub fn of_value<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     wrong_field::read(value).map_err(|wrong| invalid(&wrong))
 }
 
-fn not_json(error: serde_json::Error) -> Error {
+pub(crate) fn not_json(error: serde_json::Error) -> Error {
     if error.is_data() {
         return invalid(&error.to_string());
     }
-    Error::new(Code::BadRequest, format!("the body is not JSON: {error}"))
+    bad_request(format!("the body is not JSON: {error}"))
 }
 
 pub(crate) fn invalid(wrong: &str) -> Error {
-    Error::new(
-        Code::BadRequest,
-        format!("the request is not valid: {wrong}"),
-    )
+    bad_request(format!("the request is not valid: {wrong}"))
 }
 
 #[cfg(test)]

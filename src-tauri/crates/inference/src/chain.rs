@@ -10,16 +10,13 @@ pub mod tried_steps;
 pub mod walk;
 
 use super::{
-    Inference,
-    hints::Hints,
-    relay::{UpstreamRequest, streaming::Beginning},
-    source::Source,
+    Inference, hints::Hints, relay::streaming::Beginning, request::Request, source::Source,
 };
 use std::sync::{Arc, atomic::AtomicBool};
 use tierbar_core::{
-    Code, Error, TierId,
+    Code, Error, TierId, bad_request,
     chain::{ChainStatus, StepStatus},
-    config::{ChainConfig, Engine, Step, server_of},
+    config::{ChainConfig, EndpointEngine, Engine, Step, server_of},
     nearest::suggest,
 };
 use tried_steps::TriedSteps;
@@ -57,7 +54,7 @@ pub fn find(
     };
     if !speaks {
         let message = format!("the chain \"{name}\" answers chats and completions");
-        return Err(Error::new(Code::BadRequest, message).hint("name a tier for this request"));
+        return Err(bad_request(message).hint("name a tier for this request"));
     }
     Ok(Some(ChainRequest {
         name: name.clone(),
@@ -69,11 +66,9 @@ pub fn find(
 fn unknown_chain_error<'a>(named: &str, chains: impl Iterator<Item = &'a TierId>) -> Error {
     let shown: String = named.chars().take(100).collect();
     let names: Vec<_> = chains.map(TierId::as_str).collect();
-    let hint = if names.is_empty() {
-        "the configuration has no chains".to_owned()
-    } else {
-        let use_one = format!("use one of: {}", names.join(", "));
-        suggest(&shown, names, use_one)
+    let hint = match names.join(", ") {
+        all if all.is_empty() => "the configuration has no chains".to_owned(),
+        all => suggest(&shown, names, format!("use one of: {all}")),
     };
     let message = format!("there is no chain \"{shown}\"");
     Error::new(Code::ModelUnknown, message).hint(hint)
@@ -83,7 +78,7 @@ fn unknown_chain_error<'a>(named: &str, chains: impl Iterator<Item = &'a TierId>
 pub fn begin(
     inference: Arc<Inference>,
     asked: ChainRequest,
-    request: UpstreamRequest,
+    request: Request,
 ) -> (Beginning, Steps) {
     let name = asked.name.clone();
     let may_wait = asked.config.may_wait();
@@ -100,10 +95,8 @@ pub fn begin(
         }),
         // Which tier will answer, and whether it loads, is not known before it does.
         loaded: Arc::new(AtomicBool::new(true)),
-        failed: {
-            let name = name.clone();
-            Box::new(move |code| metrics.broke(name.as_str(), code))
-        },
+        metrics,
+        of: name.clone(),
     };
     let steps = Steps {
         name,
@@ -128,25 +121,33 @@ impl Steps {
     }
 
     pub fn source(&self) -> Source {
+        let log = self.tried.log();
+        let steps = log.steps.iter();
         Source {
             chain: Some(self.name.clone()),
-            tried: self.tried.codes(),
-            fallback_from: self.tried.fallback(),
-            triage: self.tried.triage(),
+            tried: steps.map(|step| (step.tier.clone(), step.code)).collect(),
+            fallback_from: log.fallback.clone(),
+            triage: log.triage.clone(),
             ..Source::default()
         }
     }
 }
 
 impl Inference {
+    /// The settings of a tier that is an endpoint.
+    pub(crate) fn endpoint_of(&self, tier: &TierId) -> Option<EndpointEngine> {
+        match &self.services.config().tiers.get(tier)?.engine {
+            Engine::Endpoint(engine) => Some(engine.clone()),
+            _ => None,
+        }
+    }
+
     /// The chains, and which of their endpoints may be asked now.
     pub fn chain_status(&self) -> Vec<ChainStatus> {
         let config = self.services.config();
         let endpoint = |step: &Step| {
             let tier = step.tier()?;
-            let Engine::Endpoint(engine) = &config.tiers.get(tier)?.engine else {
-                return None;
-            };
+            let engine = self.endpoint_of(tier)?;
             let server = credential(&engine.endpoint);
             Some(StepStatus::Endpoint {
                 step: tier.clone(),

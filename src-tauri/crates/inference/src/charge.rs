@@ -10,10 +10,10 @@ const BYTES_PER_TOKEN: usize = 4;
 const PLAIN: usize = 512;
 
 /// Of a request. It is spent when the last of its attempts is gone, also with a client that has gone away.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Charge(Arc<Bill>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Bill {
     caller: Caller,
     prompt: u64,

@@ -27,18 +27,13 @@ impl StreamCalls {
             return true;
         };
         let mut changed = false;
-        for choice in choices.iter_mut().filter_map(Value::as_object_mut) {
-            let index = choice.get("index").and_then(Value::as_u64).unwrap_or(0);
-            if let Some(content) = choice
-                .get_mut("delta")
-                .and_then(|delta| delta.get_mut("content"))
-            {
+        for choice in choices.iter_mut().filter(|choice| choice.is_object()) {
+            let index = choice["index"].as_u64().unwrap_or(0);
+            if let Some(content) = choice.pointer_mut("/delta/content") {
                 changed |= write_text(content);
             }
-            let pieces = choice
-                .get_mut("delta")
-                .and_then(|delta| delta.get_mut("tool_calls")?.as_array_mut());
-            for piece in pieces.into_iter().flatten() {
+            let pieces = choice.pointer_mut("/delta/tool_calls");
+            for piece in pieces.and_then(Value::as_array_mut).into_iter().flatten() {
                 if self.0.len() < MOST_CHOICES || self.0.contains_key(&index) {
                     changed |= repair_piece(piece, self.0.entry(index).or_default());
                 }
@@ -63,14 +58,9 @@ pub(crate) fn repair_whole(mut body: Bytes) -> Bytes {
     };
     let mut changed = false;
     let choices = answer.get_mut("choices").and_then(Value::as_array_mut);
-    for choice in choices
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_object_mut)
-    {
-        let calls = choice
-            .get_mut("message")
-            .and_then(|message| message.get_mut("tool_calls")?.as_array_mut());
+    for choice in choices.into_iter().flatten() {
+        let calls = choice.pointer_mut("/message/tool_calls");
+        let calls = calls.and_then(Value::as_array_mut);
         let Some(calls) = calls.filter(|calls| !calls.is_empty()) else {
             continue;
         };
@@ -86,9 +76,8 @@ pub(crate) fn repair_whole(mut body: Bytes) -> Bytes {
 }
 
 fn repair_piece(piece: &mut Value, calls: &mut Calls) -> bool {
-    let number = ToolCall::deserialize(&*piece)
-        .ok()
-        .and_then(|piece| calls.number(&piece));
+    let read = ToolCall::deserialize(&*piece).ok();
+    let number = read.and_then(|piece| calls.number(&piece));
     let mut changed = write_arguments(piece);
     if let (Some(number), Some(piece)) = (number, piece.as_object_mut())
         && piece.get("index") != Some(&Value::from(number))
@@ -117,7 +106,7 @@ fn write_arguments(call: &mut Value) -> bool {
     true
 }
 
-fn repair_end(choice: &mut Map<String, Value>) -> bool {
+fn repair_end(choice: &mut Value) -> bool {
     let reason = choice.get_mut("finish_reason");
     let Some(reason) = reason.filter(|reason| *reason == "stop") else {
         return false;

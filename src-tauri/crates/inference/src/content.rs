@@ -18,6 +18,9 @@ use std::{
 };
 use tierbar_core::{Error, Modality, lease::KeepAlive};
 
+/// The bytes that an image or a sound counts for at least: few are of fewer tokens than 64.
+pub const MEDIA_BYTES: usize = 256;
+
 /// A JSON object. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Content {
@@ -148,35 +151,30 @@ impl Content {
 
     /// What there is in the prompt beside text: images, sound.
     pub fn media(&self) -> BTreeSet<Modality> {
+        self.parts().filter_map(modality_of_part).collect()
+    }
+
+    /// The parts of all messages.
+    fn parts(&self) -> impl Iterator<Item = &Value> {
         let messages = self.fields["messages"].as_array().into_iter().flatten();
-        let parts =
-            messages.flat_map(|message| message["content"].as_array().into_iter().flatten());
-        parts.filter_map(modality_of_part).collect()
+        messages.flat_map(|message| message["content"].as_array().into_iter().flatten())
     }
 
     /// Whether there is more to the prompt than text: an image or a sound, which its bytes say little of.
     pub fn has_media(&self) -> bool {
         !self.media().is_empty()
     }
-}
 
-/// The bytes that an image or a sound counts for at least: few are of fewer tokens than 64.
-pub const MEDIA_BYTES: usize = 256;
-
-impl Content {
     /// Returns the bytes of the prompt as far as they say something of its tokens: without the data of images and sounds,
     /// for each of which a little is counted.
     pub fn prompt_bytes(&self) -> usize {
-        let messages = self.fields["messages"].as_array().into_iter().flatten();
-        let parts =
-            messages.flat_map(|message| message["content"].as_array().into_iter().flatten());
-        let media = parts
+        let parts = self.parts();
+        let media: Vec<_> = parts
             .filter(|part| modality_of_part(part).is_some())
-            .map(data_bytes);
-        let (data, least) = media.fold((0, 0), |(data, least), bytes| {
-            (data + bytes, least + MEDIA_BYTES)
-        });
-        self.byte_count().saturating_sub(data) + least
+            .map(data_bytes)
+            .collect();
+        let data = media.iter().sum();
+        self.byte_count().saturating_sub(data) + media.len() * MEDIA_BYTES
     }
 }
 
@@ -187,19 +185,14 @@ fn data_bytes(part: &Value) -> usize {
     let inline = url
         .strip_prefix("data:")
         .and_then(|url| url.split_once(";base64,"));
-    let data = [
-        inline.map(|(_, data)| data),
-        part["input_audio"]["data"].as_str(),
-    ];
+    let image = inline.map(|(_, data)| data);
+    let sound = part["input_audio"]["data"].as_str();
     let is_base64 = |data: &&str| {
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(&byte);
         data.bytes().all(is_letter)
     };
-    data.into_iter()
-        .flatten()
-        .filter(is_base64)
-        .map(str::len)
-        .sum()
+    let data = image.into_iter().chain(sound).filter(is_base64);
+    data.map(str::len).sum()
 }
 
 /// Returns what a part is, unless it is text.
@@ -222,9 +215,6 @@ pub struct RoutingFields {
 
 impl RoutingFields {
     /// Reads a field of a request. Returns whether it is one of these.
-    ///
-    /// # Errors
-    /// What is wrong with its value.
     fn read(&mut self, name: &str, value: &Value) -> Result<bool, String> {
         let wrong = |error: serde_json::Error| format!("`{name}`: {error}");
         match name {

@@ -12,24 +12,21 @@ use super::{
     original::{Form, Original},
     prompts,
     relay::{
-        UpstreamRequest,
         attempt::{self, ServerAnswer, WholeAnswer},
         gathered,
         streaming::{Beginning, Relay, as_stream, events},
         who_answers,
     },
-    request::Request,
+    request::{Request, is_generated},
     route,
     source::Source,
-    stream_meter::StreamReading,
 };
-use crate::response::{self, Response};
 use crate::{
     body,
-    metrics::{Trace, trace},
+    metrics::trace,
+    response::{self, Response},
 };
 use bytes::Bytes;
-use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::Value;
 use std::{
@@ -64,7 +61,7 @@ pub async fn answer(
     prompts::log(inference.services.config().log, path, || &body);
     let request = Request::read(path, hints, body, arrived)?;
     let caller = Caller::of_this_request();
-    let begun = begin(&inference, request, caller, StreamReading::Nothing).await?;
+    let begun = begin(&inference, request, caller).await?;
     begun.respond().await
 }
 
@@ -98,7 +95,7 @@ async fn fetch_whole(inference: &Arc<Inference>, request: Request) -> Result<Who
     let log = inference.services.config().log;
     prompts::log(log, request.path, || request.content.bytes());
     let caller = Caller::of_this_request();
-    let begun = begin(inference, request, caller, StreamReading::Nothing).await?;
+    let begun = begin(inference, request, caller).await?;
     match begun.beginning.sent.await? {
         ServerAnswer::Whole(whole) => Ok(whole),
         ServerAnswer::Streaming(mut answer) => gathered::gather(&mut answer).await,
@@ -111,87 +108,55 @@ async fn fetch_whole(inference: &Arc<Inference>, request: Request) -> Result<Who
 /// `ModelUnknown`, `ModelMissing` or `BadRequest` for a request that no tier can answer.
 pub async fn begin(
     inference: &Arc<Inference>,
-    request: Request,
+    mut request: Request,
     caller: Caller,
-    reads: StreamReading,
 ) -> Result<RoutedRequest, Error> {
+    let (path, metrics) = (request.path, &inference.metrics);
     // A count of tokens is part of another request.
-    let trace = match request.path == TOKENS {
-        true => Trace::default(),
-        false => inference
-            .metrics
-            .trace(request.path, caller.name(), request.arrived),
-    };
-    let begun = begin_traced(inference, request, caller, reads, trace.clone()).await;
+    if path != TOKENS {
+        request.trace = metrics.trace(path, caller.name(), request.arrived);
+    }
+    let trace = request.trace.clone();
+    let begun = begin_traced(inference, request, caller).await;
     trace.check(&begun);
     begun
 }
 
 async fn begin_traced(
     inference: &Arc<Inference>,
-    request: Request,
+    mut request: Request,
     caller: Caller,
-    reads: StreamReading,
-    trace: Trace,
 ) -> Result<RoutedRequest, Error> {
-    let generated = request.is_generated();
-    let Request {
-        path,
-        hints,
-        model,
-        stream,
-        keep_alive,
-        arrived,
-        purpose,
-        content,
-        original,
-    } = request;
+    let (path, generated) = (request.path, is_generated(request.path));
     let tiers = inference.tiers.snapshot();
-    let model = model
-        .as_deref()
-        .map(|name| route::without_latest_tag(name, &tiers));
-    caller.count(answers::requested_answers(path, content.fields())?);
+    let model = request.model.take();
+    let model = model.as_deref();
+    let model = model.map(|name| route::without_latest_tag(name, &tiers));
+    let fields = request.content.fields();
+    caller.count(answers::requested_answers(path, fields)?);
     // Counting tokens costs nothing.
-    let prompt_bytes = match &original {
+    let prompt_bytes = match &request.original {
         _ if path == TOKENS => 0,
         Some(original) if original.untranslatable.is_some() => original.bytes().len(),
-        _ => content.prompt_bytes(),
+        _ => request.content.prompt_bytes(),
     };
-    let request = UpstreamRequest {
-        path,
-        stream,
-        keep_alive,
-        arrived,
-        purpose,
-        charge: Charge::new(caller, prompt_bytes),
-        content,
-        original,
-        headers: hints.dialect.clone(),
-        reads,
-        trace,
-    };
-    if let Some(chain) = chain::find(inference, model, &hints, generated)? {
+    request.charge = Charge::new(caller, prompt_bytes);
+    if let Some(chain) = chain::find(inference, model, &request.hints, generated)? {
         let stream = request.stream;
         // A chain would go on to its next step, which may cost money.
-        let purpose = Purpose::Answer;
-        let request = UpstreamRequest { purpose, ..request };
+        request.purpose = Purpose::Answer;
         let (beginning, steps) = chain::begin(Arc::clone(inference), chain, request);
         return Ok(RoutedRequest {
             beginning,
             stream,
-            way: RequestRoute::Chain(steps),
+            way: RequestRoute {
+                steps: Some(steps),
+                ..RequestRoute::default()
+            },
         });
     }
-    let routed = match auto::route(
-        inference,
-        path,
-        &hints,
-        model,
-        request.content.fields(),
-        &tiers,
-    )
-    .await
-    {
+    let fields = request.content.fields();
+    let routed = match auto::route(inference, path, &request.hints, model, fields, &tiers).await {
         Ok(routed) => routed,
         Err(error) => return Err(models::explain_unknown_name(inference, model, error).await),
     };
@@ -199,30 +164,32 @@ async fn begin_traced(
     route::check_engine(&asked, &tiers, path)?;
     let smaller = route::smaller_tier(&asked, model, &tiers, &request.content);
     let smaller = smaller.filter(|_| generated);
-    let stepped_down_from = smaller.is_some().then(|| asked.clone());
-    let tier = smaller.unwrap_or(asked);
-    let (inference, why) = (Arc::clone(inference), routed.why);
-    Ok(begin_on_tier(
-        inference,
-        tier,
-        request,
-        why,
-        stepped_down_from,
-    ))
+    let source = Source {
+        why: routed.why,
+        stepped_down_from: smaller.is_some().then(|| asked.clone()),
+        ..Source::default()
+    };
+    let (inference, tier) = (Arc::clone(inference), smaller.unwrap_or(asked));
+    Ok(begin_on_tier(inference, tier, request, source))
 }
 
-/// Sends a request to a tier that has been found, once the result is polled. `why`: why the router chose the tier, if it did;
-/// `stepped_down_from`: the tier that the request names, if another stands in for that.
+/// Sends a request to a tier that has been found, once the result is polled. `source`: how the tier was found.
 pub fn begin_on_tier(
     inference: Arc<Inference>,
     tier: TierId,
-    request: UpstreamRequest,
-    why: Option<String>,
-    stepped_down_from: Option<TierId>,
+    request: Request,
+    source: Source,
 ) -> RoutedRequest {
     let (stream, loaded) = (request.stream, Arc::new(AtomicBool::new(false)));
+    let mut tiers = inference.tiers.snapshot().into_iter();
+    let status = tiers.find(|status| status.id == tier);
+    let early = Source {
+        tier: Some(tier.clone()),
+        model: status.and_then(|status| status.model),
+        ..Source::default()
+    };
+    let (metrics, of) = (inference.metrics.clone(), tier.clone());
     let sent = {
-        let (inference, tier) = (Arc::clone(&inference), tier.clone());
         let loaded = Arc::clone(&loaded);
         let trace = request.trace.clone();
         Box::pin(async move {
@@ -231,22 +198,18 @@ pub fn begin_on_tier(
             sent
         })
     };
-    let failed = {
-        let (metrics, tier) = (inference.metrics.clone(), tier.clone());
-        Box::new(move |code| metrics.broke(tier.as_str(), code))
-    };
     RoutedRequest {
         beginning: Beginning {
             sent,
             loaded,
-            failed,
+            metrics,
+            of,
         },
         stream,
-        way: RequestRoute::Tier {
-            inference,
-            tier,
-            why,
-            stepped_down_from,
+        way: RequestRoute {
+            source,
+            early,
+            steps: None,
         },
     }
 }
@@ -256,10 +219,10 @@ pub fn begin_on_tier(
 async fn send_to_worker(
     inference: &Arc<Inference>,
     tier: &TierId,
-    request: UpstreamRequest,
+    request: Request,
     loaded: &AtomicBool,
 ) -> Result<ServerAnswer, Error> {
-    let send = |request: UpstreamRequest| async move {
+    let send = |request: Request| async move {
         let lease = attempt::lease(inference, tier, &request).await?;
         loaded.store(true, Ordering::Relaxed);
         let sent = attempt::send(inference, request, lease).await;
@@ -347,54 +310,25 @@ pub struct RoutedRequest {
 }
 
 /// How a request comes to who answers it.
-#[derive(Debug)]
-pub enum RequestRoute {
-    Tier {
-        inference: Arc<Inference>,
-        tier: TierId,
-        why: Option<String>,
-        stepped_down_from: Option<TierId>,
-    },
-    Chain(Steps),
+#[derive(Debug, Default)]
+pub struct RequestRoute {
+    source: Source,
+    /// Who answers, as far as that is known of a stream that begins before its tier is loaded. Nothing is of a chain.
+    pub(crate) early: Source,
+    /// Of a chain.
+    steps: Option<Steps>,
 }
 
 impl RequestRoute {
     /// Whether the request may be answered later, once it has failed now, whatever its error says.
     pub fn may_wait(&self) -> bool {
-        matches!(self, Self::Chain(steps) if steps.may_wait())
+        self.steps.as_ref().is_some_and(Steps::may_wait)
     }
 
     /// What is known of where the answer comes from, but for who answers.
     pub fn source(&self) -> Source {
-        match self {
-            Self::Tier {
-                why,
-                stepped_down_from,
-                ..
-            } => Source {
-                why: why.clone(),
-                stepped_down_from: stepped_down_from.clone(),
-                ..Source::default()
-            },
-            Self::Chain(steps) => steps.source(),
-        }
-    }
-
-    /// The same of a stream that begins before its tier is loaded. A chain does not know yet which tier will answer.
-    pub fn early(&self) -> Source {
-        let Self::Tier {
-            inference, tier, ..
-        } = self
-        else {
-            return Source::default();
-        };
-        let mut tiers = inference.tiers.snapshot().into_iter();
-        let status = tiers.find(|status| status.id == *tier);
-        Source {
-            tier: Some(tier.clone()),
-            model: status.and_then(|status| status.model),
-            ..Source::default()
-        }
+        let source = || self.source.clone();
+        self.steps.as_ref().map_or_else(source, Steps::source)
     }
 }
 
@@ -409,11 +343,11 @@ impl RoutedRequest {
             stream,
             way,
         } = self;
-        let answer = respond(beginning, stream, || way.early().headers()).await;
-        let mut response = match (answer, &way) {
+        let answer = respond(beginning, stream, &way.early).await;
+        let mut response = match (answer, &way.steps) {
             (Ok(response), _) => response,
-            (Err(refused), RequestRoute::Tier { .. }) => return Err(refused),
-            (Err(refused), RequestRoute::Chain(_)) => {
+            (Err(refused), None) => return Err(refused),
+            (Err(refused), Some(_)) => {
                 let mut response = response::failed(refused);
                 if way.may_wait() {
                     response.extensions_mut().insert(QueuePermission);
@@ -446,14 +380,12 @@ pub async fn first(mut beginning: Beginning, stream: bool) -> Result<AnswerStart
     }
 }
 
-async fn respond(
-    beginning: Beginning,
-    stream: bool,
-    early: impl FnOnce() -> HeaderMap,
-) -> Result<Response, Error> {
+async fn respond(beginning: Beginning, stream: bool, early: &Source) -> Result<Response, Error> {
     let sent = match first(beginning, stream).await? {
         AnswerStart::Sent(sent) => sent,
-        AnswerStart::Later(beginning) => return Ok(events(early(), Relay::Beginning(beginning))),
+        AnswerStart::Later(beginning) => {
+            return Ok(events(early.headers(), Relay::Beginning(beginning)));
+        }
     };
     Ok(match sent {
         ServerAnswer::Whole(whole) if stream && whole.status.is_success() => as_stream(whole),
@@ -462,7 +394,7 @@ async fn respond(
             gathered::gather(&mut answer).await?.into()
         }
         ServerAnswer::Streaming(answer) => {
-            let headers = who_answers(answer.lease().tier(), Some(answer.lease().model()));
+            let headers = who_answers(answer.lease(), None);
             events(headers, Relay::Streaming(answer))
         }
     })

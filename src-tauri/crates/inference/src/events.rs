@@ -132,6 +132,18 @@ impl fmt::Display for AnswerFailure {
 
 impl std::error::Error for AnswerFailure {}
 
+impl From<Error> for AnswerFailure {
+    fn from(error: Error) -> Self {
+        Self {
+            error,
+            status: None,
+            body: None,
+            may_wait: false,
+            source: Source::default(),
+        }
+    }
+}
+
 impl From<AnswerFailure> for Error {
     fn from(failed: AnswerFailure) -> Self {
         failed.error

@@ -1,10 +1,10 @@
 //! Fields that our own engine cannot follow: refused before anything is loaded. A tier that another program serves gets them as they
 //! came, since its server may know them.
 
-use super::{CHAT, EMBEDDINGS, Inference, RERANK, TEXT, content::Content};
+use super::{CHAT, EMBEDDINGS, Inference, RERANK, TEXT, content::Content, request::is_generated};
 use serde_json::{Map, Value};
 use tierbar_core::{
-    Code, Error, TierId,
+    Error, TierId, bad_request,
     status::{EngineKind, TierStatus},
 };
 use tierbar_request_fields::{self as fields, Table};
@@ -30,7 +30,7 @@ pub fn check(
         return Ok(());
     }
     fields::check(tables, request)?;
-    if path == CHAT || path == TEXT {
+    if is_generated(path) {
         fields::ollamas_option(request.get("options"))?;
     }
     if path != CHAT {
@@ -42,8 +42,7 @@ pub fn check(
     check_alternatives(request)
 }
 
-/// # Errors
-/// `BadRequest` for alternatives to tokens without a request for their probabilities.
+/// Refuses alternatives to tokens without a request for their probabilities.
 fn check_alternatives(chat: &Map<String, Value>) -> Result<(), Error> {
     let top = chat.get("top_logprobs").and_then(Value::as_f64);
     let wanted = chat.get("logprobs").is_some_and(|logprobs| {
@@ -53,7 +52,7 @@ fn check_alternatives(chat: &Map<String, Value>) -> Result<(), Error> {
     let counted = chat.get("n_probs").and_then(Value::as_f64);
     if top > Some(0.0) && !wanted && counted.unwrap_or(0.0) <= 0.0 {
         let message = "`top_logprobs` is of no use without `logprobs`";
-        return Err(Error::new(Code::BadRequest, message).hint("set `logprobs` to true"));
+        return Err(bad_request(message).hint("set `logprobs` to true"));
     }
     Ok(())
 }

@@ -19,9 +19,6 @@ pub(crate) struct Share(usize);
 
 impl Share {
     /// Takes as much more, or gives as much back, as makes it this large.
-    ///
-    /// # Errors
-    /// `Overloaded` while others hold the rest.
     pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), Error> {
         match bytes.checked_sub(self.0) {
             Some(more) => take(&TAKEN, more, MOST)?,

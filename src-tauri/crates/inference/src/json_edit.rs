@@ -1,7 +1,11 @@
 //! Changes to the members of a JSON object in its text. Every other byte stays as it is.
 
-use serde_json::{Map, Value};
-use std::{iter, ops::Range};
+use serde::{
+    Deserializer as _, Serializer as _,
+    de::{MapAccess, Visitor},
+};
+use serde_json::{Deserializer, Map, Serializer, Value, value::RawValue};
+use std::{fmt, ops::Range};
 
 /// A member's new value, or `None` to take it out.
 pub type Change = (&'static str, Option<Value>);
@@ -20,29 +24,46 @@ impl Member {
     }
 }
 
-/// Returns the members of a valid JSON object in their order.
-fn members(json: &[u8]) -> impl Iterator<Item = Member> {
-    let mut at = Some(first_member(json));
-    iter::from_fn(move || {
-        let begin = skip_blanks(json, at?);
-        if json.get(begin) != Some(&b'"') {
-            return None;
+/// Finds the members of this object in their order.
+struct Members<'a>(&'a [u8]);
+
+impl<'de> Visitor<'de> for Members<'de> {
+    type Value = Vec<Member>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Vec<Member>, A::Error> {
+        let place = |part: &'de RawValue| {
+            let begin = part.get().as_ptr().addr() - self.0.as_ptr().addr();
+            begin..begin + part.get().len()
+        };
+        let mut members = Vec::new();
+        while let Some((name, value)) = entries.next_entry()? {
+            let (name, value) = (place(name), place(value));
+            members.push(Member { name, value });
         }
-        let name = begin..end_of_text(json, begin);
-        let colon = skip_blanks(json, name.end);
-        let begin = skip_blanks(json, (colon + 1).min(json.len()));
-        let value = begin..end_of_value(json, begin);
-        let next = skip_blanks(json, value.end);
-        at = (json.get(next) == Some(&b',')).then_some(next + 1);
-        Some(Member { name, value })
-    })
+        Ok(members)
+    }
+}
+
+fn members(json: &[u8]) -> Result<Vec<Member>, serde_json::Error> {
+    Deserializer::from_slice(json).deserialize_map(Members(json))
+}
+
+/// Returns the names of an object's members, each as often as it stands there.
+pub(crate) fn names(json: &[u8]) -> Result<Vec<String>, serde_json::Error> {
+    let members = members(json)?.into_iter();
+    members
+        .map(|member| serde_json::from_slice(&json[member.name]))
+        .collect()
 }
 
 /// Returns the member of this name, the last if it stands there twice.
 pub(crate) fn member(json: &[u8], name: &str) -> Option<Member> {
-    members(json)
-        .filter(|member| member.is_named(json, name))
-        .last()
+    let mut members = members(json).ok()?.into_iter();
+    members.rfind(|member| member.is_named(json, name))
 }
 
 /// Returns the value of a member.
@@ -51,16 +72,20 @@ pub fn value(json: &[u8], name: &str) -> Option<Value> {
     serde_json::from_slice(&json[member.value]).ok()
 }
 
-/// Returns the object with these changes. What it lacks is put at its end.
+/// Returns the object with these changes. What it lacks is put at its end. What is no object stays as it is.
 pub fn edit(json: &[u8], changes: &[Change]) -> Vec<u8> {
-    let begin = first_member(json);
-    let first = skip_blanks(json, begin);
+    let brace = json.iter().position(|&byte| byte == b'{');
+    let (Some(brace), Ok(members)) = (brace, members(json)) else {
+        return json.to_vec();
+    };
+    let begin = brace + 1;
+    let first = members.first().map_or(begin, |member| member.name.start);
     let mut edited = Vec::with_capacity(json.len() + 64);
     edited.extend_from_slice(&json[..begin]);
     let mut found = vec![false; changes.len()];
     let mut before = None;
     let mut is_first = true;
-    for member in members(json) {
+    for member in members {
         let change = changes
             .iter()
             .position(|(name, _)| member.is_named(json, name));
@@ -106,70 +131,9 @@ pub(crate) fn write(fields: &Map<String, Value>, changes: &[Change]) -> Vec<u8> 
         Some((*name, value))
     });
     let mut text = Vec::new();
-    for (name, value) in kept.chain(added) {
-        text.push(if text.is_empty() { b'{' } else { b',' });
-        text.extend_from_slice(Value::from(name).to_string().as_bytes());
-        text.push(b':');
-        // Values are always written.
-        let _written = serde_json::to_writer(&mut text, value);
-    }
-    if text.is_empty() {
-        text.push(b'{');
-    }
-    text.push(b'}');
+    // Values are always written.
+    let _written = Serializer::new(&mut text).collect_map(kept.chain(added));
     text
-}
-
-/// Returns the place behind the object's brace.
-fn first_member(json: &[u8]) -> usize {
-    (skip_blanks(json, 0) + 1).min(json.len())
-}
-
-fn skip_blanks(json: &[u8], from: usize) -> usize {
-    let rest = json.get(from..).unwrap_or_default();
-    let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace());
-    from + blanks.count()
-}
-
-/// Returns the end of the text whose quote is here.
-fn end_of_text(json: &[u8], from: usize) -> usize {
-    let mut at = from + 1;
-    while let Some(byte) = json.get(at) {
-        match byte {
-            b'\\' => at += 2,
-            b'"' => return at + 1,
-            _ => at += 1,
-        }
-    }
-    json.len()
-}
-
-fn end_of_value(json: &[u8], from: usize) -> usize {
-    let (mut at, mut depth) = (from, 0usize);
-    while let Some(byte) = json.get(at) {
-        match byte {
-            b'"' => {
-                at = end_of_text(json, at);
-                if depth == 0 {
-                    return at;
-                }
-                continue;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth == 0 => return at,
-            b'}' | b']' => {
-                depth -= 1;
-                if depth == 0 {
-                    return at + 1;
-                }
-            }
-            b',' if depth == 0 => return at,
-            byte if depth == 0 && byte.is_ascii_whitespace() => return at,
-            _ => {}
-        }
-        at += 1;
-    }
-    json.len()
 }
 
 #[cfg(test)]

@@ -8,17 +8,14 @@ use tierbar_core::chain::Outcome;
 /// Limits are in `Retry-After` (RFC 9110, 10.2.3: seconds or a date), `retry-after-ms`, OpenAI's `x-ratelimit-reset-*` (a time such as
 /// `6m0s`) and Anthropic's `anthropic-ratelimit-*-reset` (RFC 3339).
 pub(crate) fn outcome(status: StatusCode, headers: &HeaderMap) -> Outcome {
-    let now = SystemTime::now();
+    let wait = wait_of(headers, SystemTime::now());
+    let for_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
     match status.as_u16() {
         200..=299 => Outcome::Answered,
         401 => Outcome::Refused,
-        429 => Outcome::Limited {
-            for_ms: wait_of(headers, now).map(milliseconds),
-        },
+        429 => Outcome::Limited { for_ms },
         // Busy, with a time: as good as a limit.
-        503 | 529 if wait_of(headers, now).is_some() => Outcome::Limited {
-            for_ms: wait_of(headers, now).map(milliseconds),
-        },
+        503 | 529 if for_ms.is_some() => Outcome::Limited { for_ms },
         408 | 500.. => Outcome::Failed,
         _ => Outcome::Unfit,
     }
@@ -26,16 +23,15 @@ pub(crate) fn outcome(status: StatusCode, headers: &HeaderMap) -> Outcome {
 
 fn wait_of(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    let milliseconds = text("retry-after-ms").and_then(|ms| ms.parse::<f64>().ok());
-    if let Some(wait) = milliseconds.and_then(|ms| Duration::try_from_secs_f64(ms / 1e3).ok()) {
+    let seconds = |text: &str, per_second: f64| {
+        let number: f64 = text.parse().ok()?;
+        Duration::try_from_secs_f64(number / per_second).ok()
+    };
+    if let Some(wait) = text("retry-after-ms").and_then(|ms| seconds(ms, 1e3)) {
         return Some(wait);
     }
     if let Some(after) = text("retry-after") {
-        if let Some(wait) = after
-            .parse::<f64>()
-            .ok()
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        {
+        if let Some(wait) = seconds(after, 1.0) {
             return Some(wait);
         }
         if let Ok(date) = httpdate::parse_http_date(after) {
@@ -68,10 +64,6 @@ fn reset(text: &str, now: SystemTime) -> Option<Duration> {
     Duration::try_from(length).ok()
 }
 
-fn milliseconds(wait: Duration) -> u64 {
-    u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,7 +76,7 @@ mod tests {
             .collect();
         // 2026-11-22T10:00:00Z
         let now = UNIX_EPOCH + Duration::from_secs(1_795_341_600);
-        wait_of(&headers, now).map(milliseconds)
+        wait_of(&headers, now).map(|wait| u64::try_from(wait.as_millis()).unwrap())
     }
 
     #[test]

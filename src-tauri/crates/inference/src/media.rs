@@ -2,7 +2,7 @@
 
 use super::{Inference, content::Content};
 use std::collections::BTreeSet;
-use tierbar_core::{Code, Error, Modality, TierId, fit::LibraryModel, status::TierStatus};
+use tierbar_core::{Error, Modality, TierId, bad_request, fit::LibraryModel, status::TierStatus};
 
 /// # Errors
 /// `BadRequest` if the tier is known not to take the request's images or sound.
@@ -57,7 +57,7 @@ fn refusal(
         [] => "send text only, or choose a model that takes them".to_owned(),
         hints => hints.join("; or "),
     };
-    Error::new(Code::BadRequest, message).hint(hint)
+    bad_request(message).hint(hint)
 }
 
 /// Returns what is wrong with the model's projector, and what to do.
@@ -99,6 +99,7 @@ mod tests {
     use super::*;
     use crate::testing::tier;
     use serde_json::json;
+    use tierbar_core::Code;
     use tierbar_core::TierState;
 
     const ALL: [Modality; 3] = [Modality::Text, Modality::Image, Modality::Audio];

@@ -90,49 +90,31 @@ impl From<&TierId> for TierLabels {
 
 impl Default for Counters {
     fn default() -> Self {
-        let mut all = Registry::with_prefix(PREFIX);
-        let first_token =
+        let mut registry = Registry::with_prefix(PREFIX);
+        let all = &mut registry;
+        let first_token: Family<_, _> =
             Family::new_with_constructor((|| Histogram::new(FIRST_TOKEN)) as fn() -> _);
-        all.register_with_unit(
-            "first_token",
-            "From a request's arrival to its stream's first token, loads included",
-            Unit::Seconds,
-            Family::clone(&first_token),
-        );
-        let answer = Family::new_with_constructor((|| Histogram::new(ANSWER)) as fn() -> _);
-        all.register_with_unit(
-            "answer",
-            "From a request's arrival to the end of its answer, loads included",
-            Unit::Seconds,
-            Family::clone(&answer),
-        );
+        let help = "From a request's arrival to its stream's first token, loads included";
+        all.register_with_unit("first_token", help, Unit::Seconds, first_token.clone());
+        let answer: Family<_, _> =
+            Family::new_with_constructor((|| Histogram::new(ANSWER)) as fn() -> _);
+        let help = "From a request's arrival to the end of its answer, loads included";
+        all.register_with_unit("answer", help, Unit::Seconds, answer.clone());
         Self {
-            requests: add(&mut all, "requests", "Requests answered"),
-            prompt_tokens: add(
-                &mut all,
-                "prompt_tokens",
-                "Prompt tokens, including cached ones",
-            ),
-            completion_tokens: add(&mut all, "completion_tokens", "Tokens of answers"),
-            waiting: add(
-                &mut all,
-                "requests_waiting",
-                "Requests that wait for their tier",
-            ),
-            running: add(
-                &mut all,
-                "requests_running",
-                "Requests that hold their tier",
-            ),
+            requests: add(all, "requests", "Requests answered"),
+            prompt_tokens: add(all, "prompt_tokens", "Prompt tokens, including cached ones"),
+            completion_tokens: add(all, "completion_tokens", "Tokens of answers"),
+            waiting: add(all, "requests_waiting", "Requests that wait for their tier"),
+            running: add(all, "requests_running", "Requests that hold their tier"),
             broken: add(
-                &mut all,
+                all,
                 "broken_streams",
                 "Streams that have ended with an error",
             ),
-            happenings: add(&mut all, "happenings", "Entries of the event log"),
+            happenings: add(all, "happenings", "Entries of the event log"),
             first_token,
             answer,
-            registry: all,
+            registry,
             recent: Mutex::default(),
             ledger: Ledger::default(),
         }

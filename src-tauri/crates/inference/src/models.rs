@@ -36,16 +36,12 @@ fn explain_unassigned(name: &str, installed: &BTreeSet<ModelId>, error: Error) -
     if !installed.contains(&id) {
         return error;
     }
-    let rendered = Error::new(
-        error.code,
-        format!("{id} is installed, but no tier uses it"),
-    );
     let hint =
         format!("choose it for a tier in Settings > Models, or run `tierbar tier use TIER {id}`");
-    let rendered = rendered.hint(hint);
     Error {
-        details: error.details,
-        ..rendered
+        message: format!("{id} is installed, but no tier uses it"),
+        hint: Some(hint),
+        ..error
     }
 }
 

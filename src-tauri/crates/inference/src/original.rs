@@ -3,10 +3,11 @@
 use super::json_edit::{self, Change};
 use crate::body;
 use bytes::Bytes;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use tierbar_core::{
-    Code, Error,
+    Error,
     config::Dialect,
     lease::{Address, Endpoint, Foreign},
 };
@@ -75,14 +76,15 @@ impl Original {
     /// # Errors
     /// `BadRequest` for what is no JSON object, or has a field twice or in another case: the server might read the other one.
     pub fn read(form: Form, path: &'static str, bytes: Bytes) -> Result<Self, Error> {
-        let names: Names = body::parse(&bytes)?;
-        if let Some(twice) = names.twice {
-            let shown: String = twice.chars().take(100).collect();
-            let message = format!("the request is not valid: duplicate field `{shown}`");
-            return Err(Error::new(Code::BadRequest, message));
-        }
-        if let Some((name, field)) = names.misspelled {
-            return Err(misspelled_field(&name, field));
+        body::parse::<IgnoredAny>(&bytes)?;
+        let mut names = BTreeSet::new();
+        for name in json_edit::names(&bytes).map_err(body::not_json)? {
+            if let Some(field) = misspelled(&name) {
+                return Err(misspelled_field(&name, field));
+            }
+            if let Some(twice) = names.replace(name) {
+                return Err(body::invalid(&format!("duplicate field `{twice:.100}`")));
+            }
         }
         Ok(Self {
             form,
@@ -155,18 +157,10 @@ impl Original {
     }
 }
 
-/// Finds the names of an object that servers read differently.
-struct Names {
-    twice: Option<String>,
-    /// With the field whose name in another case it is.
-    misspelled: Option<(String, &'static str)>,
-}
-
 /// Refuses a field whose name is that of a field of policy in another case.
 pub(super) fn misspelled_field(name: &str, field: &str) -> Error {
-    let shown: String = name.chars().take(100).collect();
-    let message = format!("the request is not valid: unknown field `{shown}`");
-    Error::new(Code::BadRequest, message).hint(format!("write it as `{field}`"))
+    let error = body::invalid(&format!("unknown field `{name:.100}`"));
+    error.hint(format!("write it as `{field}`"))
 }
 
 /// Returns the field of policy that some server takes this name for, though it is another.
@@ -183,43 +177,10 @@ pub(super) fn misspelled(name: &str) -> Option<&'static str> {
     (field != name).then_some(field)
 }
 
-impl<'de> serde::Deserialize<'de> for Names {
-    fn deserialize<D: serde::Deserializer<'de>>(object: D) -> Result<Self, D::Error> {
-        struct Each;
-        impl<'de> serde::de::Visitor<'de> for Each {
-            type Value = Names;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a request")
-            }
-
-            fn visit_map<A: serde::de::MapAccess<'de>>(
-                self,
-                mut fields: A,
-            ) -> Result<Names, A::Error> {
-                let (mut names, mut twice, mut other) = (BTreeSet::new(), None, None);
-                while let Some(name) = fields.next_key::<String>()? {
-                    fields.next_value::<serde::de::IgnoredAny>()?;
-                    if let Some(field) = misspelled(&name) {
-                        other.get_or_insert((name.clone(), field));
-                    }
-                    if let Some(name) = names.replace(name) {
-                        twice.get_or_insert(name);
-                    }
-                }
-                Ok(Names {
-                    twice,
-                    misspelled: other,
-                })
-            }
-        }
-        object.deserialize_map(Each)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierbar_core::Code;
 
     #[test]
     fn a_field_of_policy_in_another_case_is_refused() {

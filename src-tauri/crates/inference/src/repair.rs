@@ -8,17 +8,11 @@ use tierbar_core::json::{COPIES, MOST_MEMORY, check};
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// Parses an event or an answer, if need be without the letters that are none.
-///
-/// # Errors
-/// If it is no JSON, not of this form, or takes too much memory.
 pub(crate) fn parse<T: DeserializeOwned>(data: &[u8]) -> Result<T, serde_json::Error> {
     parse_for(data, COPIES)
 }
 
 /// The same of one of which there will be so many copies.
-///
-/// # Errors
-/// As [`parse`].
 pub(crate) fn parse_for<T: DeserializeOwned>(
     data: &[u8],
     copies: usize,

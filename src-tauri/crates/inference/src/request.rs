@@ -2,9 +2,12 @@
 
 use super::{
     CHAT, TEXT,
+    charge::Charge,
     content::{Content, RoutingFields},
     hints::Hints,
+    metrics::Trace,
     original::Original,
+    stream_meter::StreamReading,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -30,6 +33,11 @@ pub struct Request {
     pub content: Content,
     /// The request in its client's form, if that is another than this.
     pub original: Option<Original>,
+    /// What is made of the answer's events.
+    pub reads: StreamReading,
+    /// Set when the request is on its way to who answers.
+    pub charge: Charge,
+    pub trace: Trace,
 }
 
 impl Request {
@@ -52,12 +60,6 @@ impl Request {
             fields.insert("stream_options".to_owned(), json!({"include_usage": true}));
         }
         Self::chat(chat)
-    }
-
-    /// The same request, sent where the hints of its headers say.
-    #[must_use]
-    pub fn with_hints(self, hints: Hints) -> Self {
-        Self { hints, ..self }
     }
 
     /// # Errors
@@ -118,16 +120,15 @@ impl Request {
             purpose: Purpose::Answer,
             content,
             original: None,
+            reads: StreamReading::Nothing,
+            charge: Charge::default(),
+            trace: Trace::default(),
         }
-    }
-
-    /// Whether the answer is generated text. Vectors of two models cannot be compared, and a context stays where it lies, so that no other
-    /// tier may stand in for these.
-    pub(crate) fn is_generated(&self) -> bool {
-        is_generated(self.path)
     }
 }
 
-fn is_generated(path: &str) -> bool {
+/// Whether the answer is generated text. Vectors of two models cannot be compared, and a context stays where it lies, so that no other
+/// tier may stand in for these.
+pub(crate) fn is_generated(path: &str) -> bool {
     path == CHAT || path == TEXT
 }

@@ -1,8 +1,9 @@
 //! Which tier a request's `model` means.
 
 use super::{EMBEDDINGS, RERANK, TOKENS, content::Content};
+use std::collections::BTreeSet;
 use tierbar_core::{
-    Code, Error, ModelId, ModelKind, TierId, TierState,
+    Code, Error, ModelId, ModelKind, TierId, TierState, bad_request,
     nearest::suggest,
     status::{EngineKind, TierStatus},
 };
@@ -29,24 +30,23 @@ pub fn resolve_for(
     wanted: Option<&str>,
     tiers: &[TierStatus],
 ) -> Result<TierId, Error> {
-    let own = |tier: &&TierStatus| tier.kind == kind;
-    let among = |tiers: &mut dyn Iterator<Item = &TierStatus>| {
-        best(tiers, |tier| {
-            let named = [TierId::EMBEDDER, TierId::RERANKER].contains(&tier.id.as_str());
-            !named
-        })
-    };
-    match wanted {
-        None | Some("" | TierId::AUTO) if kind == ModelKind::Embedding => {
-            let found = among(&mut tiers.iter().filter(own));
-            found.map_or_else(|| resolve(None, tiers), Ok)
-        }
-        None | Some("" | TierId::AUTO) if kind == ModelKind::Reranking => {
-            among(&mut tiers.iter().filter(own))
-                .ok_or_else(|| no_reranker("no tier has a reranking model"))
-        }
-        _ => resolve(wanted, tiers),
+    if !leaves_choice(wanted) || kind == ModelKind::Chat {
+        return resolve(wanted, tiers);
     }
+    let of_kind = tiers.iter().filter(|tier| tier.kind == kind);
+    let found = best(of_kind, |tier| {
+        ![TierId::EMBEDDER, TierId::RERANKER].contains(&tier.id.as_str())
+    });
+    match found {
+        Some(found) => Ok(found),
+        None if kind == ModelKind::Embedding => resolve(None, tiers),
+        None => Err(no_reranker("no tier has a reranking model")),
+    }
+}
+
+/// Whether the name of a request's model leaves the choice of a tier.
+pub fn leaves_choice(wanted: Option<&str>) -> bool {
+    matches!(wanted, None | Some("" | TierId::AUTO))
 }
 
 /// `wanted` is a tier's name, a model's id or `auto`, which is also what an absent one means: a tier with a chat model. `tiers`
@@ -82,19 +82,17 @@ pub fn resolve_by<D: Ord>(
     tiers: &[TierStatus],
     drawback: impl Fn(&TierStatus) -> D,
 ) -> Result<TierId, Error> {
-    let best = |among: &mut dyn Iterator<Item = &TierStatus>| best(among, &drawback);
-    let found = match wanted.map(|name| without_latest_tag(name, tiers)) {
-        None | Some("" | TierId::AUTO) => {
-            let mut chats = tiers.iter().filter(|tier| tier.kind == ModelKind::Chat);
-            return best(&mut chats).ok_or_else(no_model);
-        }
-        Some(name) => tiers
-            .iter()
-            .find(|tier| tier.id.as_str() == name)
-            .map(|tier| tier.id.clone())
-            .or_else(|| best(&mut tiers.iter().filter(|tier| is_model_of(tier, name)))),
-    };
-    found.ok_or_else(|| unknown_name_error(wanted.unwrap_or_default(), tiers).param("model"))
+    let wanted = wanted.unwrap_or_default();
+    let name = without_latest_tag(wanted, tiers);
+    if leaves_choice(Some(name)) {
+        let chats = tiers.iter().filter(|tier| tier.kind == ModelKind::Chat);
+        return best(chats, drawback).ok_or_else(no_model);
+    }
+    let named = tiers.iter().find(|tier| tier.id.as_str() == name);
+    let named = named.map(|tier| tier.id.clone());
+    let of_model = tiers.iter().filter(|tier| is_model_of(tier, name));
+    let found = named.or_else(|| best(of_model, drawback));
+    found.ok_or_else(|| unknown_name_error(wanted, tiers).param("model"))
 }
 
 /// The smaller tier that stands in for the one that was found, while memory is low: for who named the tier, not a model, and
@@ -108,10 +106,7 @@ pub fn smaller_tier(
     // A token is at least so long in nearly all text; most are twice as long, which leaves room for the answer.
     const BYTES_PER_TOKEN: usize = 2;
     let named = tiers.iter().find(|tier| tier.id == *found)?;
-    let by_name = match wanted {
-        None | Some("" | TierId::AUTO) => true,
-        Some(name) => name == found.as_str(),
-    };
+    let by_name = leaves_choice(wanted) || wanted == Some(found.as_str());
     let smaller = named.steps_down_to.as_ref().filter(|_| by_name)?;
     let smaller = tiers.iter().find(|tier| tier.id == *smaller)?;
     let holds = content.byte_count() / BYTES_PER_TOKEN < smaller.context_tokens as usize;
@@ -153,7 +148,7 @@ pub(crate) fn not_counted(who: &str) -> Error {
 fn only_ours(who: &str, what: &str) -> Error {
     let message =
         format!("{who} is served by another program, and {what} by Tierbar's own engine only");
-    Error::new(Code::BadRequest, message).hint("name a tier with a local model")
+    bad_request(message).hint("name a tier with a local model")
 }
 
 /// One that is loaded, else one that may load, else one that has failed and may be tried again. What goes elsewhere comes last:
@@ -194,7 +189,7 @@ fn is_model_of(tier: &TierStatus, name: &str) -> bool {
 }
 
 fn no_reranker(what: &str) -> Error {
-    Error::new(Code::BadRequest, what).hint(
+    bad_request(what).hint(
         "download a reranking model, such as gpustack/bge-reranker-v2-m3-GGUF, then choose Use as Reranker in Settings > Models, \
          or run `tierbar tier use reranker MODEL`",
     )
@@ -208,14 +203,9 @@ fn no_model() -> Error {
 pub fn unknown_name_error(wanted: &str, tiers: &[TierStatus]) -> Error {
     let mut names = vec![TierId::AUTO.to_owned()];
     names.extend(tiers.iter().map(|tier| tier.id.to_string()));
-    let mut models: Vec<_> = tiers
-        .iter()
-        .filter_map(|tier| tier.model.as_ref())
-        .map(ToString::to_string)
-        .collect();
-    models.sort();
-    models.dedup();
-    names.append(&mut models);
+    let models = tiers.iter().filter_map(|tier| tier.model.as_ref());
+    let models: BTreeSet<_> = models.map(ToString::to_string).collect();
+    names.extend(models);
     let shown: String = wanted.chars().take(100).collect();
     let use_one = format!("use one of: {}", names.join(", "));
     let aliases = tiers.iter().flat_map(|tier| &tier.aliases);

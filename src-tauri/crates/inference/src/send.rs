@@ -2,7 +2,7 @@
 //! which the worker stops.
 
 use super::{
-    TOKENS,
+    CHAT, Inference, TOKENS,
     clouds::anthropic,
     content::Content,
     hints::{OPENAI_BETA, pick_headers},
@@ -17,15 +17,13 @@ use secrecy::SecretString;
 use serde_json::{Map, Value};
 use tierbar_core::{
     config::Dialect,
-    lease::{Address, Endpoint, Foreign},
+    json,
+    lease::{Address, Endpoint, Foreign, Lease},
 };
 use tierbar_fetch::{Remote, RemoteAnswer};
 use tokio::net::{TcpStream, UnixStream};
 
 /// Posts the request and waits for the head of the answer. `headers`: those that belong to the client's dialect.
-///
-/// # Errors
-/// If the connection cannot be made or breaks before the head is there.
 pub(crate) async fn send(
     endpoint: &Endpoint,
     path: &'static str,
@@ -45,10 +43,27 @@ pub(crate) async fn send(
     check_status(posted?)
 }
 
+/// An answer of a few tokens with their alternatives has some ten KiB.
+const LONGEST_REPLY: usize = 1 << 20;
+
+/// Puts a question of ours to a leased worker, or says why there is no answer. It is not an answer to a client, so it is counted neither
+/// in the metrics nor in the model's speed.
+pub(crate) async fn ask(
+    inference: &Inference,
+    lease: &dyn Lease,
+    question: Value,
+) -> Result<Value, String> {
+    let (content, _) = Content::of(question).map_err(|error| error.message)?;
+    let (headers, remote) = (HeaderMap::new(), &inference.remote);
+    let answer = match send(lease.endpoint(), CHAT, content, &headers, remote, None).await {
+        Ok(mut upstream) => upstream.whole(LONGEST_REPLY).await,
+        Err(broken) => Err(broken),
+    };
+    let answer = answer.map_err(|broken| broken.to_string())?;
+    json::read(&answer).map_err(|error| error.to_string())
+}
+
 /// Posts a request as its client sent it to a server that speaks its dialect, but for the model's name and what policy has changed.
-///
-/// # Errors
-/// As [`send`].
 pub(crate) async fn send_original(
     url: &str,
     model: Option<&str>,

@@ -6,14 +6,7 @@ use std::time::Instant;
 use tierbar_chats::context::ContextUse;
 use tierbar_core::{Code, ModelId, TierId};
 
-static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain");
-static MODEL: HeaderName = HeaderName::from_static("x-tierbar-model");
-static CONTEXT: HeaderName = HeaderName::from_static("x-tierbar-context");
-static WHY: HeaderName = HeaderName::from_static("x-tierbar-why");
-static STEPPED_DOWN: HeaderName = HeaderName::from_static("x-tierbar-stepped-down-from");
-static TRIED: HeaderName = HeaderName::from_static("x-tierbar-tried");
-static FALLBACK: HeaderName = HeaderName::from_static("x-tierbar-fallback-from");
-static TRIAGE: HeaderName = HeaderName::from_static("x-tierbar-triage");
+const MODEL: &str = "x-tierbar-model";
 
 /// Who answers, and in whose place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,33 +43,36 @@ impl Source {
             .context
             .map(|used| format!("{}/{}", used.prompt_tokens, used.context_tokens));
         let all = [
-            (&TIER, tier(&self.tier)),
-            (&MODEL, self.model.as_ref().map(ToString::to_string)),
-            (&WHY, self.why.clone()),
-            (&STEPPED_DOWN, tier(&self.stepped_down_from)),
-            (&CHAIN, tier(&self.chain)),
-            (&TRIED, (!tried.is_empty()).then(|| tried.join(", "))),
-            (&FALLBACK, tier(&self.fallback_from)),
-            (&CONTEXT, context),
-            (&TRIAGE, self.triage.clone()),
+            (TIER.as_str(), tier(&self.tier)),
+            (MODEL, self.model.as_ref().map(ToString::to_string)),
+            ("x-tierbar-why", self.why.clone()),
+            ("x-tierbar-stepped-down-from", tier(&self.stepped_down_from)),
+            ("x-tierbar-chain", tier(&self.chain)),
+            (
+                "x-tierbar-tried",
+                (!tried.is_empty()).then(|| tried.join(", ")),
+            ),
+            ("x-tierbar-fallback-from", tier(&self.fallback_from)),
+            ("x-tierbar-context", context),
+            ("x-tierbar-triage", self.triage.clone()),
         ];
         let valid = all.into_iter().filter_map(|(name, value)| {
             // A model is named after its file, which may be named as no ASCII text is.
             let value = HeaderValue::from_bytes(value?.as_bytes()).ok()?;
-            Some((name.clone(), value))
+            Some((HeaderName::from_static(name), value))
         });
         valid.collect()
     }
 
     /// The tier and the model that a response's headers name.
     pub(crate) fn of_headers(headers: &HeaderMap) -> Self {
-        let text = |name: &HeaderName| {
+        let text = |name: &str| {
             let value = headers.get(name)?;
             Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
         };
         Self {
-            tier: text(&TIER).and_then(|tier| TierId::new(tier).ok()),
-            model: text(&MODEL).map(ModelId),
+            tier: text(TIER.as_str()).and_then(|tier| TierId::new(tier).ok()),
+            model: text(MODEL).map(ModelId),
             ..Self::default()
         }
     }

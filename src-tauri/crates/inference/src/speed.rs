@@ -1,11 +1,11 @@
 //! How fast answers are: counted while one streams, and the engine's own figures once it has ended. What each model's
 //! last answers had is remembered, so that a guess at its speed can be held against it.
 
-use crate::metrics::TokenUse;
-use serde::Deserialize;
+use crate::{metrics::TokenUse, wire::Timings};
+use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Instant,
 };
 use tierbar_chats::context::ContextUse;
@@ -20,24 +20,6 @@ const MEASURABLE: u64 = 16;
 /// Tokens per second of each model's last answers, the oldest first.
 pub type SpeedHistory = BTreeMap<ModelId, VecDeque<f64>>;
 
-/// The engine's figures of one answer, as far as they are shown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
-pub struct Timings {
-    #[serde(default)]
-    prompt_n: u64,
-    #[serde(default)]
-    cache_n: u64,
-    #[serde(default)]
-    prompt_per_second: Option<f64>,
-    #[serde(default)]
-    predicted_per_second: Option<f64>,
-    #[serde(default)]
-    predicted_n: u64,
-    /// Tokens that the context holds.
-    #[serde(default)]
-    n_ctx: Option<u64>,
-}
-
 impl Timings {
     /// How much of its context the answer has used, if its engine says what that holds.
     pub fn context(&self) -> Option<ContextUse> {
@@ -48,14 +30,9 @@ impl Timings {
         })
     }
 
+    /// Of the prompt, read anew or not, and of the answer.
     pub fn used(&self) -> TokenUse {
         TokenUse::new(self.prompt_n.saturating_add(self.cache_n), self.predicted_n)
-    }
-
-    /// Of the prompt, read anew or not, and of the answer.
-    pub fn tokens(&self) -> u64 {
-        let prompt = self.prompt_n.saturating_add(self.cache_n);
-        prompt.saturating_add(self.predicted_n)
     }
 }
 
@@ -76,7 +53,7 @@ struct Measurements {
     under_way: BTreeMap<ModelId, u32>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct LiveAnswer {
     answer: u64,
     chunks: u32,
@@ -111,17 +88,16 @@ impl SpeedMeter {
     /// Answers that the model is giving now.
     #[must_use]
     pub fn under_way(&self, model: &ModelId) -> u32 {
-        self.measured().under_way.get(model).copied().unwrap_or(0)
+        let measured = self.measured.lock();
+        measured.under_way.get(model).copied().unwrap_or(0)
     }
 
     /// Prompt processing is known only from the engine's figures, so it is the last answer's until then.
     #[must_use]
     pub fn speed(&self) -> Speed {
-        let measured = self.measured();
-        let live = measured
-            .live
-            .as_ref()
-            .and_then(LiveAnswer::tokens_per_second);
+        let measured = self.measured.lock();
+        let live = measured.live.as_ref();
+        let live = live.and_then(LiveAnswer::tokens_per_second);
         Speed {
             decode_tokens_per_second: live.or(measured.last.decode_tokens_per_second),
             ..measured.last
@@ -132,25 +108,20 @@ impl SpeedMeter {
     /// none. For one reader, who keeps a history.
     #[must_use]
     pub fn take_decode(&self) -> Option<f64> {
-        let mut measured = self.measured();
+        let mut measured = self.measured.lock();
         let ended = measured.ended.take();
-        measured
-            .live
-            .as_ref()
-            .and_then(LiveAnswer::tokens_per_second)
-            .or(ended)
+        let live = measured.live.as_ref();
+        live.and_then(LiveAnswer::tokens_per_second).or(ended)
     }
 
     pub fn begin(&self, model: &ModelId) -> AnswerMeter {
-        let mut measured = self.measured();
+        let mut measured = self.measured.lock();
         measured.answers += 1;
         let answer = measured.answers;
         *measured.under_way.entry(model.clone()).or_default() += 1;
         measured.live = Some(LiveAnswer {
             answer,
-            chunks: 0,
-            first: None,
-            latest: None,
+            ..LiveAnswer::default()
         });
         drop(measured);
         AnswerMeter {
@@ -168,10 +139,6 @@ impl SpeedMeter {
                 speeds.pop_front();
             }
         });
-    }
-
-    fn measured(&self) -> MutexGuard<'_, Measurements> {
-        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -194,26 +161,20 @@ pub struct AnswerMeter {
 impl AnswerMeter {
     /// Of an endpoint's answer only the server's own figures count: its chunks may hold any number of tokens, and come in bursts.
     pub(crate) fn uncounted(self) -> Self {
-        let mut measured = self.meter.measured();
-        if measured
-            .live
-            .as_ref()
-            .is_some_and(|live| live.answer == self.answer)
-        {
-            measured.live = None;
-        }
-        drop(measured);
+        self.take_live(&mut self.meter.measured.lock());
         self
+    }
+
+    /// Ends the counting, if it is of this answer.
+    fn take_live(&self, measured: &mut Measurements) -> Option<LiveAnswer> {
+        measured.live.take_if(|live| live.answer == self.answer)
     }
 
     /// A chunk with content has passed.
     pub fn chunk(&self, now: Instant) {
-        let mut measured = self.meter.measured();
-        if let Some(live) = measured
-            .live
-            .as_mut()
-            .filter(|live| live.answer == self.answer)
-        {
+        let mut measured = self.meter.measured.lock();
+        let live = measured.live.as_mut();
+        if let Some(live) = live.filter(|live| live.answer == self.answer) {
             live.chunks = live.chunks.saturating_add(1);
             live.first.get_or_insert(now);
             live.latest = Some(now);
@@ -224,14 +185,8 @@ impl AnswerMeter {
     pub fn timings(&self, timings: &Timings) {
         let plausible =
             |figure: Option<f64>| figure.filter(|figure| figure.is_finite() && *figure > 0.0);
-        let mut measured = self.meter.measured();
-        if measured
-            .live
-            .as_ref()
-            .is_some_and(|live| live.answer == self.answer)
-        {
-            measured.live = None;
-        }
+        let mut measured = self.meter.measured.lock();
+        self.take_live(&mut measured);
         if let Some(decode) = plausible(timings.predicted_per_second) {
             measured.last.decode_tokens_per_second = Some(decode);
             measured.ended = Some(decode);
@@ -250,18 +205,13 @@ impl AnswerMeter {
 
 impl Drop for AnswerMeter {
     fn drop(&mut self) {
-        let mut measured = self.meter.measured();
+        let mut measured = self.meter.measured.lock();
         match measured.under_way.get_mut(&self.model) {
             Some(more @ 2..) => *more -= 1,
             _ => drop(measured.under_way.remove(&self.model)),
         }
-        if measured
-            .live
-            .as_ref()
-            .is_some_and(|live| live.answer == self.answer)
-            && let Some(live) = measured.live.take()
-            && let Some(counted) = live.tokens_per_second()
-        {
+        let live = self.take_live(&mut measured);
+        if let Some(counted) = live.and_then(|live| live.tokens_per_second()) {
             measured.last.decode_tokens_per_second = Some(counted);
             measured.ended = Some(counted);
         }

@@ -8,9 +8,9 @@ mod lines;
 use super::{charge::Attempt, chat_calls::StreamCalls, lines::LineEnds, original::Form};
 use crate::{
     clouds::anthropic::MessageUsage,
-    metrics::{Answer, TokenUse},
-    speed::{AnswerMeter, Timings},
-    wire::Chunk,
+    metrics::Answer,
+    speed::AnswerMeter,
+    wire::{Chunk, Timings},
 };
 use bytes::Bytes;
 use event_facts::EventFacts;
@@ -54,7 +54,7 @@ pub enum Line {
 
 #[derive(Debug)]
 pub struct StreamMeter {
-    form: Form,
+    pub(crate) form: Form,
     reads: StreamReading,
     answering: AnswerMeter,
     counted: Answer,
@@ -77,13 +77,15 @@ pub struct StreamMeter {
     lines: Vec<Line>,
     usage: MessageUsage,
     begun: bool,
-    spoken: bool,
+    /// There was some content.
+    pub(crate) spoken: bool,
     failure: Option<Error>,
     /// Why no more of the stream passes, though its server may go on.
     broken: Option<Error>,
     /// The last event had a reason to end.
     finished: bool,
-    ended: bool,
+    /// The stream has had its last event, which may be an error.
+    pub(crate) ended: bool,
     /// The last event was too long to be read: the end may have been in it.
     unread: bool,
     /// The rest of it has not passed.
@@ -123,10 +125,6 @@ impl StreamMeter {
     pub fn reading(mut self, form: Form, reads: StreamReading) -> Self {
         (self.form, self.reads) = (form, reads);
         self
-    }
-
-    pub fn form(&self) -> Form {
-        self.form
     }
 
     /// Takes the lines that have been read since the last call.
@@ -227,24 +225,16 @@ impl StreamMeter {
         }
         if let Some(timings) = &seen.timings {
             self.answering.timings(timings);
-            self.charge.report(Some(timings.tokens()));
-            self.counted.used(timings.used());
         }
-        let used = match seen.message_usage {
-            Some(more) => {
-                self.usage.note(more);
-                Some(self.usage.used())
-            }
-            None => seen.used,
-        };
-        if let Some(used) = used {
-            self.report(used);
+        let by_message = seen.message_usage.map(|more| {
+            self.usage.note(more);
+            self.usage.used()
+        });
+        let by_engine = seen.timings.as_ref().map(Timings::used);
+        for used in by_engine.into_iter().chain(by_message.or(seen.used)) {
+            self.charge.report(used.tokens());
+            self.counted.used(used);
         }
-    }
-
-    fn report(&mut self, used: TokenUse) {
-        self.charge.report(used.tokens());
-        self.counted.used(used);
     }
 
     /// The stream ends with an error of ours.
@@ -257,11 +247,6 @@ impl StreamMeter {
         self.counted.settle(failure);
     }
 
-    /// Whether there was any content.
-    pub(crate) fn has_spoken(&self) -> bool {
-        self.spoken
-    }
-
     /// Whether it is an answer, even an empty one.
     pub(crate) fn has_answered(&self) -> bool {
         self.spoken || self.finished
@@ -270,11 +255,6 @@ impl StreamMeter {
     /// The error that the stream has ended with.
     pub fn failure(&self) -> Option<Error> {
         self.failure.clone()
-    }
-
-    /// Whether the stream has had its last event, which may be an error.
-    pub fn has_ended(&self) -> bool {
-        self.ended
     }
 
     /// Takes the error that ends what passes, before the server has ended its stream.
@@ -360,16 +340,15 @@ pub fn whole(
     if seen.words {
         charge.piece(answer.len());
     }
-    if let Some(timings) = &seen.timings {
+    let timings = seen.timings.as_ref();
+    if let Some(timings) = timings {
         answering.timings(timings);
-        counted.used(timings.used());
-        charge.report(Some(timings.tokens()));
     }
-    if let Some(used) = seen.used {
+    for used in timings.map(Timings::used).into_iter().chain(seen.used) {
         charge.report(used.tokens());
         counted.used(used);
     }
-    seen.timings.as_ref().and_then(Timings::context)
+    timings.and_then(Timings::context)
 }
 
 #[cfg(test)]

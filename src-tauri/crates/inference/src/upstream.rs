@@ -1,11 +1,11 @@
 //! An answer that is still arriving, and the connection that it arrives on. Dropping it closes the connection.
 
-use crate::held::Share;
+use crate::{held::Share, response};
 use bytes::Bytes;
 use futures_util::{FutureExt, future::poll_fn};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use hyper::{
-    HeaderMap, Request, Response, StatusCode,
+    HeaderMap, Request, Response,
     body::{Body as _, Incoming},
     client::conn::http1,
     header::{self, HeaderValue},
@@ -92,11 +92,7 @@ impl Upstream {
 
     /// A refusal in the server's place, of a request that it would not understand.
     pub fn refusing(error: &Error) -> Self {
-        let body = Full::from(error.openai_body().to_string());
-        let (mut head, body) = Response::new(body).into_parts();
-        head.status = StatusCode::from_u16(error.code.http_status())
-            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        head.headers.insert(header::CONTENT_TYPE, JSON);
+        let (head, body) = response::failed(error.clone()).into_parts();
         let body = body.map_err(|never| match never {});
         Self {
             is_ours: true,
@@ -140,14 +136,6 @@ impl Upstream {
         self.head.headers = HeaderMap::new();
         self.head.extensions.clear();
         self
-    }
-
-    pub(crate) fn is_event_stream(&self) -> bool {
-        is_event_stream(&self.head.headers)
-    }
-
-    pub fn is_json(&self) -> bool {
-        is_content_type(&self.head.headers, "application/json")
     }
 
     /// The next bytes of the body; `None` at its proper end.
@@ -220,11 +208,8 @@ fn unread_refusal() -> Value {
     json!({"type": "error", "error": {"type": "api_error", "message": message}})
 }
 
-pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
-    is_content_type(headers, "text/event-stream")
-}
-
-fn is_content_type(headers: &HeaderMap, wanted: &str) -> bool {
+/// Whether headers say that a body is of this kind.
+pub(crate) fn is_content_type(headers: &HeaderMap, wanted: &str) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| kind.starts_with(wanted))
@@ -242,6 +227,7 @@ fn drive(driver: &mut Option<Driver>, context: &mut std::task::Context<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::StatusCode;
     use tierbar_core::json::LONGEST_FIELD;
 
     fn upstream(status: u16, length: usize) -> Upstream {
@@ -257,7 +243,9 @@ mod tests {
         assert_eq!(short.whole(9).await.unwrap().len(), LONGEST_REFUSAL);
         let mut long = upstream(503, LONGEST_REFUSAL + 1);
         let body = long.whole(9).await.unwrap();
-        assert!(long.is_json() && body.len() < LONGEST_FIELD);
+        assert!(
+            is_content_type(&long.head.headers, "application/json") && body.len() < LONGEST_FIELD
+        );
         let read = crate::wire::error(long.head.status, &body);
         assert!(read.message.contains("more than 64 KiB"), "{read}");
         assert_eq!(upstream(200, 9).whole(9).await.unwrap().len(), 9);

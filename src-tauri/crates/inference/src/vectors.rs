@@ -30,9 +30,7 @@ pub struct Vectors {
 #[derive(Debug, Deserialize)]
 struct Answer {
     data: Vec<Vector>,
-    #[serde(default)]
     usage: Option<Usage>,
-    #[serde(default)]
     timings: Option<Timings>,
     #[serde(default, deserialize_with = "if_known")]
     truncated: Option<usize>,

@@ -91,33 +91,45 @@ pub struct Usage {
     pub prompt_tokens: u64,
     #[serde(deserialize_with = "or_nothing")]
     pub completion_tokens: u64,
-    pub prompt_tokens_details: Option<PromptDetails>,
-    pub completion_tokens_details: Option<CompletionDetails>,
+    #[serde(deserialize_with = "or_nothing")]
+    prompt_tokens_details: PromptDetails,
+    #[serde(deserialize_with = "or_nothing")]
+    completion_tokens_details: CompletionDetails,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
-pub struct PromptDetails {
-    pub cached_tokens: Option<u64>,
+struct PromptDetails {
+    #[serde(deserialize_with = "or_nothing")]
+    cached_tokens: u64,
     /// Written to a cache.
-    #[serde(alias = "cache_write_tokens")]
-    pub(crate) cache_creation_tokens: Option<u64>,
+    #[serde(alias = "cache_write_tokens", deserialize_with = "or_nothing")]
+    cache_creation_tokens: u64,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
-pub struct CompletionDetails {
-    pub reasoning_tokens: Option<u64>,
+struct CompletionDetails {
+    #[serde(deserialize_with = "or_nothing")]
+    reasoning_tokens: u64,
 }
 
-/// llama-server's figures.
-#[derive(Debug, Default, Clone, Copy, Deserialize)]
+/// llama-server's figures of one answer, and our own engine's.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Timings {
     #[serde(deserialize_with = "or_nothing")]
     pub prompt_ms: f64,
     #[serde(deserialize_with = "or_nothing")]
     pub predicted_ms: f64,
+    #[serde(deserialize_with = "or_nothing")]
+    pub(crate) prompt_n: u64,
+    #[serde(deserialize_with = "or_nothing")]
+    pub(crate) cache_n: u64,
+    #[serde(deserialize_with = "or_nothing")]
+    pub(crate) predicted_n: u64,
+    pub(crate) prompt_per_second: Option<f64>,
+    pub(crate) predicted_per_second: Option<f64>,
     /// Those of our own worker.
     #[serde(deserialize_with = "short")]
     pub experts: Option<ExpertReads>,
@@ -181,13 +193,11 @@ pub(crate) fn if_known<'de, D: Deserializer<'de>, T: DeserializeOwned>(
 
 /// A text, the texts of a list of parts, or what a server writes without the quotes of a text.
 fn content<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+    let wrong = || D::Error::custom("`content` is not a text");
     match Value::deserialize(value)? {
         Value::Null => Ok(None),
         number @ (Value::Number(_) | Value::Bool(_)) => Ok(Some(number.to_string())),
-        value => match text_of(value) {
-            None => Err(D::Error::custom("`content` is not a text")),
-            text => Ok(text),
-        },
+        value => text_of(value).ok_or_else(wrong).map(Some),
     }
 }
 
@@ -217,24 +227,20 @@ fn json<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error>
 impl Usage {
     /// Prompt tokens that were in memory already.
     pub fn cached(&self) -> u64 {
-        let details = self.prompt_tokens_details.unwrap_or_default();
-        details.cached_tokens.unwrap_or(0).min(self.prompt_tokens)
+        let cached = self.prompt_tokens_details.cached_tokens;
+        cached.min(self.prompt_tokens)
     }
 
     /// Prompt tokens that were written to a cache, where the server counts them. They are none of those in memory.
     pub(crate) fn cache_written(&self) -> u64 {
-        let details = self.prompt_tokens_details.unwrap_or_default();
-        let most = self.prompt_tokens - self.cached();
-        details.cache_creation_tokens.unwrap_or(0).min(most)
+        let written = self.prompt_tokens_details.cache_creation_tokens;
+        written.min(self.prompt_tokens - self.cached())
     }
 
     /// Tokens of reasoning, where the server counts them.
     pub fn reasoning(&self) -> u64 {
-        let details = self.completion_tokens_details.unwrap_or_default();
-        details
-            .reasoning_tokens
-            .unwrap_or(0)
-            .min(self.completion_tokens)
+        let reasoning = self.completion_tokens_details.reasoning_tokens;
+        reasoning.min(self.completion_tokens)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::calls::AnswerCalls;
 use serde_json::{Value, json};
 use tierbar_inference::{
-    ask::{CompleteAnswer, ToolCall, Usage},
+    ask::{ToolCall, Usage},
     calls,
 };
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use uuid::Uuid;
 pub(super) const SIGNATURE: &str = "unsigned";
 
 /// One answer while it is rendered.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct AnswerWriter {
     pub(super) id: String,
     /// The requested one, until the server names its own.
@@ -23,12 +23,15 @@ pub struct AnswerWriter {
     pub(super) blocks: usize,
     pub(super) held: AnswerCalls,
     pub(super) begun: bool,
-    pub(super) end: End,
+    /// Why the answer ended, in OpenAI's words.
+    pub(super) finish: String,
+    /// The stop string that ended it.
+    pub(super) stop: Option<String>,
     pub(super) usage: Usage,
     /// The chain's report.
     pub(super) chain: Option<Value>,
     /// What of the request no model here could read.
-    left_out: Vec<String>,
+    pub(super) left_out: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,55 +42,28 @@ pub(super) enum Kind {
     Tool(usize),
 }
 
-/// How an answer ended.
-#[derive(Debug, Default)]
-pub(super) struct End {
-    finish: Option<String>,
-    stop: Option<String>,
-}
-
-impl End {
-    pub(super) fn new(finish: String, stop: Option<String>) -> Self {
-        Self {
-            finish: Some(finish),
-            stop,
-        }
-    }
-
-    pub(super) fn reason(&self) -> &'static str {
-        match self.finish.as_deref() {
-            Some("length") => "max_tokens",
-            Some("tool_calls" | "function_call") => "tool_use",
-            Some("content_filter") => "refusal",
-            _ if self.stop.is_some() => "stop_sequence",
-            _ => "end_turn",
-        }
-    }
-
-    pub(super) fn stop(&self) -> Option<&str> {
-        self.stop.as_deref()
-    }
-}
-
 impl AnswerWriter {
     pub(super) fn new(model: String) -> Self {
         Self {
             id: format!("msg_{}", Uuid::new_v4().simple()),
             model,
-            open: None,
-            blocks: 0,
-            held: AnswerCalls::default(),
-            begun: false,
-            end: End::default(),
-            usage: Usage::default(),
-            chain: None,
-            left_out: Vec::new(),
+            ..Self::default()
         }
     }
 
-    /// The same, of a request without what these places had.
-    pub(super) fn without(self, left_out: Vec<String>) -> Self {
-        Self { left_out, ..self }
+    fn stop_reason(&self) -> &'static str {
+        match self.finish.as_str() {
+            "length" => "max_tokens",
+            "tool_calls" | "function_call" => "tool_use",
+            "content_filter" => "refusal",
+            _ if self.stop.is_some() => "stop_sequence",
+            _ => "end_turn",
+        }
+    }
+
+    /// Why and by which string the answer ended.
+    pub(super) fn end(&self) -> Value {
+        json!({"stop_reason": self.stop_reason(), "stop_sequence": self.stop})
     }
 
     pub(super) fn message(&self, content: Vec<Value>, ended: bool) -> Value {
@@ -97,8 +73,8 @@ impl AnswerWriter {
             "role": "assistant",
             "model": self.model,
             "content": content,
-            "stop_reason": ended.then(|| self.end.reason()),
-            "stop_sequence": self.end.stop(),
+            "stop_reason": ended.then(|| self.stop_reason()),
+            "stop_sequence": self.stop,
             "usage": self.usage(),
         });
         if let Some(chain) = &self.chain {
@@ -120,29 +96,9 @@ impl AnswerWriter {
             "output_tokens": self.usage.completion_tokens,
         })
     }
-
-    pub(super) fn render(mut self, answer: CompleteAnswer) -> Value {
-        self.model = answer.model.unwrap_or(self.model);
-        self.usage = answer.usage;
-        self.chain = answer.chain;
-        self.end = End::new(answer.reason, answer.stop);
-        let mut content = Vec::new();
-        if !answer.reasoning.is_empty() {
-            content.push(
-                json!({"type": "thinking", "thinking": answer.reasoning, "signature": SIGNATURE}),
-            );
-        }
-        if !answer.text.is_empty() {
-            content.push(json!({"type": "text", "text": answer.text}));
-        }
-        let mut taken = 0;
-        let calls = answer.calls.into_iter();
-        content.extend(calls.map(|call| tool_use(call, &mut taken)));
-        self.message(content, true)
-    }
 }
 
-fn tool_use(call: ToolCall, taken: &mut usize) -> Value {
+pub(super) fn tool_use(call: ToolCall, taken: &mut usize) -> Value {
     // A model may write what is no JSON: the client gets it as it stands.
     let input = calls::arguments(&call.arguments, taken);
     let input = input.unwrap_or_else(|| json!({"arguments": call.arguments}));
@@ -157,10 +113,10 @@ pub(super) fn call_id(id: Option<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::gathered;
+    use crate::{respond::Dialect, testing::gathered};
 
     fn whole(answer: Value) -> Value {
-        let mut reply = AnswerWriter::new("fast".to_owned()).render(gathered(&answer));
+        let mut reply = AnswerWriter::new("fast".to_owned()).whole(gathered(&answer));
         assert!(reply["id"].take().as_str().unwrap().starts_with("msg_"));
         reply
     }
@@ -207,8 +163,9 @@ mod tests {
     fn what_was_left_out_of_the_request_is_named() {
         let answer = json!({"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]});
         let left_out = vec!["tools[0]: web_search_20250305".to_owned()];
-        let writer = AnswerWriter::new("fast".to_owned()).without(left_out.clone());
-        let reply = writer.render(gathered(&answer));
+        let mut writer = AnswerWriter::new("fast".to_owned());
+        writer.left_out = left_out.clone();
+        let reply = writer.whole(gathered(&answer));
         assert_eq!(reply["tierbar"], json!({"left_out": left_out}));
         assert_eq!(whole(answer).get("tierbar"), None);
     }

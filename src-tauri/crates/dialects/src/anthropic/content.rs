@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tierbar_chats::context::summary_note;
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 use utoipa::ToSchema;
 
 /// In place of a document that is no plain text.
@@ -65,7 +65,6 @@ enum Block {
     },
     Document {
         source: Source,
-        #[serde(default)]
         title: Option<String>,
     },
     ToolUse {
@@ -76,9 +75,7 @@ enum Block {
     },
     ToolResult {
         tool_use_id: String,
-        #[serde(default)]
         content: Option<Content>,
-        #[serde(default)]
         is_error: Option<bool>,
     },
     Thinking {
@@ -91,9 +88,7 @@ enum Block {
     },
     /// A summary in the place of what was said; without one, nothing.
     Compaction {
-        #[serde(default)]
         content: Option<String>,
-        #[serde(default)]
         encrypted_content: Option<String>,
     },
     #[serde(other)]
@@ -122,26 +117,14 @@ enum Source {
 }
 
 impl Content {
-    /// `place`: where it is in the request.
-    ///
-    /// # Errors
-    /// `BadRequest` for a block of a kind that is not known, with its place: what it says would be lost without a sign.
-    pub(super) fn check_kinds(&self, place: &str) -> Result<(), Error> {
+    /// What is not a plain text.
+    pub(super) fn blocks(&self) -> &[Value] {
         match self {
-            Self::Text(_) => Ok(()),
-            Self::Blocks(blocks) => check_kinds(place, blocks),
+            Self::Text(_) => &[],
+            Self::Blocks(blocks) => blocks,
         }
     }
 
-    /// Adds the places of blocks whose content no model here gets, each with its type.
-    pub(super) fn left_out(&self, place: &str, left_out: &mut Vec<String>) {
-        if let Self::Blocks(blocks) = self {
-            add_left_out(place, blocks, left_out);
-        }
-    }
-
-    /// # Errors
-    /// `BadRequest` for what is not text.
     pub(super) fn text(self) -> Result<String, Error> {
         let blocks = match self {
             Self::Text(text) => return Ok(text),
@@ -160,9 +143,6 @@ impl Content {
 
 /// One message of Anthropic's as one or several of OpenAI's: results of tools are messages of their own there, and come before
 /// what the user says to them.
-///
-/// # Errors
-/// `BadRequest` for blocks that cannot be read, or not in such a message.
 pub(super) fn into_messages(
     role: &str,
     content: Content,
@@ -273,10 +253,9 @@ fn result(content: Option<Content>, failed: bool, parts: &mut Vec<Value>) -> Res
         }
     }
     let text = texts.join("\n");
-    Ok(if failed {
-        format!("Error: {text}")
-    } else {
-        text
+    Ok(match failed {
+        true => format!("Error: {text}"),
+        false => text,
     })
 }
 
@@ -346,7 +325,8 @@ fn summary(content: Option<String>, sealed: Option<&str>) -> Result<Option<Strin
     }
 }
 
-fn add_left_out(place: &str, blocks: &[Value], left_out: &mut Vec<String>) {
+/// Adds the places of blocks whose content no model here gets, each with its type.
+pub(super) fn add_left_out(place: &str, blocks: &[Value], left_out: &mut Vec<String>) {
     for (at, block) in blocks.iter().enumerate() {
         let kind = block.get("type").and_then(Value::as_str);
         let is_read = match kind {
@@ -368,15 +348,15 @@ fn add_left_out(place: &str, blocks: &[Value], left_out: &mut Vec<String>) {
     }
 }
 
-fn check_kinds(place: &str, blocks: &[Value]) -> Result<(), Error> {
+/// Refuses blocks of kinds that are not known: what they say would be lost without a sign. `place`: where they are in the request.
+pub(super) fn check_kinds(place: &str, blocks: &[Value]) -> Result<(), Error> {
     for (at, block) in blocks.iter().enumerate() {
         // What has no kind is refused where it is read.
         let kind = block.get("type").and_then(Value::as_str);
         let known = |kind: &str| READ.contains(&kind) || LEFT_OUT_KINDS.contains(&kind);
         if let Some(unknown) = kind.filter(|kind| !known(kind)) {
-            let shown: String = unknown.chars().take(40).collect();
             return Err(
-                bad_request(format!("`{place}[{at}]` has the type \"{shown}\""))
+                bad_request(format!("`{place}[{at}]` has the type \"{unknown:.40}\""))
                     .hint(format!("send one of {}", READ.join(", "))),
             );
         }
@@ -392,10 +372,6 @@ fn check_kinds(place: &str, blocks: &[Value]) -> Result<(), Error> {
 fn read(block: Value) -> Result<Block, Error> {
     serde_json::from_value(block)
         .map_err(|error| bad_request(format!("a content block is not valid: {error}")))
-}
-
-fn bad_request(message: impl Into<String>) -> Error {
-    Error::new(Code::BadRequest, message)
 }
 
 #[cfg(test)]

@@ -2,14 +2,11 @@
 
 use super::answer::SIGNATURE;
 use axum::body::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tierbar_core::Error;
 use tierbar_inference::original::{Form, Original};
 
 /// `path`: where the server takes it. Thoughts of models that do not sign them are left out, since its server would refuse these.
-///
-/// # Errors
-/// As [`Original::read`].
 pub(super) fn read(path: &'static str, bytes: Bytes) -> Result<Original, Error> {
     let mut original = Original::read(Form::Messages, path, bytes)?;
     if original.contains(&format!("\"{SIGNATURE}\"")) {
@@ -45,11 +42,7 @@ fn drop_unsigned(original: &mut Original) {
     };
     // A model that has thought before it called a tool must go on from these thoughts, or without any.
     let goes_on = last + 2 == messages.len() && has_result(&messages[last + 1]);
-    messages.retain(|message| {
-        message["content"]
-            .as_array()
-            .is_none_or(|blocks| !blocks.is_empty())
-    });
+    messages.retain(|message| message["content"] != json!([]));
     let mut changes = vec![("messages", Some(messages.into()))];
     let thinking = original.value("thinking").unwrap_or_default();
     if goes_on && thinking["type"] == "enabled" {
@@ -59,16 +52,13 @@ fn drop_unsigned(original: &mut Original) {
 }
 
 fn has_result(message: &Value) -> bool {
-    let blocks = message["content"].as_array().into_iter().flatten();
-    blocks
-        .into_iter()
-        .any(|block| block["type"] == "tool_result")
+    let mut blocks = message["content"].as_array().into_iter().flatten();
+    blocks.any(|block| block["type"] == "tool_result")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
     use tierbar_inference::clouds::anthropic::MESSAGES;
 
     fn sent(request: &Value) -> Value {

@@ -6,7 +6,7 @@ use super::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 use tierbar_request_fields::{self as fields, Table};
 use utoipa::ToSchema;
 
@@ -14,36 +14,27 @@ use utoipa::ToSchema;
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct MessageFields {
     /// A tier, a chain, a model's id, or `auto`, which is the default.
-    #[serde(default)]
     #[schema(examples("auto"))]
     model: Option<String>,
     #[schema(inline)]
     messages: Vec<Message>,
     /// The system message.
-    #[serde(default)]
     system: Option<Content>,
-    #[serde(default)]
     #[schema(value_type = Option<i64>)]
     max_tokens: Option<Value>,
     /// Strings that end the answer.
-    #[serde(default)]
     #[schema(value_type = Option<Vec<String>>)]
     stop_sequences: Option<Value>,
     /// Tools with an `input_schema`. Those that Anthropic's servers would run are left out.
-    #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Value>>,
-    #[serde(default)]
     #[schema(inline)]
     tool_choice: Option<tools::Choice>,
-    #[serde(default)]
     #[schema(inline)]
     thinking: Option<Thinking>,
-    #[serde(default)]
     #[schema(inline)]
     output_config: Option<OutputConfig>,
     /// The older name of `output_config.format`.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     output_format: Option<Value>,
     /// Passed to the model's server.
@@ -65,18 +56,15 @@ struct Thinking {
     #[serde(rename = "type")]
     kind: String,
     /// The most tokens of thoughts.
-    #[serde(default)]
     budget_tokens: Option<i64>,
 }
 
 /// The form of the answer, and how much the model thinks.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 struct OutputConfig {
     /// `json_schema`, with its `schema`.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     format: Option<Value>,
-    #[serde(default)]
     effort: Option<Value>,
 }
 
@@ -99,49 +87,31 @@ const DROPPED: [&str; 14] = [
 ];
 
 impl MessageFields {
-    /// As it was named; empty for none.
-    pub(super) fn model(&self) -> String {
-        self.model.clone().unwrap_or_default()
-    }
-
     /// What no model here can read or call, each by its place and its type.
     pub(super) fn left_out(&self) -> Vec<String> {
         let tools = self.tools.as_deref().unwrap_or_default();
         let mut left_out = tools::left_out(tools);
         for (index, message) in self.messages.iter().enumerate() {
             let place = format!("messages[{index}].content");
-            message.content.left_out(&place, &mut left_out);
+            content::add_left_out(&place, message.content.blocks(), &mut left_out);
         }
         left_out
     }
 
-    /// # Errors
-    /// `BadRequest` for what has no place in a chat of OpenAI's.
-    pub(super) fn into_chat(self) -> Result<Map<String, Value>, Error> {
-        self.into_checked(&[&fields::MESSAGES, &fields::FOREIGN_TO_MESSAGES])
-    }
-
-    /// The chat whose prompt is counted.
-    ///
-    /// # Errors
-    /// As [`Self::into_chat`].
-    pub(super) fn into_counted(self) -> Result<Map<String, Value>, Error> {
-        self.into_checked(&[&fields::COUNT_TOKENS, &fields::FOREIGN_TO_MESSAGES])
-    }
-
-    fn into_checked(self, tables: &[&Table]) -> Result<Map<String, Value>, Error> {
+    /// The chat of OpenAI's that says the same. `table`: the fields of its path.
+    pub(super) fn into_chat(self, table: &Table) -> Result<Map<String, Value>, Error> {
         // A thread continues what Anthropic's servers have stored. The package sends the whole conversation after this error.
         let thread = self.rest.get("thread");
         if thread.is_some_and(|thread| !thread.is_null() && *thread != Value::Bool(false)) {
             let message = "`thread` is not supported: conversations are not stored here";
-            return Err(Error::new(Code::BadRequest, message)
+            return Err(bad_request(message)
                 .hint("send the whole conversation")
                 .detail(
                     "details",
                     json!({"error_code": "thread_unsupported_request", "unsupported": ["thread"]}),
                 ));
         }
-        fields::check(tables, &self.rest)?;
+        fields::check(&[table, &fields::FOREIGN_TO_MESSAGES], &self.rest)?;
         if let Some(thinking) = &self.thinking {
             thinking.check()?;
         }
@@ -157,16 +127,11 @@ impl MessageFields {
         put("model", self.model.map(Value::from));
         put("max_tokens", self.max_tokens);
         put("stop", self.stop_sequences);
-        let functions = match &self.tools {
-            Some(tools) => tools::functions(tools)?,
-            None => None,
-        };
+        let tools = self.tools.as_deref().unwrap_or_default();
+        let functions = tools::functions(tools)?;
         if let Some(choice) = &self.tool_choice {
             let made = choice.openai()?;
-            choice.check(
-                functions.as_ref(),
-                self.tools.as_deref().unwrap_or_default(),
-            )?;
+            choice.check(functions.as_ref(), tools)?;
             // OpenAI's servers refuse both without tools.
             if functions.is_some() {
                 put("tool_choice", Some(made));
@@ -174,10 +139,7 @@ impl MessageFields {
             }
         }
         put("tools", functions);
-        let (format, effort) = match self.output_config {
-            Some(config) => (config.format, config.effort),
-            None => (None, None),
-        };
+        let OutputConfig { format, effort } = self.output_config.unwrap_or_default();
         match self.thinking {
             Some(thinking) => {
                 put("think", Some((thinking.kind != "disabled").into()));
@@ -210,16 +172,14 @@ impl MessageFields {
 }
 
 impl Thinking {
-    /// # Errors
-    /// `BadRequest` for a type that no version of the API has.
+    /// Refuses a type that no version of the API has.
     fn check(&self) -> Result<(), Error> {
         const KINDS: [&str; 4] = ["enabled", "adaptive", "between_tools", "disabled"];
         if KINDS.contains(&self.kind.as_str()) {
             return Ok(());
         }
-        let shown: String = self.kind.chars().take(40).collect();
-        let message = format!("`thinking.type` is \"{shown}\"");
-        Err(Error::new(Code::BadRequest, message).hint(format!("send one of {}", KINDS.join(", "))))
+        let message = format!("`thinking.type` is \"{:.40}\"", self.kind);
+        Err(bad_request(message).hint(format!("send one of {}", KINDS.join(", "))))
     }
 }
 
@@ -230,9 +190,8 @@ fn openai_messages(system: Option<Content>, from: Vec<Message>) -> Result<Vec<Va
     }
     let last = from.iter().rposition(|message| message.role == "user");
     for (index, message) in from.into_iter().enumerate() {
-        message
-            .content
-            .check_kinds(&format!("messages[{index}].content"))?;
+        let place = format!("messages[{index}].content");
+        content::check_kinds(&place, message.content.blocks())?;
         let rendered = messages.len();
         if message.role == "system" && !messages.is_empty() {
             content::remind(&message.content.text()?, &mut messages);
@@ -241,9 +200,7 @@ fn openai_messages(system: Option<Content>, from: Vec<Message>) -> Result<Vec<Va
         content::into_messages(&message.role, message.content, &mut messages)?;
         if last == Some(index) && messages.len() == rendered {
             let message = "the last user message has no content that a model can read here";
-            return Err(
-                Error::new(Code::BadRequest, message).hint("send text, images or tool results")
-            );
+            return Err(bad_request(message).hint("send text, images or tool results"));
         }
     }
     Ok(messages)
@@ -263,8 +220,7 @@ fn response_format(format: &Value) -> Result<Value, Error> {
         (Some("json_schema"), Some(schema)) => {
             Ok(json!({"type": "json_schema", "json_schema": {"name": "output", "schema": schema}}))
         }
-        _ => Err(Error::new(
-            Code::BadRequest,
+        _ => Err(bad_request(
             "the output format must be {\"type\": \"json_schema\", \"schema\": …}",
         )),
     }

@@ -1,7 +1,7 @@
 //! An answer as Anthropic's events.
 
 use super::{
-    answer::{AnswerWriter, End, Kind, SIGNATURE},
+    answer::{AnswerWriter, Kind, SIGNATURE, tool_use},
     failure,
 };
 use crate::respond::Dialect;
@@ -32,7 +32,7 @@ impl Dialect for AnswerWriter {
             Event::Text(text) => self.begin() + &self.text(Kind::Text, text),
             Event::ToolCall(part) => self.begin() + &self.call(part),
             Event::Finished { reason, stop } => {
-                self.end = End::new(reason, stop);
+                (self.finish, self.stop) = (reason, stop);
                 self.finish()
             }
             Event::Failed(failed) => render("error", &failure::error_body(&failed.error, None)),
@@ -42,8 +42,24 @@ impl Dialect for AnswerWriter {
         }
     }
 
-    fn whole(self, answer: CompleteAnswer) -> Value {
-        self.render(answer)
+    fn whole(mut self, answer: CompleteAnswer) -> Value {
+        self.model = answer.model.unwrap_or(self.model);
+        self.usage = answer.usage;
+        self.chain = answer.chain;
+        (self.finish, self.stop) = (answer.reason, answer.stop);
+        let mut content = Vec::new();
+        if !answer.reasoning.is_empty() {
+            content.push(
+                json!({"type": "thinking", "thinking": answer.reasoning, "signature": SIGNATURE}),
+            );
+        }
+        if !answer.text.is_empty() {
+            content.push(json!({"type": "text", "text": answer.text}));
+        }
+        let mut taken = 0;
+        let calls = answer.calls.into_iter();
+        content.extend(calls.map(|call| tool_use(call, &mut taken)));
+        self.message(content, true)
     }
 }
 
@@ -61,8 +77,7 @@ impl AnswerWriter {
 
     fn finish(&mut self) -> String {
         let mut out = self.begin() + &self.write_held() + &self.close();
-        let delta = json!({"stop_reason": self.end.reason(), "stop_sequence": self.end.stop()});
-        let last = json!({"type": "message_delta", "delta": delta, "usage": self.usage()});
+        let last = json!({"type": "message_delta", "delta": self.end(), "usage": self.usage()});
         out += &render("message_delta", &last);
         out + &render("message_stop", &json!({"type": "message_stop"}))
     }
@@ -84,10 +99,9 @@ impl AnswerWriter {
         let Some(open) = self.open.take() else {
             return String::new();
         };
+        let signature = json!({"type": "signature_delta", "signature": SIGNATURE});
         let signed = match open {
-            Kind::Thinking => {
-                self.delta(&json!({"type": "signature_delta", "signature": SIGNATURE}))
-            }
+            Kind::Thinking => self.delta(&signature),
             Kind::Text | Kind::Tool(_) => String::new(),
         };
         let closed = json!({"type": "content_block_stop", "index": self.blocks - 1});

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 use utoipa::ToSchema;
 
 /// Whether the model may, must or must not call tools.
@@ -12,9 +12,7 @@ pub(super) struct Choice {
     #[serde(rename = "type")]
     kind: String,
     /// The tool to call.
-    #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
     disable_parallel_tool_use: Option<bool>,
 }
 
@@ -24,16 +22,14 @@ impl Choice {
             ("auto" | "none", _) => Ok(json!(self.kind)),
             ("any", _) => Ok(json!("required")),
             ("tool", Some(name)) => Ok(json!({"type": "function", "function": {"name": name}})),
-            _ => Err(Error::new(
-                Code::BadRequest,
+            _ => Err(bad_request(
                 "`tool_choice` must be auto, any, none or a tool by name",
             )),
         }
     }
 
-    /// # Errors
-    /// `BadRequest` for a choice of what is not among these, as [`functions`] gives them, or for a call where there are none. `sent`: the
-    /// tools as the client sent them.
+    /// Refuses a choice of what is not offered, as [`functions`] gives it, and a call where there are none. `sent`: the tools as the client
+    /// sent them.
     pub(super) fn check(&self, offered: Option<&Value>, sent: &[Value]) -> Result<(), Error> {
         let mut tools = offered.and_then(Value::as_array).into_iter().flatten();
         let message = match (self.kind.as_str(), self.name.as_deref()) {
@@ -48,13 +44,10 @@ impl Choice {
             }
             _ => return Ok(()),
         };
-        let error = Error::new(Code::BadRequest, message);
-        let foreign = sent
-            .iter()
-            .filter(|tool| tool.get("input_schema").is_none())
-            .filter_map(|tool| tool.get("type")?.as_str());
+        let error = bad_request(message);
+        let foreign = sent.iter().filter(|tool| !is_described(tool));
         let foreign: Vec<String> = foreign
-            .map(|kind| kind.chars().take(40).collect())
+            .filter_map(|tool| Some(tool.get("type")?.as_str()?.chars().take(40).collect()))
             .collect();
         Err(match foreign.is_empty() {
             true => error.hint("name one of the `tools`, or send it with an `input_schema`"),
@@ -73,27 +66,20 @@ impl Choice {
 /// What the types of tools begin with that the client runs, but whose schemas only Anthropic's models know. A date follows.
 const UNDESCRIBED: [&str; 4] = ["bash_", "text_editor_", "computer_", "memory_"];
 
-/// The tools that the client runs. Those that Anthropic's servers would run have no schema and cannot run here: they
-/// are not offered to the model.
-///
-/// # Errors
-/// `BadRequest` for a tool that the client runs without an `input_schema`: left out, an agent would wait for calls in vain.
+/// The tools that the client runs. Those that Anthropic's servers would run have no schema and cannot run here: they are not offered to
+/// the model. One that the client runs without an `input_schema` is refused: left out, an agent would wait for calls in vain.
 pub(super) fn functions(tools: &[Value]) -> Result<Option<Value>, Error> {
-    let described = |tool: &&Value| tool.get("input_schema").is_some();
-    if let Some(tool) = tools
-        .iter()
-        .find(|tool| !described(tool) && is_clients(tool))
-    {
+    let mut undescribed = tools.iter().filter(|tool| !is_described(tool));
+    if let Some(tool) = undescribed.find(|tool| is_clients(tool)) {
         let named = ["type", "name"].map(|key| tool.get(key).and_then(Value::as_str));
         let shown = named.into_iter().flatten().next().unwrap_or("custom");
-        let shown: String = shown.chars().take(40).collect();
-        let message = format!("the tool \"{shown}\" in `tools` has no `input_schema`");
-        return Err(Error::new(Code::BadRequest, message)
+        let message = format!("the tool \"{shown:.40}\" in `tools` has no `input_schema`");
+        return Err(bad_request(message)
             .hint("send it with a `name`, a `description` and an `input_schema`, as a tool of your own: no model here knows Anthropic's tools"));
     }
     let offered: Vec<_> = tools
         .iter()
-        .filter(described)
+        .filter(|tool| is_described(tool))
         .map(|tool| {
             json!({"type": "function", "function": {
                 "name": tool["name"],
@@ -108,13 +94,16 @@ pub(super) fn functions(tools: &[Value]) -> Result<Option<Value>, Error> {
 /// The tools that [`functions`] leaves out, each by its place and its type.
 pub(super) fn left_out(tools: &[Value]) -> Vec<String> {
     let numbered = tools.iter().enumerate();
-    let others = numbered.filter(|(_, tool)| tool.get("input_schema").is_none());
+    let others = numbered.filter(|(_, tool)| !is_described(tool));
     let named = others.map(|(at, tool)| {
         let kind = tool.get("type").and_then(Value::as_str).unwrap_or_default();
-        let kind: String = kind.chars().take(100).collect();
-        format!("tools[{at}]: {kind}")
+        format!("tools[{at}]: {kind:.100}")
     });
     named.collect()
+}
+
+fn is_described(tool: &Value) -> bool {
+    tool.get("input_schema").is_some()
 }
 
 /// Whether the client runs this tool, by its type. Its own tools may have none.
@@ -132,6 +121,7 @@ fn is_clients(tool: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierbar_core::Code;
 
     #[test]
     fn only_the_clients_own_tools_are_offered() {

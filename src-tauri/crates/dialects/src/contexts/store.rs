@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::HashMap, sync::Arc};
 use tierbar_contexts::{ContextDescription, Contexts, Salt, StoreKey, name_taken_error};
 use tierbar_core::{
-    Code, Error,
+    Code, Error, bad_request,
     config::{ContextStore, ContextsConfig},
     home::from_home,
     status::TierStatus,
@@ -67,15 +67,8 @@ impl RemoteContexts {
 
     /// Lists the contexts in the store, newest first; none if no store is set.
     pub(super) async fn list(&self) -> Result<Vec<ContextDescription>, Error> {
-        if self
-            .inference
-            .services
-            .config()
-            .contexts
-            .store
-            .trim()
-            .is_empty()
-        {
+        let config = self.inference.services.config();
+        if config.contexts.store.trim().is_empty() {
             return Ok(Vec::new());
         }
         let Some(opened) = self.open(false).await? else {
@@ -203,8 +196,7 @@ impl RemoteContexts {
     async fn unknown(&self, name: &str) -> Error {
         let names = self.list().await.unwrap_or_default();
         let names: Vec<_> = names.into_iter().take(20).map(|saved| saved.name).collect();
-        let shown: String = name.chars().take(200).collect();
-        let message = format!("the store has no saved context \"{shown}\"");
+        let message = format!("the store has no saved context \"{name:.200}\"");
         let error = Error::new(Code::ContextUnknown, message);
         if names.is_empty() {
             return error.hint("upload it first: tierbar contexts push NAME");
@@ -213,9 +205,6 @@ impl RemoteContexts {
     }
 
     /// Opens the store of the configuration; `None` if nothing was ever uploaded to it, and `make` is not set.
-    ///
-    /// # Errors
-    /// `BadRequest` if no store is set, or no passphrase; those of the store.
     async fn open(&self, make: bool) -> Result<Option<Arc<OpenStore>>, Error> {
         let config = self.inference.services.config().contexts.clone();
         let place = config
@@ -231,11 +220,8 @@ impl RemoteContexts {
         };
         let (secret, passphrase) = blocking("the secrets", read).await?;
         let passphrase = passphrase.ok_or_else(|| {
-            Error::new(
-                Code::BadRequest,
-                "there is no passphrase to encrypt saved contexts with",
-            )
-            .hint("set it in Settings, or with: tierbar secret set context-passphrase")
+            bad_request("there is no passphrase to encrypt saved contexts with")
+                .hint("set it in Settings, or with: tierbar secret set context-passphrase")
         })?;
         let mut current = self.opened.lock().await;
         if let Some(opened) = &*current
@@ -395,15 +381,12 @@ fn salt(hex: &str) -> Option<Salt> {
 }
 
 fn no_store() -> Error {
-    Error::new(
-        Code::BadRequest,
-        "no store for saved contexts is set",
+    bad_request("no store for saved contexts is set").hint(
+        "set a folder or a bucket in Settings → Models, or with: tierbar config set contexts.store s3://BUCKET",
     )
-    .hint("set a folder or a bucket in Settings → Models, or with: tierbar config set contexts.store s3://BUCKET")
 }
 
-/// # Errors
-/// `ContextMismatch` if no tier uses the model: nothing could load it.
+/// Refuses a context of a model that no tier uses: nothing could load it.
 fn check_model(saved: &ContextDescription, tiers: &[TierStatus]) -> Result<(), Error> {
     if tiers
         .iter()

@@ -8,17 +8,17 @@ use super::{
     writer::{AnswerWriter, Shape},
 };
 use crate::{openai::schema::tool_choice, respond::respond};
-use axum::{body::Body, extract::State, response::Response};
+use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::{sync::Arc, time::Instant};
+use std::time::Instant;
 use tierbar_core::{Error, status::TierStatus};
 use tierbar_http::{
-    RequestHints,
+    InferenceCall,
     error::Failure,
     schema::{Queued, RequestHeaders},
 };
-use tierbar_inference::{CHAT, Inference, request::Request};
+use tierbar_inference::{CHAT, request::Request};
 use tierbar_request_fields::OLLAMA_CHAT;
 use utoipa::ToSchema;
 
@@ -27,18 +27,14 @@ use utoipa::ToSchema;
 #[schema(as = OllamaChatRequest)]
 struct Chat {
     /// With none, the tier is loaded, or with a `keep_alive` of 0 unloaded.
-    #[serde(default)]
     messages: Option<Vec<Message>>,
     /// Functions that the model may call.
-    #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Value>>,
     /// OpenAI's, which Ollama does not have: `auto`, `none`, `required`, or a function.
-    #[serde(default)]
     #[schema(schema_with = tool_choice, required = false)]
     tool_choice: Option<Value>,
     /// OpenAI's: whether an answer may have several calls.
-    #[serde(default)]
     parallel_tool_calls: Option<bool>,
     #[serde(flatten)]
     common: CommonFields,
@@ -64,9 +60,7 @@ struct Chat {
     ),
 )]
 pub(super) async fn chat(
-    State(inference): State<Arc<Inference>>,
-    RequestHints(hints): RequestHints,
-    body: Body,
+    InferenceCall(inference, hints, body): InferenceCall,
 ) -> Result<Response, Failure> {
     let begun = Instant::now();
     let mut chat: Chat = request(body, &OLLAMA_CHAT).await?;
@@ -99,20 +93,13 @@ impl Chat {
 }
 
 /// What a chat asks for beside its messages.
-///
-/// # Errors
-/// `BadRequest` naming what is of the wrong type.
 pub(super) fn into_chat(
     common: &CommonFields,
     messages: Vec<Value>,
     tiers: &[TierStatus],
 ) -> Result<Map<String, Value>, Error> {
     let mut chat = common.openai(tiers)?;
-    chat.extend(
-        common
-            .think()?
-            .map(|(name, value)| (name.to_owned(), value)),
-    );
+    chat.extend(common.think()?);
     if let Some(top) = common.probabilities() {
         chat.insert("logprobs".to_owned(), true.into());
         chat.insert("top_logprobs".to_owned(), top.into());

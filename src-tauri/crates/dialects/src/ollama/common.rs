@@ -1,12 +1,12 @@
 //! What chats and completions ask for alike.
 
-use super::{load, name, options};
+use super::options;
 use crate::openai;
 use axum::body::Body;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
-use tierbar_core::{Code, Error, TierId, lease::KeepAlive, status::TierStatus};
-use tierbar_inference::body;
+use tierbar_core::{Error, TierId, bad_request, status::TierStatus};
+use tierbar_inference::{body, route};
 use tierbar_request_fields::{self as fields, Effect, Table};
 use utoipa::ToSchema;
 
@@ -29,7 +29,7 @@ pub(super) struct CommonFields {
     options: Option<Map<String, Value>>,
     // The relay reads it too, as it came.
     #[schema(value_type = Option<openai::schema::KeepAlive>)]
-    keep_alive: Option<Value>,
+    pub(super) keep_alive: Option<Value>,
     /// Whether to return the log probabilities of the answer's tokens.
     logprobs: Option<bool>,
     /// The number of alternatives to each token.
@@ -37,9 +37,6 @@ pub(super) struct CommonFields {
 }
 
 /// Reads a request, unless it has a field that cannot be followed.
-///
-/// # Errors
-/// Those of [`body::request`]; `BadRequest` naming the field.
 pub(super) async fn request<T: DeserializeOwned>(body: Body, table: &Table) -> Result<T, Error> {
     let mut sent: Map<String, Value> = body::request(body).await?;
     let options = table.field("options").map(|options| options.effect);
@@ -64,12 +61,6 @@ impl CommonFields {
         named.unwrap_or(TierId::AUTO)
     }
 
-    /// # Errors
-    /// `BadRequest` for what is no time.
-    pub(super) fn keep(&self) -> Result<Option<KeepAlive>, Error> {
-        load::parse_keep_alive(self.keep_alive.as_ref())
-    }
-
     /// How many alternatives each token has; `None` for no probabilities.
     pub(super) fn probabilities(&self) -> Option<u64> {
         let wanted = self.logprobs == Some(true);
@@ -77,12 +68,9 @@ impl CommonFields {
     }
 
     /// The fields that all of OpenAI's requests share.
-    ///
-    /// # Errors
-    /// `BadRequest` naming what is of the wrong type.
     pub(super) fn openai(&self, tiers: &[TierStatus]) -> Result<Map<String, Value>, Error> {
         let mut request = Map::new();
-        let model = name::without_latest_tag(self.model(), tiers);
+        let model = route::without_latest_tag(self.model(), tiers);
         request.insert("model".to_owned(), model.into());
         let stream = self.stream.unwrap_or(true);
         request.insert("stream".to_owned(), stream.into());
@@ -93,8 +81,8 @@ impl CommonFields {
         if let Some(keep) = &self.keep_alive {
             request.insert("keep_alive".to_owned(), keep.clone());
         }
-        if let Some(format) = self.format.as_ref().map(response_format).transpose()? {
-            request.extend(format.map(|format| ("response_format".to_owned(), format)));
+        if let Some(format) = response_format(self.format.as_ref())? {
+            request.insert("response_format".to_owned(), format);
         }
         if let Some(options) = &self.options {
             options::put(options, &mut request)?;
@@ -103,14 +91,13 @@ impl CommonFields {
     }
 
     /// The field of a chat that turns reasoning on or off.
-    ///
-    /// # Errors
-    /// `BadRequest` for what is neither a flag nor an effort.
-    pub(super) fn think(&self) -> Result<Option<(&'static str, Value)>, Error> {
+    pub(super) fn think(&self) -> Result<Option<(String, Value)>, Error> {
         match &self.think {
             None | Some(Value::Null) => Ok(None),
-            Some(flag @ Value::Bool(_)) => Ok(Some(("think", flag.clone()))),
-            Some(effort @ Value::String(_)) => Ok(Some(("reasoning_effort", effort.clone()))),
+            Some(flag @ Value::Bool(_)) => Ok(Some(("think".to_owned(), flag.clone()))),
+            Some(effort @ Value::String(_)) => {
+                Ok(Some(("reasoning_effort".to_owned(), effort.clone())))
+            }
             Some(_) => Err(bad_request(
                 "`think` must be true, false or an effort such as \"high\"",
             )),
@@ -118,25 +105,22 @@ impl CommonFields {
     }
 }
 
-fn response_format(format: &Value) -> Result<Option<Value>, Error> {
+fn response_format(format: Option<&Value>) -> Result<Option<Value>, Error> {
     match format {
-        Value::Null => Ok(None),
-        Value::String(format) if format.is_empty() => Ok(None),
-        Value::String(format) if format == "json" => Ok(Some(json!({"type": "json_object"}))),
-        Value::Object(_) => Ok(Some(
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(format)) if format.is_empty() => Ok(None),
+        Some(format) if format == "json" => Ok(Some(json!({"type": "json_object"}))),
+        Some(format @ Value::Object(_)) => Ok(Some(
             json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": format}}),
         )),
         _ => Err(bad_request("`format` is \"json\" or a JSON schema")),
     }
 }
 
-pub(super) fn bad_request(message: impl Into<String>) -> Error {
-    Error::new(Code::BadRequest, message)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierbar_core::Code;
 
     fn converted(fields: Value) -> Result<Value, Error> {
         let common: CommonFields = serde_json::from_value(fields).unwrap();
@@ -183,11 +167,10 @@ mod tests {
             let common: CommonFields = serde_json::from_value(json!({"think": think})).unwrap();
             common.think()
         };
-        assert_eq!(think(json!(false)).unwrap(), Some(("think", json!(false))));
-        assert_eq!(
-            think(json!("high")).unwrap(),
-            Some(("reasoning_effort", json!("high")))
-        );
+        let flag = Some(("think".to_owned(), json!(false)));
+        assert_eq!(think(json!(false)).unwrap(), flag);
+        let effort = Some(("reasoning_effort".to_owned(), json!("high")));
+        assert_eq!(think(json!("high")).unwrap(), effort);
         assert_eq!(think(json!(null)).unwrap(), None);
         assert_eq!(think(json!(3)).unwrap_err().code, Code::BadRequest);
     }

@@ -1,11 +1,11 @@
 //! `DELETE /api/delete`: a model's file goes to the Trash.
 
-use super::{common::bad_request, name, name::OllamaModelName, schema::Errors};
+use super::{name::OllamaModelName, schema::Errors};
 use axum::{body::Body, extract::State, http::StatusCode};
 use std::sync::Arc;
-use tierbar_core::{Code, TierId};
+use tierbar_core::{Code, TierId, bad_request};
 use tierbar_http::error::Failure;
-use tierbar_inference::{Inference, body};
+use tierbar_inference::{Inference, body, route};
 
 /// Moves a model's file to the Trash.
 #[utoipa::path(
@@ -23,14 +23,13 @@ pub(super) async fn delete(
 ) -> Result<StatusCode, Failure> {
     let named: OllamaModelName = body::object(body).await?;
     let tiers = inference.tiers.snapshot();
-    let model = name::without_latest_tag(named.model()?, &tiers);
+    let model = route::without_latest_tag(named.model()?, &tiers);
     // Who means to delete a name must not lose the file that it stands for.
     let is_tier = tiers.iter().any(|tier| tier.id.as_str() == model);
     if is_tier || model == TierId::AUTO {
         let error = bad_request(format!("{model} is a tier, not a model"));
-        return Err(error
-            .hint("name the model itself; remove a tier in config.toml")
-            .into());
+        let hint = "name the model itself; remove a tier in config.toml";
+        return Err(error.hint(hint).into());
     }
     let removed = inference.models.remove(model.to_owned(), false).await;
     removed.map_err(|mut error| {

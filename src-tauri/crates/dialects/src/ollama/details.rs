@@ -26,10 +26,9 @@ impl Library {
     /// The file that is meant by a model's name: in one of the tiers, if one has it.
     pub(super) fn of_model(&self, id: &ModelId, tiers: &[TierStatus]) -> Option<&LibraryModel> {
         let mut with_model = tiers.iter().filter(|tier| tier.model.as_ref() == Some(id));
-        let named = || self.0.iter().find(|model| model.id == *id);
         match with_model.clone().next() {
             Some(_) => with_model.find_map(|tier| self.of_tier(tier)),
-            None => named(),
+            None => self.0.iter().find(|model| model.id == *id),
         }
     }
 
@@ -38,9 +37,8 @@ impl Library {
         let is = |model: &LibraryModel| {
             model.id.as_str() == name || model.reference.as_deref() == Some(name)
         };
-        self.0
-            .iter()
-            .any(|model| model.error.is_none() && is(model))
+        let mut models = self.0.iter();
+        models.any(|model| model.error.is_none() && is(model))
     }
 }
 
@@ -48,8 +46,8 @@ pub(super) fn details(model: Option<&LibraryModel>) -> Value {
     let account = model.and_then(|model| model.account.as_ref());
     let family = account.map_or("", |account| &account.architecture);
     let families: Vec<_> = account
+        .iter()
         .map(|account| &account.architecture)
-        .into_iter()
         .collect();
     json!({
         "parent_model": "",
@@ -90,15 +88,15 @@ pub(super) fn digest(name: &str, model: Option<&LibraryModel>) -> String {
     if let Some(known) = model.and_then(|model| model.sha256.as_deref()) {
         return known.to_owned();
     }
-    let rendered = model.map_or_else(
-        || name.to_owned(),
-        |model| format!("{} {}", model.path, model.size_bytes),
-    );
+    let rendered = match model {
+        Some(model) => format!("{} {}", model.path, model.size_bytes),
+        None => name.to_owned(),
+    };
     HEXLOWER.encode(&Sha256::digest(rendered))
 }
 
 /// When each file was changed; 1970 for what has no such moment.
-pub(super) async fn modification_times(models: &[Option<&LibraryModel>]) -> Vec<String> {
+pub(super) async fn modification_times(models: &[Option<&LibraryModel>]) -> Vec<Timestamp> {
     let count = models.len();
     let path = |model: &Option<&LibraryModel>| model.map(|model| model.path.clone());
     let paths: Vec<_> = models.iter().map(path).collect();
@@ -106,12 +104,12 @@ pub(super) async fn modification_times(models: &[Option<&LibraryModel>]) -> Vec<
         let changed = |path: Option<String>| {
             let changed = path.and_then(|path| fs::metadata(path).ok()?.modified().ok());
             let changed = changed.and_then(|changed| Timestamp::try_from(changed).ok());
-            changed.unwrap_or(Timestamp::UNIX_EPOCH).to_string()
+            changed.unwrap_or(Timestamp::UNIX_EPOCH)
         };
         Ok(paths.into_iter().map(changed).collect())
     });
-    let unknown = || vec![Timestamp::UNIX_EPOCH.to_string(); count];
-    looked.await.unwrap_or_else(|_| unknown())
+    let unknown = |_| vec![Timestamp::UNIX_EPOCH; count];
+    looked.await.unwrap_or_else(unknown)
 }
 
 /// When the files of the tiers' models were changed, in seconds since 1970.
@@ -122,9 +120,8 @@ pub(crate) async fn tier_times(
     let library = Library::read(inference).await;
     let models: Vec<_> = tiers.iter().map(|tier| library.of_tier(tier)).collect();
     let changed = modification_times(&models).await.into_iter();
-    let seconds =
-        changed.map(|changed| changed.parse::<Timestamp>().map_or(0, Timestamp::as_second));
-    let of_tiers = tiers.iter().map(|tier| tier.id.clone()).zip(seconds);
+    let ids = tiers.iter().map(|tier| tier.id.clone());
+    let of_tiers = ids.zip(changed.map(Timestamp::as_second));
     of_tiers.filter(|(_, changed)| *changed > 0).collect()
 }
 

@@ -1,30 +1,29 @@
 //! `POST /api/embed`, and the older `POST /api/embeddings`.
 
 use super::{
-    common::{bad_request, request},
-    load, name,
+    common::request,
+    load,
     schema::{EmbedInput, Errors},
     writer::{duration, nanoseconds},
 };
 use crate::openai;
 use axum::{
     Json,
-    body::Body,
-    extract::State,
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Instant};
-use tierbar_core::{Error, TierId};
+use tierbar_core::{Error, ModelKind, TierId, bad_request};
 use tierbar_http::{
-    RequestHints,
+    InferenceCall,
     error::Failure,
     schema::{Queued, RequestHeaders},
 };
 use tierbar_inference::{
     Inference,
     hints::Hints,
+    route,
     vectors::{self, Vectors},
 };
 use tierbar_request_fields::{OLLAMA_EMBED, OLLAMA_EMBEDDINGS};
@@ -96,9 +95,7 @@ struct OllamaEmbeddingsAnswer {
     ),
 )]
 pub(super) async fn embed(
-    State(inference): State<Arc<Inference>>,
-    RequestHints(hints): RequestHints,
-    body: Body,
+    InferenceCall(inference, hints, body): InferenceCall,
 ) -> Result<Response, Failure> {
     let begun = Instant::now();
     let mut embed: Embed = request(body, &OLLAMA_EMBED).await?;
@@ -142,9 +139,7 @@ pub(super) async fn embed(
     ),
 )]
 pub(super) async fn embeddings(
-    State(inference): State<Arc<Inference>>,
-    RequestHints(hints): RequestHints,
-    body: Body,
+    InferenceCall(inference, hints, body): InferenceCall,
 ) -> Result<Response, Failure> {
     let mut embed: Embed = request(body, &OLLAMA_EMBEDDINGS).await?;
     let prompt = embed.prompt.take().filter(|prompt| !prompt.is_empty());
@@ -183,21 +178,20 @@ impl Embed {
         if texts.is_empty() {
             let hinted = hints.tier.as_deref();
             let hinted = hinted.filter(|_| self.model() == TierId::AUTO);
-            let tier = name::embedder(hinted.unwrap_or(self.model()), &tiers)?;
+            let named = route::without_latest_tag(hinted.unwrap_or(self.model()), &tiers);
+            let tier = route::resolve_for(ModelKind::Embedding, Some(named), &tiers)?;
             let keep = load::parse_keep_alive(self.keep_alive.as_ref())?;
             load::load_or_unload(&inference, &tier, keep).await?;
             return Ok(Vectors::default());
         }
         let count = texts.len();
         let mut request = Map::new();
-        let model = name::without_latest_tag(self.model(), &tiers);
+        let model = route::without_latest_tag(self.model(), &tiers);
         request.insert("model".to_owned(), model.into());
         request.insert("input".to_owned(), texts.into());
         request.insert("encoding_format".to_owned(), "float".into());
-        request.extend(
-            self.dimensions
-                .map(|wanted| ("dimensions".to_owned(), wanted.into())),
-        );
+        let length = self.dimensions.map(Value::from);
+        request.extend(length.map(|length| ("dimensions".to_owned(), length)));
         if self.truncate == Some(true) {
             request.insert("truncate_prompt_tokens".to_owned(), (-1).into());
         }

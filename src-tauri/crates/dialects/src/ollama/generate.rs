@@ -2,23 +2,23 @@
 
 use super::{
     chat,
-    common::{CommonFields, bad_request, request},
+    common::{CommonFields, request},
     images, load,
     schema::{Errors, OllamaGenerateAnswer},
     writer::{AnswerWriter, Shape},
 };
 use crate::respond::respond;
-use axum::{body::Body, extract::State, response::Response};
+use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::{sync::Arc, time::Instant};
-use tierbar_core::{Error, status::TierStatus};
+use std::time::Instant;
+use tierbar_core::{Error, bad_request, status::TierStatus};
 use tierbar_http::{
-    RequestHints,
+    InferenceCall,
     error::Failure,
     schema::{Queued, RequestHeaders},
 };
-use tierbar_inference::{CHAT, Inference, TEXT, request::Request};
+use tierbar_inference::{CHAT, TEXT, request::Request};
 use tierbar_request_fields::OLLAMA_GENERATE;
 use utoipa::ToSchema;
 
@@ -27,16 +27,12 @@ use utoipa::ToSchema;
 #[schema(as = OllamaGenerateRequest)]
 struct Generate {
     /// Without one, the tier is loaded, or with a `keep_alive` of 0 unloaded.
-    #[serde(default)]
     prompt: Option<String>,
     /// The system message.
-    #[serde(default)]
     system: Option<String>,
     /// Whether the prompt is used as it is, without the model's template.
-    #[serde(default)]
     raw: Option<bool>,
     /// In base64: PNG, JPEG, GIF, BMP or WebP.
-    #[serde(default)]
     images: Option<Vec<String>>,
     #[serde(flatten)]
     common: CommonFields,
@@ -62,9 +58,7 @@ struct Generate {
     ),
 )]
 pub(super) async fn generate(
-    State(inference): State<Arc<Inference>>,
-    RequestHints(hints): RequestHints,
-    body: Body,
+    InferenceCall(inference, hints, body): InferenceCall,
 ) -> Result<Response, Failure> {
     let begun = Instant::now();
     let generate: Generate = request(body, &OLLAMA_GENERATE).await?;
@@ -91,9 +85,6 @@ impl Generate {
     }
 
     /// Where it goes, and as what.
-    ///
-    /// # Errors
-    /// `BadRequest` for what would be answered wrongly if it were left out.
     fn openai(&self, tiers: &[TierStatus]) -> Result<(&'static str, Map<String, Value>), Error> {
         let prompt = self.prompt.as_deref().unwrap_or_default();
         if self.raw == Some(true) {

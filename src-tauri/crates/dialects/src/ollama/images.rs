@@ -1,13 +1,12 @@
 //! Images: Ollama's are bare base64, OpenAI's say what they are.
 
-use super::common::bad_request;
 use base64::{
     Engine,
     alphabet::STANDARD,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 use serde_json::{Value, json};
-use tierbar_core::Error;
+use tierbar_core::{Error, bad_request};
 
 /// Base64 of which a part is looked at: what that leaves over says nothing.
 const START: GeneralPurpose = GeneralPurpose::new(

@@ -2,8 +2,7 @@
 
 use super::{
     common::CommonFields,
-    name,
-    writer::{AnswerWriter, Shape},
+    writer::{AnswerWriter, Content, Shape},
 };
 use axum::{
     Json,
@@ -12,9 +11,9 @@ use axum::{
 use serde::Deserialize;
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use tierbar_core::{Error, TierId, TierState, lease::KeepAlive};
+use tierbar_core::{Error, TierId, TierState, bad_request, lease::KeepAlive};
 use tierbar_http::error::Failure;
-use tierbar_inference::Inference;
+use tierbar_inference::{Inference, route};
 
 pub(super) async fn load(
     inference: &Inference,
@@ -22,16 +21,14 @@ pub(super) async fn load(
     shape: Shape,
     begun: Instant,
 ) -> Result<Response, Failure> {
-    let tier = name::tier(common.model(), &inference.tiers.snapshot())?;
-    let reason = load_or_unload(inference, &tier, common.keep()?).await?;
+    let tier = route::resolve(Some(common.model()), &inference.tiers.snapshot())?;
+    let keep = parse_keep_alive(common.keep_alive.as_ref())?;
+    let reason = load_or_unload(inference, &tier, keep).await?;
     let writer = AnswerWriter::new(shape, common.model(), begun);
-    Ok(Json(Value::Object(writer.silent(reason))).into_response())
+    Ok(Json(writer.ended(Content::default(), reason)).into_response())
 }
 
 /// Loads the tier, or lets it go at once where it is to be kept for no time; which of the two it was.
-///
-/// # Errors
-/// Why it cannot be loaded.
 pub(super) async fn load_or_unload(
     inference: &Inference,
     tier: &TierId,
@@ -52,10 +49,8 @@ pub(super) async fn load_or_unload(
     Ok(if lets_go { "unload" } else { "load" })
 }
 
-/// # Errors
-/// `BadRequest` for what is no time.
 pub(super) fn parse_keep_alive(keep_alive: Option<&Value>) -> Result<Option<KeepAlive>, Error> {
     let given = keep_alive.filter(|value| !value.is_null() && *value != "");
     let read = given.map(KeepAlive::deserialize).transpose();
-    read.map_err(|wrong| super::common::bad_request(wrong.to_string()))
+    read.map_err(|wrong| bad_request(wrong.to_string()))
 }

@@ -1,9 +1,9 @@
 //! A chat's messages as OpenAI's. Its calls of tools have no ids and their arguments are objects.
 
-use super::{common::bad_request, images};
+use super::images;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tierbar_core::Error;
+use tierbar_core::{Error, bad_request};
 use utoipa::ToSchema;
 
 /// A message of a chat in Ollama's form.
@@ -12,28 +12,21 @@ use utoipa::ToSchema;
 pub(super) struct Message {
     /// `system`, `user`, `assistant` or `tool`.
     role: String,
-    #[serde(default)]
     content: Option<String>,
     /// The assistant's thoughts.
-    #[serde(default)]
     thinking: Option<String>,
     /// In base64: PNG, JPEG, GIF, BMP or WebP.
-    #[serde(default)]
     images: Option<Vec<String>>,
     /// The assistant's calls of tools.
-    #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     tool_calls: Option<Vec<Call>>,
     /// The tool whose result this message is.
-    #[serde(default)]
     tool_name: Option<String>,
-    #[serde(default)]
     tool_call_id: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Call {
-    #[serde(default)]
     id: Option<String>,
     function: Function,
 }
@@ -45,8 +38,6 @@ struct Function {
     arguments: Value,
 }
 
-/// # Errors
-/// `BadRequest` for images that are none.
 pub(super) fn openai(messages: Vec<Message>) -> Result<Vec<Value>, Error> {
     let mut calls = Calls::default();
     messages

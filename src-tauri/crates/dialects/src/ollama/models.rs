@@ -47,13 +47,13 @@ pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value>
         .collect();
     let files: Vec<_> = listed.iter().map(|(_, model)| *model).collect();
     let changed = details::modification_times(&files).await;
-    let rendered = listed.into_iter().zip(changed);
-    let rendered: Vec<_> = rendered
+    let listed = listed.into_iter().zip(changed);
+    let rendered: Vec<_> = listed
         .map(|((name, model), changed)| {
             json!({
                 "name": name,
                 "model": name,
-                "modified_at": changed,
+                "modified_at": changed.to_string(),
                 "size": model.map_or(0, |model| model.size_bytes),
                 "digest": details::digest(name, model),
                 "details": details::details(model),

@@ -1,29 +1,8 @@
 //! Models' names, as Ollama's clients write them.
 
-pub(super) use tierbar_inference::route::without_latest_tag;
-
 use serde::Deserialize;
-use tierbar_core::{Code, Error, ModelKind, TierId, status::TierStatus};
-use tierbar_inference::route;
+use tierbar_core::{Error, bad_request};
 use utoipa::ToSchema;
-
-/// # Errors
-/// Those of [`route::resolve`].
-pub(super) fn tier(name: &str, tiers: &[TierStatus]) -> Result<TierId, Error> {
-    route::resolve(Some(name), tiers)
-}
-
-/// As [`tier`], of a request for embeddings.
-///
-/// # Errors
-/// Those of [`route::resolve_for`].
-pub(super) fn embedder(name: &str, tiers: &[TierStatus]) -> Result<TierId, Error> {
-    route::resolve_for(
-        ModelKind::Embedding,
-        Some(without_latest_tag(name, tiers)),
-        tiers,
-    )
-}
 
 /// A request about a model.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -38,13 +17,11 @@ pub(super) struct OllamaModelName {
 }
 
 impl OllamaModelName {
-    /// # Errors
-    /// `BadRequest` if it names none.
     pub(super) fn model(&self) -> Result<&str, Error> {
         let mut named = [&self.model, &self.name].into_iter().flatten();
         named
             .find_map(|name| Some(name.trim()).filter(|name| !name.is_empty()))
-            .ok_or_else(|| Error::new(Code::BadRequest, "`model` is missing: name one"))
+            .ok_or_else(|| bad_request("`model` is missing: name one"))
     }
 
     pub(super) fn streams(&self) -> bool {
@@ -57,6 +34,7 @@ mod tests {
     use super::*;
     use crate::testing::tier as status;
     use tierbar_core::TierState;
+    use tierbar_inference::route::{resolve, without_latest_tag};
 
     #[test]
     fn a_tag_that_says_nothing_is_no_part_of_a_name() {
@@ -70,10 +48,14 @@ mod tests {
             ("small:latest", "fast"),
             ("llama3:latest", "far"),
         ] {
-            assert_eq!(tier(name, &tiers).unwrap().as_str(), means, "{name}");
+            assert_eq!(
+                resolve(Some(name), &tiers).unwrap().as_str(),
+                means,
+                "{name}"
+            );
         }
         assert_eq!(without_latest_tag("qwen:7b", &tiers), "qwen:7b");
-        assert!(tier("llama3", &tiers).is_err());
+        assert!(resolve(Some("llama3"), &tiers).is_err());
     }
 
     #[test]

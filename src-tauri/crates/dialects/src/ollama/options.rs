@@ -1,7 +1,7 @@
 //! `options` as the fields that our engine and llama-server's kin know them by.
 
 use serde_json::{Map, Value};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 
 /// What other engines name otherwise, and what they name alike. Those that concern a model's load, such as `num_ctx` and
 /// `num_gpu`, are the tier's to say and have no effect, as have names that are not known.
@@ -59,8 +59,6 @@ pub(super) fn add_named(request: &mut Map<String, Value>) {
     }
 }
 
-/// # Errors
-/// `BadRequest` naming the option that is of the wrong type.
 pub(super) fn put(
     options: &Map<String, Value>,
     request: &mut Map<String, Value>,
@@ -95,13 +93,14 @@ fn whole(number: f64, value: &Value) -> Value {
 }
 
 fn wrong(name: &str, what: &str) -> Error {
-    Error::new(Code::BadRequest, format!("`options.{name}` is not {what}"))
+    bad_request(format!("`options.{name}` is not {what}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+    use tierbar_core::Code;
 
     fn converted(options: &Value) -> Result<Value, Error> {
         let mut request = Map::new();

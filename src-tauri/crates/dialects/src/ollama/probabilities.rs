@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 /// Returns them as one list; `None` for none.
-pub(super) fn convert(logprobs: Option<Value>) -> Option<Value> {
-    let mut logprobs = logprobs?;
+fn convert(mut logprobs: Value) -> Option<Value> {
     if let Some(content) = logprobs.get_mut("content") {
         return Some(content.take()).filter(|content| !content.is_null());
     }
@@ -23,9 +22,9 @@ pub(super) fn convert(logprobs: Option<Value>) -> Option<Value> {
     Some(rendered.collect())
 }
 
-/// Appends a list of probabilities to another.
-pub(super) fn append(to: &mut Option<Value>, more: Option<Value>) {
-    match (to, more) {
+/// Appends a server's probabilities to a list.
+pub(super) fn append(to: &mut Option<Value>, more: Value) {
+    match (to, convert(more)) {
         (_, None) => {}
         (Some(Value::Array(list)), Some(Value::Array(mut more))) => list.append(&mut more),
         (to, more) => *to = more,
@@ -44,13 +43,8 @@ mod tests {
     #[test]
     fn a_chats_list_stays_as_it_is() {
         let content = json!([{"token": "a", "logprob": -0.25, "bytes": [97], "top_logprobs": []}]);
-        assert_eq!(convert(Some(json!({"content": content}))), Some(content));
-        for nothing in [
-            None,
-            Some(json!(null)),
-            Some(json!({"content": null})),
-            Some(json!({})),
-        ] {
+        assert_eq!(convert(json!({"content": content})), Some(content));
+        for nothing in [json!(null), json!({"content": null}), json!({})] {
             assert_eq!(convert(nothing), None);
         }
     }
@@ -64,7 +58,7 @@ mod tests {
         let mut first = alternative("a", -0.25);
         first["top_logprobs"] = json!([alternative("a", -0.25), alternative("c", -1.5)]);
         assert_eq!(
-            convert(Some(logprobs)),
+            convert(logprobs),
             Some(json!([first, alternative("b", -2.0)]))
         );
     }

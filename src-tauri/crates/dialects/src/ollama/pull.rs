@@ -2,7 +2,7 @@
 
 use super::{
     details::{Library, digest},
-    failure, name,
+    failure,
     name::OllamaModelName,
     schema::{Errors, OllamaPullAnswer},
 };
@@ -13,16 +13,16 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc};
 use tierbar_core::{
     Code, Error,
-    download::{DownloadState, DownloadStatus, Include, Priority},
+    download::{DownloadState, DownloadStatus},
     status::Status,
 };
 use tierbar_http::error::Failure;
-use tierbar_inference::{Inference, body, services::models::DownloadRequest};
+use tierbar_inference::{Inference, body, route, services::models::DownloadRequest};
 use tokio::sync::watch;
 
 /// Downloads a model.
@@ -47,57 +47,43 @@ pub(super) async fn pull(
     body: Body,
 ) -> Result<Response, Failure> {
     let named: OllamaModelName = body::object(body).await?;
-    let following = if is_here(&inference, named.model()?).await {
-        DownloadProgress::Here
-    } else {
-        // From before it begins, so that nothing of it is missed.
-        let changes = inference.services.watch();
-        let pull = DownloadRequest {
-            reference: named.model()?.to_owned(),
-            priority: Priority::default(),
-            anyway: false,
-            include: Include::default(),
-            tier: None,
-            folder: None,
-        };
-        let (download, _) = inference.models.download(pull).await?;
-        DownloadProgress::Begun(Download {
-            inference,
-            changes,
-            id: download.id,
-            rendered: None,
-        })
+    let download = match is_here(&inference, named.model()?).await {
+        true => None,
+        false => Some(Download::begin(inference, named.model()?).await?),
     };
-    if named.streams() {
-        let lines = stream::unfold(following, |following| async {
-            let (line, following) = following.next().await?;
-            Some((
-                Ok::<_, Infallible>(Bytes::from(format!("{line}\n"))),
-                following,
-            ))
-        });
-        let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
-        return Ok((kind, Body::from_stream(lines)).into_response());
+    if !named.streams() {
+        if let Some(mut download) = download {
+            while download.line().await?.is_some() {}
+        }
+        return Ok(Json(success()).into_response());
     }
-    Ok(Json(following.end().await?).into_response())
+    let begun = download
+        .as_ref()
+        .map(|_| json!({"status": "pulling manifest"}));
+    let lines = stream::iter(begun).chain(stream::unfold(Some(download), |following| async {
+        let mut following = following?;
+        let line = match &mut following {
+            Some(download) => download.line().await,
+            None => Ok(None),
+        };
+        Some(match line {
+            Ok(Some(line)) => (line, Some(following)),
+            Ok(None) => (success(), None),
+            Err(error) => (failure::error_body(&error), None),
+        })
+    }));
+    let lines = lines.map(|line| Ok::<_, Infallible>(Bytes::from(format!("{line}\n"))));
+    let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok((kind, Body::from_stream(lines)).into_response())
 }
 
 /// As a tier's, as a model's in the library, or as one that was fetched by this name.
 async fn is_here(inference: &Inference, wanted: &str) -> bool {
     let library = Library::read(inference).await;
     let tiers = inference.tiers.snapshot();
-    let wanted = name::without_latest_tag(wanted, &tiers);
+    let wanted = route::without_latest_tag(wanted, &tiers);
     let named = tiers.iter().find(|tier| tier.id.as_str() == wanted);
     library.has(wanted) || named.is_some_and(|tier| library.of_tier(tier).is_some())
-}
-
-/// Where the writer of a download is.
-enum DownloadProgress {
-    /// There is nothing to fetch.
-    Here,
-    Begun(Download),
-    Going(Download),
-    Over,
 }
 
 struct Download {
@@ -108,49 +94,29 @@ struct Download {
     rendered: Option<Value>,
 }
 
-/// What a download has come to.
-enum Turn {
-    Line(Value),
-    Done,
-}
-
-impl DownloadProgress {
-    /// The next line; `None` after the last.
-    async fn next(self) -> Option<(Value, Self)> {
-        let mut download = match self {
-            Self::Here => return Some((success(), Self::Over)),
-            Self::Begun(download) => {
-                return Some((json!({"status": "pulling manifest"}), Self::Going(download)));
-            }
-            Self::Going(download) => download,
-            Self::Over => return None,
-        };
-        Some(match download.turn().await {
-            Ok(Turn::Line(line)) => (line, Self::Going(download)),
-            Ok(Turn::Done) => (success(), Self::Over),
-            Err(error) => (failure::error_body(&error), Self::Over),
-        })
-    }
-
-    /// The last line alone.
-    async fn end(self) -> Result<Value, Error> {
-        if let Self::Begun(mut download) | Self::Going(mut download) = self {
-            while let Turn::Line(_) = download.turn().await? {}
-        }
-        Ok(success())
-    }
-}
-
 fn success() -> Value {
     json!({"status": "success"})
 }
 
 impl Download {
-    /// Waits for something to report.
-    ///
-    /// # Errors
-    /// Why it does not go on by itself.
-    async fn turn(&mut self) -> Result<Turn, Error> {
+    async fn begin(inference: Arc<Inference>, reference: &str) -> Result<Self, Error> {
+        // From before it begins, so that nothing of it is missed.
+        let changes = inference.services.watch();
+        let pull = DownloadRequest {
+            reference: reference.to_owned(),
+            ..DownloadRequest::default()
+        };
+        let (download, _) = inference.models.download(pull).await?;
+        Ok(Self {
+            inference,
+            changes,
+            id: download.id,
+            rendered: None,
+        })
+    }
+
+    /// Waits for something to report; `None` once the download is done. Fails if it does not go on by itself.
+    async fn line(&mut self) -> Result<Option<Value>, Error> {
         loop {
             self.changes.mark_unchanged();
             let status = self.inference.services.status();
@@ -159,15 +125,13 @@ impl Download {
                 let removed = Error::new(Code::Cancelled, "the download was removed");
                 return Err(removed.hint("pull the model again to fetch it"));
             };
-            if let Some(turn) = download_turn(download)? {
-                match turn {
-                    Turn::Line(line) if self.rendered.as_ref() == Some(&line) => {}
-                    Turn::Line(line) => {
-                        self.rendered = Some(line.clone());
-                        return Ok(Turn::Line(line));
-                    }
-                    Turn::Done => return Ok(Turn::Done),
-                }
+            if download.state == DownloadState::Done {
+                return Ok(None);
+            }
+            let line = progress(download)?;
+            if line.is_some() && line != self.rendered {
+                self.rendered.clone_from(&line);
+                return Ok(line);
             }
             tokio::select! {
                 () = self.inference.closing.cancelled() => return Err(shutdown_error()),
@@ -183,15 +147,9 @@ fn shutdown_error() -> Error {
 }
 
 /// `None` while there is nothing to report.
-fn download_turn(download: &DownloadStatus) -> Result<Option<Turn>, Error> {
-    let why = |otherwise: &str| {
-        download
-            .reason
-            .clone()
-            .unwrap_or_else(|| otherwise.to_owned())
-    };
-    let line = match download.state {
-        DownloadState::Queued => return Ok(None),
+fn progress(download: &DownloadStatus) -> Result<Option<Value>, Error> {
+    Ok(match download.state {
+        DownloadState::Queued | DownloadState::Done => None,
         DownloadState::Downloading | DownloadState::Waiting => {
             let mut line = json!({
                 "status": format!("pulling {}", download.file),
@@ -201,20 +159,17 @@ fn download_turn(download: &DownloadStatus) -> Result<Option<Turn>, Error> {
                 line["total"] = total.into();
                 line["completed"] = download.received_bytes.into();
             }
-            line
+            Some(line)
         }
-        DownloadState::Verifying => json!({"status": "verifying sha256 digest"}),
-        DownloadState::Done => return Ok(Some(Turn::Done)),
+        DownloadState::Verifying => Some(json!({"status": "verifying sha256 digest"})),
         DownloadState::Paused => {
             let error = Error::new(Code::Paused, "the download was paused");
             return Err(error.hint("pull the model again to resume it"));
         }
         DownloadState::Failed => {
-            return Err(Error::new(
-                Code::Unreachable,
-                why("the download has failed"),
-            ));
+            let reason = download.reason.as_deref();
+            let message = reason.unwrap_or("the download has failed");
+            return Err(Error::new(Code::Unreachable, message));
         }
-    };
-    Ok(Some(Turn::Line(line)))
+    })
 }

@@ -2,14 +2,14 @@
 
 use super::{
     details::{self, Library},
-    name::{self, OllamaModelName},
+    name::OllamaModelName,
     schema::{Errors, OllamaModelDetails},
 };
 use axum::{Json, body::Body, extract::State};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{
-    ModelAccount, TierId,
+    TierId,
     fit::LibraryModel,
     status::{EngineKind, TierStatus},
 };
@@ -32,22 +32,17 @@ pub(super) async fn show(
 ) -> Result<Json<Value>, Failure> {
     let named: OllamaModelName = body::object(body).await?;
     let tiers = inference.tiers.snapshot();
-    let wanted = name::without_latest_tag(named.model()?, &tiers);
+    let wanted = route::without_latest_tag(named.model()?, &tiers);
     let config = inference.services.config();
-    let chain = config
-        .chains
-        .iter()
-        .find(|(name, _)| name.as_str() == wanted);
+    let mut chains = config.chains.iter();
+    let chain = chains.find(|(name, _)| name.as_str() == wanted);
     // Of a chain: the first of its tiers, which is its first choice.
     let first = chain.and_then(|(_, chain)| chain.tiers().next());
     let id = match route::resolve(Some(first.map_or(wanted, TierId::as_str)), &tiers) {
         Ok(id) => id,
         Err(error) => {
-            return Err(
-                models::explain_unknown_name(&inference, Some(wanted), error)
-                    .await
-                    .into(),
-            );
+            let explained = models::explain_unknown_name(&inference, Some(wanted), error);
+            return Err(explained.await.into());
         }
     };
     let found = tiers.iter().find(|tier| tier.id == id);
@@ -56,7 +51,7 @@ pub(super) async fn show(
     let model = library.of_tier(tier);
     let changed = details::modification_times(&[model]).await;
     Ok(Json(json!({
-        "modified_at": changed.first(),
+        "modified_at": changed.first().map(ToString::to_string),
         "details": details::details(model),
         "model_info": model_info(tier, model),
         "capabilities": details::capabilities(model),
@@ -80,7 +75,10 @@ fn model_info(tier: &TierStatus, model: Option<&LibraryModel>) -> Value {
     let mut info = Map::new();
     info.insert("general.architecture".to_owned(), architecture.into());
     if let Some(account) = account {
-        info.extend(general_info(account));
+        let parameters = account.parameters.into();
+        info.insert("general.parameter_count".to_owned(), parameters);
+        let name = account.name.as_deref();
+        info.extend(name.map(|name| ("general.name".to_owned(), name.into())));
     }
     let mut put = |name: &str, value: u32| {
         if value > 0 {
@@ -99,14 +97,4 @@ fn model_info(tier: &TierStatus, model: Option<&LibraryModel>) -> Value {
         put("vocab_size", account.vocabulary);
     }
     info.into()
-}
-
-fn general_info(account: &ModelAccount) -> impl Iterator<Item = (String, Value)> {
-    let name = account.name.as_deref();
-    let name = name.map(|name| ("general.name".to_owned(), name.into()));
-    let parameters = (
-        "general.parameter_count".to_owned(),
-        account.parameters.into(),
-    );
-    [parameters].into_iter().chain(name)
 }

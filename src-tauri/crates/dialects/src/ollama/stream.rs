@@ -5,7 +5,7 @@ use super::{
     writer::{AnswerWriter, Content},
 };
 use crate::respond::Dialect;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tierbar_inference::ask::{CompleteAnswer, Event, ToolCall, ToolCallPart};
 
 /// Bytes. No tool call comes near it; the rest of a longer one is dropped.
@@ -25,7 +25,6 @@ impl Dialect for AnswerWriter {
                 String::new()
             }
             Event::LogProbs(more) => {
-                let more = probabilities::convert(Some(more));
                 probabilities::append(&mut self.probabilities, more);
                 String::new()
             }
@@ -54,18 +53,33 @@ impl Dialect for AnswerWriter {
         }
     }
 
-    fn whole(self, answer: CompleteAnswer) -> Value {
-        self.render(answer)
+    fn whole(mut self, answer: CompleteAnswer) -> Value {
+        self.usage = answer.usage;
+        self.chain = answer.chain;
+        self.finish = Some(answer.reason);
+        let mut content = Content {
+            thinking: answer.reasoning,
+            text: answer.text,
+            ..Content::default()
+        };
+        for more in answer.logprobs {
+            probabilities::append(&mut content.probabilities, more);
+        }
+        for call in answer.calls {
+            content.call(call);
+        }
+        self.last(content)
     }
 }
 
 impl AnswerWriter {
     fn piece(&mut self, content: Content) -> String {
         let probabilities = self.probabilities.take();
-        line(self.line(Content {
+        let content = Content {
             probabilities,
             ..content
-        }))
+        };
+        format!("{}\n", self.line(content))
     }
 
     fn end(&mut self) -> String {
@@ -77,10 +91,10 @@ impl AnswerWriter {
             content.call(call);
         }
         let mut out = String::new();
-        if !content.is_empty() {
-            out = line(self.line(content));
+        if content != Content::default() {
+            out = format!("{}\n", self.line(content));
         }
-        out + &line(self.last(Content::default()))
+        out + &format!("{}\n", self.last(Content::default()))
     }
 
     /// Ollama sends a call when it is complete.
@@ -91,10 +105,6 @@ impl AnswerWriter {
             call.add(part);
         }
     }
-}
-
-fn line(line: Map<String, Value>) -> String {
-    format!("{}\n", Value::Object(line))
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! An answer in Ollama's form: complete here, line by line in [`super::stream`].
 
-use super::probabilities;
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tierbar_inference::{
-    ask::{CompleteAnswer, ToolCall, Usage},
+    ask::{ToolCall, Usage},
     calls,
 };
 
@@ -35,7 +34,7 @@ pub(super) struct AnswerWriter {
 }
 
 /// What a line contains.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct Content {
     pub(super) text: String,
     pub(super) thinking: String,
@@ -43,15 +42,6 @@ pub(super) struct Content {
     /// The memory of their arguments.
     pub(super) arguments: usize,
     pub(super) probabilities: Option<Value>,
-}
-
-impl Content {
-    pub(super) fn is_empty(&self) -> bool {
-        self.text.is_empty()
-            && self.thinking.is_empty()
-            && self.calls.is_empty()
-            && self.probabilities.is_none()
-    }
 }
 
 impl AnswerWriter {
@@ -68,63 +58,52 @@ impl AnswerWriter {
         }
     }
 
-    pub(super) fn line(&self, content: Content) -> Map<String, Value> {
-        let Content {
-            text,
-            thinking,
-            calls,
-            arguments: _,
-            probabilities,
-        } = content;
-        let mut rendered = Map::new();
-        let mut line = Map::new();
-        line.insert("model".to_owned(), self.model.as_str().into());
-        line.insert("created_at".to_owned(), Timestamp::now().to_string().into());
-        if !thinking.is_empty() {
-            rendered.insert("thinking".to_owned(), thinking.into());
-        }
-        if !calls.is_empty() {
-            rendered.insert("tool_calls".to_owned(), calls.into());
-        }
-        match self.shape {
+    pub(super) fn line(&self, content: Content) -> Value {
+        let mut line =
+            json!({"model": self.model.as_str(), "created_at": Timestamp::now().to_string()});
+        let place = match self.shape {
             Shape::Chat => {
-                let mut message = Map::new();
-                message.insert("role".to_owned(), "assistant".into());
-                message.insert("content".to_owned(), text.into());
-                message.append(&mut rendered);
-                line.insert("message".to_owned(), message.into());
+                line["message"] = json!({"role": "assistant"});
+                line["message"]["content"] = content.text.into();
+                &mut line["message"]
             }
             Shape::Generate => {
-                line.insert("response".to_owned(), text.into());
-                line.append(&mut rendered);
+                line["response"] = content.text.into();
+                &mut line
             }
+        };
+        if !content.thinking.is_empty() {
+            place["thinking"] = content.thinking.into();
         }
-        line.insert("done".to_owned(), false.into());
-        if let Some(probabilities) = probabilities {
-            line.insert("logprobs".to_owned(), probabilities);
+        if !content.calls.is_empty() {
+            place["tool_calls"] = content.calls.into();
+        }
+        line["done"] = false.into();
+        if let Some(probabilities) = content.probabilities {
+            line["logprobs"] = probabilities;
         }
         line
     }
 
     /// The last line, with the figures and the chain's report.
-    pub(super) fn last(&self, content: Content) -> Map<String, Value> {
+    pub(super) fn last(&self, content: Content) -> Value {
         let mut line = self.ended(content, self.reason());
-        line.extend(self.figures());
+        for (name, figure) in self.figures() {
+            if let Some(figure) = figure {
+                line[name] = figure.into();
+            }
+        }
         if let Some(chain) = &self.chain {
-            line.insert("tierbar".to_owned(), chain.clone());
+            line["tierbar"] = chain.clone();
         }
         line
     }
 
-    /// The one line of a request that only loads or unloads a model.
-    pub(super) fn silent(&self, reason: &str) -> Map<String, Value> {
-        self.ended(Content::default(), reason)
-    }
-
-    fn ended(&self, content: Content, reason: &str) -> Map<String, Value> {
+    /// The last line without figures, which is the one of a request that only loads or unloads a model.
+    pub(super) fn ended(&self, content: Content, reason: &str) -> Value {
         let mut line = self.line(content);
-        line.insert("done".to_owned(), true.into());
-        line.insert("done_reason".to_owned(), reason.into());
+        line["done"] = true.into();
+        line["done_reason"] = reason.into();
         line
     }
 
@@ -136,53 +115,26 @@ impl AnswerWriter {
     }
 
     /// The time that was neither prefill nor decode was spent loading, or waiting.
-    fn figures(&self) -> Map<String, Value> {
-        let mut figures = Map::new();
-        let mut put = |name: &str, value: u64| {
-            figures.insert(name.to_owned(), value.into());
-        };
-        let total = self.begun.elapsed();
-        put("total_duration", nanoseconds(total));
-        let usage = self.usage;
-        let (prefill, decode) = (usage.prefill_seconds, usage.decode_seconds);
-        let times = prefill.zip(decode);
+    fn figures(&self) -> [(&'static str, Option<u64>); 6] {
+        let (total, usage) = (self.begun.elapsed(), self.usage);
+        let times = usage.prefill_seconds.zip(usage.decode_seconds);
         let times = times.map(|(prefill, decode)| (duration(prefill), duration(decode)));
-        if let Some((prefill, decode)) = times {
-            let rest = total.saturating_sub(prefill).saturating_sub(decode);
-            put("load_duration", nanoseconds(rest));
-        }
-        if usage.is_counted() {
-            put("prompt_eval_count", usage.prompt_tokens);
-        }
-        if let Some((prefill, _)) = times {
-            put("prompt_eval_duration", nanoseconds(prefill));
-        }
-        if usage.is_counted() {
-            put("eval_count", usage.completion_tokens);
-        }
-        if let Some((_, decode)) = times {
-            put("eval_duration", nanoseconds(decode));
-        }
-        figures
-    }
-
-    pub(super) fn render(mut self, answer: CompleteAnswer) -> Value {
-        self.usage = answer.usage;
-        self.chain = answer.chain;
-        self.finish = Some(answer.reason);
-        let mut content = Content {
-            thinking: answer.reasoning,
-            text: answer.text,
-            ..Content::default()
-        };
-        for more in answer.logprobs {
-            let more = probabilities::convert(Some(more));
-            probabilities::append(&mut content.probabilities, more);
-        }
-        for call in answer.calls {
-            content.call(call);
-        }
-        self.last(content).into()
+        let rest = |(prefill, decode)| total.saturating_sub(prefill).saturating_sub(decode);
+        let counted = |tokens| usage.is_counted().then_some(tokens);
+        [
+            ("total_duration", Some(nanoseconds(total))),
+            ("load_duration", times.map(rest).map(nanoseconds)),
+            ("prompt_eval_count", counted(usage.prompt_tokens)),
+            (
+                "prompt_eval_duration",
+                times.map(|(prefill, _)| nanoseconds(prefill)),
+            ),
+            ("eval_count", counted(usage.completion_tokens)),
+            (
+                "eval_duration",
+                times.map(|(_, decode)| nanoseconds(decode)),
+            ),
+        ]
     }
 }
 
@@ -213,11 +165,11 @@ pub(super) fn nanoseconds(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::gathered;
+    use crate::{respond::Dialect, testing::gathered};
 
     fn whole(shape: Shape, answer: Value) -> Value {
         let writer = AnswerWriter::new(shape, "fast", Instant::now());
-        let mut reply = writer.render(gathered(&answer));
+        let mut reply = writer.whole(gathered(&answer));
         reply["created_at"].take();
         reply
     }

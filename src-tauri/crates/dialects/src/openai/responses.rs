@@ -17,7 +17,7 @@ pub use schema::{CompactedResponse, Input as ResponseInput};
 
 use super::stores::FileSearchResults;
 use crate::respond::respond;
-use axum::{Extension, Json, body::Body, extract::State, response::Response};
+use axum::{Extension, Json, response::Response};
 use request::{Echo, ResponseFields};
 use response::AnswerWriter;
 use schema::{ResponseBody, ResponseTokenCount, ResponsesRequest};
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc};
 use tierbar_core::{Code, Error};
 use tierbar_http::{
-    RequestHints,
+    InferenceCall,
     error::Failure,
     mount::Routes,
     path::Id,
@@ -39,6 +39,7 @@ use tierbar_inference::{
     request::Request,
     source::Source,
 };
+use tierbar_request_fields::{INPUT_TOKENS, RESPONSES as RESPONSE_FIELDS};
 
 pub const RESPONSES: &str = "/v1/responses";
 const COUNT: &str = "/v1/responses/input_tokens";
@@ -58,7 +59,7 @@ pub fn no_previous_response(id: &Value) -> Error {
 /// Those of a response.
 pub async fn count_tokens(inference: &Arc<Inference>, request: Value) -> Result<u64, Error> {
     let request: ResponseFields = body::of_value(request)?;
-    let chat = request.into_counted()?;
+    let (chat, _) = request.into_chat(&INPUT_TOKENS, None, None)?;
     dispatch::count(inference, Hints::default(), chat).await
 }
 
@@ -91,11 +92,9 @@ pub fn routes() -> Routes<Arc<Inference>> {
     ),
 )]
 async fn create(
-    State(inference): State<Arc<Inference>>,
-    RequestHints(hints): RequestHints,
     continues: Option<Extension<PreviousResponse>>,
     searched: Option<Extension<FileSearchResults>>,
-    body: Body,
+    InferenceCall(inference, hints, body): InferenceCall,
 ) -> Result<Response, Failure> {
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
     let continues = continues.map(|Extension(PreviousResponse(id))| id);
@@ -107,21 +106,18 @@ async fn create(
     if !background.is_null() && background != Value::Bool(false) {
         return Err(request::no_background().into());
     }
-    let translated =
-        fields.and_then(|fields| fields.into_chat(continues.as_deref(), searched.as_ref()));
+    let translated = fields.and_then(|fields| {
+        fields.into_chat(&RESPONSE_FIELDS, continues.as_deref(), searched.as_ref())
+    });
     // What was found for it here, or was compacted here, no other server knows.
     let is_ours = searched.is_some() || original.contains(compaction::PREFIX);
-    let (request, echo) = match translated {
-        Ok((chat, echo)) if is_ours => (Request::of(CHAT, hints, chat)?, echo),
-        Ok((chat, echo)) => (
-            Request::with_original(CHAT, hints, original, Ok(chat))?,
-            echo,
-        ),
-        Err(error) if is_ours => return Err(error.into()),
-        Err(error) => {
-            let request = Request::with_original(CHAT, hints, original, Err(error))?;
-            (request, Echo::default())
-        }
+    let (chat, echo) = match translated {
+        Ok((chat, echo)) => (Ok(chat), echo),
+        Err(error) => (Err(error), Echo::default()),
+    };
+    let request = match is_ours {
+        true => Request::of(CHAT, hints, chat?)?,
+        false => Request::with_original(CHAT, hints, original, chat)?,
     };
     let writer =
         |source: &Source| AnswerWriter::new(echo, source.model.as_ref()).searched(searched);
@@ -144,12 +140,11 @@ async fn create(
     ),
 )]
 async fn count(
-    State(inference): State<Arc<Inference>>,
-    RequestHints(hints): RequestHints,
-    body: Body,
+    InferenceCall(inference, hints, body): InferenceCall,
 ) -> Result<Json<Value>, Failure> {
     let request: ResponseFields = body::request(body).await?;
-    let counted = dispatch::count(&inference, hints, request.into_counted()?).await?;
+    let (chat, _) = request.into_chat(&INPUT_TOKENS, None, None)?;
+    let counted = dispatch::count(&inference, hints, chat).await?;
     let object = "response.input_tokens";
     Ok(Json(json!({"object": object, "input_tokens": counted})))
 }
@@ -211,8 +206,7 @@ async fn input_items(Id(id): Id) -> Result<Infallible, Failure> {
 }
 
 fn not_stored(id: &str) -> Result<Infallible, Failure> {
-    let shown: String = id.chars().take(100).collect();
-    let message = format!("there is no response \"{shown}\": responses are not stored here");
+    let message = format!("there is no response \"{id:.100}\": responses are not stored here");
     let hint = "keep each response's `output`, and send the conversation in `input`";
     Err(Failure(Error::new(Code::NotFound, message).hint(hint)))
 }

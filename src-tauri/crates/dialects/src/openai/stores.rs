@@ -15,7 +15,7 @@ pub use search::{StoreQueries, VectorStoreResults, VectorStoreSearch};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
-use tierbar_core::{Code, Error, documents::Passage};
+use tierbar_core::{Error, bad_request, documents::Passage};
 use tierbar_request_fields::{self as fields, FILE_SEARCH, RANKING_OPTIONS};
 
 /// How many stores, and how many queries, one search takes.
@@ -24,10 +24,6 @@ pub(crate) const MOST_AT_ONCE: usize = 8;
 const LONGEST_QUERY: usize = 4000;
 const STORE: &str = "vs_";
 const FILE: &str = "file-";
-
-fn bad(message: impl Into<String>) -> Error {
-    Error::new(Code::BadRequest, message)
-}
 
 /// Returns the id of a collection.
 pub(crate) fn store_id(collection: &str) -> String {
@@ -69,10 +65,7 @@ pub fn attributes(passage: &Passage) -> Value {
     attributes
 }
 
-/// Returns whether a reranking model may order what is found.
-///
-/// # Errors
-/// `BadRequest` for options that cannot be followed. `place`: what the names of the fields begin with.
+/// Returns whether a reranking model may order what is found. `place`: what the names of the fields begin with.
 pub(crate) fn reranks(place: &str, options: Option<&Value>) -> Result<bool, Error> {
     match options {
         None | Some(Value::Null) => Ok(true),
@@ -176,9 +169,6 @@ impl FileSearch {
 }
 
 /// A number of results that is a whole one. Its range is checked with the other fields.
-///
-/// # Errors
-/// `BadRequest` for anything else.
 fn limit(name: &str, value: Option<&Value>) -> Result<Option<usize>, Error> {
     let Some(value) = value.filter(|value| !value.is_null()) else {
         return Ok(None);
@@ -230,10 +220,6 @@ fn question(input: Option<&Value>) -> String {
     text[..text.floor_char_boundary(LONGEST_QUERY)]
         .trim_end()
         .to_owned()
-}
-
-fn bad_request(message: impl Into<String>) -> Error {
-    Error::new(Code::BadRequest, message)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use std::{collections::HashMap, sync::Arc};
 use tierbar_chats::training::{self, ExportForm};
 use tierbar_core::{Code, Error};
-use tierbar_http::{error::Failure, path::Ids, schema::Errors};
+use tierbar_http::{error::Failure, path::Id, schema::Errors};
 use tierbar_inference::{blocking::blocking, body};
 use tierbar_routing::{
     grade::{Grade, GradeGroup, GradeReport},
@@ -41,7 +41,7 @@ pub(crate) struct Export {
 )]
 pub(crate) async fn give(
     State(admin): State<Arc<Admin>>,
-    Ids(chat, message): Ids,
+    Id((chat, message)): Id<(String, String)>,
     body: Body,
 ) -> Result<Json<Grade>, Failure> {
     let grade: Grade = body::object(body).await?;
@@ -70,7 +70,7 @@ pub(crate) async fn give(
 )]
 pub(crate) async fn remove(
     State(admin): State<Arc<Admin>>,
-    Ids(chat, message): Ids,
+    Id((chat, message)): Id<(String, String)>,
 ) -> Result<StatusCode, Failure> {
     let message = number(&message)?;
     admin.store.remove_grade(&chat, message).await?;

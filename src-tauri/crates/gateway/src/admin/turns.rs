@@ -17,11 +17,7 @@ use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration}
 use tierbar_chats::{ChatMessage, Finish, StartedTurn, TurnEvent, agent::ConsentAnswer};
 use tierbar_core::{Code, Error};
 use tierbar_edge::sessions::{self, SessionMark};
-use tierbar_http::{
-    error::Failure,
-    path::{Id, Ids},
-    schema::Errors,
-};
+use tierbar_http::{error::Failure, path::Id, schema::Errors};
 use tierbar_inference::body;
 use tierbar_jobs::turns::{Question, Turn};
 
@@ -74,7 +70,7 @@ pub(crate) async fn begin(
 )]
 pub(crate) async fn stop(
     State(admin): State<Arc<Admin>>,
-    Ids(chat, turn): Ids,
+    Id((chat, turn)): Id<(String, String)>,
 ) -> Result<StatusCode, Failure> {
     admin.jobs.stop_turn(&chat, &turn).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -94,7 +90,7 @@ pub(crate) async fn stop(
 pub(crate) async fn consent(
     State(admin): State<Arc<Admin>>,
     session: Option<Extension<SessionMark>>,
-    Ids(chat, turn): Ids,
+    Id((chat, turn)): Id<(String, String)>,
     body: Body,
 ) -> Result<StatusCode, Failure> {
     let answer = consent_answer(session, body).await?;
@@ -134,7 +130,7 @@ pub(crate) struct FollowQuery {
 )]
 pub(crate) async fn events(
     State(admin): State<Arc<Admin>>,
-    Ids(chat, turn): Ids,
+    Id((chat, turn)): Id<(String, String)>,
     from: Result<Query<FollowQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {

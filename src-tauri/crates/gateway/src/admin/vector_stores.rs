@@ -17,7 +17,7 @@ use tierbar_dialects::openai::stores::{
 };
 use tierbar_http::{
     error::Failure,
-    path::{Id, Ids},
+    path::Id,
     schema::{Errors, Refusal},
 };
 use tierbar_inference::body;
@@ -208,7 +208,7 @@ pub(crate) async fn files(
 )]
 pub(crate) async fn file(
     State(admin): State<Arc<Admin>>,
-    Ids(id, file): Ids,
+    Id((id, file)): Id<(String, String)>,
 ) -> Result<Json<VectorStoreFile>, Failure> {
     let collection = admin.jobs.collection(&id).await?.name;
     let number = file_number(Some(&file))?.unwrap_or_default();

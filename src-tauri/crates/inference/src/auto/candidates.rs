@@ -1,9 +1,9 @@
 //! The tiers as the choice sees them, and how long each took to be had.
 
 use crate::Inference;
+use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 use tierbar_core::{
@@ -22,7 +22,7 @@ pub struct Loads(Mutex<BTreeMap<ModelId, Duration>>);
 
 impl Loads {
     fn note(&self, model: &ModelId, took: Duration) {
-        let mut loads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loads = self.0.lock();
         if loads.len() < MOST || loads.contains_key(model) {
             let fastest = loads.entry(model.clone()).or_insert(took);
             *fastest = took.min(*fastest);
@@ -30,8 +30,7 @@ impl Loads {
     }
 
     fn of(&self, model: &ModelId) -> Option<Duration> {
-        let loads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        loads.get(model).copied()
+        self.0.lock().get(model).copied()
     }
 }
 

@@ -1,21 +1,19 @@
 //! The fast model's opinion of a request: remembered by content, and used only of a model that has passed the examination.
 
-use super::{question::ask, recent::Recent};
-use crate::Inference;
+use super::recent::Recent;
+use crate::{Inference, send};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, ModelId, TierId, TierState,
+    lease::Purpose,
     policy::Alarm,
     status::{EngineKind, TierStatus},
 };
 use tierbar_routing::{
     Level,
-    classifier::{Exam, Opinion, PROBES},
+    classifier::{Exam, Opinion, PROBES, question},
 };
 use tokio::time::timeout;
 
@@ -99,9 +97,6 @@ pub(super) async fn classify_in_time(
 }
 
 /// The opinion in any case: loads the tier, and examines its model.
-///
-/// # Errors
-/// Those of a lease on the tier, and of its answers.
 pub(super) async fn classify_always(
     inference: &Inference,
     tier: &TierId,
@@ -131,13 +126,26 @@ async fn opinion(
     hash.update([0]);
     hash.update(text);
     let key = hash.finalize().into();
-    let known = inference.auto.classifier.known().opinions.get(&key);
-    if let Some(known) = known {
-        return Ok(known);
+    let Classifier(known) = &inference.auto.classifier;
+    let remembered = known.lock().opinions.get(&key);
+    if let Some(opinion) = remembered {
+        return Ok(opinion);
     }
     let opinion = ask(inference, tier, text).await?;
-    inference.auto.classifier.known().opinions.put(key, opinion);
+    known.lock().opinions.put(key, opinion);
     Ok(opinion)
+}
+
+/// Asks the worker itself, with a lease of its own: the choice of a tier, of which it is a part, comes before [`Inference::ask`].
+async fn ask(inference: &Inference, tier: &TierId, text: &str) -> Result<Opinion, Error> {
+    let none = |why: String| {
+        let message = format!("{tier} did not classify the request: {why}");
+        Error::new(Code::WorkerCrashed, message)
+    };
+    let lease = inference.tiers.lease_for(tier, Purpose::Brief).await?;
+    let answer = send::ask(inference, &*lease, question(text)).await;
+    let answer = answer.map_err(none)?;
+    Opinion::of(&answer).ok_or_else(|| none("an unexpected answer".to_owned()))
 }
 
 /// Examines the model in the background, unless that is under way or has been given up.
@@ -175,9 +183,6 @@ fn begin_exam(inference: &Arc<Inference>, tier: &TierId, model: &ModelId) {
 }
 
 /// The examination. `aside`: only while it delays no request.
-///
-/// # Errors
-/// `Cancelled` if it is; those of [`ask`].
 async fn run_exam(
     inference: &Inference,
     tier: &TierId,
@@ -213,7 +218,7 @@ fn interruption_error(why: &str) -> Error {
 
 impl Classifier {
     fn exam(&self, model: &ModelId) -> Option<Exam> {
-        match self.known().exams.get(model) {
+        match self.0.lock().exams.get(model) {
             Some(ExamState::Done(exam)) => Some(*exam),
             _ => None,
         }
@@ -221,7 +226,7 @@ impl Classifier {
 
     /// The number of the attempt that may begin now, and is under way from here on.
     fn next_attempt(&self, model: &ModelId) -> Option<u32> {
-        let mut known = self.known();
+        let mut known = self.0.lock();
         let attempt = match known.exams.get(model) {
             None if known.exams.len() < MOST => 1,
             Some(ExamState::Failed { attempt }) if *attempt < ATTEMPTS => attempt + 1,
@@ -232,10 +237,6 @@ impl Classifier {
     }
 
     fn stand(&self, model: &ModelId, standing: ExamState) {
-        self.known().exams.insert(model.clone(), standing);
-    }
-
-    fn known(&self) -> MutexGuard<'_, KnownModels> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().exams.insert(model.clone(), standing);
     }
 }

@@ -49,13 +49,10 @@ impl Budget {
             for field in surcharged(|name| request.get(name).cloned()) {
                 request.shift_remove(field);
             }
-        }
-        if is_bounded
-            && ["max_tokens", "max_completion_tokens"]
-                .iter()
-                .all(|name| request.get(*name).is_none_or(Value::is_null))
-        {
-            request.insert("max_tokens".to_owned(), UNTOLD_ANSWER.into());
+            let is_open = |name| request.get(name).is_none_or(Value::is_null);
+            if is_open("max_tokens") && is_open("max_completion_tokens") {
+                request.insert("max_tokens".to_owned(), UNTOLD_ANSWER.into());
+            }
         }
         Self {
             is_bounded,
@@ -89,8 +86,7 @@ impl Budget {
         let mut json = serde_json::Deserializer::from_slice(original.bytes());
         self.bound = self.bound.and(CostBound::of(&mut json));
         original.limit(&UNTOLD_ANSWER.into());
-        let limit = original.limit_of_tokens();
-        let limit = limit.and_then(|limit| limit.as_u64());
+        let limit = original.limit_of_tokens().and_then(|limit| limit.as_u64());
         self.answer_tokens = self.answer_tokens.zip(limit).map(|(a, b)| a.max(b));
     }
 
@@ -100,14 +96,9 @@ impl Budget {
         if most == Dollars::default() {
             return None;
         }
-        let Some(prices) = engine.prices() else {
-            return Some(format!("it has no price, and a request may cost {most}"));
-        };
-        if let Some(why) = self.unbounded(&prices) {
-            return Some(format!("{why}, and a request may cost {most}"));
-        }
-        let Some(cost) = self.cost(engine) else {
-            return Some("its limit on the answer's length cannot be read".to_owned());
+        let cost = match self.bounded_cost(engine, &format!("a request may cost {most}")) {
+            Ok(cost) => cost,
+            Err(why) => return Some(why),
         };
         let spent = *self.spent.lock();
         (spent.plus(cost) > most).then(|| {
@@ -119,10 +110,7 @@ impl Budget {
         })
     }
 
-    /// Holds back what the endpoint may cost from the chain's budget, if it has one.
-    ///
-    /// # Errors
-    /// Says why the endpoint would cost more than the chain may.
+    /// Holds back what the endpoint may cost from the chain's budget, if it has one, or says why that is too much.
     pub(super) fn reserve(
         &self,
         chain: &TierId,
@@ -132,15 +120,7 @@ impl Budget {
         let Some(budget) = self.of_chain else {
             return Ok(None);
         };
-        let Some(prices) = engine.prices() else {
-            let why = format!("it has no price, and the chain may cost {budget}");
-            return Err(why.into());
-        };
-        if let Some(why) = self.unbounded(&prices) {
-            return Err(format!("{why}, and the chain may cost {budget}").into());
-        }
-        let unread = || "its limit on the answer's length cannot be read".to_owned();
-        let cost = self.cost(engine).ok_or_else(unread)?;
+        let cost = self.bounded_cost(engine, &format!("the chain may cost {budget}"))?;
         Ok(Some(metrics.reserve(chain.as_str(), budget, cost)?))
     }
 
@@ -160,6 +140,18 @@ impl Budget {
         let free = Dollars::default();
         let is_free = prices.input == free && prices.output == free;
         self.bound.why.filter(|_| !is_free)
+    }
+
+    /// What the endpoint may cost, or why that is not known. `limit`: what it may cost, in words.
+    fn bounded_cost(&self, engine: &EndpointEngine, limit: &str) -> Result<Dollars, String> {
+        let Some(prices) = engine.prices() else {
+            return Err(format!("it has no price, and {limit}"));
+        };
+        if let Some(why) = self.unbounded(&prices) {
+            return Err(format!("{why}, and {limit}"));
+        }
+        let cost = self.cost(engine);
+        cost.ok_or_else(|| "its limit on the answer's length cannot be read".to_owned())
     }
 
     fn cost(&self, engine: &EndpointEngine) -> Option<Dollars> {

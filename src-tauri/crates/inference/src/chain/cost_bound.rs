@@ -86,7 +86,8 @@ impl CostBound {
 struct Request {
     previous_response_id: Value,
     conversation: Value,
-    prompt: Prompt,
+    /// A completion's is a text or a list; one that the server holds, an object.
+    prompt: Part,
     inference_geo: Value,
     cache_control: Value,
     /// Of Gemini.
@@ -104,7 +105,7 @@ impl Request {
         let of_its_own = CostBound {
             why: held(!self.previous_response_id.is_null(), "previous_response_id")
                 .or(held(!self.conversation.is_null(), "conversation"))
-                .or(held(self.prompt.is_stored, "prompt"))
+                .or(held(self.prompt.is_object, "prompt"))
                 .or(held(
                     !self.extra_body["google"]["cached_content"].is_null(),
                     "cached_content",
@@ -114,10 +115,8 @@ impl Request {
                     .map(|_| UnboundedCost::Region("inference_geo"))),
             writes: cache_write(&self.cache_control),
         };
-        let parts = [self.system, self.tools, self.messages, self.input];
-        parts
-            .into_iter()
-            .fold(of_its_own, |all, part| all.and(part.bound))
+        let parts = [self.system, self.tools, self.messages, self.input].into_iter();
+        parts.fold(of_its_own, |all, part| all.and(part.bound))
     }
 }
 
@@ -127,21 +126,6 @@ fn cache_write(cache_control: &Value) -> CacheWrite {
         Value::Null => CacheWrite::Minutes,
         ttl if ttl == "5m" => CacheWrite::Minutes,
         _ => CacheWrite::Hour,
-    }
-}
-
-/// A completion's prompt is a text or a list; one that the server holds, an object.
-#[derive(Debug, Default)]
-struct Prompt {
-    is_stored: bool,
-}
-
-impl<'de> Deserialize<'de> for Prompt {
-    fn deserialize<D: Deserializer<'de>>(prompt: D) -> Result<Self, D::Error> {
-        let part = Part::deserialize(prompt)?;
-        Ok(Self {
-            is_stored: part.is_object,
-        })
     }
 }
 
@@ -157,6 +141,9 @@ impl<'de> Deserialize<'de> for Part {
         part.deserialize_any(EachPart)
     }
 }
+
+/// The fields of a part that name a file.
+const FILES: [&str; 2] = ["file_id", "file_url"];
 
 struct EachPart;
 
@@ -213,20 +200,16 @@ impl<'de> Visitor<'de> for EachPart {
                     let control: Value = fields.next_value()?;
                     bound.writes = bound.writes.max(cache_write(&control));
                 }
-                "file_id" => {
-                    let file: Value = fields.next_value()?;
-                    bound.why = bound.why.or(held("file_id").filter(|_| file.is_string()));
-                }
-                "file_url" => {
-                    let file: Value = fields.next_value()?;
-                    bound.why = bound.why.or(held("file_url").filter(|_| file.is_string()));
+                "file_id" | "file_url" => {
+                    let is_held = fields.next_value::<Value>()?.is_string();
+                    let field = FILES.into_iter().find(|file| *file == name);
+                    bound.why = bound.why.or(field.and_then(held).filter(|_| is_held));
                 }
                 // An earlier answer's.
                 "audio" => {
                     let audio: Value = fields.next_value()?;
-                    bound.why = bound
-                        .why
-                        .or(held("audio").filter(|_| audio["id"].is_string()));
+                    let is_held = audio["id"].is_string();
+                    bound.why = bound.why.or(held("audio").filter(|_| is_held));
                 }
                 // What a call's input has is text to its server.
                 "content" | "source" | "output" | "file" => {

@@ -2,9 +2,7 @@
 
 use super::tried_steps::TriedSteps;
 use crate::{
-    CHAT, answers, json_edit,
-    original::Form,
-    relay::{UpstreamRequest, attempt::ServerAnswer},
+    CHAT, answers, json_edit, original::Form, relay::attempt::ServerAnswer, request::Request,
 };
 use serde_json::{Value, json};
 use tierbar_core::{TierId, json};
@@ -17,26 +15,26 @@ pub(super) fn annotate(
     chain: &TierId,
     tried: &TriedSteps,
     marked: bool,
-    request: &UpstreamRequest,
+    request: &Request,
 ) -> ServerAnswer {
+    let log = tried.log();
     let about = |tier: Value, model: Value| {
         let mut about = json!({
             "chain": chain, "tier": tier, "model": model,
-            "fallback_from": tried.fallback(), "tried": tried.steps(),
+            "fallback_from": log.fallback, "tried": log.steps,
         });
-        if let Some(triage) = tried.triage() {
-            about["triage"] = triage.into();
+        if let Some(triage) = &log.triage {
+            about["triage"] = json!(triage);
         }
         about
     };
     // What passes in its client's dialect is changed only where there is more to say than the headers do.
-    let is_told =
-        tried.fallback().is_some() || !tried.steps().is_empty() || tried.triage().is_some();
+    let is_told = log.fallback.is_some() || !log.steps.is_empty() || log.triage.is_some();
     match &mut sent {
         ServerAnswer::Streaming(answer) => {
             let lease = answer.lease();
             let about = about(json!(lease.tier()), json!(lease.model()));
-            match answer.form() {
+            match answer.meter.form {
                 Form::Chat => {
                     let model = json!(lease.model());
                     answer.begin_with(&first_event(model, about, marked, request));
@@ -131,7 +129,7 @@ fn mark_choices(choices: &mut Value) {
     }
 }
 
-fn first_event(model: Value, about: Value, marked: bool, request: &UpstreamRequest) -> Value {
+fn first_event(model: Value, about: Value, marked: bool, request: &Request) -> Value {
     let text = if marked { MARK } else { "" };
     let is_chat = request.path == CHAT;
     let object = if is_chat {
@@ -166,25 +164,12 @@ fn first_event(model: Value, about: Value, marked: bool, request: &UpstreamReque
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        TEXT, caller::Caller, charge::Charge, content::Content, stream_meter::StreamReading,
-    };
-    use http::HeaderMap;
+    use crate::{TEXT, hints::Hints};
+    use std::time::Instant;
 
     fn first(path: &'static str, marked: bool, body: &'static str) -> Value {
-        let request = UpstreamRequest {
-            path,
-            content: Content::read(body.into()).unwrap().0,
-            original: None,
-            headers: HeaderMap::new(),
-            reads: StreamReading::Nothing,
-            stream: true,
-            keep_alive: None,
-            charge: Charge::new(Caller::default(), 0),
-            arrived: std::time::Instant::now(),
-            purpose: Default::default(),
-            trace: crate::metrics::Trace::default(),
-        };
+        let request = Request::read(path, Hints::default(), body.into(), Instant::now());
+        let request = request.unwrap();
         first_event(json!("m"), json!({}), marked, &request)
     }
 

@@ -4,7 +4,7 @@ use crate::{
     error::{for_seconds, seconds_of},
     metrics::BudgetOverrun,
 };
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
@@ -18,19 +18,20 @@ use tierbar_core::{
 pub struct TriedSteps(Arc<Mutex<Log>>);
 
 #[derive(Debug, Default)]
-struct Log {
-    steps: Vec<Step>,
-    /// The first step, and the one that answers in its place.
-    fallback: Option<(TierId, TierId)>,
+pub(super) struct Log {
+    /// Those that have not answered.
+    pub(super) steps: Vec<Step>,
+    /// The first step, if another answers in its place.
+    pub(super) fallback: Option<TierId>,
     /// What came of the triage.
-    triage: Option<String>,
+    pub(super) triage: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Step {
-    tier: TierId,
+    pub(super) tier: TierId,
     /// `None`: it was passed over.
-    code: Option<Code>,
+    pub(super) code: Option<Code>,
     why: String,
     /// Seconds in which it will not answer either.
     #[serde(skip)]
@@ -43,6 +44,21 @@ pub(super) struct Step {
     /// The chain's budget does not allow it.
     #[serde(skip)]
     spent: Option<BudgetOverrun>,
+}
+
+impl Step {
+    /// One that is passed over, and will not answer later.
+    fn new(tier: &TierId, why: String) -> Self {
+        Self {
+            tier: tier.clone(),
+            code: None,
+            why,
+            wait: None,
+            may_pass: false,
+            error: None,
+            spent: None,
+        }
+    }
 }
 
 /// Why a step may cost too much.
@@ -70,40 +86,28 @@ impl From<BudgetOverrun> for ExcessCost {
 
 impl TriedSteps {
     pub(super) fn failed(&self, tier: &TierId, error: Error) {
-        self.0.lock().steps.push(Step {
-            tier: tier.clone(),
+        let step = Step {
             code: Some(error.code),
-            why: error.message.clone(),
             may_pass: setback(error.code) != Setback::Final,
             wait: seconds_of(&error),
-            error: Some(error),
-            spent: None,
-        });
+            ..Step::new(tier, error.message.clone())
+        };
+        let error = Some(error);
+        self.0.lock().steps.push(Step { error, ..step });
     }
 
     pub(super) fn passed_over(&self, tier: &TierId, why: String, wait: Option<u64>) {
         self.0.lock().steps.push(Step {
-            tier: tier.clone(),
-            code: None,
-            why,
             wait,
             may_pass: true,
-            error: None,
-            spent: None,
+            ..Step::new(tier, why)
         });
     }
 
     /// Nor will it be cheaper soon.
     pub(super) fn too_dear(&self, tier: &TierId, ExcessCost { why, spent }: ExcessCost) {
-        self.0.lock().steps.push(Step {
-            tier: tier.clone(),
-            code: None,
-            why,
-            wait: None,
-            may_pass: false,
-            error: None,
-            spent,
-        });
+        let step = Step::new(tier, why);
+        self.0.lock().steps.push(Step { spent, ..step });
     }
 
     /// Whether any step may answer later what none answers now.
@@ -112,32 +116,8 @@ impl TriedSteps {
         log.steps.is_empty() || log.steps.iter().any(|step| step.may_pass)
     }
 
-    pub(super) fn fell_back(&self, first: &TierId, answers: &TierId) {
-        self.0.lock().fallback = Some((first.clone(), answers.clone()));
-    }
-
-    pub(super) fn note_triage(&self, words: String) {
-        self.0.lock().triage = Some(words);
-    }
-
-    pub(super) fn triage(&self) -> Option<String> {
-        self.0.lock().triage.clone()
-    }
-
-    pub(super) fn steps(&self) -> Vec<Step> {
-        self.0.lock().steps.clone()
-    }
-
-    pub(super) fn fallback(&self) -> Option<TierId> {
-        let log = self.0.lock();
-        log.fallback.as_ref().map(|(first, _)| first.clone())
-    }
-
-    /// The steps that have not answered, each with its error, or with none if it was passed over.
-    pub(super) fn codes(&self) -> Vec<(TierId, Option<Code>)> {
-        let log = self.0.lock();
-        let steps = log.steps.iter();
-        steps.map(|step| (step.tier.clone(), step.code)).collect()
+    pub(super) fn log(&self) -> MutexGuard<'_, Log> {
+        self.0.lock()
     }
 
     /// Why no step answered. A chain of one step has that step's error.
@@ -153,18 +133,14 @@ impl TriedSteps {
         {
             return over_budget(chain, spent).detail("tried", json!(log.steps));
         }
-        let reasons = log
-            .steps
-            .iter()
-            .map(|step| format!("{}: {}", step.tier, step.why));
-        let reasons: Vec<_> = reasons.collect();
-        let (code, begin) = match late {
-            Some(time) => (
+        let steps = log.steps.iter();
+        let reasons: Vec<_> = steps
+            .map(|step| format!("{}: {}", step.tier, step.why))
+            .collect();
+        let (code, begin) = match late.map(|time| time.as_secs()) {
+            Some(seconds) => (
                 Code::WorkerTimeout,
-                format!(
-                    "no step of {chain} gave a first token in {} s",
-                    time.as_secs()
-                ),
+                format!("no step of {chain} gave a first token in {seconds} s"),
             ),
             None => (
                 refusal(&log.steps),
@@ -224,10 +200,8 @@ fn over_budget(chain: &TierId, spent: &BudgetOverrun) -> Error {
 /// What all of them find wrong with the request is its client's to mend.
 fn refusal(steps: &[Step]) -> Code {
     let last = steps.iter().rev().find_map(|step| step.code);
-    match last.filter(|_| steps.iter().all(|step| !step.may_pass)) {
-        Some(code) => code,
-        None => Code::Unreachable,
-    }
+    let last = last.filter(|_| steps.iter().all(|step| !step.may_pass));
+    last.unwrap_or(Code::Unreachable)
 }
 
 #[cfg(test)]

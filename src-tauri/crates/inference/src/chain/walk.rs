@@ -11,10 +11,10 @@ use super::{
 use crate::{
     Inference,
     relay::{
-        UpstreamRequest,
         attempt::{self, AttemptFailure, ServerAnswer},
         gathered,
     },
+    request::Request,
     stream_meter::StreamReading,
 };
 use futures_util::future::{Either, select};
@@ -30,7 +30,7 @@ use std::{
 use tierbar_core::{
     Code, Error, TierId,
     chain::{Gate, Outcome},
-    config::{EndpointEngine, Engine},
+    config::EndpointEngine,
 };
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -53,7 +53,7 @@ const READ: [&str; 6] = [
 pub struct Walk {
     inference: Arc<Inference>,
     asked: ChainRequest,
-    request: UpstreamRequest,
+    request: Request,
     /// The answer is to come whole. Each step that can stream does all the same, which shows when it begins to answer.
     gathers: bool,
     budget: Budget,
@@ -68,7 +68,7 @@ impl Walk {
     pub(super) fn new(
         inference: Arc<Inference>,
         asked: ChainRequest,
-        mut request: UpstreamRequest,
+        mut request: Request,
     ) -> Self {
         let original = request.original.as_ref();
         let bytes = original.map_or(0, |original| original.bytes().len());
@@ -117,8 +117,7 @@ impl Walk {
         self.tried.clone()
     }
 
-    /// # Errors
-    /// What each step said, if none answered in time.
+    /// The first answer, or what each step said if none came in time.
     pub(super) async fn walk(mut self) -> Result<ServerAnswer, Error> {
         let time = self.asked.config.time.0;
         let mut until = Instant::now() + time;
@@ -160,21 +159,25 @@ impl Walk {
         if endpoints.is_empty() || here.is_empty() {
             let all = if here.is_empty() { "every" } else { "no" };
             let words = format!("not triaged: {all} step is an endpoint");
-            return self.tried.note_triage(words);
+            self.tried.log().triage = Some(words);
+            return;
         }
-        let triaged = triage(&self.inference, &self.request).await;
-        self.tried.note_triage(triaged.to_string());
-        if let TriageOutcome::StaysHere(why) = triaged {
-            for tier in &endpoints {
-                self.tried.passed_over(tier, why.clone(), None);
-            }
-            self.order = here.into_iter().chain(endpoints).collect();
+        let TriageOutcome { stays_here, why } = triage(&self.inference, &self.request).await;
+        if !stays_here {
+            self.tried.log().triage = Some(why);
+            return;
         }
+        let words = format!("{why}, so this machine answers first");
+        self.tried.log().triage = Some(words);
+        for tier in &endpoints {
+            self.tried.passed_over(tier, why.clone(), None);
+        }
+        self.order = here.into_iter().chain(endpoints).collect();
     }
 
     /// An answer broke off before its client saw any of it; it may still have to be paid for.
     fn broke(&self, step: usize, error: Error) {
-        let Some(tier) = self.tier(step) else {
+        let Some(tier) = self.order.get(step) else {
             return;
         };
         if let Some(engine) = self.endpoint(tier) {
@@ -190,12 +193,11 @@ impl Walk {
     }
 
     fn annotate(&self, step: usize, sent: ServerAnswer) -> ServerAnswer {
-        let first = self.order.first();
-        let tier = self.tier(step);
-        let fallback = first.filter(|_| step > 0);
-        if let (Some(first), Some(tier)) = (fallback, tier) {
-            self.tried.fell_back(first, tier);
+        let fallback = self.order.first().filter(|_| step > 0);
+        if let Some(first) = fallback {
+            self.tried.log().fallback = Some(first.clone());
         }
+        let tier = self.order.get(step);
         let here = tier.is_some_and(|tier| self.endpoint(tier).is_none());
         let marked = self.asked.mark
             && fallback.is_some()
@@ -229,17 +231,14 @@ impl Walk {
     async fn in_turn(&self) -> Option<(usize, ServerAnswer)> {
         loop {
             let step = self.next.fetch_add(1, Ordering::Relaxed);
-            let tier = self.tier(step)?;
+            let tier = self.order.get(step)?;
             let sent = match self.endpoint(tier) {
                 Some(engine) => self.ask_endpoint(tier, &engine).await,
                 None => {
-                    match attempt::first_word(&self.inference, tier, self.request.clone()).await {
-                        Ok(sent) => Some(sent),
-                        Err(failed) => {
-                            self.tried.failed(tier, failed.error);
-                            None
-                        }
-                    }
+                    let request = self.request.clone();
+                    let first = attempt::first_word(&self.inference, tier, request).await;
+                    let failed = |failed: AttemptFailure| self.tried.failed(tier, failed.error);
+                    first.map_err(failed).ok()
                 }
             };
             if let Some(sent) = sent {
@@ -248,15 +247,8 @@ impl Walk {
         }
     }
 
-    fn tier(&self, step: usize) -> Option<&TierId> {
-        self.order.get(step)
-    }
-
     fn endpoint(&self, tier: &TierId) -> Option<EndpointEngine> {
-        match &self.inference.services.config().tiers.get(tier)?.engine {
-            Engine::Endpoint(engine) => Some(engine.clone()),
-            _ => None,
-        }
+        self.inference.endpoint_of(tier)
     }
 
     async fn ask_endpoint(&self, tier: &TierId, engine: &EndpointEngine) -> Option<ServerAnswer> {
@@ -267,25 +259,16 @@ impl Walk {
                 return None;
             }
             let metrics = &self.inference.metrics;
-            let reserved = match self.budget.reserve(&self.asked.name, engine, metrics) {
-                Ok(reserved) => reserved,
-                Err(refused) => {
-                    self.tried.too_dear(tier, refused);
-                    return None;
-                }
+            let reserved = self.budget.reserve(&self.asked.name, engine, metrics);
+            let refused = |refused| self.tried.too_dear(tier, refused);
+            let reserved = reserved.map_err(refused).ok()?;
+            let endpoints = &self.inference.endpoints;
+            let trial = endpoints.enter(tier, credential(&engine.endpoint));
+            let closed = |gate: Gate| {
+                let wait = gate.closed_for();
+                self.tried.passed_over(tier, gate_reason(gate), wait);
             };
-            let mut trial = match self
-                .inference
-                .endpoints
-                .enter(tier, credential(&engine.endpoint))
-            {
-                Ok(trial) => trial,
-                Err(closed) => {
-                    self.tried
-                        .passed_over(tier, gate_reason(closed), closed.closed_for());
-                    return None;
-                }
-            };
+            let mut trial = trial.map_err(closed).ok()?;
             let first_word = attempt::first_word(&self.inference, tier, self.request.clone());
             let failed = match timeout(wait, first_word).await {
                 Ok(Ok(mut sent)) => {
@@ -337,10 +320,8 @@ fn gate_reason(gate: Gate) -> String {
         Gate::Trying => "it failed recently, and one request is testing it".to_owned(),
         Gate::Cooling { for_ms } => format!("it is rate limited for {} s", seconds(for_ms)),
         Gate::Broken { for_ms } => {
-            format!(
-                "it failed too often and is skipped for {} s",
-                seconds(for_ms)
-            )
+            let seconds = seconds(for_ms);
+            format!("it failed too often and is skipped for {seconds} s")
         }
         Gate::Refused { for_ms } => {
             let seconds = seconds(for_ms);
@@ -353,10 +334,8 @@ fn gate_reason(gate: Gate) -> String {
 
 /// The best of several is known at the end of all.
 fn can_stream(request: &Map<String, Value>) -> bool {
-    request
-        .get("best_of")
-        .and_then(Value::as_u64)
-        .is_none_or(|of| of <= 1)
+    let of = request.get("best_of").and_then(Value::as_u64);
+    of.is_none_or(|of| of <= 1)
 }
 
 fn request_stream(request: &mut Map<String, Value>) {

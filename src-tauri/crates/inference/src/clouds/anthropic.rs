@@ -25,7 +25,7 @@ use body::ExpectedAnswer;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::SecretString;
 use serde_json::{Map, Value};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 use tierbar_fetch::Remote;
 
 /// Paths of Anthropic's API.
@@ -87,8 +87,7 @@ fn translate(
         crate::TOKENS => Ok((COUNT, request::count(chat)?, ExpectedAnswer::Count)),
         _ => {
             let what = format!("{url} uses Anthropic's dialect, which has no equivalent of {path}");
-            Err(Error::new(Code::BadRequest, what)
-                .hint("send a chat to /v1/chat/completions, or name another tier"))
+            Err(bad_request(what).hint("send a chat to /v1/chat/completions, or name another tier"))
         }
     }
 }

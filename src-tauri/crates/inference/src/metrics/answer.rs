@@ -21,8 +21,7 @@ impl TokenUse {
         Self {
             prompt: Some(prompt),
             completion: Some(completion),
-            total: None,
-            cache: CacheTokens::default(),
+            ..Self::default()
         }
     }
 
@@ -30,25 +29,26 @@ impl TokenUse {
         Self { cache, ..self }
     }
 
-    /// Reads OpenAI's `usage`. Other servers write all sorts of values into it.
-    pub(crate) fn of_usage(usage: &Value) -> Self {
-        let tokens = |name| usage.get(name).and_then(Value::as_u64);
-        Self {
-            prompt: tokens("prompt_tokens"),
-            completion: tokens("completion_tokens"),
-            total: tokens("total_tokens"),
-            cache: cache_of(&usage["prompt_tokens_details"]),
-        }
+    /// Reads OpenAI's `usage`; `None` for what is none. Other servers write all sorts of values into it.
+    pub(crate) fn of_usage(usage: &Value) -> Option<Self> {
+        usage
+            .is_object()
+            .then(|| Self::read(usage, "prompt", "completion"))
     }
 
     /// Reads the `usage` of OpenAI's responses.
     pub(crate) fn of_response(usage: &Value) -> Self {
-        let tokens = |name| usage.get(name).and_then(Value::as_u64);
+        Self::read(usage, "input", "output")
+    }
+
+    /// `prompt`, `completion`: how the figures' names begin.
+    fn read(usage: &Value, prompt: &str, completion: &str) -> Self {
+        let tokens = |what| usage.get(format!("{what}_tokens")).and_then(Value::as_u64);
         Self {
-            prompt: tokens("input_tokens"),
-            completion: tokens("output_tokens"),
-            total: tokens("total_tokens"),
-            cache: cache_of(&usage["input_tokens_details"]),
+            prompt: tokens(prompt),
+            completion: tokens(completion),
+            total: tokens("total"),
+            cache: cache_of(&usage[format!("{prompt}_tokens_details")]),
         }
     }
 
@@ -185,8 +185,7 @@ impl Drop for Answer {
         }
         let completion = used.completion.unwrap_or(self.chunks);
         self.trace.used(used.prompt, used.cache, completion);
-        kept.completion_tokens
-            .get_or_create(&self.of)
-            .inc_by(completion);
+        let tokens = kept.completion_tokens.get_or_create(&self.of);
+        tokens.inc_by(completion);
     }
 }

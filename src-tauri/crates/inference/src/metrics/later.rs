@@ -27,36 +27,25 @@ struct StateLabels {
 
 /// An endpoint in several chains has one gate.
 pub(super) fn chains(all: &mut Registry, chains: &[ChainStatus]) {
-    let (rendered, closed) = (
-        Family::<GateLabels, Gauge>::default(),
-        Family::<TierLabels, Gauge>::default(),
-    );
-    for step in chains.iter().flat_map(|chain| &chain.steps) {
+    let gates = Family::<GateLabels, Gauge>::default();
+    let closed = Family::<TierLabels, Gauge>::default();
+    for status in chains.iter().flat_map(|chain| &chain.steps) {
         let StepStatus::Endpoint {
-            step: tier,
-            gate: now,
-            ..
-        } = step
+            step, gate: now, ..
+        } = status
         else {
             continue;
         };
         for gate in Gate::WORDS {
-            let labels = GateLabels {
-                tier: tier.to_string(),
-                gate,
-            };
-            rendered
-                .get_or_create(&labels)
-                .set(i64::from(gate == now.as_str()));
+            let tier = step.to_string();
+            let is_so = i64::from(gate == now.as_str());
+            gates.get_or_create(&GateLabels { tier, gate }).set(is_so);
         }
         let seconds = signed(now.closed_for().unwrap_or(0));
-        closed.get_or_create(&TierLabels::from(tier)).set(seconds);
+        closed.get_or_create(&TierLabels::from(step)).set(seconds);
     }
-    all.register(
-        "endpoint_gate",
-        "1 if a chain may use the endpoint now",
-        rendered,
-    );
+    let help = "1 if a chain may use the endpoint now";
+    all.register("endpoint_gate", help, gates);
     all.register_with_unit(
         "endpoint_closed",
         "Time until the endpoint may be used again, if known",
@@ -69,11 +58,9 @@ pub(super) fn queue(all: &mut Registry, counts: &[(JobState, u64)], taken: u64) 
     let requests = Family::<StateLabels, Gauge>::default();
     for state in JobState::ALL {
         let count = counts.iter().find(|(of, _)| *of == state);
-        requests
-            .get_or_create(&StateLabels {
-                state: state.as_str(),
-            })
-            .set(signed(count.map_or(0, |(_, count)| *count)));
+        let count = signed(count.map_or(0, |(_, count)| *count));
+        let state = state.as_str();
+        requests.get_or_create(&StateLabels { state }).set(count);
     }
     all.register("queue_requests", "Requests of the queue", requests);
     bytes(all, "queue", "Disk space of the queue", taken);

@@ -68,12 +68,7 @@ pub struct BudgetOverrun {
 
 impl fmt::Display for BudgetOverrun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            cost,
-            spent,
-            budget,
-            ..
-        } = self;
+        let (cost, spent, budget) = (self.cost, self.spent, self.budget);
         write!(
             f,
             "it would cost up to {cost}, and {spent} of the chain's budget of {budget} is spent"
@@ -86,7 +81,7 @@ impl fmt::Display for BudgetOverrun {
 pub struct Reservation {
     metrics: Metrics,
     chain: String,
-    amount: Dollars,
+    pub(super) amount: Dollars,
 }
 
 impl Drop for Reservation {
@@ -109,13 +104,6 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    pub(super) fn measuring(energy: Arc<dyn EnergyCounter>) -> Self {
-        Self {
-            energy: Some(energy),
-            ..Self::default()
-        }
-    }
-
     pub(super) fn millijoules(&self) -> Option<u64> {
         self.energy.as_ref()?.millijoules()
     }
@@ -206,11 +194,8 @@ impl State {
     /// What a chain has spent in the period that `today` is in.
     fn spent(&self, chain: &str, period: Period, today: Date) -> Dollars {
         let first = first_day(period, today);
-        let days = self
-            .spent
-            .get(chain)
-            .into_iter()
-            .flat_map(|days| days.range(first..));
+        let days = self.spent.get(chain).into_iter();
+        let days = days.flat_map(|days| days.range(first..));
         days.fold(Dollars::default(), |sum, (_, amount)| sum.plus(*amount))
     }
 }
@@ -249,10 +234,9 @@ impl Metrics {
     /// As the default, with the energy that requests take.
     #[must_use]
     pub fn measuring(energy: Arc<dyn EnergyCounter>) -> Self {
-        Self(Arc::new(super::Counters {
-            ledger: Ledger::measuring(energy),
-            ..super::Counters::default()
-        }))
+        let mut counters = super::Counters::default();
+        counters.ledger.energy = Some(energy);
+        Self(Arc::new(counters))
     }
 
     /// Reads what chains have spent.
@@ -272,11 +256,8 @@ impl Metrics {
 
     /// Stores what requests took periodically, until `closing`.
     pub async fn keep_ledger(&self, store: Store, closing: CancellationToken) {
-        while closing
-            .run_until_cancelled(tokio::time::sleep(SAVING))
-            .await
-            .is_some()
-        {
+        let pause = || closing.run_until_cancelled(tokio::time::sleep(SAVING));
+        while pause().await.is_some() {
             self.save_ledger(&store).await;
         }
     }
@@ -297,10 +278,7 @@ impl Metrics {
         }
     }
 
-    /// Holds back what a request may cost from its chain's budget.
-    ///
-    /// # Errors
-    /// How much of the budget is spent, if that is too much.
+    /// Holds back what a request may cost from its chain's budget, or says how much of that is spent.
     pub(crate) fn reserve(
         &self,
         chain: &str,
@@ -335,12 +313,6 @@ impl Metrics {
     pub fn lost(&self, chain: &str, cost: Dollars) {
         let today = Zoned::now().date();
         self.0.ledger.state.lock().spend(chain, today, cost);
-    }
-}
-
-impl Reservation {
-    pub(super) fn amount(&self) -> Dollars {
-        self.amount
     }
 }
 

@@ -4,11 +4,9 @@ use super::{
     Metrics,
     ledger::{Attempt, Reservation},
 };
+use jiff::Timestamp;
 use parking_lot::Mutex;
-use std::{
-    sync::Arc,
-    time::{Instant, SystemTime, UNIX_EPOCH},
-};
+use std::{sync::Arc, time::Instant};
 use tierbar_core::{
     Code, Error, ModelId, TierId,
     config::{CacheTokens, Dollars, Prices},
@@ -61,15 +59,12 @@ struct Bill {
 impl Metrics {
     /// Begins the record of a request. `path` is listed for one that came from inside the host; `client` is its API key.
     pub fn trace(&self, path: &str, client: Option<String>, arrived: Instant) -> Trace {
-        let since_1970 = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        let at = since_1970.saturating_sub(arrived.elapsed());
+        let at = Timestamp::now() - arrived.elapsed();
         let route = ROUTE.try_with(Clone::clone);
         let of_indexer = matches!(route, Ok(None));
         let route = route.ok().flatten();
         let record = RequestRecord {
-            at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
+            at_ms: u64::try_from(at.as_millisecond()).unwrap_or_default(),
             path: route.unwrap_or_else(|| path.to_owned()),
             client,
             ..RequestRecord::default()
@@ -165,8 +160,7 @@ impl Trace {
     /// Changes the record, at so many milliseconds after the arrival.
     fn note(&self, change: impl FnOnce(&mut RequestRecord, u64)) {
         if let Some(traced) = &self.0 {
-            let so_far = traced.so_far_ms();
-            change(&mut traced.record.lock(), so_far);
+            change(&mut traced.record.lock(), traced.so_far_ms());
         }
     }
 }
@@ -185,17 +179,10 @@ impl Drop for TraceState {
         };
         let bill = self.bill.get_mut();
         if let Some(attempt) = bill.attempt {
-            let reserved = bill.reserved.last().map(Reservation::amount);
+            let reserved = bill.reserved.last().map(|reserved| reserved.amount);
             let requests = u64::from(!self.of_indexer);
-            let ledger = &self.metrics.0.ledger;
-            let taken = ledger.add(
-                requests,
-                &record,
-                attempt,
-                &bill.chain,
-                bill.cache,
-                reserved,
-            );
+            let (ledger, chain) = (&self.metrics.0.ledger, &bill.chain);
+            let taken = ledger.add(requests, &record, attempt, chain, bill.cache, reserved);
             record.millijoules = Some(taken.millijoules).filter(|some| *some > 0);
             record.paid = Some(taken.paid).filter(|paid| *paid != Dollars::default());
         }

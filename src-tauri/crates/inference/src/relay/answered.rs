@@ -1,7 +1,7 @@
 //! Whether another program's success is an answer: proxies return pages, and some servers report a failure with status 200.
 
 use super::attempt::AttemptFailure;
-use crate::{CHAT, TEXT, original::Form, wire};
+use crate::{original::Form, request::is_generated, wire};
 use http::{StatusCode, header, response::Parts};
 use serde::{Deserialize, de::IgnoredAny};
 use tierbar_core::{Code, Error, TierId, chain::Outcome};
@@ -16,58 +16,44 @@ struct Envelope {
     output: Option<IgnoredAny>,
 }
 
-/// What is wrong with a success.
-#[derive(Debug)]
-pub(super) enum Fault {
-    /// What came in place of an answer.
-    NoAnswer(String),
-    Reported(Error),
-}
-
-impl Fault {
-    pub(super) fn of(self, tier: &TierId) -> AttemptFailure {
-        match self {
-            Self::NoAnswer(what) => {
-                let message = format!("the server of {tier} answered with {what}");
-                let error = Error::new(Code::Unreachable, message)
-                    .hint("check that the address is that of its API, then try again");
-                AttemptFailure {
-                    error,
-                    outcome: Outcome::Failed,
-                }
-            }
-            Self::Reported(error) => failure(error),
-        }
+/// The failure of a server that has sent this in place of an answer.
+pub(super) fn no_answer(tier: &TierId, what: &str) -> AttemptFailure {
+    let message = format!("the server of {tier} answered with {what}");
+    AttemptFailure {
+        error: Error::new(Code::Unreachable, message)
+            .hint("check that the address is that of its API, then try again"),
+        outcome: Outcome::Failed,
     }
 }
 
-/// A whole answer is an object; one of words has a choice, or what its form has instead.
-pub(super) fn fault(path: &str, form: Form, head: &Parts, body: &[u8]) -> Option<Fault> {
+/// What is wrong with a success. A whole answer is an object; one of words has a choice, or what its form has instead.
+pub(super) fn fault(
+    tier: &TierId,
+    path: &str,
+    form: Form,
+    head: &Parts,
+    body: &[u8],
+) -> Option<AttemptFailure> {
     let Ok(answer) = serde_json::from_slice::<Envelope>(body) else {
         let kind = head.headers.get(header::CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok());
-        return Some(Fault::NoAnswer(match kind {
+        let what = match kind {
             _ if body.is_empty() => format!("nothing ({})", head.status),
-            Some(kind) => format!(
-                "{}, which is not an answer",
-                kind.chars().take(100).collect::<String>()
-            ),
+            Some(kind) => format!("{kind:.100}, which is not an answer"),
             None => "something that is not an answer".to_owned(),
-        }));
+        };
+        return Some(no_answer(tier, &what));
     };
     if answer.error.is_some() {
-        return Some(Fault::Reported(wire::error(StatusCode::OK, body)));
+        return Some(failure(wire::error(StatusCode::OK, body)));
     }
-    let speaks = path == CHAT || path == TEXT;
     let has_answer = match form {
         Form::Chat => answer.choices.is_some_and(|choices| !choices.is_empty()),
         Form::Messages => answer.content.is_some(),
         Form::Responses => answer.output.is_some(),
     };
-    if speaks && !has_answer {
-        return Some(Fault::NoAnswer("JSON without an answer".to_owned()));
-    }
-    None
+    let lacks_one = is_generated(path) && !has_answer;
+    lacks_one.then(|| no_answer(tier, "JSON without an answer"))
 }
 
 /// A failure that a server reports with a successful status: in its body, or in an event.
@@ -85,6 +71,7 @@ pub(super) fn failure(error: Error) -> AttemptFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CHAT;
     use http::Response;
     use serde_json::{Value, json};
 
@@ -94,8 +81,8 @@ mod tests {
             response = response.header(header::CONTENT_TYPE, kind);
         }
         let (head, ()) = response.body(()).unwrap().into_parts();
-        let found = fault(path, Form::Chat, &head, body.as_bytes())?;
-        Some(found.of(&TierId::new("cloud").unwrap()))
+        let cloud = TierId::new("cloud").unwrap();
+        fault(&cloud, path, Form::Chat, &head, body.as_bytes())
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One attempt at one tier: its lease, the call of its worker, and how the answer begins.
 
-use super::{UpstreamRequest, answered, brief::is_brief, streaming::Answer, who_answered};
+use super::{answered, brief::is_brief, streaming::Answer, who_answers};
 use crate::response::{self, Response};
 use crate::{
     CHAT, EMBEDDINGS, Inference, TEXT, TOKENS, auto,
@@ -10,9 +10,10 @@ use crate::{
     error::for_seconds,
     fields, limits, media,
     original::Form,
+    request::Request,
     send,
     stream_meter::{self, StreamMeter, StreamReading},
-    upstream::{ANSWER_LIMIT, ConnectionFailure, Upstream},
+    upstream::{ANSWER_LIMIT, ConnectionFailure, Upstream, is_content_type},
     vector_encoding, wire,
 };
 use bytes::Bytes;
@@ -25,7 +26,6 @@ use std::{
 use tierbar_core::{
     Code, Error, TierId,
     chain::Outcome,
-    config::{Engine, Prices},
     lease::{Address, Endpoint, Foreign, Lease, Purpose},
     queue::{Setback, setback},
 };
@@ -101,12 +101,12 @@ impl From<Error> for AttemptFailure {
 pub async fn lease(
     inference: &Arc<Inference>,
     tier: &TierId,
-    request: &UpstreamRequest,
+    request: &Request,
 ) -> Result<Box<dyn Lease>, Error> {
     let content = &request.content;
     let original = request.original.as_ref();
     if let Some(error) = original.and_then(|original| original.untranslatable.as_ref())
-        && !is_endpoint(inference, tier)
+        && inference.endpoint_of(tier).is_none()
     {
         return Err(error.clone());
     }
@@ -121,7 +121,7 @@ pub async fn lease(
     Ok(lease)
 }
 
-fn purpose(inference: &Inference, tier: &TierId, request: &UpstreamRequest) -> Purpose {
+fn purpose(inference: &Inference, tier: &TierId, request: &Request) -> Purpose {
     let mut tiers = inference.tiers.snapshot().into_iter();
     let model = tiers.find(|status| status.id == *tier);
     let model = model.and_then(|status| status.model);
@@ -136,7 +136,7 @@ fn purpose(inference: &Inference, tier: &TierId, request: &UpstreamRequest) -> P
 /// If no answer came. A refusal is an answer, except one of the API key, which only the owner can change.
 pub async fn send(
     inference: &Inference,
-    request: UpstreamRequest,
+    request: Request,
     lease: Box<dyn Lease>,
 ) -> Result<ServerAnswer, AttemptFailure> {
     if let Some(keep) = request.keep_alive {
@@ -152,9 +152,9 @@ pub async fn send(
         .traced(request.trace.clone());
     let leased = Instant::now();
     request.trace.leased(lease.tier(), lease.model());
-    request
-        .trace
-        .begins(is_remote(&*lease), prices(inference, lease.tier()));
+    let engine = inference.endpoint_of(lease.tier());
+    let prices = engine.and_then(|engine| engine.prices());
+    request.trace.begins(is_remote(&*lease), prices);
     let key = key(inference, &*lease).await?;
     let mut charge = request.charge.attempt();
     let (path, stream, reads) = (request.path, request.stream, request.reads);
@@ -168,7 +168,7 @@ pub async fn send(
         }
     };
     let status = upstream.head.status;
-    if status == StatusCode::OK && upstream.is_event_stream() {
+    if status == StatusCode::OK && is_content_type(&upstream.head.headers, "text/event-stream") {
         counted.begins();
         return Ok(ServerAnswer::Streaming(Box::new(Answer::new(
             upstream.without_head(),
@@ -194,10 +194,10 @@ pub async fn send(
     let mut context = None;
     if status.is_success() {
         if !matches!(lease.endpoint(), Endpoint::Unix(_))
-            && let Some(fault) = answered::fault(path, form, &upstream.head, &body)
+            && let Some(fault) = answered::fault(lease.tier(), path, form, &upstream.head, &body)
         {
             charge.void();
-            return Err(fault.of(lease.tier()));
+            return Err(fault);
         }
         counted.begins();
         context = stream_meter::whole(form, &answering, &mut counted, charge, &body);
@@ -215,13 +215,13 @@ pub async fn send(
             return Err(AttemptFailure { error, outcome });
         }
     }
-    if status.is_server_error() && !upstream.is_json() {
+    if status.is_server_error() && !is_content_type(&upstream.head.headers, "application/json") {
         return Err(AttemptFailure {
             error: with_retry_time(status_error(&*lease, status), outcome),
             outcome,
         });
     }
-    let mut headers = who_answered(&*lease, context);
+    let mut headers = who_answers(&*lease, context);
     if let Some(kind) = upstream.head.headers.remove(header::CONTENT_TYPE) {
         headers.insert(header::CONTENT_TYPE, kind);
     }
@@ -259,7 +259,7 @@ fn reads_of(form: Form, reads: StreamReading, stream: bool) -> StreamReading {
 /// Posts the request, in its client's form to a server that speaks it, and else as a chat. Returns the answer with its form.
 async fn post(
     inference: &Inference,
-    request: UpstreamRequest,
+    request: Request,
     endpoint: &Endpoint,
     key: Option<&SecretString>,
 ) -> Result<(Upstream, Form), ConnectionFailure> {
@@ -276,7 +276,8 @@ async fn post(
         {
             let model = model.as_deref();
             let mut upstream =
-                send::send_original(url, model, original, &request.headers, remote, key).await?;
+                send::send_original(url, model, original, &request.hints.dialect, remote, key)
+                    .await?;
             let may_ask_for_chat =
                 original.form == Form::Responses && original.untranslatable.is_none();
             let is_unknown = match upstream.head.status {
@@ -295,8 +296,8 @@ async fn post(
             return Ok((Upstream::refusing(error), Form::Chat));
         }
     }
-    let (path, content, headers) = (request.path, request.content, request.headers);
-    let upstream = send::send(endpoint, path, content, &headers, remote, key).await?;
+    let (path, content, headers) = (request.path, request.content, &request.hints.dialect);
+    let upstream = send::send(endpoint, path, content, headers, remote, key).await?;
     if let Some((url, path)) = lacks_responses
         && upstream.head.status.is_success()
     {
@@ -305,20 +306,11 @@ async fn post(
     Ok((upstream, Form::Chat))
 }
 
-fn is_endpoint(inference: &Inference, tier: &TierId) -> bool {
-    let config = inference.services.config();
-    let settings = config.tiers.get(tier);
-    settings.is_some_and(|settings| matches!(settings.engine, Engine::Endpoint(_)))
-}
-
-/// Asks, and waits for the first token.
-///
-/// # Errors
-/// If none comes: a refusal is an error here, too.
+/// Asks, and waits for the first token. A refusal is an error here, too.
 pub(crate) async fn first_word(
     inference: &Arc<Inference>,
     tier: &TierId,
-    request: UpstreamRequest,
+    request: Request,
 ) -> Result<ServerAnswer, AttemptFailure> {
     let lease = lease(inference, tier, &request).await?;
     match send(inference, request, lease).await? {
@@ -348,14 +340,6 @@ fn url(lease: &dyn Lease) -> Option<&str> {
             at: Address::Url(url),
             ..
         }) => Some(url),
-        _ => None,
-    }
-}
-
-/// What an endpoint charges, if that is configured.
-fn prices(inference: &Inference, tier: &TierId) -> Option<Prices> {
-    match &inference.services.config().tiers.get(tier)?.engine {
-        Engine::Endpoint(engine) => engine.prices(),
         _ => None,
     }
 }
@@ -393,10 +377,9 @@ async fn key(inference: &Inference, lease: &dyn Lease) -> Result<Option<SecretSt
 /// With a status of 401, a client would take it for a refusal of our own token.
 fn no_key(lease: &dyn Lease) -> Error {
     let url = url(lease).unwrap_or_default();
-    let message = format!(
-        "the endpoint of {}, {url}, did not accept the key (401 Unauthorized)",
-        lease.tier()
-    );
+    let tier = lease.tier();
+    let message =
+        format!("the endpoint of {tier}, {url}, did not accept the key (401 Unauthorized)");
     let name = Name::of_server(url);
     let hint = format!("enter its key in Settings > Cloud, or run `tierbar secret set {name}`");
     Error::new(Code::Unreachable, message).hint(hint)
@@ -406,10 +389,9 @@ fn no_key(lease: &dyn Lease) -> Error {
 fn forbidden_error(lease: &dyn Lease, body: &[u8]) -> Error {
     let url = url(lease).unwrap_or_default();
     let rendered = wire::error(StatusCode::FORBIDDEN, body).message;
-    let message = format!(
-        "the endpoint of {}, {url}, refused the request (403 Forbidden): {rendered}",
-        lease.tier()
-    );
+    let tier = lease.tier();
+    let message =
+        format!("the endpoint of {tier}, {url}, refused the request (403 Forbidden): {rendered}");
     let name = Name::of_server(url);
     let hint = format!(
         "if the key does not allow it, enter another in Settings > Cloud, or run `tierbar secret set {name}`"
@@ -419,10 +401,8 @@ fn forbidden_error(lease: &dyn Lease, body: &[u8]) -> Error {
 
 /// A proxy's page, or nothing at all: no client of ours could read it.
 fn status_error(lease: &dyn Lease, status: StatusCode) -> Error {
-    let message = format!(
-        "the server of {} returned {status} without an error message",
-        lease.tier()
-    );
+    let tier = lease.tier();
+    let message = format!("the server of {tier} returned {status} without an error message");
     Error::new(Code::Unreachable, message).hint("check its log, then try again")
 }
 
@@ -431,21 +411,17 @@ pub(super) async fn broken_connection_error(
     lease: &dyn Lease,
     broken: &ConnectionFailure,
 ) -> Error {
+    let tier = lease.tier();
     if let Some(url) = url(lease) {
-        let message = format!("the endpoint of {}, {url}, {broken}", lease.tier());
+        let message = format!("the endpoint of {tier}, {url}, {broken}");
         return Error::new(Code::Unreachable, message).hint(
             "check that the server is running and that its address is right, then try again",
         );
     }
-    match timeout(REASON_DEADLINE, lease.ended()).await {
-        Ok(ended) => ended,
-        Err(_) => {
-            let message = format!(
-                "the worker of {} ended its answer early: {broken}",
-                lease.tier()
-            );
-            Error::new(Code::WorkerCrashed, message)
-                .hint("try again; if it happens again, stop and start the tier")
-        }
-    }
+    let ended = timeout(REASON_DEADLINE, lease.ended()).await;
+    ended.unwrap_or_else(|_| {
+        let message = format!("the worker of {tier} ended its answer early: {broken}");
+        Error::new(Code::WorkerCrashed, message)
+            .hint("try again; if it happens again, stop and start the tier")
+    })
 }

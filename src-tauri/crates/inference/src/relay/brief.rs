@@ -1,6 +1,6 @@
 //! Which requests are brief: they may pass an older one for another tier ([`Purpose::Brief`]).
 
-use crate::{CHAT, TEXT, TOKENS, answers::requested_answers, content::Content};
+use crate::{TOKENS, answers::requested_answers, content::Content, request::is_generated};
 use serde_json::Value;
 use tierbar_core::lease::Purpose;
 
@@ -16,7 +16,7 @@ pub(super) fn is_brief(path: &str, content: &Content, usual: Option<f64>) -> boo
         return true;
     }
     let fields = content.fields();
-    let Some(tokens) = most_tokens(fields).filter(|_| path == CHAT || path == TEXT) else {
+    let Some(tokens) = most_tokens(fields).filter(|_| is_generated(path)) else {
         return false;
     };
     // How long an image takes, its bytes do not say.
@@ -40,7 +40,7 @@ fn most_tokens(request: &Value) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::EMBEDDINGS;
+    use crate::{CHAT, EMBEDDINGS, TEXT};
     use serde_json::json;
 
     #[test]

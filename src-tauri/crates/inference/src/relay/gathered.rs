@@ -3,10 +3,14 @@
 
 mod messages;
 
-use super::{attempt::WholeAnswer, streaming::Answer, who_answered};
+use super::{attempt::WholeAnswer, streaming::Answer, who_answers};
 use crate::{
-    calls::Calls, held::Share, original::Form, speed::Timings, stream_meter::Line,
-    upstream::ANSWER_LIMIT, wire::ToolCall,
+    calls::Calls,
+    held::Share,
+    original::Form,
+    stream_meter::Line,
+    upstream::ANSWER_LIMIT,
+    wire::{Timings, ToolCall},
 };
 use http::{HeaderValue, StatusCode, header};
 use messages::MessageParts;
@@ -26,13 +30,12 @@ const MOST_MEMORY: usize = 32 << 20;
 /// How much of it arrives before they are counted again.
 const COUNTED_AFTER: usize = 64 << 10;
 
-/// # Errors
-/// If it breaks off, nothing but comments comes for so long, or it is too long.
+/// The whole answer, unless nothing but comments comes for so long.
 pub(crate) async fn gather_within(
     answer: &mut Answer,
     silence: Duration,
 ) -> Result<WholeAnswer, Error> {
-    let mut gathering = AnswerParts::new(answer.form());
+    let mut gathering = AnswerParts::new(answer.meter.form);
     loop {
         let rendered = timeout(silence, gathering.more(answer)).await;
         let message = || format!("no part of the answer arrived for {} s", silence.as_secs());
@@ -46,7 +49,7 @@ pub(crate) async fn gather_within(
 pub async fn gather(answer: &mut Answer) -> Result<WholeAnswer, Error> {
     let begun = answer.hold_to_first_word().await;
     begun.map_err(|failed| failed.error)?;
-    let mut gathering = AnswerParts::new(answer.form());
+    let mut gathering = AnswerParts::new(answer.meter.form);
     while gathering.more(answer).await? {}
     Ok(gathering.of(answer))
 }
@@ -117,14 +120,14 @@ impl AnswerParts {
                 let message = format!("the answer is longer than {} MiB", ANSWER_LIMIT >> 20);
                 return Err(Error::new(Code::Unreachable, message));
             }
-            let more = self.read(answer.take_lines())?;
+            let more = self.read(answer.meter.take_lines())?;
             self.uncounted += bytes.len();
             if self.uncounted > COUNTED_AFTER {
                 self.uncounted = 0;
                 self.count_memory()?;
             }
             // Some keep the connection open behind it.
-            if answer.is_over() {
+            if answer.meter.ended {
                 answer.ends(None);
                 return Ok(false);
             }
@@ -184,13 +187,13 @@ impl AnswerParts {
             Parts::Messages(_) | Parts::Response(_) => None,
         };
         let share = std::mem::take(&mut self.share);
-        let mut headers = who_answered(answer.lease(), context);
+        let mut headers = who_answers(answer.lease(), context);
         let kind = HeaderValue::from_static("application/json");
         headers.insert(header::CONTENT_TYPE, kind);
         WholeAnswer {
             status: StatusCode::OK,
             headers,
-            form: answer.form(),
+            form: answer.meter.form,
             body: share.hold(self.whole().to_string().into_bytes()),
             outcome: Outcome::Answered,
         }
@@ -286,15 +289,10 @@ impl Choice {
                     }
                 }
                 // The older form of the only call.
-                ("function_call", Value::Object(mut piece)) => {
-                    let known = message
-                        .entry(name)
-                        .or_insert_with(|| Value::Object(Map::new()));
+                ("function_call", Value::Object(piece)) => {
+                    let known = message.entry(name).or_insert_with(|| json!({}));
                     if let Some(known) = known.as_object_mut() {
-                        if let Some(arguments) = piece.shift_remove("arguments") {
-                            add(known, "arguments".to_owned(), arguments);
-                        }
-                        fill(known, piece);
+                        add_function(known, piece);
                     }
                 }
                 // Sent once, and by some servers with each event.
@@ -355,7 +353,15 @@ fn add(to: &mut Map<String, Value>, name: String, piece: Value) {
     }
 }
 
-/// A piece of a call goes behind what there is of it: its arguments come in pieces, the rest of it once, or again and again.
+/// A function's arguments come in pieces, the rest of it once, or again and again.
+fn add_function(known: &mut Map<String, Value>, mut piece: Map<String, Value>) {
+    if let Some(arguments) = piece.shift_remove("arguments") {
+        add(known, "arguments".to_owned(), arguments);
+    }
+    fill(known, piece);
+}
+
+/// A piece of a call goes behind what there is of it.
 fn call(calls: &mut Vec<Map<String, Value>>, numbers: &mut Calls, piece: Value) {
     let read = ToolCall::deserialize(&piece).unwrap_or_default();
     let Value::Object(mut piece) = piece else {
@@ -371,12 +377,7 @@ fn call(calls: &mut Vec<Map<String, Value>>, numbers: &mut Calls, piece: Value) 
     let more = piece.shift_remove("function");
     fill(call, piece);
     match (call.get_mut("function"), more) {
-        (Some(Value::Object(function)), Some(Value::Object(mut more))) => {
-            if let Some(arguments) = more.shift_remove("arguments") {
-                add(function, "arguments".to_owned(), arguments);
-            }
-            fill(function, more);
-        }
+        (Some(Value::Object(function)), Some(Value::Object(more))) => add_function(function, more),
         (_, Some(more @ Value::Object(_))) => {
             call.insert("function".to_owned(), more);
         }

@@ -1,7 +1,7 @@
 //! The stream of an answer to its client, from before its first token to its end.
 
 use super::{
-    answered::{self, Fault},
+    answered,
     attempt::{AttemptFailure, ServerAnswer, WholeAnswer, broken_connection_error, unless_cut},
     unstreamed,
 };
@@ -9,8 +9,8 @@ use crate::response::{self, Body, Response};
 use crate::{
     endpoints::Trial,
     error,
-    original::Form,
-    stream_meter::{Line, StreamMeter},
+    metrics::Metrics,
+    stream_meter::StreamMeter,
     upstream::{ConnectionFailure, Upstream},
 };
 use bytes::Bytes;
@@ -28,7 +28,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_core::{
-    Code, Error,
+    Code, Error, TierId,
     chain::Outcome,
     lease::{BoxFuture, Lease},
 };
@@ -47,7 +47,7 @@ const MOST_HELD: usize = 256 << 10;
 #[derive(Debug)]
 pub struct Answer {
     upstream: Upstream,
-    meter: StreamMeter,
+    pub(crate) meter: StreamMeter,
     /// What comes before the rest: what has arrived and was not to pass yet.
     held: Vec<u8>,
     /// The last bytes that have passed.
@@ -100,37 +100,17 @@ impl Answer {
         if std::mem::replace(&mut self.has_settled, true) {
             return;
         }
-        let outcome = match (self.meter.failure(), broken) {
+        let failure = self.meter.failure();
+        let code = failure.as_ref().or(broken).map(|error| error.code);
+        self.meter.settle(code);
+        let outcome = match (failure, broken) {
             (Some(error), _) => answered::failure(error).outcome,
             (None, Some(error)) => AttemptFailure::from(error.clone()).outcome,
             (None, None) => Outcome::Answered,
         };
-        let failure = self.meter.failure();
-        self.meter
-            .settle(failure.as_ref().or(broken).map(|error| error.code));
         if let Some(trial) = &mut self.trial {
             trial.settle(outcome);
         }
-    }
-
-    /// It ends with an error of ours.
-    pub fn broke(&self, code: Code) {
-        self.meter.broke(code);
-    }
-
-    /// Its server has sent the last event.
-    pub fn is_over(&self) -> bool {
-        self.meter.has_ended()
-    }
-
-    /// The form that it is in.
-    pub fn form(&self) -> Form {
-        self.meter.form()
-    }
-
-    /// Takes what has been read of its lines since the last call, if its reader has asked for them.
-    pub(crate) fn take_lines(&mut self) -> Vec<Line> {
-        self.meter.take_lines()
     }
 
     /// Has an event in OpenAI's form come before what is held.
@@ -149,9 +129,6 @@ impl Answer {
     }
 
     /// Holds back what arrives until there is content, or the end.
-    ///
-    /// # Errors
-    /// If it ends with an error before.
     pub(crate) async fn hold_to_first_word(&mut self) -> Result<(), AttemptFailure> {
         let held = self.hold().await;
         if let Err(failed) = &held {
@@ -161,7 +138,7 @@ impl Answer {
     }
 
     async fn hold(&mut self) -> Result<(), AttemptFailure> {
-        let silent = |meter: &StreamMeter| !meter.has_spoken() && !meter.has_ended();
+        let silent = |meter: &StreamMeter| !meter.spoken && !meter.ended;
         while silent(&self.meter) && self.held.len() <= MOST_HELD {
             match self.arriving(false).await {
                 Ok(bytes) => self.held.extend_from_slice(&bytes),
@@ -169,12 +146,14 @@ impl Answer {
                 Err(None) => break,
             }
         }
-        if let Some(error) = self.meter.failure().filter(|_| !self.meter.has_spoken()) {
+        if let Some(error) = self.meter.failure().filter(|_| !self.meter.spoken) {
             return Err(answered::failure(error));
         }
-        if self.meter.has_ended() && !self.meter.has_answered() {
-            let what = "events without an answer".to_owned();
-            return Err(Fault::NoAnswer(what).of(self.lease.tier()));
+        if self.meter.ended && !self.meter.has_answered() {
+            return Err(answered::no_answer(
+                self.lease.tier(),
+                "events without an answer",
+            ));
         }
         Ok(())
     }
@@ -204,7 +183,7 @@ impl Answer {
                 }
             }
         };
-        if self.closes.is_none() && self.is_over() {
+        if self.closes.is_none() && self.meter.ended {
             // Its client may leave without waiting for more.
             self.ends(None);
             self.closes = Some(tokio::time::Instant::now() + LAST_BYTES);
@@ -253,7 +232,7 @@ impl Answer {
                         return Ok(passing);
                     }
                 }
-                _ if self.meter.has_ended() => return Err(None),
+                _ if self.meter.ended => return Err(None),
                 Ok(None) => {
                     if let Some(last) = self.meter.take_rest().or_else(|| self.meter.end()) {
                         return Ok(last);
@@ -277,8 +256,16 @@ pub struct Beginning {
     pub sent: BoxFuture<'static, Result<ServerAnswer, Error>>,
     /// Its tier is loaded: it waits for its first token.
     pub loaded: Arc<AtomicBool>,
+    pub metrics: Metrics,
+    /// The tier or chain.
+    pub of: TierId,
+}
+
+impl Beginning {
     /// Counts a failure in a stream that has begun.
-    pub failed: Box<dyn FnOnce(Code) + Send>,
+    pub fn failed(&self, code: Code) {
+        self.metrics.broke(self.of.as_str(), code);
+    }
 }
 
 impl fmt::Debug for Beginning {
@@ -309,27 +296,25 @@ impl Relay {
                     let Self::Beginning(beginning) = std::mem::replace(self, Self::Over) else {
                         return None;
                     };
-                    match sent {
-                        Ok(ServerAnswer::Streaming(answer)) => *self = Self::Streaming(answer),
+                    let error = match sent {
+                        Ok(ServerAnswer::Streaming(answer)) => {
+                            *self = Self::Streaming(answer);
+                            continue;
+                        }
                         Ok(ServerAnswer::Whole(whole)) if whole.status.is_success() => {
                             return Some(unstreamed::as_events(&whole.body));
                         }
-                        Ok(ServerAnswer::Whole(refused)) => {
-                            let error = refused.error();
-                            (beginning.failed)(error.code);
-                            break error;
-                        }
-                        Err(error) => {
-                            (beginning.failed)(error.code);
-                            break error;
-                        }
-                    }
+                        Ok(ServerAnswer::Whole(refused)) => refused.error(),
+                        Err(error) => error,
+                    };
+                    beginning.failed(error.code);
+                    break error;
                 }
                 Self::Streaming(answer) => match answer.next().await {
                     Ok(passing) => return Some(passing),
                     Err(None) => return None,
                     Err(Some(error)) => {
-                        answer.broke(error.code);
+                        answer.meter.broke(error.code);
                         break error;
                     }
                 },

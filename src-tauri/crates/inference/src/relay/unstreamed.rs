@@ -21,9 +21,6 @@ pub(crate) fn as_events(answer: &[u8]) -> Bytes {
 }
 
 /// A whole answer as one chunk.
-///
-/// # Errors
-/// If it is no object, or takes too much memory.
 pub(crate) fn as_chunk(answer: &[u8]) -> Result<Value, serde_json::Error> {
     let mut answer: Map<String, Value> = parse(answer)?;
     let choices = answer.get_mut("choices").and_then(Value::as_array_mut);

@@ -113,15 +113,11 @@ pub struct ModelList {
 #[into_params(parameter_in = Query)]
 pub struct FitQuestion {
     pub model: String,
-    #[serde(default)]
     pub context: Option<u32>,
-    #[serde(default)]
     pub kv_cache: Option<String>,
     /// What it is for: `balanced`, `long_context`, `agent` or `paged`; without it, the tier's profile, or `balanced`.
-    #[serde(default)]
     pub profile: Option<String>,
     /// Such as `16GiB`.
-    #[serde(default)]
     pub ram: Option<String>,
 }
 
@@ -151,7 +147,7 @@ pub struct CatalogAnswer {
 }
 
 /// What to download.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
 #[schema(as = Pull)]
 pub struct DownloadRequest {
     pub reference: String,
@@ -164,17 +160,13 @@ pub struct DownloadRequest {
     #[serde(default)]
     pub include: Include,
     /// The tier that gets the model once it is downloaded.
-    #[serde(default)]
     pub tier: Option<TierId>,
     /// A folder on another disk, such as `/Volumes/Models`, instead of the models folder. It is added to the library's folders.
-    #[serde(default)]
     pub folder: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
 pub struct DownloadChange {
-    #[serde(default)]
     pub state: Option<DownloadState>,
-    #[serde(default)]
     pub priority: Option<Priority>,
 }

@@ -3,8 +3,7 @@
 use super::event_facts::EventFacts;
 use crate::{
     metrics::TokenUse,
-    speed::Timings,
-    wire::{self, if_known},
+    wire::{self, Timings, if_known},
 };
 use http::StatusCode;
 use serde::{
@@ -18,23 +17,17 @@ use tierbar_core::json::short;
 /// The fields of an event, or of a whole answer, that are counted.
 #[derive(Debug, Deserialize)]
 pub(super) struct Payload {
-    #[serde(default)]
     choices: Option<Choices>,
     #[serde(default, deserialize_with = "if_known")]
     timings: Option<Timings>,
     #[serde(default, deserialize_with = "short")]
     usage: Option<Value>,
-    #[serde(default)]
     error: Option<IgnoredAny>,
 }
 
 impl Payload {
     /// `data`: the event itself.
-    pub(super) fn seen(self, data: &[u8]) -> EventFacts {
-        self.seen_of(|| data.to_vec())
-    }
-
-    pub(super) fn seen_of(self, data: impl FnOnce() -> Vec<u8>) -> EventFacts {
+    pub(super) fn facts(self, data: impl FnOnce() -> Vec<u8>) -> EventFacts {
         let fails = self.error.is_some();
         let has_choices = self.choices.is_some();
         let choices = self.choices.unwrap_or_default();
@@ -46,11 +39,7 @@ impl Payload {
             ends: fails,
             failure: fails.then(|| wire::error(StatusCode::OK, &data())),
             // It has the cached tokens too, with any server.
-            used: self
-                .usage
-                .as_ref()
-                .filter(|usage| usage.is_object())
-                .map(TokenUse::of_usage),
+            used: self.usage.as_ref().and_then(TokenUse::of_usage),
             timings: self.timings,
             ..EventFacts::default()
         }
@@ -68,7 +57,6 @@ struct Choices {
 #[derive(Debug, Deserialize)]
 struct Choice {
     /// Of an event.
-    #[serde(default)]
     delta: Option<Delta>,
     /// Of a whole answer.
     #[serde(default)]

@@ -5,8 +5,7 @@ use crate::{
     clouds::anthropic::{self, MessageUsage},
     metrics::TokenUse,
     original::Form,
-    speed::Timings,
-    wire::{self, Chunk, is_written},
+    wire::{self, Chunk, Timings, is_written},
 };
 use http::StatusCode;
 use serde::Deserialize;
@@ -35,74 +34,52 @@ pub(super) struct EventFacts {
 
 impl EventFacts {
     /// Reads an event's data.
-    ///
-    /// # Errors
-    /// If it is no event in this form.
     pub(super) fn read(form: Form, data: &[u8]) -> Result<Self, serde_json::Error> {
         Ok(match form {
-            Form::Chat => serde_json::from_slice::<Payload>(data)?.seen(data),
-            Form::Messages => serde_json::from_slice::<MessageEvent>(data)?.seen(data),
-            Form::Responses => serde_json::from_slice::<ResponseEvent>(data)?.seen(),
+            Form::Chat => serde_json::from_slice::<Payload>(data)?.facts(|| data.to_vec()),
+            Form::Messages => serde_json::from_slice::<MessageEvent>(data)?.facts(|| data.to_vec()),
+            Form::Responses => serde_json::from_slice::<ResponseEvent>(data)?.facts(),
         })
     }
 
-    /// Reads the same of an event that was parsed.
-    ///
-    /// # Errors
-    /// If a chat's event has another form: its words would be lost.
+    /// Reads the same of an event that was parsed. A chat's in another form is an error: its words would be lost.
     pub(super) fn of_value(form: Form, event: &Value) -> Result<Self, serde_json::Error> {
         let data = || event.to_string().into_bytes();
         let read = match form {
-            Form::Chat => return Ok(Payload::deserialize(event)?.seen_of(data)),
-            Form::Messages => MessageEvent::deserialize(event).map(|event| event.seen_of(data)),
-            Form::Responses => ResponseEvent::deserialize(event).map(ResponseEvent::seen),
+            Form::Chat => return Ok(Payload::deserialize(event)?.facts(data)),
+            Form::Messages => MessageEvent::deserialize(event).map(|event| event.facts(data)),
+            Form::Responses => ResponseEvent::deserialize(event).map(ResponseEvent::facts),
         };
         Ok(read.unwrap_or_default())
     }
 
     pub(super) fn of_chunk(chunk: &Chunk) -> Self {
-        let choices = chunk.choices.iter();
+        let (mut choices, timings) = (chunk.choices.iter(), chunk.timings.as_ref());
         Self {
             words: choices.clone().any(wire::Choice::has_content),
-            finish: choices
-                .clone()
-                .any(|choice| is_written(choice.finish_reason.as_deref())),
+            finish: choices.any(|choice| is_written(choice.finish_reason.as_deref())),
             ends: chunk.error.is_some(),
             failure: chunk.error.as_ref().map(failure),
-            used: chunk
-                .usage
-                .as_ref()
-                .filter(|usage| usage.is_object())
-                .map(TokenUse::of_usage),
-            timings: chunk
-                .timings
-                .as_ref()
-                .and_then(|timings| Timings::deserialize(timings).ok()),
+            used: chunk.usage.as_ref().and_then(TokenUse::of_usage),
+            timings: timings.and_then(|timings| Timings::deserialize(timings).ok()),
             ..Self::default()
         }
     }
 
     /// Reads a whole answer.
-    ///
-    /// # Errors
-    /// If it is no JSON object.
     pub(super) fn of_whole(form: Form, answer: &[u8]) -> Result<Self, serde_json::Error> {
         Ok(match form {
-            Form::Chat => serde_json::from_slice::<Payload>(answer)?.seen(answer),
+            Form::Chat => serde_json::from_slice::<Payload>(answer)?.facts(|| answer.to_vec()),
             Form::Messages | Form::Responses => {
                 let whole: WholeAnswer = serde_json::from_slice(answer)?;
-                let used = whole.usage.as_ref();
+                let (used, error) = (whole.usage.as_ref(), whole.error.as_ref());
                 Self {
                     words: true,
                     used: match form {
                         Form::Messages => used.map(|used| MessageUsage::read(used).used()),
                         _ => used.map(TokenUse::of_response),
                     },
-                    failure: whole
-                        .error
-                        .as_ref()
-                        .filter(|error| !error.is_null())
-                        .map(failure),
+                    failure: error.filter(|error| !error.is_null()).map(failure),
                     ..Self::default()
                 }
             }
@@ -128,13 +105,9 @@ struct WholeAnswer {
 struct MessageEvent<'a> {
     #[serde(rename = "type", borrow, default)]
     kind: Cow<'a, str>,
-    #[serde(default)]
     message: Option<WholeAnswer>,
-    #[serde(default)]
     content_block: Option<Block>,
-    #[serde(default)]
     delta: Option<Block>,
-    #[serde(default)]
     usage: Option<Value>,
 }
 
@@ -164,11 +137,7 @@ impl Block {
 }
 
 impl MessageEvent<'_> {
-    fn seen(self, data: &[u8]) -> EventFacts {
-        self.seen_of(|| data.to_vec())
-    }
-
-    fn seen_of(self, data: impl FnOnce() -> Vec<u8>) -> EventFacts {
+    fn facts(self, data: impl FnOnce() -> Vec<u8>) -> EventFacts {
         let mut seen = EventFacts::default();
         let mut usage = self.usage;
         match &*self.kind {
@@ -202,11 +171,8 @@ struct ResponseEvent<'a> {
     kind: Cow<'a, str>,
     #[serde(default)]
     delta: Value,
-    #[serde(default)]
     item: Option<Block>,
-    #[serde(default)]
     response: Option<WholeAnswer>,
-    #[serde(default)]
     error: Option<Value>,
     #[serde(default)]
     code: Value,
@@ -215,7 +181,7 @@ struct ResponseEvent<'a> {
 }
 
 impl ResponseEvent<'_> {
-    fn seen(self) -> EventFacts {
+    fn facts(self) -> EventFacts {
         let mut seen = EventFacts::default();
         match &*self.kind {
             "response.completed" | "response.incomplete" => {
@@ -223,10 +189,8 @@ impl ResponseEvent<'_> {
             }
             "response.failed" => {
                 seen.ends = true;
-                let error = self
-                    .response
-                    .as_ref()
-                    .and_then(|whole| whole.error.as_ref());
+                let whole = self.response.as_ref();
+                let error = whole.and_then(|whole| whole.error.as_ref());
                 seen.failure = Some(failure(error.unwrap_or(&Value::Null)));
             }
             "error" => {

@@ -43,7 +43,7 @@ impl Passage {
             .iter()
             .copied()
             .chain(json)
-            .chain([b'\n'])
+            .chain(*b"\n")
             .collect()
     }
 }
@@ -228,8 +228,6 @@ impl StreamMeter {
         Passage::Nothing
     }
 
-    /// # Errors
-    /// If it cannot be read.
     fn event(&mut self, data: &[u8]) -> Result<Passage, serde_json::Error> {
         if data == b"[DONE]" && self.form == Form::Chat {
             self.ended = true;

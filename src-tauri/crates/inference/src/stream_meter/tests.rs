@@ -27,7 +27,7 @@ fn bytes_pass_unchanged_and_never_within_a_line() {
             passed.extend(passing);
         }
         assert_eq!(String::from_utf8(passed).unwrap(), stream);
-        assert!(meter.has_ended());
+        assert!(meter.ended);
     }
 }
 
@@ -47,7 +47,7 @@ fn a_carriage_return_alone_ends_a_line() {
             let passed = pieces.map(|piece| meter.pass(Bytes::copy_from_slice(piece)));
             let passed = passed.collect::<Vec<_>>().concat();
             assert_eq!(String::from_utf8(passed).unwrap(), stream, "{size}");
-            assert!(meter.has_ended() && meter.has_spoken() && meter.failure().is_none());
+            assert!(meter.ended && meter.spoken && meter.failure().is_none());
         }
     }
 }
@@ -58,7 +58,7 @@ fn a_partial_line_of_a_broken_stream_is_held_back() {
     let passed =
         meter.pass("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"cho".into());
     assert!(passed.ends_with(b"}\n\n"));
-    assert!(!meter.has_ended());
+    assert!(!meter.ended);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn reasoning_calls_and_lists_are_content_unless_empty() {
         let mut meter =
             StreamMeter::new(SpeedMeter::default().begin(&small()), counted(), charge());
         meter.pass(format!("data: {{\"choices\":[{{\"delta\":{delta}}}]}}\n\n").into());
-        assert_eq!(meter.has_spoken(), spoken, "{delta}");
+        assert_eq!(meter.spoken, spoken, "{delta}");
     }
 }
 
@@ -82,7 +82,7 @@ fn reasoning_calls_and_lists_are_content_unless_empty() {
 fn an_error_event_ends_an_answer() {
     let mut meter = StreamMeter::new(SpeedMeter::default().begin(&small()), counted(), charge());
     meter.pass("data: {\"error\":{\"message\":\"m\"}}\n\n".into());
-    assert!(meter.has_ended());
+    assert!(meter.ended);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn an_hour_of_pings_passes_and_is_not_kept() {
             assert_eq!(meter.pass(ping.clone()), ping);
             assert!(meter.take_lines().len() <= 1);
         }
-        assert!(!meter.has_spoken() && !meter.has_ended());
+        assert!(!meter.spoken && !meter.ended);
     }
 }
 
@@ -152,9 +152,9 @@ fn a_last_event_without_a_line_end_is_taken() {
     ] {
         let mut meter = passing(form);
         let mut passed = meter.pass(last.into()).to_vec();
-        assert!(!meter.has_ended());
+        assert!(!meter.ended);
         let rest = meter.take_rest();
-        assert_eq!((rest.is_some(), meter.has_ended()), (is_taken, is_taken));
+        assert_eq!((rest.is_some(), meter.ended), (is_taken, is_taken));
         if let Some(rest) = rest {
             passed.extend(rest);
             let whole = last.replace("\ndata: ", " ");
@@ -186,7 +186,7 @@ fn an_answer_within_one_event_is_read() {
     for piece in last.as_bytes().chunks(1 << 16) {
         meter.pass(Bytes::copy_from_slice(piece));
     }
-    assert!(meter.has_ended() && meter.has_answered() && !meter.unread);
+    assert!(meter.ended && meter.has_answered() && !meter.unread);
 }
 
 #[test]
@@ -202,11 +202,11 @@ fn an_event_that_is_too_long_says_nothing_of_those_behind_it() {
             assert!(meter.partial.len() <= LONGEST_EVENT + size);
         }
         assert_eq!(passed, long.len());
-        assert!(meter.may_have_ended() && !meter.has_ended() && !meter.has_spoken());
+        assert!(meter.may_have_ended() && !meter.ended && !meter.spoken);
         meter.pass(next.into());
-        assert!(meter.has_spoken() && !meter.may_have_ended());
+        assert!(meter.spoken && !meter.may_have_ended());
         meter.pass("data: {\"type\":\"response.completed\"}\n\n".into());
-        assert!(meter.has_ended());
+        assert!(meter.ended);
     }
 }
 
@@ -224,13 +224,9 @@ fn an_event_that_takes_too_much_memory_is_not_parsed() {
         let meter = StreamMeter::new(SpeedMeter::default().begin(&small()), counted(), charge());
         let mut meter = meter.reading(Form::Chat, reads);
         assert_eq!(meter.pass(event.clone().into()), event);
-        assert_eq!(
-            (meter.has_ended(), meter.has_spoken()),
-            (fails, false),
-            "{reads:?}"
-        );
+        assert_eq!((meter.ended, meter.spoken), (fails, false), "{reads:?}");
         meter.pass(after.into());
         // A failure is the end.
-        assert_eq!(meter.has_spoken(), !fails, "{reads:?}");
+        assert_eq!(meter.spoken, !fails, "{reads:?}");
     }
 }

@@ -267,7 +267,8 @@ impl Session {
         }
         let request = Request {
             purpose: self.purpose,
-            ..Request::chat(request)?.with_hints(self.hints.clone())
+            hints: self.hints.clone(),
+            ..Request::chat(request)?
         };
         let answer = self.inference.ask(request, Caller::of_this_request());
         let whole = match answer.await {

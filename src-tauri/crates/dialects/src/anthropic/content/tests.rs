@@ -1,4 +1,5 @@
 use super::*;
+use tierbar_core::Code;
 
 fn messages(role: &str, blocks: Value) -> Result<Vec<Value>, Error> {
     let mut messages = Vec::new();
@@ -124,7 +125,7 @@ fn a_search_result_is_text_and_a_pdf_a_line_that_says_so() {
 fn a_block_of_an_unknown_kind_is_refused_with_its_place() {
     let refused = |blocks: Value| {
         let content: Content = serde_json::from_value(blocks).unwrap();
-        content.check_kinds("messages[2].content").err()
+        check_kinds("messages[2].content", content.blocks()).err()
     };
     let text = json!({"type": "text", "text": "Hi"});
     let error = refused(json!([text, {"type": "bogus"}])).unwrap();
@@ -175,7 +176,7 @@ fn what_no_model_gets_is_named_by_its_place() {
     ]);
     let content: Content = serde_json::from_value(blocks).unwrap();
     let mut left_out = Vec::new();
-    content.left_out("messages[0].content", &mut left_out);
+    add_left_out("messages[0].content", content.blocks(), &mut left_out);
     assert_eq!(
         left_out,
         [

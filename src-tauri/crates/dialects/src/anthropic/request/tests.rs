@@ -1,4 +1,5 @@
 use super::*;
+use tierbar_core::Code;
 
 #[test]
 fn an_effort_alone_does_not_ask_for_thoughts() {
@@ -78,7 +79,7 @@ fn a_later_system_message_is_added_to_the_users() {
 
 fn chat(request: Value) -> Result<Value, Error> {
     let request: MessageFields = tierbar_inference::body::parse(request.to_string().as_bytes())?;
-    request.into_chat().map(Value::Object)
+    request.into_chat(&fields::MESSAGES).map(Value::Object)
 }
 
 #[test]
@@ -203,5 +204,5 @@ fn an_unknown_kind_of_thinking_and_several_answers_are_refused() {
         json!({"messages": [{"role": "user", "content": "Hi"}], "compaction": {"type": "enabled"}});
     let request: MessageFields =
         tierbar_inference::body::parse(request.to_string().as_bytes()).unwrap();
-    assert!(request.into_counted().is_ok());
+    assert!(request.into_chat(&fields::COUNT_TOKENS).is_ok());
 }

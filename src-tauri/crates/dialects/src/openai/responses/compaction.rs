@@ -3,17 +3,16 @@
 //! Shapes: Open Responses, version 2026-04-24, "Compaction item" and "The compacted response object".
 
 use super::{
-    content::{parts, plain, text},
+    content::{arguments, parts, plain, text},
     item::new_id,
     messages::Messages,
-    request::bad,
     tools::{kind, left_out},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use tierbar_chats::context::{add_entry, earlier_summary};
-use tierbar_core::Error;
+use tierbar_core::{Error, bad_request};
 
 /// Tells our summaries from those of other servers, which only they can read. What follows is the text in base64: the client has it
 /// anyway, and a key would only make it worthless to the next host.
@@ -40,7 +39,7 @@ impl Window {
             Some(Value::Array(items)) => items,
             Some(Value::String(text)) => vec![json!({"role": "user", "content": text})],
             None | Some(Value::Null) => Vec::new(),
-            Some(_) => return Err(bad("`input` must be a string or a list of items")),
+            Some(_) => return Err(bad_request("`input` must be a string or a list of items")),
         };
         // Refuses what a response would refuse too.
         Messages::default().read_items(&items)?;
@@ -54,7 +53,7 @@ impl Window {
         drop(window);
         let window = Self::split(&items, items.len())?;
         if window.text.is_empty() {
-            return Err(bad("`input` has no text to compact"));
+            return Err(bad_request("`input` has no text to compact"));
         }
         Ok(window)
     }
@@ -69,10 +68,8 @@ impl Window {
         for (index, item) in items.iter().enumerate() {
             let place = format!("input[{index}]");
             let is_call = kind(item) == "function_call";
-            let waits = is_call
-                && !item["call_id"]
-                    .as_str()
-                    .is_some_and(|id| results.contains(id));
+            let id = item["call_id"].as_str();
+            let waits = is_call && id.is_none_or(|id| !results.contains(id));
             if index >= last || waits {
                 window.after.push(returned_item(item)?);
             } else {
@@ -134,9 +131,6 @@ pub(super) const KIND: &str = "compaction";
 const RESULT: &str = "function_call_output";
 
 /// Returns the summary of an item that [`Window::output`] has made.
-///
-/// # Errors
-/// `BadRequest` for any other.
 pub(super) fn summary(place: &str, item: &Value) -> Result<String, Error> {
     let sealed = text(place, item, "encrypted_content")?;
     let bytes = sealed
@@ -144,7 +138,7 @@ pub(super) fn summary(place: &str, item: &Value) -> Result<String, Error> {
         .map(|text| STANDARD.decode(text));
     let summary = bytes.and_then(|bytes| String::from_utf8(bytes.ok()?).ok());
     summary.ok_or_else(|| {
-        bad(format!(
+        bad_request(format!(
             "`{place}` is a conversation that another server has compacted, which only that server can read"
         ))
         .hint("send the conversation itself, or compact it here with POST /v1/responses/compact")
@@ -158,26 +152,17 @@ fn split_text(parts: Vec<Value>) -> (String, Vec<Value>) {
     (texts, media)
 }
 
-fn arguments(item: &Value) -> String {
-    match &item["arguments"] {
-        Value::String(arguments) => arguments.clone(),
-        Value::Null => "{}".to_owned(),
-        other => other.to_string(),
-    }
-}
-
 /// An item as a response has it: with an id, a status and parts.
 fn returned_item(item: &Value) -> Result<Value, Error> {
     let mut item = item.clone();
     let is_call = kind(&item) == "function_call";
     let fields = item
         .as_object_mut()
-        .ok_or_else(|| bad("an item is not an object"))?;
+        .ok_or_else(|| bad_request("an item is not an object"))?;
     let missing = |value: Option<&Value>| value.is_none_or(Value::is_null);
-    let (kind, prefix) = if is_call {
-        ("function_call", "fc")
-    } else {
-        ("message", "msg")
+    let (kind, prefix) = match is_call {
+        true => ("function_call", "fc"),
+        false => ("message", "msg"),
     };
     fields.insert("type".to_owned(), json!(kind));
     if missing(fields.get("id")) {

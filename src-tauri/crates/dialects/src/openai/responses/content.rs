@@ -1,13 +1,22 @@
 //! What a message or a tool's result holds, as a chat's text or parts.
 
-use super::{request::bad, tools::kind};
+use super::tools::kind;
 use serde_json::{Value, json};
-use tierbar_core::Error;
+use tierbar_core::{Error, bad_request};
 
 /// A field that must be there and a text.
 pub(super) fn text<'a>(place: &str, item: &'a Value, key: &str) -> Result<&'a str, Error> {
     let text = item[key].as_str();
-    text.ok_or_else(|| bad(format!("`{place}.{key}` is missing or not a string")))
+    text.ok_or_else(|| bad_request(format!("`{place}.{key}` is missing or not a string")))
+}
+
+/// The arguments of a call, as JSON in a text.
+pub(super) fn arguments(call: &Value) -> String {
+    match &call["arguments"] {
+        Value::String(arguments) => arguments.clone(),
+        Value::Null => "{}".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 /// A text, or parts, as a chat's parts.
@@ -20,7 +29,7 @@ pub(super) fn parts(place: &str, key: &str, content: &Value) -> Result<Vec<Value
             let parts = parts.iter().enumerate();
             parts.map(|(index, one)| part(&place(index), one)).collect()
         }
-        _ => Err(bad(format!(
+        _ => Err(bad_request(format!(
             "`{place}.{key}` must be a string or a list of parts"
         ))),
     }
@@ -32,7 +41,7 @@ fn part(place: &str, part: &Value) -> Result<Value, Error> {
         "refusal" => text_part(text(place, part, "refusal")?),
         "input_image" => {
             let url = part["image_url"].as_str().ok_or_else(|| {
-                bad(format!(
+                bad_request(format!(
                     "`{place}` has no `image_url`: files are not stored here"
                 ))
                 .hint("send the image as a data: URI in `image_url`")
@@ -45,7 +54,7 @@ fn part(place: &str, part: &Value) -> Result<Value, Error> {
         }
         "input_audio" => json!({"type": "input_audio", "input_audio": part["input_audio"]}),
         other => {
-            return Err(bad(format!(
+            return Err(bad_request(format!(
                 "`{place}` has the type \"{other}\", which is not supported"
             ))
             .hint("send input_text, input_image or input_audio"));

@@ -8,7 +8,7 @@ use crate::{
     openai::stores::{attributes, file_id, file_name},
     respond::Dialect,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::fmt::Write;
 use tierbar_core::{Error, documents::Passage};
 use tierbar_inference::ask::{CompleteAnswer, Event, ToolCallPart};
@@ -100,7 +100,7 @@ impl AnswerWriter {
                 self.begin(out);
                 let status = self.finish(out);
                 let event = format!("response.{status}");
-                let last = single_field("response", self.response(status, None));
+                let last = Value::from_iter([("response", self.response(status, None))]);
                 self.write(&event, last, out);
             }
             Event::Failed(failed) => self.fail(&failed.error, out),
@@ -111,10 +111,7 @@ impl AnswerWriter {
         if self.passes {
             // The response is the server's, and this is not an event of it.
             let mut event = error_json(error);
-            if let Value::Object(fields) = &mut event {
-                fields.insert("type".to_owned(), json!("error"));
-                fields.insert("param".to_owned(), Value::Null);
-            }
+            (event["type"], event["param"]) = (json!("error"), Value::Null);
             let _ = write!(out, "event: error\ndata: {event}\n\n");
             return;
         }
@@ -124,7 +121,7 @@ impl AnswerWriter {
                 item.status = Status::Incomplete;
             }
         }
-        let last = single_field("response", self.response("failed", Some(error)));
+        let last = Value::from_iter([("response", self.response("failed", Some(error)))]);
         self.write("response.failed", last, out);
     }
 
@@ -133,7 +130,7 @@ impl AnswerWriter {
             return;
         }
         for event in ["response.created", "response.in_progress"] {
-            let begun = single_field("response", self.response("in_progress", None));
+            let begun = Value::from_iter([("response", self.response("in_progress", None))]);
             self.write(event, begun, out);
         }
         self.search(out);
@@ -163,21 +160,16 @@ impl AnswerWriter {
 
     /// Ends what is open, and returns the response's status.
     fn finish(&mut self, out: &mut String) -> &'static str {
-        let last = self.output.len().saturating_sub(1);
+        let ending = match self.cut() {
+            Some(_) => Status::Incomplete,
+            None => Status::Completed,
+        };
         for index in 0..self.output.len() {
-            let cut = index == last && self.cut().is_some();
-            let status = if cut {
-                Status::Incomplete
-            } else {
-                Status::Completed
-            };
+            let is_last = index + 1 == self.output.len();
+            let status = if is_last { ending } else { Status::Completed };
             self.close(index, status, out);
         }
-        if self.cut().is_some() {
-            "incomplete"
-        } else {
-            "completed"
-        }
+        ending.as_str()
     }
 
     fn think(&mut self, text: &str, out: &mut String) {
@@ -187,7 +179,7 @@ impl AnswerWriter {
         };
         self.output[index].text.push_str(text);
         let mut event = self.output[index].place(index);
-        event.insert("delta".to_owned(), json!(text));
+        event["delta"] = json!(text);
         self.write("response.reasoning_text.delta", event, out);
     }
 
@@ -200,8 +192,8 @@ impl AnswerWriter {
         let item = &mut self.output[index];
         item.text.push_str(text);
         let mut event = item.place(index);
-        event.insert("delta".to_owned(), json!(text));
-        event.insert("logprobs".to_owned(), json!(logprobs));
+        event["delta"] = json!(text);
+        event["logprobs"] = json!(logprobs);
         item.logprobs.extend(logprobs);
         self.write("response.output_text.delta", event, out);
     }
@@ -226,7 +218,7 @@ impl AnswerWriter {
         if !part.arguments.is_empty() {
             self.output[index].text.push_str(&part.arguments);
             let mut event = self.output[index].place(index);
-            event.insert("delta".to_owned(), json!(part.arguments));
+            event["delta"] = json!(part.arguments);
             self.write("response.function_call_arguments.delta", event, out);
         }
     }
@@ -244,12 +236,11 @@ impl AnswerWriter {
             self.close(last, Status::Completed, out);
         }
         let (index, item) = (self.output.len(), Item::new(kind));
-        let mut added = single_field("output_index", json!(index));
-        added.insert("item".to_owned(), item.to_json());
+        let added = json!({"output_index": index, "item": item.to_json()});
         self.write("response.output_item.added", added, out);
         if item.has_part() {
             let mut part = item.place(index);
-            part.insert("part".to_owned(), item.part());
+            part["part"] = item.part();
             self.write("response.content_part.added", part, out);
         }
         self.output.push(item);
@@ -268,28 +259,28 @@ impl AnswerWriter {
         let mut done = item.place(index);
         let event = match &item.kind {
             Kind::Reasoning => {
-                done.insert("text".to_owned(), json!(item.text));
+                done["text"] = json!(item.text);
                 Some("response.reasoning_text.done")
             }
             Kind::Message => {
-                done.insert("text".to_owned(), json!(item.text));
-                done.insert("logprobs".to_owned(), json!(item.logprobs));
+                done["text"] = json!(item.text);
+                done["logprobs"] = json!(item.logprobs);
                 Some("response.output_text.done")
             }
             Kind::Call { name, .. } => {
-                done.insert("name".to_owned(), json!(name));
-                done.insert("arguments".to_owned(), json!(item.text));
+                done["name"] = json!(name);
+                done["arguments"] = json!(item.text);
                 Some("response.function_call_arguments.done")
             }
             Kind::Search { .. } => None,
         };
         let part = item.has_part().then(|| {
             let mut part = item.place(index);
-            part.insert("part".to_owned(), item.part());
+            part["part"] = item.part();
             part
         });
-        let mut closed = single_field("output_index", json!(index));
-        closed.insert("item".to_owned(), item.to_json());
+        let mut closed = json!({"output_index": index});
+        closed["item"] = item.to_json();
         if let Some(event) = event {
             self.write(event, done, out);
         }
@@ -304,20 +295,21 @@ impl AnswerWriter {
         let annotations = self.annotations(&self.output[index].text);
         for (number, annotation) in annotations.iter().enumerate() {
             let mut added = self.output[index].place(index);
-            added.insert("annotation_index".to_owned(), json!(number));
-            added.insert("annotation".to_owned(), annotation.clone());
+            added["annotation_index"] = json!(number);
+            added["annotation"] = annotation.clone();
             self.write("response.output_text.annotation.added", added, out);
         }
         self.output[index].annotations = annotations;
     }
 
-    fn write(&mut self, kind: &str, fields: Map<String, Value>, out: &mut String) {
-        let mut event = single_field("type", json!(kind));
-        event.insert("sequence_number".to_owned(), json!(self.sequence));
-        event.extend(fields);
+    fn write(&mut self, kind: &str, fields: Value, out: &mut String) {
+        let mut event = json!({"type": kind, "sequence_number": self.sequence});
+        if let (Value::Object(event), Value::Object(mut fields)) = (&mut event, fields) {
+            event.append(&mut fields);
+        }
         self.sequence += 1;
         // A text takes whatever is written to it.
-        let _ = write!(out, "event: {kind}\ndata: {}\n\n", Value::Object(event));
+        let _ = write!(out, "event: {kind}\ndata: {event}\n\n");
     }
 }
 
@@ -330,10 +322,6 @@ fn search_result(passage: &Passage) -> Value {
         "text": passage.text,
         "attributes": attributes(passage),
     })
-}
-
-fn single_field(key: &str, value: Value) -> Map<String, Value> {
-    Map::from_iter([(key.to_owned(), value)])
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a response holds: reasoning, a message, calls.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 #[derive(Debug)]
@@ -108,12 +108,10 @@ impl Item {
     }
 
     /// What an event about it says of where it is.
-    pub(super) fn place(&self, output_index: usize) -> Map<String, Value> {
-        let mut place = Map::new();
-        place.insert("item_id".to_owned(), json!(self.id));
-        place.insert("output_index".to_owned(), json!(output_index));
+    pub(super) fn place(&self, output_index: usize) -> Value {
+        let mut place = json!({"item_id": self.id, "output_index": output_index});
         if self.has_part() {
-            place.insert("content_index".to_owned(), json!(0));
+            place["content_index"] = json!(0);
         }
         place
     }

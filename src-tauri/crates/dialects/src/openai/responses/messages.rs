@@ -2,14 +2,13 @@
 
 use super::{
     compaction,
-    content::{joined, parts, plain, text, text_part},
-    request::bad,
+    content::{arguments, joined, parts, plain, text, text_part},
     tools::{kind, left_out},
 };
 use serde_json::{Map, Value, json};
 use std::{borrow::Cow, collections::HashSet};
 use tierbar_chats::context::summary_note;
-use tierbar_core::{Error, documents::Passage};
+use tierbar_core::{Error, bad_request, documents::Passage};
 use tierbar_documents::answer::{self, QuotedPassage};
 
 /// The messages of a chat as they come together: neighbours of one role are one message, since what the model did in a turn is
@@ -27,35 +26,31 @@ pub(super) struct Messages {
 
 impl Messages {
     /// Puts them first.
-    ///
-    /// # Errors
-    /// As [`Self::read`].
     pub(super) fn instruct(&mut self, instructions: &Value) -> Result<(), Error> {
         match instructions {
             Value::Null => {}
             Value::String(text) => self.add("system", json!(text)),
             Value::Array(items) => self.items("instructions", items)?,
-            _ => return Err(bad("`instructions` must be a string or a list of items")),
+            _ => {
+                return Err(bad_request(
+                    "`instructions` must be a string or a list of items",
+                ));
+            }
         }
         Ok(())
     }
 
-    /// # Errors
-    /// `BadRequest` for an item that cannot be read, or is stored elsewhere, and if nothing is said.
+    /// Reads what is said. Items that are stored elsewhere are refused.
     pub(super) fn read(&mut self, input: Option<Value>) -> Result<(), Error> {
         match input {
             Some(Value::String(text)) => self.add("user", json!(text)),
-            Some(Value::Array(items)) => return self.read_items(&items),
+            Some(Value::Array(items)) => self.items("input", &items)?,
             None | Some(Value::Null) => {}
-            Some(_) => return Err(bad("`input` must be a string or a list of items")),
+            Some(_) => return Err(bad_request("`input` must be a string or a list of items")),
         }
         self.complete()
     }
 
-    /// As [`Self::read`].
-    ///
-    /// # Errors
-    /// As [`Self::read`].
     pub(super) fn read_items(&mut self, items: &[Value]) -> Result<(), Error> {
         self.items("input", items)?;
         self.complete()
@@ -89,7 +84,7 @@ impl Messages {
             return Ok(());
         }
         if self.left_out.is_empty() {
-            return Err(bad(
+            return Err(bad_request(
                 "`input` is empty: send a string or at least one message",
             ));
         }
@@ -97,7 +92,7 @@ impl Messages {
             "`input` has nothing that a model can read here: {}",
             self.left_out.join(", ")
         );
-        Err(bad(message).hint("send a string or at least one message"))
+        Err(bad_request(message).hint("send a string or at least one message"))
     }
 
     fn items(&mut self, list: &str, items: &[Value]) -> Result<(), Error> {
@@ -118,13 +113,13 @@ impl Messages {
                     self.add("user", json!(summary_note(&summary)));
                 }
                 "item_reference" => {
-                    return Err(bad(format!(
+                    return Err(bad_request(format!(
                         "`{place}` refers to a stored item, and items are not stored here"
                     ))
                     .hint("send the item itself"));
                 }
                 "" => {
-                    return Err(bad(format!(
+                    return Err(bad_request(format!(
                         "`{place}` is not an item: it has neither `type` nor `role`"
                     )));
                 }
@@ -141,7 +136,7 @@ impl Messages {
             Some("system" | "developer") => "system",
             Some(role @ ("user" | "assistant")) => role,
             _ => {
-                return Err(bad(format!(
+                return Err(bad_request(format!(
                     "`{place}.role` must be user, assistant, system or developer"
                 )));
             }
@@ -172,12 +167,7 @@ impl Messages {
     }
 
     fn call(&mut self, place: &str, item: &Value) -> Result<(), Error> {
-        let arguments = match &item["arguments"] {
-            Value::String(arguments) => arguments.clone(),
-            Value::Null => "{}".to_owned(),
-            other => other.to_string(),
-        };
-        let function = json!({"name": text(place, item, "name")?, "arguments": arguments});
+        let function = json!({"name": text(place, item, "name")?, "arguments": arguments(item)});
         let id = text(place, item, "call_id")?;
         self.called.insert(id.to_owned());
         let call = json!({"id": id, "type": "function", "function": function});
@@ -193,7 +183,7 @@ impl Messages {
     fn output(&mut self, place: &str, item: &Value) -> Result<(), Error> {
         let id = text(place, item, "call_id")?;
         if !self.called.contains(id) {
-            return Err(bad(format!(
+            return Err(bad_request(format!(
                 "`{place}` is the result of the call \"{id}\", and no call before it has that `call_id`"
             ))
             .hint("send the model's `function_call` item before its result"));

@@ -4,7 +4,7 @@ use super::{messages::Messages, schema, tools::Tools};
 use crate::openai::stores::FileSearchResults;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, bad_request};
 use tierbar_documents::answer::{BESIDE, NOTHING_FOUND};
 use tierbar_request_fields::{self as fields, Table};
 use utoipa::ToSchema;
@@ -13,10 +13,8 @@ use utoipa::ToSchema;
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct ResponseFields {
     /// A tier, a chain, a model's id, or `auto`, which is the default.
-    #[serde(default)]
     #[schema(examples("auto"))]
     model: Option<String>,
-    #[serde(default)]
     #[schema(value_type = Option<schema::Input>)]
     input: Option<Value>,
     /// The system message: a text, or items.
@@ -24,32 +22,23 @@ pub(super) struct ResponseFields {
     #[schema(value_type = Option<schema::Input>)]
     instructions: Value,
     /// Functions that the model may call, and `file_search`. Other tools are left out.
-    #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Value>>,
     /// `auto`, `none`, `required`, a function, or `allowed_tools`.
-    #[serde(default)]
     tool_choice: Option<Value>,
-    #[serde(default)]
     #[schema(inline)]
     text: Option<Text>,
-    #[serde(default)]
     #[schema(inline)]
     reasoning: Option<Reasoning>,
-    #[serde(default)]
     max_output_tokens: Option<u64>,
     /// `message.output_text.logprobs` for the log probabilities of the answer's tokens, `file_search_call.results` for the passages
     /// that were found.
-    #[serde(default)]
     include: Option<Vec<String>>,
     /// The number of alternatives to each token.
-    #[serde(default)]
     top_logprobs: Option<u64>,
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     metadata: Option<Value>,
     /// Refused if true.
-    #[serde(default)]
     background: Option<bool>,
     /// Passed to the model's server.
     #[serde(flatten)]
@@ -60,10 +49,8 @@ pub(super) struct ResponseFields {
 #[derive(Debug, Deserialize, ToSchema)]
 struct Text {
     /// `text`, `json_object` or `json_schema`, with its `name` and `schema`.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     format: Option<Value>,
-    #[serde(default)]
     verbosity: Option<Value>,
 }
 
@@ -71,7 +58,6 @@ struct Text {
 #[derive(Debug, Deserialize, ToSchema)]
 struct Reasoning {
     /// How much, such as `low` or `high`.
-    #[serde(default)]
     effort: Option<Value>,
 }
 
@@ -123,8 +109,7 @@ pub(super) struct Echo {
 }
 
 impl ResponseFields {
-    /// # Errors
-    /// `BadRequest` for what needs a response that is stored.
+    /// Refuses what needs a response that is stored.
     fn refuse_stored(&mut self) -> Result<(), Error> {
         if let Some(id) = self.rest.shift_remove("previous_response_id")
             && !id.is_null()
@@ -132,15 +117,10 @@ impl ResponseFields {
             return Err(no_previous(&id));
         }
         for (field, instead) in KEPT_ELSEWHERE {
-            if self
-                .rest
-                .shift_remove(field)
-                .is_some_and(|value| !value.is_null())
-            {
-                return Err(bad(format!(
-                    "`{field}` is not supported: responses are not stored here"
-                ))
-                .hint(instead));
+            let value = self.rest.shift_remove(field);
+            if value.is_some_and(|value| !value.is_null()) {
+                let message = format!("`{field}` is not supported: responses are not stored here");
+                return Err(bad_request(message).hint(instead));
             }
         }
         if self.background == Some(true) {
@@ -149,49 +129,27 @@ impl ResponseFields {
         Ok(())
     }
 
-    /// `continues`: the id of the response whose conversation is part of the input. `searched`: what was found for it in documents.
-    ///
-    /// # Errors
-    /// `BadRequest` for what has no place in a chat, or needs what was kept of an earlier one.
-    pub(super) fn into_chat(
-        self,
-        continues: Option<&str>,
-        searched: Option<&FileSearchResults>,
-    ) -> Result<(Value, Echo), Error> {
-        let tables = [&fields::RESPONSES, &fields::FOREIGN_TO_RESPONSES];
-        self.into_checked(&tables, continues, searched)
-    }
-
-    /// The chat whose prompt is counted.
-    ///
-    /// # Errors
-    /// As [`Self::into_chat`].
-    pub(super) fn into_counted(self) -> Result<Value, Error> {
-        let tables = [&fields::INPUT_TOKENS, &fields::FOREIGN_TO_RESPONSES];
-        Ok(self.into_checked(&tables, None, None)?.0)
-    }
-
-    /// # Errors
-    /// `BadRequest` for what no version of the API has.
+    /// Refuses what no version of the API has.
     fn check_included(&self) -> Result<(), Error> {
         let asked = self.include.iter().flatten();
         let mut unknown = asked.filter(|one| !INCLUDABLE.contains(&one.as_str()));
         let Some(unknown) = unknown.next() else {
             return Ok(());
         };
-        let shown: String = unknown.chars().take(100).collect();
-        Err(bad(format!("`include` has \"{shown}\""))
+        Err(bad_request(format!("`include` has \"{unknown:.100}\""))
             .hint(format!("send some of {}", INCLUDABLE.join(", "))))
     }
 
-    fn into_checked(
+    /// The chat that says the same. `table`: the fields of the request's path. `continues`: the id of the response whose conversation is
+    /// part of the input. `searched`: what was found for it in documents.
+    pub(super) fn into_chat(
         mut self,
-        tables: &[&Table],
+        table: &Table,
         continues: Option<&str>,
         searched: Option<&FileSearchResults>,
     ) -> Result<(Value, Echo), Error> {
         self.refuse_stored()?;
-        fields::check(tables, &self.rest)?;
+        fields::check(&[table, &fields::FOREIGN_TO_RESPONSES], &self.rest)?;
         self.check_included()?;
         let tools = Tools::read(
             self.tools.unwrap_or_default(),
@@ -311,7 +269,7 @@ fn response_format(mut format: Value) -> Result<Value, Error> {
             }
             Ok(json!({"type": "json_schema", "json_schema": format}))
         }
-        _ => Err(bad(
+        _ => Err(bad_request(
             "`text.format` must be {\"type\": \"text\"}, {\"type\": \"json_object\"} or {\"type\": \"json_schema\", \"name\": …, \"schema\": …}",
         )),
     }
@@ -320,9 +278,8 @@ fn response_format(mut format: Value) -> Result<Value, Error> {
 /// The error of a `previous_response_id` whose response is not in memory.
 pub(super) fn no_previous(id: &Value) -> Error {
     let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
-    let shown: String = id.chars().take(100).collect();
     let message = format!(
-        "`previous_response_id` is \"{shown}\", and that response is not in memory: responses are not stored"
+        "`previous_response_id` is \"{id:.100}\", and that response is not in memory: responses are not stored"
     );
     Error::new(Code::PreviousResponseNotFound, message).hint(
         "send the whole conversation in `input`, with the `output` of the responses before; over a WebSocket, the last \
@@ -332,10 +289,6 @@ pub(super) fn no_previous(id: &Value) -> Error {
 
 /// The error of a response that is to be answered later: it could be neither metered nor canceled.
 pub(super) fn no_background() -> Error {
-    bad("`background` is not supported: a response is answered at once")
+    bad_request("`background` is not supported: a response is answered at once")
         .hint("leave it out, and read the answer as a stream")
-}
-
-pub(super) fn bad(message: impl Into<String>) -> Error {
-    Error::new(Code::BadRequest, message)
 }

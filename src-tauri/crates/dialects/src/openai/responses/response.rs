@@ -5,8 +5,8 @@ use super::{
     request::Echo,
 };
 use crate::openai::stores::{FileSearchResults, file_id, file_name};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use std::time::{SystemTime, UNIX_EPOCH};
 use tierbar_core::{Error, ModelId};
 use tierbar_documents::answer::citation_ranges;
 use tierbar_inference::ask::{Sampling, Usage};
@@ -22,7 +22,7 @@ const OPENAI_DEFAULTS: Sampling = Sampling {
 #[derive(Debug)]
 pub(super) struct AnswerWriter {
     id: String,
-    created: u64,
+    created: i64,
     /// The tier's, until the server names its own.
     pub(super) model: String,
     echo: Map<String, Value>,
@@ -127,35 +127,28 @@ impl AnswerWriter {
     pub(super) fn response(&self, status: &str, error: Option<&Error>) -> Value {
         let reason = self.cut().filter(|_| status == "incomplete");
         let output: Vec<_> = self.output.iter().map(Item::to_json).collect();
-        let mut response = Map::new();
-        for (key, value) in [
-            ("id", json!(self.id)),
-            ("object", json!("response")),
-            ("created_at", json!(self.created)),
-            ("completed_at", json!((status == "completed").then(now))),
-            ("status", json!(status)),
-            ("error", error.map_or(Value::Null, error_json)),
-            (
-                "incomplete_details",
-                json!(reason.map(|reason| json!({"reason": reason}))),
-            ),
-            ("model", json!(self.model)),
-            ("output", json!(output)),
-            (
-                "usage",
-                json!(self.usage.is_counted().then(|| figures(self.usage))),
-            ),
-        ] {
-            response.insert(key.to_owned(), value);
+        let mut response = json!({
+            "id": self.id,
+            "object": "response",
+            "created_at": self.created,
+            "completed_at": (status == "completed").then(now),
+            "status": status,
+            "error": error.map(error_json),
+            "incomplete_details": reason.map(|reason| json!({"reason": reason})),
+            "model": self.model,
+            "output": output,
+            "usage": self.usage.is_counted().then(|| figures(self.usage)),
+        });
+        if let Value::Object(response) = &mut response {
+            response.extend(self.echo.clone());
+            self.fill_sampling(response);
         }
-        response.extend(self.echo.clone());
-        self.fill_sampling(&mut response);
         // Beside what was left out of the request.
         let ours = response.get_mut("tierbar").and_then(Value::as_object_mut);
         if let (Some(ours), Some(Value::Object(chain))) = (ours, &self.chain) {
             ours.extend(chain.clone());
         }
-        response.into()
+        response
     }
 }
 
@@ -180,7 +173,6 @@ pub(super) fn error_json(error: &Error) -> Value {
     rendered
 }
 
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
+fn now() -> i64 {
+    Timestamp::now().as_second()
 }

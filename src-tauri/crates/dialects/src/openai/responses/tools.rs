@@ -1,8 +1,7 @@
 //! Tools as a chat offers them.
 
-use super::request::bad;
 use serde_json::{Map, Value, json};
-use tierbar_core::Error;
+use tierbar_core::{Error, bad_request};
 
 /// The client's functions. Tools that OpenAI's servers would run, and those without a schema, cannot be called here:
 /// they are not offered to the model, and the response names them.
@@ -22,9 +21,6 @@ pub(super) struct Tools {
 
 impl Tools {
     /// `searches`: whether `file_search` has run.
-    ///
-    /// # Errors
-    /// `BadRequest` for a function without a name, and for a choice of what is not offered.
     pub(super) fn read(
         sent: Vec<Value>,
         choice: Option<Value>,
@@ -73,8 +69,10 @@ impl Tools {
                 self.offered
                     .retain(|tool| names.iter().any(|name| tool["function"]["name"] == *name));
                 if self.offered.is_empty() && !self.searches {
-                    return Err(bad("`tool_choice.tools` has no function of `tools`")
-                        .hint("name at least one, or set `tool_choice` to none"));
+                    return Err(
+                        bad_request("`tool_choice.tools` has no function of `tools`")
+                            .hint("name at least one, or set `tool_choice` to none"),
+                    );
                 }
                 // The template is offered nothing that it could choose from.
                 match self.offered.is_empty() {
@@ -83,7 +81,7 @@ impl Tools {
                 }
             }
             other => {
-                return Err(bad(format!(
+                return Err(bad_request(format!(
                     "`tool_choice` names \"{other}\", which does not run here"
                 ))
                 .hint("use auto, none, required, or one of the functions in `tools`"));
@@ -101,9 +99,8 @@ impl Tools {
                     self.left_out.join(", ")
                 ),
             };
-            return Err(
-                bad(message).hint("send a function in `tools`, or set `tool_choice` to auto")
-            );
+            return Err(bad_request(message)
+                .hint("send a function in `tools`, or set `tool_choice` to auto"));
         }
         Ok(())
     }
@@ -113,7 +110,7 @@ impl Tools {
         if self.kept.iter().any(|tool| tool["name"] == *name) {
             return Ok(name.clone());
         }
-        Err(bad(format!(
+        Err(bad_request(format!(
             "`tool_choice` names {name}, which is not in `tools`"
         )))
     }
@@ -121,7 +118,7 @@ impl Tools {
 
 fn function(index: usize, tool: &Value) -> Result<Value, Error> {
     if !tool["name"].is_string() {
-        return Err(bad(format!(
+        return Err(bad_request(format!(
             "`tools[{index}]` is a function without a `name`"
         )));
     }
@@ -158,8 +155,7 @@ pub(super) fn kind(value: &Value) -> &str {
 
 /// How a response names what it did without.
 pub(super) fn left_out(list: &str, index: usize, kind: &str) -> String {
-    let kind: String = kind.chars().take(100).collect();
-    format!("{list}[{index}]: {kind}")
+    format!("{list}[{index}]: {kind:.100}")
 }
 
 #[cfg(test)]

@@ -110,7 +110,6 @@ impl VectorStoreList {
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct NewVectorStore {
     /// The name of a collection that has documents.
-    #[serde(default)]
     pub name: Option<String>,
 }
 

@@ -1,10 +1,10 @@
 //! The files of a vector store.
 
-use super::{Page, bad, file_id, file_of};
+use super::{Page, file_id, file_of};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tierbar_core::{
-    Error,
+    Error, bad_request,
     documents::{DocumentFile, FileState},
 };
 use tierbar_store::{FileRange, MOST_ID};
@@ -120,7 +120,7 @@ impl FilePage {
             Some(_) => {
                 let message =
                     "`filter` is not valid; send in_progress, completed, failed or cancelled";
-                return Err(bad(message));
+                return Err(bad_request(message));
             }
         };
         Ok(Some(Self {
@@ -174,8 +174,6 @@ pub fn file_number(id: Option<&str>) -> Result<Option<u64>, Error> {
         return Ok(None);
     };
     let number = file_of(id).filter(|number| *number <= MOST_ID);
-    number.map(Some).ok_or_else(|| {
-        let shown: String = id.chars().take(100).collect();
-        bad(format!("\"{shown}\" is not the id of a file"))
-    })
+    let wrong = || bad_request(format!("\"{id:.100}\" is not the id of a file"));
+    number.map(Some).ok_or_else(wrong)
 }

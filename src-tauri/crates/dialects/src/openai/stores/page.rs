@@ -1,8 +1,7 @@
 //! Which part of a list a request wants.
 
-use super::bad;
 use serde::Deserialize;
-use tierbar_core::Error;
+use tierbar_core::{Error, bad_request};
 use utoipa::IntoParams;
 
 const USUAL_FILES: u32 = 20;
@@ -13,40 +12,33 @@ const MOST_FILES: u32 = 100;
 #[into_params(parameter_in = Query)]
 pub struct Page {
     /// The id of the last one that is known.
-    #[serde(default)]
     pub(super) after: Option<String>,
     /// The id of the first one that is known.
-    #[serde(default)]
     pub(super) before: Option<String>,
     /// How many, at most 100; 20 without it.
-    #[serde(default)]
     pub(super) limit: Option<u32>,
     /// `asc` or `desc`, which is the default.
-    #[serde(default)]
     pub(super) order: Option<String>,
     /// Of files, only those in this state: `in_progress`, `completed`, `failed` or `cancelled`.
-    #[serde(default)]
     pub(super) filter: Option<String>,
 }
 
 impl Page {
-    /// # Errors
-    /// `BadRequest` for a number that is out of range.
     pub(super) fn limit(&self) -> Result<u32, Error> {
         let limit = self.limit.unwrap_or(USUAL_FILES);
         if (1..=MOST_FILES).contains(&limit) {
             return Ok(limit);
         }
-        Err(bad(format!("`limit` is {limit}; send 1 to {MOST_FILES}")))
+        Err(bad_request(format!(
+            "`limit` is {limit}; send 1 to {MOST_FILES}"
+        )))
     }
 
-    /// # Errors
-    /// `BadRequest` for another word.
     pub(super) fn is_descending(&self) -> Result<bool, Error> {
         match self.order.as_deref() {
             None | Some("" | "desc") => Ok(true),
             Some("asc") => Ok(false),
-            Some(_) => Err(bad("`order` is not valid; send asc or desc")),
+            Some(_) => Err(bad_request("`order` is not valid; send asc or desc")),
         }
     }
 }
@@ -68,7 +60,7 @@ pub(super) fn cut<T>(
         None => Some(all.len()),
     };
     let (Some(begin), Some(end)) = (begin, end) else {
-        return Err(bad("`after` or `before` is not an id in this list"));
+        return Err(bad_request("`after` or `before` is not an id in this list"));
     };
     let count = end.saturating_sub(begin);
     // Without a beginning, those just before the end.

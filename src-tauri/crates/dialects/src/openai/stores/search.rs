@@ -1,9 +1,9 @@
 //! A search of a vector store.
 
-use super::{MOST_AT_ONCE, attributes, bad, file_id, file_name, reranks};
+use super::{MOST_AT_ONCE, attributes, file_id, file_name, reranks};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tierbar_core::{Error, documents::Passage};
+use tierbar_core::{Error, bad_request, documents::Passage};
 use utoipa::ToSchema;
 
 const USUAL_RESULTS: usize = 10;
@@ -13,10 +13,8 @@ const USUAL_RESULTS: usize = 10;
 pub struct VectorStoreSearch {
     query: Queries,
     /// At most 50; 10 without it.
-    #[serde(default)]
     max_num_results: Option<usize>,
     /// `ranker`: `auto`, or `none` for a search without the reranking model.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     ranking_options: Option<Value>,
 }
@@ -98,7 +96,7 @@ impl VectorStoreSearch {
         };
         if !(1..=MOST_AT_ONCE).contains(&texts.len()) {
             let count = texts.len();
-            return Err(bad(format!(
+            return Err(bad_request(format!(
                 "`query` has {count} texts; send 1 to {MOST_AT_ONCE}"
             )));
         }

@@ -1,9 +1,9 @@
 //! An answer in OpenAI's words: whole here, piece by piece in [`super::stream`].
 
 use crate::metrics::TokenUse;
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::time::{SystemTime, UNIX_EPOCH};
 use tierbar_core::config::CacheTokens;
 
 /// A message that came whole. Lenient, as [`crate::wire`] is.
@@ -54,10 +54,10 @@ pub(super) struct End {
 pub struct Usage {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
+    cache_written: Option<u64>,
     /// Those of them that are kept for an hour.
     cached_for_an_hour: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
+    cache_read: Option<u64>,
 }
 
 impl From<Value> for Usage {
@@ -95,20 +95,20 @@ impl Usage {
         Self {
             input_tokens: tokens("input_tokens"),
             output_tokens: tokens("output_tokens"),
-            cache_creation_input_tokens: tokens("cache_creation_input_tokens"),
+            cache_written: tokens("cache_creation_input_tokens"),
             cached_for_an_hour: usage
                 .pointer("/cache_creation/ephemeral_1h_input_tokens")
                 .and_then(Value::as_u64),
-            cache_read_input_tokens: tokens("cache_read_input_tokens"),
+            cache_read: tokens("cache_read_input_tokens"),
         }
     }
 
     /// All of them as tokens of the prompt and of the answer.
     pub fn used(self) -> TokenUse {
-        let written = self.cache_creation_input_tokens.unwrap_or(0);
+        let written = self.cache_written.unwrap_or(0);
         let written_hour = self.cached_for_an_hour.unwrap_or(0);
         let cache = CacheTokens {
-            read: self.cache_read_input_tokens.unwrap_or(0),
+            read: self.cache_read.unwrap_or(0),
             written: written.saturating_sub(written_hour),
             written_hour,
         };
@@ -116,29 +116,22 @@ impl Usage {
     }
 
     fn prompt(self) -> u64 {
-        let parts = [
-            self.input_tokens,
-            self.cache_read_input_tokens,
-            self.cache_creation_input_tokens,
-        ];
-        let parts = parts.into_iter().flatten();
-        parts.fold(0, u64::saturating_add)
+        let parts = [self.input_tokens, self.cache_read, self.cache_written];
+        parts.into_iter().flatten().fold(0, u64::saturating_add)
     }
 
     /// The figures grow in a stream, and some servers send them only at its end.
     pub fn note(&mut self, more: Self) {
         self.input_tokens = self.input_tokens.max(more.input_tokens);
         self.output_tokens = self.output_tokens.max(more.output_tokens);
-        let written = &mut self.cache_creation_input_tokens;
-        *written = (*written).max(more.cache_creation_input_tokens);
+        self.cache_written = self.cache_written.max(more.cache_written);
         self.cached_for_an_hour = self.cached_for_an_hour.max(more.cached_for_an_hour);
-        let read = &mut self.cache_read_input_tokens;
-        *read = (*read).max(more.cache_read_input_tokens);
+        self.cache_read = self.cache_read.max(more.cache_read);
     }
 
     pub(super) fn openai(&self) -> Value {
-        let read = self.cache_read_input_tokens.unwrap_or(0);
-        let written = self.cache_creation_input_tokens.unwrap_or(0);
+        let read = self.cache_read.unwrap_or(0);
+        let written = self.cache_written.unwrap_or(0);
         let prompt = self.prompt();
         let answer = self.output_tokens.unwrap_or(0);
         let mut details = json!({"cached_tokens": read, "cache_creation_tokens": written});
@@ -183,7 +176,7 @@ impl Message {
         json!({
             "id": self.id,
             "object": "chat.completion",
-            "created": now(),
+            "created": Timestamp::now().as_second(),
             "model": self.model,
             "choices": [choice],
             "usage": self.usage.openai(),
@@ -197,12 +190,6 @@ pub(super) fn arguments(input: &Value) -> String {
     } else {
         input.to_string()
     }
-}
-
-/// In seconds, as OpenAI dates answers.
-pub(super) fn now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]
@@ -256,7 +243,7 @@ mod tests {
         assert_eq!(usage.used(), TokenUse::new(21, 1).with_cache(cache));
         let mut openai = usage.openai();
         openai.as_object_mut().unwrap().remove("total_tokens");
-        assert_eq!(TokenUse::of_usage(&openai), usage.used());
+        assert_eq!(TokenUse::of_usage(&openai), Some(usage.used()));
         let response = json!({"input_tokens": 21, "output_tokens": 1, "input_tokens_details": openai["prompt_tokens_details"]});
         assert_eq!(TokenUse::of_response(&response), usage.used());
     }

@@ -4,7 +4,7 @@ use super::{answer::Message, failure, stream::AnswerWriter};
 use crate::{
     lines::{LineEnds, Lines},
     repair::parse,
-    upstream::{ANSWER_LIMIT, ConnectionFailure, Upstream, is_event_stream},
+    upstream::{ANSWER_LIMIT, ConnectionFailure, Upstream, is_content_type},
 };
 use bytes::Bytes;
 use futures_util::stream;
@@ -37,7 +37,7 @@ impl ExpectedAnswer {
         head.headers.remove(header::CONTENT_LENGTH);
         if let Self::Message { usage } = self
             && head.status == StatusCode::OK
-            && is_event_stream(&head.headers)
+            && is_content_type(&head.headers, "text/event-stream")
         {
             return Upstream::new(head, translate_stream(body, usage));
         }

@@ -3,16 +3,13 @@
 use crate::{body, wire::ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tierbar_core::{Code, Error, json::values_memory};
+use tierbar_core::{Error, bad_request, json::values_memory};
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Message {
     role: String,
-    #[serde(default)]
     content: Option<Content>,
-    #[serde(default)]
     tool_calls: Option<Vec<ToolCall>>,
-    #[serde(default)]
     tool_call_id: Option<String>,
 }
 
@@ -59,8 +56,6 @@ const ASSISTANT: &str = "assistant";
 const RESULT: &str = "tool_result";
 
 impl Conversation {
-    /// # Errors
-    /// `BadRequest` for what has no place in it.
     pub(super) fn read(messages: Vec<Message>) -> Result<Self, Error> {
         let mut conversation = Self::default();
         for message in messages {
@@ -132,9 +127,8 @@ impl Conversation {
             }
             "user" => self.append_to(USER, blocks),
             role => {
-                let role: String = role.chars().take(100).collect();
                 return Err(bad_request(format!(
-                    "a message's role is \"{role}\" and must be system, developer, user, assistant or tool"
+                    "a message's role is \"{role:.100}\" and must be system, developer, user, assistant or tool"
                 )));
             }
         }
@@ -250,13 +244,10 @@ fn call_id(id: Option<&str>) -> String {
     }
 }
 
-fn bad_request(message: impl Into<String>) -> Error {
-    Error::new(Code::BadRequest, message)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierbar_core::Code;
 
     fn read(messages: Value) -> Result<Conversation, Error> {
         Conversation::read(serde_json::from_value(messages).unwrap())

@@ -2,7 +2,7 @@
 
 use super::model::Generation;
 use serde_json::{Value, json};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 
 /// In the system's words: there is no field for it.
 pub(super) const JSON_ALONE: &str = "Answer with one JSON object and nothing else.";
@@ -16,9 +16,6 @@ pub(super) enum Form {
 
 impl Form {
     /// From OpenAI's `response_format`, or llama-server's `json_schema`.
-    ///
-    /// # Errors
-    /// `BadRequest` for another form.
     pub(super) fn read(
         format: Option<Value>,
         schema: Option<Value>,
@@ -34,8 +31,7 @@ impl Form {
                 schema => Some(schema),
             },
             None | Some(_) => {
-                return Err(Error::new(
-                    Code::BadRequest,
+                return Err(bad_request(
                     "`response_format` must be text, json_object or json_schema",
                 ));
             }
@@ -94,6 +90,7 @@ fn narrow(schema: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierbar_core::Code;
 
     #[test]
     fn a_schema_keeps_its_shape_and_loses_what_is_refused() {

@@ -10,7 +10,7 @@ use super::{
 use crate::body;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 use tierbar_request_fields as fields;
 
 /// There is no request without a bound; every model takes this one.
@@ -92,9 +92,6 @@ enum Stop {
 }
 
 /// The request, and whether its stream is to end with what it used.
-///
-/// # Errors
-/// `BadRequest` for what cannot be asked there.
 pub(super) fn message(chat: Map<String, Value>) -> Result<(Vec<u8>, bool), Error> {
     check_fields(&chat)?;
     let chat: Chat = body::of_value(chat.into())?;
@@ -104,9 +101,6 @@ pub(super) fn message(chat: Map<String, Value>) -> Result<(Vec<u8>, bool), Error
 }
 
 /// The request for the number of a chat's tokens.
-///
-/// # Errors
-/// As [`message`].
 pub(super) fn count(chat: Map<String, Value>) -> Result<Vec<u8>, Error> {
     const COUNTED: [&str; 5] = ["model", "messages", "system", "tools", "tool_choice"];
     check_fields(&chat)?;
@@ -116,8 +110,7 @@ pub(super) fn count(chat: Map<String, Value>) -> Result<Vec<u8>, Error> {
     Ok(to_json(request))
 }
 
-/// # Errors
-/// `BadRequest` naming the first field that asks for what cannot be had there.
+/// Refuses the first field that asks for what cannot be had there.
 fn check_fields(chat: &Map<String, Value>) -> Result<(), Error> {
     let asked = |name: &&&str| {
         chat.get(**name)
@@ -127,7 +120,7 @@ fn check_fields(chat: &Map<String, Value>) -> Result<(), Error> {
         return Ok(());
     };
     let wrong = format!("a tier with Anthropic's dialect does not support `{name}`");
-    Err(Error::new(Code::BadRequest, wrong).hint("leave it out, or name a local tier"))
+    Err(bad_request(wrong).hint("leave it out, or name a local tier"))
 }
 
 fn to_json(request: Map<String, Value>) -> Vec<u8> {
@@ -194,18 +187,17 @@ impl Chat {
 
     /// What would change the answer's meaning if it were left out.
     fn check(&self) -> Result<(), Error> {
-        let bad = |what: &str| Error::new(Code::BadRequest, what);
         if self.messages.is_empty() {
-            Err(bad("`messages` is empty"))
+            Err(bad_request("`messages` is empty"))
         } else if self.n.is_some_and(|n| n > 1) {
             let wrong = "a tier with Anthropic's dialect gives one answer: `n` must be 1";
-            Err(bad(wrong).hint("leave it out, or name a local tier"))
+            Err(bad_request(wrong).hint("leave it out, or name a local tier"))
         } else if self.functions.is_some() {
             let wrong = "a tier with Anthropic's dialect does not support `functions`";
-            Err(bad(wrong).hint("send them as `tools`"))
+            Err(bad_request(wrong).hint("send them as `tools`"))
         } else if self.reasoning.as_ref().and_then(|own| own.exclude) == Some(true) {
             let wrong = "`reasoning.exclude` is not supported";
-            Err(bad(wrong).hint("leave it out, and leave `reasoning_content` unread"))
+            Err(bad_request(wrong).hint("leave it out, and leave `reasoning_content` unread"))
         } else {
             Ok(())
         }
@@ -262,6 +254,7 @@ impl Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierbar_core::Code;
 
     fn converted(chat: &Value) -> Result<Value, Error> {
         let (request, _) = message(chat.as_object().unwrap().clone())?;

@@ -1,10 +1,11 @@
 //! Anthropic's events as OpenAI's chunks.
 
 use super::{
-    answer::{self, Block, End, Usage},
+    answer::{Block, End, Usage},
     failure,
 };
 use crate::repair::parse;
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tierbar_core::json::{COPIES, MOST_MEMORY, check};
@@ -17,7 +18,7 @@ const LONGEST_NAME: usize = 256;
 pub(super) struct AnswerWriter {
     id: String,
     model: String,
-    created: u64,
+    created: i64,
     /// The stream ends with what was used.
     include_usage: bool,
     usage: Usage,
@@ -81,7 +82,7 @@ impl AnswerWriter {
     pub(super) fn new(include_usage: bool) -> Self {
         Self {
             include_usage,
-            created: answer::now(),
+            created: Timestamp::now().as_second(),
             ..Self::default()
         }
     }
@@ -126,20 +127,17 @@ impl AnswerWriter {
             }
             Event::ContentBlockStart { content_block } => self.begin(content_block),
             Event::ContentBlockDelta { delta } => match delta {
-                Delta::Text { text } => self.text(&text),
-                Delta::Thinking { thinking } => self.thought(&thinking),
+                Delta::Text { text } => self.written("content", &text),
+                Delta::Thinking { thinking } => self.written("reasoning_content", &thinking),
                 Delta::InputJson { partial_json } => self.arguments(&partial_json),
                 Delta::Other => String::new(),
             },
             // OpenAI's arguments are JSON, be there none.
-            Event::ContentBlockStop {} if self.calling == Some(false) => {
-                let out = self.arguments("{}");
+            Event::ContentBlockStop {} => {
+                let has_none = self.calling == Some(false);
+                let out = self.arguments(if has_none { "{}" } else { "" });
                 self.calling = None;
                 out
-            }
-            Event::ContentBlockStop {} => {
-                self.calling = None;
-                String::new()
             }
             Event::MessageDelta { delta, usage } => {
                 self.end.note(delta);
@@ -158,8 +156,8 @@ impl AnswerWriter {
 
     fn begin(&mut self, block: Block) -> String {
         match block {
-            Block::Text { text } => self.text(&text),
-            Block::Thinking { thinking } => self.thought(&thinking),
+            Block::Text { text } => self.written("content", &text),
+            Block::Thinking { thinking } => self.written("reasoning_content", &thinking),
             Block::ToolUse { id, name, input } => {
                 let function = json!({"name": name, "arguments": ""});
                 let call = json!({"index": self.calls, "id": id, "type": "function", "function": function});
@@ -174,14 +172,6 @@ impl AnswerWriter {
             }
             Block::Other => String::new(),
         }
-    }
-
-    fn text(&self, text: &str) -> String {
-        self.written("content", text)
-    }
-
-    fn thought(&self, text: &str) -> String {
-        self.written("reasoning_content", text)
     }
 
     fn written(&self, field: &str, text: &str) -> String {

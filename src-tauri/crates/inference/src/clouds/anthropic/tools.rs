@@ -2,7 +2,7 @@
 
 use super::conversation::CACHE;
 use serde_json::{Map, Value, json};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 
 /// What a request may call.
 #[derive(Debug, Default)]
@@ -13,9 +13,6 @@ pub(super) struct Tools {
 
 impl Tools {
     /// `called` are those that the conversation speaks of.
-    ///
-    /// # Errors
-    /// `BadRequest` for what is no function, or no choice among them.
     pub(super) fn read(
         offered: Option<Vec<Value>>,
         choice: Option<&Value>,
@@ -117,13 +114,10 @@ fn choice(choice: &Value) -> Result<Value, Error> {
     }
 }
 
-fn bad_request(message: &str) -> Error {
-    Error::new(Code::BadRequest, message)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierbar_core::Code;
 
     fn converted(
         tools: Value,

@@ -7,7 +7,13 @@ use tierbar_inference::ask::Stage;
 fn writer() -> AnswerWriter {
     let request: ResponseFields =
         serde_json::from_value(json!({"input": "Hi", "model": "fast"})).unwrap();
-    AnswerWriter::new(request.into_chat(None, None).unwrap().1, None)
+    AnswerWriter::new(
+        request
+            .into_chat(&tierbar_request_fields::RESPONSES, None, None)
+            .unwrap()
+            .1,
+        None,
+    )
 }
 
 /// Each event's data; its name is its type, and its number the place where it stands.

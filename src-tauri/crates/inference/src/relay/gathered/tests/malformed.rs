@@ -36,16 +36,16 @@ fn pass(
         if meter.take_broken().is_some() {
             return None;
         }
-        if meter.has_ended() {
+        if meter.ended {
             break;
         }
     }
-    while !meter.has_ended()
+    while !meter.ended
         && let Some(rest) = meter.take_rest().or_else(|| meter.end())
     {
         take(meter, rest)?;
     }
-    let is_complete = meter.take_broken().is_none() && meter.has_ended();
+    let is_complete = meter.take_broken().is_none() && meter.ended;
     (is_complete && meter.failure().is_none()).then_some(())
 }
 
