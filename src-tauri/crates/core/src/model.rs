@@ -110,7 +110,7 @@ impl ModelAccount {
 }
 
 /// What a sequence costs in the KV cache, in elements; [`KvCache`] turns elements into bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct KvAccount {
     /// K and V elements per token over all full-attention layers.
     pub full_elements_per_token: u64,

@@ -1,7 +1,7 @@
 //! From a header to a model's account.
 
 use crate::{
-    fault::{Fault, invalid},
+    fault::{Fault, invalid, unsupported},
     header::{Header, HeaderValue, MAX_LAYERS, Tensor},
     keys::HeaderKeys,
     kv, limits, quant, vocabulary,
@@ -45,7 +45,7 @@ pub(crate) fn account_model(
         Ok(by_layer.and_then(|numbers| numbers.into_iter().take(layers as usize).max()))
     };
     let heads = most("attention.head_count")?.unwrap_or(0);
-    let has_experts = header.tensors.iter().any(|tensor| is_expert(&tensor.name));
+    let has_experts = header.tensors.iter().any(Tensor::is_expert);
     let layers_read = paged_layers(header, has_experts);
     Ok(ModelAccount {
         architecture: keys.architecture.to_owned(),
@@ -128,23 +128,25 @@ impl WeightClass {
         match tensor.name.as_str() {
             "token_embd.weight" => Self::Embedding,
             "per_layer_token_embd.weight" => Self::PerLayerEmbedding,
-            name if is_expert(name) => Self::Expert,
+            _ if tensor.is_expert() => Self::Expert,
             _ => Self::Dense,
         }
     }
 }
 
-/// What llama.cpp takes for experts when it keeps them off the GPU (`LLM_FFN_EXPS_REGEX`): shared experts
-/// (`_shexp`), routers and norms are none.
-pub(crate) fn is_expert(name: &str) -> bool {
-    let Some((_, of_layer)) = name.split_once(".ffn_") else {
-        return false;
-    };
-    ["up_", "down_", "gate_", "gate_up_"].iter().any(|matrix| {
-        of_layer
-            .strip_prefix(matrix)
-            .is_some_and(|kind| kind.starts_with("exps") || kind.starts_with("chexps"))
-    })
+impl Tensor {
+    /// Returns whether it holds one matrix of each expert of a layer: what llama.cpp takes for experts when it keeps them off
+    /// the GPU (`LLM_FFN_EXPS_REGEX`). Shared experts (`_shexp`), routers and norms are none.
+    #[must_use]
+    pub fn is_expert(&self) -> bool {
+        let Some((_, of_layer)) = self.name.split_once(".ffn_") else {
+            return false;
+        };
+        ["up_", "down_", "gate_", "gate_up_"].iter().any(|matrix| {
+            let kind = of_layer.strip_prefix(matrix);
+            kind.is_some_and(|kind| kind.starts_with("exps") || kind.starts_with("chexps"))
+        })
+    }
 }
 
 /// By layer, the bytes that may be read while the model is used: its experts, or `blk.N.ffn_up.weight` and its like.
@@ -155,7 +157,7 @@ fn paged_layers(header: &Header, has_experts: bool) -> BTreeMap<&str, u64> {
             continue;
         };
         let is_read = if has_experts {
-            is_expert(&tensor.name)
+            tensor.is_expert()
         } else {
             ["up.weight", "down.weight", "gate.weight"].contains(&of_layer)
         };
@@ -198,10 +200,9 @@ fn tied_output(keys: &HeaderKeys, header: &Header) -> bool {
 
 /// Refuses GGUF files that are no whole model.
 fn check_loadable(keys: &HeaderKeys) -> Result<(), Fault> {
-    let unsupported = |why: String, hint: &str| Err(Fault::Unsupported(why, hint.to_owned()));
     if keys.architecture == "clip" {
         return unsupported(
-            "it is a media projector".to_owned(),
+            "it is a media projector",
             "choose the model's own file, without \"mmproj\"",
         );
     }

@@ -1,14 +1,13 @@
 //! What encodes images or sound within a projector, and what that takes beside its weights.
 
 use crate::{
-    fault::{Fault, invalid},
+    fault::{Fault, invalid, unsupported},
     header::Header,
     keys::HeaderKeys,
 };
+use serde::Deserialize;
 
-/// Rows of an image, at most, for encoders that make the more of them the larger it is: a photograph of a phone would take
-/// 4,096, and be refused by a context of as many; and each patch attends to each, so that the time grows with the square of them.
-/// 1,024 are an image of 0.8 megapixels.
+/// Rows of an image of 0.8 megapixels; a phone's photograph would take 4,096. The time grows with the square of them.
 const MOST_ROWS: u32 = 1024;
 /// Fewer rows do not describe an image.
 const FEWEST_ROWS: u32 = 70;
@@ -68,7 +67,6 @@ const LARGEST: u32 = 1 << 20;
 /// The graph's own description, ggml's lists, and what the smallest encoder takes.
 const BASE: u64 = 16 << 20;
 
-/// What is encoded at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EncoderInput {
     /// An image, or a tile of it, of the size in the header.
@@ -100,8 +98,9 @@ const fn growing_input(rows: u32, merge: u32) -> EncoderInput {
     EncoderInput::Growing { rows, merge }
 }
 
-/// The shape of an encoder, from its header.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// The shape of an encoder, from its header or the catalog's facts about it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Encoder {
     /// llama.cpp's name of it, such as `qwen3vl_merger`.
     pub kind: String,
@@ -146,10 +145,10 @@ impl Encoder {
         let known = input_of_projector(kind).filter(|input| input.is_sound() == (side == "audio"));
         match known {
             None => {
-                return Err(Fault::Unsupported(
+                return unsupported(
                     format!("the memory needs of its {side} encoder, \"{kind}\", are unknown"),
-                    "choose a model with another projector, or send only text".to_owned(),
-                ));
+                    "choose a model with another projector, or send only text",
+                );
             }
             Some(EncoderInput::Bounded) if pixels == 0 => {
                 return invalid("it does not give the largest image size");
@@ -195,6 +194,15 @@ impl Encoder {
         })
     }
 
+    /// An upper estimate of what a projector takes: its weights, and what each of its encoders computes with.
+    #[must_use]
+    pub fn load_bytes(weights: u64, encoders: [&Option<Self>; 2], context: u32, batch: u32) -> u64 {
+        let computing = encoders.into_iter().flatten();
+        computing.fold(weights, |sum, encoder| {
+            sum.saturating_add(encoder.compute_bytes(context, batch))
+        })
+    }
+
     /// Rows of an image, at most, where it is for us to say: an image may take a quarter of the context.
     #[must_use]
     pub fn most_rows(&self, context: u32, batch: u32) -> Option<u32> {
@@ -209,10 +217,9 @@ impl Encoder {
 
     /// An upper estimate of what encoding takes of memory, which is kept once it was taken.
     ///
-    /// After the graph that llama.cpp builds (`clip_graph::build_vit` in `tools/mtmd/clip.cpp`). ggml overwrites what is not
-    /// needed any more, so the most is what one block holds at a time: at its attention its input, queries, keys, values,
-    /// what they are made of, and a copy of keys and values in 16 bits; at its feed-forward layers its input, what they
-    /// are made of, their inner rows, and their output.
+    /// After the graph that llama.cpp builds (`clip_graph::build_vit` in `tools/mtmd/clip.cpp`): the most that one block holds
+    /// at a time. That is, at its attention, its input, queries, keys, values, what they are made of, and a copy of keys and
+    /// values in 16 bits; at its feed-forward layers, its input, what they are made of, their inner rows, and their output.
     #[must_use]
     pub fn compute_bytes(&self, context: u32, batch: u32) -> u64 {
         let [width, inner, heads, patch] = [self.width, self.inner, self.heads, self.patch]
@@ -247,17 +254,9 @@ impl Encoder {
 
     /// Of each position by each.
     fn bytes_by_all(&self, head: u64, heads: u64) -> u64 {
-        let scores = if FLASH_HEADS.contains(&head) {
-            0
-        } else {
-            4 * heads
-        };
+        let scores = 4 * heads * u64::from(!FLASH_HEADS.contains(&head));
         // A mask of windows, and a copy of it in 16 bits.
-        let mask = if self.kind == "qwen2.5vl_merger" {
-            6
-        } else {
-            0
-        };
+        let mask = 6 * u64::from(self.kind == "qwen2.5vl_merger");
         scores + mask
     }
 

@@ -1,6 +1,6 @@
 //! Why a header cannot be used.
 
-use std::io;
+use std::{fmt::Display, io};
 use tierbar_core::{Code, Error};
 
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    pub(crate) fn into_error(self, name: &str) -> Error {
+    pub(crate) fn into_error(self, name: impl Display) -> Error {
         match self {
             Self::Truncated { missing, of } => Error::new(
                 Code::ModelInvalid,
@@ -40,4 +40,8 @@ impl Fault {
 
 pub(crate) fn invalid<T>(why: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Invalid(why.into()))
+}
+
+pub(crate) fn unsupported<T>(why: impl Into<String>, instead: &str) -> Result<T, Fault> {
+    Err(Fault::Unsupported(why.into(), instead.to_owned()))
 }

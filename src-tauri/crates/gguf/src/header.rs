@@ -1,7 +1,7 @@
 //! The header itself: key-value pairs, then the tensors' names, shapes, types and places.
 
 use crate::{
-    fault::{Fault, invalid},
+    fault::{Fault, invalid, unsupported},
     ggml::{self, TensorType},
     source::HeaderReader,
     template::{self, Template},
@@ -9,8 +9,11 @@ use crate::{
 };
 use std::{
     collections::{HashMap, HashSet},
-    io::BufRead,
+    fs::File,
+    io::{BufRead, BufReader},
+    path::Path,
 };
+use tierbar_core::{Code, Error};
 
 /// Far above any published model; a larger count is damage, and llama.cpp compares each with each.
 const MAX_PAIRS: u64 = 1 << 12;
@@ -27,6 +30,8 @@ pub(crate) const MAX_LAYERS: u32 = 512;
 /// Lists with a value per layer; models have a handful. A byte of a list takes sixteen of memory.
 const MAX_KEPT_LISTS: usize = 256;
 const DEFAULT_ALIGNMENT: u64 = 32;
+/// Tokenizers make headers of some megabytes, mostly of short strings.
+const BUFFER_BYTES: usize = 256 << 10;
 
 /// The least that a pair (key length, key, type, value) and a tensor (name length, dimensions, type, offset) take.
 const PAIR_BYTES: u64 = 8 + 1 + 4 + 1;
@@ -62,18 +67,44 @@ pub(crate) struct Array {
     pub(crate) elements: Option<Vec<i128>>,
 }
 
+/// A tensor, and where it lies in a model's files.
 #[derive(Debug)]
-pub(crate) struct Tensor {
-    pub(crate) name: String,
+pub struct Tensor {
+    pub name: String,
     pub(crate) kind: TensorType,
     /// Elements of a row: the size of its first dimension.
     pub(crate) width: u64,
     pub(crate) elements: u64,
-    pub(crate) bytes: u64,
-    /// From the start of its file.
-    pub(crate) offset: u64,
+    pub bytes: u64,
+    /// Bytes from the start of its file.
+    pub offset: u64,
     /// The number of its file, from 0.
-    pub(crate) part: u16,
+    pub part: u16,
+}
+
+/// The header, and the file's length.
+pub(crate) fn open_header(path: &Path) -> Result<(Header, u64), Error> {
+    let shown = path.display();
+    let missing = |error: std::io::Error| {
+        Error::new(
+            Code::ModelMissing,
+            format!("the model {shown} cannot be opened: {error}"),
+        )
+        .hint("check the path, and that its volume is connected")
+    };
+    // Before opening: opening a pipe would wait for its writer.
+    let metadata = path.metadata().map_err(missing)?;
+    if !metadata.is_file() {
+        return Err(
+            Error::new(Code::ModelMissing, format!("{shown} is not a file"))
+                .hint("choose a .gguf file"),
+        );
+    }
+    let bytes = metadata.len();
+    let file = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(missing)?);
+    read_header(&mut HeaderReader::new(file, bytes))
+        .map(|header| (header, bytes))
+        .map_err(|fault| fault.into_error(shown))
 }
 
 /// Fails, besides, if the file ends before its last tensor.
@@ -139,18 +170,18 @@ fn read_preamble<R: BufRead>(source: &mut HeaderReader<R>) -> Result<(), Fault> 
     match source.u32()? {
         2 | 3 => Ok(()),
         0 => invalid("its GGUF version is 0"),
-        1 => Err(Fault::Unsupported(
-            "it is GGUF version 1".to_owned(),
-            "convert the original model again, to version 2 or 3".to_owned(),
-        )),
-        version if version & 0xffff == 0 => Err(Fault::Unsupported(
-            "it is a big-endian GGUF file".to_owned(),
-            "download the little-endian file of this model".to_owned(),
-        )),
-        version => Err(Fault::Unsupported(
+        1 => unsupported(
+            "it is GGUF version 1",
+            "convert the original model again, to version 2 or 3",
+        ),
+        version if version & 0xffff == 0 => unsupported(
+            "it is a big-endian GGUF file",
+            "download the little-endian file of this model",
+        ),
+        version => unsupported(
             format!("it is GGUF version {version}, and 2 and 3 are read"),
-            "update Tierbar, or choose an older file of this model".to_owned(),
-        )),
+            "update Tierbar, or choose an older file of this model",
+        ),
     }
 }
 
@@ -304,11 +335,10 @@ fn alignment(pairs: &HashMap<String, HeaderValue>) -> Result<u64, Fault> {
         return Ok(DEFAULT_ALIGNMENT);
     };
     match value {
-        HeaderValue::Integer(alignment) => u32::try_from(*alignment)
-            .ok()
-            .filter(|alignment| alignment.is_power_of_two()),
+        HeaderValue::Integer(alignment) => u32::try_from(*alignment).ok(),
         _ => None,
     }
+    .filter(|alignment| alignment.is_power_of_two())
     .map_or_else(
         || invalid("its general.alignment is not a power of two"),
         |alignment| Ok(alignment.into()),
@@ -336,12 +366,12 @@ fn read_tensor<R: BufRead>(source: &mut HeaderReader<R>) -> Result<Tensor, Fault
         .filter(|&elements| elements > 0 && i64::try_from(elements).is_ok())
         .ok_or_else(too_large)?;
     let id = source.u32()?;
-    let kind = ggml::tensor_type(id).ok_or_else(|| {
-        Fault::Unsupported(
+    let Some(kind) = ggml::tensor_type(id) else {
+        return unsupported(
             format!("{name} has {}", ggml::unknown_type(id)),
-            "update Tierbar, or choose another quant of this model".to_owned(),
-        )
-    })?;
+            "update Tierbar, or choose another quant of this model",
+        );
+    };
     if shape[0] % kind.block_elements != 0 {
         return invalid(format!(
             "its tensor {name} has rows of {} elements, not a multiple of {}'s {}",

@@ -56,7 +56,11 @@ impl<'a> HeaderKeys<'a> {
 
     /// By the name behind the architecture's: `block_count` for `llama.block_count`.
     pub(crate) fn own(&self, key: &str) -> Option<&'a HeaderValue> {
-        self.get(&format!("{}.{key}", self.architecture))
+        self.get(&self.own_name(key))
+    }
+
+    fn own_name(&self, key: &str) -> String {
+        format!("{}.{key}", self.architecture)
     }
 
     pub(crate) fn number(&self, key: &str) -> Result<Option<u32>, Fault> {
@@ -68,10 +72,7 @@ impl<'a> HeaderKeys<'a> {
     }
 
     pub(crate) fn own_text(&self, key: &str) -> Option<&'a str> {
-        match self.own(key) {
-            Some(HeaderValue::Text(text)) => Some(text),
-            _ => None,
-        }
+        self.text(&self.own_name(key))
     }
 
     /// Returns a floating-point number. llama.cpp does not accept an integer here.
@@ -83,10 +84,8 @@ impl<'a> HeaderKeys<'a> {
     }
 
     pub(crate) fn required(&self, key: &str) -> Result<u32, Fault> {
-        match self.number(key)? {
-            Some(number) => Ok(number),
-            None => invalid(format!("its header has no {}.{key}", self.architecture)),
-        }
+        let missing = || invalid(format!("its header has no {}", self.own_name(key)));
+        self.number(key)?.map_or_else(missing, Ok)
     }
 
     /// One number for all layers, or an array with one for each.

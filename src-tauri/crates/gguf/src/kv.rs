@@ -17,12 +17,7 @@ pub(crate) fn account_kv(
     layers: u32,
 ) -> Result<KvAccount, Fault> {
     if without_cache(keys.architecture) {
-        return Ok(KvAccount {
-            full_elements_per_token: 0,
-            sliding_elements_per_cell: 0,
-            window: 0,
-            state_bytes: 0,
-        });
+        return Ok(KvAccount::default());
     }
     let heads = keys
         .per_layer("attention.head_count", layers_all)?
@@ -38,10 +33,8 @@ pub(crate) fn account_kv(
     let indexer = keys.number("attention.indexer.key_length")?.unwrap_or(0);
 
     let mut account = KvAccount {
-        full_elements_per_token: 0,
-        sliding_elements_per_cell: 0,
-        window: 0,
         state_bytes: recurrent::state_bytes(keys, &recurrent, heads[0])?,
+        ..KvAccount::default()
     };
     for layer in 0..owners as usize {
         if recurrent[layer].without_attention() {
@@ -83,6 +76,7 @@ fn without_cache(architecture: &str) -> bool {
 }
 
 /// Elements of one head's key and value, in full and in sliding layers.
+#[derive(Default)]
 struct HeadSize {
     full: [u32; 2],
     sliding: [u32; 2],
@@ -92,10 +86,7 @@ impl HeadSize {
     fn read(keys: &HeaderKeys, heads: u32) -> Result<Self, Fault> {
         // Without heads, there is no attention.
         if heads == 0 {
-            return Ok(Self {
-                full: [0; 2],
-                sliding: [0; 2],
-            });
+            return Ok(Self::default());
         }
         let even = keys.required("embedding_length")? / heads;
         let key = keys.number("attention.key_length")?.unwrap_or(even);

@@ -1,10 +1,9 @@
 //! GGUF headers: read, checked against the file's size, and turned into what a model costs.
 //!
 //! Format: ggml's `docs/gguf.md`, versions 2 and 3, little-endian. The checks are those of llama.cpp's
-//! `ggml/src/gguf.cpp`, and those that it ends the whole process over further on (`limits`, `vocabulary`), so that the
-//! engine need not meet such a file. A header is read strictly front to back from anything that reads, with the whole
-//! length known beforehand, and no further than its buffer goes; nothing of it is trusted: no length is believed beyond
-//! the bytes that are left, no header is longer than 128 MiB, and only values that an account needs are kept.
+//! `ggml/src/gguf.cpp`, and those that it ends the whole process over further on (`limits`, `vocabulary`). A header is read
+//! front to back, with the file's length known beforehand. Nothing of it is trusted: no length is believed beyond the bytes
+//! that are left, no header is longer than 128 MiB, and only values that an account needs are kept.
 
 mod account;
 mod encoder;
@@ -14,7 +13,6 @@ mod header;
 mod keys;
 mod kv;
 mod limits;
-mod open;
 mod parts;
 mod projector;
 mod quant;
@@ -24,6 +22,7 @@ mod template;
 mod vocabulary;
 
 pub use encoder::Encoder;
+pub use header::Tensor;
 pub use projector::ProjectorAccount;
 pub use split::{Split, split_of};
 
@@ -38,55 +37,26 @@ use tierbar_core::{Error, ModelAccount};
 /// reads as far as the headers go, some megabytes at most.
 ///
 /// # Errors
-/// [`Code::ModelMissing`] if there is no such file, it may not be read or a part is missing; [`Code::ModelInvalid`]
-/// if it is not GGUF, is truncated or contradicts itself, or its parts do not belong together;
-/// [`Code::ModelUnsupported`] for what this engine cannot load, a part other than the first among it;
-/// [`Code::Storage`] if reading fails.
-///
-/// [`Code::ModelMissing`]: tierbar_core::Code::ModelMissing
-/// [`Code::ModelInvalid`]: tierbar_core::Code::ModelInvalid
-/// [`Code::ModelUnsupported`]: tierbar_core::Code::ModelUnsupported
-/// [`Code::Storage`]: tierbar_core::Code::Storage
+/// `ModelMissing` if there is no such file, it may not be read or a part is missing; `ModelInvalid` if it is not GGUF, is
+/// truncated or contradicts itself, or its parts do not belong together; `ModelUnsupported` for what this engine cannot
+/// load, a part other than the first among it; `Storage` if reading fails.
 pub fn read(path: &Path) -> Result<ModelAccount, Error> {
     let (header, bytes, count) = whole(path)?;
-    account::account_model(&header, bytes, count)
-        .map_err(|fault| fault.into_error(&path.display().to_string()))
+    account::account_model(&header, bytes, count).map_err(|fault| fault.into_error(path.display()))
 }
 
-/// Reads the places of all tensors, in the order of the headers. Blocking, as [`read`].
+/// Reads what is said of all tensors, in the order of the headers. Blocking, as [`read`].
 ///
 /// # Errors
 /// As [`read`].
-pub fn tensors(path: &Path) -> Result<Vec<TensorPlace>, Error> {
-    let (header, ..) = whole(path)?;
-    let places = header.tensors.into_iter().map(|tensor| TensorPlace {
-        is_expert: account::is_expert(&tensor.name),
-        name: tensor.name,
-        part: tensor.part,
-        offset: tensor.offset,
-        bytes: tensor.bytes,
-    });
-    Ok(places.collect())
-}
-
-/// Where a tensor lies in a model's files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TensorPlace {
-    pub name: String,
-    /// The number of its file, from 0.
-    pub part: u16,
-    /// Bytes from the start of that file.
-    pub offset: u64,
-    pub bytes: u64,
-    /// Whether it holds one matrix of each expert of a layer.
-    pub is_expert: bool,
+pub fn tensors(path: &Path) -> Result<Vec<Tensor>, Error> {
+    Ok(whole(path)?.0.tensors)
 }
 
 /// The header of a model, joined with those of its other parts, the bytes of all files, and their number.
 fn whole(path: &Path) -> Result<(Header, u64, u16), Error> {
-    let (mut header, first_bytes) = open::open_header(path)?;
-    let part =
-        first_part(&header).map_err(|fault| fault.into_error(&path.display().to_string()))?;
+    let (mut header, first_bytes) = header::open_header(path)?;
+    let part = first_part(&header).map_err(|fault| fault.into_error(path.display()))?;
     let (bytes, count) = match part {
         None => (first_bytes, 1),
         Some(part) => (
@@ -126,11 +96,10 @@ fn first_part(header: &Header) -> Result<Option<PartHeader>, Fault> {
 /// Reads the header of a media projector, such as `mmproj-BF16.gguf`.
 ///
 /// # Errors
-/// As [`read`]; [`Code::ModelUnsupported`](tierbar_core::Code::ModelUnsupported) if it is a model.
+/// As [`read`]; `ModelUnsupported` if it is a model.
 pub fn projector(path: &Path) -> Result<ProjectorAccount, Error> {
-    let (header, bytes) = open::open_header(path)?;
-    projector::account_projector(&header, bytes)
-        .map_err(|fault| fault.into_error(&path.display().to_string()))
+    let (header, _) = header::open_header(path)?;
+    projector::account_projector(&header).map_err(|fault| fault.into_error(path.display()))
 }
 
 /// As [`read_from`], for a media projector.
@@ -143,6 +112,6 @@ pub fn projector_from(
     name: &str,
 ) -> Result<ProjectorAccount, Error> {
     header::read_header(&mut HeaderReader::new(source, total_bytes))
-        .and_then(|header| projector::account_projector(&header, total_bytes))
+        .and_then(|header| projector::account_projector(&header))
         .map_err(|fault| fault.into_error(name))
 }

@@ -4,9 +4,8 @@
 //! llama.cpp reads them (`llama-model-loader.cpp`).
 
 use crate::{
-    fault::{Fault, invalid},
-    header::{Header, HeaderValue, MAX_TENSORS},
-    open,
+    fault::{Fault, invalid, unsupported},
+    header::{Header, HeaderValue, MAX_TENSORS, open_header},
     split::{Split, split_of},
 };
 use std::{collections::HashSet, path::Path};
@@ -15,7 +14,6 @@ use tierbar_core::{Code, Error};
 /// Missing parts that an error names.
 const NAMED: usize = 3;
 
-/// What the header of a part says about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PartHeader {
     /// From 0.
@@ -64,10 +62,10 @@ impl PartHeader {
         if self.number == 0 {
             return Ok(self);
         }
-        Err(Fault::Unsupported(
+        unsupported(
             format!("it is {self}"),
-            format!("choose the first part, {}", self.ending(0)),
-        ))
+            &format!("choose the first part, {}", self.ending(0)),
+        )
     }
 
     fn ending(self, number: u16) -> String {
@@ -99,11 +97,11 @@ pub(crate) fn join_parts(
         .and_then(|name| split_of(name.to_str()?))
         .filter(|split| (split.number, split.count) == (1, part.count));
     let Some(split) = split else {
-        let fault = Fault::Unsupported(
+        let misnamed = unsupported(
             format!("it is {part}, but its name is not {}", part.ending(0)),
-            "restore the original names of the parts; the engine needs them".to_owned(),
+            "restore the original names of the parts; the engine needs them",
         );
-        return Err(fault.into_error(&shown));
+        return misnamed.map_err(|fault: Fault| fault.into_error(&shown));
     };
     let others: Vec<_> = split.parts().skip(1).collect();
     let missing: Vec<_> = others
@@ -118,7 +116,7 @@ pub(crate) fn join_parts(
     let mut names: HashSet<String> = header.tensors.iter().map(|t| t.name.clone()).collect();
     for (number, name) in (1u16..).zip(&others) {
         let other_path = path.with_file_name(name);
-        let (mut other, other_bytes) = open::open_header(&other_path)?;
+        let (mut other, other_bytes) = open_header(&other_path)?;
         check_belongs(&other, header, PartHeader { number, ..part })
             .and_then(|()| {
                 let twice = other.tensors.iter().find(|t| !names.insert(t.name.clone()));
@@ -131,7 +129,7 @@ pub(crate) fn join_parts(
                     None => Ok(()),
                 }
             })
-            .map_err(|fault| fault.into_error(&other_path.display().to_string()))?;
+            .map_err(|fault| fault.into_error(other_path.display()))?;
         for tensor in &mut other.tensors {
             tensor.part = number;
         }
@@ -150,12 +148,8 @@ pub(crate) fn join_parts(
 }
 
 fn missing_parts(shown: &str, count: u16, missing: &[&String]) -> Error {
-    let mut list = missing
-        .iter()
-        .take(NAMED)
-        .map(|name| name.as_str())
-        .collect::<Vec<_>>()
-        .join(", ");
+    let named = missing.iter().take(NAMED).map(|name| name.as_str());
+    let mut list = named.collect::<Vec<_>>().join(", ");
     if missing.len() > NAMED {
         list.push_str(" and others");
     }

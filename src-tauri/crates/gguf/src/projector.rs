@@ -4,7 +4,7 @@
 
 use crate::{
     encoder::Encoder,
-    fault::{Fault, invalid},
+    fault::{Fault, invalid, unsupported},
     header::{Header, HeaderValue},
     keys::HeaderKeys,
     quant,
@@ -18,7 +18,6 @@ pub struct ProjectorAccount {
     pub name: Option<String>,
     /// The file's quantisation, such as `BF16`.
     pub quant: String,
-    pub file_bytes: u64,
     /// All tensors.
     pub bytes: u64,
     /// The width of its embeddings, which must be the model's; `None` if the header does not give it.
@@ -49,25 +48,18 @@ impl ProjectorAccount {
 }
 
 impl MediaProjector for ProjectorAccount {
-    /// An upper estimate.
     fn load_bytes(&self, context: u32, batch: u32) -> u64 {
-        let encoders = [&self.vision, &self.audio].into_iter().flatten();
-        encoders.fold(self.bytes, |sum, encoder| {
-            sum.saturating_add(encoder.compute_bytes(context, batch))
-        })
+        Encoder::load_bytes(self.bytes, [&self.vision, &self.audio], context, batch)
     }
 }
 
-pub(crate) fn account_projector(
-    header: &Header,
-    file_bytes: u64,
-) -> Result<ProjectorAccount, Fault> {
+pub(crate) fn account_projector(header: &Header) -> Result<ProjectorAccount, Fault> {
     let keys = HeaderKeys::new(&header.pairs)?;
     if keys.architecture != "clip" {
-        return Err(Fault::Unsupported(
+        return unsupported(
             format!("it is a {} model, not a media projector", keys.architecture),
-            "choose the file with \"mmproj\" in its name".to_owned(),
-        ));
+            "choose the file with \"mmproj\" in its name",
+        );
     }
     let [vision, audio] = ["has_vision_encoder", "has_audio_encoder"]
         .map(|key| keys.own(key) == Some(&HeaderValue::Bool(true)));
@@ -100,7 +92,6 @@ pub(crate) fn account_projector(
     Ok(ProjectorAccount {
         name: keys.name(),
         quant: quant::quant_name(&keys, header).to_owned(),
-        file_bytes,
         bytes: header.tensors.iter().map(|tensor| tensor.bytes).sum(),
         projection_dim,
         vision: encoder(vision, "vision")?,

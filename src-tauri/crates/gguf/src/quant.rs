@@ -55,7 +55,6 @@ fn file_type(number: i128) -> Option<&'static str> {
     })
 }
 
-/// The type that most bytes of the file have.
 fn dominant_type(header: &Header) -> &'static str {
     let mut bytes = BTreeMap::new();
     for tensor in &header.tensors {

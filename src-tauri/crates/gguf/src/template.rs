@@ -15,9 +15,8 @@ pub(crate) struct Template {
 /// Published templates are below 20 KiB. All of a template becomes prompt, in the worst case.
 pub(crate) const MAX_BYTES: u64 = 1 << 20;
 
-/// The engine reads and renders templates by recursion, one step down for each statement and each operator that one
-/// stands in, and a thread's stack of 2 MiB holds some 1,000 of the former and 2,000 of the latter (measured). Published
-/// templates have up to 300 statements, of up to 100 names and signs.
+/// The engine reads templates by recursion, and a thread's stack of 2 MiB holds some 1,000 statements and 2,000 operators
+/// (measured). Published templates have up to 300 statements, of up to 100 names and signs.
 const MAX_STATEMENTS: usize = 1000;
 const MAX_TOKENS_OF_ONE: usize = 1000;
 

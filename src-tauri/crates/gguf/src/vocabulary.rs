@@ -4,12 +4,13 @@
 //! a byte that no token stands for (`byte_to_token`) and a byte token too short to name its byte (`token_to_byte`).
 
 use crate::{
-    fault::{Fault, invalid},
+    fault::{Fault, invalid, unsupported},
     header::{Array, HeaderValue, kind},
     keys::HeaderKeys,
     source::HeaderReader,
 };
 use std::{
+    collections::BTreeSet,
     hash::{BuildHasher, RandomState},
     io::BufRead,
 };
@@ -29,24 +30,10 @@ pub(crate) struct Vocabulary {
     /// Two tokens are the same.
     twice: bool,
     /// The bytes that a token stands for.
-    bytes: ByteSet,
+    bytes: BTreeSet<u8>,
     /// Tokens too short to name a byte, and those that claim to; by number.
     short: Vec<u32>,
     byte_typed: Vec<u32>,
-}
-
-/// A set of bytes.
-#[derive(Debug, Default)]
-struct ByteSet([u128; 2]);
-
-impl ByteSet {
-    fn insert(&mut self, byte: u8) {
-        self.0[usize::from(byte >> 7)] |= 1 << (byte & 127);
-    }
-
-    fn contains(&self, byte: u8) -> bool {
-        self.0[usize::from(byte >> 7)] >> (byte & 127) & 1 == 1
-    }
 }
 
 impl Vocabulary {
@@ -66,9 +53,7 @@ impl Vocabulary {
                 [] => keyed.hash_one(format!("[EMPTY_{number}]").as_bytes()),
                 text => keyed.hash_one(text),
             });
-            if let Some(byte) = only_byte(text) {
-                self.bytes.insert(byte);
-            }
+            self.bytes.extend(only_byte(text));
             if (1..BYTE_PREFIX).contains(&text.len()) {
                 self.short.push(number);
             }
@@ -99,10 +84,10 @@ impl Vocabulary {
             return invalid("its header names no tokenizer (tokenizer.ggml.model)");
         };
         if matches!(tokenizer, "none" | "no_vocab") {
-            return Err(Fault::Unsupported(
-                "it has no tokenizer; it is an auxiliary model".to_owned(),
-                "choose a text model".to_owned(),
-            ));
+            return unsupported(
+                "it has no tokenizer; it is an auxiliary model",
+                "choose a text model",
+            );
         }
         let Some(tokens) = list_length(keys, TOKENS, &[kind::STRING])?.filter(|&tokens| tokens > 0)
         else {
@@ -129,7 +114,7 @@ impl Vocabulary {
         // One would throw at a byte that no token stands for, the other never end.
         if matches!(tokenizer, "llama" | "rwkv")
             && let Some(byte) =
-                (1..=u8::MAX).find(|&byte| in_text(byte) && !self.bytes.contains(byte))
+                (1..=u8::MAX).find(|&byte| in_text(byte) && !self.bytes.contains(&byte))
         {
             return invalid(format!(
                 "its vocabulary has no token for the byte 0x{byte:02X}"
@@ -159,13 +144,11 @@ fn check_special_tokens(keys: &HeaderKeys, tokenizer: &str, tokens: u64) -> Resu
         "rwkv" => (None, None, false, false),
         "gpt2" | "hybriddna" | "whitespace" => (Some(11), Some(11), false, false),
         other => {
-            return Err(Fault::Unsupported(
-                format!(
-                    "its tokenizer \"{}\" is not supported",
-                    other.escape_default()
-                ),
-                "update Tierbar, or choose another model".to_owned(),
-            ));
+            let shown = other.escape_default();
+            return unsupported(
+                format!("its tokenizer \"{shown}\" is not supported"),
+                "update Tierbar, or choose another model",
+            );
         }
     };
     // What it takes a text apart by must be its own.

@@ -21,21 +21,13 @@ pub(super) fn layers(
     layers: u32,
     recurrent: &[LayerKind],
 ) -> Result<(u32, Vec<bool>), Fault> {
-    let none = || Ok((0, vec![false; layers as usize]));
-    let Some((window, rhythm)) = pattern_of_architecture(keys, layers)? else {
-        return none();
+    let (window, rhythm) = match pattern_of_architecture(keys, layers)? {
+        None | Some((0, _)) => return Ok((0, vec![false; layers as usize])),
+        Some(pattern) => pattern,
     };
-    if window == 0 {
-        return none();
-    }
     if matches!(keys.architecture, "lfm2" | "lfm2moe") {
-        return Ok((
-            window,
-            recurrent
-                .iter()
-                .map(|layer| !layer.without_attention())
-                .collect(),
-        ));
+        let sliding = recurrent.iter().map(|layer| !layer.without_attention());
+        return Ok((window, sliding.collect()));
     }
     let sliding = match (keys.own("attention.sliding_window_pattern"), rhythm) {
         // As llama.cpp reads a list that is too short: the rest does not slide.
@@ -80,18 +72,11 @@ fn pattern_of_architecture(
     layers: u32,
 ) -> Result<Option<(u32, Option<SlidingPattern>)>, Fault> {
     let window = keys.number("attention.sliding_window")?;
-    let last = |period| {
-        Some(SlidingPattern {
-            period,
-            full_first: false,
-        })
-    };
-    let first = |period| {
-        Some(SlidingPattern {
-            period,
-            full_first: true,
-        })
-    };
+    let pattern = |period, full_first| Some(SlidingPattern { period, full_first });
+    let (first, last) = (
+        |period| pattern(period, true),
+        |period| pattern(period, false),
+    );
     Ok(Some(match keys.architecture {
         "gemma2" => (window.unwrap_or(4096), last(2)),
         "gemma3" => (window.unwrap_or(0), last(6)),

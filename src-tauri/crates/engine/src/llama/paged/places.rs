@@ -8,7 +8,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
 };
-use tierbar_gguf::TensorPlace;
+use tierbar_gguf::Tensor as TensorPlace;
 use tierbar_paging::{Announcer, Layout, MappedFile, MemoryArea, Tensor, TensorKind};
 
 /// A dense layer's matrices are read in parts of about so many bytes, several at once.
@@ -122,7 +122,7 @@ pub(super) fn paged_tensors(
         ("token_embd.weight", _) if has_output => TensorKind::Mapped,
         (name, Some(layer)) => match parts {
             // Their biases and scales are a few numbers.
-            PagedParts::Experts(experts) if place.is_expert && name.ends_with(".weight") => {
+            PagedParts::Experts(experts) if place.is_expert() && name.ends_with(".weight") => {
                 TensorKind::Experts { layer, experts }
             }
             PagedParts::Layers if feed_forward_matrix(name).is_some() => of_layers
