@@ -1,5 +1,6 @@
 //! What a model is asked about passages, and which of them its answer cites.
 
+use crate::text::one_line;
 use std::{collections::BTreeSet, fmt::Write as _, ops::Range};
 use tierbar_core::documents::Passage;
 use tierbar_tasks::delimited::{break_rule, delimited, rule};
@@ -64,8 +65,8 @@ pub fn quotations(first: usize, passages: &[QuotedPassage<'_>]) -> String {
     let mut message = String::new();
     for (passage, number) in passages.iter().zip(first..) {
         // A title is the document's own, too.
-        let title = break_rule(&one_line(passage.title), &rule);
-        let place = break_rule(&one_line(&passage.place), &rule);
+        let title = break_rule(&one_line(passage.title, 200), &rule);
+        let place = break_rule(&one_line(&passage.place, 200), &rule);
         let separator = if place.is_empty() { "" } else { ", " };
         let text = break_rule(passage.text, &rule);
         // Writing to a text cannot fail.
@@ -82,10 +83,6 @@ pub fn quotations(first: usize, passages: &[QuotedPassage<'_>]) -> String {
 pub fn summary(question: &str, notes: &[String]) -> String {
     let notes = delimited(&notes.join("\n"));
     format!("Notes:\n{notes}\n\nQuestion: {}", question.trim())
-}
-
-fn one_line(text: &str) -> String {
-    crate::text::head(&crate::text::squeeze(text), 200).to_owned()
 }
 
 /// An answer whose citations lead somewhere.

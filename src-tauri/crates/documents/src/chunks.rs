@@ -1,6 +1,6 @@
 //! Where a document is cut into passages: at headings and pages if it can be, between sentences if it must be.
 
-use crate::Block;
+use crate::{Block, text::one_line};
 
 /// The memory of a document's passages: the most text that is read of it, with what passages repeat and are placed by.
 const MOST_MEMORY: usize = crate::LONGEST_TEXT + crate::LONGEST_TEXT / 2;
@@ -63,17 +63,17 @@ fn token_cost(letter: char) -> usize {
 /// Cuts a document into passages.
 #[must_use]
 pub fn chunks(blocks: &[Block], size: Size) -> Vec<Chunk> {
-    let mut cutting = Chunker::new(size);
-    for block in blocks {
-        cutting.add(block);
-    }
-    cutting.end();
-    cutting.chunks
+    let mut cutting = Chunker {
+        size,
+        ..Chunker::default()
+    };
+    blocks.iter().for_each(|block| cutting.add(block));
+    cutting.finish()
 }
 
 /// Cuts a document into passages while it is read, up to [`MOST_MEMORY`]. A document may be all headings or pages of one letter, whose
 /// passages take many times the memory of their text.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Chunker {
     size: Size,
     chunks: Vec<Chunk>,
@@ -82,28 +82,10 @@ pub(crate) struct Chunker {
     open: Chunk,
     /// The cost of the open passage's text.
     cost: usize,
-    /// The headings above, with their levels.
     trail: Vec<(u8, String)>,
 }
 
-impl Default for Chunker {
-    fn default() -> Self {
-        Self::new(Size::default())
-    }
-}
-
 impl Chunker {
-    fn new(size: Size) -> Self {
-        Self {
-            size,
-            chunks: Vec::new(),
-            memory: 0,
-            open: Chunk::default(),
-            cost: 0,
-            trail: Vec::new(),
-        }
-    }
-
     /// Adds a block, unless the passages before it have taken all the memory. Returns whether it was added.
     pub(crate) fn take(&mut self, block: &Block) -> bool {
         let has_room = self.memory <= MOST_MEMORY;
@@ -113,7 +95,6 @@ impl Chunker {
         has_room
     }
 
-    /// Returns the passages.
     pub(crate) fn finish(mut self) -> Vec<Chunk> {
         self.end();
         self.chunks
@@ -135,8 +116,7 @@ impl Chunker {
         }
         if let Some(level) = block.heading {
             self.trail.retain(|(above, _)| *above < level);
-            let heading = crate::text::head(&crate::text::squeeze(&block.text), 160).to_owned();
-            self.trail.push((level, heading));
+            self.trail.push((level, one_line(&block.text, 160)));
             self.append(&block.text, block.page, block.line);
             return;
         }
@@ -172,13 +152,9 @@ impl Chunker {
     /// Says where a passage begins that has no text of its own yet.
     fn place(&mut self, page: Option<u32>, line: Option<u32>) {
         if self.open.text.len() == self.open.fresh {
-            self.open.page = page;
-            self.open.line = line;
-            self.open.trail = self
-                .trail
-                .iter()
-                .map(|(_, heading)| heading.clone())
-                .collect();
+            let trail = self.trail.iter().map(|(_, heading)| heading.clone());
+            self.open.trail = trail.collect();
+            (self.open.page, self.open.line) = (page, line);
         }
     }
 
@@ -207,7 +183,6 @@ impl Chunker {
         }
     }
 
-    /// Ends the passage; the next begins with its last sentences.
     fn end_with_overlap(&mut self) {
         let has_own = self.open.text.len() > self.open.fresh;
         let tail = last_sentences(&self.open.text, self.size.overlap).to_owned();
@@ -282,19 +257,6 @@ fn fitting_length(text: &str, most: usize) -> usize {
     text.len()
 }
 
-/// The text of a document, or of a part of it, from its passages in order.
-#[must_use]
-pub fn join_passages<'a>(passages: impl IntoIterator<Item = (&'a str, usize)>) -> String {
-    let mut whole = String::new();
-    for (text, fresh) in passages {
-        if !whole.is_empty() {
-            whole.push('\n');
-        }
-        whole.push_str(text.get(fresh..).unwrap_or(text));
-    }
-    whole
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,6 +266,18 @@ mod tests {
         most: 30,
         overlap: 8,
     };
+
+    /// The text of a document, or of a part of it, from its passages in order.
+    fn join_passages<'a>(passages: impl IntoIterator<Item = (&'a str, usize)>) -> String {
+        let mut whole = String::new();
+        for (text, fresh) in passages {
+            if !whole.is_empty() {
+                whole.push('\n');
+            }
+            whole.push_str(text.get(fresh..).unwrap_or(text));
+        }
+        whole
+    }
 
     fn block(text: &str, heading: Option<u8>, page: Option<u32>) -> Block {
         Block {

@@ -82,9 +82,7 @@ pub enum ProcessEnd {
     /// With this signal.
     Killed(i32),
     Badly,
-    /// The host ended it: it took too long.
     TooLong,
-    /// It wrote too much.
     TooMuch,
 }
 
@@ -95,7 +93,6 @@ const SIGABRT: i32 = 6;
 /// Reads the output while it is written.
 #[derive(Debug, Default)]
 pub struct OutputReader {
-    /// The bytes so far.
     written: u64,
     /// A line that has not ended.
     open: Vec<u8>,
@@ -164,25 +161,21 @@ impl OutputReader {
     /// # Errors
     /// Why there is nothing, in a sentence.
     pub fn finish(self, ended: ProcessEnd) -> Result<ExtractedDocument, Refusal> {
-        let refuse = |sentence: &str| Err(Refusal(sentence.to_owned()));
-        match ended {
-            ProcessEnd::TooLong => {
-                return refuse("Reading this file took more than 3 minutes, and was ended.");
-            }
+        let limit = match ended {
+            ProcessEnd::TooLong => "Reading this file took more than 3 minutes, and was ended.",
             ProcessEnd::TooMuch => {
-                return refuse(
-                    "This file unpacks to more text than a document can hold, and is not read.",
-                );
+                "This file unpacks to more text than a document can hold, and is not read."
             }
             ProcessEnd::Killed(SIGABRT) => {
-                return refuse("Reading this file needs more than 1 GB of memory, and was ended.");
+                "Reading this file needs more than 1 GB of memory, and was ended."
             }
             ProcessEnd::Killed(signal) if SIGXCPU.contains(&signal) => {
-                return refuse(
-                    "Reading this file took more than 2 minutes of computing, and was ended.",
-                );
+                "Reading this file took more than 2 minutes of computing, and was ended."
             }
-            ProcessEnd::Well | ProcessEnd::Killed(_) | ProcessEnd::Badly => {}
+            ProcessEnd::Well | ProcessEnd::Killed(_) | ProcessEnd::Badly => "",
+        };
+        if !limit.is_empty() {
+            return Err(Refusal(limit.to_owned()));
         }
         let mut facts = match self.last {
             Some(Ok(facts)) if ended == ProcessEnd::Well => facts,

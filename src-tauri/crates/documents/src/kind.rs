@@ -12,14 +12,13 @@ const HEAD: usize = 4096;
 /// Servers write so much above who a mail is from.
 const TRACES: usize = 64 << 10;
 /// Endings of files whose text is a program, a configuration or data.
-const CODE: [&str; 60] = [
+const CODE: [&str; 66] = [
     "asm", "bash", "bat", "c", "cc", "cfg", "clj", "cmake", "conf", "cpp", "cs", "css", "csv",
     "cxx", "dart", "el", "erl", "ex", "exs", "f90", "fs", "go", "graphql", "h", "hpp", "hs", "ini",
     "java", "jl", "js", "json", "jsonl", "jsx", "kt", "lisp", "lua", "m", "ml", "nix", "pas",
     "php", "pl", "proto", "ps1", "py", "r", "rb", "rs", "scala", "scss", "sh", "sql", "svelte",
-    "swift", "tf", "toml", "ts", "tsx", "vue", "yaml",
+    "swift", "tf", "toml", "ts", "tsx", "vue", "yaml", "yml", "zig", "zsh", "xml", "diff", "patch",
 ];
-const CODE_MORE: [&str; 6] = ["yml", "zig", "zsh", "xml", "diff", "patch"];
 const MARKDOWN: [&str; 4] = ["md", "markdown", "mdown", "mkd"];
 const HTML: [&str; 3] = ["html", "htm", "xhtml"];
 const TEXT: [&str; 7] = ["txt", "text", "rst", "org", "adoc", "tex", "log"];
@@ -30,7 +29,7 @@ const OTHERS: [&str; 8] = ["pdf", "docx", "docm", "dotx", "pptx", "pptm", "eml",
 pub fn is_readable(path: &Path) -> bool {
     let ending = lowercase_extension(path);
     let ending = ending.as_str();
-    [&CODE[..], &CODE_MORE, &MARKDOWN, &HTML, &TEXT, &OTHERS]
+    [&CODE[..], &MARKDOWN, &HTML, &TEXT, &OTHERS]
         .iter()
         .any(|endings| endings.contains(&ending))
 }
@@ -74,7 +73,7 @@ pub fn text_kind(bytes: &[u8], name: &Path) -> Option<DocumentKind> {
     if lower.starts_with("<!doctype html") || lower.starts_with("<html") || HTML.contains(&ending) {
         return Some(DocumentKind::Html);
     }
-    let is_code = CODE.contains(&ending) || CODE_MORE.contains(&ending);
+    let is_code = CODE.contains(&ending);
     // Git writes patches as mails.
     if ["eml", "mbox"].contains(&ending) || !is_code && is_mail(bytes) {
         return Some(DocumentKind::Mail);

@@ -3,45 +3,46 @@
 /// Says which pages were not read; `None` if there are none. `of`: the pages of the document.
 #[must_use]
 pub fn pictured_pages_notice(pages: &[u32], of: u32) -> Option<String> {
-    let shown = page_ranges(pages);
-    match pages.len() {
-        0 => None,
-        1 => Some(format!(
-            "1 of {of} pages is a picture without text and is not read: page {shown}. Have its text recognized, and save the PDF again."
-        )),
-        count => Some(format!(
-            "{count} of {of} pages are pictures without text and are not read: pages {shown}. Have their text recognized, and save the PDF again."
-        )),
-    }
+    let its = if pages.len() == 1 { "its" } else { "their" };
+    let notice = notice(
+        pages,
+        of,
+        "is a picture without text and is not read",
+        "are pictures without text and are not read",
+    );
+    Some(notice? + &format!(" Have {its} text recognized, and save the PDF again."))
 }
 
 /// Says which pages are damaged; `None` if there are none.
 #[must_use]
 pub fn damaged_pages_notice(pages: &[u32], of: u32) -> Option<String> {
-    let shown = page_ranges(pages);
-    match pages.len() {
-        0 => None,
-        1 => Some(format!(
-            "1 of {of} pages is damaged and is not read: page {shown}."
-        )),
-        count => Some(format!(
-            "{count} of {of} pages are damaged and are not read: pages {shown}."
-        )),
-    }
+    notice(
+        pages,
+        of,
+        "is damaged and is not read",
+        "are damaged and are not read",
+    )
 }
 
 /// Says which pages a model has read; `None` if there are none.
 #[must_use]
 pub fn read_by(model: &str, pages: &[u32], of: u32) -> Option<String> {
+    let written = format!("whose text {model} has written down, which may be wrong");
+    notice(
+        pages,
+        of,
+        &format!("is a picture {written}"),
+        &format!("are pictures {written}"),
+    )
+}
+
+/// Says what one page is, or several are; `None` if there are none.
+fn notice(pages: &[u32], of: u32, is: &str, are: &str) -> Option<String> {
     let shown = page_ranges(pages);
     match pages.len() {
         0 => None,
-        1 => Some(format!(
-            "1 of {of} pages is a picture whose text {model} has written down, which may be wrong: page {shown}."
-        )),
-        count => Some(format!(
-            "{count} of {of} pages are pictures whose text {model} has written down, which may be wrong: pages {shown}."
-        )),
+        1 => Some(format!("1 of {of} pages {is}: page {shown}.")),
+        count => Some(format!("{count} of {of} pages {are}: pages {shown}.")),
     }
 }
 

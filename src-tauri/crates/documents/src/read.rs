@@ -102,7 +102,6 @@ impl Refusal {
     }
 }
 
-/// Takes the parts of a document as they are read.
 struct Sink<'a> {
     take: &'a mut dyn FnMut(Part),
     wants_pictures: bool,
@@ -242,12 +241,9 @@ pub fn read(
         let most = LONGEST_TEXT >> 20;
         notices.insert(0, format!("Only the first {most} MB of its text are read."));
     }
-    notices.extend(facts.notice);
     facts.notice = (!notices.is_empty()).then(|| notices.join(" "));
-    facts.title = facts
-        .title
-        .map(|title| text::head(&text::squeeze(&title), 300).to_owned())
-        .filter(|title| !title.is_empty());
+    let title = facts.title.map(|title| text::one_line(&title, 300));
+    facts.title = title.filter(|title| !title.is_empty());
     Ok(facts)
 }
 

@@ -1,7 +1,6 @@
-//! A store of objects: a folder, or a bucket of a server that speaks S3.
-//!
-//! An object appears under its name whole or not at all, and replaces another one in the same way. What a store returns is
-//! not trusted: its length is checked here, its content by the caller, who has encrypted it.
+//! A store of objects: a folder, or a bucket of a server that speaks S3. An object appears under its name whole or not at all, and
+//! replaces another one in the same way. What a store returns is not trusted: its length is checked here, its content by the caller,
+//! who has encrypted it.
 
 mod bucket;
 mod folder;
@@ -13,7 +12,10 @@ pub use bucket::BucketOptions;
 
 use bucket::Bucket;
 use folder::Folder;
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 use tierbar_core::{Code, Error};
 
 /// An object in a store.
@@ -35,7 +37,7 @@ pub struct Objects(Store);
 #[derive(Debug, Clone)]
 enum Store {
     Folder(Folder),
-    Bucket(Bucket),
+    Bucket(Box<Bucket>),
 }
 
 impl Objects {
@@ -48,7 +50,7 @@ impl Objects {
     /// # Errors
     /// [`Code::ConfigInvalid`] for an address that cannot be one; [`Code::Internal`] if the system gives no TLS roots.
     pub fn bucket(options: BucketOptions) -> Result<Self, Error> {
-        Ok(Self(Store::Bucket(Bucket::new(options)?)))
+        Ok(Self(Store::Bucket(Box::new(Bucket::new(options)?))))
     }
 
     /// Lists the objects, in no order.
@@ -75,15 +77,15 @@ impl Objects {
         }
     }
 
-    /// Writes a small object. With `new`, one that exists stays, where the store can do that.
+    /// Writes a small object. One that exists stays, where the store can do that.
     ///
     /// # Errors
     /// As [`Self::list`].
-    pub async fn write(&self, name: &str, bytes: Vec<u8>, new: bool) -> Result<(), Error> {
+    pub async fn create(&self, name: &str, bytes: Vec<u8>) -> Result<(), Error> {
         check(name)?;
         match &self.0 {
-            Store::Folder(folder) => folder.write(name, bytes, new).await,
-            Store::Bucket(bucket) => bucket.write(name, bytes, new).await,
+            Store::Folder(folder) => folder.create(name, bytes).await,
+            Store::Bucket(bucket) => bucket.create(name, bytes).await,
         }
     }
 
@@ -154,6 +156,14 @@ fn too_long(place: &str, expected: u64) -> Error {
         format!("{place} returned more than the {expected} bytes that it announced"),
     )
     .hint("upload the context again; nothing here was changed")
+}
+
+fn storage_error(what: &str, path: &Path, error: &io::Error) -> Error {
+    Error::new(
+        Code::Storage,
+        format!("cannot {what} {}: {error}", path.display()),
+    )
+    .hint("check that the folder's disk is connected and has space, and that you may write to it")
 }
 
 fn missing_object_error(place: &str) -> Error {

@@ -14,10 +14,11 @@ mod secret;
 #[cfg(test)]
 mod tests;
 
-use crate::{FileSpec, RateLimit, TokenFor, Web, transfer::FetchedFile};
-use commands::Command;
+use crate::{FetchedFile, FileSpec, RateLimit, Terms, TokenFor, Web, transfer::transfer};
+use commands::{Change, Command};
 use futures_util::future::BoxFuture;
 use owner::Owner;
+use run::Work;
 use serde::{Deserialize, Serialize};
 use std::{fmt, path::PathBuf, sync::Arc};
 use tierbar_core::{
@@ -79,17 +80,11 @@ impl fmt::Debug for QueueOptions {
 
 /// A handle to the downloads. Dropping the last clone has the effect of [`Queue::shutdown`]. When a call returns, the list
 /// in memory and on the disk includes its change.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Queue {
     commands: mpsc::UnboundedSender<Command>,
     seen: watch::Receiver<Arc<Vec<DownloadStatus>>>,
     notices: watch::Receiver<Vec<String>>,
-}
-
-impl fmt::Debug for Queue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue").finish_non_exhaustive()
-    }
 }
 
 impl Queue {
@@ -98,39 +93,33 @@ impl Queue {
     /// A list that cannot be read is renamed to `….bad` and reported by [`Queue::notices`].
     #[must_use]
     pub fn start(options: QueueOptions) -> Self {
-        let QueueOptions {
-            state_file,
-            web,
-            tokens,
-            at_once,
-            rate_limit,
-            on_complete,
-        } = options;
-        let rate = RateLimit::new(owner::limit(rate_limit));
-        let shared = rate.clone();
+        let rate = RateLimit::new(options.rate_limit);
+        let (web, tokens, shared) = (options.web, options.tokens, rate.clone());
         let transfer: run::Transfer = Arc::new(move |work| {
             let (web, tokens, rate) = (web.clone(), tokens.clone(), shared.clone());
             Box::pin(async move {
-                crate::transfer::transfer(
+                let Work {
+                    spec,
+                    progress,
+                    cancel,
+                } = work;
+                transfer(
+                    &Terms::default(),
                     &web,
-                    &work.spec,
+                    &spec,
                     &tokens,
                     &rate,
-                    work.progress,
-                    work.cancel,
+                    progress,
+                    cancel,
                 )
                 .await
             })
         });
-        Owner::start(
-            state_file,
-            run::Effects {
-                transfer,
-                on_complete,
-            },
-            at_once,
-            rate,
-        )
+        let effects = run::Effects {
+            transfer,
+            on_complete: options.on_complete,
+        };
+        Owner::start(options.state_file, effects, options.at_once, rate)
     }
 
     /// Adds a download. Returns `true` if it is a new one.
@@ -151,8 +140,7 @@ impl Queue {
     /// # Errors
     /// [`Code::NotFound`]; [`Code::BadRequest`] if it is done or has failed; [`Code::ShuttingDown`].
     pub async fn pause(&self, id: &str) -> Result<DownloadStatus, Error> {
-        let id = id.to_owned();
-        self.send(|reply| Command::Pause { id, reply }).await
+        self.change(id, Change::Pause).await
     }
 
     /// Resumes a paused download, retries a failed one, and ends the wait of a waiting one.
@@ -160,20 +148,13 @@ impl Queue {
     /// # Errors
     /// [`Code::NotFound`]; [`Code::BadRequest`] if it is done; [`Code::ShuttingDown`].
     pub async fn resume(&self, id: &str) -> Result<DownloadStatus, Error> {
-        let id = id.to_owned();
-        self.send(|reply| Command::Resume { id, reply }).await
+        self.change(id, Change::Resume).await
     }
 
     /// # Errors
     /// [`Code::NotFound`], [`Code::ShuttingDown`].
     pub async fn prioritize(&self, id: &str, priority: Priority) -> Result<DownloadStatus, Error> {
-        let id = id.to_owned();
-        self.send(|reply| Command::Prioritize {
-            id,
-            priority,
-            reply,
-        })
-        .await
+        self.change(id, Change::Prioritize(priority)).await
     }
 
     /// Removes a download from the list and, unless it is done, deletes its partial files.
@@ -215,6 +196,12 @@ impl Queue {
         let _ = self.commands.send(Command::Shutdown { reply });
         // An error means that the owner has already ended.
         let _ = ended.await;
+    }
+
+    async fn change(&self, id: &str, change: Change) -> Result<DownloadStatus, Error> {
+        let id = id.to_owned();
+        self.send(|reply| Command::Change { id, change, reply })
+            .await
     }
 
     async fn send<T>(

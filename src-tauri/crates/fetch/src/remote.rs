@@ -3,13 +3,13 @@
 use crate::{
     loopback::{build_client, strict_client},
     platform::LOCAL_NETWORK,
-    web::{display_url, root_cause},
+    web::{refused_redirect, root_cause},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use secrecy::{ExposeSecret, SecretString};
-use std::{fmt, io, time::Duration};
+use std::{io, time::Duration};
 use tierbar_core::{Error, address};
 use url::{Host, Url};
 
@@ -20,17 +20,11 @@ pub type RemoteAnswer = http::Response<UnsyncBoxBody<Bytes, String>>;
 const CONNECT: Duration = Duration::from_secs(15);
 
 /// Cloneable; clones share their connections.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Remote {
     /// Without the system's proxies, for this machine and network.
     direct: reqwest::Client,
     open: reqwest::Client,
-}
-
-impl fmt::Debug for Remote {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Remote").finish_non_exhaustive()
-    }
 }
 
 impl Remote {
@@ -130,10 +124,7 @@ async fn send(request: reqwest::RequestBuilder) -> Result<RemoteAnswer, String> 
         }
     })?;
     if answer.status().is_redirection() {
-        let to = answer.headers().get(http::header::LOCATION);
-        let to = to.and_then(|to| Url::parse(to.to_str().ok()?).ok());
-        let to = to.map_or_else(|| "another address".to_owned(), |to| display_url(&to));
-        return Err(format!("redirects to {to}, which is not followed"));
+        return Err(refused_redirect(answer.headers()));
     }
     let (head, body) = http::Response::<reqwest::Body>::from(answer).into_parts();
     let body = body.map_err(|error| {
@@ -172,6 +163,7 @@ pub(crate) fn is_near(url: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fmt;
 
     /// An error of a layer above the connection.
     #[derive(Debug)]

@@ -7,7 +7,7 @@ mod backoff;
 mod destination;
 mod disk;
 mod head;
-mod journal;
+pub(crate) mod journal;
 mod pieces;
 mod ranges;
 mod rate;
@@ -17,10 +17,11 @@ mod source;
 mod verify;
 mod whole;
 
+pub use disk::sha256_of;
 pub use rate::RateLimit;
 
 use self::{journal::Paths, run::Transfer, source::Source};
-use crate::web::Web;
+use crate::{blocking, web::Web};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -31,7 +32,7 @@ use std::{
     time::Duration,
 };
 use tierbar_core::{Code, Error};
-use tokio::{sync::watch, task::spawn_blocking, time::Instant};
+use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -65,7 +66,7 @@ impl FileSpec {
 /// Returns the access token for a URL, if there is one. Called for every request; the token is not kept.
 pub type TokenFor = Arc<dyn Fn(&Url) -> Option<SecretString> + Send + Sync>;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes written, those of earlier runs included.
     pub received: u64,
@@ -74,18 +75,9 @@ pub struct Progress {
     pub phase: Phase,
 }
 
-impl Default for Progress {
-    fn default() -> Self {
-        Self {
-            received: 0,
-            total: None,
-            phase: Phase::Connecting,
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Phase {
+    #[default]
     Connecting,
     Receiving,
     /// Nothing arrives; the next try is at `until`.
@@ -97,12 +89,11 @@ pub enum Phase {
     Verifying,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchedFile {
     pub size: u64,
     /// Computed from the bytes on the disk, in lower-case hex.
     pub sha256: String,
-    pub etag: Option<String>,
 }
 
 /// Intervals and margins that tests change.
@@ -134,21 +125,6 @@ impl Default for Terms {
 /// [`Code::Storage`] if the disk is full or the name is taken; [`Code::AlreadyRunning`] if another process downloads
 /// the same file; [`Code::Cancelled`]; and the errors of [`Web::get`].
 pub async fn transfer(
-    web: &Web,
-    spec: &FileSpec,
-    tokens: &TokenFor,
-    rate: &RateLimit,
-    progress: watch::Sender<Progress>,
-    cancel: CancellationToken,
-) -> Result<FetchedFile, Error> {
-    transfer_with(&Terms::default(), web, spec, tokens, rate, progress, cancel).await
-}
-
-/// As [`transfer`], with other terms.
-///
-/// # Errors
-/// As [`transfer`].
-pub async fn transfer_with(
     terms: &Terms,
     web: &Web,
     spec: &FileSpec,
@@ -217,6 +193,13 @@ impl Report {
     fn received(&self, received: u64) {
         self.change(|progress| progress.received = received);
     }
+
+    fn whole(&self, size: u64) {
+        self.change(|progress| {
+            progress.received = size;
+            progress.total = Some(size);
+        });
+    }
 }
 
 /// Returns the file if it exists under its final name.
@@ -230,16 +213,11 @@ async fn existing(
     }
     let (dest, sha256, cancel) = (spec.dest.clone(), spec.sha256.clone(), cancel.clone());
     let check = move || verify::check_existing(&dest, sha256.as_deref(), || !cancel.is_cancelled());
-    let size = spawn_blocking(check)
-        .await
-        .map_err(|error| Error::new(Code::Internal, error.to_string()))??;
+    let size = blocking(check).await?;
     let (Some(size), Some(sha256)) = (size, &spec.sha256) else {
         return Ok(None);
     };
-    report.change(|progress| {
-        progress.received = size;
-        progress.total = Some(size);
-    });
+    report.whole(size);
     // A crash after the rename leaves a journal without its file.
     if let Err(error) = discard(&spec.dest) {
         tracing::warn!(%error, "cannot remove the journal of a finished download");
@@ -247,7 +225,6 @@ async fn existing(
     Ok(Some(FetchedFile {
         size,
         sha256: sha256.to_ascii_lowercase(),
-        etag: None,
     }))
 }
 

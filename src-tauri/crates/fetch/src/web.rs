@@ -19,7 +19,7 @@ use hyper_util::client::proxy::matcher::Matcher;
 use secrecy::{ExposeSecret, SecretString};
 use std::{error::Error as _, fmt, sync::Arc, time::Duration};
 use tierbar_core::{Code, Error, address::is_public};
-use url::{Host, Url};
+use url::Url;
 
 /// As many as browsers and curl's users are used to; a hub needs one or two.
 const REDIRECTS: usize = 10;
@@ -96,7 +96,6 @@ pub(crate) struct Location {
 /// Cloneable; all clones share one pool of connections.
 #[derive(Clone)]
 pub struct Web {
-    /// Connects to any address.
     open: reqwest::Client,
     /// Resolves names to public addresses alone.
     guarded: reqwest::Client,
@@ -148,11 +147,7 @@ impl Web {
     /// [`Code::BadRequest`] for a URL that is never requested, [`Code::AccessDenied`] (401, 403),
     /// [`Code::RepositoryUnknown`] (404, 410), else [`Code::Unreachable`].
     pub async fn get(&self, get: Get) -> Result<Answer, Error> {
-        let answer = self.fetch(&get).await?;
-        match answer.refusal() {
-            None => Ok(answer),
-            Some(error) => Err(error),
-        }
+        self.fetch(&get).await?.accepted()
     }
 
     /// As [`Web::get`], but never of a server inside this machine or network.
@@ -164,11 +159,7 @@ impl Web {
             url: get.url.clone(),
             reach: Reach::PublicOnly,
         };
-        let answer = self.fetch_at(&get, start).await?;
-        match answer.refusal() {
-            None => Ok(answer),
-            Some(error) => Err(error),
-        }
+        self.fetch_at(&get, start).await?.accepted()
     }
 
     /// As [`Web::get`], whatever the status of the answer.
@@ -184,7 +175,7 @@ impl Web {
     /// As [`Web::fetch`], but begins where an earlier answer to the same URL came from.
     pub(crate) async fn fetch_at(&self, get: &Get, start: Location) -> Result<Answer, Failure> {
         let Location { mut url, mut reach } = start;
-        let mut met = HeaderMap::new();
+        let mut linked_etag = None;
         for _ in 0..=REDIRECTS {
             let response = self.hop(get, &url, reach).await?;
             let next = response
@@ -193,14 +184,11 @@ impl Web {
                 .then(|| response.headers().get(header::LOCATION).cloned())
                 .flatten();
             let Some(next) = next else {
-                return Ok(Answer::new(
-                    response,
-                    Location { url, reach },
-                    &met,
-                    self.stall,
-                ));
+                let place = Location { url, reach };
+                return Ok(Answer::new(response, place, linked_etag, self.stall));
             };
-            answer::note_links(&mut met, response.headers());
+            let etag = response.headers().get(answer::LINKED_ETAG);
+            linked_etag = etag.cloned().or(linked_etag);
             let to = redirect(&url, &next)?;
             let from = std::mem::replace(&mut url, to);
             // A server of this network may redirect into it; after a public one, nothing may any more.
@@ -208,19 +196,16 @@ impl Web {
                 reach = self.reach_of(&url).await?;
             }
         }
-        Err(Failure::Refused(Error::new(
-            Code::Unreachable,
-            format!(
-                "{} redirects more than {REDIRECTS} times",
-                display_url(&get.url)
-            ),
-        )))
+        let from = display_url(&get.url);
+        let message = format!("{from} redirects more than {REDIRECTS} times");
+        Err(Failure::Refused(Error::new(Code::Unreachable, message)))
     }
 
     async fn hop(&self, get: &Get, url: &Url, reach: Reach) -> Result<reqwest::Response, Failure> {
         check(url)?;
-        if reach == Reach::PublicOnly {
-            reach::check_literal(url).map_err(Failure::Refused)?;
+        // An address that stands in the URL itself never passes the resolver.
+        if reach == Reach::PublicOnly && reach::literal(url).is_some_and(|ip| !is_public(ip)) {
+            return Err(Failure::Refused(reach::refusal(url)));
         }
         let client = match reach {
             // A proxy resolves the name itself, and may well have a private address of its own.
@@ -250,55 +235,41 @@ impl Web {
         match tokio::time::timeout(self.stall, request.send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => Err(failed(url, &error)),
-            Err(_) => Err(Failure::Passing(Error::new(
-                Code::Unreachable,
-                format!(
-                    "{} did not answer within {} s",
-                    host_of(url),
-                    self.stall.as_secs_f32()
-                ),
-            ))),
+            Err(_) => {
+                let (host, seconds) = (host_of(url), self.stall.as_secs_f32());
+                let message = format!("{host} did not answer within {seconds} s");
+                Err(Failure::Passing(Error::new(Code::Unreachable, message)))
+            }
         }
     }
 
     fn is_proxied(&self, url: &Url) -> bool {
-        let Some(proxies) = &self.proxies else {
-            return false;
-        };
-        let uri = url.as_str().parse();
-        uri.is_ok_and(|uri: http::Uri| proxies.intercept(&uri).is_some())
+        let uri = url.as_str().parse::<http::Uri>().ok();
+        let proxies = self.proxies.as_ref().zip(uri);
+        proxies.is_some_and(|(proxies, uri)| proxies.intercept(&uri).is_some())
     }
 
     /// The user may name a server on this machine or network; only then may redirects lead there.
     async fn reach_of(&self, url: &Url) -> Result<Reach, Failure> {
         check(url)?;
-        let literal = |ip| {
-            if is_public(ip) {
-                Reach::PublicOnly
-            } else {
-                Reach::PrivateOnly
-            }
-        };
-        Ok(match url.host() {
-            Some(Host::Ipv4(ip)) => literal(ip.into()),
-            Some(Host::Ipv6(ip)) => literal(ip.into()),
-            Some(Host::Domain(name)) if !self.is_proxied(url) => {
+        let addresses = match (reach::literal(url), url.domain()) {
+            (Some(ip), _) => vec![ip],
+            (None, Some(name)) if !self.is_proxied(url) => {
                 // A name without addresses fails later, with the reason.
                 let found = self.lookup.addresses(name.to_owned()).await;
-                let found = found.unwrap_or_default();
-                // A public name with one private address is still a public server.
-                if found.is_empty() || found.into_iter().any(is_public) {
-                    Reach::PublicOnly
-                } else {
-                    Reach::PrivateOnly
-                }
+                found.unwrap_or_default()
             }
-            _ => Reach::PublicOnly,
+            _ => Vec::new(),
+        };
+        // A public name with one private address is still a public server.
+        let is_private = !addresses.is_empty() && !addresses.into_iter().any(is_public);
+        Ok(match is_private {
+            true => Reach::PrivateOnly,
+            false => Reach::PublicOnly,
         })
     }
 }
 
-/// The rules for every requested URL.
 fn check(url: &Url) -> Result<(), Failure> {
     let refused = |message: String| Err(Failure::Refused(Error::new(Code::BadRequest, message)));
     if !matches!(url.scheme(), "http" | "https") {
@@ -318,13 +289,9 @@ fn check(url: &Url) -> Result<(), Failure> {
 
 fn redirect(from: &Url, location: &HeaderValue) -> Result<Url, Failure> {
     let refused = |why: &str| {
-        Failure::Refused(Error::new(
-            Code::Unreachable,
-            format!(
-                "{} redirects {why}; the redirect was refused",
-                display_url(from)
-            ),
-        ))
+        let from = display_url(from);
+        let message = format!("{from} redirects {why}; the redirect was refused");
+        Failure::Refused(Error::new(Code::Unreachable, message))
     };
     // UTF-8 as it is, as some servers write it, included.
     let text = std::str::from_utf8(location.as_bytes()).ok();
@@ -353,14 +320,14 @@ fn failed(url: &Url, error: &reqwest::Error) -> Failure {
     let cause = root_cause(error);
     let mut source = error.source();
     while let Some(inner) = source {
-        if inner.is::<reach::NotPublic>() {
-            return Failure::Refused(reach::refusal(url));
+        match inner.downcast_ref() {
+            Some(reach::Unfit::Private) => return Failure::Refused(reach::refusal(url)),
+            Some(reach::Unfit::Public) => {
+                let message = format!("the address of {} has just changed", host_of(url));
+                return Failure::Passing(Error::new(Code::Unreachable, message).hint("try again"));
+            }
+            None => source = inner.source(),
         }
-        if inner.is::<reach::NotPrivate>() {
-            let message = format!("the address of {} has just changed", host_of(url));
-            return Failure::Passing(Error::new(Code::Unreachable, message).hint("try again"));
-        }
-        source = inner.source();
     }
     let host = host_of(url);
     let message = if error.is_connect() {
@@ -391,7 +358,16 @@ pub(crate) fn host_of(url: &Url) -> String {
     }
 }
 
-/// Returns a URL for messages: without the query, which holds the signature of a signed URL.
-pub(crate) fn display_url(url: &Url) -> String {
+/// Returns a URL for messages and records: without the query, which holds the signature of a signed URL, and without a password.
+#[must_use]
+pub fn display_url(url: &Url) -> String {
     format!("{}://{}{}", url.scheme(), host_of(url), url.path())
+}
+
+/// Returns why an answer with these headers is none, as the end of a sentence.
+pub(crate) fn refused_redirect(headers: &HeaderMap) -> String {
+    let to = headers.get(header::LOCATION);
+    let to = to.and_then(|to| Url::parse(to.to_str().ok()?).ok());
+    let to = to.map_or_else(|| "another address".to_owned(), |to| display_url(&to));
+    format!("redirects to {to}, which is not followed")
 }

@@ -345,7 +345,7 @@ async fn key(
         };
         let about = serde_json::to_vec(&about)
             .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
-        objects.write(ABOUT, about, true).await?;
+        objects.create(ABOUT, about).await?;
         // That of another machine, if it was faster.
         found = objects.read(ABOUT, LONGEST_ABOUT).await?;
     }

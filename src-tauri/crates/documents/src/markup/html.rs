@@ -80,7 +80,6 @@ impl Iterator for Pieces<'_> {
     }
 }
 
-/// Makes pieces of the tokenizer's events.
 #[derive(Debug, Default)]
 struct Builder {
     tag: Option<Tag>,

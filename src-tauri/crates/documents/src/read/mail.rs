@@ -50,10 +50,7 @@ fn read_nested(bytes: &[u8], depth: usize, sink: &mut Sink<'_>) -> Option<String
     // An empty line would end a header that has not begun.
     let bytes = with_readable_header(bytes.trim_ascii_start(), sink);
     let flat = without_nesting(&bytes);
-    let parser = MessageParser::new()
-        .with_mime_headers()
-        .default_header_ignore();
-    let Some(mut message) = parser
+    let Some(mut message) = parser()
         .parse(&flat)
         .filter(|message| has_header(message, &bytes))
     else {
@@ -79,6 +76,12 @@ fn read_nested(bytes: &[u8], depth: usize, sink: &mut Sink<'_>) -> Option<String
         }
     }
     subject
+}
+
+fn parser() -> MessageParser {
+    MessageParser::new()
+        .with_mime_headers()
+        .default_header_ignore()
 }
 
 /// Returns whether a mail begins with a field. The parser takes any line for one.
@@ -169,7 +172,6 @@ enum AttachedContent<'a> {
     Mail(Cow<'a, [u8]>),
 }
 
-/// Reads a mail, and returns its subject and what is attached.
 fn read_message<'a>(
     message: &Message<'_>,
     bytes: &'a [u8],
@@ -231,14 +233,10 @@ fn read_message<'a>(
 fn part_name(message: &Message<'_>, bytes: &[u8], number: u32) -> Option<String> {
     let part = message.part(number)?;
     let header = part.raw_header_offset() as usize..part.raw_body_offset() as usize;
-    let parser = MessageParser::new()
-        .with_mime_headers()
-        .default_header_ignore();
-    let header = parser.parse_headers(bytes.get(header)?)?;
+    let header = parser().parse_headers(bytes.get(header)?)?;
     header.root_part().attachment_name().map(str::to_owned)
 }
 
-/// The text of some parts of a mail.
 #[derive(Default)]
 struct Body {
     blocks: Vec<Block>,
@@ -285,14 +283,12 @@ impl Body {
     }
 }
 
-/// Returns the bytes of a part.
 fn part_content<'a>(bytes: &'a [u8], part: &MessagePart<'_>) -> Cow<'a, [u8]> {
     let place = part.raw_body_offset() as usize..part.raw_end_offset() as usize;
     let raw = bytes.get(place).unwrap_or_default();
     transfer::decode(raw, part.content_transfer_encoding().unwrap_or_default())
 }
 
-/// Returns a part's text in its declared encoding.
 fn text_of(bytes: &[u8], declared: Option<&str>, is_html: bool) -> DecodedText {
     // UTF-7 is no encoding of the web's.
     let of_mail_alone = declared

@@ -62,13 +62,10 @@ pub(super) fn read(text: &str, sink: &mut Sink<'_>) -> Facts {
             let mark = below.trim();
             let is_line =
                 |mark_of: char| mark.len() >= 2 && mark.chars().all(|letter| letter == mark_of);
-            let level = if is_line('=') {
-                Some(1)
-            } else if is_line('-') {
-                Some(2)
-            } else {
-                None
-            };
+            let level = [('=', 1), ('-', 2)]
+                .into_iter()
+                .find(|(mark_of, _)| is_line(*mark_of))
+                .map(|(_, level)| level);
             if level.is_some() && open.lines == 1 {
                 lines.next();
                 if level == Some(1) {
@@ -89,7 +86,6 @@ fn front_matter(text: &str) -> bool {
         .any(|line| line.trim_end() == "---")
 }
 
-/// The block that is being read.
 #[derive(Default)]
 struct OpenBlock {
     text: String,

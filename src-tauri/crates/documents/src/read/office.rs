@@ -60,18 +60,12 @@ impl<'a> Package<'a> {
     /// Returns the name of the part that is the document.
     pub(super) fn main(&self) -> Option<String> {
         let relations = self.relations("").unwrap_or_default();
-        let named = relations
-            .into_iter()
-            .find(|one| one.kind == "officeDocument");
-        let usual = || USUAL.iter().map(|name| (*name).to_owned());
-        named
-            .map(|one| one.target)
-            .into_iter()
-            .chain(usual())
+        let named = (relations.into_iter()).find(|one| one.kind == "officeDocument");
+        (named.map(|one| one.target).into_iter())
+            .chain(USUAL.map(str::to_owned))
             .find(|name| self.archive.has(name))
     }
 
-    /// Returns the title that the document's properties have.
     pub(super) fn title(&self) -> Option<String> {
         let relations = self.relations("").ok()?;
         let named = relations.iter().find(|one| one.kind == "core-properties");
@@ -181,7 +175,6 @@ fn resolve(folder: &str, target: &str) -> String {
 pub(super) struct Styles {
     /// The levels of the styles that are headings, by their ids.
     pub(super) levels: HashMap<String, u8>,
-    /// The number of the slide.
     pub(super) slide: Option<u32>,
     /// Page breaks are counted.
     pub(super) counts_pages: bool,
@@ -231,7 +224,6 @@ pub(super) fn paragraphs(xml: &str, styles: &Styles, sink: &mut Sink<'_>) -> u32
     open.page
 }
 
-/// The paragraph or row that is being read.
 #[derive(Default)]
 struct OpenParagraph {
     text: String,
@@ -241,7 +233,6 @@ struct OpenParagraph {
     /// The names of a chart's axes and series.
     in_names: bool,
     cells: u32,
-    /// The shape is the slide's title.
     is_title: bool,
     /// The shape has nothing to be read, such as the slide's number.
     is_muted: bool,

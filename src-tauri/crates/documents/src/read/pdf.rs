@@ -7,22 +7,22 @@ mod columns;
 mod content;
 mod fonts;
 mod layout;
-mod matrix;
 mod streams;
 
 use super::{Block, Facts, Refusal, Sink};
 use crate::{
+    kind,
     pictured::{damaged_pages_notice, pictured_pages_notice},
-    text,
 };
 use content::{Content, Reader};
+use encoding_rs::{UTF_8, UTF_16BE, WINDOWS_1252};
 use hayro_syntax::{
     LoadPdfError, Pdf,
     object::{Dict, String as Text},
     page::Page,
 };
+use kurbo::Affine;
 use layout::{Paragraph, Sizes};
-use matrix::Matrix;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const MOST_PAGES: usize = 50_000;
@@ -35,7 +35,7 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> 
     let file = match file.unwrap_or(Err(LoadPdfError::Invalid)) {
         Ok(file) => file,
         // Of a damaged file, only that it is encrypted may be known.
-        Err(error) if error != LoadPdfError::Invalid || is_encrypted(bytes) => {
+        Err(error) if error != LoadPdfError::Invalid || kind::contains(bytes, b"/Encrypt") => {
             return Err(Refusal::new(
                 "This PDF is encrypted. Save a copy without a password to have it read.",
             ));
@@ -79,7 +79,7 @@ impl<'a> PageReader<'a, '_, '_> {
         self.reader.picture = None;
         let mut content = Content::default();
         self.reader
-            .draw(&bytes, page.resources(), Matrix::SAME, &mut content);
+            .draw(&bytes, page.resources(), Affine::IDENTITY, &mut content);
         let drawn = self.reader.pictures - pictures;
         let notes = annotations::read(page, &mut self.reader, &mut content);
         if self.reader.letters == letters && notes.is_empty() && drawn > 0 {
@@ -135,32 +135,28 @@ impl<'a> PageReader<'a, '_, '_> {
             let share = unknown * 100 / letters;
             format!("{share} % of this PDF's letters are lost: its fonts do not say which they are. Have its text recognized, and save it again.")
         });
-        let notices: Vec<String> = [
+        let wants_pictures = self.sink.wants_pictures;
+        let pictured = pictured_pages_notice(&self.pictured, pages).filter(|_| !wants_pictures);
+        let notices = [
             self.is_cut.then(|| cut.to_owned()),
             lost,
             damaged_pages_notice(&self.broken, pages),
-            pictured_pages_notice(&self.pictured, pages).filter(|_| !self.sink.wants_pictures),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        let wants_pictures = self.sink.wants_pictures;
+            pictured,
+        ];
+        notices
+            .into_iter()
+            .flatten()
+            .for_each(|notice| self.sink.warn(notice));
         Ok(Facts {
             title,
             pages: Some(pages),
-            notice: (!notices.is_empty()).then(|| notices.join(" ")),
-            pictured: if wants_pictures {
-                self.pictured
-            } else {
-                Vec::new()
+            pictured: match wants_pictures {
+                true => self.pictured,
+                false => Vec::new(),
             },
             ..Facts::default()
         })
     }
-}
-
-fn is_encrypted(bytes: &[u8]) -> bool {
-    bytes.windows(8).any(|word| word == b"/Encrypt")
 }
 
 /// An entry of a dictionary that is text.
@@ -171,14 +167,12 @@ fn text_of(dictionary: &Dict<'_>, entry: &str) -> Option<String> {
 
 /// A text outside of pages (7.9.2.2).
 fn decode_text(bytes: &[u8]) -> String {
-    let text = match (
-        bytes.strip_prefix(b"\xfe\xff"),
-        bytes.strip_prefix(b"\xef\xbb\xbf"),
-    ) {
-        (Some(utf16), _) => text::utf16(utf16, u16::from_be_bytes),
-        (_, Some(utf8)) => String::from_utf8_lossy(utf8).into_owned(),
-        _ => text::windows_1252(bytes),
+    let (encoding, bytes) = match bytes {
+        [0xfe, 0xff, rest @ ..] => (UTF_16BE, &rest[..rest.len() / 2 * 2]),
+        [0xef, 0xbb, 0xbf, rest @ ..] => (UTF_8, rest),
+        bytes => (WINDOWS_1252, bytes),
     };
+    let (text, _) = encoding.decode_without_bom_handling(bytes);
     text.trim().replace("\r\n", "\n").replace('\r', "\n")
 }
 

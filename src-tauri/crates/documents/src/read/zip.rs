@@ -128,11 +128,9 @@ fn decode_name(bytes: &[u8]) -> String {
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    let two = bytes.get(at..at.checked_add(2)?)?;
-    Some(u16::from_le_bytes([two[0], two[1]]))
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 fn usize_at(bytes: &[u8], at: usize) -> Option<usize> {
-    let four = bytes.get(at..at.checked_add(4)?)?;
-    usize::try_from(u32::from_le_bytes([four[0], four[1], four[2], four[3]])).ok()
+    usize::try_from(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?)).ok()
 }

@@ -4,13 +4,14 @@
 //! such server understands. rusty-s3 signs each request in its URL, which no message shows.
 
 use super::{
-    MOST_LISTED, Object, missing_object_error, too_long, wrong_length,
+    MOST_LISTED, Object, missing_object_error, storage_error, too_long, wrong_length,
     xml::{Page, read_failure, read_page},
 };
 use crate::{
+    blocking,
     loopback::{build_client, strict_client},
     remote::is_near,
-    web::{display_url, host_of, root_cause},
+    web::{host_of, refused_redirect, root_cause},
 };
 use data_encoding::BASE64;
 use http::{StatusCode, header};
@@ -18,9 +19,9 @@ use md5::{Digest, Md5};
 use reqwest::{Body, RequestBuilder, Response};
 use rusty_s3::{Bucket as Place, Credentials, S3Action, UrlStyle};
 use secrecy::{ExposeSecret, SecretString};
-use std::{fmt, io::Read, path::Path, sync::Arc, time::Duration};
+use std::{io::Read, path::Path, time::Duration};
 use tierbar_core::{Code, Error, units::file_size};
-use tokio::{fs::File, io::AsyncWriteExt, task::spawn_blocking, time::timeout};
+use tokio::{fs::File, io::AsyncWriteExt, time::timeout};
 use url::Url;
 
 const CONNECT: Duration = Duration::from_secs(15);
@@ -56,23 +57,13 @@ pub struct BucketOptions {
     pub secret: SecretString,
 }
 
-#[derive(Clone)]
-pub(super) struct Bucket(Arc<Inner>);
-
-struct Inner {
+#[derive(Debug, Clone)]
+pub(super) struct Bucket {
     client: reqwest::Client,
     place: Place,
     credentials: Credentials,
     /// Empty, or with a slash at its end.
     prefix: String,
-}
-
-impl fmt::Debug for Bucket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bucket")
-            .field("place", &self.0.place.base_url().as_str())
-            .finish_non_exhaustive()
-    }
 }
 
 impl Bucket {
@@ -111,43 +102,40 @@ impl Bucket {
         let place = Place::new(server, UrlStyle::Path, options.bucket, region)
             .map_err(|error| invalid(&format!("cannot be used: {error}")))?;
         let prefix = options.prefix.trim_matches('/');
-        Ok(Self(Arc::new(Inner {
+        Ok(Self {
             client,
             place,
             credentials: Credentials::new(options.access_key, options.secret.expose_secret()),
-            prefix: if prefix.is_empty() {
-                String::new()
-            } else {
-                format!("{prefix}/")
+            prefix: match prefix {
+                "" => String::new(),
+                prefix => format!("{prefix}/"),
             },
-        })))
+        })
     }
 
     pub(super) async fn list(&self) -> Result<Vec<Object>, Error> {
-        match timeout(LISTING, self.pages()).await {
-            Ok(listed) => listed,
-            Err(_) => Err(self.unreachable("did not list its objects in time")),
-        }
+        timeout(LISTING, self.pages())
+            .await
+            .unwrap_or_else(|_| Err(self.unreachable("did not list its objects in time")))
     }
 
     async fn pages(&self) -> Result<Vec<Object>, Error> {
-        let inner = &self.0;
         let (mut objects, mut after) = (Vec::new(), None::<String>);
         for _ in 0..MOST_PAGES {
             // Without a key it is the bucket that answers, with a list.
-            let mut action = inner.place.get_object(Some(&inner.credentials), "");
+            let mut action = self.place.get_object(Some(&self.credentials), "");
             action.query_mut().insert("list-type", "2");
-            action.query_mut().insert("prefix", &*inner.prefix);
+            action.query_mut().insert("prefix", &*self.prefix);
             if let Some(token) = &after {
                 action.query_mut().insert("continuation-token", &**token);
             }
-            let request = inner.client.get(action.sign(SIGNED_FOR));
+            let request = self.client.get(action.sign(SIGNED_FOR));
             let answer = self.accepted(self.send(request, 0).await?).await?;
             let text = self.body(answer).await?;
             let Page {
                 objects: more,
                 next,
-            } = read_page(&text, &inner.prefix).ok_or_else(|| {
+            } = read_page(&text, &self.prefix).ok_or_else(|| {
                 self.corrupt("did not return a list of objects")
                     .hint("check that `contexts.endpoint` is the address of an S3 server")
             })?;
@@ -188,11 +176,11 @@ impl Bucket {
         Ok(Some(bytes))
     }
 
-    pub(super) async fn write(&self, name: &str, bytes: Vec<u8>, new: bool) -> Result<(), Error> {
+    pub(super) async fn create(&self, name: &str, bytes: Vec<u8>) -> Result<(), Error> {
         let (sum, length) = (BASE64.encode(&Md5::digest(&bytes)), bytes.len() as u64);
-        let answer = self.put(name, bytes.into(), length, &sum, new).await?;
+        let answer = self.put(name, bytes.into(), length, &sum, true).await?;
         // There is one, or another machine was faster.
-        if new && matches!(answer.status().as_u16(), 409 | 412) {
+        if matches!(answer.status().as_u16(), 409 | 412) {
             return Ok(());
         }
         self.accepted(answer).await.map(drop)
@@ -200,24 +188,20 @@ impl Bucket {
 
     pub(super) async fn upload(&self, name: &str, from: &Path) -> Result<(), Error> {
         let path = from.to_owned();
-        let (sum, bytes) = spawn_blocking(move || sum(&path))
-            .await
-            .map_err(|ended| Error::new(Code::Internal, ended.to_string()))??;
+        let (sum, bytes) = blocking(move || sum(&path)).await?;
         if bytes > MOST_BYTES {
             let (bytes, most) = (file_size(bytes), file_size(MOST_BYTES));
             let message = format!("the context has {bytes}; S3 takes at most {most} at once");
             return Err(Error::new(Code::PayloadTooLarge, message)
                 .hint("save it with a quantized KV cache, or use a folder as the store"));
         }
-        let file = File::open(from)
-            .await
-            .map_err(|error| cannot_read(from, &error))?;
+        let file = File::open(from).await;
+        let file = file.map_err(|error| storage_error("read", from, &error))?;
         let answer = self.put(name, file.into(), bytes, &sum, false).await?;
         self.accepted(answer).await?;
-        let inner = &self.0;
         let key = self.key(name);
-        let head = inner.place.head_object(Some(&inner.credentials), &key);
-        let head = self.send(inner.client.head(head.sign(SIGNED_FOR)), 0);
+        let head = self.place.head_object(Some(&self.credentials), &key);
+        let head = self.send(self.client.head(head.sign(SIGNED_FOR)), 0);
         let head = self.accepted(head.await?).await?;
         // Not what is left of the body: a HEAD has none.
         let length = head.headers().get(header::CONTENT_LENGTH);
@@ -234,12 +218,7 @@ impl Bucket {
         if let Some(found) = answer.content_length().filter(|found| *found != bytes) {
             return Err(wrong_length(&self.place(), found, bytes));
         }
-        let failed = |error: std::io::Error| {
-            Error::new(
-                Code::Storage,
-                format!("cannot write {}: {error}", to.display()),
-            )
-        };
+        let failed = |error| storage_error("write", to, &error);
         let mut out = File::create(to).await.map_err(failed)?;
         let mut received = 0;
         while let Some(chunk) = self.chunk(&mut answer).await? {
@@ -257,9 +236,9 @@ impl Bucket {
 
     /// Returns whether older versions stay.
     pub(super) async fn remove(&self, name: &str) -> Result<bool, Error> {
-        let (inner, key) = (&self.0, self.key(name));
-        let action = inner.place.delete_object(Some(&inner.credentials), &key);
-        let request = inner.client.delete(action.sign(SIGNED_FOR));
+        let key = self.key(name);
+        let action = self.place.delete_object(Some(&self.credentials), &key);
+        let request = self.client.delete(action.sign(SIGNED_FOR));
         let answer = self.found(self.send(request, 0).await?).await?;
         // A bucket with versioning hides the object behind a marker.
         let marker = answer
@@ -269,13 +248,13 @@ impl Bucket {
     }
 
     fn key(&self, name: &str) -> String {
-        format!("{}{name}", self.0.prefix)
+        format!("{}{name}", self.prefix)
     }
 
     fn get(&self, name: &str) -> RequestBuilder {
-        let (inner, key) = (&self.0, self.key(name));
-        let action = inner.place.get_object(Some(&inner.credentials), &key);
-        inner.client.get(action.sign(SIGNED_FOR))
+        let key = self.key(name);
+        let action = self.place.get_object(Some(&self.credentials), &key);
+        self.client.get(action.sign(SIGNED_FOR))
     }
 
     /// Sends an object with the MD5 of its bytes in base64, so that the server refuses any others. `new`: unless there is one.
@@ -287,13 +266,13 @@ impl Bucket {
         sum: &str,
         new: bool,
     ) -> Result<Response, Error> {
-        let (inner, key) = (&self.0, self.key(name));
-        let mut action = inner.place.put_object(Some(&inner.credentials), &key);
+        let key = self.key(name);
+        let mut action = self.place.put_object(Some(&self.credentials), &key);
         action.headers_mut().insert("content-md5", sum);
         if new {
             action.headers_mut().insert("if-none-match", "*");
         }
-        let mut request = inner.client.put(action.sign(SIGNED_FOR));
+        let mut request = self.client.put(action.sign(SIGNED_FOR));
         for (name, value) in action.headers_mut().iter() {
             request = request.header(name, value);
         }
@@ -313,7 +292,6 @@ impl Bucket {
         }
     }
 
-    /// The answer, if it is a success.
     async fn accepted(&self, answer: Response) -> Result<Response, Error> {
         if answer.status().is_success() {
             return Ok(answer);
@@ -341,24 +319,16 @@ impl Bucket {
     async fn refusal(&self, answer: Response) -> Error {
         let status = answer.status();
         if status.is_redirection() {
-            let to = answer.headers().get(header::LOCATION);
-            let to = to.and_then(|to| Url::parse(to.to_str().ok()?).ok());
-            let to = to.map_or_else(|| "another address".to_owned(), |to| display_url(&to));
             return self
-                .unreachable(&format!("redirects to {to}, which is not followed"))
+                .unreachable(&refused_redirect(answer.headers()))
                 .hint("set `contexts.endpoint` and `contexts.region` to those of the bucket");
         }
         let text = self.body(answer).await.unwrap_or_default();
         let (code, message) = read_failure(&text).unwrap_or_default();
-        let why = [code.as_str(), message.as_str()]
-            .into_iter()
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join(": ");
-        let why = if why.is_empty() {
-            String::new()
-        } else {
-            format!(", {why}")
+        let why = match (code.as_str(), message.as_str()) {
+            ("", "") => String::new(),
+            (why, "") | ("", why) => format!(", {why}"),
+            (code, message) => format!(", {code}: {message}"),
         };
         match status.as_u16() {
             401 | 403 => Error::new(
@@ -381,22 +351,20 @@ impl Bucket {
         }
     }
 
-    async fn body(&self, answer: Response) -> Result<String, Error> {
-        match timeout(ANSWERING, self.text(answer)).await {
-            Ok(text) => text,
-            Err(_) => Err(self.unreachable("did not send all of its answer in time")),
-        }
-    }
-
-    async fn text(&self, mut answer: Response) -> Result<String, Error> {
-        let mut body = Vec::new();
-        while let Some(chunk) = self.chunk(&mut answer).await? {
-            body.extend_from_slice(&chunk);
-            if body.len() > LONGEST_ANSWER {
-                return Err(self.corrupt(&format!("sent more than {LONGEST_ANSWER} bytes")));
+    async fn body(&self, mut answer: Response) -> Result<String, Error> {
+        let text = async {
+            let mut body = Vec::new();
+            while let Some(chunk) = self.chunk(&mut answer).await? {
+                body.extend_from_slice(&chunk);
+                if body.len() > LONGEST_ANSWER {
+                    return Err(self.corrupt(&format!("sent more than {LONGEST_ANSWER} bytes")));
+                }
             }
-        }
-        Ok(String::from_utf8_lossy(&body).into_owned())
+            Ok(String::from_utf8_lossy(&body).into_owned())
+        };
+        timeout(ANSWERING, text)
+            .await
+            .unwrap_or_else(|_| Err(self.unreachable("did not send all of its answer in time")))
     }
 
     fn unreachable(&self, why: &str) -> Error {
@@ -410,7 +378,7 @@ impl Bucket {
 
     /// For messages.
     fn place(&self) -> String {
-        let place = &self.0.place;
+        let place = &self.place;
         format!(
             "the bucket {} at {}",
             place.name(),
@@ -433,12 +401,7 @@ fn sum(path: &Path) -> Result<(String, u64), Error> {
             length += read as u64;
         }
     };
-    read().map_err(|error| cannot_read(path, &error))
-}
-
-fn cannot_read(path: &Path, error: &std::io::Error) -> Error {
-    let message = format!("cannot read {}: {error}", path.display());
-    Error::new(Code::Storage, message)
+    read().map_err(|error| storage_error("read", path, &error))
 }
 
 #[cfg(test)]
@@ -464,7 +427,7 @@ mod tests {
             "http://127.0.0.1:9000",
             "http://nas.local/",
         ] {
-            assert_eq!(bucket(endpoint).unwrap().0.prefix, "a/", "{endpoint}");
+            assert_eq!(bucket(endpoint).unwrap().prefix, "a/", "{endpoint}");
         }
         for endpoint in [
             "s3.example.com",
@@ -479,7 +442,7 @@ mod tests {
                 "{endpoint}"
             );
         }
-        let place = bucket("").unwrap().0.place.base_url().to_string();
+        let place = bucket("").unwrap().place.base_url().to_string();
         assert_eq!(place, "https://s3.us-east-1.amazonaws.com/b/");
     }
 }

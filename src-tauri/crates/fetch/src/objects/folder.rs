@@ -1,24 +1,25 @@
 //! A folder as a store: on another disk, on a server's share, or one that another program keeps in step. It is opened anew at each use,
 //! and no part of its path may be a symbolic link, which could lead to another folder by now.
 
-use super::{MOST_LISTED, Object, is_plain, missing_object_error, too_long, wrong_length};
+use super::{
+    MOST_LISTED, Object, is_plain, missing_object_error, storage_error, too_long, wrong_length,
+};
+use crate::blocking;
 use std::{
     ffi::OsStr,
     fs::{File, OpenOptions},
     io::{self, Read},
     path::{Path, PathBuf},
-    sync::Arc,
 };
 use tierbar_core::{Code, Error};
 use tierbar_nofollow::{Entry, Mode, OpenError, Opened, open};
-use tokio::task::spawn_blocking;
 
 #[derive(Debug, Clone)]
-pub(super) struct Folder(Arc<PathBuf>);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self(Arc::new(path))
+        Self(path)
     }
 
     pub(super) async fn list(&self) -> Result<Vec<Object>, Error> {
@@ -61,13 +62,11 @@ impl Folder {
         .await
     }
 
-    pub(super) async fn write(&self, name: &str, bytes: Vec<u8>, new: bool) -> Result<(), Error> {
+    pub(super) async fn create(&self, name: &str, bytes: Vec<u8>) -> Result<(), Error> {
         let name = name.to_owned();
-        self.run(move |folder| {
-            if new && object(folder, &name)?.is_some() {
-                return Ok(());
-            }
-            write_object(folder, &name, bytes.as_slice())
+        self.run(move |folder| match object(folder, &name)? {
+            Some(_) => Ok(()),
+            None => write_object(folder, &name, bytes.as_slice()),
         })
         .await
     }
@@ -123,27 +122,21 @@ impl Folder {
         &self,
         work: impl FnOnce(&Path) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let folder = Arc::clone(&self.0);
-        spawn_blocking(move || work(&folder))
-            .await
-            .unwrap_or_else(|ended| Err(Error::new(Code::Internal, ended.to_string())))
+        let folder = self.0.clone();
+        blocking(move || work(&folder)).await
     }
 }
 
 /// Opens the folder; `None` if only its last part is missing. One on a disk that is not connected is no empty store.
 fn open_if_there(folder: &Path) -> Result<Option<Opened>, Error> {
+    let has_parent = || folder.parent().is_some_and(|parent| open(parent).is_ok());
     match open(folder) {
         Ok(opened) => Ok(Some(opened)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && has_parent(folder) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && has_parent() => Ok(None),
         Err(error) => Err(not_opened(folder, error)),
     }
 }
 
-fn has_parent(folder: &Path) -> bool {
-    folder.parent().is_some_and(|parent| open(parent).is_ok())
-}
-
-/// An object's file, if there is one.
 fn object(folder: &Path, name: &str) -> Result<Option<File>, Error> {
     let Some(opened) = open_if_there(folder)? else {
         return Ok(None);
@@ -186,12 +179,4 @@ fn not_opened(path: &Path, error: OpenError) -> Error {
         error => Error::new(Code::Storage, error.to_string())
             .hint("set `contexts.store` to the real path of a folder"),
     }
-}
-
-fn storage_error(what: &str, path: &Path, error: &io::Error) -> Error {
-    Error::new(
-        Code::Storage,
-        format!("cannot {what} {}: {error}", path.display()),
-    )
-    .hint("check that the folder's disk is connected and has space, and that you may write to it")
 }

@@ -169,11 +169,12 @@ async fn keeps_objects(store: &Objects) {
         let error = store.download("one", &to, expected).await.unwrap_err();
         assert_eq!(error.code, Code::Corrupt, "{expected}");
     }
-    store.write("two", b"first".to_vec(), true).await.unwrap();
-    store.write("two", b"second".to_vec(), true).await.unwrap();
+    store.create("two", b"first".to_vec()).await.unwrap();
+    store.create("two", b"second".to_vec()).await.unwrap();
     assert_eq!(store.read("two", 99).await.unwrap().unwrap(), b"first");
-    store.write("two", b"third".to_vec(), false).await.unwrap();
-    assert_eq!(store.read("two", 99).await.unwrap().unwrap(), b"third");
+    store.upload("two", &from).await.unwrap();
+    let replaced = store.read("two", 200_000).await.unwrap().unwrap();
+    assert!(replaced == fs::read(&from).unwrap());
     assert!(!store.remove("one").await.unwrap());
     assert_eq!(store.list().await.unwrap().len(), 1);
     let gone = store.download("one", &to, 5).await.unwrap_err();
@@ -200,7 +201,7 @@ async fn a_bucket_keeps_objects() {
 #[tokio::test]
 async fn a_bucket_with_versioning_says_that_it_keeps_them() {
     let store = bucket(Manner::KeepsVersions).await;
-    store.write("one", Vec::new(), false).await.unwrap();
+    store.create("one", Vec::new()).await.unwrap();
     assert!(store.remove("one").await.unwrap());
 }
 
@@ -225,7 +226,7 @@ async fn a_folder_of_a_missing_disk_is_an_error() {
     let home = tempdir();
     let store = Objects::folder(home.path().join("disk/store"));
     assert_eq!(store.list().await.unwrap_err().code, Code::Storage);
-    let error = store.write("one", Vec::new(), false).await.unwrap_err();
+    let error = store.create("one", Vec::new()).await.unwrap_err();
     assert_eq!(error.code, Code::Storage);
     // Neither a folder nor a pipe is opened.
     let store = Objects::folder(home.path().to_owned());
@@ -248,7 +249,8 @@ fn a_store_exchanged_with_a_link_is_never_left() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let attempt = || {
         runtime.block_on(async {
-            let _refused = store.write("two", b"new".to_vec(), false).await;
+            let _refused = store.remove("two").await;
+            let _refused = store.create("two", b"new".to_vec()).await;
             let _refused = store.remove("kept").await;
             let listed = store.list().await;
             let is_foreign = listed.is_ok_and(|all| all.iter().any(|one| one.name == "kept"));

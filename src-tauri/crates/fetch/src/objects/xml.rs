@@ -49,11 +49,9 @@ fn read(text: &str) -> Option<Answer> {
     Answer::deserialize(&mut xml).ok()
 }
 
-/// A page of a list.
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) objects: Vec<Object>,
-    /// Where the next page begins.
     pub(super) next: Option<String>,
 }
 
@@ -77,7 +75,6 @@ pub(super) fn read_page(text: &str, prefix: &str) -> Option<Page> {
     })
 }
 
-/// Reads the code and the message of an `Error`.
 pub(super) fn read_failure(text: &str) -> Option<(String, String)> {
     let Some(Answer::Error(Failure { code, message })) = read(text) else {
         return None;

@@ -49,5 +49,8 @@ mod tests {
         assert_eq!(cached(&file, last), Ok(4096));
         drop_cached(&file, 0, 2 << 20);
         assert_eq!(cached(&file, last), Err(Errno::AGAIN));
+        // Hashing reads all of it.
+        crate::sha256_of(&file, |_| true).unwrap();
+        assert_eq!(cached(&file, last), Err(Errno::AGAIN));
     }
 }

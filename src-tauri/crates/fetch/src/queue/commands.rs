@@ -3,7 +3,7 @@
 use super::{
     Job,
     entry::{self, Entry, EntryState},
-    owner::{Owner, discard, limit, slots},
+    owner::{Owner, discard, slots},
 };
 use crate::transfer::Phase;
 use tierbar_core::{
@@ -23,17 +23,9 @@ pub(super) enum Command {
         job: Job,
         reply: Reply<(DownloadStatus, bool)>,
     },
-    Pause {
+    Change {
         id: String,
-        reply: Reply<DownloadStatus>,
-    },
-    Resume {
-        id: String,
-        reply: Reply<DownloadStatus>,
-    },
-    Prioritize {
-        id: String,
-        priority: Priority,
+        change: Change,
         reply: Reply<DownloadStatus>,
     },
     Remove {
@@ -47,6 +39,13 @@ pub(super) enum Command {
     Shutdown {
         reply: oneshot::Sender<()>,
     },
+}
+
+#[derive(Debug)]
+pub(super) enum Change {
+    Pause,
+    Resume,
+    Prioritize(Priority),
 }
 
 impl Owner {
@@ -63,31 +62,22 @@ impl Owner {
                 let answer = added.and_then(|(id, new)| Ok((self.find(&id)?.status(), new)));
                 let _ = reply.send(answer);
             }
-            Command::Pause { id, reply } => {
-                let changed = self.pause(&id);
-                self.answer(&id, changed, reply).await;
-            }
-            Command::Resume { id, reply } => {
-                let changed = self.resume(&id);
-                self.answer(&id, changed, reply).await;
-            }
-            Command::Prioritize {
-                id,
-                priority,
-                reply,
-            } => {
-                let changed = self.find(&id).map(|entry| entry.job.priority = priority);
-                self.answer(&id, changed, reply).await;
+            Command::Change { id, change, reply } => {
+                let changed = self.find(&id).and_then(|entry| entry.change(change));
+                self.settle().await;
+                let answer = changed.and_then(|()| Ok(self.find(&id)?.status()));
+                let _ = reply.send(answer);
             }
             Command::Remove { id, reply } => match self.find(&id) {
-                Ok(entry) if matches!(entry.standing, EntryState::Done) => {
+                Ok(entry) if entry.standing == EntryState::Done => {
                     self.entries.retain(|entry| entry.id != id);
                     self.settle().await;
                     let _ = reply.send(Ok(()));
                 }
                 Ok(entry) => {
                     entry.cancel();
-                    entry.standing = EntryState::Removed(vec![reply]);
+                    entry.standing = EntryState::Removed;
+                    entry.waiting.push(reply);
                     self.settle().await;
                 }
                 Err(error) => drop(reply.send(Err(error))),
@@ -96,7 +86,7 @@ impl Owner {
                 rate_limit,
                 at_once,
             } => {
-                self.rate.set(limit(rate_limit));
+                self.rate.set(rate_limit);
                 self.at_once = slots(at_once);
                 self.settle().await;
             }
@@ -107,17 +97,11 @@ impl Owner {
         }
     }
 
-    async fn answer(&mut self, id: &str, changed: Result<(), Error>, reply: Reply<DownloadStatus>) {
-        self.settle().await;
-        let answer = changed.and_then(|()| self.find(id).map(|entry| entry.status()));
-        let _ = reply.send(answer);
-    }
-
     /// A download that is being removed is not found.
     fn find(&mut self, id: &str) -> Result<&mut Entry, Error> {
         let mut entries = self.entries.iter_mut();
         entries
-            .find(|entry| entry.id == id && !matches!(entry.standing, EntryState::Removed(_)))
+            .find(|entry| entry.id == id && entry.standing != EntryState::Removed)
             .ok_or_else(|| {
                 Error::new(Code::NotFound, format!("there is no download {id}"))
                     .hint("it may be done and off the list; see the list of downloads")
@@ -167,14 +151,11 @@ impl Owner {
     }
 
     fn refusal(&self, job: &Job) -> Result<(), Error> {
-        let unfinished =
-            |entry: &&Entry| !matches!(entry.standing, EntryState::Done | EntryState::Removed(_));
-        let in_the_way = self
-            .entries
-            .iter()
-            .filter(unfinished)
-            .find(|entry| entry.collides(job));
-        if let Some(other) = in_the_way {
+        let unfinished = || {
+            (self.entries.iter())
+                .filter(|entry| !matches!(entry.standing, EntryState::Done | EntryState::Removed))
+        };
+        if let Some(other) = unfinished().find(|entry| entry.collides(job)) {
             let message = format!(
                 "{} and {}, which is on the list of downloads, have the same destination {}",
                 job.reference,
@@ -185,7 +166,7 @@ impl Owner {
                 "wait until that one is done and rename its file, or remove it from the list",
             ));
         }
-        if self.entries.iter().filter(unfinished).count() >= LONGEST {
+        if unfinished().count() >= LONGEST {
             let message = format!("the list of downloads is full ({LONGEST})");
             return Err(
                 Error::new(Code::Overloaded, message).hint("remove downloads that you do not need")
@@ -193,40 +174,36 @@ impl Owner {
         }
         Ok(())
     }
+}
 
-    fn pause(&mut self, id: &str) -> Result<(), Error> {
-        let entry = self.find(id)?;
-        let why = match entry.standing {
-            EntryState::Done => "is done",
-            EntryState::Failed(_) => "has failed and is not running",
-            _ => {
-                entry.cancel();
-                entry.standing = EntryState::Paused;
-                return Ok(());
-            }
+impl Entry {
+    fn change(&mut self, change: Change) -> Result<(), Error> {
+        let refuse = |why: &str| {
+            let message = format!("the download of {} {why}", self.job.reference);
+            Err(Error::new(Code::BadRequest, message))
         };
-        let message = format!(
-            "the download of {} {why}, so it cannot be paused",
-            entry.job.reference
-        );
-        Err(Error::new(Code::BadRequest, message))
-    }
-
-    fn resume(&mut self, id: &str) -> Result<(), Error> {
-        let entry = self.find(id)?;
-        if let EntryState::Done = entry.standing {
-            let message = format!("the download of {} is done", entry.job.reference);
-            return Err(Error::new(Code::BadRequest, message));
+        match (change, &self.standing) {
+            (Change::Prioritize(priority), _) => self.job.priority = priority,
+            (Change::Pause, EntryState::Done) => {
+                return refuse("is done, so it cannot be paused");
+            }
+            (Change::Pause, EntryState::Failed(_)) => {
+                return refuse("has failed and is not running, so it cannot be paused");
+            }
+            (Change::Pause, _) => {
+                self.cancel();
+                self.standing = EntryState::Paused;
+            }
+            (Change::Resume, EntryState::Done) => return refuse("is done"),
+            (Change::Resume, _) => {
+                // A run that waits ends, and the next one tries at once.
+                let task = self.task.as_ref();
+                if task.is_some_and(|task| matches!(task.phase, Phase::Waiting { .. })) {
+                    self.cancel();
+                }
+                self.standing = EntryState::Wanted;
+            }
         }
-        // A run that waits ends, and the next one tries at once.
-        if entry
-            .task
-            .as_ref()
-            .is_some_and(|task| matches!(task.phase, Phase::Waiting { .. }))
-        {
-            entry.cancel();
-        }
-        entry.standing = EntryState::Wanted;
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{
     Job,
+    commands::Reply,
     meter::Meter,
     order::{Candidate, RunStage},
     run::{RunPosition, VerifiedFile},
@@ -9,45 +10,52 @@ use super::{
 };
 use crate::{
     FileSpec,
-    transfer::{Phase, discard},
+    transfer::{Phase, discard, journal},
 };
-use std::{fs, io, path::Path, time::Duration};
+use serde::{Deserialize, Serialize};
+use std::{path::Path, time::Duration};
 use tierbar_core::{
     Code, Error,
     download::{DownloadFile, DownloadState, DownloadStatus},
 };
-use tokio::{
-    sync::{oneshot, watch},
-    time::Instant,
-};
+use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 /// Who waits this long for a server lets another download go meanwhile; a server that only stumbles keeps its turn.
 const LONG_WAIT: Duration = Duration::from_secs(10);
 
-#[derive(Debug)]
+/// As it is kept on the disk.
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub(super) id: String,
+    #[serde(flatten, serialize_with = "secret::serialize_without")]
     pub(super) job: Job,
-    /// One for each file of the job.
     pub(super) parts: Vec<Part>,
+    #[serde(flatten)]
     pub(super) standing: EntryState,
-    /// A URL of it held a secret, which the last program took with it.
+    /// A URL of it has a secret, which is not on the disk.
+    #[serde(default)]
     pub(super) withheld: bool,
     /// Its run, from its start until it has reported its end.
+    #[serde(skip)]
     pub(super) task: Option<Task>,
+    /// Who waits until it is removed.
+    #[serde(skip)]
+    pub(super) waiting: Vec<Reply<()>>,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Part {
     pub(super) received: u64,
     pub(super) total: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) whole: Option<VerifiedFile>,
 }
 
 /// What is to become of it.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", content = "reason", rename_all = "lowercase")]
 pub(super) enum EntryState {
     /// Runs when it is its turn.
     Wanted,
@@ -56,8 +64,8 @@ pub(super) enum EntryState {
     /// Why, and what to do.
     Failed(String),
     Done,
-    /// To be deleted once its run has ended, and who waits for that.
-    Removed(Vec<oneshot::Sender<Result<(), Error>>>),
+    /// To be deleted once its run has ended.
+    Removed,
 }
 
 #[derive(Debug)]
@@ -95,10 +103,11 @@ impl Entry {
         Self {
             id: uuid::Uuid::new_v4().to_string(),
             parts: parts.collect(),
+            withheld: (job.files.iter()).any(|file| secret::without_secrets(&file.url).is_some()),
             job,
             standing: EntryState::Wanted,
-            withheld: false,
             task: None,
+            waiting: Vec::new(),
         }
     }
 
@@ -129,7 +138,6 @@ impl Entry {
         }
     }
 
-    /// Returns whether it runs and has not been canceled.
     fn running(&self) -> Option<&Task> {
         self.task
             .as_ref()
@@ -146,7 +154,7 @@ impl Entry {
             Some(_) => RunStage::Yes,
             None => RunStage::No,
         };
-        matches!(self.standing, EntryState::Wanted).then_some(Candidate {
+        (self.standing == EntryState::Wanted).then_some(Candidate {
             priority: self.job.priority,
             running,
             blocked: blocked && self.task.is_none(),
@@ -169,7 +177,7 @@ impl Entry {
             EntryState::Done => (DownloadState::Done, None),
             EntryState::Failed(reason) => (DownloadState::Failed, Some(reason.clone())),
             EntryState::Paused => (DownloadState::Paused, None),
-            EntryState::Wanted | EntryState::Removed(_) => match self.running() {
+            EntryState::Wanted | EntryState::Removed => match self.running() {
                 None => (DownloadState::Queued, None),
                 Some(task) if task.completing => (DownloadState::Verifying, None),
                 Some(task) => match &task.phase {
@@ -211,13 +219,11 @@ impl Entry {
     }
 
     fn files(&self) -> Vec<DownloadFile> {
-        let files = self.job.files.iter().zip(&self.parts);
-        files
-            .map(|(file, part)| DownloadFile {
-                name: name(file),
-                size_bytes: part.total(),
-            })
-            .collect()
+        let file = |(file, part): (_, &Part)| DownloadFile {
+            name: name(file),
+            size_bytes: part.total(),
+        };
+        self.job.files.iter().zip(&self.parts).map(file).collect()
     }
 
     /// Returns whether both would write the same file on a case-insensitive volume.
@@ -233,26 +239,23 @@ impl Entry {
     pub(super) fn is_of(&self, job: &Job) -> bool {
         let dests =
             |job: &Job| -> Vec<_> { job.files.iter().map(|file| folded(&file.dest)).collect() };
-        let paths = |job: &Job| -> Vec<_> {
-            job.files
-                .iter()
-                .map(|file| comparable_url(&file.url))
-                .collect()
+        let urls = |job: &Job| -> Vec<_> {
+            let urls = job.files.iter().map(|file| comparable_url(&file.url));
+            urls.collect()
         };
         let same_files = dests(&self.job) == dests(job);
-        // A URL is shown without its query, which may name the file.
-        let is_url = job.reference.contains("://");
         if self.job.reference == job.reference {
-            same_files || !is_url
+            // A URL is shown without its query, which may name the file.
+            same_files || !job.reference.contains("://")
         } else {
-            same_files && paths(&self.job) == paths(job)
+            same_files && urls(&self.job) == urls(job)
         }
     }
 
     /// Takes over the files that an earlier try has fetched whole. Once it was done, they may have been damaged or
     /// replaced: those that have a hash are read again.
     pub(super) fn inherit(&mut self, old: &Self) {
-        let done = matches!(old.standing, EntryState::Done);
+        let done = old.standing == EntryState::Done;
         for (file, part) in self.job.files.iter().zip(&mut self.parts) {
             if done && file.sha256.is_some() {
                 continue;
@@ -278,16 +281,13 @@ impl Entry {
             }
             let mut outcome = discard(&file.dest);
             if part.whole.as_ref().is_some_and(|whole| whole.ours) {
-                outcome = outcome.and(remove_file(&file.dest));
+                outcome = outcome.and(journal::remove(&file.dest));
             }
             if let Err(error) = outcome {
-                let message = format!(
-                    "the partial file of {} cannot be deleted: {error}",
-                    file.dest.display()
-                );
-                failed =
-                    Err(Error::new(Code::Storage, message)
-                        .hint("delete it yourself to free its space"));
+                let place = file.dest.display();
+                let message = format!("the partial file of {place} cannot be deleted: {error}");
+                let error = Error::new(Code::Storage, message);
+                failed = Err(error.hint("delete it yourself to free its space"));
             }
         }
         failed
@@ -296,13 +296,13 @@ impl Entry {
 
 impl Part {
     fn received(&self) -> u64 {
-        self.whole
-            .as_ref()
-            .map_or(self.received, |whole| whole.size)
+        let whole = self.whole.as_ref();
+        whole.map_or(self.received, |whole| whole.file.size)
     }
 
     fn total(&self) -> Option<u64> {
-        self.whole.as_ref().map(|whole| whole.size).or(self.total)
+        let whole = self.whole.as_ref();
+        whole.map(|whole| whole.file.size).or(self.total)
     }
 }
 
@@ -312,9 +312,6 @@ fn name(file: &FileSpec) -> String {
 }
 
 /// Whether the queue can take it.
-///
-/// # Errors
-/// [`Code::BadRequest`].
 pub(super) fn check(job: &Job) -> Result<(), Error> {
     let refuse = |what: &str| {
         let message = format!("the download of {} {what}", job.reference);
@@ -324,11 +321,8 @@ pub(super) fn check(job: &Job) -> Result<(), Error> {
     if names.is_empty() {
         return refuse("has no files");
     }
-    if !job
-        .files
-        .iter()
-        .all(|file| file.dest.is_absolute() && file.dest.file_name().is_some())
-    {
+    let has_place = |file: &FileSpec| file.dest.is_absolute() && file.dest.file_name().is_some();
+    if !job.files.iter().all(has_place) {
         return refuse("has a file without an absolute path");
     }
     names.sort();
@@ -343,13 +337,6 @@ fn comparable_url(url: &Url) -> Url {
     let mut url = secret::without_secrets(url).unwrap_or_else(|| url.clone());
     url.set_fragment(None);
     url
-}
-
-fn remove_file(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
 }
 
 /// Returns the name as a case-insensitive volume sees it.

@@ -6,7 +6,6 @@ use tokio::time::Instant;
 /// Long enough to smooth over bursts, short enough that a stall shows.
 const WINDOW: Duration = Duration::from_secs(5);
 
-/// The rate over the last five seconds.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     samples: VecDeque<(Instant, u64)>,

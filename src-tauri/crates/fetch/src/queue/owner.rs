@@ -10,7 +10,7 @@ use super::{
     saved::StateFile,
 };
 use crate::{
-    RateLimit,
+    RateLimit, blocking,
     transfer::{Phase, Progress},
 };
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 const TICK: Duration = Duration::from_millis(250);
 /// Finished downloads that stay on the list.
 const LAST_DONE: usize = 20;
+
 pub(super) struct Owner {
     /// By age; a finished one by when it finished.
     pub(super) entries: Vec<Entry>,
@@ -161,12 +162,11 @@ impl Owner {
     fn ended(&mut self, at: usize, was_cancelled: bool, result: Result<(), Error>) {
         let entry = &mut self.entries[at];
         let reference = &entry.job.reference;
-        match (result, &mut entry.standing) {
+        match (result, &entry.standing) {
             // It was all here before it could be stopped: then it is done, and only leaves the list.
-            (Ok(()), EntryState::Removed(waiting)) => {
-                self.answers
-                    .extend(waiting.drain(..).map(|reply| (reply, Ok(()))));
-                self.entries.remove(at);
+            (Ok(()), EntryState::Removed) => {
+                let waiting = self.entries.remove(at).waiting.into_iter();
+                self.answers.extend(waiting.map(|reply| (reply, Ok(()))));
             }
             (Ok(()), _) => {
                 tracing::info!(reference, "download done");
@@ -198,12 +198,8 @@ impl Owner {
             if let Some(error) = &failed {
                 tracing::warn!(%error, "cannot write the list of downloads");
             }
-            let current = self
-                .opened
-                .iter()
-                .cloned()
-                .chain(failed.map(|error| error.message));
-            let current: Vec<_> = current.collect();
+            let failed = failed.map(|error| error.message);
+            let current: Vec<_> = self.opened.iter().cloned().chain(failed).collect();
             self.notices.send_if_modified(|notices| {
                 let differ = *notices != current;
                 *notices = current;
@@ -218,28 +214,21 @@ impl Owner {
     async fn delete_removed(&mut self) {
         let gone: Vec<_> = (self.entries)
             .extract_if(.., |entry| {
-                entry.task.is_none() && matches!(entry.standing, EntryState::Removed(_))
+                entry.task.is_none() && entry.standing == EntryState::Removed
             })
             .collect();
         for mut entry in gone {
-            let waiting = match &mut entry.standing {
-                EntryState::Removed(waiting) => std::mem::take(waiting),
-                _ => Vec::new(),
-            };
+            let waiting = std::mem::take(&mut entry.waiting).into_iter();
             let outcome = discard(entry, &self.entries).await;
-            let answers = waiting.into_iter().map(|reply| (reply, outcome.clone()));
-            self.answers.extend(answers);
+            self.answers
+                .extend(waiting.map(|reply| (reply, outcome.clone())));
         }
     }
 
     fn forget_old(&mut self) {
-        let done = |entry: &Entry| matches!(entry.standing, EntryState::Done);
-        let mut surplus = self
-            .entries
-            .iter()
-            .filter(|entry| done(entry))
-            .count()
-            .saturating_sub(LAST_DONE);
+        let done = |entry: &Entry| entry.standing == EntryState::Done;
+        let all = self.entries.iter().filter(|entry| done(entry)).count();
+        let mut surplus = all.saturating_sub(LAST_DONE);
         self.entries.retain(|entry| {
             let forget = surplus > 0 && done(entry);
             surplus -= usize::from(forget);
@@ -250,20 +239,15 @@ impl Owner {
     fn start_and_stop(&mut self) {
         let (wanted, _) = self.turns();
         for (at, entry) in self.entries.iter().enumerate() {
-            if !wanted.contains(&at) && matches!(entry.standing, EntryState::Wanted) {
+            if !wanted.contains(&at) && entry.standing == EntryState::Wanted {
                 entry.cancel();
             }
         }
-        let taken = self
-            .entries
-            .iter()
-            .filter(|entry| entry.takes_a_place())
-            .count();
-        let free = self.at_once.saturating_sub(taken);
-        let next = wanted
-            .into_iter()
-            .filter(|&at| self.entries[at].task.is_none());
-        for at in next.take(free).collect::<Vec<_>>() {
+        let taken = self.entries.iter().filter(|entry| entry.takes_a_place());
+        let free = self.at_once.saturating_sub(taken.count());
+        let mut next = wanted;
+        next.retain(|&at| self.entries[at].task.is_none());
+        for at in next.into_iter().take(free) {
             self.start_run(at);
         }
     }
@@ -274,8 +258,7 @@ impl Owner {
             .filter_map(|(at, entry)| {
                 let blocked = self.entries.iter().any(|other| {
                     other.id != entry.id
-                        && (other.task.is_some()
-                            || matches!(other.standing, EntryState::Removed(_)))
+                        && (other.task.is_some() || other.standing == EntryState::Removed)
                         && other.collides(&entry.job)
                 });
                 Some((at, entry.candidate(blocked)?))
@@ -316,23 +299,12 @@ impl Owner {
 
     fn publish(&self) {
         let (_, going) = self.turns();
-        let stands = |wanted: fn(&EntryState) -> bool| {
-            self.entries
-                .iter()
-                .filter(move |entry| wanted(&entry.standing))
-        };
-        let list: Vec<_> = going
-            .into_iter()
-            .map(|at| &self.entries[at])
-            .chain(stands(|it| {
-                matches!(it, EntryState::Paused | EntryState::Failed(_))
-            }))
-            .chain(
-                stands(|it| matches!(it, EntryState::Done))
-                    .collect::<Vec<_>>()
-                    .into_iter()
-                    .rev(),
-            )
+        let stopped = (self.entries.iter())
+            .filter(|entry| matches!(entry.standing, EntryState::Paused | EntryState::Failed(_)));
+        let done = (self.entries.iter().rev()).filter(|entry| entry.standing == EntryState::Done);
+        let list: Vec<_> = (going.into_iter().map(|at| &self.entries[at]))
+            .chain(stopped)
+            .chain(done)
             .map(Entry::status)
             .collect();
         self.seen.send_if_modified(|seen| {
@@ -343,11 +315,6 @@ impl Owner {
             differ
         });
     }
-}
-
-/// 0: no limit.
-pub(super) fn limit(rate_limit: u64) -> Option<u64> {
-    (rate_limit > 0).then_some(rate_limit)
 }
 
 pub(super) fn slots(at_once: u8) -> usize {
@@ -366,11 +333,9 @@ fn error_sentence(error: &Error) -> String {
 /// Deletes what has arrived of a download, but for what others still need.
 pub(super) async fn discard(entry: Entry, others: &[Entry]) -> Result<(), Error> {
     let needed: Vec<_> = (others.iter())
-        .filter(|other| !matches!(other.standing, EntryState::Removed(_)))
+        .filter(|other| other.standing != EntryState::Removed)
         .flat_map(|other| other.job.files.iter().map(|file| entry::folded(&file.dest)))
         .collect();
     // Deleting gigabytes takes a while on some volumes.
-    tokio::task::spawn_blocking(move || entry.discard(|path| needed.contains(&entry::folded(path))))
-        .await
-        .unwrap_or_else(|error| Err(Error::new(Code::Internal, error.to_string())))
+    blocking(move || entry.discard(|path| needed.contains(&entry::folded(path)))).await
 }

@@ -12,7 +12,6 @@ use tierbar_core::{Code, Error};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-/// One file's transfer, as the queue sees it.
 pub(super) struct Work {
     pub(super) spec: FileSpec,
     pub(super) progress: watch::Sender<Progress>,
@@ -29,7 +28,6 @@ pub(super) struct Effects {
     pub(super) on_complete: OnComplete,
 }
 
-/// Where a run is.
 #[derive(Debug, Clone)]
 pub(super) struct RunPosition {
     pub(super) file: usize,
@@ -51,7 +49,6 @@ pub(super) enum EventKind {
         file: usize,
         whole: VerifiedFile,
     },
-    /// A downloaded file is gone.
     Lost {
         file: usize,
     },
@@ -60,40 +57,20 @@ pub(super) enum EventKind {
     Ended(Result<(), Error>),
 }
 
-/// A file that is here and verified.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct VerifiedFile {
-    pub(super) size: u64,
-    sha256: String,
-    etag: Option<String>,
+    #[serde(flatten)]
+    pub(super) file: FetchedFile,
     /// Whether this download made the file; else it was there before.
     pub(super) ours: bool,
 }
 
 impl VerifiedFile {
-    fn new(fetched: FetchedFile, ours: bool) -> Self {
-        let FetchedFile { size, sha256, etag } = fetched;
-        Self {
-            size,
-            sha256,
-            etag,
-            ours,
-        }
-    }
-
-    fn fetched(&self) -> FetchedFile {
-        FetchedFile {
-            size: self.size,
-            sha256: self.sha256.clone(),
-            etag: self.etag.clone(),
-        }
-    }
-
     /// Returns whether it matches the expected size and sha256, where given.
     pub(super) fn is(&self, spec: &FileSpec) -> bool {
         let hash = spec.sha256.as_ref();
-        spec.size.is_none_or(|size| size == self.size)
-            && hash.is_none_or(|hash| hash.eq_ignore_ascii_case(&self.sha256))
+        spec.size.is_none_or(|size| size == self.file.size)
+            && hash.is_none_or(|hash| hash.eq_ignore_ascii_case(&self.file.sha256))
     }
 }
 
@@ -128,7 +105,7 @@ impl Run {
                 }
                 None => self.file(file).await?,
             };
-            fetched.push(whole.fetched());
+            fetched.push(whole.file);
         }
         if self.cancel.is_cancelled() {
             return Err(Error::new(Code::Cancelled, "the download was stopped"));
@@ -164,7 +141,10 @@ impl Run {
         // The last of it, so that a download that stops shows all that it has.
         let progress = seen.borrow().clone();
         self.move_to(RunPosition { file, progress });
-        let whole = VerifiedFile::new(result?, ours);
+        let whole = VerifiedFile {
+            file: result?,
+            ours,
+        };
         self.notify(EventKind::Whole {
             file,
             whole: whole.clone(),
@@ -202,7 +182,7 @@ fn is_same_phase(one: &Phase, other: &Phase) -> bool {
 async fn still_there(spec: &FileSpec, whole: &VerifiedFile) -> bool {
     tokio::fs::metadata(&spec.dest)
         .await
-        .is_ok_and(|file| file.is_file() && file.len() == whole.size)
+        .is_ok_and(|file| file.is_file() && file.len() == whole.file.size)
 }
 
 fn panic_error(job: &Job, panic: &(dyn Any + Send)) -> Error {

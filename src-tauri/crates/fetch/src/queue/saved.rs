@@ -1,11 +1,7 @@
 //! The list on the disk: JSON that only the user can read, replaced whole. No tokens, no signed URLs.
 
-use super::{
-    Job,
-    entry::{Entry, EntryState, Part},
-    run::VerifiedFile,
-    secret,
-};
+use super::entry::{Entry, EntryState};
+use crate::blocking;
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, File},
@@ -19,43 +15,10 @@ const VERSION: u32 = 1;
 const LARGEST: u64 = 16 << 20;
 
 #[derive(Serialize, Deserialize)]
-struct SavedQueue {
+struct SavedQueue<Downloads> {
     version: u32,
     /// By age.
-    downloads: Vec<Download>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Download {
-    id: String,
-    #[serde(flatten)]
-    job: Job,
-    parts: Vec<SavedPart>,
-    state: State,
-    /// Why it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    /// A URL had a secret in it, which is not here.
-    #[serde(default)]
-    withheld: bool,
-}
-
-#[derive(Serialize, Deserialize)]
-struct SavedPart {
-    received: u64,
-    total: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    whole: Option<VerifiedFile>,
-}
-
-#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    Wanted,
-    Paused,
-    Failed,
-    Done,
-    Removed,
+    downloads: Downloads,
 }
 
 /// The file, and what it held when it was last written.
@@ -96,7 +59,7 @@ impl StateFile {
     pub(super) fn unwritten(&self, entries: &[Entry]) -> Option<Vec<u8>> {
         let saved = SavedQueue {
             version: VERSION,
-            downloads: entries.iter().map(Download::of).collect(),
+            downloads: entries,
         };
         // Cannot fail: strings, numbers and lists of them.
         let text = serde_json::to_vec_pretty(&saved).ok()?;
@@ -107,7 +70,7 @@ impl StateFile {
     /// [`Code::Storage`]; what was there before is still there.
     pub(super) async fn write(&mut self, text: Vec<u8>) -> Result<(), Error> {
         let path = self.path.clone();
-        let task = tokio::task::spawn_blocking(move || {
+        self.written = blocking(move || {
             replace(&path, &text).map(|()| text).map_err(|error| {
                 let message = format!(
                     "The list of downloads cannot be written to {}: {error}. Downloads continue, but the latest \
@@ -116,10 +79,8 @@ impl StateFile {
                 );
                 Error::new(Code::Storage, message).hint("free up space")
             })
-        });
-        self.written = task
-            .await
-            .unwrap_or_else(|error| Err(Error::new(Code::Internal, error.to_string())))?;
+        })
+        .await?;
         Ok(())
     }
 }
@@ -153,78 +114,28 @@ fn read(path: &Path) -> Result<Vec<Entry>, String> {
             "a newer Tierbar wrote it (format {version}; this one reads {VERSION})"
         ));
     }
-    let saved: SavedQueue = serde_json::from_value(json).map_err(|error| garbage(&error))?;
-    let entries = saved.downloads.into_iter().map(Download::entry);
-    entries
-        .collect::<Result<_, _>>()
-        .map_err(|error| garbage(&error))
+    let mut saved: SavedQueue<Vec<Entry>> =
+        serde_json::from_value(json).map_err(|error| garbage(&error))?;
+    saved
+        .downloads
+        .iter_mut()
+        .try_for_each(restore)
+        .map_err(|error| garbage(&error))?;
+    Ok(saved.downloads)
 }
 
-impl Download {
-    fn of(entry: &Entry) -> Self {
-        let mut job = entry.job.clone();
-        let mut withheld = entry.withheld;
-        for file in &mut job.files {
-            if let Some(url) = secret::without_secrets(&file.url) {
-                file.url = url;
-                withheld = true;
-            }
-        }
-        let (state, reason) = match &entry.standing {
-            EntryState::Wanted => (State::Wanted, None),
-            EntryState::Paused => (State::Paused, None),
-            EntryState::Failed(reason) => (State::Failed, Some(reason.clone())),
-            EntryState::Done => (State::Done, None),
-            EntryState::Removed(_) => (State::Removed, None),
-        };
-        let parts = entry.parts.iter().map(|part| SavedPart {
-            received: part.received,
-            total: part.total,
-            whole: part.whole.clone(),
-        });
-        Self {
-            id: entry.id.clone(),
-            parts: parts.collect(),
-            job,
-            state,
-            reason,
-            withheld,
-        }
+/// Checks an entry as it was read. One whose URL had a secret cannot go on without it.
+fn restore(entry: &mut Entry) -> Result<(), Error> {
+    super::entry::check(&entry.job)?;
+    if entry.parts.len() != entry.job.files.len() {
+        let message = "the numbers of files and parts differ";
+        return Err(Error::new(Code::Storage, message));
     }
-
-    fn entry(self) -> Result<Entry, Error> {
-        super::entry::check(&self.job)?;
-        if self.parts.len() != self.job.files.len() {
-            return Err(Error::new(
-                Code::Storage,
-                "the numbers of files and parts differ",
-            ));
-        }
-        let lost = self.withheld && matches!(self.state, State::Wanted | State::Paused);
-        let standing = match self.state {
-            _ if lost => EntryState::Failed(
-                "Its address contained a secret, which is not saved. Download it again with the full address to \
-                 resume."
-                    .to_owned(),
-            ),
-            State::Wanted => EntryState::Wanted,
-            State::Paused => EntryState::Paused,
-            State::Failed => EntryState::Failed(self.reason.unwrap_or_default()),
-            State::Done => EntryState::Done,
-            State::Removed => EntryState::Removed(Vec::new()),
-        };
-        let parts = self.parts.into_iter().map(|part| Part {
-            received: part.received,
-            total: part.total,
-            whole: part.whole,
-        });
-        Ok(Entry {
-            id: self.id,
-            parts: parts.collect(),
-            job: self.job,
-            standing,
-            withheld: self.withheld,
-            task: None,
-        })
+    if entry.withheld && matches!(entry.standing, EntryState::Wanted | EntryState::Paused) {
+        entry.standing = EntryState::Failed(
+            "Its address contained a secret, which is not saved. Download it again with the full address to resume."
+                .to_owned(),
+        );
     }
+    Ok(())
 }

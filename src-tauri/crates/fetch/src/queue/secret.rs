@@ -1,14 +1,14 @@
 //! What of a URL may be written to the disk.
 //!
-//! A URL that a user gives may carry a secret: a name and a password, or a query that a server signed for a while. Such a
-//! URL is kept without them, and its download cannot go on by itself at the next start; an ordinary query, without
-//! which the server would not know the file, is kept.
+//! A URL may carry a secret: a name and a password, or a signed query. It is kept without them, and its download cannot go on
+//! by itself at the next start. An ordinary query, which may name the file, is kept.
 
+use super::Job;
+use serde::{Serialize as _, Serializer};
 use url::Url;
 
-/// Names of query parameters, or parts of them, under which servers take signatures, tokens and passwords: S3's and
-/// Google's presigned URLs (`X-Amz-Signature`, `X-Goog-Credential`, `Expires` with `Signature`), CloudFront's (`Policy`,
-/// `Key-Pair-Id`), Azure's shared access signatures (`sig`), and what APIs call their keys.
+/// Names of query parameters, or parts of them, for signatures, tokens and passwords: of S3's and Google's presigned URLs, of
+/// CloudFront's (`Policy`, `Key-Pair-Id`) and Azure's (`sig`), and of APIs' keys.
 const PARTS: [&str; 8] = [
     "x-amz-",
     "x-goog-",
@@ -53,6 +53,14 @@ pub(super) fn without_secrets(url: &Url) -> Option<Url> {
     let _ = kept.set_username("");
     let _ = kept.set_password(None);
     Some(kept)
+}
+
+pub(super) fn serialize_without<S: Serializer>(job: &Job, to: S) -> Result<S::Ok, S::Error> {
+    let mut job = job.clone();
+    for file in &mut job.files {
+        file.url = without_secrets(&file.url).unwrap_or_else(|| file.url.clone());
+    }
+    job.serialize(to)
 }
 
 #[cfg(test)]

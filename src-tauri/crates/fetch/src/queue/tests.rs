@@ -112,7 +112,7 @@ impl Stage {
                 })
             }),
         };
-        let rate = RateLimit::new(None);
+        let rate = RateLimit::new(0);
         let queue = Owner::start(folder.path().join("downloads.json"), effects, at_once, rate);
         Self {
             folder,
@@ -278,7 +278,6 @@ fn fetched() -> FetchedFile {
     FetchedFile {
         size: 1000,
         sha256: "00".repeat(32),
-        etag: None,
     }
 }
 

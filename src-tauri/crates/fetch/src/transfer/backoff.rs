@@ -17,18 +17,14 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 pub(super) struct Backoff {
     failures: u32,
     wrong: u32,
-    reason: String,
+    /// Why nothing arrives, in one sentence.
+    pub(super) reason: String,
     waits_until: Option<Instant>,
     /// The furthest offset of a stream that cannot be resumed.
     farthest: u64,
 }
 
 impl Backoff {
-    /// Returns why nothing arrives, in one sentence.
-    pub(super) fn reason(&self) -> String {
-        self.reason.clone()
-    }
-
     pub(super) fn reset(&mut self) {
         self.failures = 0;
         self.wrong = 0;

@@ -29,27 +29,18 @@ pub(super) fn storage_error(what: &str, path: &Path, error: &io::Error) -> Error
 
 /// Returns the folder of `dest`, which must exist: the mount point of an unplugged volume must not be filled instead.
 pub(super) fn folder_of(dest: &Path) -> Result<&Path, Error> {
-    let folder = dest
-        .parent()
-        .filter(|_| dest.file_name().is_some() && dest.is_absolute());
-    let folder = folder.ok_or_else(|| {
-        Error::new(
-            Code::BadRequest,
-            format!("`{}` is not the absolute path of a file", dest.display()),
-        )
-    })?;
+    let is_file = dest.file_name().is_some() && dest.is_absolute();
+    let Some(folder) = dest.parent().filter(|_| is_file) else {
+        let message = format!("`{}` is not the absolute path of a file", dest.display());
+        return Err(Error::new(Code::BadRequest, message));
+    };
     if folder.is_dir() {
-        Ok(folder)
-    } else {
-        Err(Error::new(
-            Code::Storage,
-            format!("the folder {} does not exist", folder.display()),
-        )
-        .hint("check that its volume is mounted"))
+        return Ok(folder);
     }
+    let message = format!("the folder {} does not exist", folder.display());
+    Err(Error::new(Code::Storage, message).hint("check that its volume is mounted"))
 }
 
-/// Opens and locks the partial file.
 pub(super) fn lock(paths: &Paths) -> Result<File, Error> {
     let failed = |error: &io::Error| storage_error("cannot write", &paths.part, error);
     loop {
@@ -65,11 +56,9 @@ pub(super) fn lock(paths: &Paths) -> Result<File, Error> {
             // Some network volumes have no locks.
             Ok(()) | Err(Errno::NOTSUP | Errno::NOSYS) => {}
             Err(Errno::WOULDBLOCK) => {
-                return Err(Error::new(
-                    Code::AlreadyRunning,
-                    format!("another Tierbar is downloading {}", paths.part.display()),
-                )
-                .hint("wait until it is done, or pause the download there"));
+                let message = format!("another Tierbar is downloading {}", paths.part.display());
+                return Err(Error::new(Code::AlreadyRunning, message)
+                    .hint("wait until it is done, or pause the download there"));
             }
             Err(error) => return Err(failed(&error.into())),
         }

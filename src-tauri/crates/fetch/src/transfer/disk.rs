@@ -4,7 +4,7 @@
 
 mod hasher;
 
-pub(super) use hasher::sha256_of;
+pub use hasher::sha256_of;
 
 use super::{
     Terms, destination,
@@ -39,7 +39,7 @@ const SPARE: u64 = 256 << 10;
 /// The offset of a block, and its bytes.
 pub(super) type Block = (u64, Bytes);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     written: Ranges,
     /// The end of the part from the start that is synced without gaps.
@@ -47,13 +47,12 @@ struct State {
     hashed: u64,
     total: Option<u64>,
     trouble: Option<Error>,
-    /// Nothing more will be written.
     ended: bool,
     /// The hash is no longer needed.
     abandoned: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct SharedState {
     state: Mutex<State>,
     changed: Condvar,
@@ -107,14 +106,10 @@ impl Disk {
             state: Mutex::new(State {
                 synced: written.prefix(),
                 written,
-                hashed: 0,
                 total,
-                trouble: None,
-                ended: false,
-                abandoned: false,
+                ..State::default()
             }),
-            changed: Condvar::new(),
-            troubled: Notify::new(),
+            ..SharedState::default()
         });
         let (blocks, received) = mpsc::channel(WAITING);
         let writer = spawn_blocking({
@@ -163,7 +158,6 @@ impl Disk {
         &self.interest.0
     }
 
-    /// Returns the channel for the blocks of the connections.
     pub(super) fn blocks(&self) -> mpsc::Sender<Block> {
         self.blocks.clone()
     }
@@ -276,7 +270,6 @@ fn write_blocks(shared: &SharedState, file: &File, mut blocks: mpsc::Receiver<Bl
     shared.change(|state| state.ended = true);
 }
 
-/// What the keeper does to the disk.
 struct KeeperEffects<'a> {
     sync: &'a dyn Fn() -> io::Result<()>,
     store: &'a dyn Fn(&Ranges) -> io::Result<()>,
@@ -338,7 +331,6 @@ fn keep_blocks(shared: &SharedState, part: &Path, every: Duration, keeping: &Kee
     }
 }
 
-/// What an error of the file system means for a download.
 pub(super) fn full_or_broken(error: &io::Error) -> Error {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     match error.kind() {

@@ -45,26 +45,20 @@ impl FileProperties {
 
 /// The error for an answer that violates HTTP.
 pub(super) fn invalid_answer(answer: &Answer, what: &str) -> Trouble {
+    let file = display_url(&answer.url);
+    let message = format!("the server sent an invalid answer for {file}: {what}");
     Trouble::Wrong(
-        Error::new(
-            Code::Corrupt,
-            format!(
-                "the server sent an invalid answer for {}: {what}",
-                display_url(&answer.url)
-            ),
-        )
-        .hint("the partial file is kept; try again later, or download from another source"),
+        Error::new(Code::Corrupt, message)
+            .hint("the partial file is kept; try again later, or download from another source"),
     )
 }
 
-fn check_encoding(answer: &Answer) -> Result<(), Trouble> {
-    match &answer.content_encoding {
-        Some(encoding) => Err(invalid_answer(
-            answer,
-            &format!("unrequested compression `{encoding}`"),
-        )),
-        None => Ok(()),
-    }
+pub(super) fn check_encoding(answer: &Answer) -> Result<(), Trouble> {
+    let Some(encoding) = &answer.content_encoding else {
+        return Ok(());
+    };
+    let what = format!("unrequested compression `{encoding}`");
+    Err(invalid_answer(answer, &what))
 }
 
 /// Checks a 206 for bytes `start..end`.
@@ -74,40 +68,25 @@ pub(super) fn check_part(
     known: &FileProperties,
 ) -> Result<(), Trouble> {
     check_encoding(answer)?;
+    let invalid = |what: &str| Err(invalid_answer(answer, what));
     let Some(range) = answer.content_range else {
-        return Err(invalid_answer(
-            answer,
-            "a partial answer without a valid Content-Range",
-        ));
+        return invalid("a partial answer without a valid Content-Range");
     };
     let (Some((from, to)), Some(_)) = (range.bytes, range.total) else {
-        return Err(invalid_answer(
-            answer,
-            "a Content-Range without bytes or size",
-        ));
+        return invalid("a Content-Range without bytes or size");
     };
     if known.differs(answer) {
         return Err(Trouble::Changed);
     }
     if from != start || to > end {
-        let mismatch = format!("bytes {from}..{to} instead of {start}..{end}");
-        return Err(invalid_answer(answer, &mismatch));
+        return invalid(&format!("bytes {from}..{to} instead of {start}..{end}"));
     }
-    if answer
-        .content_length
-        .is_some_and(|length| length != to - from)
-    {
-        return Err(invalid_answer(
-            answer,
-            "a Content-Length that contradicts its Content-Range",
-        ));
+    match answer.content_length {
+        Some(length) if length != to - from => {
+            invalid("a Content-Length that contradicts its Content-Range")
+        }
+        _ => Ok(()),
     }
-    Ok(())
-}
-
-/// Checks a 200, whose body is the whole file.
-pub(super) fn check_whole(answer: &Answer) -> Result<(), Trouble> {
-    check_encoding(answer)
 }
 
 /// Checks that the first bytes of a file are not a web page, such as a login, an error or a captive portal.
@@ -124,14 +103,9 @@ pub(super) fn check_page(answer: &Answer, first: &[u8]) -> Result<(), Trouble> {
     if !page {
         return Ok(());
     }
-    Err(Trouble::Fatal(
-        Error::new(
-            Code::Corrupt,
-            format!(
-                "{} is a web page, not a file to download",
-                display_url(&answer.url)
-            ),
-        )
-        .hint("open the address in a browser; the site or the network may require a login"),
-    ))
+    let from = display_url(&answer.url);
+    let message = format!("{from} is a web page, not a file to download");
+    Err(Trouble::Fatal(Error::new(Code::Corrupt, message).hint(
+        "open the address in a browser; the site or the network may require a login",
+    )))
 }

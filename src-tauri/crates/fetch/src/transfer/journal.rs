@@ -120,7 +120,8 @@ fn parse(text: &[u8], part_length: u64) -> Option<(Identity, Ranges)> {
     possible.then_some((document.identity, ranges))
 }
 
-fn remove(path: &Path) -> io::Result<()> {
+/// Removes a file. That there is none is no error.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

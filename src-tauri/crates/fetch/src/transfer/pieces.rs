@@ -73,22 +73,14 @@ impl Plan {
     }
 
     pub(super) fn next(&mut self, size: u64) -> Option<Arc<Piece>> {
-        let gap = self.gaps.first_mut()?;
-        let (start, end) = *gap;
+        let &(start, end) = self.gaps.first()?;
         // No crumbs: what would be left of a gap is taken along.
-        let cut = if end - start < size + SMALLEST {
-            end
-        } else {
-            start + size
-        };
-        gap.0 = cut;
-        if cut == end {
-            self.gaps.remove(0);
-        }
-        Some(Piece::new(start, cut))
+        self.next_until(match end - start < size + SMALLEST {
+            true => end,
+            false => start + size,
+        })
     }
 
-    /// The first missing bytes up to `end`.
     pub(super) fn next_until(&mut self, end: u64) -> Option<Arc<Piece>> {
         let gap = self.gaps.first_mut()?;
         let (start, cut) = (gap.0, end.min(gap.1));
@@ -125,7 +117,6 @@ pub(super) struct BusyPiece {
 /// At the end of a file, the others must not wait for a slow connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Relief {
-    /// The later half is fetched by another.
     Half,
     /// It is silent, or very slow with too little to share: another connection fetches everything.
     All,

@@ -48,12 +48,10 @@ impl Ranges {
         self.0.iter().map(|(start, end)| end - start).sum()
     }
 
-    /// The end of the last range.
     pub(super) fn end(&self) -> u64 {
         self.0.last_key_value().map_or(0, |(_, end)| *end)
     }
 
-    /// Takes away everything from `end` on.
     pub(super) fn truncate(&mut self, end: u64) {
         self.0.split_off(&end);
         if let Some(mut last) = self.0.last_entry() {

@@ -10,7 +10,7 @@ const BURST: Duration = Duration::from_millis(250);
 /// Cloneable; all clones share the limit, which can change while they wait.
 #[derive(Debug, Clone)]
 pub struct RateLimit {
-    limit: Arc<watch::Sender<Option<u64>>>,
+    limit: Arc<watch::Sender<u64>>,
     bucket: Arc<Mutex<Bucket>>,
 }
 
@@ -22,9 +22,9 @@ struct Bucket {
 }
 
 impl RateLimit {
-    /// `None`: as fast as it goes.
+    /// 0: as fast as it goes.
     #[must_use]
-    pub fn new(bytes_per_second: Option<u64>) -> Self {
+    pub fn new(bytes_per_second: u64) -> Self {
         Self {
             limit: Arc::new(watch::Sender::new(bytes_per_second)),
             bucket: Arc::new(Mutex::new(Bucket {
@@ -34,11 +34,9 @@ impl RateLimit {
         }
     }
 
-    pub fn set(&self, bytes_per_second: Option<u64>) {
+    pub fn set(&self, bytes_per_second: u64) {
         self.limit.send_if_modified(|limit| {
-            let changed = *limit != bytes_per_second;
-            *limit = bytes_per_second;
-            changed
+            std::mem::replace(limit, bytes_per_second) != bytes_per_second
         });
     }
 
@@ -46,14 +44,15 @@ impl RateLimit {
     pub(crate) async fn take(&self, bytes: usize) {
         let mut limit = self.limit.subscribe();
         loop {
-            let Some(rate) = *limit.borrow_and_update() else {
+            let rate = *limit.borrow_and_update();
+            if rate == 0 {
                 return;
-            };
+            }
             #[expect(
                 clippy::cast_precision_loss,
                 reason = "rates and blocks are far below 2^52"
             )]
-            let (rate, bytes) = (rate.max(1) as f64, bytes as f64);
+            let (rate, bytes) = (rate as f64, bytes as f64);
             let wait = self.bucket.lock().take(bytes, rate);
             let Some(wait) = wait else { return };
             tokio::select! {
@@ -93,7 +92,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_limit_is_kept_by_all_who_share_it() {
-        let limit = RateLimit::new(Some(10_000));
+        let limit = RateLimit::new(10_000);
         let other = limit.clone();
         let (one, two) = tokio::join!(take_all(&limit, 50), take_all(&other, 50));
         let whole = one.max(two).as_secs_f64();
@@ -102,9 +101,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn without_a_limit_nothing_waits_and_a_change_ends_a_wait() {
-        let limit = RateLimit::new(None);
+        let limit = RateLimit::new(0);
         assert_eq!(take_all(&limit, 50).await, Duration::ZERO);
-        limit.set(Some(1));
+        limit.set(1);
         limit.take(1_000_000).await;
         let waiting = tokio::spawn({
             let limit = limit.clone();
@@ -112,7 +111,7 @@ mod tests {
         });
         tokio::time::sleep(Duration::from_secs(100)).await;
         assert!(!waiting.is_finished());
-        limit.set(None);
+        limit.set(0);
         assert_eq!(waiting.await.unwrap(), Duration::from_secs(100));
     }
 }

@@ -16,12 +16,12 @@ use super::{
     verify, whole,
 };
 use crate::{
-    platform,
+    blocking, platform,
     web::{Answer, display_url, host_of},
 };
 use std::{fs::File, io, path::Path, sync::Arc, time::Duration};
 use tierbar_core::{Code, Error};
-use tokio::{task::spawn_blocking, time::Instant};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// How often a file may change on the server during a transfer before it fails.
@@ -45,11 +45,7 @@ pub(super) struct Transfer<'a> {
 /// How a try ended, if not in an error.
 enum Attempt {
     Fetched(FetchedFile),
-    Again(RetryReason),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum RetryReason {
+    /// The file is another one now.
     Changed,
     /// A stream ended early and cannot be resumed.
     Broken,
@@ -62,20 +58,16 @@ impl Transfer<'_> {
         loop {
             match self.once(&mut backoff).await? {
                 Attempt::Fetched(fetched) => return Ok(fetched),
-                Attempt::Again(again) => {
-                    self.start_anew()?;
-                    changes += u32::from(again == RetryReason::Changed);
-                }
+                Attempt::Changed => changes += 1,
+                Attempt::Broken => {}
             }
+            self.start_anew()?;
             if changes > CHANGES {
-                return Err(Error::new(
-                    Code::Corrupt,
-                    format!(
-                        "{} changed on the server {changes} times during the download",
-                        display_url(&self.spec.url)
-                    ),
-                )
-                .hint("try again later, or download from another source"));
+                let file = display_url(&self.spec.url);
+                let message =
+                    format!("{file} changed on the server {changes} times during the download");
+                return Err(Error::new(Code::Corrupt, message)
+                    .hint("try again later, or download from another source"));
             }
         }
     }
@@ -96,23 +88,17 @@ impl Transfer<'_> {
     }
 
     fn start_anew(&self) -> Result<(), Error> {
-        let emptied = self
-            .paths
-            .remove_journal()
-            .and_then(|()| self.file.set_len(0));
         self.report.received(0);
+        let removed = self.paths.remove_journal();
+        let emptied = removed.and_then(|()| self.file.set_len(0));
         emptied.map_err(|error| self.failed(&error))
     }
 
     /// Returns what an earlier run left, if it is of the same file. A file with the same sha256 is the same, whatever its
     /// URL: URLs of the hub name a commit, and another commit may have the same file.
     fn resumable(&self) -> Result<Option<(FileProperties, Ranges)>, Error> {
-        let length = self
-            .file
-            .metadata()
-            .map_err(|error| self.failed(&error))?
-            .len();
-        let journal = self.paths.read_journal(length);
+        let part = self.file.metadata();
+        let journal = part.and_then(|part| self.paths.read_journal(part.len()));
         let Some((identity, ranges)) = journal.map_err(|error| self.failed(&error))? else {
             return Ok(None);
         };
@@ -159,19 +145,15 @@ impl Transfer<'_> {
         };
         let Some(piece) = plan.next(FIRST_PIECE) else {
             let disk = self.disk(ranges, &known, known.total.unwrap_or(0));
-            return self.finish(disk, &known, known.total.unwrap_or(0)).await;
+            return self.finish(disk, known.total.unwrap_or(0)).await;
         };
         let answer = match self.first_answer(piece.rest(), &known, backoff).await? {
             Ok(answer) => answer,
-            Err(Trouble::Whole(answer)) => {
-                if known.total.is_none() {
-                    return self.whole(*answer, backoff).await;
+            Err(Trouble::Whole(answer)) if !known.differs(&answer) => {
+                if known.total.is_some() {
+                    // Ranges worked before and no longer do.
+                    self.start_anew()?;
                 }
-                if known.differs(&answer) {
-                    return Ok(Attempt::Again(RetryReason::Changed));
-                }
-                // Ranges worked before and no longer do.
-                self.start_anew()?;
                 return self.whole(*answer, backoff).await;
             }
             Err(Trouble::Beyond(Some(0))) if known.total.is_none() => {
@@ -181,9 +163,9 @@ impl Transfer<'_> {
                     ..known
                 };
                 let disk = self.disk(Ranges::default(), &known, 0);
-                return self.finish(disk, &known, 0).await;
+                return self.finish(disk, 0).await;
             }
-            Err(_) => return Ok(Attempt::Again(RetryReason::Changed)),
+            Err(_) => return Ok(Attempt::Changed),
         };
         let known = FileProperties::of(&answer);
         let total = known.total.unwrap_or(0);
@@ -193,7 +175,7 @@ impl Transfer<'_> {
         // What is missing is known only now; the first piece already has its answer.
         let mut plan = Plan::new(ranges.gaps(total));
         let Some(piece) = plan.next_until(piece.rest().1) else {
-            return Ok(Attempt::Again(RetryReason::Changed));
+            return Ok(Attempt::Changed);
         };
         let disk = self.disk(ranges, &known, total);
         let known = Arc::new(known);
@@ -205,25 +187,13 @@ impl Transfer<'_> {
             terms: self.terms,
             report: &self.report,
         };
-        let end = tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Err(canceled_error()),
-            end = fetch.run(plan, (piece, answer), backoff) => end,
-        };
+        let fetched = fetch.run(plan, (piece, answer), backoff);
+        let end = self.unless_canceled(fetched).await.flatten();
         self.report.received(disk.received());
         match end {
-            Ok(End::Complete) => self.finish(disk, &known, total).await,
-            Ok(End::Changed) => disk
-                .close()
-                .await
-                .map(|()| Attempt::Again(RetryReason::Changed)),
-            Err(error) => {
-                // The first error is reported; a second one of the disk follows from it.
-                if let Err(echo) = disk.close().await {
-                    tracing::debug!(%echo, "closing a failed download");
-                }
-                Err(error)
-            }
+            Ok(End::Complete) => self.finish(disk, total).await,
+            Ok(End::Changed) => disk.close().await.map(|()| Attempt::Changed),
+            Err(error) => Err(close_failed(disk, error).await),
         }
     }
 
@@ -238,25 +208,17 @@ impl Transfer<'_> {
         self.report.change(|progress| progress.total = total);
         let none = Ranges::default();
         let disk = Disk::start(&self.file, &self.paths, none, total, None, self.terms);
-        let end = tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Err(canceled_error()),
-            end = whole::fetch(answer, self.spec, &disk, self.rate, &self.report, backoff) => end,
-        };
+        let fetched = whole::fetch(answer, self.spec, &disk, self.rate, &self.report, backoff);
+        let end = self.unless_canceled(fetched).await.flatten();
         match end {
-            Ok(Ok(total)) => self.finish(disk, &known, total).await,
+            Ok(Ok(total)) => self.finish(disk, total).await,
             Ok(Err(trouble)) => {
                 disk.close().await?;
                 let wait = backoff.next_wait(trouble, self.terms)?;
                 self.wait(wait, backoff).await?;
-                Ok(Attempt::Again(RetryReason::Broken))
+                Ok(Attempt::Broken)
             }
-            Err(error) => {
-                if let Err(echo) = disk.close().await {
-                    tracing::debug!(%echo, "closing a failed download");
-                }
-                Err(error)
-            }
+            Err(error) => Err(close_failed(disk, error).await),
         }
     }
 
@@ -279,21 +241,14 @@ impl Transfer<'_> {
         backoff: &mut Backoff,
     ) -> Result<Result<Answer, Trouble>, Error> {
         loop {
-            let answer = tokio::select! {
-                biased;
-                () = self.cancel.cancelled() => return Err(canceled_error()),
-                answer = self.source.open(Some(part), known) => answer,
-            };
-            let trouble = match answer {
+            let answer = self.unless_canceled(self.source.open(part, known));
+            let trouble = match answer.await? {
                 Ok(answer) => return Ok(Ok(answer)),
                 Err(Trouble::Beyond(total)) if known.total.is_none() && total != Some(0) => {
-                    Trouble::Wrong(Error::new(
-                        Code::Corrupt,
-                        format!(
-                            "{} refuses a request for the first bytes of the file (416)",
-                            host_of(&self.spec.url)
-                        ),
-                    ))
+                    let host = host_of(&self.spec.url);
+                    let message =
+                        format!("{host} refuses a request for the first bytes of the file (416)");
+                    Trouble::Wrong(Error::new(Code::Corrupt, message))
                 }
                 Err(trouble @ (Trouble::Whole(_) | Trouble::Beyond(_) | Trouble::Changed)) => {
                     let Some(contradiction) = trouble.contradiction(known) else {
@@ -317,29 +272,22 @@ impl Transfer<'_> {
     async fn wait(&self, wait: Duration, backoff: &Backoff) -> Result<(), Error> {
         let until = Instant::now() + wait;
         self.report.phase(Phase::Waiting {
-            reason: backoff.reason(),
+            reason: backoff.reason.clone(),
             until: Some(until),
         });
-        tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Err(canceled_error()),
-            () = tokio::time::sleep_until(until) => Ok(()),
-        }
+        self.unless_canceled(tokio::time::sleep_until(until)).await
+    }
+
+    async fn unless_canceled<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+        let done = self.cancel.run_until_cancelled(work).await;
+        done.ok_or_else(canceled_error)
     }
 
     /// Waits until all bytes are written and hashed, verifies the sha256, and gives the file its name.
-    async fn finish(
-        &self,
-        disk: Disk,
-        known: &FileProperties,
-        total: u64,
-    ) -> Result<Attempt, Error> {
+    async fn finish(&self, disk: Disk, total: u64) -> Result<Attempt, Error> {
         if !disk.is_hashed() {
-            self.report.change(|progress| {
-                progress.received = total;
-                progress.total = Some(total);
-                progress.phase = Phase::Verifying;
-            });
+            self.report.whole(total);
+            self.report.phase(Phase::Verifying);
         }
         let sha256 = disk.finish(total, &self.cancel).await?;
         if let Err(mismatch) = verify::check_sha256(self.spec, &sha256) {
@@ -350,25 +298,28 @@ impl Transfer<'_> {
         }
         let (file, paths) = (self.file.clone(), self.paths.clone());
         let (dest, folder) = (self.spec.dest.clone(), self.folder.to_owned());
-        spawn_blocking(move || {
+        blocking(move || {
             // Bytes beyond the end are from an earlier, longer file.
             destination::check_in_place(&file, &paths.part)
                 .and_then(|()| file.set_len(total))
                 .map_err(|error| disk::full_or_broken(&error))?;
             destination::rename_into_place(&file, &paths, &dest, &folder, &platform::sync)?;
             platform::drop_cached(&file, 0, total);
-            Ok::<(), Error>(())
+            Ok(())
         })
-        .await
-        .map_err(|error| Error::new(Code::Internal, error.to_string()))??;
-        self.report.change(|progress| {
-            progress.received = total;
-            progress.total = Some(total);
-        });
+        .await?;
+        self.report.whole(total);
         Ok(Attempt::Fetched(FetchedFile {
             size: total,
             sha256,
-            etag: known.etag.clone(),
         }))
     }
+}
+
+/// Returns the first error; a second one of the disk follows from it.
+async fn close_failed(disk: Disk, error: Error) -> Error {
+    if let Err(echo) = disk.close().await {
+        tracing::debug!(%echo, "closing a failed download");
+    }
+    error
 }

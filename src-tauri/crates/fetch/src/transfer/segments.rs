@@ -11,10 +11,10 @@ use super::{
 };
 use crate::web::Answer;
 use std::{collections::HashMap, sync::Arc, time::Duration};
-use tierbar_core::Error;
+use tierbar_core::{Code, Error};
 use tokio::{
     sync::mpsc,
-    task::{AbortHandle, Id, JoinError, JoinSet},
+    task::{AbortHandle, Id, JoinSet},
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 
@@ -30,7 +30,6 @@ const PROGRESS: u64 = 64 << 10;
 
 pub(super) enum End {
     Complete,
-    /// The file on the server is another one now.
     Changed,
 }
 
@@ -54,10 +53,6 @@ struct Connection {
     retaken: bool,
 }
 
-struct ConnectionEnd {
-    trouble: Option<Trouble>,
-}
-
 impl Fetch<'_> {
     /// Fetches what `plan` lacks; `first` is the answer for its first piece.
     ///
@@ -69,7 +64,7 @@ impl Fetch<'_> {
         first: (Arc<Piece>, Answer),
         backoff: &mut Backoff,
     ) -> Result<End, Error> {
-        let mut tasks: JoinSet<ConnectionEnd> = JoinSet::new();
+        let mut tasks = JoinSet::new();
         let mut busy: HashMap<Id, Connection> = HashMap::new();
         let mut size = pieces::SMALLEST * 2;
         let mut resting: Vec<Instant> = Vec::new();
@@ -99,14 +94,18 @@ impl Fetch<'_> {
             let rested = resting.iter().min().copied();
             if busy.is_empty() {
                 self.report.phase(Phase::Waiting {
-                    reason: backoff.reason(),
+                    reason: backoff.reason.clone(),
                     until: rested,
                 });
             }
             tokio::select! {
                 Some(ended) = tasks.join_next_with_id() => {
-                    let (connection, trouble) = end_of(ended, &mut busy);
-                    let Some(connection) = connection else { continue };
+                    let (id, trouble) = match ended {
+                        Ok((id, ended)) => (id, ended.err()),
+                        Err(error) => (error.id(), None),
+                    };
+                    // An aborted connection has been forgotten already.
+                    let Some(connection) = busy.remove(&id) else { continue };
                     let (next, end) = connection.piece.rest();
                     let got = connection.bytes.saturating_sub(end - next);
                     plan.give_back(&connection.piece);
@@ -159,7 +158,7 @@ impl Fetch<'_> {
 
     fn spawn(
         &self,
-        tasks: &mut JoinSet<ConnectionEnd>,
+        tasks: &mut JoinSet<Result<(), Trouble>>,
         busy: &mut HashMap<Id, Connection>,
         piece: Arc<Piece>,
         answer: Option<Answer>,
@@ -172,11 +171,7 @@ impl Fetch<'_> {
             blocks: self.disk.blocks(),
             piece: piece.clone(),
         };
-        let abort = tasks.spawn(async move {
-            ConnectionEnd {
-                trouble: segment.fetch(answer).await.err(),
-            }
-        });
+        let abort = tasks.spawn(segment.fetch(answer));
         let (next, end) = piece.rest();
         let now = Instant::now();
         busy.insert(
@@ -199,17 +194,6 @@ impl Connection {
         if next != self.moved.1 {
             self.moved = (Instant::now(), next);
         }
-    }
-}
-
-/// An aborted connection has been forgotten already.
-fn end_of(
-    ended: Result<(Id, ConnectionEnd), JoinError>,
-    busy: &mut HashMap<Id, Connection>,
-) -> (Option<Connection>, Option<Trouble>) {
-    match ended {
-        Ok((id, ended)) => (busy.remove(&id), ended.trouble),
-        Err(error) => (busy.remove(&error.id()), None),
     }
 }
 
@@ -286,7 +270,6 @@ impl Crew {
     }
 }
 
-/// One connection's work.
 struct Segment {
     source: Arc<Source>,
     known: Arc<FileProperties>,
@@ -297,24 +280,20 @@ struct Segment {
 
 impl Segment {
     async fn fetch(self, answer: Option<Answer>) -> Result<(), Trouble> {
-        let (start, end) = self.piece.rest();
         let mut answer = match answer {
             Some(answer) => answer,
-            None => self.source.open(Some((start, end)), &self.known).await?,
+            None => self.source.open(self.piece.rest(), &self.known).await?,
         };
         let host = crate::web::host_of(&answer.url);
         loop {
             let Some(bytes) = answer.chunk().await.map_err(Trouble::Passing)? else {
                 let (next, end) = self.piece.rest();
                 // A server may send less than requested; the rest is requested again.
+                if next == end {
+                    return Ok(());
+                }
                 let message = format!("{host} sent {} bytes too few", end - next);
-                return match next < end {
-                    true => Err(Trouble::Passing(Error::new(
-                        tierbar_core::Code::Unreachable,
-                        message,
-                    ))),
-                    false => Ok(()),
-                };
+                return Err(Trouble::Passing(Error::new(Code::Unreachable, message)));
             };
             if self.piece.rest().0 == 0 {
                 head::check_page(&answer, &bytes)?;

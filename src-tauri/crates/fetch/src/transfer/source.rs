@@ -21,7 +21,6 @@ pub(super) enum Trouble {
     Busy(Error, Option<Duration>),
     /// The server violates HTTP.
     Wrong(Error),
-    /// The file on the server has changed.
     Changed,
     /// The server answered with the whole file instead of the part.
     Whole(Box<Answer>),
@@ -79,10 +78,10 @@ impl Source {
         }
     }
 
-    /// Bytes `start..end`, or the whole file. The answer's head has been checked.
+    /// Bytes `start..end`. The answer's head has been checked.
     pub(super) async fn open(
         &self,
-        part: Option<(u64, u64)>,
+        part: (u64, u64),
         known: &FileProperties,
     ) -> Result<Answer, Trouble> {
         loop {
@@ -95,13 +94,11 @@ impl Source {
                 url: self.url.clone(),
                 token: (self.tokens)(&self.url),
                 token_header: None,
-                range: part.map(|(start, end)| ByteRange {
-                    start,
-                    end: Some(end),
+                range: Some(ByteRange {
+                    start: part.0,
+                    end: Some(part.1),
                 }),
-                if_range: part
-                    .filter(|_| !self.place.lock().unconditional)
-                    .and_then(|_| known.validator()),
+                if_range: (known.validator()).filter(|_| !self.place.lock().unconditional),
             };
             let answer = match location {
                 Some(location) => self.web.fetch_at(&get, location).await,
@@ -140,26 +137,19 @@ impl Source {
     fn judge(
         &self,
         answer: Answer,
-        part: Option<(u64, u64)>,
+        part: (u64, u64),
         known: &FileProperties,
     ) -> Result<Answer, Trouble> {
         let Some(error) = answer.refusal() else {
-            return match (answer.status, part) {
-                (206, Some(part)) => head::check_part(&answer, part, known).map(|()| answer),
-                (200, None) => head::check_whole(&answer).map(|()| answer),
-                (200, Some(_)) => {
-                    head::check_whole(&answer)?;
-                    let trouble = Trouble::Whole(Box::new(answer));
-                    if trouble.contradiction(known).is_some() {
-                        self.place.lock().unconditional = true;
-                    }
-                    Err(trouble)
-                }
-                _ => Err(head::invalid_answer(
-                    &answer,
-                    "a part of the file instead of the whole",
-                )),
-            };
+            if answer.status == 206 {
+                return head::check_part(&answer, part, known).map(|()| answer);
+            }
+            head::check_encoding(&answer)?;
+            let trouble = Trouble::Whole(Box::new(answer));
+            if trouble.contradiction(known).is_some() {
+                self.place.lock().unconditional = true;
+            }
+            return Err(trouble);
         };
         Err(match answer.status {
             416 => Trouble::Beyond(answer.content_range.and_then(|range| range.total)),

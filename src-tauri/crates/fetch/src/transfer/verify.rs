@@ -1,7 +1,5 @@
-//! Verifies a download: its size before the first byte is written, its sha256 before the file gets its name, and a file
-//! that already has that name.
-//!
-//! The sha256 of arriving bytes is computed beside the download, in `disk::hasher`, from what lies on the disk.
+//! Verifies a download: its size before the first byte is written, its sha256 (from `disk::hasher`) before the file gets its
+//! name, and a file that already has that name.
 
 use super::{
     FileSpec,
@@ -16,28 +14,19 @@ use std::{
 };
 use tierbar_core::{Code, Error};
 
-/// Compares the size on the server with the expected one.
-///
-/// # Errors
-/// [`Code::Corrupt`] if they differ.
 pub(super) fn check_size(spec: &FileSpec, total: u64) -> Result<(), Error> {
     match spec.size {
-        Some(size) if size != total => Err(Error::new(
-            Code::Corrupt,
-            format!(
-                "{} has {total} bytes on the server instead of {size}",
-                display_url(&spec.url)
-            ),
-        )
-        .hint("the repository may have changed; look the model up again")),
+        Some(size) if size != total => {
+            let file = display_url(&spec.url);
+            let message = format!("{file} has {total} bytes on the server instead of {size}");
+            Err(Error::new(Code::Corrupt, message)
+                .hint("the repository may have changed; look the model up again"))
+        }
         _ => Ok(()),
     }
 }
 
-/// Compares the sha256 of the bytes on the disk with the expected one. Without an expected one, any is accepted.
-///
-/// # Errors
-/// [`Code::Corrupt`] if they differ. The caller discards the bytes.
+/// Compares the sha256 of the bytes on the disk with the expected one, if there is one. If they differ, the caller discards the bytes.
 pub(super) fn check_sha256(spec: &FileSpec, sha256: &str) -> Result<(), Error> {
     match &spec.sha256 {
         Some(expected) if !expected.eq_ignore_ascii_case(sha256) => Err(Error::new(
@@ -74,7 +63,7 @@ pub(super) fn check_existing(
         return Err(name_taken(dest));
     }
     let file = File::open(dest).map_err(failed)?;
-    match disk::sha256_of(&file, is_wanted).map_err(failed)? {
+    match disk::sha256_of(&file, |_| is_wanted()).map_err(failed)? {
         Some(actual) if actual.eq_ignore_ascii_case(sha256) => Ok(Some(metadata.len())),
         Some(_) => Err(name_taken(dest)),
         None => Err(super::canceled_error()),

@@ -23,15 +23,12 @@ pub(super) async fn fetch(
     backoff: &mut Backoff,
 ) -> Result<Result<u64, Trouble>, Error> {
     if !answer.is_framed && spec.size.is_none() && spec.sha256.is_none() {
+        let from = display_url(&answer.url);
+        let message =
+            format!("{from} sends no length, so an incomplete download could not be detected");
         return Ok(Err(Trouble::Fatal(
-            Error::new(
-                Code::Corrupt,
-                format!(
-                    "{} sends no length, so an incomplete download could not be detected",
-                    display_url(&answer.url)
-                ),
-            )
-            .hint("download from a source that gives the file's size or sha256"),
+            Error::new(Code::Corrupt, message)
+                .hint("download from a source that gives the file's size or sha256"),
         )));
     }
     let blocks = disk.blocks();

@@ -2,22 +2,21 @@
 
 use super::{Location, display_url, host_of, root_cause};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, header};
+use http::{HeaderName, HeaderValue, header};
 use std::{
     fmt,
     time::{Duration, SystemTime},
 };
 use tierbar_core::{Code, Error};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 /// The hub sends the content's sha256 with its redirect; the storage server does not.
-const LINKED_ETAG: HeaderName = HeaderName::from_static("x-linked-etag");
+pub(super) const LINKED_ETAG: HeaderName = HeaderName::from_static("x-linked-etag");
 /// Fewer bytes than this in a stall's time are as good as none: of a server that only dribbles, a file takes days.
 const LEAST: usize = 1 << 10;
 /// How long a whole document may take, as a multiple of the stall deadline.
 const DOCUMENT_STALLS: u32 = 4;
-const LINKED_SIZE: HeaderName = HeaderName::from_static("x-linked-size");
 
 /// Bytes `start..end`; to the end of the document without `end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,8 +88,6 @@ pub struct Answer {
     pub content_encoding: Option<String>,
     /// The content's sha256, lower case, if a server on the way sent it.
     pub sha256: Option<String>,
-    /// The content's size, if a server on the way sent it (`X-Linked-Size`).
-    pub linked_size: Option<u64>,
     /// How long the server asks to wait.
     pub retry_after: Option<Duration>,
     /// As sent; names a list's next page (RFC 8288).
@@ -113,29 +110,20 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// Records the headers about the content that a redirecting server sends.
-pub(super) fn note_links(met: &mut HeaderMap, headers: &HeaderMap) {
-    for name in [LINKED_ETAG, LINKED_SIZE] {
-        if let Some(value) = headers.get(&name) {
-            met.insert(name, value.clone());
-        }
-    }
-}
-
 impl Answer {
     pub(super) fn new(
         response: reqwest::Response,
         location: Location,
-        met: &HeaderMap,
+        linked_etag: Option<HeaderValue>,
         stall: Duration,
     ) -> Self {
         let headers = response.headers();
         let text = |name: HeaderName| -> Option<String> {
-            let value = headers.get(&name).or_else(|| met.get(&name))?;
-            value.to_str().ok().map(str::to_owned)
+            headers.get(&name)?.to_str().ok().map(str::to_owned)
         };
         let number = |name| text(name).and_then(|text| text.trim().parse().ok());
         let content_length: Option<u64> = number(header::CONTENT_LENGTH);
+        let linked_etag = headers.get(LINKED_ETAG).or(linked_etag.as_ref());
         Self {
             status: response.status().as_u16(),
             url: location.url.clone(),
@@ -147,8 +135,7 @@ impl Answer {
             content_type: text(header::CONTENT_TYPE),
             content_encoding: text(header::CONTENT_ENCODING)
                 .filter(|encoding| !encoding.eq_ignore_ascii_case("identity")),
-            sha256: text(LINKED_ETAG).as_deref().and_then(sha256_in),
-            linked_size: number(LINKED_SIZE),
+            sha256: linked_etag.and_then(|etag| sha256_in(etag.to_str().ok()?)),
             retry_after: text(header::RETRY_AFTER)
                 .and_then(|text| retry_after(&text, SystemTime::now())),
             link: text(header::LINK),
@@ -170,12 +157,8 @@ impl Answer {
         let host = host_of(&self.url);
         let (waited, got) = self.waited;
         let started = Instant::now();
-        match tokio::time::timeout_at(
-            started + self.stall.saturating_sub(waited),
-            self.response.chunk(),
-        )
-        .await
-        {
+        let until = started + self.stall.saturating_sub(waited);
+        let message = match timeout_at(until, self.response.chunk()).await {
             Ok(Ok(chunk)) => {
                 let got = got + chunk.as_ref().map_or(0, Bytes::len);
                 self.waited = match got {
@@ -183,25 +166,16 @@ impl Answer {
                     // What we do with the bytes is not the server's time.
                     _ => (waited + started.elapsed(), got),
                 };
-                Ok(chunk)
+                return Ok(chunk);
             }
-            Ok(Err(error)) => Err(Error::new(
-                Code::Unreachable,
-                format!("the connection to {host} broke: {}", root_cause(&error)),
-            )),
-            Err(_) => Err(Error::new(
-                Code::Unreachable,
-                format!(
-                    "{host} sent {} for {} s",
-                    if got == 0 {
-                        "nothing"
-                    } else {
-                        "almost nothing"
-                    },
-                    self.stall.as_secs_f32()
-                ),
-            )),
-        }
+            Ok(Err(error)) => format!("the connection to {host} broke: {}", root_cause(&error)),
+            Err(_) => {
+                let almost = if got == 0 { "" } else { "almost " };
+                let seconds = self.stall.as_secs_f32();
+                format!("{host} sent {almost}nothing for {seconds} s")
+            }
+        };
+        Err(Error::new(Code::Unreachable, message))
     }
 
     /// The whole body.
@@ -215,55 +189,54 @@ impl Answer {
         let until = Instant::now() + most;
         let mut body = Vec::new();
         loop {
-            let chunk = match tokio::time::timeout_at(until, self.chunk()).await {
-                Ok(Ok(Some(chunk))) => chunk,
-                Ok(Ok(None)) => return Ok(body.into()),
-                Ok(Err(error)) => return Err(error),
-                Err(_) => {
-                    let message = format!("{from} did not arrive within {} s", most.as_secs_f32());
-                    return Err(Error::new(Code::Unreachable, message));
-                }
+            let Ok(chunk) = timeout_at(until, self.chunk()).await else {
+                let message = format!("{from} did not arrive within {} s", most.as_secs_f32());
+                return Err(Error::new(Code::Unreachable, message));
+            };
+            let Some(chunk) = chunk? else {
+                return Ok(body.into());
             };
             if chunk.len() > limit - body.len() {
-                return Err(Error::new(
-                    Code::Corrupt,
-                    format!("{from} sent more than {limit} bytes"),
-                ));
+                let message = format!("{from} sent more than {limit} bytes");
+                return Err(Error::new(Code::Corrupt, message));
             }
             body.extend_from_slice(&chunk);
         }
     }
 
+    pub(crate) fn accepted(self) -> Result<Self, Error> {
+        self.refusal().map_or(Ok(self), Err)
+    }
+
     /// Returns the error of an unsuccessful status.
-    #[must_use]
-    pub fn refusal(&self) -> Option<Error> {
+    pub(crate) fn refusal(&self) -> Option<Error> {
         let (status, url) = (self.status, display_url(&self.url));
-        let error = match status {
+        let (host, path) = (host_of(&self.url), self.url.path());
+        let code = match status {
             200 | 206 => return None,
-            401 | 403 => Error::new(
-                Code::AccessDenied,
-                format!("{} denies access to {} ({status})", host_of(&self.url), self.url.path()),
-            )
-            .hint(
+            401 | 403 => Code::AccessDenied,
+            404 | 410 => Code::RepositoryUnknown,
+            416 => Code::Corrupt,
+            _ => Code::Unreachable,
+        };
+        let message = match status {
+            401 | 403 => format!("{host} denies access to {path} ({status})"),
+            404 | 410 => format!("{url} does not exist ({status})"),
+            416 => format!("{url} does not have the requested bytes (416)"),
+            429 => format!("{host} received too many requests (429)"),
+            _ => format!("{host} answered {path} with status {status}"),
+        };
+        let error = Error::new(code, message).detail("status", status);
+        let error = match code {
+            Code::AccessDenied => error.hint(
                 "accept the license on the model's page if it has one, and add an access token in Settings, as the secret \
                  `hugging-face`, or in HF_TOKEN",
             ),
-            404 | 410 => Error::new(Code::RepositoryUnknown, format!("{url} does not exist ({status})"))
-                .hint("check the spelling; a private model also needs an access token"),
-            416 => Error::new(
-                Code::Corrupt,
-                format!("{url} does not have the requested bytes (416)"),
-            ),
-            429 => Error::new(
-                Code::Unreachable,
-                format!("{} received too many requests (429)", host_of(&self.url)),
-            ),
-            _ => Error::new(
-                Code::Unreachable,
-                format!("{} answered {} with status {status}", host_of(&self.url), self.url.path()),
-            ),
+            Code::RepositoryUnknown => {
+                error.hint("check the spelling; a private model also needs an access token")
+            }
+            _ => error,
         };
-        let error = error.detail("status", status);
         Some(match self.retry_after {
             Some(wait) => error.detail("retry_after_seconds", wait.as_secs()),
             None => error,

@@ -3,7 +3,6 @@
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::{
-    fmt,
     future::Future,
     io,
     net::{IpAddr, SocketAddr},
@@ -22,7 +21,6 @@ pub(super) enum Reach {
 
 type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// How names become addresses.
 #[derive(Clone)]
 pub(super) struct Lookup {
     find: Arc<dyn Fn(String) -> LookupFuture + Send + Sync>,
@@ -48,35 +46,6 @@ impl Lookup {
             #[cfg(test)]
             dial: None,
         }
-    }
-
-    /// A fixed table whose addresses all lead to `dial`.
-    #[cfg(test)]
-    pub(super) fn table(table: &[(&str, &str)], dial: IpAddr) -> Self {
-        let table: Vec<(String, IpAddr)> = table
-            .iter()
-            .map(|(name, ip)| ((*name).to_owned(), ip.parse().unwrap()))
-            .collect();
-        let mut lookup = Self::by(move |name| {
-            let found = table.iter().filter(|(known, _)| *known == name);
-            std::future::ready(Ok(found.map(|(_, ip)| *ip).collect()))
-        });
-        lookup.dial = Some(dial);
-        lookup
-    }
-
-    /// A name whose address is another at each question, up to the last one.
-    #[cfg(test)]
-    pub(super) fn changing(addresses: &[&str], dial: IpAddr) -> Self {
-        let addresses: Vec<IpAddr> = addresses.iter().map(|ip| ip.parse().unwrap()).collect();
-        let asked = std::sync::atomic::AtomicUsize::new(0);
-        let mut lookup = Self::by(move |_| {
-            let now = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            let now = now.min(addresses.len() - 1);
-            std::future::ready(Ok(vec![addresses[now]]))
-        });
-        lookup.dial = Some(dial);
-        lookup
     }
 
     pub(super) async fn addresses(&self, name: String) -> io::Result<Vec<IpAddr>> {
@@ -115,10 +84,9 @@ impl Resolve for Resolver {
                 Reach::PrivateOnly => found.retain(|ip| !is_public(*ip)),
             }
             if found.is_empty() && had {
-                return Err(if reach == Reach::PublicOnly {
-                    NotPublic.into()
-                } else {
-                    NotPrivate.into()
+                return Err(match reach {
+                    Reach::PublicOnly => Unfit::Private.into(),
+                    _ => Unfit::Public.into(),
                 });
             }
             let addresses = found.into_iter().map(move |ip| lookup.dialled(ip));
@@ -127,29 +95,15 @@ impl Resolve for Resolver {
     }
 }
 
-/// A name all of whose addresses are private.
-#[derive(Debug)]
-pub(super) struct NotPublic;
-
-impl fmt::Display for NotPublic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a private address")
-    }
+/// Why a name that has addresses leads nowhere: all of them are these.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unfit {
+    #[error("a private address")]
+    Private,
+    /// The name had private ones before.
+    #[error("a public address")]
+    Public,
 }
-
-impl std::error::Error for NotPublic {}
-
-/// A name that had private addresses, and has public ones now.
-#[derive(Debug)]
-pub(super) struct NotPrivate;
-
-impl fmt::Display for NotPrivate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a public address")
-    }
-}
-
-impl std::error::Error for NotPrivate {}
 
 pub(super) fn refusal(url: &Url) -> Error {
     Error::new(
@@ -162,16 +116,45 @@ pub(super) fn refusal(url: &Url) -> Error {
     .hint("if the file is there, use that address directly")
 }
 
-/// Addresses that stand in the URL itself never pass the resolver.
-pub(super) fn check_literal(url: &Url) -> Result<(), Error> {
-    let ip: IpAddr = match url.host() {
-        Some(Host::Ipv4(ip)) => ip.into(),
-        Some(Host::Ipv6(ip)) => ip.into(),
-        _ => return Ok(()),
-    };
-    if is_public(ip) {
-        Ok(())
-    } else {
-        Err(refusal(url))
+/// Returns the address that stands in a URL in place of a name.
+pub(super) fn literal(url: &Url) -> Option<IpAddr> {
+    match url.host()? {
+        Host::Ipv4(ip) => Some(ip.into()),
+        Host::Ipv6(ip) => Some(ip.into()),
+        Host::Domain(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Lookup {
+        /// A fixed table whose addresses all lead to `dial`.
+        pub(in crate::web) fn table(table: &[(&str, &str)], dial: IpAddr) -> Self {
+            let table: Vec<(String, IpAddr)> = table
+                .iter()
+                .map(|(name, ip)| ((*name).to_owned(), ip.parse().unwrap()))
+                .collect();
+            let mut lookup = Self::by(move |name| {
+                let found = table.iter().filter(|(known, _)| *known == name);
+                std::future::ready(Ok(found.map(|(_, ip)| *ip).collect()))
+            });
+            lookup.dial = Some(dial);
+            lookup
+        }
+
+        /// A name whose address is another at each question, up to the last one.
+        pub(in crate::web) fn changing(addresses: &[&str], dial: IpAddr) -> Self {
+            let addresses: Vec<IpAddr> = addresses.iter().map(|ip| ip.parse().unwrap()).collect();
+            let asked = std::sync::atomic::AtomicUsize::new(0);
+            let mut lookup = Self::by(move |_| {
+                let now = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let now = now.min(addresses.len() - 1);
+                std::future::ready(Ok(vec![addresses[now]]))
+            });
+            lookup.dial = Some(dial);
+            lookup
+        }
     }
 }

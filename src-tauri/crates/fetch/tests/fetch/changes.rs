@@ -82,7 +82,6 @@ async fn a_file_that_changed_meanwhile_starts_anew() {
             new.sha256(),
             "ignores If-Range: {ignores_if_range}"
         );
-        assert_eq!(fetched.etag.as_deref(), Some("\"two\""));
         assert!(wanted.arrived() == new.bytes);
         assert!(
             server.log().len() > 2,

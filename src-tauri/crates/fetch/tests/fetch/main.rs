@@ -15,7 +15,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use tierbar_core::Error;
 use tierbar_fetch::{
-    FetchedFile, FileSpec, Progress, RateLimit, Terms, TokenFor, Web, WebOptions, transfer_with,
+    FetchedFile, FileSpec, Progress, RateLimit, Terms, TokenFor, Web, WebOptions, transfer,
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -56,7 +56,7 @@ impl TestDownload {
                 ..WebOptions::default()
             },
             tokens: Arc::new(|_| None),
-            rate: RateLimit::new(None),
+            rate: RateLimit::new(0),
             progress: watch::Sender::new(Progress::default()),
             cancel: CancellationToken::new(),
         }
@@ -64,7 +64,7 @@ impl TestDownload {
 
     async fn fetch(&self) -> Result<FetchedFile, Error> {
         let web = Web::new(self.options.clone()).unwrap();
-        let transfer = transfer_with(
+        let transfer = transfer(
             &self.terms,
             &web,
             &self.spec,

@@ -242,7 +242,7 @@ async fn the_finished_part_is_hashed_while_the_rest_arrives() {
     let mut bytes = fs::read(&part).unwrap();
     bytes[5] ^= 1;
     fs::write(&part, bytes).unwrap();
-    wanted.rate = RateLimit::new(None);
+    wanted.rate = RateLimit::new(0);
     wanted.spec.sha256 = None;
     let fetched = wanted.fetch().await.unwrap();
     assert_ne!(fetched.sha256, content.sha256());

@@ -25,7 +25,6 @@ async fn a_file_in_pieces_leaves_no_partial_file_or_journal() {
     let fetched = wanted.fetch().await.unwrap();
     assert_eq!(fetched.sha256, content.sha256());
     assert_eq!(fetched.size, content.bytes.len() as u64);
-    assert_eq!(fetched.etag.as_deref(), Some("\"one\""));
     assert!(wanted.arrived() == content.bytes);
     assert_eq!(wanted.names(), ["model.gguf"]);
     let at_once = server.most_at_once();
@@ -88,7 +87,7 @@ async fn the_rate_limit_holds_over_one_connection_too() {
     .await;
     let (mut limited, free) = (TestDownload::new(&server), TestDownload::new(&server));
     // It would take a year.
-    limited.rate = RateLimit::new(Some(1));
+    limited.rate = RateLimit::new(1);
     let mut progress = limited.progress.subscribe();
     let other = async {
         let receives = progress.wait_for(|progress| progress.phase == Phase::Receiving);
@@ -96,7 +95,7 @@ async fn the_rate_limit_holds_over_one_connection_too() {
         // As long as another one takes that has no limit.
         free.fetch().await.unwrap();
         let received = limited.progress.borrow().received;
-        limited.rate.set(None);
+        limited.rate.set(0);
         received
     };
     let (fetched, received) = tokio::join!(limited.fetch(), other);

@@ -2,7 +2,6 @@
 
 use super::{
     fonts::{Font, Fonts},
-    matrix::Matrix,
     streams::unpack,
     text_of,
 };
@@ -11,6 +10,7 @@ use hayro_syntax::{
     object::{Array, Dict, Name, Object, Rect, Stream},
     page::Resources,
 };
+use kurbo::{Affine, Vec2};
 use std::rc::Rc;
 
 /// Forms within forms are drawn to this depth.
@@ -41,10 +41,10 @@ pub(super) struct Content {
     forms: usize,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct State<'a> {
     /// From the page's content to paper.
-    page: Matrix,
+    page: Affine,
     font: Option<Rc<Font<'a>>>,
     size: f64,
     letter_spacing: f64,
@@ -55,7 +55,6 @@ struct State<'a> {
     rise: f64,
 }
 
-/// Reads pages, and keeps their fonts.
 pub(super) struct Reader<'a> {
     fonts: Fonts<'a>,
     /// All letters but spaces.
@@ -88,30 +87,25 @@ impl<'a> Reader<'a> {
         &mut self,
         bytes: &[u8],
         resources: &Resources<'a>,
-        place: Matrix,
+        place: Affine,
         content: &mut Content,
     ) {
         let state = State {
             page: place,
-            font: None,
-            size: 0.0,
-            letter_spacing: 0.0,
-            word_spacing: 0.0,
             scale: 1.0,
-            leading: 0.0,
-            rise: 0.0,
+            ..State::default()
         };
         self.draw_part(bytes, resources, state, content, 0);
     }
 
     /// Draws the appearance of an annotation into its rectangle.
     pub(super) fn draw_form(&mut self, form: &Stream<'a>, rectangle: Rect, content: &mut Content) {
-        let Some(place) = Matrix::fitting(form, rectangle) else {
+        let Some(place) = fitting(form, rectangle) else {
             return;
         };
         let resources = Resources::new(form.dict().get("Resources").unwrap_or_default());
         let bytes = unpack(form, &mut content.is_cut);
-        let place = Matrix::of_form(form).then(place);
+        let place = place * matrix_of(form);
         self.draw(&bytes, &resources, place, content);
     }
 
@@ -128,8 +122,8 @@ impl<'a> Reader<'a> {
             resources,
             state,
             states: Vec::new(),
-            text: Matrix::SAME,
-            line: Matrix::SAME,
+            text: Affine::IDENTITY,
+            line: Affine::IDENTITY,
             replaced: Vec::new(),
             content,
             depth,
@@ -150,8 +144,8 @@ struct Drawing<'a, 'b> {
     resources: &'b Resources<'a>,
     state: State<'a>,
     states: Vec<State<'a>>,
-    text: Matrix,
-    line: Matrix,
+    text: Affine,
+    line: Affine,
     /// Marked parts of the content that are open, with what they say instead of their glyphs.
     replaced: Vec<Option<Replacement>>,
     content: &'b mut Content,
@@ -161,7 +155,6 @@ struct Drawing<'a, 'b> {
 /// What a part of the content says, whatever its glyphs are (14.9.4).
 struct Replacement {
     text: String,
-    /// The first span that it replaces.
     first: usize,
     unknown: u64,
 }
@@ -172,16 +165,7 @@ impl<'a> Drawing<'a, '_> {
             Some(Object::Number(number)) => number.as_f64(),
             _ => 0.0,
         };
-        let matrix = || {
-            Matrix([
-                number(0),
-                number(1),
-                number(2),
-                number(3),
-                number(4),
-                number(5),
-            ])
-        };
+        let matrix = || Affine::new(std::array::from_fn(number));
         let first = instruction.operands().next();
         match &**instruction.operator {
             b"q" if self.states.len() < MOST_STATES => self.states.push(self.state.clone()),
@@ -190,8 +174,8 @@ impl<'a> Drawing<'a, '_> {
                     self.state = state;
                 }
             }
-            b"cm" => self.state.page = matrix().then(self.state.page),
-            b"BT" => (self.text, self.line) = (Matrix::SAME, Matrix::SAME),
+            b"cm" => self.state.page *= matrix(),
+            b"BT" => (self.text, self.line) = (Affine::IDENTITY, Affine::IDENTITY),
             b"Tf" => {
                 if let Some(Object::Name(name)) = first {
                     let font = self.resources.fonts.get::<Dict<'a>>(name);
@@ -241,7 +225,7 @@ impl<'a> Drawing<'a, '_> {
     }
 
     fn next_line(&mut self, x: f64, y: f64) {
-        self.line = Matrix::moved(x, y).then(self.line);
+        self.line *= Affine::translate((x, y));
         self.text = self.line;
     }
 
@@ -259,7 +243,7 @@ impl<'a> Drawing<'a, '_> {
                         true => (back * self.state.scale, 0.0),
                         false => (0.0, back),
                     };
-                    self.text = Matrix::moved(x, y).then(self.text);
+                    self.text *= Affine::translate((x, y));
                 }
                 text => self.show(Some(&text)),
             }
@@ -275,8 +259,8 @@ impl<'a> Drawing<'a, '_> {
             None => self.reader.fonts.font(None),
         };
         let state = &self.state;
-        let shift = Matrix::moved(0.0, state.rise);
-        let on_paper = |text: Matrix| shift.then(text).then(state.page);
+        let shift = Affine::translate((0.0, state.rise));
+        let on_paper = |text: Affine| state.page * text * shift;
         let begun = on_paper(self.text);
         let (mut span, mut letters, mut unknown) = (String::new(), 0, 0);
         let mut moved = self.text;
@@ -303,11 +287,11 @@ impl<'a> Drawing<'a, '_> {
                 true => ((x * state.size + spacing) * state.scale, 0.0),
                 false => (0.0, y * state.size + spacing),
             };
-            moved = Matrix::moved(x, y).then(moved);
+            moved *= Affine::translate((x, y));
         });
-        let ended = on_paper(moved).place();
-        let [a, b, c, d, ..] = begun.0;
-        let size = state.size.abs() * (a * d - b * c).abs().sqrt() * font.height;
+        let ended = on_paper(moved).translation();
+        let [a, b, c, d, ..] = begun.as_coeffs();
+        let size = state.size.abs() * begun.determinant().abs().sqrt() * font.height;
         let direction = match font.is_horizontal() {
             true => (a, b),
             false => (-c, -d),
@@ -315,9 +299,13 @@ impl<'a> Drawing<'a, '_> {
         self.text = moved;
         self.reader.letters += letters;
         self.reader.unknown += unknown;
-        self.content
-            .spans
-            .extend(place_span(span, begun.place(), ended, direction, size));
+        self.content.spans.extend(place_span(
+            span,
+            begun.translation(),
+            ended,
+            direction,
+            size,
+        ));
     }
 
     fn object(&mut self, name: &Name<'_>) {
@@ -342,7 +330,7 @@ impl<'a> Drawing<'a, '_> {
         let own = form.dict().get::<Dict<'a>>("Resources").map(Resources::new);
         let resources = own.as_ref().unwrap_or(self.resources);
         let state = State {
-            page: Matrix::of_form(form).then(self.state.page),
+            page: self.state.page * matrix_of(form),
             ..self.state.clone()
         };
         let bytes = unpack(form, &mut self.content.is_cut);
@@ -408,6 +396,24 @@ impl<'a> Drawing<'a, '_> {
     }
 }
 
+/// From a form's own bounds, as its matrix turns them, to a rectangle of the page (12.5.5).
+fn fitting(form: &Stream<'_>, rectangle: Rect) -> Option<Affine> {
+    let bounds = form.dict().get::<Rect>("BBox")?;
+    let own = kurbo::Rect::new(bounds.x0, bounds.y0, bounds.x1, bounds.y1);
+    let own = matrix_of(form).transform_rect_bbox(own);
+    let scale = |wanted: f64, own: f64| if own > 0.0 { wanted / own } else { 1.0 };
+    let x = scale(rectangle.x1 - rectangle.x0, own.width());
+    let y = scale(rectangle.y1 - rectangle.y0, own.height());
+    let (left, low) = (rectangle.x0 - own.x0 * x, rectangle.y0 - own.y0 * y);
+    Some(Affine::new([x, 0.0, 0.0, y, left, low]))
+}
+
+fn matrix_of(form: &Stream<'_>) -> Affine {
+    form.dict()
+        .get("Matrix")
+        .map_or(Affine::IDENTITY, Affine::new)
+}
+
 /// Several letters of one glyph are in reading order. Among glyphs that stand from left to right, those that are read from the right
 /// are put backwards, so that all are in the order of their places.
 fn push_glyph(text: &mut String, letters: &str) {
@@ -420,14 +426,14 @@ fn push_glyph(text: &mut String, letters: &str) {
 /// A span with its places along its line and across it.
 fn place_span(
     text: String,
-    (x, y): (f64, f64),
-    (end_x, end_y): (f64, f64),
+    Vec2 { x, y }: Vec2,
+    end: Vec2,
     (along_x, along_y): (f64, f64),
     size: f64,
 ) -> Option<Span> {
     let angle = along_y.atan2(along_x).to_degrees().rem_euclid(360.0);
     if text.is_empty()
-        || ![x, y, end_x, end_y, size, angle]
+        || ![x, y, end.x, end.y, size, angle]
             .iter()
             .all(|number| number.is_finite())
     {
@@ -445,7 +451,7 @@ fn place_span(
         angle => angle.to_radians().sin_cos(),
     };
     let along = |x: f64, y: f64| x * cosine + y * sine;
-    let (left, right) = (along(x, y), along(end_x, end_y));
+    let (left, right) = (along(x, y), along(end.x, end.y));
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -24,7 +24,6 @@ pub(super) struct Glyph {
     pub(super) is_space: bool,
 }
 
-/// The fonts of a file.
 pub(super) struct Fonts<'a> {
     /// By where a font's dictionary stands.
     read: HashMap<usize, Rc<Font<'a>>>,
@@ -147,7 +146,6 @@ impl<'a> Font<'a> {
             .is_none_or(hayro_font::Font::is_horizontal)
     }
 
-    /// Calls `take` with each glyph of a text.
     pub(super) fn glyphs(&self, text: &[u8], mut take: impl FnMut(&Glyph)) {
         let Some(font) = &self.font else {
             return;

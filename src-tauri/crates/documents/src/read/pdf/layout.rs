@@ -56,7 +56,6 @@ impl Sizes {
     }
 }
 
-/// What stands on one line.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
     pieces: Vec<Piece>,
@@ -215,7 +214,6 @@ impl Line {
         true
     }
 
-    /// The line's text in reading order.
     fn text(&self) -> String {
         let mut pieces: Vec<&Piece> = self.pieces.iter().collect();
         if self.has_from_right {
@@ -260,7 +258,6 @@ impl Line {
             })
     }
 
-    /// Its parts before and behind a place.
     pub(super) fn split(mut self, place: f64) -> (Option<Self>, Option<Self>) {
         let pieces = std::mem::take(&mut self.pieces);
         let (before, behind): (Vec<_>, Vec<_>) =

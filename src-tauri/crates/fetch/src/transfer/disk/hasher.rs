@@ -51,16 +51,17 @@ pub(super) fn hash(shared: &SharedState, file: &File, forget: impl Fn(u64)) -> O
     }
 }
 
-/// Returns the sha256 of a complete file in lower-case hex, or `None` once `wanted` returns `false`.
-pub(in crate::transfer) fn sha256_of(
-    file: &File,
-    wanted: impl Fn() -> bool,
-) -> io::Result<Option<String>> {
+/// Returns the sha256 of a complete file in lower-case hex. Blocking; leaves nothing of the file in the page cache, which would count
+/// against the memory for models. `on_bytes` is called with the size of each piece; once it returns `false`, the result is `None`.
+///
+/// # Errors
+/// Those of reading.
+pub fn sha256_of(file: &File, mut on_bytes: impl FnMut(u64) -> bool) -> io::Result<Option<String>> {
     platform::spare_cache(file);
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; HASHED_AT_ONCE];
     let (mut at, mut forgotten) = (0, 0);
-    while wanted() {
+    loop {
         let read = file.read_at(&mut buffer, at)?;
         if read == 0 {
             platform::drop_cached(file, 0, at);
@@ -72,6 +73,8 @@ pub(in crate::transfer) fn sha256_of(
             platform::drop_cached(file, 0, at);
             forgotten = at;
         }
+        if !on_bytes(read as u64) {
+            return Ok(None);
+        }
     }
-    Ok(None)
 }
