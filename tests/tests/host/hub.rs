@@ -10,7 +10,7 @@ use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 use tierbar_core::{Error, config::KvCache, fit::Machine};
 use tierbar_fetch::{Url, Web, WebOptions};
 use tierbar_library::{
-    hub::{self, Hub, QuantTarget, ResolvedReference, Resolver},
+    hub::{self, Hub, QuantTarget, ResolvedReference},
     reference::{Reference, Repository},
 };
 use tierbar_secrets::Secrets;
@@ -21,7 +21,7 @@ const GIB: u64 = 1 << 30;
 /// A stand-in and a client of it.
 struct Stand {
     hub: HubStandIn,
-    resolver: Resolver,
+    client: Hub,
     _home: tempfile::TempDir,
 }
 
@@ -33,21 +33,21 @@ impl Stand {
     async fn with(options: Options, token: Option<&str>) -> Self {
         let hub = HubStandIn::start(options).await;
         let home = tempfile::tempdir().unwrap();
-        let resolver = Resolver::new(client(&hub.url(), home.path(), token));
+        let client = client(&hub.url(), home.path(), token);
         Self {
             hub,
-            resolver,
+            client,
             _home: home,
         }
     }
 
     fn client(&self) -> &Hub {
-        self.resolver.hub()
+        &self.client
     }
 
     async fn resolve(&self, reference: &str) -> Result<ResolvedReference, Error> {
         let reference = Reference::parse(reference, |_| None)?;
-        self.resolver
+        self.client
             .resolve(&reference, &suit(16 * GIB), &|_, _| false)
             .await
     }

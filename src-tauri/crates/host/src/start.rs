@@ -204,7 +204,7 @@ fn models(
     });
     let offers = Arc::new(Offers {
         local: Arc::clone(&local),
-        resolver: fetching.resolver(),
+        hub: fetching.hub(),
         list: CatalogList::open(data.folder.catalog()),
         queue: fetching.queue.clone(),
     });

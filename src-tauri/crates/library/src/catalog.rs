@@ -1,16 +1,14 @@
 //! The built-in list of models, with their quants, repositories and architectures, and what others published about them.
 //!
-//! Sizes and hashes in `catalog.json` are from public sources (`docs/catalog.md`). The larger files were not downloaded to
-//! verify them, so unknown values are `null`, and a download uses the hub's own metadata: a size is compared only if the hash
-//! is known, too. Their headers were not read either: accounts are derived from published facts about the architecture and
-//! from the file size, and their verdicts are marked as estimated. What the hub says of the files since then is in
-//! [`HubFigures`].
+//! `catalog.json` is from public sources (`docs/catalog.md`), not from the files: unknown sizes and hashes are `null`, accounts
+//! are derived from published facts about the architecture and from the file size, and their verdicts are marked as estimated.
+//! What the hub says of the files since then is in [`HubFigures`].
 
 mod figures;
 
 pub use figures::{HubFigures, KnownFile};
 
-use crate::{model_id, reference::CatalogName};
+use crate::model_id;
 use serde::Deserialize;
 use std::sync::LazyLock;
 use tierbar_core::{
@@ -83,26 +81,8 @@ pub struct Projector {
     pub sha256: String,
     pub input_modalities: Vec<Modality>,
     /// What encodes images, and sound.
-    pub vision: Option<EncoderFacts>,
-    pub audio: Option<EncoderFacts>,
-}
-
-/// The facts of a header that an encoder's memory follows from. See [`Encoder`].
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EncoderFacts {
-    pub kind: String,
-    #[serde(default)]
-    pub patch: u32,
-    pub merge: Option<u32>,
-    pub width: u32,
-    pub inner: u32,
-    pub gated: bool,
-    pub heads: u32,
-    #[serde(default)]
-    pub channels: u32,
-    #[serde(default)]
-    pub bands: u32,
+    pub vision: Option<Encoder>,
+    pub audio: Option<Encoder>,
 }
 
 /// One file of a repository. None of the catalog's is split.
@@ -143,15 +123,7 @@ pub struct Architecture {
 }
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
-    // A test parses the same text, so the fallback is never used in a tested build.
-    serde_json::from_str(include_str!("catalog.json")).unwrap_or_else(|error| {
-        tracing::error!("the catalog cannot be read: {error}");
-        Catalog {
-            version: VERSION,
-            date: String::new(),
-            models: Vec::new(),
-        }
-    })
+    serde_json::from_str(include_str!("catalog.json")).expect("a test parses the same text")
 });
 
 /// Returns the built-in catalog.
@@ -164,7 +136,8 @@ impl Catalog {
     /// By its id or an alias, in any case.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Entry> {
-        self.models.iter().find(|entry| entry.is_called(name))
+        let is_called = |entry: &&Entry| entry.names().any(|own| own.eq_ignore_ascii_case(name));
+        self.models.iter().find(is_called)
     }
 
     /// Returns the entry and the quant that `owner/repository:quant` means, ignoring case.
@@ -177,46 +150,31 @@ impl Catalog {
 
     /// Returns the ids and aliases of all models.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.models.iter().flat_map(|entry| {
-            let aliases = entry.aliases.iter().map(String::as_str);
-            std::iter::once(entry.id.as_str()).chain(aliases)
-        })
+        self.models.iter().flat_map(Entry::names)
     }
 
     /// Returns the names of the model whose file this is: its id and its aliases; none for a file of no model here.
     #[must_use]
     pub fn names_of(&self, file: &ModelId) -> Vec<String> {
         let is_of = |quant: &Quant| model_id(&quant.file) == *file;
-        let mut models = self.models.iter();
-        let entry = models.find(|entry| entry.quants.iter().any(is_of));
-        let names = entry.into_iter();
-        names
-            .flat_map(|entry| std::iter::once(&entry.id).chain(&entry.aliases))
-            .cloned()
-            .collect()
-    }
-
-    /// Looks up a name for [`crate::reference::Reference::parse`].
-    #[must_use]
-    pub fn known(&self, name: &str) -> Option<CatalogName> {
-        self.find(name).map(|entry| CatalogName {
-            id: entry.id.clone(),
-            quant: None,
-        })
+        let entry = (self.models.iter()).find(|entry| entry.quants.iter().any(is_of));
+        let names = entry.into_iter().flat_map(Entry::names);
+        names.map(str::to_owned).collect()
     }
 
     /// Returns all models for the API, with verdicts for `machine`. None is marked as installed.
     #[must_use]
     pub fn wire(&self, machine: &Machine) -> Vec<CatalogModel> {
-        let models = self.models.iter();
-        models.map(|entry| entry.wire(machine)).collect()
+        let wire = |entry: &Entry| entry.wire(machine);
+        self.models.iter().map(wire).collect()
     }
 }
 
 impl Entry {
-    fn is_called(&self, name: &str) -> bool {
-        let names = std::iter::once(&self.id).chain(&self.aliases);
-        names.into_iter().any(|own| own.eq_ignore_ascii_case(name))
+    fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.id)
+            .chain(&self.aliases)
+            .map(String::as_str)
     }
 
     /// Returns the quant with this name, ignoring case.
@@ -274,14 +232,14 @@ impl Entry {
     }
 
     fn offers(&self) -> Vec<Offer> {
-        let of_known_size = self.quants.iter().filter_map(|quant| {
+        let offer = |quant: &Quant| {
             Some(Offer {
                 quant: quant.quant.clone(),
                 reference: self.reference(quant),
                 size_bytes: quant.size_bytes?,
             })
-        });
-        of_known_size.collect()
+        };
+        self.quants.iter().filter_map(offer).collect()
     }
 
     fn wire(&self, machine: &Machine) -> CatalogModel {
@@ -298,6 +256,7 @@ impl Entry {
                 fit.estimated = true;
                 fit
             });
+            let best = advice.as_ref().filter(|best| best.quant == quant.quant);
             OfferedFile {
                 quant: quant.quant.clone(),
                 reference: self.reference(quant),
@@ -307,14 +266,8 @@ impl Entry {
                 sha256: quant.sha256.clone(),
                 loss: QuantLoss::of(&quant.quant),
                 recommended: recommended == Some(quant),
-                reason: advice
-                    .as_ref()
-                    .filter(|advice| advice.quant == quant.quant)
-                    .map(|advice| advice.reason.clone()),
-                grounds: advice
-                    .as_ref()
-                    .filter(|advice| advice.quant == quant.quant)
-                    .and_then(|advice| advice.grounds.clone()),
+                reason: best.map(|best| best.reason.clone()),
+                grounds: best.and_then(|best| best.grounds.clone()),
                 installed: false,
                 fit,
             }
@@ -348,27 +301,8 @@ impl Entry {
 
 impl MediaProjector for Projector {
     fn load_bytes(&self, context: u32, batch: u32) -> u64 {
-        let encoders = [&self.vision, &self.audio].into_iter().flatten();
-        encoders.fold(self.size_bytes, |sum, facts| {
-            sum.saturating_add(facts.encoder().compute_bytes(context, batch))
-        })
-    }
-}
-
-impl EncoderFacts {
-    fn encoder(&self) -> Encoder {
-        Encoder {
-            kind: self.kind.clone(),
-            patch: self.patch,
-            merge: self.merge,
-            width: self.width,
-            inner: self.inner,
-            gated: self.gated,
-            heads: self.heads,
-            channels: self.channels,
-            bands: self.bands,
-            ..Encoder::default()
-        }
+        let encoders = [&self.vision, &self.audio];
+        Encoder::load_bytes(self.size_bytes, encoders, context, batch)
     }
 }
 
@@ -390,11 +324,8 @@ impl Architecture {
     fn account(&self, name: &str, quant: &str, file_bytes: u64) -> ModelAccount {
         let per_layer = self.per_layer_embedding_parameters;
         let input = u64::from(self.embedding) * u64::from(self.vocabulary);
-        let dense = self
-            .parameters
-            .saturating_sub(self.expert_parameters)
-            .saturating_sub(per_layer)
-            .saturating_sub(input);
+        let others = [self.expert_parameters, per_layer, input];
+        let dense = (others.into_iter()).fold(self.parameters, u64::saturating_sub);
         let bytes = |count: u64| {
             let mean =
                 u128::from(file_bytes) * u128::from(count) / u128::from(self.parameters.max(1));

@@ -1,20 +1,13 @@
-//! Compares a model's files with their recorded checksums.
-//!
-//! A download is verified while it arrives, by `tierbar-fetch` in `transfer/verify.rs`; this is for files that are already
-//! here.
+//! Compares a model's files with their recorded checksums. A download is verified by `tierbar-fetch` while it arrives.
 
-use crate::{other_apps, platform, records};
-use data_encoding::HEXLOWER;
-use sha2::{Digest, Sha256};
+use crate::{other_apps, records};
 use std::{
     fs::File,
-    io::{self, Read},
+    io,
     path::{Path, PathBuf},
 };
 use tierbar_core::{Code, Error, fit::Keeper};
 use tokio_util::sync::CancellationToken;
-
-const CHUNK: usize = 4 << 20;
 
 /// The hashes of a model's files, in the order of its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,25 +67,22 @@ impl Verification {
     }
 }
 
-/// Called with the bytes read so far and in total.
-pub type OnProgress<'a> = &'a mut dyn FnMut(u64, u64);
-
 pub(crate) fn verify(
     parts: &[PathBuf],
     projector: Option<&PathBuf>,
     keeper: Keeper,
-    progress: OnProgress<'_>,
     cancel: &CancellationToken,
 ) -> Result<Verification, Error> {
     let length = |path: &PathBuf| path.metadata().map_or(0, |file| file.len());
-    let total = parts.iter().chain(projector).map(length).sum();
+    let total: u64 = parts.iter().chain(projector).map(length).sum();
     let mut done = 0;
     let mut hashes = Vec::with_capacity(parts.len() + 1);
     for path in parts.iter().chain(projector) {
-        let hash = hash(path, &mut |bytes| {
-            done += bytes;
-            progress(done, total);
-            !cancel.is_cancelled()
+        let hash = File::open(path).and_then(|file| {
+            tierbar_fetch::sha256_of(&file, |bytes| {
+                done += bytes;
+                !cancel.is_cancelled()
+            })
         });
         let sha256 = hash
             .map_err(|error| unreadable(path, &error))?
@@ -123,35 +113,6 @@ pub(crate) fn verify(
         parts: hashes,
         projector,
     })
-}
-
-/// Returns the sha256 of a file. Avoids filling the system's file cache, which would count against the memory for models.
-/// `on_bytes` is called with the size of each piece; if it returns `false`, the result is `None`.
-pub(crate) fn hash(
-    path: &Path,
-    on_bytes: &mut dyn FnMut(u64) -> bool,
-) -> io::Result<Option<String>> {
-    let mut file = File::open(path)?;
-    platform::uncached(&file);
-    let mut hash = Sha256::new();
-    let mut chunk = vec![0; CHUNK];
-    let mut offset = 0;
-    loop {
-        let read = match file.read(&mut chunk) {
-            Ok(0) => break,
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        hash.update(&chunk[..read]);
-        offset += read as u64;
-        // From the start, so that pages read ahead are dropped with the next piece.
-        platform::spare_cache(&file, 0, offset);
-        if !on_bytes(read as u64) {
-            return Ok(None);
-        }
-    }
-    Ok(Some(HEXLOWER.encode(&hash.finalize())))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Error {

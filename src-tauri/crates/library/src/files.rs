@@ -14,7 +14,6 @@ use std::{
 use tierbar_core::{Code, Error, ModelId, fit::Keeper};
 use tierbar_gguf::{Split, split_of};
 
-/// The files of a model.
 #[derive(Debug, Clone)]
 pub(crate) struct ModelFiles {
     pub(crate) id: ModelId,
@@ -49,15 +48,19 @@ pub(crate) struct File {
     pub(crate) metadata: fs::Metadata,
 }
 
+impl File {
+    /// Returns which part of a model it is. Ollama does not keep names.
+    fn split(&self) -> Option<Split> {
+        split_of(&self.name).filter(|_| self.keeper != Keeper::Ollama)
+    }
+}
+
 /// Groups files by model, in the order of the parts.
 pub(crate) fn group_by_model(files: Vec<File>) -> Vec<Vec<File>> {
     let mut groups: Vec<BTreeMap<u16, File>> = Vec::new();
     let mut splits: HashMap<(PathBuf, String, u16), usize> = HashMap::new();
     for file in files {
-        let split = (file.keeper != Keeper::Ollama)
-            .then(|| split_of(&file.name))
-            .flatten();
-        let Some(split) = split else {
+        let Some(split) = file.split() else {
             groups.push(BTreeMap::from([(1, file)]));
             continue;
         };
@@ -79,9 +82,7 @@ pub(crate) fn to_model_files(files: Vec<File>) -> ModelFiles {
     let File {
         path, name, keeper, ..
     } = &files[0];
-    let split = (*keeper != Keeper::Ollama)
-        .then(|| split_of(name))
-        .flatten();
+    let split = files[0].split();
     let id = match (&split, keeper) {
         (Some(split), _) => split.prefix.clone(),
         // An id has no `/`: it is part of addresses.

@@ -27,6 +27,29 @@ pub(crate) struct FolderContents {
     pub(crate) unreadable: Vec<(PathBuf, String)>,
 }
 
+impl FolderContents {
+    /// Adds what another folder of the same place has.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.files.extend(other.files);
+        self.folders.extend(other.folders);
+        self.links.extend(other.links);
+        self.cut |= other.cut;
+        self.unreadable.extend(other.unreadable);
+    }
+
+    /// Returns what was read of a folder, or notes why it was not. One that is not there has nothing.
+    pub(crate) fn take<T>(&mut self, folder: &Path, read: io::Result<T>) -> Option<T> {
+        let read = read.map_err(|error| refusal(folder, &error));
+        read.map_err(|refusal| self.unreadable.extend(refusal)).ok()
+    }
+}
+
+/// Returns a folder and why it cannot be read; `None` if it is not there.
+pub(crate) fn refusal(folder: &Path, error: &io::Error) -> Option<(PathBuf, String)> {
+    let is_there = error.kind() != io::ErrorKind::NotFound;
+    is_there.then(|| (folder.to_owned(), reason(error)))
+}
+
 /// Reads the folder and those up to `depth` below it, at most `limit` entries in all, without hidden ones.
 ///
 /// # Errors
@@ -64,20 +87,16 @@ pub(crate) fn walk(
         walked.cut |= cut;
         for (name, kind) in names {
             let path = folder.join(&name);
-            let is_folder = match kind {
-                kind if kind.is_symlink() => {
-                    let target = fs::metadata(&path).ok();
-                    if target.as_ref().is_none_or(fs::Metadata::is_dir) || wanted(&name) {
-                        let there = target.as_ref().map(stamp);
-                        walked.links.push((path.clone(), there));
-                    }
-                    match target {
-                        Some(target) => target.is_dir(),
-                        None => continue,
-                    }
+            let mut is_folder = kind.is_dir();
+            if kind.is_symlink() {
+                let target = fs::metadata(&path).ok();
+                if target.as_ref().is_none_or(fs::Metadata::is_dir) || wanted(&name) {
+                    let there = target.as_ref().map(stamp);
+                    walked.links.push((path.clone(), there));
                 }
-                kind => kind.is_dir(),
-            };
+                let Some(target) = target else { continue };
+                is_folder = target.is_dir();
+            }
             if is_folder {
                 if level < depth {
                     waiting.push_back((path, level + 1));
@@ -95,11 +114,12 @@ type NamedEntry = (OsString, fs::FileType);
 
 /// Returns all but hidden entries, sorted, and whether some were left out.
 fn read_names(folder: &Path, left: &mut usize) -> io::Result<(Vec<NamedEntry>, bool)> {
-    let mut names = Vec::new();
+    let (mut names, mut cut) = (Vec::new(), false);
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         if *left == 0 {
-            return Ok((sorted(names), true));
+            cut = true;
+            break;
         }
         *left -= 1;
         let name = entry.file_name();
@@ -107,12 +127,8 @@ fn read_names(folder: &Path, left: &mut usize) -> io::Result<(Vec<NamedEntry>, b
             names.push((name, entry.file_type()?));
         }
     }
-    Ok((sorted(names), false))
-}
-
-fn sorted(mut names: Vec<NamedEntry>) -> Vec<NamedEntry> {
     names.sort_by(|a, b| a.0.cmp(&b.0));
-    names
+    Ok((names, cut))
 }
 
 pub(crate) fn is_hidden(name: &OsStr) -> bool {

@@ -1,5 +1,6 @@
 //! Headers that were read, for as long as their files stay as they were.
 
+use crate::files::ModelFiles;
 use parking_lot::Mutex;
 use std::{
     collections::{HashMap, HashSet},
@@ -28,52 +29,54 @@ pub(crate) struct Stamp {
     number: u64,
 }
 
-type Account = Result<ModelAccount, Error>;
-type Projector = Result<ProjectorAccount, Error>;
+/// What was read of files, each with its version then.
+type Read<A> = Mutex<HashMap<PathBuf, (Version, Result<A, Error>)>>;
 
 #[derive(Debug, Default)]
 pub(crate) struct Headers {
-    models: Mutex<HashMap<PathBuf, (Version, Account)>>,
-    projectors: Mutex<HashMap<PathBuf, (Version, Projector)>>,
+    models: Read<ModelAccount>,
+    projectors: Read<ProjectorAccount>,
+}
+
+fn cached<A: Clone>(
+    cache: &Read<A>,
+    path: &Path,
+    version: &Version,
+    read: fn(&Path) -> Result<A, Error>,
+) -> Result<A, Error> {
+    if let Some((known, account)) = cache.lock().get(path)
+        && known == version
+    {
+        return account.clone();
+    }
+    let account = read(path);
+    let entry = (version.clone(), account.clone());
+    cache.lock().insert(path.to_owned(), entry);
+    account
 }
 
 impl Headers {
     /// Returns the contents of the header, cached for that version of the file.
-    pub(crate) fn account(&self, path: &Path, version: &Version) -> Account {
-        if let Some((known, account)) = self.models.lock().get(path)
-            && known == version
-        {
-            return account.clone();
-        }
-        let account = tierbar_gguf::read(path);
-        let read = (version.clone(), account.clone());
-        self.models.lock().insert(path.to_owned(), read);
-        account
+    pub(crate) fn account(&self, path: &Path, version: &Version) -> Result<ModelAccount, Error> {
+        cached(&self.models, path, version, tierbar_gguf::read)
     }
 
-    /// Returns the contents of a media projector's header.
-    pub(crate) fn projector(&self, path: &Path, version: &Version) -> Projector {
-        if let Some((known, projector)) = self.projectors.lock().get(path)
-            && known == version
-        {
-            return projector.clone();
-        }
-        let projector = tierbar_gguf::projector(path);
-        let read = (version.clone(), projector.clone());
-        self.projectors.lock().insert(path.to_owned(), read);
-        projector
+    pub(crate) fn projector(
+        &self,
+        path: &Path,
+        version: &Version,
+    ) -> Result<ProjectorAccount, Error> {
+        cached(&self.projectors, path, version, tierbar_gguf::projector)
     }
 
-    /// Returns the accounts of many files in order, and drops all others from the cache.
-    pub(crate) fn accounts(&self, files: &[(&Path, &Version)]) -> Vec<Account> {
-        self.read_ahead(files);
-        let accounts = files
-            .iter()
-            .map(|(path, version)| self.account(path, version))
-            .collect();
+    /// Returns the accounts of many models in order, and drops all others from the cache.
+    pub(crate) fn accounts(&self, models: &[ModelFiles]) -> Vec<Result<ModelAccount, Error>> {
+        self.read_ahead(models);
+        let account = |model: &ModelFiles| self.account(&model.path, &model.version);
+        let accounts = models.iter().map(account).collect();
         let mut headers = self.models.lock();
-        if headers.len() > files.len() {
-            let listed: HashSet<&Path> = files.iter().map(|(path, _)| *path).collect();
+        if headers.len() > models.len() {
+            let listed: HashSet<&Path> = models.iter().map(|model| model.path.as_path()).collect();
             headers.retain(|path, _| listed.contains(path.as_path()));
         }
         drop(headers);
@@ -81,23 +84,20 @@ impl Headers {
         accounts
     }
 
-    fn read_ahead(&self, files: &[(&Path, &Version)]) {
+    fn read_ahead(&self, models: &[ModelFiles]) {
         let unknown: Vec<_> = {
             let headers = self.models.lock();
-            let known = |(path, version): &&(&Path, &Version)| {
-                headers
-                    .get(*path)
-                    .is_some_and(|(known, _)| known == *version)
+            let known = |model: &&ModelFiles| {
+                let read = headers.get(&model.path);
+                read.is_some_and(|(version, _)| *version == model.version)
             };
-            files.iter().filter(|file| !known(file)).collect()
+            models.iter().filter(|model| !known(model)).collect()
         };
         let next = AtomicUsize::new(0);
         let work = || {
-            iter::from_fn(|| unknown.get(next.fetch_add(1, Ordering::Relaxed))).for_each(
-                |(path, version)| {
-                    let _ = self.account(path, version);
-                },
-            );
+            iter::from_fn(|| unknown.get(next.fetch_add(1, Ordering::Relaxed))).for_each(|model| {
+                let _ = self.account(&model.path, &model.version);
+            });
         };
         thread::scope(|scope| {
             for _ in 1..READERS.min(unknown.len()) {

@@ -14,9 +14,9 @@ mod resolve;
 mod tree;
 
 pub use endpoint::{endpoint, tokens};
-pub use projectors::{PinnedProjector, ResolvedProjector};
+pub use projectors::ResolvedProjector;
 pub use quants::Quant;
-pub use resolve::{PinnedQuant, QuantTarget, ResolvedFile, ResolvedReference, Resolver};
+pub use resolve::{PinnedQuant, QuantTarget, ResolvedFile, ResolvedReference};
 pub use tree::HubFile;
 
 use crate::reference::Repository;
@@ -114,16 +114,6 @@ impl Hub {
         }
     }
 
-    #[must_use]
-    pub fn web(&self) -> &Web {
-        &self.web
-    }
-
-    #[must_use]
-    pub fn tokens(&self) -> &TokenFor {
-        &self.tokens
-    }
-
     /// Returns the contents of a repository at a branch, tag or commit, or on its main branch.
     ///
     /// # Errors
@@ -212,7 +202,7 @@ impl Hub {
 
     /// For a gated repository without a token, or with one whose owner has not accepted the license.
     pub(crate) fn denied(&self, repository: &Repository) -> Error {
-        let page = self.url(&[repository.owner(), repository.name()]);
+        let page = self.page(repository);
         Error::new(
             Code::AccessDenied,
             format!("{repository} requires that you accept its license"),
@@ -298,12 +288,9 @@ impl Hub {
             Some(401) if self.has_token() => return self.refused(error),
             Some(403) => self.denied(repository),
             Some(401 | 404 | 410) => {
-                let what = match revision {
-                    Some(revision) if status != Some(401) => {
-                        format!("{repository} with revision {revision}")
-                    }
-                    _ => repository.to_string(),
-                };
+                let revision = revision.filter(|_| status != Some(401));
+                let with = revision.map(|revision| format!(" with revision {revision}"));
+                let what = format!("{repository}{}", with.unwrap_or_default());
                 Error::new(Code::RepositoryUnknown, format!("the hub has no repository {what}")).hint(
                     "check the spelling; a private repository needs an access token (HF_TOKEN, or the secret \
                      hugging-face in Settings)",
@@ -317,7 +304,6 @@ impl Hub {
         }
     }
 
-    /// Explains any refused request.
     fn refused(&self, error: Error) -> Error {
         let detail = |name| error.details.get(name).and_then(Value::as_u64);
         let restated = match detail("status") {
@@ -344,13 +330,6 @@ impl Hub {
             ..restated
         }
     }
-}
-
-/// Returns a URL for messages: without the query, which may contain a signature.
-pub(crate) fn display_url(url: &Url) -> String {
-    let mut shown = url.clone();
-    shown.set_query(None);
-    shown.to_string()
 }
 
 fn invalid_answer(repository: &Repository, what: &str) -> Error {

@@ -4,10 +4,10 @@
 use crate::{
     LibraryOptions,
     files::{File, ModelFiles, group_by_model, to_model_files},
-    folder::{FolderContents, Link, file_name, is_hidden, walk},
+    folder::{FolderContents, Link, file_name, is_hidden, refusal, walk},
     headers::{Version, stamp},
     name,
-    other_apps::{self, AppModels},
+    other_apps::{self, OllamaModel},
     platform, projector, records,
 };
 use std::{
@@ -91,15 +91,26 @@ pub(crate) fn take(options: &LibraryOptions) -> Inventory {
         for folder in &options.apps.lm_studio {
             match walk(folder, ADDED_DEPTH, MOST, is_model) {
                 Ok(walked) => taking.add(walked, folder, Keeper::LmStudio),
-                Err(error) => taking.note_unreadable(other_apps::refusal(folder, &error)),
+                Err(error) => taking.note_unreadable(refusal(folder, &error)),
             }
         }
         for folder in &options.apps.ollama {
-            taking.keep(other_apps::ollama(folder, MOST), folder, Keeper::Ollama);
+            let (manifests, models) = other_apps::ollama(folder, MOST);
+            taking.note(manifests, folder);
+            for OllamaModel {
+                file,
+                name,
+                projector,
+            } in models
+            {
+                let layers = &mut taking.inventory.layers;
+                layers.extend(projector.map(|projector| (file.clone(), projector)));
+                taking.add_file(file, name, Keeper::Ollama);
+            }
         }
         for folder in &options.apps.hugging_face {
             let kept = other_apps::hugging_face(folder, MOST, is_model);
-            taking.keep(kept, folder, Keeper::HuggingFace);
+            taking.add(kept, folder, Keeper::HuggingFace);
         }
     }
     taking.done()
@@ -165,14 +176,19 @@ impl<'a> InventoryBuilder<'a> {
         }
     }
 
-    fn note_if_cut(&mut self, cut: bool, folder: &Path) {
-        if cut {
+    /// Notes what was read of a place, and returns its files.
+    fn note(&mut self, walked: FolderContents, folder: &Path) -> Vec<PathBuf> {
+        if walked.cut {
             self.inventory.notices.push(format!(
                 "{} contains more than {MOST} files, so only the first of them are listed. Add the folder with the \
                  models instead.",
                 folder.display()
             ));
         }
+        self.note_unreadable(walked.unreadable);
+        self.inventory.folders.extend(walked.folders);
+        self.inventory.links.extend(walked.links);
+        walked.files
     }
 
     fn note_unreadable(&mut self, folders: impl IntoIterator<Item = (PathBuf, String)>) {
@@ -185,23 +201,8 @@ impl<'a> InventoryBuilder<'a> {
         self.inventory.notices.extend(notices);
     }
 
-    fn keep(&mut self, kept: AppModels, folder: &Path, keeper: Keeper) {
-        self.note_if_cut(kept.cut, folder);
-        self.note_unreadable(kept.unreadable);
-        self.inventory.folders.extend(kept.folders);
-        self.inventory.links.extend(kept.links);
-        self.inventory.layers.extend(kept.projectors);
-        for (path, name) in kept.files {
-            self.add_file(path, name, keeper);
-        }
-    }
-
     fn add(&mut self, walked: FolderContents, folder: &Path, found_in: Keeper) {
-        self.note_if_cut(walked.cut, folder);
-        self.note_unreadable(walked.unreadable);
-        self.inventory.folders.extend(walked.folders);
-        self.inventory.links.extend(walked.links);
-        for path in walked.files {
+        for path in self.note(walked, folder) {
             let keeper = self.keeper(&path, found_in);
             let name = file_name(&path);
             self.add_file(path, name, keeper);
@@ -212,7 +213,7 @@ impl<'a> InventoryBuilder<'a> {
         let metadata = match fs::metadata(&path) {
             Ok(metadata) => metadata,
             // Unless it is gone by now.
-            Err(error) => return self.note_unreadable(other_apps::refusal(&path, &error)),
+            Err(error) => return self.note_unreadable(refusal(&path, &error)),
         };
         // Pipes and devices are not models.
         if !metadata.is_file() || is_preallocated(&path) {
@@ -239,22 +240,17 @@ impl<'a> InventoryBuilder<'a> {
         let Some(folder) = path.parent() else {
             return found_in;
         };
-        let keeper =
-            *self
-                .keepers
-                .entry(folder.to_owned())
-                .or_insert_with(|| match folder.canonicalize() {
-                    Ok(real) => match self.apps.iter().find(|(_, app)| real.starts_with(app)) {
-                        Some((app, _)) => *app,
-                        None if found_in == Keeper::Tierbar
-                            && !self.own.as_ref().is_some_and(|own| real.starts_with(own)) =>
-                        {
-                            Keeper::Folder
-                        }
-                        None => found_in,
-                    },
-                    Err(_) => found_in,
-                });
+        let keeper = *(self.keepers.entry(folder.to_owned())).or_insert_with(|| {
+            let Ok(real) = folder.canonicalize() else {
+                return found_in;
+            };
+            let is_own = || self.own.as_ref().is_some_and(|own| real.starts_with(own));
+            match self.apps.iter().find(|(_, app)| real.starts_with(app)) {
+                Some((app, _)) => *app,
+                None if found_in == Keeper::Tierbar && !is_own() => Keeper::Folder,
+                None => found_in,
+            }
+        });
         if found_in == Keeper::Tierbar && keeper != Keeper::Tierbar && records::is_fetched(path) {
             return Keeper::Tierbar;
         }

@@ -24,19 +24,18 @@ pub mod setup;
 mod trash;
 mod watch;
 
-pub use checksums::{OnProgress, PartHash, Verification};
+pub use checksums::{PartHash, Verification};
 pub use entry::{Entry, Scan};
 pub use name::model_id;
 pub use options::LibraryOptions;
 pub use other_apps::AppFolders;
 pub use records::{FileHash, Origin, Record};
-pub use trash::RemovalOutcome;
 pub use watch::{LibraryWatch, Pace};
 
 use files::ModelFiles;
 use headers::{Headers, Version};
 use inventory::Inventory;
-use projector::{Candidate, Folders, ProjectorQuery};
+use projector::{Folders, ProjectorQuery};
 pub use projector::{Projector, is_named as is_projector};
 use std::{
     path::{Path, PathBuf},
@@ -88,10 +87,7 @@ impl Library {
     /// [`Scan::notices`].
     pub fn list(&self) -> Result<Vec<Entry>, Error> {
         let scan = self.scan();
-        match scan.models_dir_error {
-            Some(error) => Err(error),
-            None => Ok(scan.entries),
-        }
+        scan.models_dir_error.map_or(Ok(scan.entries), Err)
     }
 
     /// As [`Library::list`], but also if the models folder cannot be read.
@@ -110,14 +106,9 @@ impl Library {
         let mut places = vec![options.models_dir.clone()];
         places.extend(options.folders.iter().cloned());
         if options.other_apps {
-            places.extend(options.apps.all().map(|(_, path)| path.clone()));
-            places.extend(
-                options
-                    .apps
-                    .ollama
-                    .iter()
-                    .map(|path| path.join("manifests")),
-            );
+            let apps = &options.apps;
+            places.extend(apps.all().map(|(_, path)| path.clone()));
+            places.extend(apps.ollama.iter().map(|path| path.join("manifests")));
         }
         places
     }
@@ -131,11 +122,7 @@ impl Library {
             own,
             ..
         } = inventory;
-        let files: Vec<_> = models
-            .iter()
-            .map(|model| (model.path.as_path(), &model.version))
-            .collect();
-        let accounts = self.headers.accounts(&files);
+        let accounts = self.headers.accounts(&models);
         let mut folders = Folders::default();
         for (path, version) in projectors {
             folders.add(self.candidate(path, &version));
@@ -202,7 +189,7 @@ impl Library {
         if let Some(layer) = self.layer_of(model) {
             return self.of_layer(model, account, &layer);
         }
-        let (mut candidates, mut models) = (Vec::new(), 0);
+        let mut folders = Folders::default();
         for file in std::fs::read_dir(model.parent()?).ok()?.flatten() {
             let path = file.path();
             let is_model = inventory::is_model(&file.file_name())
@@ -218,20 +205,15 @@ impl Library {
             let is_candidate = path != model && (is_named || split.is_none() && may_be());
             let candidate = is_candidate.then(|| self.candidate(path.clone(), &version));
             match candidate.filter(|candidate| is_named || candidate.account.is_ok()) {
-                Some(candidate) => candidates.push(candidate),
-                None => models += usize::from(split.is_none_or(|split| split.number == 1)),
+                Some(candidate) => folders.add(candidate),
+                None if split.is_none_or(|split| split.number == 1) => folders.count_model(&path),
+                None => {}
             }
         }
         let version = headers::stamp_at(model);
         let record = version.and_then(|file| records::current_record(model, &file));
         let origin = record.as_ref().and_then(projector::origin);
-        let wanted = ProjectorQuery {
-            path: model,
-            account,
-            origin: origin.as_deref(),
-            alone: models == 1,
-        };
-        projector::choose(wanted, &candidates)
+        folders.of(model, account, origin.as_deref())
     }
 
     /// Returns the header of a file that is a projector.
@@ -245,12 +227,12 @@ impl Library {
         }
     }
 
-    fn candidate(&self, path: PathBuf, version: &Version) -> Candidate {
+    fn candidate(&self, path: PathBuf, version: &Version) -> Projector {
         let account = self.headers.projector(&path, version);
         let current = || records::current_record(&path, version.first()?);
         // One that was cut short since is still the one of its repository.
         let record = current().or_else(|| records::read(&path).filter(|_| account.is_err()));
-        Candidate {
+        Projector {
             account,
             size_bytes: version.iter().map(|file| file.size).sum(),
             origin: record.as_ref().and_then(projector::origin),
@@ -262,10 +244,10 @@ impl Library {
     fn layer_of(&self, model: &Path) -> Option<PathBuf> {
         let folder = model.parent()?.parent()?;
         let is_ollama = self.options.apps.ollama.iter().any(|app| app == folder);
-        let kept = (is_ollama && self.options.other_apps)
+        let (_, models) = (is_ollama && self.options.other_apps)
             .then(|| other_apps::ollama(folder, inventory::MOST))?;
-        let mut layers = kept.projectors.into_iter();
-        Some(layers.find(|(path, _)| path == model)?.1)
+        let mut models = models.into_iter().filter(|found| found.file == model);
+        models.find_map(|found| found.projector)
     }
 
     fn of_layer(&self, model: &Path, account: &ModelAccount, layer: &Path) -> Option<Projector> {
@@ -309,12 +291,7 @@ impl Library {
     /// # Errors
     /// Those of [`Library::resolve`]; [`Code::ModelMissing`] for a file that is not listed, whose content a hash would reveal;
     /// [`Code::Storage`] if a file cannot be read; [`Code::Cancelled`].
-    pub fn verify(
-        &self,
-        spec: &str,
-        progress: OnProgress<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<Verification, Error> {
+    pub fn verify(&self, spec: &str, cancel: &CancellationToken) -> Result<Verification, Error> {
         let (path, listed) = self.listed(spec)?;
         let model = listed.ok_or_else(|| {
             let message = format!("{} is not a model of the library", path.display());
@@ -322,27 +299,16 @@ impl Library {
                 .hint("add its folder with `tierbar models import FOLDER`, then try again")
         })?;
         let projector = self.own_projector(&model.path);
-        checksums::verify(
-            &model.parts,
-            projector.as_ref(),
-            model.keeper,
-            progress,
-            cancel,
-        )
+        checksums::verify(&model.parts, projector.as_ref(), model.keeper, cancel)
     }
 
     /// Moves a model's files to the Trash, or deletes them if there is no Trash and `permanently` is set. Its projector goes with it,
-    /// unless another model uses it. `in_use` lists the loaded files.
+    /// unless another model uses it. `in_use` lists the loaded files. Returns whether all are in the Trash, rather than deleted.
     ///
     /// # Errors
     /// Those of [`Library::resolve`]; [`Code::NotOurs`] with how to delete it in its own app; [`Code::ModelInUse`];
     /// [`Code::Storage`] if it cannot be removed.
-    pub fn remove(
-        &self,
-        spec: &str,
-        permanently: bool,
-        in_use: &[PathBuf],
-    ) -> Result<RemovalOutcome, Error> {
+    pub fn remove(&self, spec: &str, permanently: bool, in_use: &[PathBuf]) -> Result<bool, Error> {
         let model = self.found(spec)?;
         let projector = self.own_projector(&model.path);
         trash::remove(&model, projector.as_deref(), permanently, in_use)

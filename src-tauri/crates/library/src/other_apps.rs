@@ -5,16 +5,15 @@
 //! `….projector` that of the media projector. The cache of
 //! `huggingface_hub`: `models--OWNER--REPOSITORY/snapshots/REVISION/FILE`, links into `blobs/`.
 
-use crate::folder::{FolderContents, Link, file_name, walk};
+use crate::folder::{FolderContents, file_name, walk};
 use serde::Deserialize;
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
 };
 use tierbar_core::fit::Keeper;
-use tierbar_nofollow::reason;
 
 /// Manifests and settings are a few kilobytes.
 const MAX_SMALL_FILE: u64 = 256 << 10;
@@ -95,32 +94,13 @@ struct LmStudioSettings {
     downloads_folder: Option<String>,
 }
 
-/// The model files of an app with their names, and the folders to watch.
-#[derive(Debug, Default)]
-pub(crate) struct AppModels {
-    pub(crate) files: Vec<(PathBuf, String)>,
-    /// Model files with their projectors, where a manifest names one.
-    pub(crate) projectors: Vec<(PathBuf, PathBuf)>,
-    pub(crate) folders: Vec<PathBuf>,
-    pub(crate) links: Vec<Link>,
-    pub(crate) cut: bool,
-    pub(crate) unreadable: Vec<(PathBuf, String)>,
-}
-
-impl AppModels {
-    fn take(&mut self, walked: FolderContents) -> Vec<PathBuf> {
-        self.folders.extend(walked.folders);
-        self.links.extend(walked.links);
-        self.cut |= walked.cut;
-        self.unreadable.extend(walked.unreadable);
-        walked.files
-    }
-
-    /// Takes what a folder of the app holds, or notes why that is unknown. An app that is not installed has none.
-    fn keep<T>(&mut self, folder: &Path, read: io::Result<T>) -> Option<T> {
-        let read = read.map_err(|error| refusal(folder, &error));
-        read.map_err(|refusal| self.unreadable.extend(refusal)).ok()
-    }
+/// A model of Ollama's.
+#[derive(Debug)]
+pub(crate) struct OllamaModel {
+    pub(crate) file: PathBuf,
+    /// Such as `gemma3:1b`.
+    pub(crate) name: String,
+    pub(crate) projector: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -136,37 +116,26 @@ struct Layer {
     digest: String,
 }
 
-/// Returns the folder of an app and why it cannot be read; `None` if it is not there.
-pub(crate) fn refusal(folder: &Path, error: &io::Error) -> Option<(PathBuf, String)> {
-    let is_there = error.kind() != io::ErrorKind::NotFound;
-    is_there.then(|| (folder.to_owned(), reason(error)))
-}
-
-/// Returns the models of an Ollama folder with their names, such as `gemma3:1b`.
-pub(crate) fn ollama(models: &Path, limit: usize) -> AppModels {
-    let mut kept = AppModels::default();
+/// Returns the models of an Ollama folder, and its manifests.
+pub(crate) fn ollama(models: &Path, limit: usize) -> (FolderContents, Vec<OllamaModel>) {
+    let mut contents = FolderContents::default();
     let manifests = models.join("manifests");
     let walked = walk(&manifests, 3, limit, |_| true);
-    let Some(walked) = kept.keep(models, walked) else {
-        return kept;
-    };
-    for path in kept.take(walked) {
-        let Some(name) = path.strip_prefix(&manifests).ok().and_then(ollama_name) else {
-            continue;
-        };
-        let Some(manifest) = read_small(&path).and_then(|text| serde_json::from_slice(&text).ok())
-        else {
-            continue;
-        };
-        let blob = |kind| Some(models.join("blobs").join(ollama_blob(&manifest, kind)?));
-        if let Some(file) = blob(OLLAMA_MODEL).filter(|blob| blob.is_file()) {
-            let projector = blob(OLLAMA_PROJECTOR);
-            kept.projectors
-                .extend(projector.map(|projector| (file.clone(), projector)));
-            kept.files.push((file, name));
-        }
+    if let Some(walked) = contents.take(models, walked) {
+        contents.add(walked);
     }
-    kept
+    let model = |path: &PathBuf| {
+        let name = ollama_name(path.strip_prefix(&manifests).ok()?)?;
+        let manifest: Manifest = serde_json::from_slice(&read_small(path)?).ok()?;
+        let blob = |kind| Some(models.join("blobs").join(ollama_blob(&manifest, kind)?));
+        Some(OllamaModel {
+            file: blob(OLLAMA_MODEL).filter(|blob| blob.is_file())?,
+            name,
+            projector: blob(OLLAMA_PROJECTOR),
+        })
+    };
+    let found = contents.files.iter().filter_map(model).collect();
+    (contents, found)
 }
 
 /// Returns the name as Ollama shows it, without the default host and namespace.
@@ -188,18 +157,18 @@ fn ollama_blob(manifest: &Manifest, kind: &str) -> Option<String> {
     let mut layers = manifest.layers.iter();
     let layer = layers.find(|layer| layer.media_type == kind)?;
     let hash = layer.digest.strip_prefix("sha256:")?;
-    is_sha256(hash).then(|| format!("sha256-{hash}"))
+    is_hex(hash, 64).then(|| format!("sha256-{hash}"))
 }
 
 /// Returns the model files of a Hugging Face cache, the newest revision of a repository first.
 pub(crate) fn hugging_face(
     hub: &Path,
     limit: usize,
-    wanted: impl Fn(&std::ffi::OsStr) -> bool,
-) -> AppModels {
-    let mut kept = AppModels::default();
+    wanted: impl Fn(&OsStr) -> bool,
+) -> FolderContents {
+    let mut kept = FolderContents::default();
     // Three folders deep: a repository, its `snapshots`, a revision. Their files are read below, newest first.
-    let Some(mut repositories) = kept.keep(hub, paths_in(hub, limit)) else {
+    let Some(mut repositories) = kept.take(hub, paths_in(hub, limit)) else {
         return kept;
     };
     kept.folders.push(hub.to_owned());
@@ -213,7 +182,7 @@ pub(crate) fn hugging_face(
             .and_then(|text| String::from_utf8(text).ok())
             .unwrap_or_default();
         kept.folders.push(repository);
-        let Some(mut revisions) = kept.keep(&snapshots, paths_in(&snapshots, left)) else {
+        let Some(mut revisions) = kept.take(&snapshots, paths_in(&snapshots, left)) else {
             continue;
         };
         kept.folders.push(snapshots);
@@ -222,14 +191,9 @@ pub(crate) fn hugging_face(
         for revision in revisions {
             // A repository may have a folder for each quant.
             let walked = walk(&revision, 2, left, &wanted);
-            if let Some(walked) = kept.keep(&revision, walked) {
-                let files = kept.take(walked);
-                left = left.saturating_sub(files.len() + 1);
-                let named = files.into_iter().map(|path| {
-                    let name = file_name(&path);
-                    (path, name)
-                });
-                kept.files.extend(named);
+            if let Some(walked) = kept.take(&revision, walked) {
+                left = left.saturating_sub(walked.files.len() + 1);
+                kept.add(walked);
             }
         }
     }
@@ -247,14 +211,13 @@ pub(crate) fn hash_in_name(path: &Path) -> Option<String> {
     let real = path.canonicalize().ok()?;
     let name = real.file_name()?.to_str()?;
     let hash = name.strip_prefix("sha256-").unwrap_or(name);
-    is_sha256(hash).then(|| hash.to_owned())
+    is_hex(hash, 64).then(|| hash.to_owned())
 }
 
-pub(crate) fn is_sha256(text: &str) -> bool {
-    text.len() == 64
-        && text
-            .bytes()
-            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+/// Returns whether the text is a hash of so many lower-case digits.
+pub(crate) fn is_hex(text: &str, length: usize) -> bool {
+    let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    text.len() == length && text.bytes().all(is_digit)
 }
 
 /// Returns the contents of a regular file, unless it is too large.

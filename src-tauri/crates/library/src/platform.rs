@@ -1,4 +1,4 @@
-//! What differs between systems: sparing the file cache, the Trash, and how folders are watched.
+//! What differs between systems: the Trash, and how folders are watched.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -10,4 +10,4 @@ use linux as os;
 #[cfg(target_os = "macos")]
 use macos as os;
 
-pub(crate) use os::{WATCHES_TREES, flags, spare_cache, to_trash, uncached};
+pub(crate) use os::{WATCHES_TREES, flags, to_trash};

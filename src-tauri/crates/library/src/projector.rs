@@ -11,7 +11,7 @@ use std::{
 use tierbar_core::{Code, Error, Modality, ModelAccount};
 use tierbar_gguf::ProjectorAccount;
 
-/// A model's media projector, with which it takes images and sound.
+/// A media projector, with which a model takes images and sound, or a file that may be one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projector {
     pub path: PathBuf,
@@ -20,25 +20,6 @@ pub struct Projector {
     pub origin: Option<String>,
     /// The contents of its header, or why the model cannot use it.
     pub account: Result<ProjectorAccount, Error>,
-}
-
-impl Projector {
-    /// Returns what the model takes with it.
-    #[must_use]
-    pub fn input_modalities(&self) -> Vec<Modality> {
-        let account = self.account.as_ref();
-        account.map_or_else(|_| vec![Modality::Text], ProjectorAccount::modalities)
-    }
-}
-
-/// A file that may be the projector of a model beside it.
-#[derive(Debug, Clone)]
-pub(crate) struct Candidate {
-    pub(crate) path: PathBuf,
-    pub(crate) size_bytes: u64,
-    pub(crate) account: Result<ProjectorAccount, Error>,
-    /// The repository that it was downloaded from, if Tierbar did.
-    pub(crate) origin: Option<String>,
 }
 
 /// The model that a projector is looked for.
@@ -53,10 +34,10 @@ pub(crate) struct ProjectorQuery<'a> {
 
 /// Candidates and the number of models, by folder.
 #[derive(Debug, Default)]
-pub(crate) struct Folders(HashMap<PathBuf, (Vec<Candidate>, usize)>);
+pub(crate) struct Folders(HashMap<PathBuf, (Vec<Projector>, usize)>);
 
 impl Folders {
-    pub(crate) fn add(&mut self, candidate: Candidate) {
+    pub(crate) fn add(&mut self, candidate: Projector) {
         let folder = folder_of(&candidate.path);
         self.0.entry(folder).or_default().0.push(candidate);
     }
@@ -88,7 +69,7 @@ fn folder_of(path: &Path) -> PathBuf {
 
 /// Returns the projector that fits the model: of several, that of its repository, then one of its name, then the one in
 /// the precision that GPUs compute in. Without any, returns one that was meant for it, with what is wrong.
-pub(crate) fn choose(model: ProjectorQuery<'_>, candidates: &[Candidate]) -> Option<Projector> {
+pub(crate) fn choose(model: ProjectorQuery<'_>, candidates: &[Projector]) -> Option<Projector> {
     let fitting = candidates.iter().filter_map(|candidate| {
         let account = candidate.account.as_ref().ok()?;
         let fits = account.fits(model.account) && candidate.may_serve(account, model);
@@ -102,27 +83,27 @@ pub(crate) fn choose(model: ProjectorQuery<'_>, candidates: &[Candidate]) -> Opt
             candidate.path.clone(),
         )
     });
-    if let Some((candidate, account)) = best {
-        return Some(Projector {
-            path: candidate.path.clone(),
-            size_bytes: candidate.size_bytes,
-            origin: candidate.origin.clone(),
-            account: Ok(account.clone()),
-        });
+    if let Some((candidate, _)) = best {
+        return Some(candidate.clone());
     }
     let meant = candidates.iter().filter(|candidate| {
         model.alone || candidate.is_of(model.origin) || is_named_after(&candidate.path, model.path)
     });
     let meant = meant.min_by(|one, other| one.path.cmp(&other.path))?;
     Some(Projector {
-        path: meant.path.clone(),
-        size_bytes: meant.size_bytes,
-        origin: meant.origin.clone(),
         account: Err(meant.problem(model.account)),
+        ..meant.clone()
     })
 }
 
-impl Candidate {
+impl Projector {
+    /// Returns what the model takes with it.
+    #[must_use]
+    pub fn input_modalities(&self) -> Vec<Modality> {
+        let account = self.account.as_ref();
+        account.map_or_else(|_| vec![Modality::Text], ProjectorAccount::modalities)
+    }
+
     fn is_of(&self, origin: Option<&str>) -> bool {
         self.origin.is_some() && self.origin.as_deref() == origin
     }
@@ -134,25 +115,24 @@ impl Candidate {
 
     fn problem(&self, model: &ModelAccount) -> Error {
         let file = file_name(&self.path);
-        match &self.account {
-            Err(error) => incomplete(&file, self.size_bytes, error.clone())
-                .hint("download the projector again, or delete the file"),
-            Ok(account) => {
-                let why = match (account.projection_dim, &self.origin) {
-                    (Some(width), _) if width != model.embedding => format!(
-                        "it produces {width} values for each token, and this model takes {}",
-                        model.embedding
-                    ),
-                    (_, Some(origin)) => format!("it was downloaded from {origin}"),
-                    _ => "its header does not fit".to_owned(),
-                };
-                Error::new(
-                    Code::ModelInvalid,
-                    format!("{file} is the projector of another model: {why}"),
-                )
-                .hint("download the projector of this model, or move the file to another folder")
+        let account = match &self.account {
+            Ok(account) => account,
+            Err(error) => {
+                return incomplete(&file, self.size_bytes, error.clone())
+                    .hint("download the projector again, or delete the file");
             }
-        }
+        };
+        let why = match (account.projection_dim, &self.origin) {
+            (Some(width), _) if width != model.embedding => format!(
+                "it produces {width} values for each token, and this model takes {}",
+                model.embedding
+            ),
+            (_, Some(origin)) => format!("it was downloaded from {origin}"),
+            _ => "its header does not fit".to_owned(),
+        };
+        let message = format!("{file} is the projector of another model: {why}");
+        Error::new(Code::ModelInvalid, message)
+            .hint("download the projector of this model, or move the file to another folder")
     }
 }
 

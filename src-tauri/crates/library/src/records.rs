@@ -3,7 +3,7 @@
 
 use crate::{
     folder::file_name,
-    headers::{Stamp, stamp},
+    headers::{Stamp, stamp, stamp_at},
     other_apps::read_small,
 };
 use data_encoding::HEXLOWER;
@@ -16,7 +16,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 use tierbar_core::{Code, Error};
-use url::Url;
+use tierbar_fetch::{Url, display_url};
 
 const FOLDER: &str = ".tierbar";
 /// The longest name that every file system takes.
@@ -97,28 +97,19 @@ pub(crate) fn current_record(path: &Path, file: &Stamp) -> Option<Record> {
 
 /// Returns whether Tierbar downloaded the file and it has not been replaced since.
 pub(crate) fn is_fetched(path: &Path) -> bool {
-    let Ok(file) = fs::metadata(path) else {
-        return false;
-    };
-    let unchanged = |record: &Record| record.fetched.is_some() && record.is_of(&stamp(&file));
-    read(path).is_some_and(|record| unchanged(&record))
+    let unchanged =
+        |file| read(path).is_some_and(|record| record.fetched.is_some() && record.is_of(&file));
+    stamp_at(path).is_some_and(unchanged)
 }
 
-/// Records where the file came from.
 pub(crate) fn record_download(path: &Path, origin: Origin) -> Result<(), Error> {
     let file = fs::metadata(path).map_err(|error| unwritten(path, &error))?;
     let Stamp { size, modified, .. } = stamp(&file);
-    let mut url = origin.url;
-    url.set_query(None);
-    url.set_fragment(None);
-    // Neither fails for a URL that has a host; one without has no credentials.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
     write(
         path,
         &Record {
             reference: Some(origin.reference),
-            url: Some(url.into()),
+            url: Some(display_url(&origin.url)),
             fetched: seconds(SystemTime::now()),
             size,
             modified: modified.and_then(seconds),
@@ -131,14 +122,11 @@ pub(crate) fn record_download(path: &Path, origin: Origin) -> Result<(), Error> 
 /// Returns the expected hash of the file. For a file that was not downloaded, this is its previous hash, unless the file
 /// has changed since.
 pub(crate) fn expected_sha256(path: &Path) -> Option<String> {
-    let record = read(path)?;
-    let file = stamp(&fs::metadata(path).ok()?);
-    (record.fetched.is_some() || record.is_of(&file))
-        .then_some(record.sha256)
-        .flatten()
+    let (record, file) = (read(path)?, stamp_at(path)?);
+    let is_known = record.fetched.is_some() || record.is_of(&file);
+    record.sha256.filter(|_| is_known)
 }
 
-/// Records the hash of a complete check.
 pub(crate) fn record_hash(path: &Path, sha256: &str) -> Result<(), Error> {
     let file = fs::metadata(path).map_err(|error| unwritten(path, &error))?;
     let file = stamp(&file);
@@ -183,7 +171,6 @@ fn unwritten(path: &Path, error: &io::Error) -> Error {
     .hint("free up space, or make the folder writable")
 }
 
-/// Returns the path of the record of a file.
 pub(crate) fn record_path(path: &Path) -> Option<PathBuf> {
     let mut name = path.file_name()?.to_owned();
     name.push(".json");

@@ -1,6 +1,5 @@
-//! What a user may ask for: `owner/repo[:quant]`, a file of a repository, a URL, a catalog id, an Ollama-style name.
-//!
-//! Reading is pure. Whether a thing exists is another question: the hub's, or the catalog's.
+//! What a user may ask for: `owner/repo[:quant]`, a file of a repository, a URL, a catalog id, an Ollama-style name. Whether it
+//! exists is another question: the hub's, or the catalog's.
 
 mod address;
 
@@ -9,7 +8,7 @@ pub(crate) use address::is_near;
 use address::{hub_url, of_url};
 use std::fmt;
 use tierbar_core::{Code, Error};
-use url::Url;
+use tierbar_fetch::{Url, display_url};
 
 /// The public hub. `HF_ENDPOINT` may set a mirror.
 pub const HUB: &str = "https://huggingface.co";
@@ -96,20 +95,12 @@ impl fmt::Display for Repository {
     }
 }
 
-/// A model that the catalog knows under some name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CatalogName {
-    pub id: String,
-    /// The quant, if the name means one.
-    pub quant: Option<String>,
-}
-
 impl Reference {
-    /// Reads what a user wrote. `catalog` looks up ids and aliases, such as `gemma-4-e4b` or `gemma4:e4b`.
+    /// Reads what a user wrote. `catalog` returns the id for one or an alias, such as `gemma-4-e4b` or `gemma4:e4b`.
     ///
     /// # Errors
     /// [`Code::BadRequest`] for what is malformed, [`Code::ModelUnknown`] for a bare name that is not in the catalog.
-    pub fn parse(text: &str, catalog: impl Fn(&str) -> Option<CatalogName>) -> Result<Self, Error> {
+    pub fn parse(text: &str, catalog: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let text = text.trim();
         if text.is_empty() {
             return Err(Error::new(Code::BadRequest, "the model name is empty").hint(FORMS));
@@ -155,28 +146,21 @@ impl fmt::Display for Reference {
         match self {
             Self::Hub {
                 repository,
-                revision: None,
+                revision,
                 pick,
-            } => match pick {
-                Pick::Suiting => write!(f, "{repository}"),
-                Pick::Quant(quant) => write!(f, "{repository}:{quant}"),
-                Pick::File(path) => write!(f, "{repository}/{path}"),
+            } => match (pick, revision) {
+                // No parser makes one with a revision, which has no page on the hub.
+                (Pick::Quant(quant), _) => write!(f, "{repository}:{quant}"),
+                (Pick::Suiting, None) => write!(f, "{repository}"),
+                (Pick::File(path), None) => write!(f, "{repository}/{path}"),
+                (Pick::Suiting, Some(revision)) => {
+                    write!(f, "{}", hub_url(repository, "tree", revision, ""))
+                }
+                (Pick::File(path), Some(revision)) => {
+                    write!(f, "{}", hub_url(repository, "resolve", revision, path))
+                }
             },
-            Self::Hub {
-                repository,
-                revision: Some(revision),
-                pick,
-            } => match pick {
-                Pick::Suiting => write!(f, "{}", hub_url(repository, "tree", revision, "")),
-                // There is no such page on the hub; no parser makes one.
-                Pick::Quant(quant) => write!(f, "{repository}:{quant}"),
-                Pick::File(path) => write!(f, "{}", hub_url(repository, "resolve", revision, path)),
-            },
-            Self::Url(url) => {
-                let mut shown = url.clone();
-                shown.set_query(None);
-                write!(f, "{shown}")
-            }
+            Self::Url(url) => f.write_str(&display_url(url)),
             Self::Catalog { id, quant: None } => f.write_str(id),
             Self::Catalog {
                 id,
@@ -191,25 +175,19 @@ const FORMS: &str = "name it owner/repo, owner/repo:quant, owner/repo/file.gguf,
 
 fn of_catalog(
     text: &str,
-    catalog: impl Fn(&str) -> Option<CatalogName>,
+    catalog: impl Fn(&str) -> Option<String>,
 ) -> Result<Option<Reference>, Error> {
     // The whole first: in `gemma4:e4b` the colon is part of the name.
-    if let Some(CatalogName { id, quant }) = catalog(text) {
-        return Ok(Some(Reference::Catalog { id, quant }));
+    if let Some(id) = catalog(text) {
+        return Ok(Some(Reference::Catalog { id, quant: None }));
     }
-    let Some((head, quant)) = text
-        .rsplit_once(':')
-        .filter(|(head, _)| !head.contains('/'))
-    else {
+    let split = text.rsplit_once(':');
+    let named = split.filter(|(head, _)| !head.contains('/'));
+    let Some((id, quant)) = named.and_then(|(head, quant)| Some((catalog(head)?, quant))) else {
         return Ok(None);
     };
-    let Some(known) = catalog(head) else {
-        return Ok(None);
-    };
-    Ok(Some(Reference::Catalog {
-        id: known.id,
-        quant: quant_of(quant, text)?.or(known.quant),
-    }))
+    let quant = quant_of(quant, text)?;
+    Ok(Some(Reference::Catalog { id, quant }))
 }
 
 /// `owner/repo`, `owner/repo:quant` or `owner/repo/path/file.gguf`.
@@ -249,8 +227,7 @@ fn file_path(path: &str, whole: &str) -> Result<String, Error> {
 
 /// `None` for `latest`, which is Ollama's word for no particular one.
 fn quant_of(quant: &str, whole: &str) -> Result<Option<String>, Error> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    if quant.is_empty() || quant.len() > 64 || !quant.chars().all(plain) {
+    if quant.is_empty() || quant.len() > 64 || !quant.chars().all(is_plain) {
         return Err(malformed(
             whole,
             "the text after the colon is not a quant such as Q4_K_M",
@@ -261,9 +238,8 @@ fn quant_of(quant: &str, whole: &str) -> Result<Option<String>, Error> {
 
 /// Git allows more, but no revision that is fetched in practice needs it.
 fn revision_of<'a>(revision: &'a str, whole: &str) -> Result<&'a str, Error> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if revision.len() > MAX_PART
-        || !revision.chars().all(plain)
+        || !revision.chars().all(is_plain)
         || revision.chars().all(|c| c == '.')
     {
         return Err(malformed(
@@ -274,14 +250,17 @@ fn revision_of<'a>(revision: &'a str, whole: &str) -> Result<&'a str, Error> {
     Ok(revision)
 }
 
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "._-".contains(c)
+}
+
 /// Returns the problem with an owner's or a repository's name. The rules of `huggingface_hub`'s `validate_repo_id`.
 fn name_problem(name: &str) -> Option<&'static str> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if name.is_empty() {
         Some("is empty")
     } else if name.len() > MAX_NAME {
         Some("has more than 96 characters")
-    } else if !name.chars().all(plain) {
+    } else if !name.chars().all(is_plain) {
         Some("has characters other than letters, digits, '-', '_' and '.'")
     } else if name.starts_with(['.', '-']) || name.ends_with(['.', '-']) {
         Some("begins or ends with '.' or '-'")

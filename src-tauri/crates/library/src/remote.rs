@@ -1,12 +1,10 @@
-//! The header of a model that is still on a server, read by byte ranges.
-//!
-//! One request is made for as much as a header may have, and left as soon as the header is whole. If the connection
-//! breaks, the next one goes on where it broke.
+//! The header of a model that is still on a server: one request for as much as a header may have, left as soon as the header is
+//! whole. If the connection breaks, the next one goes on where it broke.
 
 use bytes::Bytes;
 use std::io::{self, Read};
 use tierbar_core::{Code, Error, ModelAccount};
-use tierbar_fetch::{Answer, ByteRange, Get, TokenFor, Url, Web};
+use tierbar_fetch::{Answer, ByteRange, Get, TokenFor, Url, Web, display_url};
 use tierbar_gguf::ProjectorAccount;
 use tokio::sync::mpsc;
 
@@ -61,8 +59,18 @@ async fn read<A: Send + 'static>(
     url: &Url,
     parse: fn(Reader, u64, &str) -> Result<A, Error>,
 ) -> Result<RemoteFile<A>, Error> {
-    let name = crate::hub::display_url(url);
-    let mut source = Source::new(web, tokens, url);
+    let name = display_url(url);
+    let mut source = Source {
+        web,
+        tokens,
+        url,
+        name: &name,
+        tries: 0,
+        taken: 0,
+        position: 0,
+        size: 0,
+        etag: None,
+    };
     let first = source.open().await?;
     let (size, sha256) = (source.size, first.sha256.clone());
     let (sender, receiver) = mpsc::channel(CHUNKS);
@@ -94,6 +102,8 @@ struct Source<'a> {
     web: &'a Web,
     tokens: &'a TokenFor,
     url: &'a Url,
+    /// For messages.
+    name: &'a str,
     tries: u32,
     /// Bytes that have been taken from any connection.
     taken: u64,
@@ -104,20 +114,7 @@ struct Source<'a> {
     etag: Option<String>,
 }
 
-impl<'a> Source<'a> {
-    fn new(web: &'a Web, tokens: &'a TokenFor, url: &'a Url) -> Self {
-        Self {
-            web,
-            tokens,
-            url,
-            tries: 0,
-            taken: 0,
-            position: 0,
-            size: 0,
-            etag: None,
-        }
-    }
-
+impl Source<'_> {
     /// Connects, again if need be, and learns the file's size.
     async fn open(&mut self) -> Result<Answer, Error> {
         loop {
@@ -153,13 +150,9 @@ impl<'a> Source<'a> {
     }
 
     fn accept(&mut self, answer: Answer) -> Result<Answer, Error> {
-        let name = crate::hub::display_url(self.url);
-        if answer
-            .content_type
-            .as_deref()
-            .is_some_and(|kind| kind.trim_start().starts_with("text/html"))
-        {
-            return Err(web_page(&name));
+        let (name, kind) = (self.name, answer.content_type.as_deref());
+        if kind.is_some_and(|kind| kind.trim_start().starts_with("text/html")) {
+            return Err(web_page(name));
         }
         let corrupt = |what: &str| Error::new(Code::Corrupt, format!("{name} {what}"));
         if answer.content_encoding.is_some() {
@@ -221,7 +214,7 @@ impl<'a> Source<'a> {
         } else {
             self.position
         };
-        let name = crate::hub::display_url(self.url);
+        let name = self.name;
         while self.position < self.size {
             let wanted = tokio::select! {
                 () = sender.closed() => return Ok(()),
@@ -229,13 +222,13 @@ impl<'a> Source<'a> {
             };
             let Some(mut chunk) = wanted else {
                 if self.position >= MAX_BYTES {
-                    return Err(too_long(&name));
+                    return Err(too_long(name));
                 }
                 return Err(Error::new(Code::Unreachable, format!("{name} ended early")));
             };
             self.taken += chunk.len() as u64;
             if self.taken > MAX_BYTES {
-                return Err(too_long(&name));
+                return Err(too_long(name));
             }
             let skipped =
                 chunk.split_to(usize::try_from(skip).unwrap_or(usize::MAX).min(chunk.len()));
@@ -244,7 +237,7 @@ impl<'a> Source<'a> {
                 continue;
             }
             if self.position == 0 && looks_like_a_page(&chunk) {
-                return Err(web_page(&name));
+                return Err(web_page(name));
             }
             self.position += chunk.len() as u64;
             if sender.send(Ok(chunk)).await.is_err() {

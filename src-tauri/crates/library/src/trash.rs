@@ -8,19 +8,12 @@ use std::{
 };
 use tierbar_core::{Code, Error, fit::Keeper};
 
-/// How a model was removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RemovalOutcome {
-    /// Whether its files are in the Trash, rather than deleted.
-    pub trashed: bool,
-}
-
 pub(crate) fn remove(
     model: &ModelFiles,
     projector: Option<&Path>,
     permanently: bool,
     in_use: &[PathBuf],
-) -> Result<RemovalOutcome, Error> {
+) -> Result<bool, Error> {
     check_removable(model)?;
     let loaded: Vec<_> = in_use.iter().filter_map(|path| identity(path)).collect();
     let used = |path: &PathBuf| identity(path).is_some_and(|file| loaded.contains(&file));
@@ -41,7 +34,7 @@ pub(crate) fn remove(
             let _ = remove_file(&record, permanently);
         }
     }
-    Ok(RemovalOutcome { trashed })
+    Ok(trashed)
 }
 
 /// Returns `false` if the file was deleted permanently.
@@ -94,7 +87,8 @@ fn check_removable(model: &ModelFiles) -> Result<(), Error> {
     .hint(how))
 }
 
-fn identity(path: &Path) -> Option<(u64, u64)> {
+/// Returns the device and the number of what is at the path.
+pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
     let file = fs::metadata(path).ok()?;
     Some((file.dev(), file.ino()))
 }

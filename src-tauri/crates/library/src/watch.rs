@@ -5,12 +5,10 @@
 
 mod attach;
 
-use crate::{Library, Scan, folder::Link, headers::stamp_at};
+use crate::{Library, Scan, folder::Link, headers::stamp_at, trash::identity};
 use attach::{Bell, WatchedFolders};
 use std::{
-    fs, mem,
-    os::unix::fs::MetadataExt,
-    path::PathBuf,
+    mem,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -184,7 +182,10 @@ impl Owner {
                 () = sleep_until(poll), if blind => return true,
                 () = sleep_until(look) => {
                     let (library, links) = (self.library.borrow().clone(), Arc::clone(&links));
-                    let look = move || (folder_identities(&library), links.iter().any(leads_elsewhere));
+                    let look = move || {
+                        let elsewhere = links.iter().any(|(link, was)| stamp_at(link) != *was);
+                        (folder_identities(&library), elsewhere)
+                    };
                     let now = spawn_blocking(look).await;
                     if now.is_ok_and(|(now, elsewhere)| elsewhere || now != scanned) {
                         return true;
@@ -195,7 +196,6 @@ impl Owner {
     }
 }
 
-/// Until nothing has changed for a while.
 async fn wait_until_settled(bell: &Bell, pace: Pace) {
     let latest = Instant::now() + pace.longest;
     loop {
@@ -210,16 +210,8 @@ async fn wait_until_settled(bell: &Bell, pace: Pace) {
 type Place = Option<(u64, u64)>;
 
 fn folder_identities(library: &Library) -> Vec<Place> {
-    let place = |path: PathBuf| {
-        let file = fs::metadata(path).ok()?;
-        Some((file.dev(), file.ino()))
-    };
-    library.places().into_iter().map(place).collect()
-}
-
-/// Returns whether a link target has changed.
-fn leads_elsewhere((link, was): &Link) -> bool {
-    stamp_at(link) != *was
+    let places = library.places().into_iter();
+    places.map(|path| identity(&path)).collect()
 }
 
 fn scan(library: &Library, attached: &mut WatchedFolders) -> (Scan, Vec<Link>) {

@@ -8,7 +8,7 @@ use tierbar_core::{
 };
 use tierbar_fetch::FileSpec;
 use tierbar_library::{
-    hub::{PinnedProjector, PinnedQuant, QuantTarget},
+    hub::{HubFile as PinnedFile, PinnedQuant, QuantTarget},
     reference::Reference,
 };
 use tierbar_tests::{
@@ -74,7 +74,7 @@ async fn a_repository_resolves_to_the_quant_that_fits() {
             context: (context, KvCache::F16).into(),
         };
         let offers = stand
-            .resolver
+            .client
             .offers(&repository("a/Smol-GGUF"), &suit, &|_| false)
             .await
             .unwrap();
@@ -89,7 +89,7 @@ async fn a_repository_resolves_to_the_quant_that_fits() {
     // Of 3 GiB, 3 are reserved for the system, so nothing runs.
     assert_eq!(chosen(3 * GIB, 4096).await, None);
     let resolved = stand
-        .resolver
+        .client
         .resolve(&reference, &suit(16 * GIB), &|_, _| false)
         .await
         .unwrap();
@@ -97,7 +97,7 @@ async fn a_repository_resolves_to_the_quant_that_fits() {
     assert_eq!(resolved.offers.len(), 3);
     // The smallest quant is resolved even if nothing runs, to give the reason.
     let resolved = stand
-        .resolver
+        .client
         .resolve(&reference, &suit(3 * GIB), &|_, _| false)
         .await;
     assert_eq!(
@@ -118,7 +118,7 @@ async fn offers_have_verdicts_from_one_header() {
     )
     .await;
     let offers = stand
-        .resolver
+        .client
         .offers(&repository("a/Smol-GGUF"), &suit(16 * GIB), &|reference| {
             reference.ends_with(":Q2_K")
         })
@@ -169,7 +169,7 @@ async fn catalog_facts_are_checked_against_the_hub() {
     };
     let resolve = async |pinned: &PinnedQuant| {
         stand
-            .resolver
+            .client
             .pinned(pinned, &suit(16 * GIB), &|_, _| false)
             .await
     };
@@ -225,7 +225,7 @@ async fn a_file_that_is_gone_is_found_on_the_main_branch() {
     };
     let resolve = async |pinned: &PinnedQuant| {
         let suit = suit(16 * GIB);
-        stand.resolver.pinned(pinned, &suit, &|_, _| false).await
+        stand.client.pinned(pinned, &suit, &|_, _| false).await
     };
     // The commit is gone, and the file has another name since.
     for revision in [None, Some("0".repeat(40)), Some(commit)] {
@@ -280,7 +280,7 @@ async fn a_taken_name_gets_the_repositorys_prefix() {
         name.eq_ignore_ascii_case(GEMMA)
     };
     let resolved = stand
-        .resolver
+        .client
         .resolve(&reference, &suit(16 * GIB), &taken)
         .await
         .unwrap();
@@ -314,7 +314,7 @@ async fn a_model_resolves_with_the_projector_that_fits() {
     let stand = Stand::with(several, None).await;
     let resolved = stand.resolve("a/Seeing-GGUF:Q4_1").await.unwrap();
     let projector = resolved.usable_projector().unwrap();
-    assert_eq!(projector.path, "mmproj-BF16.gguf");
+    assert_eq!(projector.file.path.as_deref(), Some("mmproj-BF16.gguf"));
     assert_eq!(projector.file.name, "mmproj-Seeing-BF16.gguf");
     assert_eq!(
         projector.account.modalities(),
@@ -340,10 +340,10 @@ async fn a_model_resolves_with_the_projector_that_fits() {
         file: "Seeing-Q4_1.gguf".to_owned(),
         size: None,
         sha256: None,
-        projector: Some(PinnedProjector {
-            file: "mmproj-F16.gguf".to_owned(),
+        projector: Some(PinnedFile {
+            path: "mmproj-F16.gguf".to_owned(),
             size,
-            sha256,
+            sha256: Some(sha256),
         }),
     };
     let options = Options {
@@ -353,7 +353,7 @@ async fn a_model_resolves_with_the_projector_that_fits() {
     let stand = Stand::with(options, None).await;
     let resolve = async |pinned: PinnedQuant| {
         let suit = suit(16 * GIB);
-        stand.resolver.pinned(&pinned, &suit, &|_, _| false).await
+        stand.client.pinned(&pinned, &suit, &|_, _| false).await
     };
     assert!(
         resolve(pinned(sha256))

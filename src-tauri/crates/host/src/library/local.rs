@@ -118,7 +118,7 @@ impl LocalModels {
         let removed = removal.await;
         // Also after a failure, since some parts may be gone.
         self.watch.look();
-        Ok(removed?.trashed)
+        removed
     }
 
     pub(crate) async fn verify(&self, model: String) -> Result<ModelVerification, Error> {
@@ -127,7 +127,7 @@ impl LocalModels {
         let cancel = CancellationToken::new();
         let _waiting = cancel.clone().drop_guard();
         let verification = blocking("verifying the model", move || {
-            library.verify(&model, &mut |_, _| {}, &cancel)
+            library.verify(&model, &cancel)
         })
         .await?;
         Ok(ModelVerification {

@@ -16,7 +16,7 @@ use tierbar_inference::services::models::{CatalogAnswer, FitQuestion};
 use tierbar_library::{
     Entry, Projector,
     catalog::{self, Catalog, catalog},
-    hub::{PinnedProjector, PinnedQuant, QuantTarget, ResolvedReference, Resolver},
+    hub::{Hub, HubFile, PinnedQuant, QuantTarget, ResolvedReference},
     is_projector, model_id,
     reference::{Pick, Reference, Repository},
 };
@@ -25,7 +25,7 @@ use tierbar_telemetry::parse_size;
 /// Finds models that can be downloaded, and judges them.
 pub(crate) struct Offers {
     pub(crate) local: Arc<LocalModels>,
-    pub(crate) resolver: Resolver,
+    pub(crate) hub: Hub,
     pub(crate) list: CatalogList,
     /// Names of running downloads are taken.
     pub(crate) queue: Queue,
@@ -117,7 +117,7 @@ impl Offers {
     }
 
     pub(crate) async fn refresh_catalog(&self) -> Result<CatalogRefresh, Error> {
-        self.list.refresh(self.resolver.hub()).await
+        self.list.refresh(&self.hub).await
     }
 
     /// Notes the hub's figures of a file of the catalog whose hash was not known until it was downloaded.
@@ -134,7 +134,7 @@ impl Offers {
     }
 
     pub(crate) async fn search(&self, words: String) -> Result<Vec<HubModel>, Error> {
-        self.resolver.hub().search(&words).await
+        self.hub.search(&words).await
     }
 
     pub(crate) async fn repository(&self, id: String) -> Result<HubRepository, Error> {
@@ -149,12 +149,12 @@ impl Offers {
                 .iter()
                 .any(|entry| entry.reference() == Some(reference))
         };
-        self.resolver.offers(&repository, &suit, &installed).await
+        self.hub.offers(&repository, &suit, &installed).await
     }
 
     pub(crate) async fn readme(&self, id: String) -> Result<HubReadme, Error> {
         let repository = Repository::new(&id)?;
-        self.resolver.hub().readme(&repository).await
+        self.hub.readme(&repository).await
     }
 
     /// Resolves a reference to files, sizes, hashes and the model's header.
@@ -202,7 +202,7 @@ impl Offers {
                 match choose_quant(entry, quant.as_deref(), suit) {
                     Some(quant) => {
                         let pinned = pinned(entry, quant)?;
-                        self.resolver.pinned(&pinned, suit, &taken).await
+                        self.hub.pinned(&pinned, suit, &taken).await
                     }
                     // The repository may have more than the catalog lists.
                     None => {
@@ -211,7 +211,7 @@ impl Offers {
                             revision: None,
                             pick: quant.clone().map_or(Pick::Suiting, Pick::Quant),
                         };
-                        self.resolver.resolve(&reference, suit, &taken).await
+                        self.hub.resolve(&reference, suit, &taken).await
                     }
                 }
             }
@@ -222,9 +222,9 @@ impl Offers {
                 pick: Pick::Quant(name),
             } if let Some((entry, quant)) = catalog.offered(&repository.to_string(), name) => {
                 let pinned = pinned(entry, quant)?;
-                self.resolver.pinned(&pinned, suit, &taken).await
+                self.hub.pinned(&pinned, suit, &taken).await
             }
-            _ => self.resolver.resolve(reference, suit, &taken).await,
+            _ => self.hub.resolve(reference, suit, &taken).await,
         }
     }
 
@@ -292,7 +292,7 @@ fn requested_context(
 
 /// Parses a reference; `missing` is the error for an unknown bare name.
 pub(crate) fn parse(text: &str, missing: Error) -> Result<Reference, Error> {
-    Reference::parse(text, |name| catalog().known(name)).map_err(|error| {
+    Reference::parse(text, |name| Some(catalog().find(name)?.id.clone())).map_err(|error| {
         if error.code == Code::ModelUnknown {
             missing
         } else {
@@ -354,10 +354,10 @@ fn pinned(entry: &catalog::Entry, quant: &catalog::Quant) -> Result<PinnedQuant,
         file: quant.file.clone(),
         size: quant.size_bytes,
         sha256: quant.sha256.clone(),
-        projector: entry.projector.as_ref().map(|known| PinnedProjector {
-            file: known.file.clone(),
+        projector: entry.projector.as_ref().map(|known| HubFile {
+            path: known.file.clone(),
             size: known.size_bytes,
-            sha256: known.sha256.clone(),
+            sha256: Some(known.sha256.clone()),
         }),
     })
 }

@@ -29,7 +29,7 @@ use tierbar_fetch::{Queue, QueueOptions, TokenFor, Url, Web, WebOptions};
 use tierbar_inference::{blocking::blocking, metrics::Metrics, speed::SpeedMeter};
 use tierbar_library::{
     LibraryWatch, Pace,
-    hub::{self, Hub, Resolver},
+    hub::{self, Hub},
 };
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
@@ -389,8 +389,8 @@ impl FetchParts {
         })
     }
 
-    pub(super) fn resolver(&self) -> Resolver {
+    pub(super) fn hub(&self) -> Hub {
         let (web, tokens) = (self.web.clone(), self.tokens.clone());
-        Resolver::new(Hub::new(web, tokens, self.endpoint.clone()))
+        Hub::new(web, tokens, self.endpoint.clone())
     }
 }

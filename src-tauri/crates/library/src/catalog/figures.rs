@@ -4,6 +4,7 @@
 use super::{Catalog, Entry, Quant};
 use crate::{
     hub::HubFiles,
+    other_apps::is_hex,
     reference::{Pick, is_gguf, path_problem},
 };
 use serde::{Deserialize, Serialize};
@@ -105,14 +106,11 @@ impl HubFigures {
 impl KnownFile {
     /// The stored file may have been edited.
     fn is_valid(&self) -> bool {
-        let hex = |text: &str, length: usize| {
-            text.len() == length && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-        };
         path_problem(&self.file).is_none()
             && is_gguf(&self.file)
             && self.size_bytes > 0
-            && hex(&self.revision, 40)
-            && self.sha256.as_deref().is_none_or(|sum| hex(sum, 64))
+            && is_hex(&self.revision, 40)
+            && self.sha256.as_deref().is_none_or(|sum| is_hex(sum, 64))
     }
 }
 

@@ -287,7 +287,8 @@ fn each_quant_has_a_verdict_and_one_may_be_recommended() {
 
 #[test]
 fn catalog_names_are_valid_references() {
-    let parse = |text| Reference::parse(text, |name| catalog().known(name)).unwrap();
+    let parse =
+        |text| Reference::parse(text, |name| Some(catalog().find(name)?.id.clone())).unwrap();
     let of = |quant: Option<&str>| Reference::Catalog {
         id: "gemma-4-e4b".to_owned(),
         quant: quant.map(str::to_owned),

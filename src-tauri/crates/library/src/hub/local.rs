@@ -7,6 +7,7 @@ use super::{
 use crate::reference::{Repository, is_unprintable};
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
+use tierbar_fetch::display_url;
 
 /// File systems allow 255; what is written beside a file while it is fetched has a longer name.
 const MAX_BYTES: usize = 200;
@@ -72,9 +73,7 @@ pub(super) fn name_of_url(url: &url::Url, taken: &dyn Fn(&str) -> bool) -> Strin
         return name;
     }
     // Without the query, whose signature may change each time.
-    let mut address = url.clone();
-    address.set_query(None);
-    plain_name(&decoded, &format!("{}-", short_hash(address.as_str())))
+    plain_name(&decoded, &format!("{}-", short_hash(&display_url(url))))
 }
 
 fn is_generic(path: &str, repository: &str) -> bool {
@@ -118,10 +117,7 @@ fn plain_name(path: &str, prefix: &str) -> String {
     }
     // Two long names that differ at their ends stay two.
     let hash = short_hash(clean);
-    let mut cut = room - hash.len() - 1;
-    while !clean.is_char_boundary(cut) {
-        cut -= 1;
-    }
+    let cut = clean.floor_char_boundary(room - hash.len() - 1);
     format!("{}-{hash}{numbers}.gguf", &clean[..cut])
 }
 

@@ -1,7 +1,7 @@
 //! A repository as it is offered: every quant with its verdict.
 
 use super::{
-    Quant, QuantTarget, Resolver,
+    Hub, Quant, QuantTarget,
     resolve::{offers, quant_for_target, usual_quant},
 };
 use crate::reference::Repository;
@@ -12,7 +12,7 @@ use tierbar_core::{
     fit::{Instead, QuantLoss, Verdict, verdict_with},
 };
 
-impl Resolver {
+impl Hub {
     /// A repository's models with their verdicts, which stand on one header, scaled to each quant's size.
     ///
     /// # Errors
@@ -23,20 +23,17 @@ impl Resolver {
         suit: &QuantTarget,
         installed: &(dyn Fn(&str) -> bool + Sync),
     ) -> Result<HubRepository, Error> {
-        let files = self.hub().repository(repository, None).await?;
+        let files = self.repository(repository, None).await?;
         let offers = offers(&files);
         let read = usual_quant(&files.quants);
-        let account = match read {
-            Some(quant) => self.account(&files, quant).await.ok(),
-            None => None,
-        };
-        let projector = match (&account, read) {
-            (Some((account, _)), Some(quant)) => {
-                let found = self.projector(&files, quant, account, &|_, _| false);
-                found.await.ok().flatten()
-            }
-            _ => None,
-        };
+        let (mut account, mut projector) = (None, None);
+        if let Some(quant) = read
+            && let Ok(read) = self.account(&files, quant).await
+        {
+            let found = self.projector(&files, quant, &read.0, &|_, _| false);
+            projector = found.await.ok().flatten();
+            account = Some(read);
+        }
         let best = account
             .as_ref()
             .and_then(|(account, _)| quant_for_target(account, projector.as_ref(), suit, &offers));

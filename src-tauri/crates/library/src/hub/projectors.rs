@@ -1,6 +1,6 @@
 //! Which of a repository's media projectors is downloaded with a model.
 
-use super::{HubFile, HubFiles, Quant, ResolvedFile, Resolver, local, quants};
+use super::{Hub, HubFile, HubFiles, Quant, ResolvedFile, quants, resolve::is_of_the_file};
 use crate::{catalog::catalog, projector, remote};
 use tierbar_core::{Code, Error, ModelAccount, catalog::OfferedProjector};
 use tierbar_fetch::Url;
@@ -12,8 +12,6 @@ const MOST_READ: usize = 4;
 /// A media projector to download with a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedProjector {
-    /// The file in the repository.
-    pub path: String,
     pub file: ResolvedFile,
     pub account: ProjectorAccount,
 }
@@ -23,19 +21,11 @@ impl ResolvedProjector {
     #[must_use]
     pub fn offer(&self) -> OfferedProjector {
         OfferedProjector {
-            file: self.path.clone(),
+            file: self.file.path.clone().unwrap_or_default(),
             size_bytes: self.file.size,
             input_modalities: self.account.modalities(),
         }
     }
-}
-
-/// The catalog's facts about a projector. See [`super::PinnedQuant`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PinnedProjector {
-    pub file: String,
-    pub size: u64,
-    pub sha256: String,
 }
 
 impl HubFiles {
@@ -43,8 +33,7 @@ impl HubFiles {
     /// precision.
     fn projectors_for(&self, quant: &Quant) -> Vec<&HubFile> {
         let repository = self.repository.to_string();
-        let mut known = catalog().models.iter();
-        let known = known.find(|entry| entry.repository == repository);
+        let known = (catalog().models.iter()).find(|entry| entry.repository == repository);
         let wanted = known.and_then(|entry| entry.projector.as_ref());
         let folder = |path: &str| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
         let home = folder(&quant.files[0].path);
@@ -62,7 +51,7 @@ impl HubFiles {
     }
 }
 
-impl Resolver {
+impl Hub {
     /// Returns the projector of a model, or why the repository's cannot be used; `Ok(None)` if it has none.
     ///
     /// # Errors
@@ -77,31 +66,20 @@ impl Resolver {
     ) -> Result<Option<ResolvedProjector>, Error> {
         let mut first_problem = None;
         for file in files.projectors_for(quant).into_iter().take(MOST_READ) {
-            let url = self
-                .hub()
-                .file_url(&files.repository, &files.commit, &file.path);
-            let read = remote::projector(self.hub().web(), self.hub().tokens(), &url).await;
-            let problem = match read {
+            let url = self.file_url(&files.repository, &files.commit, &file.path);
+            let problem = match remote::projector(&self.web, &self.tokens, &url).await {
                 Ok(read) if read.account.fits(account) => {
-                    let named = std::slice::from_ref(file);
-                    let is_taken = |name: &str| taken(name, &url);
-                    let names = local::names(&files.repository, &files.commit, named, &is_taken);
-                    return Ok(Some(ResolvedProjector {
-                        path: file.path.clone(),
-                        file: ResolvedFile {
-                            url: url.clone(),
-                            path: Some(file.path.clone()),
-                            name: names.into_iter().next().unwrap_or_default(),
-                            size: Some(file.size),
-                            sha256: file.sha256.clone(),
-                        },
-                        account: read.account,
-                    }));
+                    let resolved = self.resolved(files, std::slice::from_ref(file), taken);
+                    return Ok(resolved
+                        .into_iter()
+                        .next()
+                        .map(|resolved| ResolvedProjector {
+                            file: resolved,
+                            account: read.account,
+                        }));
                 }
                 Ok(read) => foreign(files, file, &read.account, account),
-                Err(error) if matches!(error.code, Code::ModelInvalid | Code::ModelUnsupported) => {
-                    error
-                }
+                Err(error) if is_of_the_file(&error) => error,
                 Err(error) => return Err(error),
             };
             first_problem.get_or_insert(problem);

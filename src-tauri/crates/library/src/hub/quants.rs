@@ -50,12 +50,8 @@ pub(super) fn group(repository: &Repository, files: Vec<HubFile>) -> (Vec<Quant>
         }
     }
     // The files come sorted by path, so the parts of each are in their order.
-    quants.extend(
-        splits
-            .into_iter()
-            .filter(|((_, count), parts)| parts.len() == usize::from(*count))
-            .map(|(_, parts)| parts),
-    );
+    splits.retain(|(_, count), parts| parts.len() == usize::from(*count));
+    quants.extend(splits.into_values());
     let mut quants: Vec<Quant> = quants
         .into_iter()
         .map(|files| Quant {
@@ -155,13 +151,11 @@ impl HubFiles {
 
 fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<_> = names.collect();
-    let mut text = names[..names.len().min(NAMED)].join(", ");
-    if names.len() > NAMED {
-        text.push_str(&format!(" and {} more", names.len() - NAMED));
-    } else if names.is_empty() {
-        text.push_str("none");
+    match names.split_at_checked(NAMED) {
+        Some((shown, more @ [_, ..])) => format!("{} and {} more", shown.join(", "), more.len()),
+        _ if names.is_empty() => "none".to_owned(),
+        _ => names.join(", "),
     }
-    text
 }
 
 pub(super) fn file_name(path: &str) -> &str {
@@ -171,10 +165,7 @@ pub(super) fn file_name(path: &str) -> &str {
 /// Returns the quant in the file name, else in its folder's name, else the file name.
 fn quant_of(path: &str) -> String {
     let stem = stem(path);
-    let in_folder = || {
-        let (folder, _) = path.rsplit_once('/')?;
-        quant_in(file_name(folder))
-    };
+    let in_folder = || quant_in(file_name(path.rsplit_once('/')?.0));
     quant_in(stem)
         .or_else(in_folder)
         .unwrap_or_else(|| stem.to_owned())

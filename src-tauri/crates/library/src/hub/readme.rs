@@ -40,7 +40,7 @@ impl Hub {
         })
     }
 
-    fn page(&self, repository: &Repository) -> String {
+    pub(super) fn page(&self, repository: &Repository) -> String {
         self.url(&[repository.owner(), repository.name()])
             .to_string()
     }
@@ -191,11 +191,7 @@ fn split_at_mark<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
 
 /// Returns the beginning in which the end of a tag, picture or code span is looked for, so that a card of openings takes no longer.
 fn nearby_text(text: &str) -> &str {
-    let mut end = text.len().min(LONGEST_MARKUP);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    &text[..text.floor_char_boundary(LONGEST_MARKUP)]
 }
 
 /// Leaves one blank line where there were several.

@@ -1,6 +1,6 @@
 //! Resolves a reference to files, with their URLs, sizes, hashes and local names.
 
-use super::{Hub, HubFiles, PinnedProjector, Quant, ResolvedProjector, local};
+use super::{Hub, HubFile, HubFiles, Quant, ResolvedProjector, local};
 use crate::{
     reference::{Pick, Reference, Repository},
     remote,
@@ -12,7 +12,7 @@ use tierbar_core::{
     download::Include,
     fit::{ContextChoice, Instead, Machine, Offer, recommend},
 };
-use tierbar_fetch::{FileSpec, Url};
+use tierbar_fetch::{FileSpec, Url, display_url};
 
 /// The quants whose headers are read first: common ones of medium size.
 const USUAL: [&str; 5] = ["Q4_K_M", "UD-Q4_K_XL", "Q4_0", "Q8_0", "UD-IQ2_M"];
@@ -36,7 +36,7 @@ pub struct PinnedQuant {
     pub size: Option<u64>,
     /// In lower-case hex, for a model of one file.
     pub sha256: Option<String>,
-    pub projector: Option<PinnedProjector>,
+    pub projector: Option<HubFile>,
 }
 
 /// A file to download.
@@ -61,7 +61,6 @@ pub struct ResolvedReference {
     pub repository: Option<String>,
     /// The commit.
     pub revision: Option<String>,
-    pub licence: Option<String>,
     pub files: Vec<ResolvedFile>,
     /// The contents of the header, scaled to all parts of a split model, or why it could not be read.
     pub account: Result<ModelAccount, Error>,
@@ -112,24 +111,8 @@ impl ResolvedReference {
     }
 }
 
-/// Resolves references against a hub. Cheap to clone.
-#[derive(Debug, Clone)]
-pub struct Resolver {
-    hub: Hub,
-}
-
-impl Resolver {
-    #[must_use]
-    pub fn new(hub: Hub) -> Self {
-        Self { hub }
-    }
-
-    #[must_use]
-    pub fn hub(&self) -> &Hub {
-        &self.hub
-    }
-
-    /// Resolves a repository, one of its files, or a URL. For models of the catalog, use [`Resolver::pinned`].
+impl Hub {
+    /// Resolves a repository, one of its files, or a URL. For models of the catalog, use [`Self::pinned`].
     ///
     /// `taken`: whether a file of that name in the models folder, in any case, belongs to another model than the reference
     /// and URL of each call.
@@ -148,7 +131,7 @@ impl Resolver {
                 revision,
                 pick,
             } => {
-                let files = self.hub.repository(repository, revision.as_deref()).await?;
+                let files = self.repository(repository, revision.as_deref()).await?;
                 let quant = files.picked(pick)?;
                 self.of_hub(&files, quant, suit, taken).await
             }
@@ -165,7 +148,7 @@ impl Resolver {
     /// repository; a file that was renamed there is found by its quant.
     ///
     /// # Errors
-    /// As [`Resolver::resolve`]; [`Code::Corrupt`] if the hub names another hash or size for the pinned commit.
+    /// As [`Self::resolve`]; [`Code::Corrupt`] if the hub names another hash or size for the pinned commit.
     pub async fn pinned(
         &self,
         pinned: &PinnedQuant,
@@ -182,7 +165,7 @@ impl Resolver {
                 resolved => return resolved,
             }
         }
-        let files = self.hub.repository(&pinned.repository, None).await?;
+        let files = self.repository(&pinned.repository, None).await?;
         let quant = files
             .picked(&Pick::File(pinned.file.clone()))
             .or_else(|gone| {
@@ -199,14 +182,10 @@ impl Resolver {
         suit: &QuantTarget,
         taken: &(dyn Fn(&str, &Url) -> bool + Sync),
     ) -> Result<ResolvedReference, Error> {
-        let files = self
-            .hub
-            .repository(&pinned.repository, Some(commit))
-            .await?;
+        let files = self.repository(&pinned.repository, Some(commit)).await?;
         let quant = files.picked(&Pick::File(pinned.file.clone()))?;
         if let Some(quant) = &quant {
-            check_pin(pinned, quant)?;
-            check_projector(pinned, &files)?;
+            check_pin(pinned, quant, &files)?;
         }
         self.of_hub(&files, quant, suit, taken).await
     }
@@ -218,8 +197,8 @@ impl Resolver {
         suit: &QuantTarget,
         taken: &(dyn Fn(&str, &Url) -> bool + Sync),
     ) -> Result<ResolvedReference, Error> {
-        if files.gated && !self.hub.has_token() {
-            return Err(self.hub.denied(&files.repository));
+        if files.gated && !self.has_token() {
+            return Err(self.denied(&files.repository));
         }
         let offers = offers(files);
         let (quant, account) = match quant {
@@ -232,57 +211,53 @@ impl Resolver {
         let (account, estimated) = match account {
             Ok((account, estimated)) => (Ok(account), estimated),
             // It can be fetched, for another version of the engine or to be looked at.
-            Err(error) if matches!(error.code, Code::ModelInvalid | Code::ModelUnsupported) => {
-                (Err(error), true)
-            }
+            Err(error) if is_of_the_file(&error) => (Err(error), true),
             // A server that refuses the header refuses the file.
             Err(error) if error.code == Code::AccessDenied => {
-                return Err(self.hub.denied(&files.repository));
+                return Err(self.denied(&files.repository));
             }
             Err(error) => return Err(error),
         };
         let projector = match &account {
             Ok(account) => match self.projector(files, &quant, account, taken).await {
-                Err(error)
-                    if !matches!(error.code, Code::ModelInvalid | Code::ModelUnsupported) =>
-                {
-                    return Err(error);
-                }
+                Err(error) if !is_of_the_file(&error) => return Err(error),
                 found => found,
             },
             Err(_) => Ok(None),
         };
-        let url = |path: &str| self.hub.file_url(&files.repository, &files.commit, path);
-        let first_url = url(&quant.files[0].path);
-        let names = local::names(
-            &files.repository,
-            &files.commit,
-            &quant.files,
-            &|name: &str| taken(name, &first_url),
-        );
         Ok(ResolvedReference {
             reference: quant.reference.clone(),
             quant: Some(quant.name),
             repository: Some(files.repository.to_string()),
             revision: Some(files.commit.clone()),
-            licence: files.licence.clone(),
-            files: quant
-                .files
-                .iter()
-                .zip(names)
-                .map(|(file, name)| ResolvedFile {
-                    url: url(&file.path),
-                    path: Some(file.path.clone()),
-                    name,
-                    size: Some(file.size),
-                    sha256: file.sha256.clone(),
-                })
-                .collect(),
+            files: self.resolved(files, &quant.files, taken),
             account,
             estimated,
             offers,
             projector,
         })
+    }
+
+    /// Returns the files of one model of a repository, with their names in the models folder.
+    pub(super) fn resolved(
+        &self,
+        files: &HubFiles,
+        chosen: &[HubFile],
+        taken: &(dyn Fn(&str, &Url) -> bool + Sync),
+    ) -> Vec<ResolvedFile> {
+        let url = |file: &HubFile| self.file_url(&files.repository, &files.commit, &file.path);
+        let first = url(&chosen[0]);
+        let taken = |name: &str| taken(name, &first);
+        let names = local::names(&files.repository, &files.commit, chosen, &taken);
+        (chosen.iter().zip(names))
+            .map(|(file, name)| ResolvedFile {
+                url: url(file),
+                path: Some(file.path.clone()),
+                name,
+                size: Some(file.size),
+                sha256: file.sha256.clone(),
+            })
+            .collect()
     }
 
     /// Returns the recommended quant and its account. If none fits, this is the smallest, with a verdict that says so.
@@ -293,12 +268,7 @@ impl Resolver {
         offers: &[Offer],
         taken: &(dyn Fn(&str, &Url) -> bool + Sync),
     ) -> Result<(Quant, Result<(ModelAccount, bool), Error>), Error> {
-        let usual = usual_quant(&files.quants).ok_or_else(|| {
-            Error::new(
-                Code::RepositoryUnknown,
-                format!("{} has no GGUF files", files.repository),
-            )
-        })?;
+        let usual = usual_quant(&files.quants).unwrap_or(&files.quants[0]);
         let account = self.account(files, usual).await;
         let Ok((read, _)) = &account else {
             return Ok((usual.clone(), account));
@@ -306,13 +276,9 @@ impl Resolver {
         let projector = self.projector(files, usual, read, taken).await;
         let projector = projector.ok().flatten();
         let best = quant_for_target(read, projector.as_ref(), suit, offers);
-        let quant = files
-            .quants
-            .iter()
-            .find(|quant| {
-                best.as_ref()
-                    .is_some_and(|best| best.reference == quant.reference)
-            })
+        let best = best.map(|best| best.reference);
+        let quant = (files.quants.iter())
+            .find(|quant| best.as_ref() == Some(&quant.reference))
             .unwrap_or(&files.quants[0]);
         if quant == usual {
             return Ok((quant.clone(), account));
@@ -334,10 +300,8 @@ impl Resolver {
         files: &HubFiles,
         quant: &Quant,
     ) -> Result<(ModelAccount, bool), Error> {
-        let url = self
-            .hub
-            .file_url(&files.repository, &files.commit, &quant.files[0].path);
-        let read = remote::header(self.hub.web(), self.hub.tokens(), &url).await?;
+        let url = self.file_url(&files.repository, &files.commit, &quant.files[0].path);
+        let read = remote::header(&self.web, &self.tokens, &url).await?;
         if quant.files.len() == 1 {
             return Ok((read.account, false));
         }
@@ -358,13 +322,13 @@ impl Resolver {
         url: &Url,
         taken: &(dyn Fn(&str, &Url) -> bool + Sync),
     ) -> Result<ResolvedReference, Error> {
-        let read = remote::header(self.hub.web(), self.hub.tokens(), url).await?;
+        let read = remote::header(&self.web, &self.tokens, url).await?;
         if read.account.parts > 1 {
             return Err(Error::new(
                 Code::ModelUnsupported,
                 format!(
                     "{} is one of {} parts of a model",
-                    super::display_url(url),
+                    display_url(url),
                     read.account.parts
                 ),
             )
@@ -375,7 +339,6 @@ impl Resolver {
             quant: Some(read.account.quant.clone()),
             repository: None,
             revision: None,
-            licence: None,
             files: vec![ResolvedFile {
                 url: url.clone(),
                 path: None,
@@ -392,60 +355,52 @@ impl Resolver {
 }
 
 /// Compares the catalog's facts with the hub's.
-fn check_pin(pinned: &PinnedQuant, quant: &Quant) -> Result<(), Error> {
+fn check_pin(pinned: &PinnedQuant, quant: &Quant, files: &HubFiles) -> Result<(), Error> {
     // A size without a hash may be of another commit.
-    let Some(known) = &pinned.sha256 else {
-        return Ok(());
-    };
-    if let Some(size) = pinned.size.filter(|size| *size != quant.size()) {
-        let (size, published) = (size.to_string(), quant.size().to_string());
-        return Err(mismatch(pinned, &pinned.file, "size", &size, &published));
+    if let Some(sha256) = &pinned.sha256 {
+        let first = &quant.files[0];
+        let published = HubFile {
+            path: first.path.clone(),
+            size: quant.size(),
+            sha256: (first.sha256.clone()).filter(|_| quant.files.len() == 1),
+        };
+        let known = HubFile {
+            path: pinned.file.clone(),
+            size: pinned.size.unwrap_or(published.size),
+            sha256: Some(sha256.clone()),
+        };
+        compare(pinned, &known, &published)?;
     }
-    let published = quant.files[0]
-        .sha256
-        .as_deref()
-        .filter(|_| quant.files.len() == 1);
-    match published {
-        Some(published) if !known.eq_ignore_ascii_case(published) => {
-            Err(mismatch(pinned, &pinned.file, "sha256", known, published))
+    if let Some(known) = &pinned.projector
+        && let Some(file) = (files.projectors.iter()).find(|file| file.path == known.path)
+    {
+        compare(pinned, known, file)?;
+    }
+    Ok(())
+}
+
+/// Compares sizes, and hashes as far as they are known.
+fn compare(pinned: &PinnedQuant, known: &HubFile, published: &HubFile) -> Result<(), Error> {
+    let (what, here, there) = match (&known.sha256, &published.sha256) {
+        _ if known.size != published.size => {
+            ("size", known.size.to_string(), published.size.to_string())
         }
-        _ => Ok(()),
-    }
+        (Some(here), Some(there)) if !here.eq_ignore_ascii_case(there) => {
+            ("sha256", here.clone(), there.clone())
+        }
+        _ => return Ok(()),
+    };
+    let message = format!(
+        "the {what} of {} in {} differs from the catalog: {there} instead of {here}",
+        known.path, pinned.repository
+    );
+    Err(Error::new(Code::Corrupt, message)
+        .hint("nothing was downloaded; to use the file anyway, name it as owner/repo/file"))
 }
 
-fn check_projector(pinned: &PinnedQuant, files: &HubFiles) -> Result<(), Error> {
-    let Some(known) = &pinned.projector else {
-        return Ok(());
-    };
-    let mut projectors = files.projectors.iter();
-    let Some(file) = projectors.find(|file| file.path == known.file) else {
-        return Ok(());
-    };
-    if file.size != known.size {
-        let (size, published) = (known.size.to_string(), file.size.to_string());
-        return Err(mismatch(pinned, &known.file, "size", &size, &published));
-    }
-    match file.sha256.as_deref() {
-        Some(published) if !known.sha256.eq_ignore_ascii_case(published) => Err(mismatch(
-            pinned,
-            &known.file,
-            "sha256",
-            &known.sha256,
-            published,
-        )),
-        _ => Ok(()),
-    }
-}
-
-fn mismatch(pinned: &PinnedQuant, file: &str, what: &str, here: &str, there: &str) -> Error {
-    Error::new(
-        Code::Corrupt,
-        format!(
-            "the {what} of {file} in {} differs from the catalog: {there} instead of {here}",
-            pinned.repository
-        ),
-    )
-    .hint("nothing was downloaded; to use the file anyway, name it as owner/repo/file")
+/// Returns whether the file is what cannot be used, rather than its server.
+pub(super) fn is_of_the_file(error: &Error) -> bool {
+    matches!(error.code, Code::ModelInvalid | Code::ModelUnsupported)
 }
 
 pub(super) fn offers(files: &HubFiles) -> Vec<Offer> {
@@ -460,7 +415,6 @@ pub(super) fn offers(files: &HubFiles) -> Vec<Offer> {
         .collect()
 }
 
-/// Returns the recommended quant.
 pub(super) fn quant_for_target(
     account: &ModelAccount,
     projector: Option<&ResolvedProjector>,
@@ -473,15 +427,10 @@ pub(super) fn quant_for_target(
 
 /// Returns the quant whose header represents its repository.
 pub(super) fn usual_quant(quants: &[Quant]) -> Option<&Quant> {
-    let whole = |quant: &&Quant| quant.files.len() == 1;
+    let whole = || quants.iter().filter(|quant| quant.files.len() == 1);
     USUAL
         .iter()
-        .find_map(|name| {
-            quants
-                .iter()
-                .filter(whole)
-                .find(|quant| quant.name == *name)
-        })
-        .or_else(|| quants.iter().find(whole))
+        .find_map(|name| whole().find(|quant| quant.name == *name))
+        .or_else(|| whole().next())
         .or_else(|| quants.first())
 }

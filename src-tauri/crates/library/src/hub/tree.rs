@@ -35,18 +35,13 @@ struct Lfs {
 /// Returns the GGUF files of a page. Invalid entries are left out and logged.
 pub(super) fn models(page: Vec<Entry>) -> Vec<HubFile> {
     let is_model = |entry: &Entry| entry.r#type == "file" && is_gguf(&entry.path);
-    let mut left_out = Vec::new();
-    let files = page
-        .into_iter()
-        .filter(is_model)
-        .filter_map(|entry| match checked(&entry) {
-            Ok(file) => Some(file),
-            Err(why) => {
-                left_out.push((entry.path, why));
-                None
-            }
-        })
-        .collect();
+    let (mut files, mut left_out) = (Vec::new(), Vec::new());
+    for entry in page.into_iter().filter(is_model) {
+        match checked(&entry) {
+            Ok(file) => files.push(file),
+            Err(why) => left_out.push((entry.path, why)),
+        }
+    }
     if let Some((path, why)) = left_out.first() {
         let path: String = path.chars().take(100).collect();
         let count = left_out.len();
@@ -68,26 +63,19 @@ fn checked(entry: &Entry) -> Result<HubFile, &'static str> {
     }
     let lfs = entry.lfs.as_ref();
     // With `lfs`, `size` may be that of the pointer file.
-    let size = lfs
-        .and_then(|lfs| lfs.size.as_ref())
-        .or(entry.size.as_ref());
-    let size = size
-        .and_then(Number::as_u64)
-        .filter(|size| (1..=MAX_SIZE).contains(size))
-        .ok_or("has an invalid size")?;
-    let sha256 = match lfs {
-        None => None,
-        Some(lfs) => Some(
-            lfs.oid
-                .as_deref()
-                .and_then(sha256_of)
-                .ok_or("has an invalid hash")?,
-        ),
+    let size = lfs.and_then(|lfs| lfs.size.as_ref());
+    let size = size.or(entry.size.as_ref()).and_then(Number::as_u64);
+    let size = size.filter(|size| (1..=MAX_SIZE).contains(size));
+    let hash = |lfs: &Lfs| {
+        lfs.oid
+            .as_deref()
+            .and_then(sha256_of)
+            .ok_or("has an invalid hash")
     };
     Ok(HubFile {
         path: entry.path.clone(),
-        size,
-        sha256,
+        size: size.ok_or("has an invalid size")?,
+        sha256: lfs.map(hash).transpose()?,
     })
 }
 

@@ -24,8 +24,8 @@ fn manifest(media_type: &str, digest: &str) -> String {
     .to_string()
 }
 
-fn names(kept: &AppModels) -> Vec<&str> {
-    kept.files.iter().map(|(_, name)| name.as_str()).collect()
+fn names(found: &[OllamaModel]) -> Vec<&str> {
+    found.iter().map(|model| model.name.as_str()).collect()
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn ollama_models_are_blobs_with_ollama_names() {
         write(root, &format!("manifests/{place}"), &good);
     }
     write(root, "manifests/registry.ollama.ai/library/stray", &good);
-    let kept = ollama(root, 100);
+    let (_, kept) = ollama(root, 100);
     assert_eq!(
         names(&kept),
         [
@@ -54,11 +54,12 @@ fn ollama_models_are_blobs_with_ollama_names() {
             "someone/tuned:latest"
         ]
     );
-    assert!(kept.files.iter().all(|(path, _)| *path == blob));
+    assert!(kept.iter().all(|model| model.file == blob));
     let projector = root.join(format!("blobs/sha256-{}", "f".repeat(64)));
-    let pair = (blob.clone(), projector);
-    assert!(kept.projectors.iter().all(|found| *found == pair));
-    assert_eq!(kept.projectors.len(), 3);
+    assert!(
+        kept.iter()
+            .all(|model| model.projector.as_ref() == Some(&projector))
+    );
     assert_eq!(hash_in_name(&blob).as_deref(), Some(HASH));
 }
 
@@ -108,7 +109,7 @@ fn an_invalid_manifest_names_no_file() {
     );
     let (done, read) = mpsc::channel();
     let root = root.to_owned();
-    thread::spawn(move || done.send(ollama(&root, 100)).is_ok());
+    thread::spawn(move || done.send(ollama(&root, 100).1).is_ok());
     // A reader of the pipe would wait for ever.
     let kept = read.recv_timeout(Duration::from_secs(60)).unwrap();
     assert_eq!(names(&kept), Vec::<&str>::new());
@@ -141,7 +142,7 @@ fn hugging_face_snapshots_come_current_first() {
     let files: Vec<_> = kept
         .files
         .iter()
-        .map(|(path, _)| path.strip_prefix(root).unwrap().to_str().unwrap())
+        .map(|path| path.strip_prefix(root).unwrap().to_str().unwrap())
         .collect();
     assert_eq!(
         files,
@@ -151,7 +152,7 @@ fn hugging_face_snapshots_come_current_first() {
             "models--o--r/snapshots/aaa/m.gguf",
         ]
     );
-    let hash = hash_in_name(&kept.files[0].0);
+    let hash = hash_in_name(&kept.files[0]);
     assert_eq!(hash.as_deref(), Some(HASH));
     assert_eq!(hash_in_name(&root.join("models--o--r/refs/main")), None);
 }
@@ -159,7 +160,7 @@ fn hugging_face_snapshots_come_current_first() {
 #[test]
 fn missing_apps_have_no_models() {
     let nowhere = Path::new("/nonexistent");
-    assert!(ollama(nowhere, 9).files.is_empty());
+    assert!(ollama(nowhere, 9).1.is_empty());
     assert!(hugging_face(nowhere, 9, |_| true).files.is_empty());
 }
 

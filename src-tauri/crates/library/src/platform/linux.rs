@@ -1,22 +1,12 @@
-use rustix::fs::{Access, Advice, access, fadvise};
+use rustix::fs::{Access, access};
 use std::{
-    env,
-    fs::{self, File},
-    num::NonZeroU64,
+    env, fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
 /// The system watches single folders.
 pub(crate) const WATCHES_TREES: bool = false;
-
-/// The cache is spared by [`spare_cache`], after each read.
-pub(crate) fn uncached(_file: &File) {}
-
-/// Drops the file from the page cache, except for mapped pages.
-pub(crate) fn spare_cache(file: &File, offset: u64, length: u64) {
-    let _ = fadvise(file, offset, NonZeroU64::new(length), Advice::DontNeed);
-}
 
 /// None: files have their content here.
 pub(crate) fn flags(_: &fs::Metadata) -> u32 {
@@ -80,40 +70,6 @@ fn has_trash(top: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{io::Write, process::Command};
-    use tierbar_skip::skip;
-
-    fn cached_pages(path: &Path) -> u64 {
-        let output = Command::new("fincore")
-            .args(["--noheadings", "--output", "PAGES"])
-            .arg(path)
-            .output()
-            .unwrap();
-        String::from_utf8(output.stdout)
-            .unwrap()
-            .trim()
-            .parse()
-            .unwrap()
-    }
-
-    #[test]
-    fn hashing_does_not_fill_the_file_cache() {
-        // Not below /tmp, which may be memory itself.
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-        let path = folder.path().join("large");
-        let mut file = File::create(&path).unwrap();
-        file.write_all(&vec![7; 20 << 20]).unwrap();
-        file.sync_all().unwrap();
-        fs::read(&path).unwrap();
-        assert!(cached_pages(&path) > 1000);
-        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
-        if cached_pages(&path) > 0 {
-            return skip("a volume in memory does not let go of what is cached");
-        }
-        fs::read(&path).unwrap();
-        crate::checksums::hash(&path, &mut |_| true).unwrap();
-        assert_eq!(cached_pages(&path), 0);
-    }
 
     #[test]
     fn a_volume_has_a_trash_if_it_exists_or_can_be_created() {

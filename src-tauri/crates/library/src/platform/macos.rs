@@ -1,8 +1,4 @@
-use std::{
-    fs::{File, Metadata},
-    os::macos::fs::MetadataExt,
-    path::Path,
-};
+use std::{fs::Metadata, os::macos::fs::MetadataExt, path::Path};
 use trash::{
     TrashContext,
     macos::{DeleteMethod, TrashContextExtMacos},
@@ -10,14 +6,6 @@ use trash::{
 
 /// One stream of events covers everything below a folder.
 pub(crate) const WATCHES_TREES: bool = true;
-
-/// Keeps what is read of the file out of the file cache. A file system that cannot do it reads as ever.
-pub(crate) fn uncached(file: &File) {
-    let _ = rustix::fs::fcntl_nocache(file, true);
-}
-
-/// [`uncached`] has kept it out already.
-pub(crate) fn spare_cache(_file: &File, _offset: u64, _length: u64) {}
 
 /// `st_flags`.
 pub(crate) fn flags(metadata: &Metadata) -> u32 {

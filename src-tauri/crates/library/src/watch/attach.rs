@@ -27,7 +27,6 @@ const UNFINISHED: [&str; 6] = [
     "-partial",
 ];
 
-/// Rings when something has changed.
 #[derive(Debug, Default)]
 pub(super) struct Bell {
     rung: Notify,
@@ -82,7 +81,6 @@ pub(super) fn recommended_watcher(bell: Arc<Bell>) -> notify::Result<Box<dyn Wat
     Ok(Box::new(watcher))
 }
 
-/// The watched folders.
 pub(super) struct WatchedFolders {
     make: Make,
     bell: Arc<Bell>,
@@ -132,11 +130,11 @@ impl WatchedFolders {
             return false;
         };
         let gone = mem::take(&mut *self.bell.gone.lock());
-        let wanted: HashSet<PathBuf> = if WATCHES_TREES {
-            trees(folders).into_iter().collect()
-        } else {
-            folders.iter().cloned().collect()
+        let (wanted, mode) = match WATCHES_TREES {
+            true => (trees(folders), RecursiveMode::Recursive),
+            false => (folders.to_vec(), RecursiveMode::NonRecursive),
         };
+        let wanted: HashSet<PathBuf> = wanted.into_iter().collect();
         let mut change = watcher.paths_mut();
         self.folders.retain(|folder| {
             let keep = wanted.contains(folder) && !gone.contains(folder);
@@ -146,11 +144,6 @@ impl WatchedFolders {
             }
             keep
         });
-        let mode = if WATCHES_TREES {
-            RecursiveMode::Recursive
-        } else {
-            RecursiveMode::NonRecursive
-        };
         let mut new = false;
         for folder in wanted {
             if self.folders.contains(&folder) {

@@ -1,6 +1,6 @@
 use super::*;
 use notify::{Config, EventHandler, RecursiveMode, Watcher, WatcherKind};
-use std::path::Path;
+use std::{fs, path::Path};
 use tokio::time::timeout;
 
 const SOON: Pace = Pace {

@@ -76,7 +76,7 @@ fn a_model_goes_to_the_trash_with_all_its_parts_and_its_record() {
         write(&models, "other.gguf");
         let library = Library::new(models.clone());
         library.record(&models.join(parts[0]), origin()).unwrap();
-        assert!(library.remove("m", false, &[]).unwrap().trashed);
+        assert!(library.remove("m", false, &[]).unwrap());
         assert_eq!(names(&models), [".tierbar", "other.gguf"]);
         assert_eq!(names(&models.join(".tierbar")), Vec::<String>::new());
         let record = "m-00001-of-00002.gguf.json";
@@ -101,7 +101,7 @@ fn deleting_a_link_keeps_its_target() {
         let real = write(room, "elsewhere/real.gguf");
         symlink(&real, room.join("models/link.gguf")).unwrap();
         let library = Library::new(room.join("models"));
-        assert!(library.remove("link", false, &[]).unwrap().trashed);
+        assert!(library.remove("link", false, &[]).unwrap());
         assert_eq!(library.list().unwrap(), []);
         assert!(real.is_file());
     });
@@ -136,7 +136,7 @@ fn no_trash(room: &Path) {
     assert!(error.message.contains("cannot be moved to the Trash"));
     assert!(error.hint.unwrap().contains("permanently"));
     assert!(model.is_file());
-    assert!(!library.remove("a", true, &[]).unwrap().trashed);
+    assert!(!library.remove("a", true, &[]).unwrap());
     assert_eq!(names(&room.join("models")), [".tierbar"]);
     assert_eq!(names(&room.join("models/.tierbar")), Vec::<String>::new());
 }
@@ -181,7 +181,7 @@ fn our_models_are_deleted_by_any_name() {
             "mmproj-F16.gguf",
             way.to_str().unwrap(),
         ] {
-            assert!(library.remove(spec, false, &[]).unwrap().trashed, "{spec}");
+            assert!(library.remove(spec, false, &[]).unwrap(), "{spec}");
         }
         assert_eq!(names(&models), ["a.gguf", "one"]);
         assert_eq!(names(&models.join("one/two")), Vec::<String>::new());
