@@ -16,7 +16,6 @@ pub(crate) struct Backoff {
     until: Option<Instant>,
 }
 
-/// Whether the next attempt may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RetryDelay {
     None,
@@ -32,7 +31,6 @@ impl Backoff {
         self.until = delay_after(self.crashes).map(|delay| now + delay);
     }
 
-    /// Returns the consecutive crashes so far.
     pub(crate) fn crashes(&self) -> u32 {
         self.crashes
     }

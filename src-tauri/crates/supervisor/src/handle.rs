@@ -2,9 +2,9 @@
 
 use crate::{
     BegunLoad, Rules, TierSpec,
-    owner::{OwnerEvent, TierRequest},
+    owner::{OwnerCalls, Reply, Supervisor, TierRequest},
 };
-use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, ModelId, TierId,
     budget::{Budget, Placement},
@@ -13,7 +13,7 @@ use tierbar_core::{
     status::{BudgetStatus, TierStatus},
 };
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{oneshot, watch},
     time::Instant,
 };
 
@@ -21,9 +21,9 @@ use tokio::{
 const EXPECTED_FOR: Duration = Duration::from_secs(30);
 
 /// A handle on the tiers. When the last clone is dropped, all workers are ended.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Handle {
-    shared: Arc<SharedHandle>,
+    pub(crate) shared: Arc<SharedHandle>,
 }
 
 /// A loaded worker that knows which of its experts or layers are in memory.
@@ -36,42 +36,21 @@ pub struct PagedWorker {
     pub socket: PathBuf,
 }
 
-struct SharedHandle {
-    events: mpsc::UnboundedSender<OwnerEvent>,
-    tiers: watch::Receiver<Vec<TierStatus>>,
-    budget: watch::Receiver<BudgetStatus>,
-    never_ended: watch::Receiver<Vec<BegunLoad>>,
+#[derive(Debug)]
+pub(crate) struct SharedHandle {
+    pub(crate) owner: OwnerCalls,
+    pub(crate) tiers: watch::Receiver<Vec<TierStatus>>,
+    pub(crate) budget: watch::Receiver<BudgetStatus>,
+    pub(crate) never_ended: watch::Receiver<Vec<BegunLoad>>,
 }
 
 impl Drop for SharedHandle {
     fn drop(&mut self) {
-        let _ = self.events.send(OwnerEvent::Shutdown(None));
-    }
-}
-
-impl fmt::Debug for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle").finish_non_exhaustive()
+        self.owner.send(|owner| owner.close(None));
     }
 }
 
 impl Handle {
-    pub(crate) fn new(
-        events: mpsc::UnboundedSender<OwnerEvent>,
-        tiers: watch::Receiver<Vec<TierStatus>>,
-        budget: watch::Receiver<BudgetStatus>,
-        never_ended: watch::Receiver<Vec<BegunLoad>>,
-    ) -> Self {
-        Self {
-            shared: Arc::new(SharedHandle {
-                events,
-                tiers,
-                budget,
-                never_ended,
-            }),
-        }
-    }
-
     /// Returns the tiers' states as they change.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Vec<TierStatus>> {
@@ -93,38 +72,38 @@ impl Handle {
     /// Replaces the configured tiers. One that is gone is drained; one that changed is restarted at its next
     /// request, after its leases have ended.
     pub fn set_tiers(&self, tiers: Vec<TierSpec>) {
-        self.send(OwnerEvent::Tiers(tiers));
+        self.send(move |owner| owner.set_tiers(tiers));
     }
 
     /// Replaces the budget. Tiers that it no longer holds are ended as their leases end.
     pub fn set_budget(&self, budget: Budget) {
-        self.send(OwnerEvent::Budget(budget));
+        self.send(move |owner| owner.set_budget(budget));
     }
 
     /// Replaces the rules for all tiers.
     pub fn set_rules(&self, rules: Rules) {
-        self.send(OwnerEvent::Rules(rules));
+        self.send(move |owner| owner.set_rules(rules));
     }
 
     /// Sets how short memory is, and `why` in a few words with their figures.
     pub fn set_alarm(&self, alarm: Alarm, why: String) {
-        self.send(OwnerEvent::Alarm(alarm, why));
+        self.send(move |owner| owner.set_alarm(alarm, why));
     }
 
     /// Sets what models may use of the machine, and why, such as "Tierbar is paused".
     pub fn set_stance(&self, stance: Stance, why: String) {
-        self.send(OwnerEvent::Stance(stance, why));
+        self.send(move |owner| owner.set_stance(stance, why));
     }
 
     /// Memory readings for the snapshot, in bytes. A tier that is not named keeps its last one.
     pub fn set_footprints(&self, footprints: Vec<(TierId, u64)>) {
-        self.send(OwnerEvent::Footprints(footprints));
+        self.send(move |owner| owner.set_footprints(footprints));
     }
 
     /// Returns the loaded workers whose experts or layers come and go. Nothing keeps them loaded.
     pub async fn paged(&self) -> Vec<PagedWorker> {
         let (reply, answer) = oneshot::channel();
-        self.send(OwnerEvent::Paged(reply));
+        self.send(move |owner| drop(reply.send(owner.paged())));
         // After the owner's end there are none.
         answer.await.unwrap_or_default()
     }
@@ -133,31 +112,24 @@ impl Handle {
     /// called more than once.
     pub async fn shutdown(&self) {
         let (done, gone) = oneshot::channel();
-        self.send(OwnerEvent::Shutdown(Some(done)));
+        self.send(move |owner| owner.close(Some(done)));
         // An error means that the owner has already ended, after the last worker.
         let _ = gone.await;
     }
 
-    fn send(&self, event: OwnerEvent) {
-        // Fails only after shutdown, when there is nothing left to change.
-        let _ = self.shared.events.send(event);
+    fn send(&self, call: impl FnOnce(&mut Supervisor) + Send + 'static) {
+        self.shared.owner.send(call);
     }
 
-    async fn request<T>(
+    async fn request<T: Send + 'static>(
         &self,
-        event: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> OwnerEvent,
+        call: impl FnOnce(&mut Supervisor, Reply<T>) + Send + 'static,
     ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
-        self.send(event(reply));
-        let mut pending = PendingReply {
-            answer: Some(answer),
-            events: &self.shared.events,
-        };
-        let Some(answer) = &mut pending.answer else {
-            return Err(shutting_down());
-        };
-        let answer = answer.await;
-        pending.answer = None;
+        self.send(move |owner| call(owner, reply));
+        let owner = &self.shared.owner;
+        let mut pending = PendingReply { answer, owner };
+        let answer = (&mut pending.answer).await;
         // The owner drops no reply while it lives.
         answer.unwrap_or_else(|_| Err(shutting_down()))
     }
@@ -165,17 +137,16 @@ impl Handle {
 
 /// Notifies the owner when the caller has gone away, so that its request leaves the queue at once.
 struct PendingReply<'a, T> {
-    /// `None` once it has come.
-    answer: Option<oneshot::Receiver<T>>,
-    events: &'a mpsc::UnboundedSender<OwnerEvent>,
+    answer: oneshot::Receiver<T>,
+    owner: &'a OwnerCalls,
 }
 
 impl<T> Drop for PendingReply<'_, T> {
     fn drop(&mut self) {
-        if let Some(answer) = self.answer.take() {
+        if !self.answer.is_terminated() {
             // The owner looks for closed replies, so this one is closed first.
-            drop(answer);
-            let _ = self.events.send(OwnerEvent::Left);
+            self.answer.close();
+            self.owner.send(|_| {});
         }
     }
 }
@@ -188,40 +159,26 @@ impl Tiers for Handle {
     ) -> BoxFuture<'_, Result<Box<dyn Lease>, Error>> {
         let tier = tier.clone();
         Box::pin(async move {
-            let lease = self
-                .request(|reply| OwnerEvent::Want {
-                    tier,
-                    want: TierRequest::Lease(reply, purpose),
-                })
-                .await?;
-            Ok(Box::new(lease) as Box<dyn Lease>)
+            let lease = self.request(move |owner, reply| {
+                owner.want(tier, TierRequest::Lease(reply, purpose));
+            });
+            Ok(Box::new(lease.await?) as Box<dyn Lease>)
         })
     }
 
     fn start(&self, tier: &TierId) -> BoxFuture<'_, Result<(), Error>> {
         let tier = tier.clone();
-        Box::pin(async move {
-            self.request(|reply| OwnerEvent::Want {
-                tier,
-                want: TierRequest::Loaded(reply),
-            })
-            .await
-        })
+        Box::pin(self.request(move |owner, reply| owner.want(tier, TierRequest::Loaded(reply))))
     }
 
     fn stop(&self, tier: &TierId, force: bool) -> BoxFuture<'_, Result<(), Error>> {
         let tier = tier.clone();
-        Box::pin(async move {
-            self.request(|reply| OwnerEvent::Stop { tier, force, reply })
-                .await
-        })
+        Box::pin(self.request(move |owner, reply| owner.stop(&tier, force, reply)))
     }
 
     fn expect(&self, tier: &TierId) {
-        self.send(OwnerEvent::Want {
-            tier: tier.clone(),
-            want: TierRequest::Expected(Instant::now() + EXPECTED_FOR),
-        });
+        let (tier, until) = (tier.clone(), Instant::now() + EXPECTED_FOR);
+        self.send(move |owner| owner.want(tier, TierRequest::Expected(until)));
     }
 
     fn snapshot(&self) -> Vec<TierStatus> {
@@ -230,6 +187,7 @@ impl Tiers for Handle {
 }
 
 /// The right to use one worker; see [`Lease`].
+#[derive(Debug)]
 pub(crate) struct WorkerLease {
     pub(crate) tier: TierId,
     /// Which of the tier's successive workers this is a lease on.
@@ -241,27 +199,15 @@ pub(crate) struct WorkerLease {
     pub(crate) granted: Instant,
     /// Why it is taken back, if it may be.
     pub(crate) revoked: Option<watch::Receiver<Option<Error>>>,
-    pub(crate) events: mpsc::UnboundedSender<OwnerEvent>,
-}
-
-impl fmt::Debug for WorkerLease {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkerLease")
-            .field("tier", &self.tier)
-            .field("model", &self.model)
-            .field("endpoint", &self.endpoint)
-            .finish_non_exhaustive()
-    }
+    pub(crate) owner: OwnerCalls,
 }
 
 impl Drop for WorkerLease {
     fn drop(&mut self) {
-        let _ = self.events.send(OwnerEvent::Released {
-            tier: self.tier.clone(),
-            worker: self.worker,
-            purpose: self.purpose,
-            held: self.granted.elapsed(),
-        });
+        let (tier, worker, purpose) = (self.tier.clone(), self.worker, self.purpose);
+        let held = self.granted.elapsed();
+        self.owner
+            .send(move |owner| owner.released(&tier, worker, purpose, held));
     }
 }
 
@@ -279,11 +225,9 @@ impl Lease for WorkerLease {
     }
 
     fn keep(&self, keep: KeepAlive) {
-        let _ = self.events.send(OwnerEvent::Keep {
-            tier: self.tier.clone(),
-            worker: self.worker,
-            keep,
-        });
+        let (tier, worker) = (self.tier.clone(), self.worker);
+        self.owner
+            .send(move |owner| owner.keep(&tier, worker, keep));
     }
 
     fn ended(&self) -> BoxFuture<'_, Error> {

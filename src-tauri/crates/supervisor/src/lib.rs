@@ -197,17 +197,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// Longer than most answers take, and no longer than people wait without worrying.
-    pub const PATIENCE: Duration = Duration::from_secs(10);
-    /// A load prints its progress; two minutes without a line is more than a slow load.
-    pub const LOAD_SILENCE: Duration = Duration::from_secs(120);
-    /// A worker without an answer for six periods hangs; pages from a slow disk take less.
-    pub const HEALTH_PERIOD: Duration = Duration::from_secs(5);
-    /// A worker saves its conversations and ends within two seconds, unless it hangs.
-    pub const STOP_DEADLINE: Duration = Duration::from_secs(5);
-    /// Longer than nearly all answers take; a forced stop does not wait.
-    pub const DRAIN_DEADLINE: Duration = Duration::from_secs(300);
-
     /// Returns options with the default deadlines, no tiers and no journal.
     #[must_use]
     pub fn new(
@@ -220,7 +209,8 @@ impl Options {
         Self {
             budget,
             rules: Rules {
-                patience: Self::PATIENCE,
+                // Longer than most answers take, and no longer than people wait without worrying.
+                patience: Duration::from_secs(10),
                 home: None,
                 step_down: true,
                 conversations_mib: None,
@@ -235,10 +225,14 @@ impl Options {
             contexts_dir: None,
             swapped_dir: None,
             loads_file: None,
-            load_silence: Self::LOAD_SILENCE,
-            stop_deadline: Self::STOP_DEADLINE,
-            drain_deadline: Self::DRAIN_DEADLINE,
-            health_period: Self::HEALTH_PERIOD,
+            // A load prints its progress; two minutes without a line is more than a slow load.
+            load_silence: Duration::from_secs(120),
+            // A worker saves its conversations and ends within two seconds, unless it hangs.
+            stop_deadline: Duration::from_secs(5),
+            // Longer than nearly all answers take; a forced stop does not wait.
+            drain_deadline: Duration::from_secs(300),
+            // A worker without an answer for six periods hangs; pages from a slow disk take less.
+            health_period: Duration::from_secs(5),
             memory: Arc::new(MachineProbe),
         }
     }

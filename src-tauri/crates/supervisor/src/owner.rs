@@ -12,7 +12,7 @@ mod words;
 
 use crate::{
     LoadSpec, Options, Rules, TierSpec,
-    handle::{Handle, PagedWorker, shutting_down},
+    handle::{Handle, SharedHandle, shutting_down},
     predecessors::PredecessorLock,
     process::ProcessReport,
     safe_mode::LoadRecord,
@@ -37,51 +37,18 @@ use requests::WaitingRequest;
 use tier::{EndedWorker, Preparation, Tier, Worker};
 use words::GuardReasons;
 
-type Reply<T> = oneshot::Sender<Result<T, Error>>;
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
-/// An event that the owner handles.
-#[derive(Debug)]
-pub(crate) enum OwnerEvent {
-    Want {
-        tier: TierId,
-        want: TierRequest,
-    },
-    /// A waiting caller has gone; its reply channel is closed.
-    Left,
-    Released {
-        tier: TierId,
-        worker: u64,
-        purpose: Purpose,
-        held: Duration,
-    },
-    Keep {
-        tier: TierId,
-        worker: u64,
-        keep: KeepAlive,
-    },
-    Stop {
-        tier: TierId,
-        force: bool,
-        reply: Reply<()>,
-    },
-    Prepared {
-        tier: TierId,
-        preparation: u64,
-        result: Result<LoadSpec, Error>,
-    },
-    Process {
-        tier: TierId,
-        worker: u64,
-        report: ProcessReport,
-    },
-    Tiers(Vec<TierSpec>),
-    Budget(Budget),
-    Rules(Rules),
-    Alarm(Alarm, String),
-    Stance(Stance, String),
-    Footprints(Vec<(TierId, u64)>),
-    Paged(oneshot::Sender<Vec<PagedWorker>>),
-    Shutdown(Option<oneshot::Sender<()>>),
+type OwnerCall = Box<dyn FnOnce(&mut Supervisor) + Send>;
+
+/// Calls the owner in its task, one call after another. Once it has ended, there is nothing left to change, and calls are lost.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnerCalls(mpsc::UnboundedSender<OwnerCall>);
+
+impl OwnerCalls {
+    pub(crate) fn send(&self, call: impl FnOnce(&mut Supervisor) + Send + 'static) {
+        let _ = self.0.send(Box::new(call));
+    }
 }
 
 /// The owner of the tiers. When it replies, the snapshot is at least as new as the reply.
@@ -106,7 +73,7 @@ pub struct Supervisor {
     counter: u64,
     closing: bool,
     closed: Vec<oneshot::Sender<()>>,
-    events: mpsc::UnboundedSender<OwnerEvent>,
+    calls: OwnerCalls,
     tiers_seen: watch::Sender<Vec<TierStatus>>,
     budget_seen: watch::Sender<BudgetStatus>,
 }
@@ -117,7 +84,7 @@ impl Supervisor {
     /// # Errors
     /// [`Code::Storage`] if the sockets' folder cannot be made.
     pub fn start(options: Options) -> Result<Handle, Error> {
-        let (events, inbox) = mpsc::unbounded_channel();
+        let (calls, inbox) = mpsc::unbounded_channel();
         let owner = Self {
             sockets: Sockets::open(&options.run_dir)?,
             predecessors: Arc::new(PredecessorLock::new(&options.run_dir)),
@@ -134,22 +101,22 @@ impl Supervisor {
             counter: 0,
             closing: false,
             closed: Vec::new(),
-            events,
-            tiers_seen: watch::Sender::new(Vec::new()),
-            budget_seen: watch::Sender::new(BudgetStatus::default()),
+            calls: OwnerCalls(calls),
+            tiers_seen: watch::Sender::default(),
+            budget_seen: watch::Sender::default(),
         };
         owner.publish();
-        let handle = Handle::new(
-            owner.events.clone(),
-            owner.tiers_seen.subscribe(),
-            owner.budget_seen.subscribe(),
-            owner.loads.never_ended(),
-        );
+        let shared = Arc::new(SharedHandle {
+            owner: owner.calls.clone(),
+            tiers: owner.tiers_seen.subscribe(),
+            budget: owner.budget_seen.subscribe(),
+            never_ended: owner.loads.never_ended(),
+        });
         tokio::spawn(owner.run(inbox));
-        Ok(handle)
+        Ok(Handle { shared })
     }
 
-    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<OwnerEvent>) {
+    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<OwnerCall>) {
         loop {
             let look = self.advance().into_iter().chain(self.steps_end()).min();
             let look = look.map(|at| self.started + at);
@@ -158,8 +125,9 @@ impl Supervisor {
                 break;
             }
             tokio::select! {
-                event = inbox.recv() => match event {
-                    Some(event) => self.handle(event),
+                call = inbox.recv() => match call {
+                    // What callers that have gone wanted is removed after every call.
+                    Some(call) => call(&mut self),
                     None => break,
                 },
                 () = sleep_until(look.unwrap_or(self.started)), if look.is_some() => {}
@@ -170,98 +138,83 @@ impl Supervisor {
         }
     }
 
-    fn handle(&mut self, event: OwnerEvent) {
-        match event {
-            OwnerEvent::Want { tier, want } => match self.admit(&tier) {
-                Ok(()) if self.is_endpoint(&tier) => match self.stance {
-                    Stance::Paused => want.refuse(words::paused_error(&self.causes)),
-                    _ => self.grant_endpoint(tier, want),
-                },
-                Ok(()) => self.enqueue(tier, want),
-                Err(error) => {
-                    // An unknown tier is the client's mistake, not a decision of the policy.
-                    if error.code != Code::TierUnknown && !want.is_ahead() {
-                        self.log_refusal(&tier, 1, &error);
-                    }
-                    want.refuse(error);
-                }
+    pub(crate) fn want(&mut self, tier: TierId, want: TierRequest) {
+        match self.admit(&tier) {
+            Ok(()) if self.is_endpoint(&tier) => match self.stance {
+                Stance::Paused => want.refuse(words::paused_error(&self.causes)),
+                _ => self.grant_endpoint(tier, want),
             },
-            // Callers that have gone are removed after every event.
-            OwnerEvent::Left => {}
-            OwnerEvent::Released { tier, worker, .. } if worker == endpoint::REMOTE => {
-                self.released_endpoint(&tier);
-            }
-            OwnerEvent::Released {
-                tier,
-                worker,
-                purpose,
-                held,
-            } => self.released(&tier, worker, purpose, held),
-            OwnerEvent::Keep { tier, worker, keep } => {
-                let tier = self.tier(&tier);
-                if let Some(worker) = tier.and_then(|tier| tier.worker_mut(worker)) {
-                    worker.keep = Some(keep);
+            Ok(()) => self.enqueue(tier, want),
+            Err(error) => {
+                // An unknown tier is the client's mistake, not a decision of the policy.
+                if error.code != Code::TierUnknown && !want.is_ahead() {
+                    self.log_refusal(&tier, 1, &error);
                 }
-            }
-            OwnerEvent::Stop { tier, force, reply } => self.stop(&tier, force, reply),
-            OwnerEvent::Prepared {
-                tier,
-                preparation,
-                result,
-            } => self.prepared(&tier, preparation, result),
-            OwnerEvent::Process {
-                tier,
-                worker,
-                report,
-            } => self.reported(&tier, worker, report),
-            OwnerEvent::Tiers(specs) => self.set_tiers(specs),
-            OwnerEvent::Budget(budget) => {
-                self.options.budget = budget;
-                for tier in &mut self.tiers {
-                    tier.preparation = Preparation::None;
-                }
-            }
-            OwnerEvent::Rules(rules) => self.options.rules = rules,
-            OwnerEvent::Alarm(alarm, why) => {
-                if self.alarm == Alarm::None {
-                    self.alarm_since = self.started.elapsed();
-                }
-                (self.alarm, self.causes.alarm) = (alarm, why);
-                if alarm > Alarm::None {
-                    self.step_down();
-                    self.trim();
-                }
-                if alarm >= Alarm::Unload {
-                    self.tiers.iter().for_each(Tier::hasten);
-                }
-            }
-            OwnerEvent::Stance(stance, why) => (self.stance, self.causes.stance) = (stance, why),
-            OwnerEvent::Footprints(footprints) => {
-                for (id, bytes) in footprints {
-                    if let Some(tier) = self.tier(&id) {
-                        tier.weighed(bytes);
-                    }
-                }
-            }
-            OwnerEvent::Paged(reply) => {
-                // A caller that has gone needs no reply.
-                let _ = reply.send(self.paged());
-            }
-            OwnerEvent::Shutdown(closed) => {
-                self.closing = true;
-                self.closed.extend(closed);
-                for id in self.ids() {
-                    self.refuse(&id, &shutting_down());
-                }
-                for tier in &mut self.tiers {
-                    tier.remote.cut(&shutting_down());
-                    tier.end(StopRequest::Force, &shutting_down(), None);
-                }
+                want.refuse(error);
             }
         }
     }
 
-    fn released(&mut self, id: &TierId, worker: u64, purpose: Purpose, held: Duration) {
+    pub(crate) fn keep(&mut self, id: &TierId, worker: u64, keep: KeepAlive) {
+        let tier = self.tier(id);
+        if let Some(worker) = tier.and_then(|tier| tier.worker_mut(worker)) {
+            worker.keep = Some(keep);
+        }
+    }
+
+    pub(crate) fn set_budget(&mut self, budget: Budget) {
+        self.options.budget = budget;
+        for tier in &mut self.tiers {
+            tier.preparation = Preparation::None;
+        }
+    }
+
+    pub(crate) fn set_rules(&mut self, rules: Rules) {
+        self.options.rules = rules;
+    }
+
+    pub(crate) fn set_alarm(&mut self, alarm: Alarm, why: String) {
+        if self.alarm == Alarm::None {
+            self.alarm_since = self.started.elapsed();
+        }
+        (self.alarm, self.causes.alarm) = (alarm, why);
+        if alarm > Alarm::None {
+            self.step_down();
+            self.trim();
+        }
+        if alarm >= Alarm::Unload {
+            self.tiers.iter().for_each(Tier::hasten);
+        }
+    }
+
+    pub(crate) fn set_stance(&mut self, stance: Stance, why: String) {
+        (self.stance, self.causes.stance) = (stance, why);
+    }
+
+    pub(crate) fn set_footprints(&mut self, footprints: Vec<(TierId, u64)>) {
+        for (id, bytes) in footprints {
+            if let Some(tier) = self.tier(&id) {
+                tier.weighed(bytes);
+            }
+        }
+    }
+
+    pub(crate) fn close(&mut self, closed: Option<oneshot::Sender<()>>) {
+        self.closing = true;
+        self.closed.extend(closed);
+        for id in self.ids() {
+            self.refuse(&id, &shutting_down());
+        }
+        for tier in &mut self.tiers {
+            tier.remote.cut(&shutting_down());
+            tier.end(StopRequest::Force, &shutting_down(), None);
+        }
+    }
+
+    pub(crate) fn released(&mut self, id: &TierId, worker: u64, purpose: Purpose, held: Duration) {
+        if worker == endpoint::REMOTE {
+            return self.released_endpoint(id);
+        }
         let (use_number, now) = (self.next(), self.started.elapsed());
         if let Some(tier) = self.tier(id)
             && let Some(worker) = tier.worker_mut(worker)
@@ -279,10 +232,10 @@ impl Supervisor {
         }
     }
 
-    fn stop(&mut self, id: &TierId, force: bool, reply: Reply<()>) {
+    pub(crate) fn stop(&mut self, id: &TierId, force: bool, reply: Reply<()>) {
         let until = self.started.elapsed() + self.options.drain_deadline;
         let Some(tier) = self.tier(id) else {
-            drop(reply.send(Err(self.unknown(id))));
+            let _ = reply.send(Err(self.unknown(id)));
             return;
         };
         let stopped = Error::new(Code::TierStopped, format!("{id} was stopped"))
@@ -376,7 +329,7 @@ impl Supervisor {
         gone.worker.ended.send_replace(Some(gone.end));
     }
 
-    fn set_tiers(&mut self, specs: Vec<TierSpec>) {
+    pub(crate) fn set_tiers(&mut self, specs: Vec<TierSpec>) {
         let until = self.started.elapsed() + self.options.drain_deadline;
         let mut before = mem::take(&mut self.tiers);
         for mut spec in specs {

@@ -29,7 +29,6 @@ impl PredecessorLock {
         }
     }
 
-    /// Returns the lock file for a guard.
     pub(crate) fn lock(&self) -> &Path {
         &self.lock
     }

@@ -9,20 +9,15 @@ mod handshake;
 mod health;
 mod log;
 mod socket;
-mod trim;
 
 pub(crate) use failure::WorkerFailure;
-pub(crate) use trim::trim;
+pub(crate) use socket::trim;
 
 use crate::{
-    LoadSpec,
-    predecessors::PredecessorLock,
-    reclaim::{MemoryProbe, MemoryReclaim},
-    safe_mode::LoadRecord,
+    LoadSpec, Options, predecessors::PredecessorLock, reclaim::MemoryReclaim, safe_mode::LoadRecord,
 };
-use cause::OomKills;
+use cause::Evidence;
 use handshake::HandshakeFailure;
-use log::RecentOutput;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::{
     fs::{self, Permissions},
@@ -35,9 +30,8 @@ use std::{
 };
 use tierbar_core::{TierId, lease::Address, reclaim::MissingMemory, worker::WorkerReady};
 use tokio::{
-    io::{BufReader, copy, sink},
+    io::BufReader,
     process::{Child, ChildStdin},
-    task::JoinSet,
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
@@ -48,25 +42,16 @@ const LAST_READ: Duration = Duration::from_secs(1);
 /// How long a killed process may take to end: a large one takes seconds, and one that waits for a broken disk never ends.
 const KILLED: Duration = Duration::from_secs(10);
 
-/// The parameters of a process.
 #[derive(Debug)]
 pub(crate) struct LaunchParams {
     pub(crate) tier: TierId,
-    pub(crate) program: PathBuf,
+    pub(crate) options: Options,
     pub(crate) spec: LoadSpec,
     pub(crate) socket: PathBuf,
-    /// The address of a command.
+    /// Where it answers: a worker at its socket.
     pub(crate) address: Address,
-    /// Reserves the port until then.
+    /// Reserves the port of a command until then.
     pub(crate) reserved: Option<TcpListener>,
-    pub(crate) log: PathBuf,
-    pub(crate) contexts: Option<PathBuf>,
-    /// The folder of saved conversations, and its limit in MiB.
-    pub(crate) swapped: Option<(PathBuf, u32)>,
-    pub(crate) load_silence: Duration,
-    pub(crate) stop_deadline: Duration,
-    pub(crate) health_period: Duration,
-    pub(crate) memory: Arc<dyn MemoryProbe>,
     pub(crate) loads: Arc<LoadRecord>,
     pub(crate) predecessors: Arc<PredecessorLock>,
 }
@@ -115,7 +100,30 @@ pub(crate) fn run_process(
     });
 }
 
+/// The end of a process.
+struct ProcessEnd {
+    failure: Option<WorkerFailure>,
+    was_ready: bool,
+    /// `None` if it never had any memory.
+    reclaim: Option<MemoryReclaim>,
+}
+
+impl From<WorkerFailure> for ProcessEnd {
+    fn from(failure: WorkerFailure) -> Self {
+        Self {
+            failure: Some(failure),
+            was_ready: false,
+            reclaim: None,
+        }
+    }
+}
+
 impl LaunchParams {
+    fn log(&self) -> PathBuf {
+        let name = format!("worker-{}.log", self.tier);
+        self.options.log_dir.join(name)
+    }
+
     async fn run(&mut self, stop: &StopSignal, report: &impl Fn(ProcessReport)) -> Option<u64> {
         tokio::select! {
             biased;
@@ -128,32 +136,35 @@ impl LaunchParams {
         let reserved = self.reserved.take();
         let model = self.spec.model.clone();
         self.loads.begin(self.tier.clone(), model).await;
-        match &self.spec.command {
+        let ProcessEnd {
+            failure,
+            was_ready,
+            reclaim,
+        } = match &self.spec.command {
             None => self.run_worker(stop, report).await,
             Some(command) => foreign::run_command(self, command, reserved, stop, report).await,
-        }
-    }
-
-    async fn run_worker(&self, stop: &StopSignal, report: &impl Fn(ProcessReport)) -> Option<u64> {
-        let mut process = match WorkerProcess::spawn(self) {
-            Ok(process) => process,
-            Err(error) => {
-                self.loads.end(false).await;
-                report(ProcessReport::Ended(Some(self.not_run(&error))));
-                return None;
-            }
         };
-        report(ProcessReport::Spawned(process.pid));
-        let failure = self.attend(&mut process, stop, report).await;
-        if !process.ready {
+        if !was_ready {
             self.loads.end(false).await;
         }
         report(ProcessReport::Ended(failure));
         let report_missing = |missing, waited| report(ProcessReport::Missing(missing, waited));
-        process.reclaim.follow(report_missing).await
+        reclaim?.follow(report_missing).await
     }
 
-    /// Returns when the process has ended.
+    async fn run_worker(&self, stop: &StopSignal, report: &impl Fn(ProcessReport)) -> ProcessEnd {
+        let mut process = match WorkerProcess::spawn(self) {
+            Ok(process) => process,
+            Err(error) => return self.not_run(&error).into(),
+        };
+        report(ProcessReport::Spawned(process.pid));
+        ProcessEnd {
+            failure: self.attend(&mut process, stop, report).await,
+            was_ready: process.ready,
+            reclaim: Some(process.reclaim),
+        }
+    }
+
     async fn attend(
         &self,
         process: &mut WorkerProcess,
@@ -172,7 +183,7 @@ impl LaunchParams {
                         biased;
                         () = stop.requested.cancelled() => {}
                         status = process.child.wait() => return Some(self.crashed(status, process).await),
-                        silent = health::wait_until_lost(&self.socket, self.health_period) => {
+                        silent = health::wait_until_lost(&self.address, self.options.health_period) => {
                             return Some(self.hung(process, silent).await);
                         }
                     }
@@ -183,7 +194,7 @@ impl LaunchParams {
         tokio::select! {
             biased;
             () = stop.at_once.cancelled() => process.kill().await,
-            () = process.end(self.stop_deadline) => {}
+            () = process.end(self.options.stop_deadline) => {}
         }
         None
     }
@@ -194,35 +205,25 @@ struct WorkerProcess {
     pid: u32,
     /// Open while the worker may run: its end signals that the host is gone.
     stdin: Option<ChildStdin>,
-    words: Arc<RecentOutput>,
-    drains: JoinSet<()>,
+    evidence: Evidence,
     reclaim: MemoryReclaim,
-    oom_kills: OomKills,
     ready: bool,
 }
 
 impl WorkerProcess {
     fn spawn(launch: &LaunchParams) -> io::Result<Self> {
         let mut child = launch.command().spawn()?;
-        let pid = child
-            .id()
-            .ok_or_else(|| io::Error::other("the process has no id"))?;
-        let words = Arc::new(RecentOutput::default());
-        let mut drains = JoinSet::new();
-        if let Some(stderr) = child.stderr.take() {
-            let (words, path) = (Arc::clone(&words), launch.log.clone());
-            drains.spawn(async move { log::drain(stderr, &path, &words).await });
-        }
-        let stdin = child.stdin.take();
+        let (Some(pid), Some(stderr)) = (child.id(), child.stderr.take()) else {
+            return Err(io::Error::other("the process has no id or no output"));
+        };
+        let memory = &launch.options.memory;
         Ok(Self {
-            child,
             pid,
-            stdin,
-            words,
-            drains,
-            reclaim: MemoryReclaim::new(Arc::clone(&launch.memory), pid),
-            oom_kills: OomKills::since_now(&launch.memory),
+            stdin: child.stdin.take(),
+            evidence: Evidence::of(stderr, launch.log(), memory),
+            reclaim: MemoryReclaim::new(Arc::clone(memory), pid),
             ready: false,
+            child,
         })
     }
 
@@ -238,8 +239,8 @@ impl WorkerProcess {
         let mut stdout = BufReader::new(stdout);
         let ready = handshake::await_handshake(
             &mut stdout,
-            &self.words,
-            launch.load_silence,
+            &self.evidence.words,
+            launch.options.load_silence,
             self.pid,
             &launch.socket,
             |percent| report(ProcessReport::Loading(percent)),
@@ -249,10 +250,7 @@ impl WorkerProcess {
         if let Err(error) = fs::set_permissions(&launch.socket, Permissions::from_mode(0o600)) {
             tracing::warn!(socket = %launch.socket.display(), %error, "a socket's mode could not be set");
         }
-        self.drains.spawn(async move {
-            // Only a full pipe matters.
-            let _ = copy(&mut stdout, &mut sink()).await;
-        });
+        self.evidence.discard(stdout);
         Ok(ready)
     }
 
@@ -267,7 +265,7 @@ impl WorkerProcess {
         }
         // Not earlier: its end would keep the worker from saving its conversations.
         drop(self.stdin.take());
-        self.drain_output().await;
+        self.evidence.complete().await;
     }
 
     /// Returns when the process is gone, or cannot be killed: then its memory does not come back.
@@ -289,11 +287,5 @@ impl WorkerProcess {
     fn alive(&self) -> Option<Pid> {
         let pid = i32::try_from(self.child.id()?).ok()?;
         Pid::from_raw(pid)
-    }
-
-    /// Reads the rest of the process's output.
-    async fn drain_output(&mut self) {
-        let all = async { while self.drains.join_next().await.is_some() {} };
-        let _ = timeout(LAST_READ, all).await;
     }
 }

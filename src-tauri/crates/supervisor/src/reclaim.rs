@@ -84,7 +84,6 @@ fn end_group(leader: Process) -> io::Result<u64> {
     Ok(held_by(&members)?.max(1))
 }
 
-/// Follows the return of a worker's memory.
 #[derive(Debug)]
 pub(crate) struct MemoryReclaim {
     probe: Arc<dyn MemoryProbe>,

@@ -3,12 +3,13 @@
 //! A load is recorded before it starts and removed when it has ended, however it ended. Records found when the host starts
 //! never ended. They stay, even over restarts, until a load of the same model succeeds.
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tierbar_core::{ModelId, TierId};
@@ -80,7 +81,6 @@ impl LoadRecord {
         self.change(move |_| Some(load)).await;
     }
 
-    /// Removes the record.
     pub(crate) async fn end(self: &Arc<Self>, succeeded: bool) {
         let loads = Arc::clone(self);
         self.change(move |load| {
@@ -98,7 +98,7 @@ impl LoadRecord {
 
     async fn change(self: &Arc<Self>, next: impl FnOnce(Option<BegunLoad>) -> Option<BegunLoad>) {
         {
-            let mut under_way = self.under_way();
+            let mut under_way = self.under_way.lock();
             let before = under_way.take();
             if before.is_none() && self.file.is_none() {
                 return;
@@ -110,17 +110,11 @@ impl LoadRecord {
         let _ = timeout(PATIENCE, spawn_blocking(move || loads.write())).await;
     }
 
-    fn under_way(&self) -> MutexGuard<'_, Option<BegunLoad>> {
-        self.under_way
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Writes the current records: of several writers, the last one writes the latest.
     fn write(&self) {
         let Some(file) = &self.file else { return };
-        let _one = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let under_way = self.under_way().clone();
+        let _one = self.writing.lock();
+        let under_way = self.under_way.lock().clone();
         let under_way = under_way.as_ref();
         let mut all: Vec<_> = under_way.into_iter().cloned().collect();
         let left = self.never_ended.borrow();

@@ -96,11 +96,9 @@ pub(crate) fn remove(socket: &Path) {
 }
 
 pub(crate) fn storage_error(what: &str, path: &Path, error: &io::Error) -> Error {
-    Error::new(
-        Code::Storage,
-        format!("{what} {} cannot be created: {error}", path.display()),
-    )
-    .hint("check that the folder is on a volume that is not full and that you may write to it")
+    let message = format!("{what} {} cannot be created: {error}", path.display());
+    Error::new(Code::Storage, message)
+        .hint("check that the folder is on a volume that is not full and that you may write to it")
 }
 
 #[cfg(test)]

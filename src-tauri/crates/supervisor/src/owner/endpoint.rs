@@ -13,29 +13,18 @@ use tokio::{sync::watch, time::Instant};
 /// The `worker` of a lease on an endpoint; real workers count from 1.
 pub(super) const REMOTE: u64 = 0;
 
-/// The leases on an endpoint.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct EndpointLeases {
     pub(super) leases: u32,
     ended: watch::Sender<Option<Error>>,
 }
 
-impl Default for EndpointLeases {
-    fn default() -> Self {
-        Self {
-            leases: 0,
-            ended: watch::Sender::new(None),
-        }
-    }
-}
-
 impl EndpointLeases {
     /// Ends running requests, for this reason.
     pub(super) fn cut(&mut self, reason: &Error) {
-        let before = std::mem::take(self);
         // The leases are still released.
-        self.leases = before.leases;
-        before.ended.send_replace(Some(reason.clone()));
+        let ended = std::mem::take(&mut self.ended);
+        ended.send_replace(Some(reason.clone()));
     }
 }
 
@@ -52,39 +41,36 @@ impl Supervisor {
     }
 
     pub(super) fn grant_endpoint(&mut self, id: TierId, want: TierRequest) {
-        let events = self.events.clone();
+        let owner = self.calls.clone();
         let Some(tier) = self.tier(&id) else { return };
-        match want {
-            TierRequest::Lease(reply, purpose) => match (&tier.spec.engine, &tier.spec.model) {
-                (Engine::Endpoint(engine), Some(model)) => {
-                    let lease = WorkerLease {
-                        worker: REMOTE,
-                        model: model.clone(),
-                        endpoint: Endpoint::Foreign(Foreign {
-                            at: Address::Url(engine.endpoint.clone()),
-                            model: tier.spec.remote_model.clone(),
-                            dialect: engine.dialect,
-                        }),
-                        ended: tier.remote.ended.subscribe(),
-                        purpose,
-                        granted: Instant::now(),
-                        revoked: Some(tier.remote.ended.subscribe()),
-                        events,
-                        tier: id,
-                    };
-                    tier.remote.leases += 1;
-                    self.publish();
-                    // If the caller has gone, the lease is dropped here and so released.
-                    let _ = reply.send(Ok(lease));
-                }
-                _ => {
-                    let what = format!("{id} has no endpoint");
-                    let _ = reply.send(Err(Error::new(Code::Internal, what)));
-                }
-            },
-            TierRequest::Loaded(reply) => drop(reply.send(Ok(()))),
-            TierRequest::Expected(_) | TierRequest::Returning => {}
-        }
+        let (reply, purpose) = match want {
+            TierRequest::Lease(reply, purpose) => (reply, purpose),
+            TierRequest::Loaded(reply) => return drop(reply.send(Ok(()))),
+            TierRequest::Expected(_) | TierRequest::Returning => return,
+        };
+        let (Engine::Endpoint(engine), Some(model)) = (&tier.spec.engine, &tier.spec.model) else {
+            let error = Error::new(Code::Internal, format!("{id} has no endpoint"));
+            return drop(reply.send(Err(error)));
+        };
+        let lease = WorkerLease {
+            worker: REMOTE,
+            model: model.clone(),
+            endpoint: Endpoint::Foreign(Foreign {
+                at: Address::Url(engine.endpoint.clone()),
+                model: tier.spec.remote_model.clone(),
+                dialect: engine.dialect,
+            }),
+            ended: tier.remote.ended.subscribe(),
+            purpose,
+            granted: Instant::now(),
+            revoked: Some(tier.remote.ended.subscribe()),
+            owner,
+            tier: id,
+        };
+        tier.remote.leases += 1;
+        self.publish();
+        // If the caller has gone, the lease is dropped here and so released.
+        let _ = reply.send(Ok(lease));
     }
 
     pub(super) fn released_endpoint(&mut self, id: &TierId) {

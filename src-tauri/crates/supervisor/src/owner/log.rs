@@ -13,46 +13,29 @@ use tokio::time::Instant;
 /// push everything else out of the log.
 const REFUSALS_EVERY: Duration = Duration::from_secs(60);
 
-/// A tier's refusals of late, by cause.
+/// A tier's refusals of late, by cause: when they were logged, and how many are not logged since then.
 #[derive(Debug, Default)]
-pub(super) struct RefusalLog(HashMap<Code, RefusalCount>);
-
-#[derive(Debug)]
-struct RefusalCount {
-    logged_at: Instant,
-    /// Since then.
-    unlogged: usize,
-}
+pub(super) struct RefusalLog(HashMap<Code, (Instant, usize)>);
 
 impl RefusalLog {
     /// Returns how many to log, now that `count` more are refused; `None` if they are logged later.
     fn due(&mut self, code: Code, count: usize, now: Instant) -> Option<usize> {
-        let Some(refused) = self.0.get_mut(&code) else {
-            let (logged_at, unlogged) = (now, 0);
-            self.0.insert(
-                code,
-                RefusalCount {
-                    logged_at,
-                    unlogged,
-                },
-            );
+        let Some((logged_at, unlogged)) = self.0.get_mut(&code) else {
+            self.0.insert(code, (now, 0));
             return Some(count);
         };
-        refused.unlogged += count;
-        if now.duration_since(refused.logged_at) < REFUSALS_EVERY {
+        *unlogged += count;
+        if now.duration_since(*logged_at) < REFUSALS_EVERY {
             return None;
         }
-        refused.logged_at = now;
-        Some(mem::take(&mut refused.unlogged))
+        *logged_at = now;
+        Some(mem::take(unlogged))
     }
 
     /// Returns how many are not logged yet, and since when.
     fn take_unlogged(&mut self) -> Vec<(usize, Instant)> {
-        let refused = self.0.drain().map(|(_, refused)| refused);
-        let unlogged = refused.filter(|refused| refused.unlogged > 0);
-        unlogged
-            .map(|refused| (refused.unlogged, refused.logged_at))
-            .collect()
+        let refused = self.0.drain().map(|(_, (since, count))| (count, since));
+        refused.filter(|(count, _)| *count > 0).collect()
     }
 }
 
@@ -71,7 +54,6 @@ impl Supervisor {
         self.options.journal.record(event);
     }
 
-    /// A worker was started.
     pub(super) fn log_load(&mut self, id: &TierId) {
         let budget = self.options.budget.total_bytes;
         let waiting = self.queue.iter().filter(|waiter| waiter.tier == *id);
@@ -96,7 +78,6 @@ impl Supervisor {
         self.log(event);
     }
 
-    /// A worker can be used.
     pub(super) fn log_ready(&mut self, id: &TierId, memory: &Memory) {
         let Some(Worker {
             load,
@@ -112,7 +93,6 @@ impl Supervisor {
         self.log(event);
     }
 
-    /// A worker is gone.
     pub(super) fn log_end(&mut self, id: &TierId, gone: &EndedWorker) {
         let worker = &gone.worker;
         let sentence = match gone.kind {
@@ -130,7 +110,6 @@ impl Supervisor {
         self.log(LogEvent::of(Kind::Failure, id, model.as_ref(), sentence));
     }
 
-    /// Requests for the tier were refused.
     pub(super) fn log_refusal(&mut self, id: &TierId, count: usize, error: &Error) {
         if count == 0 {
             return;

@@ -5,7 +5,6 @@ use std::time::Duration;
 use tierbar_core::{TierId, budget::gib, policy, reclaim::MissingMemory};
 
 impl Supervisor {
-    /// Records memory that is not freed yet.
     pub(super) fn missed(
         &mut self,
         id: &TierId,

@@ -9,10 +9,8 @@ use tokio::time::Instant;
 /// More waiting requests than this mean that something is wrong with the client.
 const LONGEST_QUEUE: usize = 256;
 
-/// What a request waits for.
 #[derive(Debug)]
 pub(crate) enum TierRequest {
-    /// To use the tier.
     Lease(Reply<WorkerLease>, Purpose),
     /// To load the tier, without a lease.
     Loaded(Reply<()>),
@@ -99,10 +97,9 @@ impl Supervisor {
     fn went_wrong(&mut self, id: &TierId) -> bool {
         let loads = Arc::clone(&self.loads);
         let tier = self.tier(id);
-        tier.is_some_and(|tier| tier.has_failed() || tier.never_ended(&loads).is_some())
+        tier.is_some_and(|tier| tier.failure.is_some() || tier.never_ended(&loads).is_some())
     }
 
-    /// Whether a request may join the queue.
     pub(super) fn admit(&mut self, id: &TierId) -> Result<(), Error> {
         if self.closing {
             return Err(shutting_down());
@@ -114,11 +111,9 @@ impl Supervisor {
             None => return Err(self.unknown(id)),
         }
         if waiting >= LONGEST_QUEUE {
-            return Err(Error::new(
-                Code::Overloaded,
-                format!("{waiting} requests are already waiting for a tier"),
-            )
-            .hint("send fewer requests at once, or wait for answers"));
+            let message = format!("{waiting} requests are already waiting for a tier");
+            return Err(Error::new(Code::Overloaded, message)
+                .hint("send fewer requests at once, or wait for answers"));
         }
         Ok(())
     }
@@ -133,11 +128,8 @@ impl Supervisor {
                 suggest(id.as_str(), names.iter().copied(), all)
             }
         };
-        Error::new(
-            Code::TierUnknown,
-            format!("there is no tier named \"{id}\""),
-        )
-        .hint(hint)
+        let message = format!("there is no tier named \"{id}\"");
+        Error::new(Code::TierUnknown, message).hint(hint)
     }
 
     /// Returns how many requests were refused, without expected ones.

@@ -36,7 +36,7 @@ impl Supervisor {
     }
 
     /// Returns the workers that serve and page their model themselves. With `mmap`, the system does.
-    pub(super) fn paged(&self) -> Vec<PagedWorker> {
+    pub(crate) fn paged(&self) -> Vec<PagedWorker> {
         let workers = self.tiers.iter().filter_map(|tier| {
             let worker = tier.worker.as_ref()?;
             let placement = worker.load.plan.placement;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tierbar_core::{
     TierId,
     journal::{Kind, LogEvent},
+    lease::Address,
     policy::Phase,
 };
 
@@ -39,8 +40,8 @@ impl Supervisor {
     pub(super) fn trim(&self) {
         for worker in self.tiers.iter().filter_map(|tier| tier.worker.as_ref()) {
             if worker.phase == Phase::Ready && worker.load.command.is_none() {
-                let socket = worker.socket.clone();
-                tokio::spawn(async move { trim(&socket).await });
+                let worker = Address::Unix(worker.socket.clone());
+                tokio::spawn(async move { trim(&worker).await });
             }
         }
     }

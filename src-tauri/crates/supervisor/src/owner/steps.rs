@@ -1,9 +1,6 @@
 //! From state to steps: it reads models, calls the policy, and carries out its steps.
 
-use super::{
-    OwnerEvent, Preparation, Supervisor, Tier, TierRequest, WaitingRequest, Worker, words,
-    words::RefusalFigures,
-};
+use super::{Preparation, Supervisor, Tier, TierRequest, WaitingRequest, Worker, words};
 use crate::{
     LoadSpec,
     process::{self, LaunchParams, StopSignal, foreign},
@@ -85,7 +82,7 @@ impl Supervisor {
                 && (tier.living().is_none() || tier.stale())
             {
                 tier.preparation = Preparation::Pending(preparation);
-                let (source, events) = (self.options.source.clone(), self.events.clone());
+                let (source, calls) = (self.options.source.clone(), self.calls.clone());
                 let id = tier.spec.id.clone();
                 tokio::spawn(async move {
                     let tier = id.clone();
@@ -105,11 +102,7 @@ impl Supervisor {
                         )
                         .hint("check that the disk that holds it is connected and awake")),
                     };
-                    let _ = events.send(OwnerEvent::Prepared {
-                        tier: id,
-                        preparation,
-                        result,
-                    });
+                    calls.send(move |owner| owner.prepared(&id, preparation, result));
                 });
             }
         }
@@ -154,9 +147,8 @@ impl Supervisor {
     fn start_worker(&mut self, id: &TierId) {
         let worker = self.next();
         let socket = self.sockets.path(id, worker);
-        let (options, loads) = (self.options.clone(), Arc::clone(&self.loads));
-        let predecessors = Arc::clone(&self.predecessors);
-        let events = self.events.clone();
+        let (options, calls) = (self.options.clone(), self.calls.clone());
+        let (loads, predecessors) = (Arc::clone(&self.loads), Arc::clone(&self.predecessors));
         let Some(tier) = self.tier(id) else { return };
         let Some(spec) = tier.preparation.take() else {
             return;
@@ -173,29 +165,19 @@ impl Supervisor {
         tracing::info!(tier = %id, model = %spec.model, planned = %gib(spec.plan.total_bytes()), "loading");
         let launch = LaunchParams {
             tier: id.clone(),
-            program: options.worker,
+            options,
             spec: spec.clone(),
             socket: socket.clone(),
             address: address.clone(),
             reserved,
-            log: options.log_dir.join(format!("worker-{id}.log")),
-            contexts: options.contexts_dir,
-            swapped: options.swapped_dir.zip(options.rules.conversations_mib),
-            load_silence: options.load_silence,
-            stop_deadline: options.stop_deadline,
-            health_period: options.health_period,
-            memory: options.memory,
             loads,
             predecessors,
         };
         let stop = StopSignal::default();
         let reporter = id.clone();
         process::run_process(launch, stop.clone(), move |report| {
-            let _ = events.send(OwnerEvent::Process {
-                tier: reporter.clone(),
-                worker,
-                report,
-            });
+            let id = reporter.clone();
+            calls.send(move |owner| owner.reported(&id, worker, report));
         });
         let endpoint = match &spec.command {
             None => Endpoint::Unix(socket.clone()),
@@ -233,8 +215,8 @@ impl Supervisor {
         let sentence = words::end_reason(why, force, &self.causes);
         let Some(tier) = self.tier(id) else { return };
         tier.idled_out = why.is_disuse() && !tier.is_embedder();
-        let why = match (tier.stop_reason(), why) {
-            (Some(error), _) => error.message.clone(),
+        let why = match (&tier.stop, why) {
+            (Some((_, error)), _) => error.message.clone(),
             (None, UnloadReason::Requested) => words::CHANGED.to_owned(),
             (None, _) => sentence,
         };
@@ -259,28 +241,17 @@ impl Supervisor {
             return;
         };
         drop(refused);
-        let error = words::refusal_error(&tier, why, &self.room(&tier, why), &self.causes);
-        if !want.is_ahead() {
-            self.log_refusal(&tier, 1, &error);
-        }
-        want.refuse(error);
-    }
-
-    fn room(&self, id: &TierId, why: &Refusal) -> RefusalFigures {
         let now = self.started.elapsed();
         let plan = |id: &TierId| {
             let tier = self.tiers.iter().find(|tier| tier.spec.id == *id)?;
             tier.view(now, &self.loads).plan_bytes
         };
-        let others = match why {
-            Refusal::Pinned(by) | Refusal::Slot(by) => by.iter().filter_map(plan).sum(),
-            Refusal::Alarm(_) | Refusal::Missing(..) | Refusal::Paused => 0,
-        };
-        RefusalFigures {
-            budget: self.options.budget,
-            needed: plan(id).unwrap_or(0),
-            others,
+        let budget = &self.options.budget;
+        let error = words::refusal_error(&tier, why, budget, plan, &self.causes);
+        if !want.is_ahead() {
+            self.log_refusal(&tier, 1, &error);
         }
+        want.refuse(error);
     }
 
     fn grant(&mut self, request: u64) {
@@ -292,7 +263,7 @@ impl Supervisor {
             return;
         };
         let WaitingRequest { tier: id, want, .. } = self.queue.remove(at);
-        let (now, events) = (self.next(), self.events.clone());
+        let (now, calls) = (self.next(), self.calls.clone());
         let moment = self.started.elapsed();
         let Some(tier) = self.tier(&id) else { return };
         let Some(worker) = &mut tier.worker else {
@@ -308,7 +279,7 @@ impl Supervisor {
         }
         match want {
             TierRequest::Lease(reply, purpose) => {
-                let lease = worker.lease(id, purpose, events);
+                let lease = worker.lease(id, purpose, calls);
                 self.publish();
                 // If the caller has gone, the lease is dropped here and so released.
                 let _ = reply.send(Ok(lease));
@@ -322,7 +293,6 @@ impl Supervisor {
     }
 }
 
-/// Returns the address of the new process.
 fn address(
     tier: &TierId,
     spec: &LoadSpec,

@@ -45,10 +45,10 @@ pub(super) struct Tier {
     /// Replies to those who wait for its end.
     pub(super) stoppers: Vec<Reply<()>>,
     /// The request to end it, with the error for its leases.
-    stop: Option<(StopRequest, Error)>,
+    pub(super) stop: Option<(StopRequest, Error)>,
     /// When a drain is enforced.
     drain_until: Option<Duration>,
-    failure: Option<Error>,
+    pub(super) failure: Option<Error>,
     /// Why it was stopped, if not on request.
     why: Option<String>,
     backoff: Backoff,
@@ -77,13 +77,10 @@ impl Preparation {
 /// The end of a worker, for those it concerns.
 #[derive(Debug)]
 pub(super) struct EndedWorker {
-    /// Why.
     pub(super) end: Error,
-    /// An unload, a failure or a crash.
     pub(super) kind: Kind,
     /// As it was last.
     pub(super) worker: Worker,
-    /// Whether to refuse waiting requests.
     pub(super) refused: bool,
 }
 
@@ -169,10 +166,6 @@ impl Tier {
         self.rests = true;
     }
 
-    pub(super) fn has_failed(&self) -> bool {
-        self.failure.is_some()
-    }
-
     /// Returns the unfinished load of its model, if there is one.
     pub(super) fn never_ended(&self, loads: &LoadRecord) -> Option<BegunLoad> {
         loads.of(self.spec.model.as_ref()?)
@@ -246,10 +239,6 @@ impl Tier {
         self.drain_until.filter(|_| self.living().is_some())
     }
 
-    pub(super) fn stop_reason(&self) -> Option<&Error> {
-        self.stop.as_ref().map(|(_, reason)| reason)
-    }
-
     pub(super) fn started(&mut self, worker: Worker) {
         // The path of the load is newer than the configured one.
         self.spec.path = worker.spec.path.clone();
@@ -318,7 +307,7 @@ impl Tier {
     /// The same when the wait is given up, or a request needs less than is available.
     pub(super) fn given_up(&mut self, missing: &MissingMemory, waited: Duration) -> Vec<Reply<()>> {
         if waited >= PATIENCE {
-            self.why = Some(words::not_back(self.why.as_deref(), missing));
+            self.why = Some(words::not_back(self.why.as_deref(), missing, true));
         }
         self.back()
     }

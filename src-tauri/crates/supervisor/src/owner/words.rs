@@ -20,7 +20,6 @@ pub(super) struct GuardReasons {
     pub(super) stance: String,
 }
 
-/// Why a tier is not loaded by itself.
 pub(super) const NEVER_ENDED: &str =
     "loads only on request, because Tierbar or the computer stopped during its last load";
 
@@ -56,7 +55,6 @@ pub(super) fn end_reason(why: &UnloadReason, used: bool, causes: &GuardReasons) 
     }
 }
 
-/// Why a tier's background answers end.
 pub(super) fn revoked(tier: &TierId, why: &UnloadReason) -> String {
     match why {
         UnloadReason::RoomFor(next) => {
@@ -64,14 +62,6 @@ pub(super) fn revoked(tier: &TierId, why: &UnloadReason) -> String {
         }
         _ => format!("a background answer of {tier} gave way to other requests"),
     }
-}
-
-/// What a refused tier needed, in bytes, against what there is.
-pub(super) struct RefusalFigures {
-    pub(super) budget: Budget,
-    pub(super) needed: u64,
-    /// Plans of those that stay.
-    pub(super) others: u64,
 }
 
 /// What requests wait for after a tier's process has ended.
@@ -82,18 +72,17 @@ pub(super) fn waits_for(tier: &TierId, missing: Option<&MissingMemory>) -> Strin
     }
 }
 
-/// Why a tier has ended whose memory is not freed yet.
-pub(super) fn not_yet_back(why: Option<&str>, missing: &MissingMemory) -> String {
+/// Why a tier has ended whose memory is not freed yet, or was not when the wait for it was over.
+pub(super) fn not_back(why: Option<&str>, missing: &MissingMemory, is_over: bool) -> String {
     let part = missing_figure(missing).map_or_else(String::new, |bytes| format!("{bytes} of "));
     let why = why.unwrap_or("ended");
-    format!("{why}; {part}its memory is not free yet")
-}
-
-/// The same, after the wait for it.
-pub(super) fn not_back(why: Option<&str>, missing: &MissingMemory) -> String {
-    let part = missing_figure(missing).map_or_else(String::new, |bytes| format!("{bytes} of "));
-    let (why, seconds) = (why.unwrap_or("ended"), PATIENCE.as_secs());
-    format!("{why}; {part}its memory was not freed within {seconds} s")
+    match is_over {
+        true => {
+            let seconds = PATIENCE.as_secs();
+            format!("{why}; {part}its memory was not freed within {seconds} s")
+        }
+        false => format!("{why}; {part}its memory is not free yet"),
+    }
 }
 
 /// A smaller amount is not stated.
@@ -101,26 +90,29 @@ fn missing_figure(missing: &MissingMemory) -> Option<String> {
     (missing.bytes >= 1 << 20).then(|| gib(missing.bytes))
 }
 
-/// Why a request cannot have the tier.
+/// `plan`: returns the bytes that a tier holds or would.
 pub(super) fn refusal_error(
     tier: &TierId,
     why: &Refusal,
-    room: &RefusalFigures,
+    budget: &Budget,
+    plan: impl Fn(&TierId) -> Option<u64>,
     causes: &GuardReasons,
 ) -> Error {
+    let (needed, total) = (plan(tier).unwrap_or(0), budget.total_bytes);
+    let plans = |tiers: &[TierId]| tiers.iter().filter_map(&plan).sum::<u64>();
+    let names = |tiers: &[TierId]| {
+        let names: Vec<_> = tiers.iter().map(TierId::as_str).collect();
+        names.join(" and ")
+    };
     match why {
         Refusal::Pinned(by) => {
-            let names: Vec<_> = by.iter().map(TierId::as_str).collect();
-            let (names, are) = (
-                names.join(" and "),
-                if by.len() == 1 { "is" } else { "are" },
-            );
-            let figures = if room.needed.saturating_add(room.others) > room.budget.total_bytes {
-                let [needed, others, total] =
-                    [room.needed, room.others, room.budget.total_bytes].map(gib);
+            let (names, others) = (names(by), plans(by));
+            let are = if by.len() == 1 { "is" } else { "are" };
+            let figures = if needed.saturating_add(others) > total {
+                let [needed, others, total] = [needed, others, total].map(gib);
                 format!("it needs {needed}, and {others} of the {total} budget is in use")
             } else {
-                let most = room.budget.max_loaded;
+                let most = budget.max_loaded;
                 let models = if most == 1 { "model" } else { "models" };
                 format!("at most {most} {models} may be loaded at once")
             };
@@ -130,10 +122,8 @@ pub(super) fn refusal_error(
             Error::new(Code::OverBudget, what).hint(format!("unpin {names}, or use a loaded tier"))
         }
         Refusal::Slot(by) => {
-            let names: Vec<_> = by.iter().map(TierId::as_str).collect();
-            let names = names.join(" and ");
-            let [needed, others, total] =
-                [room.needed, room.others, room.budget.total_bytes].map(gib);
+            let names = names(by);
+            let [needed, others, total] = [needed, plans(by), total].map(gib);
             let what = format!(
                 "{tier} does not fit beside {names}: it needs {needed}, and the plan for {names} takes {others} of the {total} budget"
             );
@@ -216,7 +206,6 @@ pub(super) fn ready(
     )
 }
 
-/// A worker was ended and is gone.
 pub(super) fn unloaded(tier: &TierId, gone: &EndedWorker) -> String {
     let worker = &gone.worker;
     let back = match worker.footprint_bytes {

@@ -1,58 +1,83 @@
 //! The cause of a crash, as far as the exit status and the last output show.
 
-use super::{exit::ended_itself, log::RecentOutput};
+use super::{
+    LAST_READ,
+    exit::ended_itself,
+    log::{self, RecentOutput},
+};
 use crate::{platform::Processor, reclaim::MemoryProbe};
 use rustix::process::Signal;
-use std::{borrow::Cow, os::unix::process::ExitStatusExt, process::ExitStatus, sync::Arc};
+use std::{
+    borrow::Cow, os::unix::process::ExitStatusExt, path::PathBuf, process::ExitStatus, sync::Arc,
+};
 use tierbar_core::Error;
+use tokio::{
+    io::{AsyncRead, copy, sink},
+    process::ChildStderr,
+    task::JoinSet,
+    time::timeout,
+};
 
-/// The kernel's count of processes that it has killed for want of memory, since a worker was started.
+/// What shows why a process ends, besides its exit status: its output, and whether the kernel runs out of memory.
 #[derive(Debug)]
-pub(super) struct OomKills {
+pub(super) struct Evidence {
+    pub(super) words: Arc<RecentOutput>,
+    /// Tasks that read its output.
+    drains: JoinSet<()>,
     memory: Arc<dyn MemoryProbe>,
-    before: Option<u64>,
+    /// The kernel's count of processes that it had killed for want of memory when this one was started.
+    oom_kills: Option<u64>,
 }
 
-impl OomKills {
-    pub(super) fn since_now(memory: &Arc<dyn MemoryProbe>) -> Self {
+impl Evidence {
+    /// Begins with the start of a process.
+    pub(super) fn of(stderr: ChildStderr, log: PathBuf, memory: &Arc<dyn MemoryProbe>) -> Self {
+        let words = Arc::<RecentOutput>::default();
+        let mut drains = JoinSet::new();
+        let read = Arc::clone(&words);
+        drains.spawn(async move { log::drain(stderr, &log, &read).await });
         Self {
+            words,
+            drains,
             memory: Arc::clone(memory),
-            before: memory.oom_kills(),
+            oom_kills: memory.oom_kills(),
         }
     }
 
-    /// Returns whether there was one; `None` if the system does not say.
-    pub(super) fn has_risen(&self) -> Option<bool> {
-        let (before, now) = (self.before?, self.memory.oom_kills()?);
-        Some(now > before)
+    /// Keeps reading an output of which only a full pipe matters.
+    pub(super) fn discard(&mut self, mut output: impl AsyncRead + Unpin + Send + 'static) {
+        self.drains.spawn(async move {
+            let _ = copy(&mut output, &mut sink()).await;
+        });
     }
-}
 
-/// Returns the sentence with the process's last output, if that says why it ended.
-pub(super) fn with_last_output(
-    words: &RecentOutput,
-    sentence: String,
-    status: ExitStatus,
-) -> String {
-    match ended_itself(status) {
-        true => words.quoted_by(sentence),
-        false => sentence,
+    /// Reads the rest of the output of a process that has ended.
+    pub(super) async fn complete(&mut self) {
+        let all = async { while self.drains.join_next().await.is_some() {} };
+        let _ = timeout(LAST_READ, all).await;
     }
-}
 
-/// Returns the error with the cause, a hint, and the last lines. `oom_killed`: as [`OomKills::has_risen`] returns.
-pub(super) fn explain_crash(
-    words: &RecentOutput,
-    error: Error,
-    status: ExitStatus,
-    oom_killed: Option<bool>,
-) -> Error {
-    let lines = words.lines();
-    let cause = CrashCause::of(status, &lines, oom_killed);
-    error
-        .hint(cause.hint())
-        .detail("cause", cause.name())
-        .detail("last_lines", lines)
+    /// Returns the error of a sentence, which gets the last output if that says why the process ended. The error gets the cause, a hint
+    /// and the last lines.
+    pub(super) fn explain(
+        &self,
+        status: ExitStatus,
+        sentence: String,
+        error: impl FnOnce(String) -> Error,
+    ) -> Error {
+        let sentence = match ended_itself(status) {
+            true => self.words.quoted_by(sentence),
+            false => sentence,
+        };
+        let lines = self.words.lines();
+        let oom_kills = self.oom_kills.zip(self.memory.oom_kills());
+        let oom_killed = oom_kills.map(|(before, now)| now > before);
+        let cause = CrashCause::of(status, &lines, oom_killed);
+        error(sentence)
+            .hint(cause.hint())
+            .detail("cause", cause.name())
+            .detail("last_lines", lines)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +85,6 @@ pub(crate) enum CrashCause {
     OutOfMemory,
     /// The GPU or its driver.
     DeviceFault,
-    /// The engine does not support the model.
     Unsupported,
     /// The model's file is damaged, or vanished while it was mapped.
     BadFile,
@@ -135,19 +159,13 @@ impl CrashCause {
         if !ended_itself(status) {
             return Self::Unknown;
         }
-        let lines = words
-            .iter()
-            .rev()
-            .take(LAST)
-            .map(|line| line.to_ascii_lowercase());
-        let mut causes = lines.filter_map(|line| {
-            let matches = |sayings: &&[&str]| sayings.iter().any(|saying| line.contains(saying));
+        let mut lines = words.iter().rev().take(LAST);
+        let cause = lines.find_map(|line| {
+            let line = line.to_ascii_lowercase();
             let mut known = SAYINGS.iter();
-            known
-                .find(|(_, sayings)| matches(sayings))
-                .map(|(cause, _)| *cause)
+            known.find(|(_, sayings)| sayings.iter().any(|saying| line.contains(saying)))
         });
-        causes.next().unwrap_or(Self::Unknown)
+        cause.map_or(Self::Unknown, |(cause, _)| *cause)
     }
 
     /// The name for programs.
@@ -163,7 +181,6 @@ impl CrashCause {
         }
     }
 
-    /// The hint for people.
     pub(crate) fn hint(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::OutOfMemory => {

@@ -11,8 +11,8 @@ use tokio::process::Command;
 
 impl LaunchParams {
     pub(super) fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        let spec = &self.spec;
+        let (options, spec) = (&self.options, &self.spec);
+        let mut command = Command::new(&options.worker);
         command
             .arg("--model")
             .arg(&spec.path)
@@ -22,10 +22,11 @@ impl LaunchParams {
             .arg(format!("--id={}", spec.model.as_str()))
             .args(["--context", &spec.settings.context.to_string()])
             .args(["--kv-cache", spec.settings.kv_cache.as_str()]);
-        if let Some(contexts) = &self.contexts {
+        if let Some(contexts) = &options.contexts_dir {
             command.arg("--contexts").arg(contexts);
         }
-        if let Some((swapped, mib)) = &self.swapped {
+        if let (Some(swapped), Some(mib)) = (&options.swapped_dir, options.rules.conversations_mib)
+        {
             command.arg("--swapped").arg(swapped);
             command.args(["--swapped-mib", &mib.to_string()]);
         }
@@ -125,14 +126,42 @@ pub(super) fn passes(name: &OsString) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LoadSettings, LoadSpec, predecessors::PredecessorLock, safe_mode::LoadRecord};
-    use std::{sync::Arc, time::Duration};
-    use tierbar_core::{
-        ModelId, TierId,
-        budget::{Line, LoadPlan},
-        config::{KvCache, TierConfig},
-        lease::Address,
+    use crate::{
+        LoadSettings, LoadSpec, ModelSource, Options, predecessors::PredecessorLock,
+        safe_mode::LoadRecord,
     };
+    use std::sync::Arc;
+    use tierbar_core::{
+        Error, ModelId, TierId,
+        budget::{Budget, Line, LoadPlan},
+        config::{KvCache, MaxLoaded, TierConfig},
+        lease::{Address, BoxFuture},
+    };
+
+    #[derive(Debug)]
+    struct NoModels;
+
+    impl ModelSource for NoModels {
+        fn prepare(&self, _: &TierId) -> BoxFuture<'_, Result<LoadSpec, Error>> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    fn options() -> Options {
+        let budget = Budget::of_machine(16 << 30, MaxLoaded::Auto);
+        let (run, logs) = ("/run".into(), "/logs".into());
+        let mut options = Options::new(
+            budget,
+            Arc::new(NoModels),
+            "/tierbar-worker".into(),
+            run,
+            logs,
+        );
+        options.contexts_dir = Some("/contexts".into());
+        options.swapped_dir = Some("/swapped".into());
+        options.rules.conversations_mib = Some(64);
+        options
+    }
 
     fn arguments(change: impl FnOnce(&mut LoadSpec)) -> Vec<String> {
         let mut spec = LoadSpec {
@@ -153,21 +182,13 @@ mod tests {
             },
         };
         change(&mut spec);
-        let second = Duration::from_secs(1);
         let launch = LaunchParams {
             tier: TierId::new("fast").unwrap(),
-            program: "/tierbar-worker".into(),
+            options: options(),
             spec,
             socket: "/run/1".into(),
             address: Address::Unix("/run/1".into()),
             reserved: None,
-            log: "/logs/fast".into(),
-            contexts: Some("/contexts".into()),
-            swapped: Some(("/swapped".into(), 64)),
-            load_silence: second,
-            stop_deadline: second,
-            health_period: second,
-            memory: Arc::new(crate::reclaim::MachineProbe),
             loads: LoadRecord::open(None),
             predecessors: Arc::new(PredecessorLock::new("/run".as_ref())),
         };

@@ -5,14 +5,15 @@ use std::{os::unix::process::ExitStatusExt, process::ExitStatus};
 
 /// Such as `was killed by signal 9 (SIGKILL)` or `exited with code 3`.
 pub(crate) fn describe_exit(status: ExitStatus) -> String {
-    match (status.signal(), status.code()) {
-        (Some(signal), _) => match signal_name(signal) {
-            Some(name) => format!("was killed by signal {signal} ({name})"),
-            None => format!("was killed by signal {signal}"),
-        },
-        (None, Some(code)) => format!("exited with code {code}"),
-        (None, None) => "ended in an unknown way".to_owned(),
+    if let Some(code) = status.code() {
+        return format!("exited with code {code}");
     }
+    // Such as `signal: 6 (SIGABRT) (core dumped)`.
+    let signal = status.to_string().replacen(':', "", 1);
+    format!(
+        "was killed by {}",
+        signal.trim_end_matches(" (core dumped)")
+    )
 }
 
 /// Returns whether it ended by itself, so that its last output says why. A signal from outside, or of a fault in the middle of its work,
@@ -23,36 +24,14 @@ pub(crate) fn ended_itself(status: ExitStatus) -> bool {
         .is_none_or(|signal| signal == Signal::ABORT.as_raw())
 }
 
-fn signal_name(signal: i32) -> Option<&'static str> {
-    // The numbers differ between systems; the constants do not.
-    let names = [
-        (Signal::HUP, "SIGHUP"),
-        (Signal::INT, "SIGINT"),
-        (Signal::QUIT, "SIGQUIT"),
-        (Signal::ILL, "SIGILL"),
-        (Signal::TRAP, "SIGTRAP"),
-        (Signal::ABORT, "SIGABRT"),
-        (Signal::BUS, "SIGBUS"),
-        (Signal::FPE, "SIGFPE"),
-        (Signal::KILL, "SIGKILL"),
-        (Signal::SEGV, "SIGSEGV"),
-        (Signal::PIPE, "SIGPIPE"),
-        (Signal::TERM, "SIGTERM"),
-        (Signal::XCPU, "SIGXCPU"),
-        (Signal::SYS, "SIGSYS"),
-    ];
-    let named = names
-        .into_iter()
-        .find(|(known, _)| known.as_raw() == signal);
-    named.map(|(_, name)| name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn an_exit_is_described_by_signal_or_code() {
+        let aborted = ExitStatus::from_raw(6 | 0x80);
+        assert_eq!(describe_exit(aborted), "was killed by signal 6 (SIGABRT)");
         let killed = ExitStatus::from_raw(9);
         assert_eq!(describe_exit(killed), "was killed by signal 9 (SIGKILL)");
         let code = ExitStatus::from_raw(3 << 8);

@@ -1,6 +1,6 @@
 //! Why a worker did not start, or has ended.
 
-use super::{LaunchParams, WorkerProcess, cause, exit, handshake::HandshakeFailure};
+use super::{LaunchParams, WorkerProcess, exit, handshake::HandshakeFailure};
 use std::{io, process::ExitStatus, time::Duration};
 use tierbar_core::{Code, Error};
 use tokio::time::timeout;
@@ -12,23 +12,30 @@ pub(crate) struct WorkerFailure {
     pub(crate) crashed: bool,
 }
 
-impl LaunchParams {
-    pub(super) fn failed(&self, what: &str) -> Error {
-        Error::new(
-            Code::TierFailed,
-            format!("{} could not start: {what}", self.tier),
-        )
-    }
-
-    pub(super) fn not_run(&self, error: &io::Error) -> WorkerFailure {
-        let what = format!("{} cannot be run: {error}", self.program.display());
-        let error = self
-            .failed(&what)
-            .hint("quit Tierbar and open it again, since it may have been moved; if that does not help, install it again");
-        WorkerFailure {
+impl WorkerFailure {
+    pub(super) fn crash(error: Error) -> Self {
+        Self {
             error,
             crashed: true,
         }
+    }
+}
+
+impl LaunchParams {
+    pub(super) fn failed(&self, what: &str) -> Error {
+        let message = format!("{} could not start: {what}", self.tier);
+        Error::new(Code::TierFailed, message)
+    }
+
+    pub(super) fn log_hint(&self) -> String {
+        format!("its log is {}", self.log().display())
+    }
+
+    pub(super) fn not_run(&self, error: &io::Error) -> WorkerFailure {
+        let what = format!("{} cannot be run: {error}", self.options.worker.display());
+        WorkerFailure::crash(self.failed(&what).hint(
+            "quit Tierbar and open it again, since it may have been moved; if that does not help, install it again",
+        ))
     }
 
     /// Ends the process, if it has not ended.
@@ -37,53 +44,46 @@ impl LaunchParams {
         unready: HandshakeFailure,
         process: &mut WorkerProcess,
     ) -> WorkerFailure {
-        let hint = format!("its log is {}", self.log.display());
-        let error = match unready {
+        let deadline = self.options.stop_deadline;
+        WorkerFailure::crash(match unready {
             HandshakeFailure::Reported(error) => {
-                process.end(self.stop_deadline).await;
+                process.end(deadline).await;
                 return WorkerFailure {
                     error,
                     crashed: false,
                 };
             }
-            HandshakeFailure::Closed => {
-                match timeout(self.stop_deadline, process.child.wait()).await {
-                    Ok(Ok(status)) => {
-                        process.drain_output().await;
-                        let what =
-                            format!("its worker {} while loading", exit::describe_exit(status));
-                        let what = cause::with_last_output(&process.words, what, status);
-                        let killed = process.oom_kills.has_risen();
-                        cause::explain_crash(&process.words, self.failed(&what), status, killed)
-                    }
-                    _ => {
-                        process.kill().await;
-                        self.failed("its worker closed its output without a handshake")
-                            .hint(hint)
-                    }
+            HandshakeFailure::Closed => match timeout(deadline, process.child.wait()).await {
+                Ok(Ok(status)) => {
+                    process.evidence.complete().await;
+                    let ended = exit::describe_exit(status);
+                    let what = format!("its worker {ended} while loading");
+                    let evidence = &process.evidence;
+                    evidence.explain(status, what, |what| self.failed(&what))
                 }
-            }
+                _ => {
+                    process.kill().await;
+                    self.failed("its worker closed its output without a handshake")
+                        .hint(self.log_hint())
+                }
+            },
             HandshakeFailure::Invalid(lie) => {
                 process.kill().await;
-                let what = format!("its worker {lie}");
-                self.failed(&what).hint(
+                self.failed(&format!("its worker {lie}")).hint(
                     "install Tierbar again: the worker is not the one that belongs to this host",
                 )
             }
             HandshakeFailure::Silent => {
                 process.kill().await;
-                let seconds = self.load_silence.as_secs_f32();
+                let seconds = self.options.load_silence.as_secs_f32();
                 let what = format!(
                     "{} could not start: its worker was silent for {seconds} s",
                     self.tier
                 );
-                Error::new(Code::WorkerTimeout, process.words.quoted_by(what)).hint(hint)
+                let what = process.evidence.words.quoted_by(what);
+                Error::new(Code::WorkerTimeout, what).hint(self.log_hint())
             }
-        };
-        WorkerFailure {
-            error,
-            crashed: true,
-        }
+        })
     }
 
     /// `silent`: how long it has not answered.
@@ -98,13 +98,8 @@ impl LaunchParams {
             self.tier,
             silent.as_secs_f32()
         );
-        let error = Error::new(Code::WorkerTimeout, what)
-            .hint(format!("its log is {}", self.log.display()))
-            .detail("cause", "hung");
-        WorkerFailure {
-            error,
-            crashed: true,
-        }
+        let error = Error::new(Code::WorkerTimeout, what).hint(self.log_hint());
+        WorkerFailure::crash(error.detail("cause", "hung"))
     }
 
     pub(super) async fn crashed(
@@ -112,31 +107,19 @@ impl LaunchParams {
         status: io::Result<ExitStatus>,
         process: &mut WorkerProcess,
     ) -> WorkerFailure {
-        process.drain_output().await;
-        let error = match status {
+        process.evidence.complete().await;
+        let tier = &self.tier;
+        WorkerFailure::crash(match status {
             Ok(status) => {
-                let what = format!(
-                    "the worker of {} {}",
-                    self.tier,
-                    exit::describe_exit(status)
-                );
-                let what = cause::with_last_output(&process.words, what, status);
-                let error = Error::new(Code::WorkerCrashed, what);
-                let killed = process.oom_kills.has_risen();
-                cause::explain_crash(&process.words, error, status, killed)
+                let what = format!("the worker of {tier} {}", exit::describe_exit(status));
+                let crash = |what| Error::new(Code::WorkerCrashed, what);
+                process.evidence.explain(status, what, crash)
             }
             Err(error) => {
                 process.kill().await;
-                let what = format!(
-                    "the worker of {} could not be waited for: {error}",
-                    self.tier
-                );
+                let what = format!("the worker of {tier} could not be waited for: {error}");
                 Error::new(Code::WorkerCrashed, what).hint("report this as a bug")
             }
-        };
-        WorkerFailure {
-            error,
-            crashed: true,
-        }
+        })
     }
 }

@@ -1,8 +1,8 @@
 //! A command: run under the process guard, and ready once its health path returns success.
 
 use super::{
-    KILLED, LAST_READ, LaunchParams, ProcessReport, StopSignal, WorkerFailure, cause,
-    cause::OomKills, command::passes, exit, health, log, log::RecentOutput,
+    KILLED, LAST_READ, LaunchParams, ProcessEnd, ProcessReport, StopSignal, WorkerFailure,
+    cause::Evidence, command::passes, exit, health, socket::status_at,
 };
 use crate::{
     ForeignCommand,
@@ -28,8 +28,7 @@ use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
     net::TcpStream,
     process::{Child, ChildStdin, ChildStdout, Command},
-    task::JoinSet,
-    time::{Instant, sleep, timeout, timeout_at},
+    time::{sleep, timeout},
 };
 
 /// How often a starting server's health is checked.
@@ -63,22 +62,16 @@ pub(super) async fn run_command(
     reserved: Option<TcpListener>,
     stop: &StopSignal,
     report: &impl Fn(ProcessReport),
-) -> Option<u64> {
+) -> ProcessEnd {
     let mut guarded = match start_command(launch, command, reserved).await {
         Ok(guarded) => guarded,
-        Err(failure) => {
-            launch.loads.end(false).await;
-            report(ProcessReport::Ended(Some(failure)));
-            return None;
-        }
+        Err(failure) => return failure.into(),
     };
-    let failure = watch_command(launch, command, &mut guarded, stop, report).await;
-    if !guarded.ready {
-        launch.loads.end(false).await;
+    ProcessEnd {
+        failure: watch_command(launch, command, &mut guarded, stop, report).await,
+        was_ready: guarded.ready,
+        reclaim: guarded.reclaim,
     }
-    report(ProcessReport::Ended(failure));
-    let report_missing = |missing, waited| report(ProcessReport::Missing(missing, waited));
-    guarded.reclaim?.follow(report_missing).await
 }
 
 async fn start_command(
@@ -106,16 +99,17 @@ async fn watch_command(
     report: &impl Fn(ProcessReport),
 ) -> Option<WorkerFailure> {
     let name = command.engine.name();
+    let (period, deadline) = (launch.options.health_period, launch.options.stop_deadline);
+    let path = format!("GET {}", command.engine.health);
     tokio::select! {
         biased;
         () = stop.requested.cancelled() => {}
         status = guarded.watch(report) => {
             guarded.clear().await;
             let what = format!("its command {name} {} before it answered", exit::describe_exit(status));
-            let what = cause::with_last_output(&guarded.words, what, status);
-            return Some(guarded.explain(launch.failed(&what), status));
+            return Some(guarded.explain(status, what, |what| launch.failed(&what)));
         }
-        healthy = check_health(&launch.address, &command.engine) => match healthy {
+        healthy = check_health(&launch.address, &path, command.engine.load_deadline.0) => match healthy {
             Ok(()) => {
                 guarded.ready = true;
                 launch.loads.end(true).await;
@@ -126,37 +120,34 @@ async fn watch_command(
                     status = guarded.watch(report) => {
                         guarded.clear().await;
                         let what = format!("the command {name} of {} {}", launch.tier, exit::describe_exit(status));
-                        let what = cause::with_last_output(&guarded.words, what, status);
-                        return Some(guarded.explain(Error::new(Code::WorkerCrashed, what), status));
+                        return Some(guarded.explain(status, what, |what| Error::new(Code::WorkerCrashed, what)));
                     }
-                    silent = health::wait_until_checks_fail(launch.health_period, launch.health_period * PATIENCE, || async {
-                        health::status_at(&launch.address, &command.engine.health).await.map(drop)
-                    }) => {
-                        guarded.end(launch.stop_deadline, &command.engine).await;
+                    silent = health::wait_until_checks_fail(period, period * PATIENCE, || status_at(&launch.address, &path)) => {
+                        guarded.end(deadline, &command.engine).await;
                         return Some(launch.silent(name, silent));
                     }
                 }
             }
             Err(outcome) => {
-                guarded.end(launch.stop_deadline, &command.engine).await;
+                guarded.end(deadline, &command.engine).await;
                 let seconds = command.engine.load_deadline.0.as_secs();
                 let what = format!(
                     "{} could not start: its command {name} was not ready after {seconds} s: {} {outcome}",
                     launch.tier, command.engine.health
                 );
-                return Some(crash(
-                    Error::new(Code::WorkerTimeout, guarded.words.quoted_by(what)).hint(format!(
-                        "its log is {}; `load_deadline` gives it more time, `health` names another path",
-                        launch.log.display()
-                    )),
-                ));
+                let hint = format!(
+                    "{}; `load_deadline` gives it more time, `health` names another path",
+                    launch.log_hint()
+                );
+                let what = guarded.evidence.words.quoted_by(what);
+                return Some(WorkerFailure::crash(Error::new(Code::WorkerTimeout, what).hint(hint)));
             }
         }
     }
     tokio::select! {
         biased;
         () = stop.at_once.cancelled() => guarded.kill().await,
-        () = guarded.end(launch.stop_deadline, &command.engine) => {}
+        () = guarded.end(deadline, &command.engine) => {}
     }
     None
 }
@@ -185,7 +176,7 @@ impl LaunchParams {
     fn guard_not_run(&self, command: &ForeignCommand, error: &io::Error) -> WorkerFailure {
         let what = format!("{} cannot be run: {error}", command.process_guard.display());
         let error = self.failed(&what);
-        crash(
+        WorkerFailure::crash(
             error.hint(
                 "install Tierbar again: its process guard, tierbar-guard, is missing or damaged",
             ),
@@ -198,40 +189,30 @@ impl LaunchParams {
             self.tier,
             silent.as_secs_f32()
         );
-        let hint = format!("its log is {}", self.log.display());
-        crash(Error::new(Code::WorkerTimeout, what).hint(hint))
+        WorkerFailure::crash(Error::new(Code::WorkerTimeout, what).hint(self.log_hint()))
     }
 }
 
-fn crash(error: Error) -> WorkerFailure {
-    WorkerFailure {
-        error,
-        crashed: true,
-    }
-}
-
-/// Waits until the health path returns success.
+/// Waits until the request for the health path returns success.
 ///
 /// # Errors
 /// The last result, once the time is over.
-async fn check_health(at: &Address, engine: &CommandEngine) -> Result<(), String> {
-    let late = Instant::now() + engine.load_deadline.0;
+async fn check_health(at: &Address, request: &str, patience: Duration) -> Result<(), String> {
     let mut outcome = "was not checked".to_owned();
-    loop {
-        outcome = match timeout_at(late, timeout(ANSWER, health::status_at(at, &engine.health)))
-            .await
-        {
-            Ok(Ok(Ok(200..=299))) => return Ok(()),
-            Ok(Ok(Ok(status))) => format!("returned {status}"),
-            Ok(Ok(Err(error))) if error.kind() == io::ErrorKind::InvalidData => error.to_string(),
-            Ok(Ok(Err(error))) => format!("did not answer ({error})"),
-            Ok(Err(_)) => "did not answer".to_owned(),
-            Err(_) => return Err(outcome),
-        };
-        if timeout_at(late, sleep(ASKING)).await.is_err() {
-            return Err(outcome);
+    let healthy = async {
+        loop {
+            outcome = match timeout(ANSWER, status_at(at, request)).await {
+                Ok(Ok(200..=299)) => return,
+                Ok(Ok(status)) => format!("returned {status}"),
+                Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => error.to_string(),
+                Ok(Err(error)) => format!("did not answer ({error})"),
+                Err(_) => "did not answer".to_owned(),
+            };
+            sleep(ASKING).await;
         }
-    }
+    };
+    let is_healthy = timeout(patience, healthy).await;
+    is_healthy.map_err(|_| outcome)
 }
 
 /// The guard with the command below it.
@@ -244,12 +225,10 @@ struct GuardedCommand {
     group: Option<Pid>,
     /// Whether it has reported the command's end: its group is gone.
     reported_end: bool,
-    words: Arc<RecentOutput>,
-    drains: JoinSet<()>,
+    evidence: Evidence,
     memory: Arc<dyn MemoryProbe>,
     /// The command's memory, once the guard has reported its number.
     reclaim: Option<MemoryReclaim>,
-    oom_kills: OomKills,
     ready: bool,
 }
 
@@ -285,22 +264,15 @@ impl GuardedCommand {
         let (Some(stdout), Some(stderr)) = (guard.stdout.take(), guard.stderr.take()) else {
             return Err(io::Error::other("a pipe is missing"));
         };
-        let words = Arc::new(RecentOutput::default());
-        let mut drains = JoinSet::new();
-        drains.spawn({
-            let (words, path) = (Arc::clone(&words), launch.log.clone());
-            async move { log::drain(stderr, &path, &words).await }
-        });
+        let memory = &launch.options.memory;
         Ok(Self {
             stdin: guard.stdin.take(),
             lines: BufReader::new(stdout).lines(),
             guard,
             group: None,
             reported_end: false,
-            words,
-            drains,
-            oom_kills: OomKills::since_now(&launch.memory),
-            memory: Arc::clone(&launch.memory),
+            evidence: Evidence::of(stderr, launch.log(), memory),
+            memory: Arc::clone(memory),
             reclaim: None,
             ready: false,
         })
@@ -378,13 +350,17 @@ impl GuardedCommand {
         {
             tracing::error!(%error, "a killed guard could not be waited for");
         }
-        let all = async { while self.drains.join_next().await.is_some() {} };
-        let _ = timeout(LAST_READ, all).await;
+        self.evidence.complete().await;
     }
 
-    fn explain(&self, error: Error, status: ExitStatus) -> WorkerFailure {
-        let error = cause::explain_crash(&self.words, error, status, self.oom_kills.has_risen());
-        crash(match status.code() {
+    fn explain(
+        &self,
+        status: ExitStatus,
+        sentence: String,
+        error: impl FnOnce(String) -> Error,
+    ) -> WorkerFailure {
+        let error = self.evidence.explain(status, sentence, error);
+        WorkerFailure::crash(match status.code() {
             Some(126 | 127) => {
                 error.hint("give the program's full path: an app does not have your shell's PATH")
             }

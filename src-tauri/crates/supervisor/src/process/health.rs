@@ -1,29 +1,26 @@
 //! Health checks: a process can be alive and hang.
 
-use super::socket::{send_request, status};
-use std::{io, path::Path, time::Duration};
+use super::socket::status_at;
+use std::{io, time::Duration};
 use tierbar_core::lease::Address;
-use tokio::{
-    net::{TcpStream, UnixStream},
-    time::{Instant, sleep_until, timeout},
-};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// Consecutive checks without an answer after which a worker counts as hung.
 const MISSES: u32 = 6;
 
 /// Checks every `period`; returns when the worker has not answered [`MISSES`] times in a row, and for how long.
-pub(super) async fn wait_until_lost(socket: &Path, period: Duration) -> Duration {
-    wait_until_checks_fail(period, period, || send_request(socket, "GET /health")).await
+pub(super) async fn wait_until_lost(worker: &Address, period: Duration) -> Duration {
+    wait_until_checks_fail(period, period, || status_at(worker, "GET /health")).await
 }
 
-/// Like [`wait_until_lost`], with another check whose answer may take up to `patience`.
-pub(super) async fn wait_until_checks_fail<F>(
+/// Like [`wait_until_lost`], with another check whose answer may take up to `patience`. Any answer shows that the process runs.
+pub(super) async fn wait_until_checks_fail<T, F>(
     period: Duration,
     patience: Duration,
     check: impl Fn() -> F,
 ) -> Duration
 where
-    F: Future<Output = io::Result<()>>,
+    F: Future<Output = io::Result<T>>,
 {
     let (mut misses, mut answered) = (0, Instant::now());
     let mut next = answered + period;
@@ -31,7 +28,7 @@ where
         sleep_until(next).await;
         next = Instant::now() + period;
         misses = match timeout(patience, check()).await {
-            Ok(Ok(())) => {
+            Ok(Ok(_)) => {
                 answered = Instant::now();
                 0
             }
@@ -39,18 +36,6 @@ where
         };
     }
     answered.elapsed()
-}
-
-/// Returns the status of a command's health path.
-///
-/// # Errors
-/// `InvalidData` if the answer is not HTTP.
-pub(super) async fn status_at(at: &Address, path: &str) -> io::Result<u16> {
-    match at {
-        Address::Unix(socket) => status(UnixStream::connect(socket).await?, path).await,
-        Address::Port(port) => status(TcpStream::connect(("127.0.0.1", *port)).await?, path).await,
-        Address::Url(_) => Err(io::ErrorKind::Unsupported.into()),
-    }
 }
 
 #[cfg(test)]
@@ -82,7 +67,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn refused_connections_are_checked_no_faster() {
-        let check = || std::future::ready(Err(io::ErrorKind::ConnectionRefused.into()));
+        let refusal = || io::ErrorKind::ConnectionRefused.into();
+        let check = || std::future::ready(io::Result::<()>::Err(refusal()));
         let silent = wait_until_checks_fail(PERIOD, PERIOD, check).await;
         assert_eq!(silent, PERIOD * MISSES);
     }

@@ -1,12 +1,12 @@
 //! A worker's stderr: appended to a file of bounded size, its last lines kept for the reason of a failure.
 
+use parking_lot::Mutex;
 use std::{
     collections::VecDeque,
     fs::Permissions,
     io,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 use tokio::{
     fs::{self, File, OpenOptions},
@@ -36,7 +36,7 @@ struct OutputLines {
 
 impl RecentOutput {
     fn append(&self, bytes: &[u8]) {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         for &byte in bytes {
             if byte == b'\n' {
                 lines.close();
@@ -50,7 +50,7 @@ impl RecentOutput {
 
     /// The last lines, the latest last.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         lines.close();
         lines.whole.iter().cloned().collect()
     }
@@ -65,7 +65,7 @@ impl RecentOutput {
 
     /// Returns the last line about a failure, or else the last line.
     fn most_relevant_line(&self) -> Option<String> {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         lines.close();
         // A failed assertion is followed by a backtrace.
         let is_about_failure = |line: &&String| {

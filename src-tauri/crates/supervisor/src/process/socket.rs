@@ -1,36 +1,41 @@
-//! A short request to a worker or command, besides those that the gateway relays.
+//! Short requests to a worker or command, besides those that the gateway relays.
 
-use std::{io, path::Path};
+use std::{io, time::Duration};
+use tierbar_core::lease::Address;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    net::UnixStream,
+    net::{TcpStream, UnixStream},
+    time::timeout,
 };
 
-/// Sends a request; `line` is its method and path. Any answer will do, since it shows that the process runs.
-pub(super) async fn send_request(socket: &Path, line: &str) -> io::Result<()> {
-    let mut stream = UnixStream::connect(socket).await?;
-    let question = format!(
-        "{line} HTTP/1.1\r\nHost: worker\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    );
-    stream.write_all(question.as_bytes()).await?;
-    let mut start = [0; 5];
-    stream.read_exact(&mut start).await?;
-    if start == *b"HTTP/" {
-        Ok(())
-    } else {
-        Err(io::ErrorKind::InvalidData.into())
+/// A worker answers between two evaluations.
+const TRIMMING: Duration = Duration::from_secs(10);
+
+/// Asks a worker to drop what it keeps only for later. A retry would not help.
+pub(crate) async fn trim(worker: &Address) {
+    match timeout(TRIMMING, status_at(worker, "POST /trim")).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "a worker freed no memory"),
+        Err(_) => tracing::debug!("a worker did not answer a request to free memory"),
     }
 }
 
-/// Returns the status of a path.
+/// Returns the status of the answer to a request without a body; `request` is its method and path.
 ///
 /// # Errors
 /// `InvalidData` if the answer is not HTTP.
-pub(super) async fn status(
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
-    path: &str,
-) -> io::Result<u16> {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+pub(super) async fn status_at(at: &Address, request: &str) -> io::Result<u16> {
+    match at {
+        Address::Unix(socket) => status(UnixStream::connect(socket).await?, request).await,
+        Address::Port(port) => {
+            status(TcpStream::connect(("127.0.0.1", *port)).await?, request).await
+        }
+        Address::Url(_) => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+async fn status(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str) -> io::Result<u16> {
+    let request = format!("{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     // `HTTP/1.1 200`
     let mut start = [0; 12];

@@ -106,7 +106,7 @@ impl Tier {
                 .or_else(|| waiting.clone())
                 .or_else(|| worker.and_then(Worker::exceeds))
                 .or_else(|| match worker.and_then(|worker| worker.missing) {
-                    Some(missing) => Some(words::not_yet_back(self.why.as_deref(), &missing)),
+                    Some(missing) => Some(words::not_back(self.why.as_deref(), &missing, false)),
                     None => self.why.clone(),
                 })
                 .or_else(|| {

@@ -1,6 +1,6 @@
 //! A process of a tier, as the owner knows it.
 
-use crate::{LoadSpec, TierSpec, handle::WorkerLease, owner::OwnerEvent, process::StopSignal};
+use crate::{LoadSpec, TierSpec, handle::WorkerLease, owner::OwnerCalls, process::StopSignal};
 use std::{mem, path::PathBuf, time::Duration};
 use tierbar_core::{
     Error, TierId,
@@ -9,10 +9,7 @@ use tierbar_core::{
     policy::Phase,
     reclaim::MissingMemory,
 };
-use tokio::{
-    sync::{mpsc, watch},
-    time::Instant,
-};
+use tokio::{sync::watch, time::Instant};
 
 /// A process of a tier.
 #[derive(Debug, Clone)]
@@ -91,8 +88,8 @@ impl Worker {
             load,
             endpoint,
             stop,
-            ended: watch::Sender::new(None),
-            revoked: watch::Sender::new(None),
+            ended: watch::Sender::default(),
+            revoked: watch::Sender::default(),
         }
     }
 
@@ -100,7 +97,7 @@ impl Worker {
         &mut self,
         tier: TierId,
         purpose: Purpose,
-        events: mpsc::UnboundedSender<OwnerEvent>,
+        owner: OwnerCalls,
     ) -> WorkerLease {
         self.leases += 1;
         self.brief += u32::from(purpose == Purpose::Brief);
@@ -116,11 +113,10 @@ impl Worker {
             purpose,
             granted: Instant::now(),
             revoked: background.then(|| self.revoked.subscribe()),
-            events,
+            owner,
         }
     }
 
-    /// Counts a lease that has ended.
     pub(in crate::owner) fn released(&mut self, purpose: Purpose, held: Duration, now: Duration) {
         self.leases -= 1;
         match purpose {
@@ -135,10 +131,9 @@ impl Worker {
         }
     }
 
-    /// Takes its background leases back.
     pub(in crate::owner) fn revoke(&mut self, reason: &Error) {
         self.background = 0;
-        let before = mem::replace(&mut self.revoked, watch::Sender::new(None));
+        let before = mem::take(&mut self.revoked);
         before.send_replace(Some(reason.clone()));
     }
 
