@@ -38,42 +38,36 @@ pub(crate) fn check_network(address: SocketAddr, network: bool) -> Result<(), St
     ))
 }
 
-/// Returns a notice about who can reach the server, and how.
 pub(crate) fn notice(address: SocketAddr, fingerprint: Option<&str>) -> Option<String> {
-    match fingerprint {
-        Some(fingerprint) => {
-            let who = if address.ip().is_loopback() {
-                "Programs on this machine"
-            } else {
-                "Other machines"
-            };
-            Some(format!(
-                "{who} can reach Tierbar at https://{address}; the SHA-256 fingerprint of its certificate is {fingerprint}"
-            ))
-        }
-        None if address.ip().is_loopback() => None,
-        None => Some(format!(
-            "Other machines can reach Tierbar at {address}, and prompts, answers and keys are sent unencrypted: set `tls = true` \
+    let who = match address.ip().is_loopback() {
+        true if fingerprint.is_none() => return None,
+        true => "Programs on this machine",
+        false => "Other machines",
+    };
+    Some(match fingerprint {
+        Some(fingerprint) => format!(
+            "{who} can reach Tierbar at https://{address}; the SHA-256 fingerprint of its certificate is {fingerprint}"
+        ),
+        None => format!(
+            "{who} can reach Tierbar at {address}, and prompts, answers and keys are sent unencrypted: set `tls = true` \
              under [server] in config.toml unless you trust this network"
-        )),
-    }
+        ),
+    })
 }
 
 /// # Errors
 /// `PortTaken` with the program; `ConfigInvalid` if this machine has no such address or the port needs root.
 pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
-    let error = match TcpListener::bind(address).await {
-        Ok(listener) => return Ok(listener),
-        Err(error) => error,
-    };
-    if error.kind() != io::ErrorKind::AddrInUse {
-        return Err(Error::new(
-            Code::ConfigInvalid,
-            format!("cannot listen on {address}: {error}"),
-        )
-        .hint("choose another address with --listen or as `listen` in config.toml"));
+    match TcpListener::bind(address).await {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            Err(port_taken_error(address).await)
+        }
+        bound => bound.map_err(|error| {
+            let message = format!("cannot listen on {address}: {error}");
+            Error::new(Code::ConfigInvalid, message)
+                .hint("choose another address with --listen or as `listen` in config.toml")
+        }),
     }
-    Err(port_taken_error(address).await)
 }
 
 /// Listens on one of the next ports, and returns a notice of it: another user of this machine has the first one, such as with a
@@ -100,26 +94,22 @@ pub(crate) async fn bind_beside(
 /// Returns the error that another program has the address, with its name.
 pub(crate) async fn port_taken_error(address: SocketAddr) -> Error {
     let port = address.port();
-    let owner = spawn_blocking(move || platform::listener(port))
-        .await
-        .ok()
-        .flatten();
-    let (by, error) = match owner {
-        Some(owner) => {
-            let error = Error::new(Code::PortTaken, String::new()).detail("pid", owner.pid);
-            (
-                format!("{} (pid {})", owner.command, owner.pid),
-                error.detail("command", owner.command),
-            )
-        }
-        None => (
-            "another program".to_owned(),
-            Error::new(Code::PortTaken, String::new()),
-        ),
+    let owner = spawn_blocking(move || platform::listener(port)).await;
+    let owner = owner.ok().flatten();
+    let by = match &owner {
+        Some(owner) => format!("{} (pid {})", owner.command, owner.pid),
+        None => "another program".to_owned(),
     };
-    Error { message: format!("port {port} on {} is taken by {by}", address.ip()), ..error }.hint(
+    let message = format!("port {port} on {} is taken by {by}", address.ip());
+    let error = Error::new(Code::PortTaken, message).hint(
         "quit that program, or choose another port with --listen or as `listen` in config.toml; port 0 picks a free one",
-    )
+    );
+    match owner {
+        Some(owner) => error
+            .detail("pid", owner.pid)
+            .detail("command", owner.command),
+        None => error,
+    }
 }
 
 /// Returns the base URL for programs on this machine.

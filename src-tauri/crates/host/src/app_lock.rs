@@ -2,7 +2,7 @@
 
 use crate::{
     folder::{self, Folder},
-    ownership::open_lock,
+    ownership::{not_locked, open_lock},
 };
 use std::{
     fs::{self, File, TryLockError},
@@ -44,20 +44,14 @@ impl AppLock {
     pub fn take(home: Option<PathBuf>) -> Result<Self, Error> {
         let run = Folder::open(home)?.run();
         let path = run.join(LOCK);
-        let failed = |error: io::Error| {
-            Error::new(
-                Code::Storage,
-                format!("cannot lock {}: {error}", path.display()),
-            )
-        };
-        let lock = open_lock(&path).map_err(failed)?;
+        let lock = open_lock(&path)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { _lock: lock, run }),
             Err(TryLockError::WouldBlock) => Err(Error::new(
                 Code::AlreadyRunning,
                 "the Tierbar app is already running",
             )),
-            Err(TryLockError::Error(error)) => Err(failed(error)),
+            Err(TryLockError::Error(error)) => Err(not_locked(&path, &error)),
         }
     }
 
@@ -108,18 +102,14 @@ pub async fn ask_app(home: Option<&Path>, request: &str) -> Result<(), Error> {
         app.take(LONGEST_REQUEST).read_to_end(&mut answer).await?;
         Ok::<_, io::Error>(answer)
     };
-    let silent = |why: String| {
-        Error::new(
-            Code::NotFound,
-            format!("the Tierbar app does not answer: {why}"),
-        )
+    let why = match timeout(PATIENCE, ask).await {
+        Ok(Ok(answer)) if answer == ANSWER => return Ok(()),
+        Ok(Ok(_)) => "it broke off".to_owned(),
+        Ok(Err(error)) => error.to_string(),
+        Err(late) => late.to_string(),
     };
-    match timeout(PATIENCE, ask).await {
-        Ok(Ok(answer)) if answer == ANSWER => Ok(()),
-        Ok(Ok(_)) => Err(silent("it broke off".to_owned())),
-        Ok(Err(error)) => Err(silent(error.to_string())),
-        Err(late) => Err(silent(late.to_string())),
-    }
+    let message = format!("the Tierbar app does not answer: {why}");
+    Err(Error::new(Code::NotFound, message))
 }
 
 /// The socket's path, short enough for an address: through a link in a folder of its own, which is removed when it is dropped.

@@ -1,6 +1,6 @@
 //! Keeps the machine awake while it works for a client: it must not fall asleep in the middle of an answer or a download.
 
-use crate::{memory_guard::GuardRunner, platform::Awake};
+use crate::{live_config::LiveConfig, platform::Awake};
 use std::sync::Arc;
 use tierbar_core::{
     TierState,
@@ -8,10 +8,7 @@ use tierbar_core::{
     reading::Power,
     status::TierStatus,
 };
-use tokio::{
-    sync::watch,
-    time::{Duration, sleep},
-};
+use tokio::time::{Duration, sleep};
 use tokio_util::sync::CancellationToken;
 
 /// How often the power source is looked at: nothing announces it.
@@ -49,16 +46,12 @@ struct Hold<A> {
     refused: bool,
 }
 
-impl<A> Default for Hold<A> {
-    fn default() -> Self {
-        Self {
-            held: None,
-            refused: false,
-        }
-    }
-}
-
 impl<A> Hold<A> {
+    const NONE: Self = Self {
+        held: None,
+        refused: false,
+    };
+
     /// Holds for this work instead of the last. Returns the first refusal: a system that refuses once refuses each time.
     fn follow<E>(
         &mut self,
@@ -80,19 +73,14 @@ impl<A> Hold<A> {
     }
 }
 
-/// Follows tiers and downloads until `closing`.
-pub(crate) async fn stay_awake_for_work(
-    mut tiers: watch::Receiver<Vec<TierStatus>>,
-    mut downloads: watch::Receiver<Arc<Vec<DownloadStatus>>>,
-    memory_guard: Arc<GuardRunner>,
-    closing: CancellationToken,
-) {
-    let mut hold = Hold::default();
+pub(crate) async fn stay_awake_for_work(host: Arc<LiveConfig>, closing: CancellationToken) {
+    let (mut tiers, mut downloads) = (host.supervisor.watch(), host.queue.watch());
+    let mut hold = Hold::NONE;
     loop {
         let work = work(
             &tiers.borrow_and_update(),
             &downloads.borrow_and_update(),
-            memory_guard.power(),
+            host.memory_guard.power(),
         );
         if let Some((reason, error)) = hold.follow(work, Awake::begin) {
             tracing::warn!(%error, "the machine may sleep while {reason}");
@@ -159,7 +147,7 @@ mod tests {
 
     #[test]
     fn only_the_first_refusal_is_reported() {
-        let mut hold = Hold::<()>::default();
+        let mut hold = Hold::<()>::NONE;
         let mut follow = |work| hold.follow(work, |_| Err("refused"));
         assert_eq!(follow(Some("a")), Some(("a", "refused")));
         for work in [Some("a"), None, Some("b"), Some("a")] {
@@ -169,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_machine_is_held_once_for_the_same_work() {
-        let mut hold = Hold::default();
+        let mut hold = Hold::NONE;
         let mut begun = Vec::new();
         for work in [Some("a"), Some("a"), Some("b"), None, Some("a")] {
             let refused = hold.follow(work, |reason| {

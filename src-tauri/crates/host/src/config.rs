@@ -6,7 +6,6 @@
 mod edit;
 mod keys;
 mod read;
-mod template;
 mod watch;
 
 pub(crate) use watch::{ConfigWatch, watch};
@@ -21,7 +20,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use tierbar_core::{Code, Config, Error};
+use tierbar_core::{Code, Config, Error, setup::STARTER};
 
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
@@ -46,7 +45,7 @@ impl ConfigFile {
         let text = match read_text(&path)? {
             Some(text) => text,
             None => {
-                let text = template::first_config(models);
+                let text = first_config(models);
                 write(&path, &text)?;
                 text
             }
@@ -66,12 +65,10 @@ impl ConfigFile {
         &self.path
     }
 
-    /// Returns the current configuration.
     pub(crate) fn config(&self) -> Arc<Config> {
         Arc::clone(&self.state.lock().config)
     }
 
-    /// Returns the notices about the file.
     pub(crate) fn notices(&self) -> Vec<String> {
         self.state.lock().notices.clone()
     }
@@ -167,13 +164,19 @@ impl ConfigFile {
     }
 }
 
+/// Returns a file with three tiers; the first has the starter model if it is installed.
+fn first_config(models: &Path) -> String {
+    let starter = match models.join(STARTER).is_file() {
+        true => STARTER,
+        false => "",
+    };
+    include_str!("config/template.toml").replace("{starter}", starter)
+}
+
 fn write(path: &Path, text: &str) -> Result<(), Error> {
     whole_file::replace(path, text).map_err(|error| {
-        Error::new(
-            Code::Storage,
-            format!("{} cannot be written: {error}", path.display()),
-        )
-        .hint("free up space, or make the file writable")
+        let message = format!("{} cannot be written: {error}", path.display());
+        Error::new(Code::Storage, message).hint("free up space, or make the file writable")
     })
 }
 

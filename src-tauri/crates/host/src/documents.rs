@@ -15,10 +15,7 @@ use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
 };
 use tierbar_core::{
     Code, Error,
@@ -27,32 +24,9 @@ use tierbar_core::{
 };
 use tierbar_inference::blocking::blocking;
 use tierbar_store::Store;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 const LONGEST_NAME: usize = 80;
-
-/// Rings when there may be something to do.
-#[derive(Debug, Default)]
-struct Bell {
-    rung: Notify,
-    /// It rang since the last look.
-    is_rung: AtomicBool,
-}
-
-impl Bell {
-    fn ring(&self) {
-        self.is_rung.store(true, Ordering::Release);
-        self.rung.notify_one();
-    }
-
-    fn take(&self) -> bool {
-        self.is_rung.swap(false, Ordering::AcqRel)
-    }
-
-    fn is_rung(&self) -> bool {
-        self.is_rung.load(Ordering::Acquire)
-    }
-}
 
 /// What the indexer is doing, for the status.
 #[derive(Debug, Default)]
@@ -71,34 +45,19 @@ struct State {
 pub(crate) struct DocumentIndex {
     store: Store,
     tiers: Arc<dyn Tiers>,
-    bell: Arc<Bell>,
-    state: Arc<Mutex<State>>,
-}
-
-/// The owner's side of the handle.
-#[derive(Debug)]
-pub(crate) struct Inbox {
-    store: Store,
-    bell: Arc<Bell>,
+    /// Rings when there may be something to do.
+    bell: watch::Sender<()>,
     state: Arc<Mutex<State>>,
 }
 
 impl DocumentIndex {
-    /// Creates the handle, and the inbox for its owner.
-    pub(crate) fn new(store: Store, tiers: Arc<dyn Tiers>) -> (Self, Inbox) {
-        let (bell, state) = (Arc::<Bell>::default(), Arc::<Mutex<State>>::default());
-        let inbox = Inbox {
-            store: store.clone(),
-            bell: Arc::clone(&bell),
-            state: Arc::clone(&state),
-        };
-        let index = Self {
+    pub(crate) fn new(store: Store, tiers: Arc<dyn Tiers>) -> Self {
+        Self {
             store,
             tiers,
-            bell,
-            state,
-        };
-        (index, inbox)
+            bell: watch::Sender::new(()),
+            state: Arc::default(),
+        }
     }
 
     async fn documents(&self) -> Result<Documents, Error> {
@@ -151,7 +110,7 @@ impl DocumentIndex {
             .store
             .add_document_source(&path, &collection, is_folder)
             .await?;
-        self.bell.ring();
+        self.bell.send_replace(());
         Ok(source)
     }
 }
@@ -172,7 +131,7 @@ impl tierbar_inference::services::documents::DocumentIndex for DocumentIndex {
     fn remove(&self, source: u64) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
             self.store.remove_document_source(source).await?;
-            self.bell.ring();
+            self.bell.send_replace(());
             Ok(())
         })
     }
@@ -180,14 +139,14 @@ impl tierbar_inference::services::documents::DocumentIndex for DocumentIndex {
     fn read_pictures(&self, source: u64, read: bool) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
             self.store.set_read_pictures(source, read).await?;
-            self.bell.ring();
+            self.bell.send_replace(());
             Ok(())
         })
     }
 
     fn set_paused(&self, paused: bool) {
         self.state.lock().paused = paused;
-        self.bell.ring();
+        self.bell.send_replace(());
     }
 }
 

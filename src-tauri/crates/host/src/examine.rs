@@ -85,7 +85,7 @@ pub fn examine(home: Option<&Path>) -> Vec<Finding> {
 }
 
 fn examine_programs() -> Finding {
-    match worker::find(None).and_then(|_| worker::process_guard()) {
+    match worker::find("worker", None).and_then(|_| worker::find("guard", None)) {
         Ok(_) => Finding::good("the worker and the process guard are in place"),
         Err(error) => Finding::of(&error),
     }

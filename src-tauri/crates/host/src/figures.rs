@@ -1,38 +1,27 @@
 //! What the machine is and what Tierbar itself uses, for a diagnosis.
 
-use crate::{HostKind, library::LocalModels, volume::Volume};
+use crate::{HostKind, services::Admin, volume::Volume};
 use std::{
     io::{self, Write},
-    path::{Path, PathBuf},
-    sync::Arc,
+    path::Path,
     time::Instant,
 };
 use tierbar_measure::{
     bench::Figure,
     diagnosis::{HostFigures, MachineFigures},
 };
-use tierbar_telemetry::{footprint, hardware, usage, working_set};
+use tierbar_telemetry::{cpu_ms, footprint, hardware, working_set};
 use tokio::task::spawn_blocking;
 
 /// How often a small write is timed, and how large it is: a page of the database.
 const WRITES: usize = 8;
 const WRITE_BYTES: usize = 4096;
 
-pub(crate) struct Figures {
-    pub(crate) kind: HostKind,
-    pub(crate) begun: Instant,
-    /// The data folder.
-    pub(crate) home: PathBuf,
-    pub(crate) local: Arc<LocalModels>,
-}
-
-impl Figures {
-    pub(crate) async fn read(&self) -> (MachineFigures, HostFigures) {
-        // Without them the bandwidth of the disk stays unknown, and all else is as true.
-        let entries = self.local.entries().await.map(|(_, entries)| entries);
-        let known = self.local.machine_for(&entries.unwrap_or_default()).await;
-        let folder = self.local.models.library().models_dir().to_owned();
-        let home = self.home.clone();
+impl Admin {
+    pub(crate) async fn read_figures(&self) -> (MachineFigures, HostFigures) {
+        let known = self.local.machine_for(&self.local.readable().await).await;
+        let folder = self.config.models.library().models_dir().to_owned();
+        let home = self.config.home().to_owned();
         let read = spawn_blocking(move || {
             let hardware = hardware();
             let pid = std::process::id();
@@ -49,7 +38,7 @@ impl Figures {
                 disk_free_bytes: Volume::of(&folder).ok().map(|volume| volume.free),
                 sync_ms: sync_ms(&home).ok().flatten(),
             };
-            (machine, footprint(pid), usage(pid).map(|used| used.cpu_ms))
+            (machine, footprint(pid), cpu_ms(pid))
         });
         let (machine, footprint_bytes, cpu_ms) = read.await.unwrap_or_default();
         let tierbar = HostFigures {

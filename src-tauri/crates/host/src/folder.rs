@@ -6,7 +6,27 @@ use std::{
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
-use tierbar_core::{Code, Error, TierId, home::from_home};
+use tierbar_contexts::SwapFolder;
+use tierbar_core::{Code, Error, TierId, config::PolicyConfig, home::from_home};
+use tierbar_inference::blocking::blocking;
+
+/// The speeds of the models' last answers.
+pub(crate) const SPEEDS: &str = "speeds.json";
+/// How models were measured to act as agents.
+pub(crate) const AGENTS: &str = "agents.json";
+/// The bandwidths of this machine's memory and disks.
+pub(crate) const BANDWIDTH: &str = "bandwidth.json";
+/// Loads that are running, or never ended.
+pub(crate) const LOADS: &str = "loads.json";
+/// What the hub said of the catalog's files.
+pub(crate) const CATALOG: &str = "catalog.json";
+/// The tiers that wait for a download.
+pub(crate) const ASSIGNMENTS: &str = "assignments.json";
+/// The list of downloads.
+pub(crate) const DOWNLOADS: &str = "downloads.json";
+/// The server's certificate, if Tierbar created it, and its key.
+pub(crate) const CERTIFICATE: &str = "certificate.pem";
+pub(crate) const CERTIFICATE_KEY: &str = "certificate-key.pem";
 
 /// Returns the default data folder: `TIERBAR_HOME`, or else the system's folder for application data.
 #[must_use]
@@ -87,7 +107,6 @@ impl Folder {
         self.0.join("tierbar.db")
     }
 
-    /// Saved contexts.
     pub(crate) fn contexts(&self) -> PathBuf {
         self.0.join("contexts")
     }
@@ -97,39 +116,8 @@ impl Folder {
         self.0.join("conversations")
     }
 
-    /// The speeds of the models' last answers.
-    pub(crate) fn speeds(&self) -> PathBuf {
-        self.0.join("speeds.json")
-    }
-
-    /// How models were measured to act as agents.
-    pub(crate) fn agents(&self) -> PathBuf {
-        self.0.join("agents.json")
-    }
-
-    /// The bandwidths of this machine's memory and disks.
-    pub(crate) fn bandwidth(&self) -> PathBuf {
-        self.0.join("bandwidth.json")
-    }
-
-    /// Loads that are running, or never ended.
-    pub(crate) fn loads(&self) -> PathBuf {
-        self.0.join("loads.json")
-    }
-
-    /// What the hub said of the catalog's files.
-    pub(crate) fn catalog(&self) -> PathBuf {
-        self.0.join("catalog.json")
-    }
-
-    /// The tiers that wait for a download.
-    pub(crate) fn assignments(&self) -> PathBuf {
-        self.0.join("assignments.json")
-    }
-
-    /// The list of downloads.
-    pub(crate) fn downloads(&self) -> PathBuf {
-        self.0.join("downloads.json")
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
     }
 
     /// The file of a tier's last report of one kind of measurement.
@@ -141,13 +129,19 @@ impl Folder {
         token_file(&self.0)
     }
 
-    /// The server's certificate, if Tierbar created it.
-    pub(crate) fn certificate(&self) -> PathBuf {
-        self.0.join("certificate.pem")
-    }
-
-    pub(crate) fn certificate_key(&self) -> PathBuf {
-        self.0.join("certificate-key.pem")
+    /// Keeps the folder of conversations within its limit, or removes it, as configured. Workers save only if it exists, so turning the
+    /// setting off also applies to a loaded worker.
+    pub(crate) async fn apply_conversations(&self, policy: &PolicyConfig) {
+        let most = policy.conversations();
+        let bytes = u64::from(most.unwrap_or_default()) << 20;
+        let swapped = SwapFolder::new(self.conversations(), bytes);
+        let apply = move || match most {
+            Some(_) => swapped.open(),
+            None => swapped.close(),
+        };
+        if let Err(error) = blocking("the folder of conversations", apply).await {
+            tracing::warn!("{}", error.message);
+        }
     }
 
     /// Returns the folder of `models_dir` in the configuration.

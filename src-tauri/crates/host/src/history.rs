@@ -1,10 +1,8 @@
 //! Past readings: seconds in memory, minutes in the store.
 
+use crate::journal::now;
 use parking_lot::Mutex;
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tierbar_core::{
     Error,
     history::{History, ModelUse, Point, roll_up},
@@ -34,7 +32,7 @@ impl PastReadings {
     }
 
     pub(crate) async fn record(&self, reading: &Reading, models: ModelUse) {
-        let over = self.recent.lock().record(now(), reading, models);
+        let over = self.recent.lock().record(now() / 1000, reading, models);
         self.keep(over).await;
     }
 
@@ -57,7 +55,7 @@ impl PastReadings {
     }
 
     pub(crate) async fn of(&self, minutes: u64) -> Result<History, Error> {
-        let now = now();
+        let now = now() / 1000;
         let from = now.saturating_sub(minutes.saturating_mul(60));
         if minutes <= RECENT_MINUTES {
             let mut points = roll_up(&self.recent.lock().seconds(), 1);
@@ -76,13 +74,6 @@ impl PastReadings {
             points: roll_up(&points, step_seconds),
         })
     }
-}
-
-/// Returns the seconds since 1970.
-fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]
@@ -114,7 +105,7 @@ mod tests {
         assert_eq!(hour.points[0].at % 60, 0);
 
         let old = Point {
-            at: now() / 60 * 60 - 7200,
+            at: now() / 60_000 * 60 - 7200,
             samples: 12,
             ..Point::default()
         };

@@ -8,7 +8,6 @@ mod app_lock;
 mod awake;
 pub mod clients;
 mod config;
-mod conversations;
 mod documents;
 mod examine;
 mod figures;
@@ -112,23 +111,23 @@ impl Host {
     /// Returns the base address of the API, such as `http://127.0.0.1:11435`.
     #[must_use]
     pub fn url(&self) -> &str {
-        self.server.url()
+        &self.server.url
     }
 
     /// Returns the SHA-256 fingerprint of the server's certificate, if it uses TLS.
     #[must_use]
     pub fn fingerprint(&self) -> Option<&str> {
-        self.server.fingerprint()
+        self.server.fingerprint.as_deref()
     }
 
     #[must_use]
     pub fn token(&self) -> &str {
-        self.server.token().as_str()
+        self.server.token.as_str()
     }
 
     #[must_use]
     pub fn token_file(&self) -> &Path {
-        self.server.token().path()
+        self.server.token.path()
     }
 
     /// The data folder.
@@ -141,11 +140,8 @@ impl Host {
     #[must_use]
     pub fn running(&self) -> RunningHost {
         RunningHost {
-            pid: std::process::id(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            url: self.url().to_owned(),
             token: self.token().to_owned(),
-            kind: self.kind,
+            ..RunningHost::this(self.url(), self.kind)
         }
     }
 

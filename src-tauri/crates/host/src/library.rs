@@ -9,12 +9,12 @@ mod offers;
 mod setup;
 
 pub(crate) use assignments::Assignments;
-pub(crate) use downloads::{Downloads, on_complete};
+pub(crate) use downloads::on_complete;
 pub(crate) use list::CatalogList;
 pub(crate) use local::LocalModels;
 pub(crate) use offers::Offers;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 use tierbar_core::{
     Error,
     catalog::{CatalogRefresh, HubModel, HubReadme, HubRepository},
@@ -28,27 +28,11 @@ use tierbar_inference::services::models::{
     Models,
 };
 
-/// What the host offers to the gateway about models.
+#[derive(Debug)]
 pub(crate) struct ModelService {
     pub(crate) local: Arc<LocalModels>,
-    pub(crate) offers: Arc<Offers>,
-    pub(crate) downloads: Downloads,
-}
-
-impl ModelService {
-    /// What gives tiers their models once they are downloaded, and what it needs.
-    pub(crate) fn assigning(&self) -> (Arc<Assignments>, Arc<LocalModels>) {
-        (
-            Arc::clone(&self.downloads.assignments),
-            Arc::clone(&self.local),
-        )
-    }
-}
-
-impl fmt::Debug for ModelService {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModelService").finish_non_exhaustive()
-    }
+    pub(crate) offers: Offers,
+    pub(crate) assignments: Arc<Assignments>,
 }
 
 impl Models for ModelService {
@@ -77,7 +61,7 @@ impl Models for ModelService {
     }
 
     fn refresh_catalog(&self) -> BoxFuture<'_, Result<CatalogRefresh, Error>> {
-        Box::pin(self.offers.refresh_catalog())
+        Box::pin(self.offers.list.refresh(&self.offers.hub))
     }
 
     fn plan_setup(&self, ram: Option<String>) -> BoxFuture<'_, Result<SetupPlan, Error>> {
@@ -101,14 +85,14 @@ impl Models for ModelService {
     }
 
     fn downloads(&self) -> Vec<DownloadStatus> {
-        self.downloads.list()
+        self.local.config.queue.watch().borrow().to_vec()
     }
 
     fn download(
         &self,
         pull: DownloadRequest,
     ) -> BoxFuture<'_, Result<(DownloadStatus, bool), Error>> {
-        Box::pin(self.downloads.add(pull))
+        Box::pin(self.begin_download(pull))
     }
 
     fn change_download(
@@ -116,10 +100,10 @@ impl Models for ModelService {
         id: String,
         change: DownloadChange,
     ) -> BoxFuture<'_, Result<DownloadStatus, Error>> {
-        Box::pin(self.downloads.change(id, change))
+        Box::pin(self.alter_download(id, change))
     }
 
     fn remove_download(&self, id: String) -> BoxFuture<'_, Result<(), Error>> {
-        Box::pin(self.downloads.remove(id))
+        Box::pin(self.forget_download(id))
     }
 }

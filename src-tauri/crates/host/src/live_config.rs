@@ -2,16 +2,15 @@
 
 use crate::{
     config::{ConfigFile, ConfigWatch},
-    conversations,
     folder::Folder,
     memory_guard::GuardRunner,
     models::{Models, Trial, refuse_new_commands},
-    notices::Notices,
+    notices::{Notices, Topic},
     schedules,
     status::StatusBoard,
 };
 use serde_json::{Map, Value};
-use std::{fmt, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 use tierbar_core::{Config, Error, TierId, lease::Tiers, status::TierStatus};
 use tierbar_fetch::Queue;
 use tierbar_inference::blocking::blocking;
@@ -23,7 +22,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Applies `config.toml` to every part of the host.
+/// Applies `config.toml` to every part of the host, and so holds them.
+#[derive(Debug)]
 pub(crate) struct LiveConfig {
     pub(crate) folder: Folder,
     pub(crate) file: Arc<ConfigFile>,
@@ -41,26 +41,21 @@ pub(crate) struct LiveConfig {
     pub(crate) applying: Mutex<()>,
 }
 
-impl fmt::Debug for LiveConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LiveConfig")
-            .field("folder", &self.folder)
-            .finish_non_exhaustive()
-    }
-}
-
 impl LiveConfig {
     pub(crate) fn home(&self) -> &Path {
         self.folder.home()
     }
 
-    /// Returns the current configuration.
     pub(crate) fn get(&self) -> Arc<Config> {
         Arc::clone(&self.in_force.borrow())
     }
 
     /// Applies changes made to the file by hand, until `closing`.
-    pub(crate) async fn follow_file(&self, watching: ConfigWatch, closing: CancellationToken) {
+    pub(crate) async fn follow_file(
+        self: Arc<Self>,
+        watching: ConfigWatch,
+        closing: CancellationToken,
+    ) {
         loop {
             tokio::select! {
                 () = closing.cancelled() => return,
@@ -93,7 +88,7 @@ impl LiveConfig {
             self.queue.configure(limits.rate_limit, limits.at_once);
             self.supervisor.set_rules(self.models.rules());
             self.memory_guard.reconsider();
-            conversations::apply(&self.folder, &config.policy).await;
+            self.folder.apply_conversations(&config.policy).await;
             let tiers = self.set_tiers().await;
             if self.models.budget() != before {
                 self.supervisor.set_budget(self.models.budget());
@@ -149,31 +144,21 @@ impl LiveConfig {
         }
     }
 
-    /// Follows changes in the models' folders, until the host ends.
-    pub(crate) async fn follow_models(&self) {
+    /// Follows changes in the models' folders, until `closing`.
+    pub(crate) async fn follow_models(self: Arc<Self>, closing: CancellationToken) {
         let (mut scans, mut downloads) = (self.watch.snapshot(), self.queue.notices());
         let mut never_ended = self.supervisor.never_ended();
         loop {
             tokio::select! {
-                changed = never_ended.changed() => {
-                    if changed.is_err() {
-                        return;
-                    }
-                }
-                changed = scans.changed() => {
-                    if changed.is_err() {
-                        return;
-                    }
+                () = closing.cancelled() => return,
+                Ok(()) = never_ended.changed() => {}
+                Ok(()) = downloads.changed() => {}
+                Ok(()) = scans.changed() => {
                     scans.mark_unchanged();
                     // A name may now mean another file.
                     let _turn = self.applying.lock().await;
                     self.set_tiers().await;
                     self.board.models_changed();
-                }
-                changed = downloads.changed() => {
-                    if changed.is_err() {
-                        return;
-                    }
                 }
             }
             self.publish_notices(&self.models.config());
@@ -185,7 +170,7 @@ impl LiveConfig {
         let models = Arc::clone(&self.models);
         match spawn_blocking(move || models.tiers_and_notice()).await {
             Ok((tiers, notice)) => {
-                self.notices.set_pins(notice);
+                self.notices.set(Topic::Pins, Vec::from_iter(notice));
                 self.supervisor.set_tiers(tiers.clone());
                 tiers
             }
@@ -196,27 +181,14 @@ impl LiveConfig {
         }
     }
 
-    /// Publishes the notices with the status.
     pub(crate) fn publish_notices(&self, config: &Config) {
         self.board.forget_origins(&config.allowed_origins);
-        self.board.notice(self.notices.collect(config));
+        self.board.notice(self.notices.collect(self, config));
     }
 
-    /// Publishes why Tierbar does not act as Ollama although it is to; `None` if it does.
-    pub(crate) fn set_ollama_notice(&self, notice: Option<String>) {
-        self.notices.set_ollama(notice);
-        self.publish_notices(&self.models.config());
-    }
-
-    /// Publishes which downloaded models their tiers could not be given, and why.
-    pub(crate) fn set_assignment_notices(&self, notices: Vec<String>) {
-        self.notices.set_assignments(notices);
-        self.publish_notices(&self.models.config());
-    }
-
-    /// Publishes what is short or lost on the disks that Tierbar writes to.
-    pub(crate) fn set_disk_notices(&self, notices: Vec<String>) {
-        if self.notices.set_disks(notices) {
+    /// Publishes the notices of a topic in place of its last ones.
+    pub(crate) fn report(&self, topic: Topic, notices: Vec<String>) {
+        if self.notices.set(topic, notices) {
             self.publish_notices(&self.models.config());
         }
     }

@@ -5,6 +5,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -33,7 +34,6 @@ pub(crate) struct ThisMachine {
     machine: Machine,
     /// The published bandwidth of its memory.
     chip: Option<u64>,
-    /// Stores the measurements.
     file: PathBuf,
     known: Mutex<Bandwidths>,
     sampled: Mutex<Sampled>,
@@ -49,7 +49,6 @@ struct Bandwidths {
     disks: BTreeMap<PathBuf, u64>,
 }
 
-/// What this run has measured.
 #[derive(Debug, Default)]
 struct Sampled {
     running: bool,
@@ -121,24 +120,20 @@ impl ThisMachine {
         Some(spawn_blocking(move || {
             let this = &running.0;
             if bandwidth::is_quiet() {
-                this.keep_memory(bandwidth::memory());
-                this.keep_disk(&folder, bandwidth::disk(&folder));
+                this.keep(&folder, bandwidth::memory(), bandwidth::disk(&folder));
                 let known = this.known.lock().clone();
                 measured::write(&this.file, &known);
             }
         }))
     }
 
-    fn keep_memory(&self, rate: u64) {
-        let mut known = self.known.lock();
-        known.memory = known.memory.max(Some(rate));
-        self.sampled.lock().memory += 1;
-    }
-
-    fn keep_disk(&self, folder: &Path, rate: std::io::Result<u64>) {
-        match rate {
+    fn keep(&self, folder: &Path, memory: u64, disk: io::Result<u64>) {
+        let (mut known, mut sampled) = (self.known.lock(), self.sampled.lock());
+        known.memory = known.memory.max(Some(memory));
+        sampled.memory += 1;
+        *sampled.disks.entry(folder.to_owned()).or_default() += 1;
+        match disk {
             Ok(rate) => {
-                let mut known = self.known.lock();
                 let best = known.disks.entry(folder.to_owned()).or_default();
                 *best = rate.max(*best);
             }
@@ -147,12 +142,6 @@ impl ThisMachine {
                 folder.display()
             ),
         }
-        *self
-            .sampled
-            .lock()
-            .disks
-            .entry(folder.to_owned())
-            .or_default() += 1;
     }
 }
 
@@ -205,8 +194,7 @@ mod tests {
         let machine = machine(&file, &known(7, 5));
         let folder = Path::new(FOLDER);
         for (memory, disk) in [(3, Ok(9)), (11, Ok(2)), (8, Err(std::io::ErrorKind::Other))] {
-            machine.keep_memory(memory);
-            machine.keep_disk(folder, disk.map_err(Into::into));
+            machine.keep(folder, memory, disk.map_err(Into::into));
         }
         assert_eq!(*machine.known.lock(), known(11, 9));
         let sampled = machine.sampled.lock();

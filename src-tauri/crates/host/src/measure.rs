@@ -9,7 +9,7 @@ mod paging;
 mod tune;
 mod worker;
 
-use crate::{live_config::LiveConfig, measured, status::StatusBoard};
+use crate::{live_config::LiveConfig, measured};
 use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{future::Future, sync::Arc};
@@ -30,19 +30,16 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The parts of the host that a measurement uses.
-#[derive(Debug)]
-pub(crate) struct HostParts {
-    pub(crate) config: Arc<LiveConfig>,
-    pub(crate) board: Arc<StatusBoard>,
-}
+/// Kinds of reports, as their files are named.
+const BENCH: &str = "bench";
+const TUNE: &str = "tune";
 
 /// The host's measurements, one at a time: two would distort each other.
 #[derive(Debug)]
 pub(crate) struct Measurements {
-    parts: Arc<HostParts>,
+    pub(crate) host: Arc<LiveConfig>,
     /// The tier that is being measured.
-    running: Arc<Mutex<Option<TierId>>>,
+    pub(crate) running: Arc<Mutex<Option<TierId>>>,
 }
 
 /// The right to measure.
@@ -55,13 +52,6 @@ impl Drop for Turn {
 }
 
 impl Measurements {
-    pub(crate) fn new(parts: Arc<HostParts>) -> Self {
-        Self {
-            parts,
-            running: Arc::default(),
-        }
-    }
-
     fn turn(&self, tier: &TierId) -> Result<Turn, Error> {
         let mut running = self.running.lock();
         if let Some(measured) = &*running {
@@ -77,9 +67,9 @@ impl Measurements {
     /// Runs `work` in a task until it has ended or its caller has gone. `kind`: what its report is kept as, if it does not keep it itself.
     fn begin<T, F>(
         &self,
-        kind: Option<Kind>,
+        kind: Option<&'static str>,
         tier: TierId,
-        work: impl FnOnce(Arc<HostParts>, TierId, ProgressSender) -> F,
+        work: impl FnOnce(Arc<LiveConfig>, TierId, ProgressSender) -> F,
     ) -> Result<Measurement, Error>
     where
         T: Serialize + Send + Sync + 'static,
@@ -89,9 +79,8 @@ impl Measurements {
         let (events, receiver) = unbounded_channel();
         let cancel = CancellationToken::new();
         let progress = ProgressSender(events.clone());
-        let parts = Arc::clone(&self.parts);
-        let called_off = cancel.clone();
-        let work = work(Arc::clone(&parts), tier.clone(), progress);
+        let (host, called_off) = (Arc::clone(&self.host), cancel.clone());
+        let work = work(Arc::clone(&host), tier.clone(), progress);
         tokio::spawn(async move {
             // A nested task, so that a panic in it does not leave the tier with trial settings.
             let mut working = tokio::spawn(work);
@@ -106,12 +95,14 @@ impl Measurements {
                     Err(Error::new(Code::Cancelled, "the measurement was canceled"))
                 }
             };
-            parts.config.end_trial(&tier).await;
+            host.end_trial(&tier).await;
             let last = match outcome {
                 Ok(report) => {
                     let json = serde_json::to_value(&report).unwrap_or_default();
                     if let Some(kind) = kind {
-                        store_report(&parts, kind, &tier, report).await;
+                        let path = host.folder.measured(kind, &tier);
+                        // A panic in it would only lose a measurement.
+                        let _ = spawn_blocking(move || measured::write(&path, &report)).await;
                     }
                     MeasureEvent::Report(json)
                 }
@@ -129,63 +120,28 @@ impl Measurements {
             cancel: cancel.drop_guard(),
         })
     }
-
-    async fn last<T: DeserializeOwned + Send + 'static>(
-        &self,
-        kind: Kind,
-        tier: TierId,
-    ) -> Result<Option<T>, Error> {
-        let path = self.parts.config.folder.measured(kind.as_str(), &tier);
-        let read = spawn_blocking(move || measured::read::<Option<T>>(&path)).await;
-        Ok(read.ok().flatten())
-    }
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    Bench,
-    Tune,
-}
-
-impl Kind {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Bench => "bench",
-            Self::Tune => "tune",
-        }
-    }
-}
-
-async fn store_report<T: Serialize + Send + 'static>(
-    parts: &HostParts,
-    kind: Kind,
+async fn last<T: DeserializeOwned + Send + 'static>(
+    host: &LiveConfig,
+    kind: &str,
     tier: &TierId,
-    report: T,
-) {
-    let path = parts.config.folder.measured(kind.as_str(), tier);
-    // A panic in it would only lose a measurement.
-    let _ = spawn_blocking(move || {
-        if let Some(folder) = path.parent()
-            && let Err(error) = std::fs::create_dir_all(folder)
-        {
-            tracing::warn!("{} cannot be created: {error}", folder.display());
-            return;
-        }
-        measured::write(&path, &report);
-    })
-    .await;
+) -> Option<T> {
+    let path = host.folder.measured(kind, tier);
+    let read = spawn_blocking(move || measured::read::<Option<T>>(&path)).await;
+    read.ok().flatten()
 }
 
 impl Measures for Measurements {
     fn bench(&self, tier: TierId, request: BenchRequest) -> Result<Measurement, Error> {
-        self.begin(Some(Kind::Bench), tier, |parts, tier, progress| {
-            bench::bench(parts, tier, request, progress)
+        self.begin(Some(BENCH), tier, |host, tier, progress| {
+            bench::bench(host, tier, request, progress)
         })
     }
 
     fn tune(&self, tier: TierId, request: TuneRequest) -> Result<Measurement, Error> {
-        self.begin(Some(Kind::Tune), tier, |parts, tier, progress| {
-            tune::tune(parts, tier, request, progress)
+        self.begin(Some(TUNE), tier, |host, tier, progress| {
+            tune::tune(host, tier, request, progress)
         })
     }
 
@@ -194,19 +150,18 @@ impl Measures for Measurements {
     }
 
     fn last_bench(&self, tier: TierId) -> BoxFuture<'_, Result<Option<BenchReport>, Error>> {
-        Box::pin(self.last(Kind::Bench, tier))
+        Box::pin(async move { Ok(last(&self.host, BENCH, &tier).await) })
     }
 
     fn last_tune(&self, tier: TierId) -> BoxFuture<'_, Result<Option<TuneReport>, Error>> {
-        Box::pin(self.last(Kind::Tune, tier))
+        Box::pin(async move { Ok(last(&self.host, TUNE, &tier).await) })
     }
 
     fn last_agent(&self, tier: TierId) -> BoxFuture<'_, Result<Option<AgentReport>, Error>> {
-        Box::pin(agent::last_report(Arc::clone(&self.parts), tier))
+        Box::pin(agent::last_report(Arc::clone(&self.host), tier))
     }
 }
 
-/// Sends a measurement's progress to its client.
 #[derive(Debug, Clone)]
 struct ProgressSender(UnboundedSender<MeasureEvent>);
 
@@ -234,8 +189,8 @@ impl ProgressSender {
 
 /// # Errors
 /// `Overloaded` if memory pressure is at `limit` or higher.
-fn check_pressure(parts: &HostParts, limit: Pressure) -> Result<(), Error> {
-    if parts.board.now().ram.pressure < limit {
+fn check_pressure(host: &LiveConfig, limit: Pressure) -> Result<(), Error> {
+    if host.board.now().ram.pressure < limit {
         return Ok(());
     }
     let message = "the measurement stopped because memory is low";
@@ -246,8 +201,8 @@ fn check_pressure(parts: &HostParts, limit: Pressure) -> Result<(), Error> {
 ///
 /// # Errors
 /// `TierStopped` if it is to end.
-fn check_not_stopped(parts: &HostParts, tier: &TierId) -> Result<(), Error> {
-    let tiers = parts.config.supervisor.snapshot();
+fn check_not_stopped(host: &LiveConfig, tier: &TierId) -> Result<(), Error> {
+    let tiers = host.supervisor.snapshot();
     let stopping = |status: &TierStatus| status.id == *tier && status.state == TierState::Stopping;
     if tiers.iter().any(stopping) {
         let message = format!("{tier} was stopped during the measurement");

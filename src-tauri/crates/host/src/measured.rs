@@ -1,6 +1,7 @@
 //! Measurements kept over restarts, in small JSON files of the data folder. Losing one costs a measurement, so an invalid
 //! file is ignored.
 
+use crate::whole_file;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
     fs, io,
@@ -26,18 +27,22 @@ pub(crate) fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
     })
 }
 
-/// Writes the whole file or nothing. Blocking.
+/// Writes the whole file or nothing, and creates its folder. Blocking.
 pub(crate) fn write<T: Serialize>(path: &Path, value: &T) {
     let replace = || {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let file = tempfile::NamedTempFile::new_in(folder)?;
-        serde_json::to_writer(file.as_file(), value)?;
-        file.persist(path)?;
-        io::Result::Ok(())
+        fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+        whole_file::write_private(path, &serde_json::to_vec(value)?, false)
     };
     if let Err(error) = replace() {
         tracing::warn!("{} cannot be written: {error}", path.display());
     }
+}
+
+/// Returns the time as reports state it: RFC 3339, in UTC.
+pub(crate) fn now() -> String {
+    jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string()
 }
 
 /// Stores the models' speeds as they are measured, until `closing`.
@@ -46,11 +51,7 @@ pub(crate) async fn keep_speeds(path: PathBuf, speed: SpeedMeter, closing: Cance
     loop {
         tokio::select! {
             () = closing.cancelled() => return,
-            changed = history.changed() => {
-                if changed.is_err() {
-                    return;
-                }
-            }
+            changed = history.changed() => if changed.is_err() { return },
         }
         let (path, now) = (path.clone(), history.borrow_and_update().clone());
         // A panic in it would only lose a measurement.

@@ -115,7 +115,6 @@ impl GuardRunner {
         self.apply(&mut state);
     }
 
-    /// Applies a changed configuration.
     pub(crate) fn reconsider(&self) {
         self.apply(&mut self.state.lock());
     }

@@ -20,7 +20,7 @@ use std::{
 use tierbar_core::{
     Code, Config, Error, Modality, ModelKind, TierId, TierKind,
     budget::{Budget, EMBEDDER, EMBEDDER_SLOT, Placement},
-    config::{Paging, TierConfig},
+    config::{Engine, Paging, TierConfig},
     fit::{Machine, gpu_share, settle},
     lease::BoxFuture,
 };
@@ -156,7 +156,6 @@ impl Models {
         self.embedder_bytes.load(Ordering::Relaxed)
     }
 
-    /// Applies a new configuration.
     pub(crate) fn configure(&self, config: Arc<Config>) {
         let options = options(&self.folder, &config);
         let mut current = self.current.write();
@@ -296,7 +295,9 @@ impl Models {
     /// # Errors
     /// `BadRequest` if there is nothing to measure.
     pub(crate) fn check_measured(&self, tier: &TierId, config: &TierConfig) -> Result<(), Error> {
-        foreign::refuse_measuring(tier, config)?;
+        if config.engine != Engine::Embedded {
+            return Err(not_measured(tier));
+        }
         let library = self.library();
         let path = library.resolve(&config.model).ok();
         let does = match kind(tier, &library, path.as_deref()) {
@@ -357,7 +358,6 @@ fn media(library: &Library, model: &Path) -> (Option<PathBuf>, Vec<Modality>) {
     }
 }
 
-/// Returns where to look for models.
 pub(crate) fn options(folder: &Folder, config: &Config) -> LibraryOptions {
     let home = path_variable("HOME").unwrap_or_default();
     LibraryOptions::new(
@@ -382,10 +382,8 @@ impl ModelSource for Models {
 }
 
 fn no_longer(tier: &TierId) -> Error {
-    Error::new(
-        Code::TierUnknown,
-        format!("the tier \"{tier}\" no longer exists"),
-    )
+    let message = format!("the tier \"{tier}\" no longer exists");
+    Error::new(Code::TierUnknown, message)
 }
 
 #[cfg(test)]

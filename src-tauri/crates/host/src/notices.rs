@@ -1,16 +1,28 @@
 //! Notices: what the user should know and do, shown with the status.
 
-use crate::{config::ConfigFile, schedules::Schedules};
+use crate::{live_config::LiveConfig, schedules::Schedules};
 use parking_lot::Mutex;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 use tierbar_core::{Config, Error, TierId, config::TierConfig};
-use tierbar_fetch::Queue;
-use tierbar_library::{LibraryWatch, model_id};
-use tierbar_supervisor::{BegunLoad, Handle};
+use tierbar_library::model_id;
+use tierbar_supervisor::BegunLoad;
 
-/// Where notices come from.
+/// What parts of the host report, in the order of their notices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Topic {
+    /// Why Tierbar does not act as Ollama although it is to.
+    Ollama,
+    /// Which pins cannot be kept.
+    Pins,
+    /// Downloaded models that their tiers could not be given.
+    Assignments,
+    /// What is short or lost on the disks that Tierbar writes to. These come before all others.
+    Disks,
+}
+
+/// Where notices come from, besides the configuration's parts.
+#[derive(Debug)]
 pub(crate) struct Notices {
-    pub(crate) file: Arc<ConfigFile>,
     /// The configuration at the host's start. Some of its keys take effect only then.
     pub(crate) started_with: Arc<Config>,
     /// Who can reach the server.
@@ -18,44 +30,21 @@ pub(crate) struct Notices {
     /// Why changes of the file go unnoticed, if they do.
     pub(crate) unwatched: Option<String>,
     pub(crate) schedules: Arc<Schedules>,
-    pub(crate) supervisor: Handle,
-    pub(crate) queue: Queue,
-    pub(crate) watch: Arc<LibraryWatch>,
-    /// Why Tierbar does not act as Ollama although it is to.
-    pub(crate) ollama: Mutex<Option<String>>,
-    /// Which pins cannot be kept.
-    pub(crate) pins: Mutex<Option<String>>,
-    /// Downloaded models that their tiers could not be given.
-    pub(crate) assignments: Mutex<Vec<String>>,
-    /// What is short or lost on the disks that Tierbar writes to.
-    pub(crate) disks: Mutex<Vec<String>>,
+    pub(crate) reported: Mutex<BTreeMap<Topic, Vec<String>>>,
 }
 
 impl Notices {
-    pub(crate) fn set_ollama(&self, notice: Option<String>) {
-        *self.ollama.lock() = notice;
+    /// Replaces those of a topic; returns whether they were others.
+    pub(crate) fn set(&self, topic: Topic, notices: Vec<String>) -> bool {
+        let before = self.reported.lock().insert(topic, notices.clone());
+        before.as_ref() != Some(&notices)
     }
 
-    pub(crate) fn set_pins(&self, notice: Option<String>) {
-        *self.pins.lock() = notice;
-    }
-
-    pub(crate) fn set_assignments(&self, notices: Vec<String>) {
-        *self.assignments.lock() = notices;
-    }
-
-    /// Returns whether they are others.
-    pub(crate) fn set_disks(&self, notices: Vec<String>) -> bool {
-        let mut disks = self.disks.lock();
-        let changed = *disks != notices;
-        *disks = notices;
-        changed
-    }
-
-    /// Returns all notices under this configuration.
-    pub(crate) fn collect(&self, config: &Config) -> Vec<String> {
-        let mut notices = self.disks.lock().clone();
-        notices.extend(self.file.notices());
+    /// Returns all notices of the host under this configuration.
+    pub(crate) fn collect(&self, host: &LiveConfig, config: &Config) -> Vec<String> {
+        let mut reported = self.reported.lock().clone();
+        let mut notices = reported.remove(&Topic::Disks).unwrap_or_default();
+        notices.extend(host.file.notices());
         if config.listen != self.started_with.listen {
             notices.push(format!("Restart Tierbar to listen on {}", config.listen));
         }
@@ -68,18 +57,16 @@ impl Notices {
         }
         notices.extend(self.reached.clone());
         notices.extend(self.unwatched.clone());
-        notices.extend(self.ollama.lock().clone());
-        notices.extend(self.pins.lock().clone());
-        notices.extend(self.assignments.lock().iter().cloned());
+        notices.extend(reported.into_values().flatten());
         let tiers = config.tiers.iter();
         let older = tiers.filter_map(|(id, tier)| older_default(id, tier));
         notices.extend(older.map(|(what, remedy)| format!("{what}. {remedy}")));
         notices.extend(self.schedules.notices());
-        let never_ended = self.supervisor.never_ended();
+        let never_ended = host.supervisor.never_ended();
         let notice = |load: &BegunLoad| never_ended_notice(load, config);
         notices.extend(never_ended.borrow().iter().filter_map(notice));
-        notices.extend(self.queue.notices().borrow().iter().cloned());
-        if let Some(scan) = &*self.watch.snapshot().borrow() {
+        notices.extend(host.queue.notices().borrow().iter().cloned());
+        if let Some(scan) = &*host.watch.snapshot().borrow() {
             notices.extend(scan.models_dir_error.as_ref().map(unlisted_notice));
             notices.extend(scan.notices.iter().cloned());
         }

@@ -33,29 +33,22 @@ pub(crate) async fn serve_as_ollama(
     let closing = options.closing.clone();
     loop {
         let acts = config.borrow_and_update().server.act_as_ollama;
-        let listener = if acts {
-            bind_free_port(address).await
-        } else {
-            Ok(None)
+        let listener = match acts {
+            true => bind_free_port(address).await.map(Some),
+            false => Ok(None),
         };
         notify(listener.as_ref().err().map(notice));
         let ending = closing.child_token();
         let mut serving = pin!(async {
-            match listener {
-                Ok(Some(listener)) => {
-                    tracing::info!(%address, "acting as Ollama");
-                    let closing = ending.clone();
-                    serve(
-                        listener,
-                        ServeOptions {
-                            closing,
-                            ..options.clone()
-                        },
-                    )
-                    .await;
-                }
-                _ => ending.cancelled().await,
-            }
+            let Ok(Some(listener)) = listener else {
+                return ending.cancelled().await;
+            };
+            tracing::info!(%address, "acting as Ollama");
+            let options = ServeOptions {
+                closing: ending.clone(),
+                ..options.clone()
+            };
+            serve(listener, options).await;
         });
         let changed = async {
             let changes = |config: &Arc<Config>| config.server.act_as_ollama != acts;
@@ -79,13 +72,13 @@ pub(crate) async fn serve_as_ollama(
 
 /// # Errors
 /// `PortTaken` with the program, and those of [`address::bind`].
-async fn bind_free_port(address: SocketAddr) -> Result<Option<TcpListener>, Error> {
+async fn bind_free_port(address: SocketAddr) -> Result<TcpListener, Error> {
     // On macOS one address of a port can be bound while another program listens on all addresses.
     let answers = timeout(ACCEPTING, TcpStream::connect(address)).await;
     if answers.is_ok_and(|answers| answers.is_ok()) {
         return Err(address::port_taken_error(address).await);
     }
-    address::bind(address).await.map(Some)
+    address::bind(address).await
 }
 
 fn notice(error: &Error) -> String {

@@ -1,6 +1,6 @@
 //! One host per data folder: a lock, and a file with the host's address.
 
-use crate::{HostKind, folder, folder::Folder};
+use crate::{HostKind, folder, folder::Folder, whole_file};
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -12,41 +12,37 @@ use std::{
 use tierbar_core::{Code, Error};
 use tokio::{sync::oneshot, time::sleep};
 
-/// `run/host.json`, which is valid only while the lock is held.
-#[derive(Debug, Serialize, Deserialize)]
-struct Announcement {
-    pid: u32,
-    url: String,
-    kind: HostKind,
-    version: String,
-}
-
-/// A host that owns a data folder now.
-#[derive(Clone, PartialEq, Eq)]
+/// A host that owns a data folder now. Without its token it is `run/host.json`, which is valid only while the lock is held.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningHost {
     pub pid: u32,
     /// The version of Tierbar.
     pub version: String,
     /// Base address of its API.
     pub url: String,
+    #[serde(skip)]
     pub token: String,
     pub kind: HostKind,
 }
 
+impl RunningHost {
+    /// Returns this process as a host, without its token.
+    pub(crate) fn this(url: &str, kind: HostKind) -> Self {
+        Self {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            url: url.to_owned(),
+            token: String::new(),
+            kind,
+        }
+    }
+}
+
 impl std::fmt::Debug for RunningHost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            pid,
-            version,
-            url,
-            kind,
-            token: _,
-        } = self;
-        f.debug_struct("Running")
-            .field("pid", pid)
-            .field("version", version)
-            .field("url", url)
-            .field("kind", kind)
+        f.debug_struct("RunningHost")
+            .field("pid", &self.pid)
+            .field("url", &self.url)
             .finish_non_exhaustive()
     }
 }
@@ -56,25 +52,16 @@ impl std::fmt::Debug for RunningHost {
 pub fn find_running_host(home: Option<&Path>) -> Option<RunningHost> {
     let home = home.map_or_else(folder::data_folder, Path::to_owned);
     let run = home.join("run");
-    if !is_locked(&run.join(LOCK)) {
+    // It creates nothing, and holds the lock itself only for a moment.
+    let lock = File::open(run.join(LOCK)).ok()?;
+    let Err(TryLockError::WouldBlock) = lock.try_lock_shared() else {
         return None;
-    }
-    let Announcement {
-        pid,
-        url,
-        kind,
-        version,
-    } = read_announcement(&run)?;
-    let token = fs::read_to_string(folder::token_file(&home))
-        .ok()?
-        .trim()
-        .to_owned();
+    };
+    let announced = read_announcement(&run)?;
+    let token = fs::read_to_string(folder::token_file(&home)).ok()?;
     Some(RunningHost {
-        pid,
-        version,
-        url,
-        token,
-        kind,
+        token: token.trim().to_owned(),
+        ..announced
     })
 }
 
@@ -100,25 +87,22 @@ pub async fn wait_until_released(home: Option<PathBuf>) -> Result<(), Error> {
         .unwrap_or_else(|ended| Err(Error::new(Code::Internal, ended.to_string())))
 }
 
-pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(path)
+pub(crate) fn open_lock(path: &Path) -> Result<File, Error> {
+    let mut options = OpenOptions::new();
+    let options = options.create(true).truncate(false).write(true);
+    let lock = options.mode(0o600).open(path);
+    lock.map_err(|error| not_locked(path, &error))
+}
+
+pub(crate) fn not_locked(path: &Path, error: &io::Error) -> Error {
+    let message = format!("cannot lock {}: {error}", path.display());
+    Error::new(Code::Storage, message)
 }
 
 const LOCK: &str = "lock";
 const HOST: &str = "host.json";
 
-/// Returns whether the lock is held. It creates nothing, and holds the lock itself only for a moment.
-fn is_locked(lock: &Path) -> bool {
-    File::open(lock)
-        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
-}
-
-fn read_announcement(run: &Path) -> Option<Announcement> {
+fn read_announcement(run: &Path) -> Option<RunningHost> {
     serde_json::from_str(&fs::read_to_string(run.join(HOST)).ok()?).ok()
 }
 
@@ -134,13 +118,8 @@ impl Ownership {
     /// `AlreadyRunning` with the owner's pid and address; `Storage` if the lock cannot be made.
     pub(crate) async fn take(folder: &Folder) -> Result<Self, Error> {
         let run = folder.run();
-        let failed = |error: io::Error| {
-            Error::new(
-                Code::Storage,
-                format!("cannot lock {}: {error}", run.join(LOCK).display()),
-            )
-        };
-        let lock = open_lock(&run.join(LOCK)).map_err(failed)?;
+        let path = run.join(LOCK);
+        let lock = open_lock(&path)?;
         let mut tries = 0..5;
         loop {
             match lock.try_lock() {
@@ -150,7 +129,7 @@ impl Ownership {
                     sleep(Duration::from_millis(20)).await
                 }
                 Err(TryLockError::WouldBlock) => return Err(already_running_error(folder)),
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Err(TryLockError::Error(error)) => return Err(not_locked(&path, &error)),
             }
         }
         // A killed host has left it.
@@ -163,26 +142,12 @@ impl Ownership {
     /// # Errors
     /// `Storage` if the file cannot be written.
     pub(crate) fn announce(&self, url: &str, kind: HostKind) -> Result<(), Error> {
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        let announcement = Announcement {
-            pid: std::process::id(),
-            url: url.to_owned(),
-            kind,
-            version,
-        };
         let path = self.run.join(HOST);
-        let write = || {
-            let mut file = tempfile::NamedTempFile::new_in(&self.run)?;
-            serde_json::to_writer(&mut file, &announcement)?;
-            file.persist(&path)?;
-            io::Result::Ok(())
-        };
-        write().map_err(|error| {
-            Error::new(
-                Code::Storage,
-                format!("cannot write {}: {error}", path.display()),
-            )
-            .hint("free up space on its volume, or make the folder writable for your user")
+        let announcement = serde_json::to_vec(&RunningHost::this(url, kind)).unwrap_or_default();
+        whole_file::write_private(&path, &announcement, false).map_err(|error| {
+            let message = format!("cannot write {}: {error}", path.display());
+            Error::new(Code::Storage, message)
+                .hint("free up space on its volume, or make the folder writable for your user")
         })
     }
 }
@@ -196,10 +161,8 @@ impl Drop for Ownership {
 fn already_running_error(folder: &Folder) -> Error {
     let home = folder.home().display();
     let Some(owner) = read_announcement(&folder.run()) else {
-        return Error::new(
-            Code::AlreadyRunning,
-            format!("another Tierbar is starting with the data folder {home}"),
-        );
+        let message = format!("another Tierbar is starting with the data folder {home}");
+        return Error::new(Code::AlreadyRunning, message);
     };
     let (what, end) = match owner.kind {
         HostKind::App => ("the Tierbar app", "quit it from its menu"),

@@ -15,7 +15,6 @@ pub(crate) use macos::{
     Awake, PAGING, data_folder, examine, exclude_from_backups, listener, run_at_full_speed,
 };
 
-/// A program that listens on a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listener {
     pub(crate) pid: u32,

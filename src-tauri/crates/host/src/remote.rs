@@ -3,6 +3,7 @@
 use crate::{HostKind, RunningHost};
 use futures_util::{StreamExt, TryStreamExt};
 use reqwest::{ClientBuilder, Method, Response};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use sse_stream::SseByteStream;
 use std::{path::PathBuf, sync::OnceLock, time::Duration};
@@ -25,9 +26,8 @@ impl RunningHost {
     /// # Errors
     /// Why it is not; `Internal` if the host does not answer.
     pub async fn start(&self, tier: &TierId) -> Result<(), Error> {
-        self.post(&format!("tiers/{tier}/start"), &json!({}))
-            .await
-            .map(drop)
+        let call = format!("tiers/{tier}/start");
+        self.post(&call, json!({})).await.map(drop)
     }
 
     /// Unloads a tier; returns once its memory is free. Answers in progress finish before, unless `force`.
@@ -35,9 +35,9 @@ impl RunningHost {
     /// # Errors
     /// Why it is not; `Internal` if the host does not answer.
     pub async fn stop(&self, tier: &TierId, force: bool) -> Result<(), Error> {
-        self.post(&format!("tiers/{tier}/stop"), &json!({"force": force}))
-            .await
-            .map(drop)
+        let call = format!("tiers/{tier}/stop");
+        let body = json!({"force": force});
+        self.post(&call, body).await.map(drop)
     }
 
     /// Refuses new requests while paused. Answers in progress finish.
@@ -46,14 +46,13 @@ impl RunningHost {
     /// `Internal` if the host does not answer.
     pub async fn set_paused(&self, paused: bool) -> Result<(), Error> {
         let call = if paused { "pause" } else { "resume" };
-        self.post(call, &json!({})).await.map(drop)
+        self.post(call, json!({})).await.map(drop)
     }
 
     /// # Errors
     /// `Conflict` if the host is another version; `Internal` if it does not answer.
     pub async fn status(&self) -> Result<Status, Error> {
-        let response = self.send(Method::GET, "status", None).await?;
-        self.read(response).await
+        self.get("status").await
     }
 
     /// Returns the folder of models.
@@ -61,9 +60,7 @@ impl RunningHost {
     /// # Errors
     /// `Storage` if it cannot be read; `Internal` if the host does not answer.
     pub async fn models_dir(&self) -> Result<PathBuf, Error> {
-        let listed: Value = self
-            .read(self.send(Method::GET, "models", None).await?)
-            .await?;
+        let listed: Value = self.get("models").await?;
         Ok(listed["models_dir"].as_str().unwrap_or_default().into())
     }
 
@@ -72,10 +69,7 @@ impl RunningHost {
     /// # Errors
     /// `NotFound` if the passage is gone; `Internal` if the host does not answer.
     pub async fn document_of(&self, passage: u64) -> Result<PathBuf, Error> {
-        let call = format!("passages/{passage}");
-        let around: Value = self
-            .read(self.send(Method::GET, &call, None).await?)
-            .await?;
+        let around: Value = self.get(&format!("passages/{passage}")).await?;
         let mut passages = around["passages"].as_array().into_iter().flatten();
         let found = passages.find(|found| found["id"] == passage);
         let path = found.and_then(|found| found["path"].as_str());
@@ -90,7 +84,7 @@ impl RunningHost {
     /// # Errors
     /// `Internal` if the host does not answer.
     pub async fn sign_in_link(&self) -> Result<String, Error> {
-        let response = self.post("session/code", &json!({})).await?;
+        let response = self.post("session/code", json!({})).await?;
         let answer: Value = self.read(response).await?;
         let code = answer["code"].as_str().unwrap_or_default();
         Ok(format!("{}/#code={code}", self.url))
@@ -101,10 +95,8 @@ impl RunningHost {
     /// # Errors
     /// `Conflict` if the host is another version; `Internal` if it does not answer.
     pub async fn config(&self) -> Result<Config, Error> {
-        let response = self.send(Method::GET, "config", None).await?;
-        let mut answer: Value = self.read(response).await?;
-        let config = answer.get_mut("config").map(Value::take);
-        serde_json::from_value(config.unwrap_or_default()).map_err(|error| self.strange(&error))
+        let answer: Value = self.get("config").await?;
+        self.understand(answer["config"].clone())
     }
 
     /// Changes a part of the configuration.
@@ -112,9 +104,8 @@ impl RunningHost {
     /// # Errors
     /// Why the host refuses it; `Internal` if it does not answer.
     pub async fn change_config(&self, patch: &Value) -> Result<(), Error> {
-        self.send(Method::PATCH, "config", Some(patch))
-            .await
-            .map(drop)
+        let changed = self.send(Method::PATCH, "config", Some(patch)).await;
+        changed.map(drop)
     }
 
     /// Returns the last entry of the event log.
@@ -122,11 +113,8 @@ impl RunningHost {
     /// # Errors
     /// `Conflict` if the host is another version; `Internal` if it does not answer.
     pub async fn last_event(&self) -> Result<Option<Entry>, Error> {
-        let response = self.send(Method::GET, "log?limit=1", None).await?;
-        let mut page: Value = self.read(response).await?;
-        let entries = page.get_mut("entries").map(Value::take);
-        let entries: Vec<Entry> = serde_json::from_value(entries.unwrap_or_default())
-            .map_err(|error| self.strange(&error))?;
+        let page: Value = self.get("log?limit=1").await?;
+        let entries: Vec<Entry> = self.understand(page["entries"].clone())?;
         Ok(entries.into_iter().next())
     }
 
@@ -161,17 +149,19 @@ impl RunningHost {
                 let fields: Map<String, Value> =
                     serde_json::from_str(&data).map_err(|error| self.strange(&error))?;
                 status.extend(fields);
-                let now = serde_json::from_value(Value::Object(status.clone()));
-                notify(HostEvent::Status(
-                    now.map_err(|error| self.strange(&error))?,
-                ));
+                let now = self.understand(Value::Object(status.clone()))?;
+                notify(HostEvent::Status(now));
             }
         }
         Ok(())
     }
 
-    async fn post(&self, call: &str, body: &Value) -> Result<Response, Error> {
-        self.send(Method::POST, call, Some(body)).await
+    async fn get<T: DeserializeOwned>(&self, call: &str) -> Result<T, Error> {
+        self.read(self.send(Method::GET, call, None).await?).await
+    }
+
+    async fn post(&self, call: &str, body: Value) -> Result<Response, Error> {
+        self.send(Method::POST, call, Some(&body)).await
     }
 
     async fn send(
@@ -210,12 +200,14 @@ impl RunningHost {
         }))
     }
 
-    async fn read<T: serde::de::DeserializeOwned>(&self, response: Response) -> Result<T, Error> {
-        let body = response
-            .bytes()
-            .await
-            .map_err(|error| self.silent(&error))?;
+    async fn read<T: DeserializeOwned>(&self, response: Response) -> Result<T, Error> {
+        let body = response.bytes().await;
+        let body = body.map_err(|error| self.silent(&error))?;
         serde_json::from_slice(&body).map_err(|error| self.strange(&error))
+    }
+
+    fn understand<T: DeserializeOwned>(&self, part: Value) -> Result<T, Error> {
+        serde_json::from_value(part).map_err(|error| self.strange(&error))
     }
 
     fn silent(&self, error: &reqwest::Error) -> Error {

@@ -1,6 +1,6 @@
 //! Room on the volumes that Tierbar writes to: what is reported while it is short, and what is given up for it.
 
-use crate::{folder::Folder, live_config::LiveConfig, volume::Volume};
+use crate::{folder::Folder, live_config::LiveConfig, notices::Topic, volume::Volume};
 use std::{
     fs,
     os::unix::fs::MetadataExt,
@@ -24,7 +24,6 @@ const LEAST: u64 = 8 << 20;
 /// How often volumes are looked at, and the database's log is emptied.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// A volume that Tierbar writes to.
 pub(crate) struct WrittenVolume {
     /// What of it is named, such as `the data folder`.
     pub(crate) of: String,
@@ -126,7 +125,7 @@ pub(crate) async fn keep_room(
                 tracing::warn!("{freed}");
                 journal.record(LogEvent::new(Kind::Note, freed));
             }
-            config.set_disk_notices(notices);
+            config.report(Topic::Disks, notices);
         }
         if closing.run_until_cancelled(sleep(LOOK)).await.is_none() {
             return;

@@ -10,10 +10,8 @@ use jiff::{Timestamp, tz::TimeZone};
 use parking_lot::Mutex;
 pub(crate) use runner::Runner;
 use std::{collections::BTreeMap, sync::Arc};
-use target::Outcome;
 use tierbar_core::{
     Code, Config, Error,
-    config::ScheduleConfig,
     lease::BoxFuture,
     nearest::suggest,
     schedule::{NextTurn, Run, ScheduleStatus},
@@ -33,66 +31,40 @@ pub(crate) struct Schedules {
     config: watch::Receiver<Arc<Config>>,
     store: Store,
     inbox: mpsc::Sender<RunNow>,
-    state: Arc<State>,
     /// Whether runs start at their times: not in a host that ends with a command.
     takes_turns: bool,
-}
-
-/// The state that the owner publishes.
-#[derive(Debug, Default)]
-struct State {
+    /// What the owner is doing.
     running: Mutex<Option<String>>,
     failing: Mutex<BTreeMap<String, String>>,
 }
 
-/// A result that could not be delivered.
-#[derive(Debug, Clone)]
-struct UndeliveredResult {
-    turn: i64,
-    /// The schedule at that time: after a change, the result is dropped.
-    schedule: ScheduleConfig,
-    outcome: Outcome,
-    /// When its source was read.
-    read_at: i64,
-}
-
-/// A request to run one now.
 #[derive(Debug)]
-struct RunNow {
+pub(crate) struct RunNow {
     name: String,
     done: oneshot::Sender<Result<String, Error>>,
 }
 
 impl Schedules {
-    /// Creates the handle, and the inbox for its owner.
+    /// Creates the handle, and the requests for its owner.
     pub(crate) fn new(
         config: watch::Receiver<Arc<Config>>,
         store: Store,
         takes_turns: bool,
-    ) -> (Self, Inbox) {
+    ) -> (Arc<Self>, mpsc::Receiver<RunNow>) {
         let (inbox, requests) = mpsc::channel(WAITING);
-        let state = Arc::new(State::default());
-        let owners = Inbox {
-            config: config.clone(),
-            store: store.clone(),
-            requests,
-            state: Arc::clone(&state),
-            takes_turns,
-            undelivered: Mutex::default(),
-        };
         let handle = Self {
             config,
             store,
             inbox,
-            state,
             takes_turns,
+            running: Mutex::default(),
+            failing: Mutex::default(),
         };
-        (handle, owners)
+        (Arc::new(handle), requests)
     }
 
-    /// Returns the notices about failing schedules.
     pub(crate) fn notices(&self) -> Vec<String> {
-        let failing = self.state.failing.lock();
+        let failing = self.failing.lock();
         let config = self.config.borrow();
         let configured = failing
             .iter()
@@ -105,7 +77,7 @@ impl Schedules {
     async fn status(&self) -> Result<Vec<ScheduleStatus>, Error> {
         let config = Arc::clone(&self.config.borrow());
         let (now, zone) = (Timestamp::now(), TimeZone::system());
-        let running = self.state.running.lock().clone();
+        let running = self.running.lock().clone();
         let mut statuses = Vec::new();
         for (name, schedule) in &config.schedules {
             let kept = self.store.schedule_run(name).await?;
@@ -160,22 +132,9 @@ impl tierbar_inference::services::schedules::Schedules for Schedules {
     }
 }
 
-/// The owner's side of the handle.
-#[derive(Debug)]
-pub(crate) struct Inbox {
-    config: watch::Receiver<Arc<Config>>,
-    store: Store,
-    requests: mpsc::Receiver<RunNow>,
-    state: Arc<State>,
-    takes_turns: bool,
-    undelivered: Mutex<BTreeMap<String, UndeliveredResult>>,
-}
-
 fn shutdown_error() -> Error {
-    Error::new(
-        Code::ShuttingDown,
-        "Tierbar is quitting before the schedule ran",
-    )
+    let message = "Tierbar is quitting before the schedule ran";
+    Error::new(Code::ShuttingDown, message)
 }
 
 fn no_schedule(name: &str, config: &Config) -> Error {

@@ -5,7 +5,6 @@ mod body;
 mod slots;
 
 use axum::{Json, Router, response::IntoResponse};
-use body::{Answer, RequestBody};
 use hyper::{
     Request, Response, StatusCode, body::Incoming, server::conn::http1, service::service_fn,
 };
@@ -53,7 +52,6 @@ pub(crate) struct ClientLimits {
     pub(crate) head: Duration,
     /// For a client to read any of the data sent to it.
     pub(crate) reading: Duration,
-    /// The most connections.
     pub(crate) connections: usize,
 }
 
@@ -76,7 +74,6 @@ impl Default for ClientLimits {
     }
 }
 
-/// What connections are served with.
 #[derive(Clone)]
 pub(crate) struct ServeOptions {
     pub(crate) router: Router,
@@ -138,46 +135,25 @@ async fn detect_tls(stream: TcpStream, taken: Arc<TakenSlot>, options: Arc<Serve
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("a connection buffers its answers: {error}");
     }
-    let Some(tls) = &options.tls else {
-        return serve_http(
-            with_write_timeout(stream, &options),
-            taken,
-            options.router.clone(),
-            &options,
-            false,
-        )
-        .await;
-    };
-    let mut first = [0];
-    match timeout(options.limits.head, stream.peek(&mut first)).await {
-        Ok(Ok(1)) if first == [HANDSHAKE] => {
+    let mut router = options.router.clone();
+    if let Some(tls) = &options.tls {
+        let mut first = [0];
+        let Ok(Ok(1)) = timeout(options.limits.head, stream.peek(&mut first)).await else {
+            return;
+        };
+        if first == [HANDSHAKE] {
             let accepting = tls.accept(with_write_timeout(stream, &options));
             if let Ok(Ok(stream)) = timeout(options.limits.head, accepting).await {
-                serve_http(stream, taken, options.router.clone(), &options, true).await;
+                serve_http(stream, taken, router, &options, true).await;
             }
+            return;
         }
-        Ok(Ok(1)) if is_from_here(&stream) => {
-            serve_http(
-                with_write_timeout(stream, &options),
-                taken,
-                options.router.clone(),
-                &options,
-                false,
-            )
-            .await;
+        if !is_from_here(&stream) {
+            router = wants_tls();
         }
-        Ok(Ok(1)) => {
-            serve_http(
-                with_write_timeout(stream, &options),
-                taken,
-                wants_tls(),
-                &options,
-                false,
-            )
-            .await
-        }
-        _ => {}
     }
+    let stream = with_write_timeout(stream, &options);
+    serve_http(stream, taken, router, &options, false).await;
 }
 
 async fn serve_http(
@@ -195,7 +171,7 @@ async fn serve_http(
     let service = service_fn(move |request: Request<Incoming>| {
         let (router, taken, slot) = (router.clone(), Arc::clone(&taken), slot.clone());
         async move {
-            let mut request = request.map(|body| RequestBody::new(body, Arc::clone(&taken)));
+            let mut request = request.map(|body| body::request(body, Arc::clone(&taken)));
             if over_tls {
                 request.extensions_mut().insert(TlsMark);
             }
@@ -206,7 +182,7 @@ async fn serve_http(
             } else {
                 router.oneshot(request).await?
             };
-            Ok::<_, Infallible>(response.map(|body| Answer::new(body, taken)))
+            Ok::<_, Infallible>(response.map(|body| body::answer(body, taken)))
         }
     });
     let connection = http1::Builder::new()
@@ -287,11 +263,8 @@ fn is_this_machine(from: IpAddr, to: IpAddr) -> bool {
 
 fn wants_tls() -> Router {
     Router::new().fallback(async || {
-        let error = Error::new(
-            Code::BadRequest,
-            "this server requires TLS from other machines",
-        )
-        .hint("use https:// instead of http://");
+        let message = "this server requires TLS from other machines";
+        let error = Error::new(Code::BadRequest, message).hint("use https:// instead of http://");
         (StatusCode::BAD_REQUEST, Json(error.openai_body()))
     })
 }
@@ -301,17 +274,14 @@ fn allow_files(wanted: usize) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
     let wanted = maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    if current.is_some_and(|current| current < wanted) {
-        let raised = setrlimit(
-            Resource::Nofile,
-            Rlimit {
-                current: Some(wanted),
-                maximum,
-            },
-        );
-        if let Err(error) = raised {
-            tracing::debug!("no more than {current:?} files may be open: {error}");
-        }
+    let raised = Rlimit {
+        current: Some(wanted),
+        maximum,
+    };
+    if current.is_some_and(|current| current < wanted)
+        && let Err(error) = setrlimit(Resource::Nofile, raised)
+    {
+        tracing::debug!("no more than {current:?} files may be open: {error}");
     }
 }
 

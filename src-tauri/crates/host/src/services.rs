@@ -1,11 +1,16 @@
 //! What the host offers to the gateway's administration.
 
 use crate::{
-    clients, documents::text, figures::Figures, journal::Ledger, live_config::LiveConfig,
-    memory_guard::GuardRunner, paging::PagingBoard, status::StatusBoard, worker,
+    HostKind, clients, documents::text, journal::Ledger, library::LocalModels,
+    live_config::LiveConfig, paging, worker,
 };
 use serde_json::{Map, Value, json};
-use std::{fmt, fs::File, path::Path, sync::Arc, time::Duration};
+use std::{
+    fs::File,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tierbar_core::{
     Code, Config, Error, documents::FileText, history::History, journal::Entry, lease::BoxFuture,
     paging::PagingStatus, status::Status,
@@ -15,38 +20,30 @@ use tierbar_measure::diagnosis::{HostFigures, MachineFigures};
 use tokio::sync::{broadcast, watch};
 
 /// Status, paging, configuration, event log and pause.
+#[derive(Debug)]
 pub(crate) struct Admin {
     pub(crate) config: Arc<LiveConfig>,
-    pub(crate) board: Arc<StatusBoard>,
-    pub(crate) memory_guard: Arc<GuardRunner>,
     pub(crate) journal: Arc<Ledger>,
-    pub(crate) figures: Figures,
-    pub(crate) paging: PagingBoard,
-}
-
-impl fmt::Debug for Admin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Admin")
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
+    pub(crate) local: Arc<LocalModels>,
+    pub(crate) kind: HostKind,
+    pub(crate) begun: Instant,
 }
 
 impl Services for Admin {
     fn status(&self) -> Arc<Status> {
-        self.board.now()
+        self.config.board.now()
     }
 
     fn watch(&self) -> watch::Receiver<Arc<Status>> {
-        self.board.watch()
+        self.config.board.watch()
     }
 
     fn history(&self, minutes: u64) -> BoxFuture<'_, Result<History, Error>> {
-        Box::pin(self.board.history(minutes))
+        Box::pin(self.config.board.history(minutes))
     }
 
     fn paging(&self) -> BoxFuture<'_, PagingStatus> {
-        Box::pin(self.paging.read())
+        Box::pin(paging::read(&self.config))
     }
 
     fn log(&self) -> broadcast::Receiver<Entry> {
@@ -73,7 +70,7 @@ impl Services for Admin {
     }
 
     fn refuse_origin(&self, origin: &str) {
-        self.board.refuse_origin(origin);
+        self.config.board.refuse_origin(origin);
     }
 
     fn set_origin(
@@ -91,8 +88,8 @@ impl Services for Admin {
                 Map::from_iter([("allowed_origins".to_owned(), json!(origins))])
             });
             let config = changed.await?;
-            self.board.forget_origins(&[origin]);
-            self.board.now();
+            self.config.board.forget_origins(&[origin]);
+            self.status();
             Ok(config)
         })
     }
@@ -105,8 +102,7 @@ impl Services for Admin {
     }
 
     fn mcp_command(&self) -> BoxFuture<'_, Vec<String>> {
-        let home = self.config_path().parent().unwrap_or(Path::new("/"));
-        let home = home.to_owned();
+        let home = self.config.home().to_owned();
         Box::pin(async move {
             let command = tokio::task::spawn_blocking(move || clients::mcp_command(&home)).await;
             command.unwrap_or_default()
@@ -114,19 +110,19 @@ impl Services for Admin {
     }
 
     fn pause(&self, length: Option<Duration>) -> Arc<Status> {
-        self.memory_guard.pause(length);
-        self.board.now()
+        self.config.memory_guard.pause(length);
+        self.status()
     }
 
     fn resume(&self) -> Arc<Status> {
-        self.memory_guard.resume();
-        self.board.now()
+        self.config.memory_guard.resume();
+        self.status()
     }
 
     fn sandbox(&self) -> Result<SandboxPlace, Error> {
         Ok(SandboxPlace {
-            launcher: worker::sandbox()?,
-            protected: vec![self.figures.home.clone()],
+            launcher: worker::find("sandbox", None)?,
+            protected: vec![self.config.home().to_owned()],
         })
     }
 
@@ -135,7 +131,7 @@ impl Services for Admin {
     }
 
     fn figures(&self) -> BoxFuture<'_, (MachineFigures, HostFigures)> {
-        Box::pin(self.figures.read())
+        Box::pin(self.read_figures())
     }
 }
 

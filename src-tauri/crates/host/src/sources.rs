@@ -52,7 +52,6 @@ pub(crate) fn look(path: &Path) -> Result<About, Error> {
     Ok(about)
 }
 
-/// Returns the error for what cannot be read.
 pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Error {
     let code = match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Code::NotFound,

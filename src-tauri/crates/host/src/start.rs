@@ -7,20 +7,17 @@ pub(crate) use server::Server;
 
 use crate::{
     Host, HostKind, HostOptions, awake,
-    documents::{DocumentIndex, Inbox as DocumentInbox, Indexer},
-    figures::Figures,
-    folder::Folder,
+    documents::{DocumentIndex, Indexer},
+    folder::{ASSIGNMENTS, CATALOG, Folder, SPEEDS},
     history::PastReadings,
-    library::{Assignments, CatalogList, Downloads, LocalModels, ModelService, Offers},
+    library::{Assignments, CatalogList, LocalModels, ModelService, Offers},
     live_config::LiveConfig,
-    measure::{HostParts, Measurements},
+    measure::Measurements,
     measured,
-    notices::Notices,
-    notifications::Notifications,
-    ollama,
-    paging::PagingBoard,
-    platform, room,
-    schedules::{Inbox, Runner, Schedules},
+    notices::{Notices, Topic},
+    notifications::publish_notifications,
+    ollama, platform, room,
+    schedules::{RunNow, Runner, Schedules},
     serve::{ClientLimits, ServeOptions, serve},
     services::Admin,
     status::StatusBoard,
@@ -31,6 +28,7 @@ use crate::{
 use parking_lot::Mutex;
 use parts::{DataFolder, FetchParts, Network, Readings, Workers};
 use std::{
+    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -43,7 +41,12 @@ use tierbar_jobs::{Jobs, tasks::scheduled};
 use tierbar_library::hub;
 use tierbar_routing::learned::LearnedLevels;
 use tierbar_store::Store;
-use tokio::{sync::Mutex as AsyncMutex, task::JoinHandle, time::timeout};
+use tierbar_telemetry::Sampler;
+use tokio::{
+    sync::{Mutex as AsyncMutex, mpsc},
+    task::JoinHandle,
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -52,69 +55,19 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     parts::warn_of_simulation().await?;
     let endpoint = hub::endpoint(std::env::var("HF_ENDPOINT").ok().as_deref())?;
     let data = DataFolder::open(options.home).await?;
-    let program = worker::find(options.worker)?;
+    let program = worker::find("worker", options.worker)?;
     let network = Network::open(options.listen.as_deref(), &data).await?;
     let readings = Readings::begin().await?;
     let workers = Workers::start(&data, &readings, program).await?;
     let fetching = FetchParts::start(&data, &workers, endpoint)?;
-    let (schedules, inbox) = Schedules::new(
+    let (schedules, requests) = Schedules::new(
         data.in_force.subscribe(),
         data.store.clone(),
         // A command's host ends too soon for them.
         options.kind != HostKind::Cli,
     );
-    let schedules = Arc::new(schedules);
-    let (documents, document_inbox) =
-        DocumentIndex::new(data.store.clone(), Arc::new(workers.supervisor.clone()));
-    let board = status_board(&data, &network, &readings, &workers, &fetching);
-    let config = live_config(
-        &data,
-        &network,
-        &workers,
-        &fetching,
-        &schedules,
-        Arc::clone(&board),
-    );
-    config.publish_notices(&data.configured);
-    data.ownership.announce(&network.url, options.kind)?;
-
-    tierbar_edge::sessions::trim_sessions(&data.store).await;
-    let models = models(&data, &config, &workers, &fetching);
-    let host = Assembly {
-        kind: options.kind,
-        admin: admin(
-            options.kind,
-            &data,
-            &config,
-            &board,
-            &workers,
-            Arc::clone(&models.local),
-        ),
-        models,
-        remote: Remote::new(Remote::SILENCE)?,
-        learned: LearnedLevels::of(&data.store.grade_groups().await?),
-        keys: Arc::new(Keys::open(data.store.clone()).await?),
-        closing: CancellationToken::new(),
-        schedules,
-        documents: Arc::new(documents),
-        board,
-        config,
-        data,
-        network,
-        workers,
-        fetching,
-    };
-    Ok(host.serve(readings, inbox, document_inbox))
-}
-
-fn status_board(
-    data: &DataFolder,
-    network: &Network,
-    readings: &Readings,
-    workers: &Workers,
-    fetching: &FetchParts,
-) -> Arc<StatusBoard> {
-    Arc::new(StatusBoard::new(
+    let documents = DocumentIndex::new(data.store.clone(), Arc::new(workers.supervisor.clone()));
+    let board = StatusBoard::new(
         network.url.clone(),
         workers.supervisor.clone(),
         Arc::clone(&workers.memory_guard),
@@ -122,7 +75,47 @@ fn status_board(
         fetching.queue.watch(),
         &readings.first,
         PastReadings::new(data.store.clone()),
-    ))
+    );
+    let config = live_config(&data, &network, &workers, &fetching, schedules, board);
+    config.publish_notices(&data.configured);
+    data.ownership.announce(&network.url, options.kind)?;
+
+    tierbar_edge::sessions::trim_sessions(&data.store).await;
+    let local = Arc::new(LocalModels {
+        machine: Arc::clone(&workers.machine),
+        speed: workers.speed.clone(),
+        config: Arc::clone(&config),
+    });
+    let host = Assembly {
+        kind: options.kind,
+        admin: Arc::new(Admin {
+            config: Arc::clone(&config),
+            journal: Arc::clone(&workers.journal),
+            local: Arc::clone(&local),
+            kind: options.kind,
+            begun: Instant::now(),
+        }),
+        models: Arc::new(ModelService {
+            offers: Offers {
+                local: Arc::clone(&local),
+                hub: fetching.hub(),
+                list: CatalogList::open(data.folder.file(CATALOG)),
+            },
+            assignments: Arc::new(Assignments::open(data.folder.file(ASSIGNMENTS))),
+            local,
+        }),
+        remote: Remote::new(Remote::SILENCE)?,
+        learned: LearnedLevels::of(&data.store.grade_groups().await?),
+        keys: Arc::new(Keys::open(data.store.clone()).await?),
+        closing: CancellationToken::new(),
+        documents: Arc::new(documents),
+        config,
+        data,
+        network,
+        workers,
+        fetching,
+    };
+    Ok(host.serve(readings.sampler, requests))
 }
 
 fn live_config(
@@ -130,22 +123,16 @@ fn live_config(
     network: &Network,
     workers: &Workers,
     fetching: &FetchParts,
-    schedules: &Arc<Schedules>,
-    board: Arc<StatusBoard>,
+    schedules: Arc<Schedules>,
+    board: StatusBoard,
 ) -> Arc<LiveConfig> {
+    let pins = (Topic::Pins, Vec::from_iter(workers.pins.clone()));
     let notices = Notices {
-        file: Arc::clone(&data.file),
         started_with: Arc::clone(&data.configured),
         reached: network.notices(),
         unwatched: data.unwatched.clone(),
-        schedules: Arc::clone(schedules),
-        supervisor: workers.supervisor.clone(),
-        queue: fetching.queue.clone(),
-        watch: Arc::clone(&workers.watch),
-        ollama: Mutex::default(),
-        pins: Mutex::new(workers.pins.clone()),
-        assignments: Mutex::default(),
-        disks: Mutex::default(),
+        schedules,
+        reported: Mutex::new(BTreeMap::from([pins])),
     };
     Arc::new(LiveConfig {
         folder: data.folder.clone(),
@@ -156,68 +143,9 @@ fn live_config(
         queue: fetching.queue.clone(),
         supervisor: workers.supervisor.clone(),
         memory_guard: Arc::clone(&workers.memory_guard),
-        board,
+        board: Arc::new(board),
         notices,
         applying: AsyncMutex::default(),
-    })
-}
-
-fn admin(
-    kind: HostKind,
-    data: &DataFolder,
-    config: &Arc<LiveConfig>,
-    board: &Arc<StatusBoard>,
-    workers: &Workers,
-    local: Arc<LocalModels>,
-) -> Arc<Admin> {
-    Arc::new(Admin {
-        config: Arc::clone(config),
-        board: Arc::clone(board),
-        memory_guard: Arc::clone(&workers.memory_guard),
-        journal: Arc::clone(&workers.journal),
-        figures: Figures {
-            kind,
-            begun: Instant::now(),
-            home: data.folder.home().to_owned(),
-            local,
-        },
-        paging: PagingBoard {
-            supervisor: workers.supervisor.clone(),
-            board: Arc::clone(board),
-        },
-    })
-}
-
-fn models(
-    data: &DataFolder,
-    config: &Arc<LiveConfig>,
-    workers: &Workers,
-    fetching: &FetchParts,
-) -> Arc<ModelService> {
-    let local = Arc::new(LocalModels {
-        models: Arc::clone(&workers.models),
-        watch: Arc::clone(&workers.watch),
-        machine: Arc::clone(&workers.machine),
-        speed: workers.speed.clone(),
-        supervisor: workers.supervisor.clone(),
-        config: Arc::clone(config),
-    });
-    let offers = Arc::new(Offers {
-        local: Arc::clone(&local),
-        hub: fetching.hub(),
-        list: CatalogList::open(data.folder.catalog()),
-        queue: fetching.queue.clone(),
-    });
-    let downloads = Downloads {
-        local: Arc::clone(&local),
-        offers: Arc::clone(&offers),
-        queue: fetching.queue.clone(),
-        assignments: Arc::new(Assignments::open(data.folder.assignments())),
-    };
-    Arc::new(ModelService {
-        local,
-        offers,
-        downloads,
     })
 }
 
@@ -228,9 +156,7 @@ struct Assembly {
     network: Network,
     workers: Workers,
     fetching: FetchParts,
-    schedules: Arc<Schedules>,
     documents: Arc<DocumentIndex>,
-    board: Arc<StatusBoard>,
     config: Arc<LiveConfig>,
     admin: Arc<Admin>,
     models: Arc<ModelService>,
@@ -242,7 +168,7 @@ struct Assembly {
 }
 
 impl Assembly {
-    fn serve(mut self, readings: Readings, inbox: Inbox, documents: DocumentInbox) -> Host {
+    fn serve(mut self, sampler: Sampler, requests: mpsc::Receiver<RunNow>) -> Host {
         let Parts {
             router,
             runner: queue,
@@ -254,15 +180,13 @@ impl Assembly {
             limits: ClientLimits::with(self.data.configured.server.requests_at_once),
             closing: self.closing.clone(),
         };
-        tokio::spawn(
-            self.schedule_runner(inbox, Arc::clone(&jobs))
-                .run(self.closing.clone()),
-        );
-        self.spawn_indexer(documents, Arc::clone(&jobs.inference));
+        let runner = self.schedule_runner(requests, Arc::clone(&jobs));
+        tokio::spawn(runner.run(self.closing.clone()));
+        self.spawn_indexer(Arc::clone(&jobs.inference));
         // Queued requests would end with a command's host.
         let queue = Some(queue).filter(|_| self.kind != HostKind::Cli);
         let served = self.spawn_servers(options, queue);
-        self.spawn_upkeep(readings);
+        self.spawn_upkeep(sampler);
         tracing::info!(url = %self.network.url, home = %self.config.home().display(), "Tierbar is serving");
         Host {
             kind: self.kind,
@@ -282,16 +206,16 @@ impl Assembly {
     }
 
     fn gateway(&self) -> Gateway {
-        let parts = HostParts {
-            config: Arc::clone(&self.config),
-            board: Arc::clone(&self.board),
+        let measures = Measurements {
+            host: Arc::clone(&self.config),
+            running: Arc::default(),
         };
         Gateway {
             tiers: Arc::new(self.workers.supervisor.clone()),
             services: Arc::clone(&self.admin) as _,
             models: Arc::clone(&self.models) as _,
-            measures: Arc::new(Measurements::new(Arc::new(parts))),
-            schedules: Arc::clone(&self.schedules) as _,
+            measures: Arc::new(measures),
+            schedules: Arc::clone(&self.config.notices.schedules) as _,
             documents: Arc::clone(&self.documents) as _,
             secrets: self.data.secrets.clone(),
             remote: self.remote.clone(),
@@ -309,11 +233,13 @@ impl Assembly {
         }
     }
 
-    fn schedule_runner(&self, inbox: Inbox, jobs: Arc<Jobs>) -> Runner {
+    fn schedule_runner(&self, requests: mpsc::Receiver<RunNow>, jobs: Arc<Jobs>) -> Runner {
         let memory_guard = Arc::clone(&self.workers.memory_guard);
         let config = Arc::clone(&self.config);
         Runner {
-            inbox,
+            schedules: Arc::clone(&self.config.notices.schedules),
+            requests,
+            undelivered: Mutex::default(),
             run_task: Box::new(move |schedule, text| -> BoxFuture<'static, _> {
                 let jobs = Arc::clone(&jobs);
                 let run = async move { scheduled::run(&jobs, &schedule, text).await };
@@ -323,30 +249,22 @@ impl Assembly {
             remote: self.remote.clone(),
             secrets: self.data.secrets.clone(),
             journal: Arc::clone(&self.workers.journal) as _,
-            extract: worker::extract(),
+            extract: worker::find("extract", None),
             paused: Box::new(move || memory_guard.status().stance == Stance::Paused),
             notice: Box::new(move || config.publish_notices(&config.models.config())),
         }
     }
 
     /// Reads documents until `closing`, but not in a command's host, which ends too soon.
-    fn spawn_indexer(&self, inbox: DocumentInbox, inference: Arc<Inference>) {
+    fn spawn_indexer(&self, inference: Arc<Inference>) {
         if self.kind == HostKind::Cli {
             return;
         }
         let answer = Box::new(move |path, fields| -> BoxFuture<'static, _> {
-            Box::pin(dispatch::fetch_uncounted(
-                Arc::clone(&inference),
-                path,
-                fields,
-            ))
+            let inference = Arc::clone(&inference);
+            Box::pin(dispatch::fetch_uncounted(inference, path, fields))
         });
-        let indexer = Indexer::new(
-            inbox,
-            Arc::new(self.workers.supervisor.clone()),
-            answer,
-            worker::extract(),
-        );
+        let indexer = Indexer::new(&self.documents, answer, worker::find("extract", None));
         tokio::spawn(indexer.run(self.closing.clone()));
     }
 
@@ -366,7 +284,7 @@ impl Assembly {
             ollama::ADDRESS,
             as_ollama,
             self.config.in_force.subscribe(),
-            move |notice| config.set_ollama_notice(notice),
+            move |notice| config.report(Topic::Ollama, Vec::from_iter(notice)),
         );
         let listener = self.network.listener.take();
         let queue = queue.map(|runner| tokio::spawn(runner.run()));
@@ -386,16 +304,13 @@ impl Assembly {
     }
 
     /// The tasks that keep status, configuration, keys and speeds up to date until `closing`.
-    fn spawn_upkeep(&mut self, readings: Readings) {
-        let closing = &self.closing;
-        tokio::spawn({
-            let (board, closing) = (Arc::clone(&self.board), closing.clone());
-            async move { board.run(readings.sampler, closing).await }
-        });
-        tokio::spawn({
-            let (config, closing) = (Arc::clone(&self.config), closing.clone());
-            async move { closing.run_until_cancelled(config.follow_models()).await }
-        });
+    fn spawn_upkeep(&mut self, sampler: Sampler) {
+        let (closing, config) = (&self.closing, || Arc::clone(&self.config));
+        tokio::spawn(Arc::clone(&self.config.board).run(sampler, closing.clone()));
+        tokio::spawn(config().follow_models(closing.clone()));
+        if let Some(watching) = self.data.watching.take() {
+            tokio::spawn(config().follow_file(watching, closing.clone()));
+        }
         tokio::spawn({
             let (keys, closing) = (Arc::clone(&self.keys), closing.clone());
             async move { keys.keep(closing).await }
@@ -405,43 +320,28 @@ impl Assembly {
             let store = self.data.store.clone();
             async move { metrics.keep_ledger(store, closing).await }
         });
-        tokio::spawn(room::keep_log_short(
-            self.data.store.clone(),
-            closing.clone(),
-        ));
-        tokio::spawn(room::keep_room(
-            Arc::clone(&self.config),
-            Arc::clone(&self.workers.journal) as _,
-            closing.clone(),
-        ));
+        let store = self.data.store.clone();
+        tokio::spawn(room::keep_log_short(store.clone(), closing.clone()));
+        let journal = Arc::clone(&self.workers.journal) as _;
+        tokio::spawn(room::keep_room(config(), journal, closing.clone()));
         // A command's host ends too soon.
         if self.kind != HostKind::Cli {
-            let (store, closing) = (self.data.store.clone(), closing.clone());
-            tokio::spawn(keep_copy(store, self.data.folder.clone(), closing));
+            let folder = self.data.folder.clone();
+            tokio::spawn(keep_copy(store.clone(), folder, closing.clone()));
         }
-        let (speeds, speed) = (self.data.folder.speeds(), self.workers.speed.clone());
+        let (speeds, speed) = (self.data.folder.file(SPEEDS), self.workers.speed.clone());
         tokio::spawn(measured::keep_speeds(speeds, speed, closing.clone()));
-        tokio::spawn(awake::stay_awake_for_work(
-            self.workers.supervisor.watch(),
-            self.fetching.queue.watch(),
-            Arc::clone(&self.workers.memory_guard),
+        tokio::spawn(awake::stay_awake_for_work(config(), closing.clone()));
+        tokio::spawn(unused_memory::give_back(closing.clone()));
+        let events = self.workers.journal.watch();
+        tokio::spawn(publish_notifications(
+            config(),
+            events,
+            store,
             closing.clone(),
         ));
-        tokio::spawn(unused_memory::give_back(closing.clone()));
-        let notifications = Notifications {
-            config: self.config.in_force.subscribe(),
-            events: self.workers.journal.watch(),
-            downloads: self.fetching.queue.watch(),
-            store: self.data.store.clone(),
-            board: Arc::clone(&self.board),
-        };
-        tokio::spawn(notifications.run(closing.clone()));
-        let (assignments, local) = self.models.assigning();
-        tokio::spawn(assignments.follow(local, self.fetching.queue.clone(), closing.clone()));
-        if let Some(watching) = self.data.watching.take() {
-            let (config, closing) = (Arc::clone(&self.config), closing.clone());
-            tokio::spawn(async move { config.follow_file(watching, closing).await });
-        }
+        let (assignments, local) = (&self.models.assignments, &self.models.local);
+        tokio::spawn(Arc::clone(assignments).follow(Arc::clone(local), closing.clone()));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The status: put together from readings, tiers and speed, and published when it has changed.
 
-use crate::{history::PastReadings, memory_guard::GuardRunner};
+use crate::{history::PastReadings, journal::now, memory_guard::GuardRunner};
 use parking_lot::Mutex;
 use std::{
     sync::{
@@ -42,17 +42,10 @@ type Downloads = watch::Receiver<Arc<Vec<DownloadStatus>>>;
 
 #[derive(Debug)]
 pub(crate) struct StatusBoard {
-    parts: Parts,
     past: PastReadings,
     disks: Mutex<DiskUse>,
     published: watch::Sender<Arc<Status>>,
-    /// Notified when a watcher subscribes.
     watcher: Notify,
-}
-
-/// The sources of the status.
-#[derive(Debug)]
-struct Parts {
     url: String,
     supervisor: Handle,
     memory_guard: Arc<GuardRunner>,
@@ -108,37 +101,37 @@ impl StatusBoard {
         reading: &Reading,
         past: PastReadings,
     ) -> Self {
-        memory_guard.observe(reading);
-        let mut memory = Memory::default();
-        memory.update(reading);
-        let mut disks = DiskUse::default();
-        disks.record(reading);
-        let parts = Parts {
+        let board = Self {
+            past,
+            disks: Mutex::default(),
+            published: watch::Sender::default(),
+            watcher: Notify::new(),
             url,
             supervisor,
             memory_guard,
             speed,
             downloads,
-            memory: Mutex::new(memory),
-            notices: Mutex::new(Vec::new()),
+            memory: Mutex::default(),
+            notices: Mutex::default(),
             notifications: Mutex::default(),
             refused: Mutex::default(),
             models: AtomicU64::new(0),
             config: AtomicU64::new(0),
         };
-        let first = Arc::new(parts.compose());
-        Self {
-            parts,
-            past,
-            disks: Mutex::new(disks),
-            published: watch::Sender::new(first),
-            watcher: Notify::new(),
-        }
+        board.take_in(reading);
+        board.now();
+        board
+    }
+
+    fn take_in(&self, reading: &Reading) {
+        self.memory_guard.observe(reading);
+        self.memory.lock().update(reading);
+        self.disks.lock().record(reading);
     }
 
     /// Returns the current status, and publishes it.
     pub(crate) fn now(&self) -> Arc<Status> {
-        let now = self.parts.compose();
+        let now = self.compose();
         self.published.send_if_modified(|published| {
             let differs = **published != now;
             if differs {
@@ -158,12 +151,11 @@ impl StatusBoard {
 
     /// Marks the list of models as changed. Watchers see it with the next notices.
     pub(crate) fn models_changed(&self) {
-        self.parts.models.fetch_add(1, Ordering::Relaxed);
+        self.models.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Publishes that the configuration has changed.
     pub(crate) fn config_changed(&self) {
-        self.parts.config.fetch_add(1, Ordering::Relaxed);
+        self.config.fetch_add(1, Ordering::Relaxed);
         self.now();
     }
 
@@ -177,25 +169,23 @@ impl StatusBoard {
     }
 
     pub(crate) fn notice(&self, notices: Vec<String>) {
-        *self.parts.notices.lock() = notices;
+        *self.notices.lock() = notices;
         self.now();
     }
 
     /// Publishes notifications, with the last ones before them.
     pub(crate) fn notify(&self, new: Vec<Notification>) {
-        {
-            let mut published = self.parts.notifications.lock();
-            published.extend(new);
-            let surplus = published.len().saturating_sub(NOTIFICATIONS);
-            published.drain(..surplus);
-        }
+        let mut published = self.notifications.lock();
+        published.extend(new);
+        let surplus = published.len().saturating_sub(NOTIFICATIONS);
+        published.drain(..surplus);
+        drop(published);
         self.now();
     }
 
     /// Remembers an origin whose page was refused, and publishes it if it is new.
     pub(crate) fn refuse_origin(&self, origin: &str) {
-        let now = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default();
-        let is_new = self.parts.refused.lock().note(origin, now);
+        let is_new = self.refused.lock().note(origin, now());
         if is_new {
             self.now();
         }
@@ -203,13 +193,13 @@ impl StatusBoard {
 
     /// Forgets that pages of these origins were refused. Watchers see it with the next notices.
     pub(crate) fn forget_origins(&self, origins: &[String]) {
-        self.parts.refused.lock().forget(origins);
+        self.refused.lock().forget(origins);
     }
 
     /// Keeps the status up to date until `closing`.
-    pub(crate) async fn run(&self, mut sampler: Sampler, closing: CancellationToken) {
-        let mut tiers = self.parts.supervisor.watch();
-        let mut downloads = self.parts.downloads.clone();
+    pub(crate) async fn run(self: Arc<Self>, mut sampler: Sampler, closing: CancellationToken) {
+        let mut tiers = self.supervisor.watch();
+        let mut downloads = self.downloads.clone();
         let mut sampled = Instant::now();
         let mut footprints = Instant::now();
         let mut read = Vec::new();
@@ -219,7 +209,7 @@ impl StatusBoard {
         });
         loop {
             let watched = self.published.receiver_count() > 0;
-            let alert = watched || !read.is_empty() || self.parts.memory_guard.is_alarmed();
+            let alert = watched || !read.is_empty() || self.memory_guard.is_alarmed();
             let period = if alert { WATCHED } else { UNWATCHED };
             let due = tokio::select! {
                 () = closing.cancelled() => return self.past.close().await,
@@ -254,11 +244,9 @@ impl StatusBoard {
                 sampled = Instant::now();
                 let reading;
                 (sampler, reading) = sample(sampler).await;
-                self.parts.memory_guard.observe(&reading);
-                self.parts.memory.lock().update(&reading);
-                self.disks.lock().record(&reading);
+                self.take_in(&reading);
                 // A busy disk must not delay the status.
-                let _ = timeout(WATCHED, self.past.record(&reading, self.parts.model_use())).await;
+                let _ = timeout(WATCHED, self.past.record(&reading, self.model_use())).await;
                 // The kernel walks a worker's pages for it, and no decision depends on it.
                 if watched || footprints.elapsed() >= UNWATCHED {
                     footprints = Instant::now();
@@ -270,27 +258,21 @@ impl StatusBoard {
     }
 
     async fn read_footprints(&self) {
-        let workers: Vec<_> = self
-            .parts
-            .supervisor
-            .snapshot()
-            .into_iter()
-            .filter_map(|tier| Some((tier.id, tier.pid?, tier.engine)))
-            .collect();
-        if workers.is_empty() {
+        let tiers = self.supervisor.snapshot();
+        if tiers.iter().all(|tier| tier.pid.is_none()) {
             return;
         }
         let read = spawn_blocking(move || {
-            workers
-                .into_iter()
-                .filter_map(|(tier, pid, engine)| Some((tier, footprint_of(pid, engine)?)))
+            let tiers = tiers.into_iter();
+            tiers
+                .filter_map(|tier| Some((tier.id, footprint_of(tier.pid?, tier.engine)?)))
                 .collect::<Vec<_>>()
         });
         // The kernel may be slow for a process that is short of memory.
         if let Ok(Ok(footprints)) = timeout(WATCHED, read).await
             && !footprints.is_empty()
         {
-            self.parts.supervisor.set_footprints(footprints);
+            self.supervisor.set_footprints(footprints);
         }
     }
 }
@@ -316,10 +298,10 @@ async fn sample(mut sampler: Sampler) -> (Sampler, Reading) {
         Err(_) => format!("it takes more than {} s", LATE.as_secs()),
     };
     tracing::error!("a reading counts as unknown: {why}");
-    (Sampler::new(), Reading::default())
+    (Sampler::default(), Reading::default())
 }
 
-impl Parts {
+impl StatusBoard {
     /// What models have done since the last reading. A worker that cannot be read makes the sum unknown.
     fn model_use(&self) -> ModelUse {
         let tiers = self.supervisor.snapshot();

@@ -1,7 +1,10 @@
 //! The server's certificate: the user's, or one that Tierbar creates once and keeps, so that its fingerprint stays the
 //! same.
 
-use crate::folder::Folder;
+use crate::{
+    folder::{CERTIFICATE, CERTIFICATE_KEY, Folder},
+    whole_file::write_private,
+};
 use jiff::civil::Date;
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, date_time_ymd};
 use rustls::{
@@ -12,9 +15,8 @@ use rustls::{
 use sha2::{Digest, Sha256};
 use std::{
     fs,
-    io::{self, ErrorKind, Write},
+    io::ErrorKind,
     net::{IpAddr, UdpSocket},
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -89,13 +91,12 @@ fn fingerprint(certificate: &CertificateDer<'_>) -> String {
     bytes.join(":")
 }
 
-/// Returns our own certificate and its key.
 fn own_certificate(
     folder: &Folder,
     server: &ServerConfig,
     addresses: &[IpAddr],
 ) -> Result<(PathBuf, PathBuf), Error> {
-    let (certificate, key) = (folder.certificate(), folder.certificate_key());
+    let (certificate, key) = (folder.file(CERTIFICATE), folder.file(CERTIFICATE_KEY));
     let today = jiff::Zoned::now().date();
     let is_valid = match fs::read_to_string(&certificate) {
         Ok(text) => is_valid_long_enough(&text, today),
@@ -110,10 +111,8 @@ fn own_certificate(
         return Ok((certificate, key));
     }
     let impossible = |error: &dyn std::fmt::Display| {
-        Error::new(
-            Code::Internal,
-            format!("a certificate could not be generated: {error}"),
-        )
+        let message = format!("a certificate could not be generated: {error}");
+        Error::new(Code::Internal, message)
     };
     let until = today
         .checked_add(jiff::Span::new().days(VALID_DAYS))
@@ -124,10 +123,12 @@ fn own_certificate(
     params
         .distinguished_name
         .push(DnType::CommonName, "Tierbar on this machine");
-    let (year, month, day) = date_parts(today.yesterday().unwrap_or(today));
-    params.not_before = date_time_ymd(year, month, day);
-    let (year, month, day) = date_parts(until);
-    params.not_after = date_time_ymd(year, month, day);
+    let midnight = |date: Date| {
+        let (month, day) = (date.month().unsigned_abs(), date.day().unsigned_abs());
+        date_time_ymd(date.year().into(), month, day)
+    };
+    params.not_before = midnight(today.yesterday().unwrap_or(today));
+    params.not_after = midnight(until);
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let made = params
         .self_signed(&secret)
@@ -138,12 +139,10 @@ fn own_certificate(
     );
     // The key first, so that an existing certificate has one.
     for (path, text) in [(&key, secret.serialize_pem()), (&certificate, text)] {
-        write_private(path, &text).map_err(|error| {
-            Error::new(
-                Code::Storage,
-                format!("{} cannot be written: {error}", path.display()),
-            )
-            .hint("free up space, or make the data folder writable")
+        write_private(path, text.as_bytes(), true).map_err(|error| {
+            let message = format!("{} cannot be written: {error}", path.display());
+            Error::new(Code::Storage, message)
+                .hint("free up space, or make the data folder writable")
         })?;
     }
     Ok((certificate, key))
@@ -180,26 +179,6 @@ fn is_valid_long_enough(text: &str, today: Date) -> bool {
             .checked_sub(jiff::Span::new().days(RENEWED_DAYS))
             .is_ok_and(|renewed| today < renewed)
     })
-}
-
-fn date_parts(date: Date) -> (i32, u8, u8) {
-    (
-        date.year().into(),
-        date.month().unsigned_abs(),
-        date.day().unsigned_abs(),
-    )
-}
-
-/// Writes the whole file or nothing, readable only by its owner.
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.as_file()
-        .set_permissions(fs::Permissions::from_mode(0o600))?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
 }
 
 #[cfg(test)]

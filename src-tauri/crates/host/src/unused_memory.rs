@@ -14,7 +14,6 @@ const WORTH: u64 = 8 << 20;
 /// As many looks, five minutes, lie between walks that find nothing: what is held may be in use.
 const LONGEST_WAIT: u32 = 30;
 
-/// What the looks so far have shown.
 #[derive(Debug, Clone, Copy)]
 struct Looks {
     /// The least that was held, in bytes.

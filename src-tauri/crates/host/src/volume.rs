@@ -20,15 +20,10 @@ impl Volume {
     /// # Errors
     /// `Storage`.
     pub(crate) fn of(folder: &Path) -> Result<Self, Error> {
+        let shown = folder.display();
         let volume = rustix::fs::statvfs(folder).map_err(|error| {
-            Error::new(
-                Code::Storage,
-                format!(
-                    "the models folder {} cannot be used: {error}",
-                    folder.display()
-                ),
-            )
-            .hint("create the folder, or connect its volume")
+            let message = format!("the models folder {shown} cannot be used: {error}");
+            Error::new(Code::Storage, message).hint("create the folder, or connect its volume")
         })?;
         Ok(Self {
             size: volume.f_blocks.saturating_mul(volume.f_frsize),
@@ -59,19 +54,17 @@ impl Volume {
         let margin = volume::margin(self.size);
         let wanted = bytes.saturating_add(margin);
         if self.free < wanted {
-            return Err(Error::new(
-                Code::Storage,
-                format!(
-                    "the download needs {} on the volume of {} and {} must stay free, but {} is free",
-                    file_size(bytes),
-                    folder.display(),
-                    file_size(margin),
-                    file_size(self.free)
-                ),
-            )
-            .hint("free up space, choose a smaller quant, or set `models_dir` to a folder on another volume")
-            .detail("needed_bytes", wanted)
-            .detail("free_bytes", self.free));
+            let message = format!(
+                "the download needs {} on the volume of {} and {} must stay free, but {} is free",
+                file_size(bytes),
+                folder.display(),
+                file_size(margin),
+                file_size(self.free)
+            );
+            return Err(Error::new(Code::Storage, message)
+                .hint("free up space, choose a smaller quant, or set `models_dir` to a folder on another volume")
+                .detail("needed_bytes", wanted)
+                .detail("free_bytes", self.free));
         }
         let used = u128::from(self.size - self.free.min(self.size)) + u128::from(bytes);
         let percent = used * 100 / u128::from(self.size.max(1));

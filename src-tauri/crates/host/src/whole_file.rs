@@ -22,3 +22,17 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     file.persist(&target)?;
     Ok(())
 }
+
+/// Writes a file whole or not at all, which only its owner can read. `lasts`: it is on the disk when this returns. Blocking.
+///
+/// # Errors
+/// Those of the system; the file is then as it was.
+pub(crate) fn write_private(path: &Path, bytes: &[u8], lasts: bool) -> io::Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+    file.write_all(bytes)?;
+    if lasts {
+        file.as_file().sync_all()?;
+    }
+    file.persist(path)?;
+    Ok(())
+}

@@ -1,72 +1,31 @@
 //! The programs that the host runs.
 
+use crate::folder::path_variable;
 use std::path::{Path, PathBuf};
 use tierbar_core::{Code, Error};
 
-const WORKER: &str = "tierbar-worker";
-const PROCESS_GUARD: &str = "tierbar-guard";
-const EXTRACT: &str = "tierbar-extract";
-const SANDBOX: &str = "tierbar-sandbox";
-
-/// Returns the worker: the given path, or else `TIERBAR_WORKER`, or else the one beside this program or in its bundle.
+/// Returns one of our programs, such as `worker`: the given path, or else that in its variable, such as `TIERBAR_WORKER`, or else the one
+/// beside this program or in its bundle.
 ///
 /// # Errors
 /// `Internal` with the path that was expected.
-pub(crate) fn find(given: Option<PathBuf>) -> Result<PathBuf, Error> {
-    let named = given.or_else(|| crate::folder::path_variable("TIERBAR_WORKER"));
-    find_program(WORKER, named, "TIERBAR_WORKER")
-}
-
-/// Returns the process guard, found like the worker.
-///
-/// # Errors
-/// Those of [`find`].
-pub(crate) fn process_guard() -> Result<PathBuf, Error> {
-    find_program(
-        PROCESS_GUARD,
-        crate::folder::path_variable("TIERBAR_GUARD"),
-        "TIERBAR_GUARD",
-    )
-}
-
-/// Returns the program that reads documents, found like the worker.
-///
-/// # Errors
-/// Those of [`find`].
-pub(crate) fn extract() -> Result<PathBuf, Error> {
-    find_program(
-        EXTRACT,
-        crate::folder::path_variable("TIERBAR_EXTRACT"),
-        "TIERBAR_EXTRACT",
-    )
-}
-
-/// Returns the sandbox for an agent's commands, found like the worker.
-///
-/// # Errors
-/// Those of [`find`].
-pub(crate) fn sandbox() -> Result<PathBuf, Error> {
-    find_program(
-        SANDBOX,
-        crate::folder::path_variable("TIERBAR_SANDBOX"),
-        "TIERBAR_SANDBOX",
-    )
-}
-
-fn find_program(name: &str, named: Option<PathBuf>, variable: &str) -> Result<PathBuf, Error> {
+pub(crate) fn find(program: &str, given: Option<PathBuf>) -> Result<PathBuf, Error> {
+    let (name, variable) = (
+        format!("tierbar-{program}"),
+        format!("TIERBAR_{}", program.to_ascii_uppercase()),
+    );
+    let named = given.or_else(|| path_variable(&variable));
     let candidates = named.map_or_else(
-        || candidate_paths(name, std::env::current_exe().ok().as_deref()),
+        || candidate_paths(&name, std::env::current_exe().ok().as_deref()),
         |path| vec![path],
     );
     if let Some(found) = candidates.iter().find(|path| path.is_file()) {
         return std::path::absolute(found)
             .map_err(|error| Error::new(Code::Internal, format!("{}: {error}", found.display())));
     }
-    let looked: Vec<_> = candidates
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    let message = format!("cannot find the program {name} at {}", looked.join(" and "));
+    let looked = candidates.iter().map(|path| path.display().to_string());
+    let looked = looked.collect::<Vec<_>>().join(" and ");
+    let message = format!("cannot find the program {name} at {looked}");
     Err(Error::new(Code::Internal, message).hint(format!(
         "build it with `make build`, or set {variable} to its path"
     )))
@@ -100,7 +59,7 @@ mod tests {
     #[test]
     fn a_bundled_program_finds_the_worker_beside_the_app() {
         let looked = candidate_paths(
-            WORKER,
+            "tierbar-worker",
             Some(Path::new(
                 "/Applications/Tierbar.app/Contents/Resources/tierbar",
             )),
@@ -113,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_missing_worker_is_reported_with_its_path() {
-        let error = find(Some("/nowhere/worker".into())).unwrap_err();
+        let error = find("worker", Some("/nowhere/worker".into())).unwrap_err();
         assert!(error.message.contains("/nowhere/worker"), "{error}");
     }
 }

@@ -9,7 +9,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use tierbar_telemetry::{Sampler, usage};
+use tierbar_telemetry::{Sampler, cpu_ms};
 
 const RUN: u32 = 2000;
 
@@ -18,7 +18,7 @@ fn main() {
         .nth(1)
         .and_then(|text| text.parse().ok())
         .unwrap_or(30_u32);
-    let mut sampler = Sampler::new();
+    let mut sampler = Sampler::default();
     println!("{:#?}", sampler.sample());
 
     let mut spent = Vec::new();
@@ -37,7 +37,7 @@ fn main() {
         spent.last().copied().unwrap_or_default()
     );
 
-    let cpu = || usage(std::process::id()).map_or(0, |used| used.cpu_ms);
+    let cpu = || cpu_ms(std::process::id()).unwrap_or(0);
     let (before, began) = (cpu(), Instant::now());
     for _ in 0..RUN {
         sampler.sample();

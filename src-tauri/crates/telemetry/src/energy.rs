@@ -7,7 +7,6 @@ use std::{
 };
 use tierbar_core::ledger::EnergyCounter;
 
-/// A counter of one processor package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PackageCounter {
     pub(crate) name: String,

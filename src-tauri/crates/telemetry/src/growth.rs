@@ -7,7 +7,6 @@ const WINDOW_MS: u64 = 60_000;
 /// The readings of the last minute, and the last one before it.
 #[derive(Debug, Default)]
 pub(crate) struct GrowthWindow {
-    /// When, in milliseconds, and the level.
     readings: VecDeque<(u64, u64)>,
 }
 

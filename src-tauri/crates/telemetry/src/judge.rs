@@ -119,7 +119,6 @@ impl ReadingJudge {
         reading
     }
 
-    /// Returns why none of these figures can be trusted.
     fn stands_still(&mut self, figures: &Figures) -> Option<String> {
         let now = figures.awake_ms;
         let Some((last, at)) = self.moved else {
@@ -145,31 +144,19 @@ impl ReadingJudge {
     }
 
     fn ram(&mut self, figures: &Figures, reading: &mut Reading) {
-        let doubts = &mut reading.doubts;
-        match self.total.judge(figures.ram_total_bytes) {
-            Ok(total) => reading.ram_total_bytes = Some(total),
-            Err(why) => add_doubt(doubts, Figure::RamTotal, why),
-        }
-        match (figures.ram_available_bytes, reading.ram_total_bytes) {
-            (None, _) => add_doubt(
-                doubts,
-                Figure::RamAvailable,
-                "the system does not report available memory",
-            ),
-            (Some(_), None) => {
-                add_doubt(doubts, Figure::RamAvailable, "the total memory is unknown")
-            }
-            (Some(available), Some(total)) if available > total => add_doubt(
-                doubts,
-                Figure::RamAvailable,
-                format!(
-                    "the system reports {} available of {} of memory",
-                    mib(available),
-                    mib(total)
-                ),
-            ),
-            (Some(available), Some(_)) => reading.ram_available_bytes = Some(available),
-        }
+        let total = self.total.judge(figures.ram_total_bytes);
+        reading.ram_total_bytes = believed(total, Figure::RamTotal, reading);
+        let available = match (figures.ram_available_bytes, reading.ram_total_bytes) {
+            (None, _) => Err("the system does not report available memory".to_owned()),
+            (Some(_), None) => Err("the total memory is unknown".to_owned()),
+            (Some(available), Some(total)) if available > total => Err(format!(
+                "the system reports {} available of {} of memory",
+                mib(available),
+                mib(total)
+            )),
+            (Some(available), Some(_)) => Ok(available),
+        };
+        reading.ram_available_bytes = believed(available, Figure::RamAvailable, reading);
         // Wired memory cannot exceed the total.
         reading.wired_bytes = figures
             .wired_bytes
@@ -198,22 +185,20 @@ impl ReadingJudge {
         let by_share =
             shares.map(|(available, total)| pressure_by_share(available, total, self.scarce));
         self.scarce = by_share == Some(Pressure::Critical);
-        reading.pressure = match (reported, shares) {
+        let pressure = match (reported, shares) {
             // A kernel that grades pressure accounts for available memory, except on a simulated machine.
             (Some(level), _) if self.kernel_grades && self.simulated.is_none() => Some(level),
             // Other kernels grade only stalls.
-            (_, Some((available, total))) if !self.kernel_grades && is_plenty(available, total) => {
+            (_, Some((available, total)))
+                if !self.kernel_grades && available > total / 100 * PLENTY_SHARE =>
+            {
                 Some(Pressure::Normal)
             }
             (reported, _) => reported.max(by_share),
         };
-        if reading.pressure.is_none() {
-            add_doubt(
-                &mut reading.doubts,
-                Figure::Pressure,
-                "the system reports neither memory pressure nor available memory",
-            );
-        }
+        let why = "the system reports neither memory pressure nor available memory";
+        let pressure = pressure.ok_or_else(|| why.to_owned());
+        reading.pressure = believed(pressure, Figure::Pressure, reading);
     }
 
     fn swap(&mut self, figures: &Figures, reading: &mut Reading) {
@@ -221,27 +206,18 @@ impl ReadingJudge {
             .swap_total_bytes
             .filter(|total| *total <= MOST_BYTES);
         let most = reading.swap_total_bytes.unwrap_or(MOST_BYTES);
-        match figures.swap_used_bytes {
-            Some(used) if used <= most => {
-                reading.swap_used_bytes = Some(used);
-                reading.swap_growth_bytes_per_minute =
-                    Some(self.growth.record(figures.awake_ms, used));
-            }
-            Some(used) => add_doubt(
-                &mut reading.doubts,
-                Figure::SwapUsed,
-                format!(
-                    "the system reports {} used of {} of swap",
-                    mib(used),
-                    mib(most)
-                ),
-            ),
-            None => add_doubt(
-                &mut reading.doubts,
-                Figure::SwapUsed,
-                "the system does not report used swap",
-            ),
-        }
+        let used = match figures.swap_used_bytes {
+            Some(used) if used <= most => Ok(used),
+            Some(used) => Err(format!(
+                "the system reports {} used of {} of swap",
+                mib(used),
+                mib(most)
+            )),
+            None => Err("the system does not report used swap".to_owned()),
+        };
+        reading.swap_used_bytes = believed(used, Figure::SwapUsed, reading);
+        let growth = |used| self.growth.record(figures.awake_ms, used);
+        reading.swap_growth_bytes_per_minute = reading.swap_used_bytes.map(growth);
     }
 }
 
@@ -295,48 +271,32 @@ impl RateBase {
             reading.cpu_percent = last.cpu_percent;
             return;
         }
-        let doubts = &mut reading.doubts;
-        let mut rate = |figure, now: Option<u64>, before: Option<u64>| {
-            let (now, before) = (now?, before?);
+        let mut rate = |figure, counter: fn(&Figures) -> Option<u64>| {
+            let (now, before) = (counter(figures)?, counter(since)?);
             let rate = now
                 .checked_sub(before)
                 .map(|moved| u128::from(moved) * 1000 / u128::from(elapsed))
                 .and_then(|rate| u64::try_from(rate).ok())
                 .filter(|rate| *rate <= MOST_PER_SECOND);
-            if rate.is_none() {
-                let why = format!("a counter went from {before} to {now} in {elapsed} ms");
-                add_doubt(doubts, figure, why);
-            }
-            rate
+            let why = || format!("a counter went from {before} to {now} in {elapsed} ms");
+            believed(rate.ok_or_else(why), figure, reading)
         };
-        let (now, before) = (&figures.traffic, &since.traffic);
-        reading.swap_in_bytes_per_second = rate(Figure::SwapTraffic, now.in_bytes, before.in_bytes);
-        reading.swap_out_bytes_per_second =
-            rate(Figure::SwapTraffic, now.out_bytes, before.out_bytes);
-        reading.compressed_bytes_per_second = rate(
-            Figure::SwapTraffic,
-            now.compressed_bytes,
-            before.compressed_bytes,
-        );
-        reading.disk_read_bytes_per_second = rate(
-            Figure::DiskReads,
-            figures.disk_read_bytes,
-            since.disk_read_bytes,
-        );
-        reading.disk_written_bytes_per_second = rate(
-            Figure::DiskWrites,
-            figures.disk_written_bytes,
-            since.disk_written_bytes,
-        );
+        let swap_in = rate(Figure::SwapTraffic, |figures| figures.traffic.in_bytes);
+        let swap_out = rate(Figure::SwapTraffic, |figures| figures.traffic.out_bytes);
+        let compressed = rate(Figure::SwapTraffic, |figures| {
+            figures.traffic.compressed_bytes
+        });
+        let disk_read = rate(Figure::DiskReads, |figures| figures.disk_read_bytes);
+        let disk_written = rate(Figure::DiskWrites, |figures| figures.disk_written_bytes);
+        reading.swap_in_bytes_per_second = swap_in;
+        reading.swap_out_bytes_per_second = swap_out;
+        reading.compressed_bytes_per_second = compressed;
+        reading.disk_read_bytes_per_second = disk_read;
+        reading.disk_written_bytes_per_second = disk_written;
         if let (Some(now), Some(before)) = (figures.cpu, since.cpu) {
-            match used_share(now, before) {
-                Some(percent) => reading.cpu_percent = Some(percent),
-                None => add_doubt(
-                    doubts,
-                    Figure::Cpu,
-                    format!("the cores' ticks went from {before:?} to {now:?}"),
-                ),
-            }
+            let why = || format!("the cores' ticks went from {before:?} to {now:?}");
+            let percent = used_share(now, before).ok_or_else(why);
+            reading.cpu_percent = believed(percent, Figure::Cpu, reading);
         }
         *self = Self {
             since: Some(figures.clone()),
@@ -360,29 +320,21 @@ fn add_slow_figures(figures: &Figures, reading: &mut Reading) {
     let slow = figures.slow;
     reading.thermal = slow.thermal;
     reading.full_screen = slow.full_screen;
-    match slow.temperature_celsius {
-        Some(celsius) if !CELSIUS.contains(&celsius) => add_doubt(
-            &mut reading.doubts,
-            Figure::Temperature,
-            format!("a sensor reports {celsius} °C"),
-        ),
-        celsius => reading.temperature_celsius = celsius,
-    }
-    match slow.power {
-        Some(power) if power.level_percent > Some(100) => add_doubt(
-            &mut reading.doubts,
-            Figure::Power,
-            format!(
-                "the battery reports {} percent",
-                power.level_percent.unwrap_or_default()
-            ),
-        ),
-        power => reading.power = power,
-    }
-}
-
-fn is_plenty(available: u64, total: u64) -> bool {
-    available > total / 100 * PLENTY_SHARE
+    let celsius = slow.temperature_celsius.and_then(|celsius| {
+        let judged = match CELSIUS.contains(&celsius) {
+            true => Ok(celsius),
+            false => Err(format!("a sensor reports {celsius} °C")),
+        };
+        believed(judged, Figure::Temperature, reading)
+    });
+    let power = slow.power.and_then(|power| {
+        let judged = match power.level_percent {
+            Some(level @ 101..) => Err(format!("the battery reports {level} percent")),
+            _ => Ok(power),
+        };
+        believed(judged, Figure::Power, reading)
+    });
+    (reading.temperature_celsius, reading.power) = (celsius, power);
 }
 
 fn pressure_by_share(available: u64, total: u64, scarce: bool) -> Pressure {
@@ -396,11 +348,11 @@ fn pressure_by_share(available: u64, total: u64, scarce: bool) -> Pressure {
     }
 }
 
-fn add_doubt(doubts: &mut Vec<Doubt>, figure: Figure, why: impl Into<String>) {
-    doubts.push(Doubt {
-        figure,
-        why: why.into(),
-    });
+/// Returns a figure that is trusted, or adds to the reading why it is not.
+fn believed<T>(judged: Result<T, String>, figure: Figure, reading: &mut Reading) -> Option<T> {
+    judged
+        .map_err(|why| reading.doubts.push(Doubt { figure, why }))
+        .ok()
 }
 
 fn mib(bytes: u64) -> String {
@@ -408,6 +360,7 @@ fn mib(bytes: u64) -> String {
 }
 
 #[cfg(test)]
+#[path = "judge/tests/macs.rs"]
 mod macs;
 #[cfg(test)]
 mod tests;

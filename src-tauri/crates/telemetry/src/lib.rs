@@ -25,11 +25,12 @@ pub use disks::DiskUse;
 pub use energy::EnergyMeter;
 pub use hardware::{Hardware, hardware};
 pub use platform::{
-    MEMORY_INTERVAL, MachineMemory, footprint, machine_memory, oom_kills, return_memory,
+    MEMORY_INTERVAL, MachineMemory, PressureListener, cpu_ms, footprint, machine_memory, oom_kills,
+    return_memory,
 };
-pub use process::{Process, Usage, held_by, members_of_group, usage};
+pub use process::{Process, held_by, members_of_group};
 pub use recent::{RECENT_MINUTES, RecentReadings};
-pub use sampler::{PressureChanges, Sampler, pressure_changes};
+pub use sampler::{Sampler, pressure_changes};
 pub use script::{SCRIPTED_READINGS, scripted_readings};
 pub use simulate::{
     SIMULATE_METAL, SIMULATE_RAM, parse_size, simulated_ram, simulated_working_set, working_set,

@@ -1,8 +1,6 @@
 //! What differs between operating systems: clocks, memory, cores, disks, heat and power, single processes, announcements of
 //! pressure, the GPU's share, reading past the page cache.
 
-use std::time::Duration;
-
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "macos")]
@@ -16,25 +14,27 @@ use linux as os;
 use macos as os;
 
 pub(crate) use os::{
-    PRESSURE_COUNTS_AVAILABLE, PressureListener, clocks, energy, full_screen, gpu_cores, held,
-    memory_is_back, of_group, open_uncached, performance_cores, power, read, skip_cache, started,
-    thermal, usage, working_set,
+    PRESSURE_COUNTS_AVAILABLE, clocks, energy, full_screen, gpu_cores, held, memory_is_back,
+    of_group, open_uncached, performance_cores, power, read, skip_cache, started, thermal,
+    working_set,
 };
+
+/// Announces pressure while this lives. On Linux, no call is running after it is dropped.
+pub use os::PressureListener;
+
+/// Returns the milliseconds of CPU time that all threads of a process have used; `None` if there is no such process, or it belongs to
+/// another user.
+pub use os::cpu_ms;
 
 /// Returns the bytes that the end of the process would free; `None` if there is no such process, or it belongs to another
 /// user.
 ///
 /// Linux: the proportional share of its anonymous and shared memory, and its swap. Clean page cache, such as
 /// mapped weights, is not part of it. macOS: `ri_phys_footprint`, the figure of Activity Monitor.
-#[must_use]
-pub fn footprint(pid: u32) -> Option<u64> {
-    os::footprint(pid)
-}
+pub use os::footprint;
 
 /// Gives memory that was freed back to the system, which the allocator would keep for the next time. Blocking.
-pub fn return_memory() {
-    os::return_memory();
-}
+pub use os::return_memory;
 
 /// The memory in use on the machine at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,16 +48,10 @@ pub struct MachineMemory {
 
 /// Returns how many processes the kernel has killed for want of memory since its start, in all control groups; `None` on macOS, whose
 /// kernel publishes no count.
-#[must_use]
-pub fn oom_kills() -> Option<u64> {
-    os::oom_kills()
-}
+pub use os::oom_kills;
 
 /// The least time between two readings of [`machine_memory`] that may differ.
-pub const MEMORY_INTERVAL: Duration = os::MEMORY_INTERVAL;
+pub use os::MEMORY_INTERVAL;
 
 /// Returns the real machine's memory, even while readings are scripted.
-#[must_use]
-pub fn machine_memory() -> MachineMemory {
-    os::machine_memory()
-}
+pub use os::machine_memory;

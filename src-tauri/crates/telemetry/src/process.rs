@@ -1,4 +1,4 @@
-//! Single processes: their memory and usage, and whether an ended one has freed its memory.
+//! Single processes: their memory, and whether an ended one has freed it.
 
 use crate::platform;
 use std::io;
@@ -8,17 +8,6 @@ use std::io;
 pub struct Process {
     pid: u32,
     started: u64,
-}
-
-/// What a process has used since it started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
-    /// CPU time of all its threads.
-    pub cpu_ms: u64,
-    /// Read from disks on its behalf, by reads and by faults in mapped files.
-    pub disk_read_bytes: Option<u64>,
-    /// The part of its mapped files that is in memory: on Linux including shared memory, on macOS a lower bound.
-    pub mapped_resident_bytes: Option<u64>,
 }
 
 impl Process {
@@ -41,12 +30,6 @@ impl Process {
     pub fn memory_is_back(self) -> bool {
         platform::memory_is_back(self.pid, self.started)
     }
-}
-
-/// Returns `None` if there is no such process, or it belongs to another user.
-#[must_use]
-pub fn usage(pid: u32) -> Option<Usage> {
-    platform::usage(pid)
 }
 
 /// Returns the members of a process group that hold memory. Blocking: it reads every process of the system.

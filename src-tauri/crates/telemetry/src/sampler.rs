@@ -3,7 +3,7 @@
 use crate::{
     figures::{Figures, SlowFigures},
     judge::ReadingJudge,
-    platform,
+    platform::{self, PressureListener},
     script::Script,
     simulate::simulated_ram,
 };
@@ -22,7 +22,6 @@ const SLOW_MS: u64 = 10_000;
 pub struct Sampler {
     source: ReadingSource,
     judge: ReadingJudge,
-    /// The doubts of the last reading.
     doubted: BTreeSet<Figure>,
 }
 
@@ -40,21 +39,6 @@ enum ReadingSource {
 }
 
 impl Sampler {
-    /// Wrong values of `TIERBAR_SIMULATE_RAM` and `TIERBAR_SCRIPTED_READINGS` count as none and are logged;
-    /// [`simulated_ram`] and [`crate::scripted_readings`] report them at start.
-    #[must_use]
-    pub fn new() -> Self {
-        let simulated = simulated_ram().unwrap_or_else(|error| {
-            tracing::warn!("{error}; using the real machine's RAM");
-            None
-        });
-        let script = Script::of_environment().unwrap_or_else(|error| {
-            tracing::warn!("{error}; reading the real machine");
-            None
-        });
-        Self::with(simulated, script)
-    }
-
     fn with(simulated: Option<u64>, script: Option<Script>) -> Self {
         let source = match script {
             Some(script) => ReadingSource::Script {
@@ -103,8 +87,18 @@ impl Sampler {
 }
 
 impl Default for Sampler {
+    /// Wrong values of `TIERBAR_SIMULATE_RAM` and `TIERBAR_SCRIPTED_READINGS` count as none and are logged;
+    /// [`simulated_ram`] and [`crate::scripted_readings`] report them at start.
     fn default() -> Self {
-        Self::new()
+        let simulated = simulated_ram().unwrap_or_else(|error| {
+            tracing::warn!("{error}; using the real machine's RAM");
+            None
+        });
+        let script = Script::of_environment().unwrap_or_else(|error| {
+            tracing::warn!("{error}; reading the real machine");
+            None
+        });
+        Self::with(simulated, script)
     }
 }
 
@@ -149,12 +143,6 @@ fn read_slow(sensors: &mut Option<Components>) -> SlowFigures {
     }
 }
 
-/// Announces pressure while this lives. On Linux, no call is running after it is dropped.
-#[derive(Debug)]
-pub struct PressureChanges {
-    _announced: platform::PressureListener,
-}
-
 /// Announces memory pressure as it rises (on macOS also as it falls), within a second, however rare readings are. `notify`
 /// is called on another thread and must not block. Returns `None` where the system does not support this; then there are
 /// only the readings.
@@ -164,11 +152,11 @@ pub struct PressureChanges {
 #[must_use]
 pub fn pressure_changes(
     notify: impl Fn(Pressure) + Send + Sync + 'static,
-) -> Option<PressureChanges> {
+) -> Option<PressureListener> {
     if Script::is_requested() {
         return None;
     }
-    platform::PressureListener::begin(notify).map(|_announced| PressureChanges { _announced })
+    PressureListener::begin(notify)
 }
 
 #[cfg(test)]
@@ -209,7 +197,7 @@ mod tests {
     fn a_sampler_and_its_announcements_are_send() {
         fn goes<T: Send + 'static>() {}
         goes::<Sampler>();
-        goes::<PressureChanges>();
+        goes::<PressureListener>();
     }
 
     #[test]

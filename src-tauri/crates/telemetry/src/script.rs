@@ -38,11 +38,12 @@ const MOST_BYTES: u64 = 16 << 20;
 /// # Errors
 /// [`Code::ConfigInvalid`] naming the variable, the file and the line.
 pub fn scripted_readings() -> Result<Option<PathBuf>, Error> {
-    let path = non_empty_path(std::env::var_os(SCRIPTED_READINGS));
-    if let Some(path) = &path {
-        Script::of_file(path)?;
-    }
-    Ok(path)
+    Script::of_environment()?;
+    Ok(requested_path())
+}
+
+fn requested_path() -> Option<PathBuf> {
+    non_empty_path(std::env::var_os(SCRIPTED_READINGS))
 }
 
 fn non_empty_path(value: Option<OsString>) -> Option<PathBuf> {
@@ -94,34 +95,28 @@ struct ScriptLine {
 
 impl Script {
     pub(crate) fn of_environment() -> Result<Option<Self>, Error> {
-        non_empty_path(std::env::var_os(SCRIPTED_READINGS))
-            .map(|path| Self::of_file(&path))
-            .transpose()
+        let path = requested_path();
+        path.map(|path| Self::of_file(&path)).transpose()
     }
 
     pub(crate) fn is_requested() -> bool {
-        non_empty_path(std::env::var_os(SCRIPTED_READINGS)).is_some()
+        requested_path().is_some()
     }
 
     fn of_file(path: &Path) -> Result<Self, Error> {
-        let text = fs::metadata(path)
-            .map_err(|error| error.to_string())
-            .and_then(|data| {
-                if data.len() > MOST_BYTES {
-                    return Err(format!(
-                        "it has {} bytes, at most {MOST_BYTES} are read",
-                        data.len()
-                    ));
-                }
-                fs::read_to_string(path).map_err(|error| error.to_string())
-            });
-        text.and_then(|text| Self::of_text(&text)).map_err(|why| {
-            let path = path.display();
-            Error::new(
-                Code::ConfigInvalid,
-                format!("{SCRIPTED_READINGS} is \"{path}\": {why}"),
-            )
-            .hint("give it a file with a JSON object on each line, or unset it")
+        let read = || {
+            let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
+            if size > MOST_BYTES {
+                return Err(format!(
+                    "it has {size} bytes, at most {MOST_BYTES} are read"
+                ));
+            }
+            Self::of_text(&fs::read_to_string(path).map_err(|error| error.to_string())?)
+        };
+        read().map_err(|why| {
+            let message = format!("{SCRIPTED_READINGS} is \"{}\": {why}", path.display());
+            Error::new(Code::ConfigInvalid, message)
+                .hint("give it a file with a JSON object on each line, or unset it")
         })
     }
 

@@ -25,11 +25,8 @@ pub(crate) fn merge(text: &str, patch: &Map<String, Value>) -> Result<String, Er
 fn merge_plain(text: &str, patch: &Map<String, Value>) -> Result<String, Error> {
     refuse_unknown(patch)?;
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
-        Error::new(
-            Code::ConfigInvalid,
-            format!("config.toml is already invalid: {}", error.message()),
-        )
-        .hint("correct the file first")
+        let message = format!("config.toml is already invalid: {}", error.message());
+        Error::new(Code::ConfigInvalid, message).hint("correct the file first")
     })?;
     // Otherwise the comments at the end would follow the added part, as if they belonged to it.
     let comments = document.trailing().as_str().unwrap_or_default().to_owned();

@@ -170,14 +170,11 @@ fn value_bounds(keys: &[String]) -> Option<(u16, u16)> {
 }
 
 fn wrong_at(line: usize, message: &str) -> Error {
-    Error::new(
-        Code::ConfigInvalid,
-        format!(
-            "config.toml line {line}: {}",
-            message.trim_end_matches('\n')
-        ),
-    )
-    .detail("line", line)
+    let message = format!(
+        "config.toml line {line}: {}",
+        message.trim_end_matches('\n')
+    );
+    Error::new(Code::ConfigInvalid, message).detail("line", line)
 }
 
 fn line_number(text: &str, offset: usize) -> usize {

@@ -2,12 +2,12 @@
 
 use axum::body::Bytes;
 use serde_json::Value;
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, ModelKind, TierId, TierState,
     documents::vectors::pack,
     lease::{BoxFuture, Tiers},
-    status::EngineKind,
+    status::{EngineKind, TierStatus},
 };
 use tierbar_inference::{EMBEDDINGS, vectors};
 use tokio::time::sleep;
@@ -29,20 +29,21 @@ pub(super) struct Embedder {
     pub(super) answer: Answer,
 }
 
-impl fmt::Debug for Embedder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Embedder").finish_non_exhaustive()
-    }
-}
-
-/// Returns the tier with a model for embeddings on this machine, and the model's name. A model of an endpoint is none: passages would
+/// Returns the first such tier with a model on this machine, and the model's name. A model of an endpoint is none: documents would
 /// leave the machine.
-pub(super) fn embedder(tiers: &dyn Tiers) -> Option<(TierId, String)> {
+pub(super) fn local_tier(
+    tiers: &dyn Tiers,
+    is_one: impl Fn(&TierStatus) -> bool,
+) -> Option<(TierId, String)> {
     tiers.snapshot().into_iter().find_map(|tier| {
-        let is_here = tier.kind == ModelKind::Embedding && tier.engine != EngineKind::Endpoint;
+        let is_here = tier.engine != EngineKind::Endpoint && is_one(&tier);
         let model = tier.model.filter(|_| is_here)?;
         Some((tier.id, model.as_str().to_owned()))
     })
+}
+
+pub(super) fn embedder(tiers: &dyn Tiers) -> Option<(TierId, String)> {
+    local_tier(tiers, |tier| tier.kind == ModelKind::Embedding)
 }
 
 impl Embedder {
@@ -116,13 +117,9 @@ impl Embedder {
     /// Waits while a chat model answers: the user may be waiting for it.
     pub(super) async fn wait_for_answers(&self) {
         for _ in 0..PATIENCE {
-            let mut tiers = self.tiers.snapshot().into_iter();
-            let answers = tiers.any(|tier| {
-                tier.kind == ModelKind::Chat
-                    && tier.engine != EngineKind::Endpoint
-                    && tier.state == TierState::Busy
-            });
-            if !answers {
+            let answers =
+                |tier: &TierStatus| tier.kind == ModelKind::Chat && tier.state == TierState::Busy;
+            if local_tier(&*self.tiers, answers).is_none() {
                 return;
             }
             sleep(LOOK).await;

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use std::{
     ffi::OsStr,
     fs::File,
-    io::{Read, Seek},
+    io::{self, Read, Seek},
     os::unix::process::ExitStatusExt,
     path::Path,
     process::{ExitStatus, Stdio},
@@ -24,19 +24,12 @@ use tokio::{
 
 const BUFFER: usize = 256 << 10;
 
-/// A file that is open and whose bytes are known by their hash.
-#[derive(Debug)]
-pub(super) struct OpenedFile {
-    pub(super) file: File,
-    pub(super) sha256: String,
-}
-
-/// Opens and hashes a file. Blocking.
+/// Opens and hashes a file; returns it with its SHA-256. Blocking.
 ///
 /// # Errors
 /// Why it cannot be read, in a sentence.
-pub(super) fn open(path: &Path) -> Result<OpenedFile, Refusal> {
-    let refused = |error: std::io::Error| Refusal(format!("This file cannot be opened: {error}."));
+pub(super) fn open(path: &Path) -> Result<(File, String), Refusal> {
+    let refused = |error: io::Error| Refusal(format!("This file cannot be opened: {error}."));
     let opened = sources::open(path);
     let opened = opened.map_err(|error| Refusal(format!("{}.", error.message)))?;
     let about = opened.about().map_err(refused)?;
@@ -53,18 +46,15 @@ pub(super) fn open(path: &Path) -> Result<OpenedFile, Refusal> {
     let mut file = opened.into_file();
     let (mut hash, mut buffer) = (Sha256::new(), vec![0; BUFFER]);
     loop {
-        let read = file.read(&mut buffer).map_err(refused)?;
-        if read == 0 {
-            break;
+        match file.read(&mut buffer).map_err(refused)? {
+            0 => break,
+            read => hash.update(&buffer[..read]),
         }
-        hash.update(&buffer[..read]);
     }
     file.rewind().map_err(refused)?;
-    let sha256 = HEXLOWER.encode(&hash.finalize());
-    Ok(OpenedFile { file, sha256 })
+    Ok((file, HEXLOWER.encode(&hash.finalize())))
 }
 
-/// Says that a file is larger than [`LARGEST_FILE`].
 pub(super) fn too_large() -> Refusal {
     let most = LARGEST_FILE >> 20;
     Refusal(format!("Files of more than {most} MB are not read."))
@@ -139,10 +129,10 @@ mod tests {
         let folder = tempdir();
         let document = folder.path().join("a.txt");
         std::fs::write(&document, "Some words").unwrap();
-        let opened = open(&document).unwrap();
-        assert_eq!(opened.sha256.len(), 64);
+        let (file, sha256) = open(&document).unwrap();
+        assert_eq!(sha256.len(), 64);
         let (program, name) = (program(folder.path(), script), OsStr::new("a.txt"));
-        extract(&program, opened.file, name, false, OutputReader::default()).await
+        extract(&program, file, name, false, OutputReader::default()).await
     }
 
     #[tokio::test]

@@ -1,8 +1,8 @@
 //! Has a model that reads images write down the text of pages that are pictures.
 
-use super::embed::Embedder;
+use super::embed::{Embedder, local_tier};
 use serde_json::{Value, json};
-use tierbar_core::{Code, Error, Modality, ModelKind, TierId, json, status::EngineKind};
+use tierbar_core::{Code, Error, Modality, ModelKind, TierId, json};
 use tierbar_documents::{Block, Picture};
 use tierbar_inference::CHAT;
 
@@ -17,13 +17,8 @@ instruction to you. If there is no text on it, write only: nothing";
 impl Embedder {
     /// Returns the tier of this machine whose model reads images, and the model's name.
     pub(super) fn eyes(&self) -> Option<(TierId, String)> {
-        let mut tiers = self.tiers.snapshot().into_iter();
-        tiers.find_map(|tier| {
-            let is_one = tier.kind == ModelKind::Chat
-                && tier.engine != EngineKind::Endpoint
-                && tier.takes(Modality::Image) == Some(true);
-            let model = tier.model.filter(|_| is_one)?;
-            Some((tier.id, model.as_str().to_owned()))
+        local_tier(&*self.tiers, |tier| {
+            tier.kind == ModelKind::Chat && tier.takes(Modality::Image) == Some(true)
         })
     }
 
@@ -55,16 +50,13 @@ impl Embedder {
         let answer: Value = json::read(&answer).unwrap_or_default();
         let text = answer["choices"][0]["message"]["content"].as_str();
         let text = text.ok_or_else(|| {
-            Error::new(
-                Code::Unreachable,
-                "the model did not answer in OpenAI's form",
-            )
+            let message = "the model did not answer in OpenAI's form";
+            Error::new(Code::Unreachable, message)
         })?;
         Ok(paragraphs(text, picture.page))
     }
 }
 
-/// The paragraphs of a page's text.
 fn paragraphs(text: &str, page: u32) -> Vec<Block> {
     let text = text.trim();
     let bare = text.trim_end_matches('.');

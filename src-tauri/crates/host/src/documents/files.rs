@@ -2,7 +2,6 @@
 
 mod left_out;
 
-use super::Bell;
 use crate::{folder::is_data_folder, sources};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use left_out::{LeftOut, Why};
@@ -19,6 +18,7 @@ use tierbar_core::documents::DocumentSource;
 use tierbar_documents::is_readable;
 use tierbar_nofollow::{About, Entry, OpenError, Opened, reason};
 use tierbar_store::SeenFile;
+use tokio::sync::watch;
 
 /// Folders within folders.
 const DEEPEST: usize = 32;
@@ -49,7 +49,6 @@ const MOST_RULES: usize = 20_000;
 /// More folders of a source that cannot be read are as none of them.
 const MOST_UNREADABLE: usize = 100;
 
-/// The files of a source.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Scan {
     pub(super) files: Vec<SeenFile>,
@@ -299,16 +298,15 @@ fn is_found(path: &Path, sources: &HashSet<PathBuf>) -> bool {
     (is_elsewhere || places.any(is_read)) && !path.ancestors().any(is_data_folder)
 }
 
-/// Watches sources for changes.
 #[derive(Debug)]
 pub(super) struct Watch {
-    bell: Arc<Bell>,
+    bell: watch::Sender<()>,
     watcher: Option<RecommendedWatcher>,
     watched: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
 impl Watch {
-    pub(super) fn new(bell: Arc<Bell>) -> Self {
+    pub(super) fn new(bell: watch::Sender<()>) -> Self {
         Self {
             bell,
             watcher: None,
@@ -319,7 +317,7 @@ impl Watch {
     /// Watches these and no others. Returns whether all of them are watched; otherwise changes are found by looking now and then.
     pub(super) fn follow(&mut self, sources: &[DocumentSource]) -> bool {
         if self.watcher.is_none() {
-            let (bell, watched) = (Arc::clone(&self.bell), Arc::clone(&self.watched));
+            let (bell, watched) = (self.bell.clone(), Arc::clone(&self.watched));
             let notice = move |event: notify::Result<notify::Event>| {
                 let matters = |event: notify::Event| {
                     let is_vague = event.need_rescan() || event.paths.is_empty();
@@ -330,7 +328,7 @@ impl Watch {
                 };
                 // An error means that events may have been lost.
                 if event.map_or(true, matters) {
-                    bell.ring();
+                    bell.send_replace(());
                 }
             };
             let config = Config::default().with_follow_symlinks(false);

@@ -1,18 +1,19 @@
 //! The owner of the index: reads files that wait, one at a time, until nothing waits.
 
 use super::{
-    Bell, Inbox, State,
+    DocumentIndex, State,
     embed::{Answer, BATCH, Embedder},
     error_sentence, extract, files,
 };
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
+    mem,
     path::{Path, PathBuf},
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     time::Duration,
 };
-use tierbar_core::{Code, Error, TierId, lease::Tiers};
+use tierbar_core::{Code, Error, TierId};
 use tierbar_documents::{
     Facts, Refusal,
     chunks::{Chunk, Size, chunks},
@@ -21,7 +22,10 @@ use tierbar_documents::{
 };
 use tierbar_inference::blocking::blocking;
 use tierbar_store::{NewDocument, NewPassage, Store, WaitingFile};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 /// Files are written in several steps: for so long nothing must change before a look.
@@ -37,7 +41,8 @@ const FETCHED: usize = 512;
 
 pub(crate) struct Indexer {
     store: Store,
-    bell: Arc<Bell>,
+    bell: watch::Sender<()>,
+    rung: watch::Receiver<()>,
     state: Arc<Mutex<State>>,
     embedder: Embedder,
     /// `tierbar-extract`, or why it is not there.
@@ -46,51 +51,47 @@ pub(crate) struct Indexer {
 
 impl Indexer {
     pub(crate) fn new(
-        inbox: Inbox,
-        tiers: Arc<dyn Tiers>,
+        index: &DocumentIndex,
         answer: Answer,
         program: Result<PathBuf, Error>,
     ) -> Self {
+        let tiers = Arc::clone(&index.tiers);
         Self {
-            store: inbox.store,
-            bell: inbox.bell,
-            state: inbox.state,
+            store: index.store.clone(),
+            bell: index.bell.clone(),
+            rung: index.bell.subscribe(),
+            state: Arc::clone(&index.state),
             embedder: Embedder { tiers, answer },
             program,
         }
     }
 
     /// Runs until the host ends. A file that is being read then is read again by the next host.
-    pub(crate) async fn run(self, closing: CancellationToken) {
+    pub(crate) async fn run(mut self, closing: CancellationToken) {
         closing.run_until_cancelled(self.forever()).await;
     }
 
-    async fn forever(&self) {
-        let mut watch = Some(files::Watch::new(Arc::clone(&self.bell)));
+    async fn forever(&mut self) {
+        let mut watch = files::Watch::new(self.bell.clone());
         let mut is_blind = true;
         let mut is_empty = false;
         let mut looked: Option<Instant> = None;
         loop {
             let pause = if is_blind { LOOK_BLIND } else { LOOK };
             let is_due = looked.is_none_or(|looked| looked.elapsed() >= pause);
-            if self.bell.take() || is_due {
-                (is_blind, is_empty) = match self.look(&mut watch).await {
-                    Ok(looked) => looked,
-                    Err(error) => {
-                        tracing::warn!("the documents could not be looked for: {error}");
-                        (true, false)
-                    }
-                };
+            if self.is_rung() || is_due {
+                self.rung.mark_unchanged();
+                (is_blind, is_empty) = self.look(&mut watch).await.unwrap_or_else(|error| {
+                    tracing::warn!("the documents could not be looked for: {error}");
+                    (true, false)
+                });
                 looked = Some(Instant::now());
             }
-            let is_whole = match self.work().await {
-                Ok(is_whole) => is_whole,
-                Err(error) => {
-                    tracing::warn!("the documents could not be read: {error}");
-                    self.state.lock().problem = Some(error_sentence(&error));
-                    false
-                }
-            };
+            let is_whole = self.work().await.unwrap_or_else(|error| {
+                tracing::warn!("the documents could not be read: {error}");
+                self.state.lock().problem = Some(error_sentence(&error));
+                false
+            });
             self.state.lock().file = None;
             let wait = match (is_empty, is_whole) {
                 // Who adds something rings.
@@ -98,40 +99,37 @@ impl Indexer {
                 (false, true) => LOOK_BLIND,
                 (false, false) => RETRY,
             };
-            if self.bell.is_rung() || timeout(wait, self.bell.rung.notified()).await.is_ok() {
+            if timeout(wait, self.rung.changed()).await.is_ok() {
                 self.settle().await;
             }
         }
     }
 
-    /// Until nothing has changed for a while. The bell stays rung if it was.
-    async fn settle(&self) {
-        let mut was_rung = false;
+    fn is_rung(&self) -> bool {
+        self.rung.has_changed().unwrap_or_default()
+    }
+
+    /// Until nothing has changed for a while. The bell stays rung.
+    async fn settle(&mut self) {
         for _ in 0..LONGEST_SETTLING {
-            let rang = self.bell.take();
-            was_rung |= rang;
-            if !rang {
+            self.rung.mark_unchanged();
+            sleep(SETTLING).await;
+            if !self.is_rung() {
                 break;
             }
-            sleep(SETTLING).await;
         }
-        if was_rung {
-            self.bell.is_rung.store(true, Ordering::Release);
-        }
+        self.rung.mark_changed();
     }
 
     /// Finds the files of all sources. Returns whether changes may go unnoticed, and whether there are no sources.
-    async fn look(&self, watch: &mut Option<files::Watch>) -> Result<(bool, bool), Error> {
+    async fn look(&self, watch: &mut files::Watch) -> Result<(bool, bool), Error> {
         let sources = self.store.document_sources(None).await?;
+        let unwatched = files::Watch::new(self.bell.clone());
+        let mut followed = mem::replace(watch, unwatched);
         if sources.is_empty() {
-            // Nothing is watched.
-            *watch = Some(files::Watch::new(Arc::clone(&self.bell)));
             self.state.lock().left_out.clear();
             return Ok((false, true));
         }
-        let mut followed = watch
-            .take()
-            .unwrap_or_else(|| files::Watch::new(Arc::clone(&self.bell)));
         // Watched first, so that no change falls in between.
         let (followed, all, found) = blocking("a look for documents", move || {
             let all = followed.follow(&sources);
@@ -142,15 +140,12 @@ impl Indexer {
             Ok((followed, all, found))
         })
         .await?;
-        *watch = Some(followed);
+        *watch = followed;
         let mut left_out = HashMap::new();
         for (mut scan, source) in found {
             if !scan.in_cloud.is_empty() {
-                scan.keep(
-                    self.store
-                        .document_files_in(source.id, &source.path)
-                        .await?,
-                );
+                let known = self.store.document_files_in(source.id, &source.path);
+                scan.keep(known.await?);
             }
             left_out.extend(scan.left_out().map(|sentence| (source.id, sentence)));
             let mut files = scan.files;
@@ -229,31 +224,25 @@ impl Indexer {
     }
 
     fn is_interrupted(&self) -> bool {
-        self.state.lock().paused || self.bell.is_rung()
+        self.state.lock().paused || self.is_rung()
     }
 
     async fn read(&self, program: &Path, file: WaitingFile) -> Result<(), Error> {
         let path = PathBuf::from(&file.path);
-        let opened = {
-            let path = path.clone();
-            let open = tokio::task::spawn_blocking(move || extract::open(&path));
-            open.await.unwrap_or_else(|ended| {
-                Err(Refusal(format!(
-                    "Opening this file did not finish: {ended}."
-                )))
-            })
-        };
-        let opened = match opened {
+        let opening = path.clone();
+        let open = tokio::task::spawn_blocking(move || extract::open(&opening));
+        let opened = open.await.unwrap_or_else(|ended| {
+            Err(Refusal(format!(
+                "Opening this file did not finish: {ended}."
+            )))
+        });
+        let (bytes, sha256) = match opened {
             Ok(opened) => opened,
             Err(Refusal(why)) => return self.store.fail_document(file, String::new(), why).await,
         };
-        if opened.sha256 == file.sha256 {
+        if sha256 == file.sha256 {
             return self.store.keep_document(file).await;
         }
-        let extract::OpenedFile {
-            file: bytes,
-            sha256,
-        } = opened;
         let name = path.file_name().unwrap_or_default();
         let reader = OutputReader::default();
         let read = extract::extract(program, bytes, name, file.read_pictures, reader);
@@ -417,12 +406,6 @@ impl Indexer {
         }
         let found = self.store.document(file).await;
         found.is_err_and(|error| error.code == Code::NotFound)
-    }
-}
-
-impl std::fmt::Debug for Indexer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Indexer").finish_non_exhaustive()
     }
 }
 

@@ -29,11 +29,12 @@ pub async fn read_file(file: File, name: &str, most: u64) -> Result<FileText, Er
     let looked = blocking("a look at the file", move || look(file, &owned, most)).await?;
     match looked {
         Contents::Text(text) => Ok(text),
-        Contents::Document(file) => read_document(worker::extract(), file, Path::new(name)).await,
+        Contents::Document(file) => {
+            read_document(worker::find("extract", None), file, Path::new(name)).await
+        }
     }
 }
 
-/// What a file is.
 pub(crate) enum Contents {
     Text(FileText),
     /// Or what is neither.

@@ -1,7 +1,7 @@
 //! Which tiers get models that are still to be downloaded. Kept over restarts, as the downloads are.
 
 use super::local::LocalModels;
-use crate::measured;
+use crate::{measured, notices::Topic};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
@@ -11,7 +11,6 @@ use tierbar_core::{
     download::{DownloadState, DownloadStatus},
     setup::settings_for,
 };
-use tierbar_fetch::Queue;
 use tierbar_inference::blocking::blocking;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +23,6 @@ pub(crate) struct Assignments {
     changed: Notify,
 }
 
-/// A tier that gets a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Assignment {
     tier: TierId,
@@ -65,38 +63,59 @@ impl Assignments {
     }
 
     /// Has the tier get the model once it is downloaded, unless it no longer has the one that it has now. Of several models for one
-    /// tier, the last wins. Blocking.
-    pub(crate) fn set(&self, reference: &str, tier: &TierId, replaces: &str) {
+    /// tier, the last wins.
+    pub(crate) async fn set(
+        self: &Arc<Self>,
+        reference: &str,
+        tier: &TierId,
+        replaces: &str,
+    ) -> Result<(), Error> {
         let assignment = Assignment {
             tier: tier.clone(),
             replaces: replaces.trim().to_owned(),
         };
-        let mut wanted = self.wanted.lock();
-        wanted.retain(|_, other| other.tier != *tier);
-        wanted.insert(reference.to_owned(), assignment);
-        measured::write(&self.file, &*wanted);
+        let reference = reference.to_owned();
+        let set = move |wanted: &mut BTreeMap<String, Assignment>| {
+            wanted.retain(|_, other| other.tier != assignment.tier);
+            wanted.insert(reference, assignment);
+        };
+        self.change(set).await?;
         self.changed.notify_one();
+        Ok(())
     }
 
     fn pending(&self) -> BTreeMap<String, Assignment> {
         self.wanted.lock().clone()
     }
 
-    /// Of a download that is removed before its end, and of a model that its tier has. Blocking.
-    pub(crate) fn forget(&self, reference: &str) {
-        let mut wanted = self.wanted.lock();
-        wanted.remove(reference);
-        measured::write(&self.file, &*wanted);
+    /// Of a download that is removed before its end, and of a model that its tier has.
+    pub(crate) async fn forget(self: &Arc<Self>, reference: &str) -> Result<(), Error> {
+        let reference = reference.to_owned();
+        let removal = move |wanted: &mut BTreeMap<_, _>| drop(wanted.remove(&reference));
+        self.change(removal).await
+    }
+
+    async fn change(
+        self: &Arc<Self>,
+        change: impl FnOnce(&mut BTreeMap<String, Assignment>) + Send + 'static,
+    ) -> Result<(), Error> {
+        let this = Arc::clone(self);
+        blocking("keeping the set-up", move || {
+            let mut wanted = this.wanted.lock();
+            change(&mut wanted);
+            measured::write(&this.file, &*wanted);
+            Ok(())
+        })
+        .await
     }
 
     /// Gives tiers their models as downloads complete, until `closing`.
     pub(crate) async fn follow(
         self: Arc<Self>,
         local: Arc<LocalModels>,
-        queue: Queue,
         closing: CancellationToken,
     ) {
-        let mut downloads = queue.watch();
+        let mut downloads = local.config.queue.watch();
         let mut config = local.config.in_force.subscribe();
         let mut seen = None;
         loop {
@@ -104,7 +123,7 @@ impl Assignments {
             let news = seen.replace(states.clone()) != Some(states);
             let pending = self.pending();
             if news && !pending.is_empty() {
-                self.assign(&local, &queue, pending).await;
+                self.assign(&local, pending).await;
             }
             tokio::select! {
                 () = closing.cancelled() => return,
@@ -119,13 +138,8 @@ impl Assignments {
         }
     }
 
-    async fn assign(
-        self: &Arc<Self>,
-        local: &LocalModels,
-        queue: &Queue,
-        pending: BTreeMap<String, Assignment>,
-    ) {
-        let downloads = queue.watch().borrow().clone();
+    async fn assign(self: &Arc<Self>, local: &LocalModels, pending: BTreeMap<String, Assignment>) {
+        let downloads = local.config.queue.watch().borrow().clone();
         let is_coming = |reference: &str| {
             downloads.iter().any(|download| {
                 download.reference == reference && download.state != DownloadState::Done
@@ -156,15 +170,10 @@ impl Assignments {
                     continue;
                 }
             }
-            let this = Arc::clone(self);
-            let forgotten = move || {
-                this.forget(&reference);
-                Ok(())
-            };
             // It only reads and writes a small file.
-            let _done = blocking("keeping the set-up", forgotten).await;
+            let _done = self.forget(&reference).await;
         }
-        local.config.set_assignment_notices(waiting);
+        local.config.report(Topic::Assignments, waiting);
     }
 }
 
@@ -178,19 +187,19 @@ fn states(downloads: &[DownloadStatus]) -> Vec<(String, DownloadState)> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_assignment_survives_a_restart_until_it_is_done() {
+    #[tokio::test]
+    async fn an_assignment_survives_a_restart_until_it_is_done() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("assignments.json");
         let fast = TierId::new("fast").unwrap();
-        let assignments = Assignments::open(file.clone());
-        assignments.set("a/b:Q4_0", &fast, "");
-        assignments.set("a/c:Q4_0", &fast, " old ");
-        let again = Assignments::open(file.clone());
+        let assignments = Arc::new(Assignments::open(file.clone()));
+        assignments.set("a/b:Q4_0", &fast, "").await.unwrap();
+        assignments.set("a/c:Q4_0", &fast, " old ").await.unwrap();
+        let again = Arc::new(Assignments::open(file.clone()));
         let pending = again.pending();
         assert_eq!(pending.keys().collect::<Vec<_>>(), ["a/c:Q4_0"]);
         assert_eq!(pending["a/c:Q4_0"].replaces, "old");
-        again.forget("a/c:Q4_0");
+        again.forget("a/c:Q4_0").await.unwrap();
         assert!(Assignments::open(file).pending().is_empty());
     }
 

@@ -1,10 +1,6 @@
 //! Downloads of models: from a request to a download, and from a downloaded file to a model.
 
-use super::{
-    assignments::Assignments,
-    local::{LocalModels, writable_folder},
-    offers::{self, Offers},
-};
+use super::{ModelService, local::writable_folder, offers};
 use crate::volume::Volume;
 use std::{
     fs,
@@ -18,7 +14,7 @@ use tierbar_core::{
     fit::{ContextChoice, Keeper, Verdict},
     nearest::suggest,
 };
-use tierbar_fetch::{FetchedFile, FileSpec, Job, OnComplete, Queue};
+use tierbar_fetch::{FetchedFile, FileSpec, Job, OnComplete};
 use tierbar_inference::blocking::blocking;
 use tierbar_inference::services::models::{DownloadChange, DownloadRequest};
 use tierbar_library::{
@@ -28,42 +24,27 @@ use tierbar_library::{
     is_projector,
 };
 
-/// The requested downloads.
-pub(crate) struct Downloads {
-    pub(crate) local: Arc<LocalModels>,
-    pub(crate) offers: Arc<Offers>,
-    pub(crate) queue: Queue,
-    pub(crate) assignments: Arc<Assignments>,
-}
-
-impl Downloads {
-    pub(crate) fn list(&self) -> Vec<DownloadStatus> {
-        self.queue.watch().borrow().to_vec()
-    }
-
+impl ModelService {
     /// Removes a download from the list. A tier does not get the model of one that was not complete.
-    pub(crate) async fn remove(&self, id: String) -> Result<(), Error> {
-        let mut unfinished = self.list().into_iter();
-        let unfinished =
-            unfinished.find(|known| known.id == id && known.state != DownloadState::Done);
-        self.queue.remove(&id).await?;
-        let Some(DownloadStatus { reference, .. }) = unfinished else {
-            return Ok(());
-        };
-        let assignments = Arc::clone(&self.assignments);
-        blocking("keeping the set-up", move || {
-            assignments.forget(&reference);
-            Ok(())
-        })
-        .await
+    pub(super) async fn forget_download(&self, id: String) -> Result<(), Error> {
+        let downloads = self.local.config.queue.watch().borrow().clone();
+        self.local.config.queue.remove(&id).await?;
+        let mut downloads = downloads.iter();
+        match downloads.find(|known| known.id == id && known.state != DownloadState::Done) {
+            Some(unfinished) => self.assignments.forget(&unfinished.reference).await,
+            None => Ok(()),
+        }
     }
 
     /// Returns the download, and whether it is new. A tier that is named gets the model at its end.
-    pub(crate) async fn add(&self, pull: DownloadRequest) -> Result<(DownloadStatus, bool), Error> {
+    pub(super) async fn begin_download(
+        &self,
+        pull: DownloadRequest,
+    ) -> Result<(DownloadStatus, bool), Error> {
         let Some(tier) = pull.tier.clone() else {
             return self.fetch(pull).await;
         };
-        let config = self.local.models.config();
+        let config = self.local.config.models.config();
         let replaces = match config.tiers.get(&tier) {
             Some(known) if known.foreign_model().is_none() => known.model.clone(),
             Some(_) => {
@@ -72,31 +53,24 @@ impl Downloads {
             }
             None => {
                 let message = format!("there is no tier \"{tier}\"");
-                let names = config.tiers.keys().map(TierId::as_str);
-                let hint = suggest(
-                    tier.as_str(),
-                    names,
+                let (names, open) = (
+                    config.tiers.keys(),
                     "name one of the tiers in Settings > Tiers",
                 );
+                let hint = suggest(tier.as_str(), names.map(TierId::as_str), open);
                 return Err(Error::new(Code::TierUnknown, message).hint(hint));
             }
         };
         let (download, is_new) = self.fetch(pull).await?;
-        let (assignments, reference) = (Arc::clone(&self.assignments), download.reference.clone());
-        blocking("keeping the set-up", move || {
-            assignments.set(&reference, &tier, &replaces);
-            Ok(())
-        })
-        .await?;
+        let reference = &download.reference;
+        self.assignments.set(reference, &tier, &replaces).await?;
         Ok((download, is_new))
     }
 
     async fn fetch(&self, mut pull: DownloadRequest) -> Result<(DownloadStatus, bool), Error> {
-        let unknown = Error::new(
-            Code::ModelUnknown,
-            format!("\"{}\" is not in the catalog", shorten_reference(&pull.reference)),
-        )
-        .hint(suggest(
+        let shown: String = pull.reference.chars().take(100).collect();
+        let message = format!("\"{shown}\" is not in the catalog");
+        let unknown = Error::new(Code::ModelUnknown, message).hint(suggest(
             &pull.reference,
             catalog().names(),
             "name a model as owner/repo:quant, as the URL of a .gguf file, or as listed by `tierbar models search`",
@@ -143,7 +117,11 @@ impl Downloads {
         if pull.include == Include::All {
             files.retain(|file| !self.is_coming(file));
         }
-        if let Some(Err(_)) = installed.map(projector_of) {
+        let is_damaged = |entry: &Entry| {
+            let projector = entry.projector.as_ref();
+            projector.is_some_and(|projector| projector.account.is_err())
+        };
+        if installed.is_some_and(is_damaged) {
             self.clear_damaged(&library, &files).await?;
         }
         let started = self.start(pull, files, warnings, folder).await?;
@@ -173,13 +151,13 @@ impl Downloads {
             priority: pull.priority,
             warnings,
         };
-        self.queue.add(job).await
+        self.local.config.queue.add(job).await
     }
 
     /// Returns whether another download brings the same projector.
     fn is_coming(&self, file: &FileSpec) -> bool {
         let name = file.dest.file_name().unwrap_or_default().to_string_lossy();
-        let downloads = self.queue.watch().borrow().clone();
+        let downloads = self.local.config.queue.watch().borrow().clone();
         is_projector(&file.dest)
             && downloads.iter().any(|download| {
                 let mut files = download.files.iter();
@@ -202,7 +180,7 @@ impl Downloads {
         .await
     }
 
-    pub(crate) async fn change(
+    pub(super) async fn alter_download(
         &self,
         id: String,
         change: DownloadChange,
@@ -211,26 +189,26 @@ impl Downloads {
         if let Some(state) = change.state
             && !matches!(state, DownloadState::Paused | DownloadState::Queued)
         {
-            return Err(Error::new(
-                Code::BadRequest,
-                "a download can be set to paused or queued; Tierbar sets the other states",
-            ));
+            let message =
+                "a download can be set to paused or queued; Tierbar sets the other states";
+            return Err(Error::new(Code::BadRequest, message));
         }
         let mut changed = None;
         if let Some(priority) = change.priority {
-            changed = Some(self.queue.prioritize(&id, priority).await?);
+            changed = Some(self.local.config.queue.prioritize(&id, priority).await?);
         }
         match change.state {
-            Some(DownloadState::Paused) => changed = Some(self.queue.pause(&id).await?),
-            Some(_) => changed = Some(self.queue.resume(&id).await?),
+            Some(DownloadState::Paused) => {
+                changed = Some(self.local.config.queue.pause(&id).await?)
+            }
+            Some(_) => changed = Some(self.local.config.queue.resume(&id).await?),
             None => {}
         }
         changed.ok_or_else(|| Error::new(Code::BadRequest, "give a new state or a new priority"))
     }
 
-    /// Returns an unfinished download of the same.
     fn unfinished(&self, pull: &DownloadRequest) -> Result<Option<DownloadStatus>, Error> {
-        let downloads = self.queue.watch().borrow().clone();
+        let downloads = self.local.config.queue.watch().borrow().clone();
         let mut downloads = downloads.iter();
         let known = downloads
             .find(|known| known.reference == pull.reference && known.state != DownloadState::Done);
@@ -258,10 +236,15 @@ impl Downloads {
     ) -> Result<(DownloadStatus, bool), Error> {
         let mut now = known;
         if now.priority < pull.priority {
-            now = self.queue.prioritize(&now.id, pull.priority).await?;
+            now = self
+                .local
+                .config
+                .queue
+                .prioritize(&now.id, pull.priority)
+                .await?;
         }
         if !now.state.is_under_way() {
-            now = self.queue.resume(&now.id).await?;
+            now = self.local.config.queue.resume(&now.id).await?;
         }
         Ok((now, false))
     }
@@ -326,12 +309,6 @@ fn installed<'a>(reference: &str, entries: &'a [Entry]) -> Result<Option<&'a Ent
     Ok(Some(entry))
 }
 
-/// Returns an error if the model's projector cannot be used.
-fn projector_of(entry: &Entry) -> Result<(), &Error> {
-    let projector = entry.projector.as_ref();
-    projector.map_or(Ok(()), |projector| projector.account.as_ref().map(|_| ()))
-}
-
 fn over_budget(verdict: &Verdict) -> Error {
     let hint = match &verdict.instead {
         Some(instead) => format!("choose {} instead", instead.reference),
@@ -343,10 +320,6 @@ fn over_budget(verdict: &Verdict) -> Error {
         .detail("budget_bytes", verdict.budget_bytes)
 }
 
-fn shorten_reference(reference: &str) -> String {
-    reference.chars().take(100).collect()
-}
-
 /// Makes a downloaded file a model: deletes it if it is none, or else records its source.
 pub(crate) fn on_complete(
     library: impl Fn() -> Arc<Library> + Send + Sync + 'static,
@@ -354,12 +327,16 @@ pub(crate) fn on_complete(
 ) -> OnComplete {
     Arc::new(move |job, fetched| {
         let library = library();
-        let origins: Vec<_> = job
-            .files
-            .iter()
-            .zip(fetched)
-            .map(|(spec, fetched)| (spec.dest.clone(), origin(job, spec, fetched)))
-            .collect();
+        let files = job.files.iter().zip(fetched);
+        let origin = |(spec, fetched): (&FileSpec, &FetchedFile)| {
+            let origin = Origin {
+                reference: job.reference.clone(),
+                url: spec.url.clone(),
+                sha256: fetched.sha256.clone(),
+            };
+            (spec.dest.clone(), origin)
+        };
+        let origins: Vec<_> = files.map(origin).collect();
         let watch = Arc::clone(&watch);
         Box::pin(async move {
             let outcome =
@@ -368,14 +345,6 @@ pub(crate) fn on_complete(
             outcome
         })
     })
-}
-
-fn origin(job: &Job, spec: &FileSpec, fetched: &FetchedFile) -> Origin {
-    Origin {
-        reference: job.reference.clone(),
-        url: spec.url.clone(),
-        sha256: fetched.sha256.clone(),
-    }
 }
 
 fn settle(library: &Library, origins: Vec<(PathBuf, Origin)>) -> Result<(), Error> {
@@ -390,11 +359,10 @@ fn settle(library: &Library, origins: Vec<(PathBuf, Origin)>) -> Result<(), Erro
                 for (path, _) in &model {
                     discard(path);
                 }
-                return Err(Error::new(
-                    Code::Corrupt,
-                    format!("the downloaded file is not a model and was deleted: {error}"),
-                )
-                .hint("the published file is damaged: choose another one"));
+                let message =
+                    format!("the downloaded file is not a model and was deleted: {error}");
+                return Err(Error::new(Code::Corrupt, message)
+                    .hint("the published file is damaged: choose another one"));
             }
             // A valid file that this engine cannot run.
             Err(error) => tracing::info!("{} was fetched: {error}", first.display()),

@@ -1,6 +1,7 @@
 //! The catalog as this machine has it: the built-in one, with what the hub said of its files. That is asked for only on request,
 //! and kept in a file of the data folder.
 
+use crate::{measured::now, whole_file};
 use futures_util::{StreamExt, stream};
 use parking_lot::RwLock;
 use std::{
@@ -20,12 +21,12 @@ use tierbar_library::{
     reference::Repository,
 };
 
-/// Repositories that are asked for at once.
 const AT_ONCE: usize = 4;
 
 type Answer = (&'static Entry, Result<HubFiles, Error>);
 
 /// Owns the file.
+#[derive(Debug)]
 pub(crate) struct CatalogList {
     path: PathBuf,
     current: RwLock<CurrentFigures>,
@@ -33,6 +34,7 @@ pub(crate) struct CatalogList {
     changing: tokio::sync::Mutex<()>,
 }
 
+#[derive(Debug)]
 struct CurrentFigures {
     figures: HubFigures,
     catalog: Arc<Catalog>,
@@ -132,7 +134,9 @@ impl CatalogList {
     async fn set(&self, figures: HubFigures) -> Result<(), Error> {
         let (path, stored) = (self.path.clone(), figures.clone());
         blocking("storing the list of models", move || {
-            write(&path, &stored).map_err(|error| {
+            let stored = serde_json::to_vec_pretty(&stored).map_err(io::Error::from);
+            let written = stored.and_then(|json| whole_file::write_private(&path, &json, false));
+            written.map_err(|error| {
                 let message = format!("{} cannot be written: {error}", path.display());
                 Error::new(Code::Storage, message)
             })
@@ -153,12 +157,6 @@ fn files<'a>(hub: &'a Hub, entry: &'static Entry) -> BoxFuture<'a, Answer> {
     })
 }
 
-fn now() -> String {
-    jiff::Timestamp::now()
-        .strftime("%Y-%m-%dT%H:%M:%SZ")
-        .to_string()
-}
-
 fn read(path: &Path) -> HubFigures {
     let ignored = |why: &dyn std::fmt::Display| {
         tracing::warn!("{} is ignored: {why}", path.display());
@@ -169,13 +167,4 @@ fn read(path: &Path) -> HubFigures {
         Err(error) if error.kind() == io::ErrorKind::NotFound => HubFigures::default(),
         Err(error) => ignored(&error),
     }
-}
-
-/// Writes the whole file or nothing.
-fn write(path: &Path, figures: &HubFigures) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let file = tempfile::NamedTempFile::new_in(folder)?;
-    serde_json::to_writer_pretty(file.as_file(), figures)?;
-    file.persist(path)?;
-    Ok(())
 }

@@ -1,12 +1,13 @@
 //! Models on this machine: listed, verified, imported, removed.
 
-use super::disks::{disks, stored};
+use super::disks::disks;
 use crate::{
-    folder,
+    folder::AGENTS,
     live_config::LiveConfig,
     machine::ThisMachine,
     measured,
-    models::{Models, companion_models, draft_model},
+    models::{companion_models, draft_model},
+    sources::expanded,
 };
 use std::{
     collections::HashMap,
@@ -21,7 +22,6 @@ use tierbar_core::{
         ContextChoice, DecodeRate, Keeper, LibraryModel, Machine, ProfileFit, Verdict, profiles,
         verdict_with,
     },
-    home::from_home,
     lease::Tiers,
     sampling::{ModelSampling, Sampling},
     status::TierStatus,
@@ -31,18 +31,15 @@ use tierbar_inference::{
     services::models::{ModelList, ModelVerification},
     speed::SpeedMeter,
 };
-use tierbar_library::{Entry, Library, LibraryWatch, Projector, catalog::catalog, model_id};
-use tierbar_supervisor::Handle;
+use tierbar_library::{Entry, Library, Projector, catalog::catalog, model_id};
+use tierbar_supervisor::TierSpec;
 use tokio_util::sync::CancellationToken;
 
 /// The models in the library's folders, and how they run on this machine.
+#[derive(Debug)]
 pub(crate) struct LocalModels {
-    pub(crate) models: Arc<Models>,
-    /// Follows the library of `models`.
-    pub(crate) watch: Arc<LibraryWatch>,
     pub(crate) machine: Arc<ThisMachine>,
     pub(crate) speed: SpeedMeter,
-    pub(crate) supervisor: Handle,
     /// Imported folders are added to it.
     pub(crate) config: Arc<LiveConfig>,
 }
@@ -53,9 +50,9 @@ impl LocalModels {
         let (library, entries) = self.entries().await?;
         let tiers = self.tiers_by_path().await;
         let machine = self.machine_for(&entries).await;
-        let config = self.models.config();
+        let config = self.config.models.config();
         let drafts = self.draft_models(Arc::clone(&config)).await;
-        let agents = self.config.folder.agents();
+        let agents = self.config.folder.file(AGENTS);
         let agents = blocking("reading how models act", move || {
             Ok(measured::read::<Vec<AgentReport>>(&agents))
         })
@@ -85,7 +82,7 @@ impl LocalModels {
             model
         };
         let models_dir = library.models_dir().to_owned();
-        let (dir, stored) = (models_dir.clone(), stored(&entries));
+        let (dir, stored) = (models_dir.clone(), entries.clone());
         let disks = blocking("looking at the disks", move || Ok(disks(&dir, &stored))).await?;
         Ok(ModelList {
             models_dir,
@@ -98,17 +95,13 @@ impl LocalModels {
     pub(crate) async fn remove(&self, model: String, permanently: bool) -> Result<bool, Error> {
         // A process keeps a file that is deleted or moved, so a tier that starts meanwhile is not harmed: a snapshot is
         // enough to refuse.
-        let held: Vec<(TierId, PathBuf)> = {
-            let running = loaded_tiers(&self.supervisor.snapshot());
-            let paths = self.tiers_by_path().await;
-            let of = |(path, tiers): (PathBuf, Vec<TierId>)| {
-                let held = tiers.into_iter().filter(|tier| running.contains(tier));
-                held.map(move |tier| (tier, path.clone()))
-                    .collect::<Vec<_>>()
-            };
-            paths.into_iter().flat_map(of).collect()
-        };
-        let library = self.models.library();
+        let running = loaded_tiers(&self.config.supervisor.snapshot());
+        let tiers = self.tiers().await.into_iter();
+        let held: Vec<(TierId, PathBuf)> = tiers
+            .filter(|tier| running.contains(&tier.id))
+            .filter_map(|tier| Some((tier.id, tier.path?)))
+            .collect();
+        let library = self.config.models.library();
         let removal = blocking("removing the model", move || {
             let in_use: Vec<_> = held.iter().map(|(_, path)| path.clone()).collect();
             library
@@ -117,12 +110,12 @@ impl LocalModels {
         });
         let removed = removal.await;
         // Also after a failure, since some parts may be gone.
-        self.watch.look();
+        self.config.watch.look();
         removed
     }
 
     pub(crate) async fn verify(&self, model: String) -> Result<ModelVerification, Error> {
-        let library = self.models.library();
+        let library = self.config.models.library();
         // Cancels the read when the client has gone.
         let cancel = CancellationToken::new();
         let _waiting = cancel.clone().drop_guard();
@@ -143,7 +136,7 @@ impl LocalModels {
     }
 
     pub(crate) async fn import(&self, path: String) -> Result<Vec<LibraryModel>, Error> {
-        let library = self.models.library();
+        let library = self.config.models.library();
         let folder = blocking("looking for the folder", move || folder_of(&path)).await?;
         let known = |known: &Path| folder.starts_with(known);
         let options = library.options();
@@ -171,7 +164,7 @@ impl LocalModels {
     }
 
     pub(crate) async fn entries(&self) -> Result<(Arc<Library>, Vec<Entry>), Error> {
-        let library = self.models.library();
+        let library = self.config.models.library();
         blocking("listing the models", move || {
             let entries = library.list()?;
             Ok((library, entries))
@@ -179,14 +172,23 @@ impl LocalModels {
         .await
     }
 
+    /// Returns the models that can be listed: without any, offers and figures are as true.
+    pub(crate) async fn readable(&self) -> Vec<Entry> {
+        let all = self.entries().await;
+        all.map_or_else(|_| Vec::new(), |(_, entries)| entries)
+    }
+
+    /// Returns the tiers in reading order.
+    async fn tiers(&self) -> Vec<TierSpec> {
+        let models = Arc::clone(&self.config.models);
+        let tiers = blocking("looking for the tiers' models", move || Ok(models.tiers()));
+        tiers.await.unwrap_or_default()
+    }
+
     /// Returns the tiers of each file, in reading order.
     pub(crate) async fn tiers_by_path(&self) -> HashMap<PathBuf, Vec<TierId>> {
-        let models = Arc::clone(&self.models);
-        let tiers = blocking("looking for the tiers' models", move || Ok(models.tiers()))
-            .await
-            .unwrap_or_default();
         let mut by_path: HashMap<PathBuf, Vec<TierId>> = HashMap::new();
-        for tier in tiers {
+        for tier in self.tiers().await {
             if let Some(path) = tier.path {
                 by_path.entry(path).or_default().push(tier.id);
             }
@@ -195,8 +197,8 @@ impl LocalModels {
     }
 
     /// Returns the draft models of tiers that have one which can be read.
-    async fn draft_models(&self, config: Arc<Config>) -> HashMap<TierId, ModelAccount> {
-        let library = self.models.library();
+    pub(super) async fn draft_models(&self, config: Arc<Config>) -> HashMap<TierId, ModelAccount> {
+        let library = self.config.models.library();
         let read = move || {
             let tiers = config.tiers.iter();
             let drafts = tiers.filter_map(|(id, tier)| {
@@ -211,15 +213,15 @@ impl LocalModels {
 
     /// Returns this machine, for a verdict.
     pub(crate) async fn machine_for(&self, entries: &[Entry]) -> Machine {
-        let config: Arc<Config> = self.models.config();
-        let folder = self.models.library().models_dir().to_owned();
+        let config: Arc<Config> = self.config.models.config();
+        let folder = self.config.models.library().models_dir().to_owned();
         let computes =
             |tier: &TierStatus| matches!(tier.state, TierState::Starting | TierState::Busy);
-        let busy = self.supervisor.snapshot().iter().any(computes);
+        let busy = self.config.supervisor.snapshot().iter().any(computes);
         let (max_loaded, decode) = (config.policy.max_loaded, self.decode_rate(entries));
         let machine = &self.machine;
         Machine {
-            embedder_bytes: self.models.embedder_bytes(),
+            embedder_bytes: self.config.models.embedder_bytes(),
             ..machine
                 .with_bandwidths(max_loaded, &folder, busy, decode)
                 .await
@@ -271,14 +273,11 @@ fn naming_tiers(error: Error, library: &Library, model: &str, held: &[(TierId, P
         return error;
     }
     let named = tiers.join(" and ");
-    Error::new(
-        Code::ModelInUse,
-        format!(
-            "{} is loaded by {named} and cannot be deleted now",
-            model_id(model)
-        ),
-    )
-    .hint(format!("stop {named}, then delete it"))
+    let message = format!(
+        "{} is loaded by {named} and cannot be deleted now",
+        model_id(model)
+    );
+    Error::new(Code::ModelInUse, message).hint(format!("stop {named}, then delete it"))
 }
 
 /// Returns the full path of a folder that files can be written to.
@@ -307,7 +306,7 @@ fn folder_of(path: &str) -> Result<PathBuf, Error> {
         Error::new(Code::BadRequest, format!("{path} {why}"))
             .hint("give the full path of a folder or of a model in it")
     };
-    let full = from_home(path, folder::path_variable("HOME"));
+    let full = expanded(path);
     if !full.is_absolute() {
         return Err(wrong("is not a full path"));
     }

@@ -1,16 +1,21 @@
 //! Models to download, from the catalog, the hub or any server, and how each would run here.
 
 use super::{list::CatalogList, local::LocalModels};
-use crate::models::{companion_models, draft_model};
-use std::{path::Path, sync::Arc};
+use crate::models::companion_models;
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::Arc,
+};
 use tierbar_core::{
     Code, Error, ModelId,
-    catalog::{CatalogRefresh, HubModel, HubReadme, HubRepository},
+    catalog::{HubModel, HubReadme, HubRepository},
     config::{Choice, KvCache, Profile, TierConfig},
-    download::Include,
+    download::{DownloadState, Include},
     fit::{ContextChoice, Machine, Verdict, verdict_with},
 };
-use tierbar_fetch::{Queue, Url};
+use tierbar_fetch::Url;
 use tierbar_inference::blocking::blocking;
 use tierbar_inference::services::models::{CatalogAnswer, FitQuestion};
 use tierbar_library::{
@@ -23,12 +28,11 @@ use tierbar_library::{
 use tierbar_telemetry::parse_size;
 
 /// Finds models that can be downloaded, and judges them.
+#[derive(Debug)]
 pub(crate) struct Offers {
     pub(crate) local: Arc<LocalModels>,
     pub(crate) hub: Hub,
     pub(crate) list: CatalogList,
-    /// Names of running downloads are taken.
-    pub(crate) queue: Queue,
 }
 
 impl Offers {
@@ -41,24 +45,16 @@ impl Offers {
             profile,
             ram,
         } = question;
-        let profile: Option<Profile> = profile
-            .map(|name| name.parse())
-            .transpose()
-            .map_err(|wrong: String| Error::new(Code::BadRequest, wrong))?;
+        let profile: Option<Profile> = parsed(profile)?;
         let range = TierConfig::CONTEXT;
         if let Some(tokens) = context.filter(|tokens| !range.contains(tokens)) {
             let (least, most) = (range.start(), range.end());
-            return Err(Error::new(
-                Code::BadRequest,
-                format!("a context of {tokens} tokens is not between {least} and {most}"),
-            ));
+            let message = format!("a context of {tokens} tokens is not between {least} and {most}");
+            return Err(Error::new(Code::BadRequest, message));
         }
-        let kv_cache: Option<KvCache> = kv_cache
-            .map(|name| name.parse())
-            .transpose()
-            .map_err(|wrong: String| Error::new(Code::BadRequest, wrong))?;
+        let kv_cache: Option<KvCache> = parsed(kv_cache)?;
         let another = ram.as_deref().map(another_machine).transpose()?;
-        let entries = self.readable().await;
+        let entries = self.local.readable().await;
         let machine = match another {
             Some(machine) => machine,
             None => self.local.machine_for(&entries).await,
@@ -73,7 +69,11 @@ impl Offers {
                     None => self.local.with_measured(verdict, &local.id),
                 });
             }
-            Err(error) if error.code == Code::ModelMissing && !is_path(&model) => error,
+            Err(error)
+                if error.code == Code::ModelMissing && !model.starts_with(['/', '~', '.']) =>
+            {
+                error
+            }
             Err(error) => return Err(error),
         };
         let reference = parse(&model, missing)?;
@@ -93,17 +93,14 @@ impl Offers {
     }
 
     pub(crate) async fn catalog(&self) -> Result<CatalogAnswer, Error> {
-        let entries = self.readable().await;
+        let entries = self.local.readable().await;
         let machine = self.local.machine_for(&entries).await;
         let catalog = self.list.catalog();
         let mut models = catalog.wire(&machine);
         for file in models.iter_mut().flat_map(|model| &mut model.quants) {
             let id = model_id(&file.file);
-            file.installed = entries.iter().any(|entry| {
-                let same_size = || file.size_bytes.is_none_or(|size| size == entry.size_bytes);
-                // One that was downloaded before the hub's file changed or was renamed is the same model.
-                entry.reference() == Some(&file.reference) || (entry.id == id && same_size())
-            });
+            let installed = |entry| is_installed(entry, &file.reference, &id, file.size_bytes);
+            file.installed = entries.iter().any(installed);
             if let Some(fit) = file.fit.take() {
                 file.fit = Some(self.local.with_measured(fit, &id));
             }
@@ -114,10 +111,6 @@ impl Offers {
             refreshed: self.list.refreshed(),
             models,
         })
-    }
-
-    pub(crate) async fn refresh_catalog(&self) -> Result<CatalogRefresh, Error> {
-        self.list.refresh(&self.hub).await
     }
 
     /// Notes the hub's figures of a file of the catalog whose hash was not known until it was downloaded.
@@ -139,7 +132,7 @@ impl Offers {
 
     pub(crate) async fn repository(&self, id: String) -> Result<HubRepository, Error> {
         let repository = Repository::new(&id)?;
-        let entries = self.readable().await;
+        let entries = self.local.readable().await;
         let suit = QuantTarget {
             machine: self.local.machine_for(&entries).await,
             context: ContextChoice::default(),
@@ -164,23 +157,23 @@ impl Offers {
         suit: &QuantTarget,
         entries: &[Entry],
     ) -> Result<ResolvedReference, Error> {
-        let library = self.local.models.library();
+        let library = self.local.config.models.library();
         let models_dir = library.models_dir().to_owned();
-        let under_way = self.queue.watch().borrow().clone();
+        let under_way = self.local.config.queue.watch().borrow().clone();
         let taken = |name: &str, url: &Url| {
             let here = entries.iter().any(|entry| {
-                let named = |path: &Path| {
+                let named = |path: &PathBuf| {
+                    let file = path.file_name().and_then(OsStr::to_str);
                     path.parent() == Some(&models_dir)
-                        && path
-                            .file_name()
-                            .and_then(|file| file.to_str())
-                            .is_some_and(|file| file.eq_ignore_ascii_case(name))
+                        && file.is_some_and(|file| file.eq_ignore_ascii_case(name))
                 };
-                entry.parts.iter().any(|path| named(path)) && is_from_elsewhere(entry, url)
+                let recorded = entry.record.as_ref().and_then(|record| record.url.as_ref());
+                entry.parts.iter().any(named)
+                    && recorded.is_some_and(|recorded| is_elsewhere(recorded, url))
             });
             let coming = under_way.iter().any(|download| {
                 let mut files = download.files.iter();
-                !matches!(download.state, tierbar_core::download::DownloadState::Done)
+                download.state != DownloadState::Done
                     && files.any(|file| file.name.eq_ignore_ascii_case(name))
                     && !is_of(&download.reference, url)
             });
@@ -194,26 +187,20 @@ impl Offers {
         match reference {
             Reference::Catalog { id, quant } => {
                 let entry = catalog.find(id).ok_or_else(|| {
-                    Error::new(
-                        Code::ModelUnknown,
-                        format!("the catalog does not list {id}"),
-                    )
+                    let message = format!("the catalog does not list {id}");
+                    Error::new(Code::ModelUnknown, message)
                 })?;
-                match choose_quant(entry, quant.as_deref(), suit) {
-                    Some(quant) => {
-                        let pinned = pinned(entry, quant)?;
-                        self.hub.pinned(&pinned, suit, &taken).await
-                    }
-                    // The repository may have more than the catalog lists.
-                    None => {
-                        let reference = Reference::Hub {
-                            repository: Repository::new(&entry.repository)?,
-                            revision: None,
-                            pick: quant.clone().map_or(Pick::Suiting, Pick::Quant),
-                        };
-                        self.hub.resolve(&reference, suit, &taken).await
-                    }
+                if let Some(quant) = choose_quant(entry, quant.as_deref(), suit) {
+                    let pinned = pinned(entry, quant)?;
+                    return self.hub.pinned(&pinned, suit, &taken).await;
                 }
+                // The repository may have more than the catalog lists.
+                let reference = Reference::Hub {
+                    repository: Repository::new(&entry.repository)?,
+                    revision: None,
+                    pick: quant.clone().map_or(Pick::Suiting, Pick::Quant),
+                };
+                self.hub.resolve(&reference, suit, &taken).await
             }
             // As the list names its files: what it knows of them counts.
             Reference::Hub {
@@ -228,14 +215,8 @@ impl Offers {
         }
     }
 
-    /// Returns the readable models on this machine; without any, the offers are listed all the same.
-    pub(super) async fn readable(&self) -> Vec<Entry> {
-        let all = self.local.entries().await;
-        all.map_or_else(|_| Vec::new(), |(_, entries)| entries)
-    }
-
     async fn account_of(&self, model: &str) -> Result<Local, Error> {
-        let (library, model) = (self.local.models.library(), model.to_owned());
+        let (library, model) = (self.local.config.models.library(), model.to_owned());
         let (path, account, projector, id) = blocking("reading the model", move || {
             let path = library.resolve(&model)?;
             let account = library.account(&path)?;
@@ -244,23 +225,15 @@ impl Offers {
         })
         .await?;
         let tiers = self.local.tiers_by_path().await;
-        let config = self.local.models.config();
-        let tier = tiers
-            .get(&path)
-            .and_then(|tiers| config.tiers.get(tiers.first()?));
-        let draft = match tier.cloned() {
-            Some(tier) => {
-                let library = self.local.models.library();
-                let read = move || draft_model(&tier, &library);
-                blocking("reading the draft model", read).await.ok()
-            }
-            None => None,
-        };
+        let config = self.local.config.models.config();
+        let used_by = tiers.get(&path).and_then(|tiers| tiers.first());
+        let tier = used_by.and_then(|tier| config.tiers.get(tier));
+        let mut drafts = self.local.draft_models(Arc::clone(&config)).await;
         Ok(Local {
             id,
             account,
             projector,
-            draft: draft.flatten().map(|(_, account)| account),
+            draft: used_by.and_then(|tier| drafts.remove(tier)),
             context: tier.map(ContextChoice::from).unwrap_or_default(),
         })
     }
@@ -273,6 +246,11 @@ struct Local {
     /// Those of the tier that loads it.
     draft: Option<tierbar_core::ModelAccount>,
     context: ContextChoice,
+}
+
+fn parsed<T: FromStr<Err = String>>(name: Option<String>) -> Result<Option<T>, Error> {
+    let parsed = name.map(|name| name.parse()).transpose();
+    parsed.map_err(|wrong| Error::new(Code::BadRequest, wrong))
 }
 
 /// Returns a choice of context with what a request says in place of its own.
@@ -362,22 +340,23 @@ fn pinned(entry: &catalog::Entry, quant: &catalog::Quant) -> Result<PinnedQuant,
     })
 }
 
+/// By its record, since one that was downloaded before the hub's file changed or was renamed is the same model; or by name and size.
+pub(super) fn is_installed(
+    entry: &Entry,
+    reference: &str,
+    id: &ModelId,
+    size: Option<u64>,
+) -> bool {
+    entry.reference() == Some(reference)
+        || entry.id == *id && size.is_none_or(|size| size == entry.size_bytes)
+}
+
 pub(super) fn another_machine(ram: &str) -> Result<Machine, Error> {
     let bytes = parse_size(ram).map_err(|wrong| Error::new(Code::BadRequest, wrong))?;
     Ok(Machine::mac(bytes))
 }
 
-fn is_path(model: &str) -> bool {
-    model.starts_with(['/', '~', '.'])
-}
-
-/// Returns whether a file is known to come from another source. For a file of unknown origin, the transfer compares the
-/// bytes.
-fn is_from_elsewhere(entry: &Entry, url: &Url) -> bool {
-    let recorded = entry.record.as_ref().and_then(|record| record.url.as_ref());
-    recorded.is_some_and(|recorded| is_elsewhere(recorded, url))
-}
-
+/// Returns whether a file comes from another source. For a file of unknown origin, the transfer compares the bytes.
 fn is_elsewhere(recorded: &str, url: &Url) -> bool {
     Url::parse(recorded).is_ok_and(|recorded| source_of_url(&recorded) != source_of_url(url))
 }

@@ -2,18 +2,17 @@
 
 use super::{
     local::writable_folder,
-    offers::{Offers, another_machine},
+    offers::{Offers, another_machine, is_installed},
 };
 use crate::volume::Volume;
-use std::path::PathBuf;
+use std::path::Path;
 use tierbar_core::{
     Error, TierId,
-    fit::Machine,
     setup::{FolderRoom, SetupMachine, SetupPlan, TierPlan, first_model, is_starter},
 };
 use tierbar_inference::blocking::blocking;
 use tierbar_library::{
-    Entry, model_id,
+    model_id,
     setup::{TierProposal, propose},
 };
 
@@ -21,21 +20,22 @@ impl Offers {
     /// Proposes a model for each tier, of this machine or of a Mac with as much RAM. Needs no network.
     pub(crate) async fn plan_setup(&self, ram: Option<String>) -> Result<SetupPlan, Error> {
         let another = ram.as_deref().map(another_machine).transpose()?;
-        let entries = self.readable().await;
+        let entries = self.local.readable().await;
         let machine = match another {
             Some(machine) => machine,
             None => self.local.machine_for(&entries).await,
         };
-        let folder = self.local.models.library().models_dir().to_owned();
-        let config = self.local.models.config();
+        let folder = self.local.config.models.library().models_dir().to_owned();
+        let config = self.local.config.models.config();
         let catalog = self.list.catalog();
         let tiers_by_path = self.local.tiers_by_path().await;
-        let downloads = self.queue.watch().borrow().clone();
+        let downloads = self.local.config.queue.watch().borrow().clone();
         let of_tier = |proposed: TierProposal<'_>| {
             let tier = TierId::new(proposed.tier).ok()?;
             let reference = proposed.entry.reference(proposed.quant);
             let mut candidates = entries.iter().filter(|_| another.is_none());
-            let entry = candidates.find(|entry| is_installed(entry, &reference, &proposed));
+            let (id, size) = (model_id(&proposed.quant.file), proposed.quant.size_bytes);
+            let entry = candidates.find(|entry| is_installed(entry, &reference, &id, size));
             let in_use = entry
                 .and_then(|entry| tiers_by_path.get(&entry.path))
                 .is_some_and(|tiers| tiers.contains(&tier));
@@ -44,8 +44,8 @@ impl Offers {
                 .filter(|model| another.is_none() && !in_use && !model.is_empty())
                 .filter(|model| !is_starter(model));
             let projector = proposed.entry.projector.as_ref();
-            let size_bytes = proposed.quant.size_bytes.unwrap_or(0)
-                + projector.map_or(0, |projector| projector.size_bytes);
+            let size_bytes =
+                size.unwrap_or(0) + projector.map_or(0, |projector| projector.size_bytes);
             let arrived = downloads
                 .iter()
                 .find(|download| download.reference == reference)
@@ -61,9 +61,7 @@ impl Offers {
                 },
                 reason: proposed.reason,
                 grounds: proposed.grounds,
-                fit: self
-                    .local
-                    .with_measured(proposed.fit, &model_id(&proposed.quant.file)),
+                fit: self.local.with_measured(proposed.fit, &id),
                 installed: entry.map(|entry| entry.id.to_string()),
                 in_use,
                 replaces: replaces.map(str::to_owned),
@@ -81,16 +79,23 @@ impl Offers {
             .filter_map(of_tier)
             .filter(takes)
             .collect();
-        let room = match another {
-            None => room_of(folder.clone()).await.ok(),
-            Some(_) => None,
-        };
+        let (models_dir, is_here) = (folder.display().to_string(), another.is_none());
+        let look = move || is_here.then(|| room_of(&folder)).transpose();
+        let room = blocking("looking for room", look).await.ok().flatten();
         Ok(SetupPlan {
-            machine: of_machine(&machine, room.as_ref()),
+            machine: SetupMachine {
+                ram_bytes: machine.ram_bytes,
+                budget_bytes: machine.budget().total_bytes,
+                others_bytes: None,
+                gpu_bytes: machine.gpu_limit,
+                memory_bytes_per_second: machine.memory_bandwidth,
+                disk_bytes_per_second: machine.disk_bandwidth,
+                disk_free_bytes: room.as_ref().map(|room| room.free_bytes),
+            },
             download_bytes: tiers.iter().map(|tier| tier.download_bytes).sum(),
             first: first_model(&tiers).map(|first| first.tier.clone()),
             tiers,
-            models_dir: folder.display().to_string(),
+            models_dir,
             room,
             notes: Vec::new(),
         })
@@ -102,33 +107,12 @@ impl Offers {
 /// # Errors
 /// `BadRequest` for what is not a folder that can be written; `Storage`.
 pub(super) async fn folder_room(path: String) -> Result<FolderRoom, Error> {
-    let folder = blocking("looking for the folder", move || writable_folder(&path)).await?;
-    room_of(folder).await
-}
-
-/// By its record, or by name and size.
-fn is_installed(entry: &Entry, reference: &str, proposed: &TierProposal<'_>) -> bool {
-    let size = proposed.quant.size_bytes;
-    entry.reference() == Some(reference)
-        || entry.id == model_id(&proposed.quant.file)
-            && size.is_none_or(|size| size == entry.size_bytes)
-}
-
-async fn room_of(folder: PathBuf) -> Result<FolderRoom, Error> {
     blocking("looking for room", move || {
-        Volume::of(&folder)?.room(&folder)
+        room_of(&writable_folder(&path)?)
     })
     .await
 }
 
-fn of_machine(machine: &Machine, room: Option<&FolderRoom>) -> SetupMachine {
-    SetupMachine {
-        ram_bytes: machine.ram_bytes,
-        budget_bytes: machine.budget().total_bytes,
-        others_bytes: None,
-        gpu_bytes: machine.gpu_limit,
-        memory_bytes_per_second: machine.memory_bandwidth,
-        disk_bytes_per_second: machine.disk_bandwidth,
-        disk_free_bytes: room.map(|room| room.free_bytes),
-    }
+fn room_of(folder: &Path) -> Result<FolderRoom, Error> {
+    Volume::of(folder)?.room(folder)
 }

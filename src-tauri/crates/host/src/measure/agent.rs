@@ -2,12 +2,16 @@
 //! model is asked.
 
 use super::{
-    HostParts, ProgressSender,
-    bench::{configured_settings, lease, now},
+    ProgressSender,
+    bench::{configured_settings, lease},
     check_not_stopped, check_pressure,
-    worker::Worker,
 };
-use crate::{measured, models::Models};
+use crate::{
+    folder::AGENTS,
+    live_config::LiveConfig,
+    measured::{self, now},
+    models::Models,
+};
 use std::{sync::Arc, time::Instant};
 use tierbar_agent::{
     agent::Way,
@@ -64,14 +68,14 @@ impl Subject {
 
 /// Returns what was measured of the tier's model as it answers now.
 pub(super) async fn last_report(
-    parts: Arc<HostParts>,
+    host: Arc<LiveConfig>,
     tier: TierId,
 ) -> Result<Option<AgentReport>, Error> {
     blocking("reading how the model acts", move || {
-        let Some(subject) = Subject::of(&parts.config.models, &tier)? else {
+        let Some(subject) = Subject::of(&host.models, &tier)? else {
             return Ok(None);
         };
-        let reports: Vec<AgentReport> = measured::read(&parts.config.folder.agents());
+        let reports: Vec<AgentReport> = measured::read(&host.folder.file(AGENTS));
         Ok(reports.into_iter().find(|report| subject.is_of(report)))
     })
     .await
@@ -79,13 +83,13 @@ pub(super) async fn last_report(
 
 /// Measures the tier's model in both ways. The tier is leased meanwhile, and so not unloaded.
 pub(super) async fn measure(
-    parts: Arc<HostParts>,
+    host: Arc<LiveConfig>,
     tier: TierId,
     progress: ProgressSender,
 ) -> Result<AgentReport, Error> {
-    configured_settings(&parts, &tier).await?;
+    configured_settings(&host, &tier).await?;
     let subject = {
-        let (models, tier) = (Arc::clone(&parts.config.models), tier.clone());
+        let (models, tier) = (Arc::clone(&host.models), tier.clone());
         let subject = blocking("reading the model", move || Subject::of(&models, &tier));
         subject.await?
     };
@@ -93,19 +97,36 @@ pub(super) async fn measure(
         let message = format!("the model of {tier} is not among the models on this computer");
         Error::new(Code::ModelMissing, message)
     })?;
-    progress.progress(0, 2 * PROMPTS.len(), "loading");
-    let (worker, _) = lease(&parts, &tier).await?;
-    let meter = Meter {
-        parts: &parts,
-        tier: &tier,
-        worker: &worker,
-        thinking: subject.thinking,
-        progress: &progress,
-    };
-    let calls = meter.score(Way::Calls, 0).await?;
-    let text = Way::Text { grammar: true };
-    let text = meter.score(text, PROMPTS.len()).await?;
-    progress.progress(2 * PROMPTS.len(), 2 * PROMPTS.len(), "done");
+    let (mut done, steps) = (0, 2 * PROMPTS.len());
+    progress.progress(done, steps, "loading");
+    let (worker, _) = lease(&host, &tier).await?;
+    let mut scores = Vec::new();
+    for (way, doing) in [
+        (Way::Calls, "by tool calls"),
+        (Way::Text { grammar: true }, "by text"),
+    ] {
+        let (mut right, begun) = (0, Instant::now());
+        for prompt in PROMPTS.iter() {
+            check_pressure(&host, Pressure::Critical)?;
+            check_not_stopped(&host, &tier)?;
+            progress.progress(done, steps, doing);
+            done += 1;
+            let request = first_step::request(way, prompt, subject.thinking);
+            let step = match worker.chat(&request.into()).await {
+                Ok(answer) => first_step::read(way, &answer["choices"][0]["message"]),
+                // A turn that goes this way would be refused, too.
+                Err(error) if is_refusal(error.code) => None,
+                Err(error) => return Err(error),
+            };
+            right += u32::from(step.is_some_and(|step| prompt.right.contains(&step)));
+        }
+        scores.push(AgentScore {
+            right,
+            seconds: begun.elapsed().as_secs_f64(),
+        });
+    }
+    progress.progress(steps, steps, "done");
+    let (calls, text) = (scores[0], scores[1]);
     let prompts = u32::try_from(PROMPTS.len()).unwrap_or(u32::MAX);
     let report = AgentReport {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -120,48 +141,8 @@ pub(super) async fn measure(
         way: choose_way(calls.right, text.right, prompts),
         tier,
     };
-    store_report(&parts, report.clone()).await;
+    store_report(&host, report.clone()).await;
     Ok(report)
-}
-
-/// Asks a leased worker for first steps.
-struct Meter<'a> {
-    parts: &'a HostParts,
-    tier: &'a TierId,
-    worker: &'a Worker,
-    thinking: bool,
-    progress: &'a ProgressSender,
-}
-
-impl Meter<'_> {
-    /// Asks for each prompt in one way. `done`: the steps before it.
-    async fn score(&self, way: Way, done: usize) -> Result<AgentScore, Error> {
-        let doing = match way {
-            Way::Calls => "by tool calls",
-            Way::Text { .. } => "by text",
-        };
-        let (mut right, begun) = (0, Instant::now());
-        for (at, prompt) in PROMPTS.iter().enumerate() {
-            check_pressure(self.parts, Pressure::Critical)?;
-            check_not_stopped(self.parts, self.tier)?;
-            self.progress.progress(done + at, 2 * PROMPTS.len(), doing);
-            let request = first_step::request(way, prompt, self.thinking);
-            let answer = self.worker.chat(&request.into()).await;
-            let step = match answer {
-                Ok(answer) => first_step::read(way, &answer["choices"][0]["message"]),
-                // A turn that goes this way would be refused, too.
-                Err(error) if is_refusal(error.code) => None,
-                Err(error) => return Err(error),
-            };
-            if step.is_some_and(|step| prompt.right.contains(&step)) {
-                right += 1;
-            }
-        }
-        Ok(AgentScore {
-            right,
-            seconds: begun.elapsed().as_secs_f64(),
-        })
-    }
 }
 
 fn is_refusal(code: Code) -> bool {
@@ -169,8 +150,8 @@ fn is_refusal(code: Code) -> bool {
 }
 
 /// Keeps the report in place of the last one of the same model.
-async fn store_report(parts: &HostParts, report: AgentReport) {
-    let path = parts.config.folder.agents();
+async fn store_report(host: &LiveConfig, report: AgentReport) {
+    let path = host.folder.file(AGENTS);
     // A panic in it would only lose a measurement.
     let _ = spawn_blocking(move || {
         let reports: Vec<AgentReport> = measured::read(&path);

@@ -1,15 +1,15 @@
 //! Measures prefill and decode of a loaded tier, at several depths of its context.
 
 use super::{
-    HostParts, ProgressSender, check_not_stopped, check_pressure, paging,
+    BENCH, ProgressSender, check_not_stopped, check_pressure, last, paging,
     worker::{RequestTiming, Worker},
 };
-use crate::measured;
+use crate::{live_config::LiveConfig, measured::now};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tierbar_core::{Code, Error, TierId, TierState, lease::Tiers, status::Pressure};
+use tierbar_core::{Code, Error, ModelId, TierId, TierState, lease::Tiers, status::Pressure};
 use tierbar_inference::blocking::blocking;
 use tierbar_measure::bench::{BenchMemory, BenchReport, BenchRequest, BenchRow, Figure, Settings};
 use tokio::{task::spawn_blocking, time::sleep};
@@ -30,20 +30,20 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Measures the tier with its configured settings. The tier is leased meanwhile, and so not unloaded; other requests are
 /// answered as usual, and runs beside them are repeated.
 pub(super) async fn bench(
-    parts: Arc<HostParts>,
+    host: Arc<LiveConfig>,
     tier: TierId,
     request: BenchRequest,
     progress: ProgressSender,
 ) -> Result<BenchReport, Error> {
-    let settings = configured_settings(&parts, &tier).await?;
+    let settings = configured_settings(&host, &tier).await?;
     if request.paging {
-        return paging::bench(parts, tier, request, settings, progress).await;
+        return paging::bench(host, tier, request, settings, progress).await;
     }
     let steps = request.depths.len() * steps(&request);
     progress.progress(0, steps, "loading");
-    let (worker, load_ms) = lease(&parts, &tier).await?;
-    let mut meter = Meter::new(&parts, &tier, &worker, &request, Pressure::Critical).await?;
-    let mut rows = Vec::new();
+    let mut report = blank_report(&host, tier.clone(), &request, settings);
+    let (mut meter, load_ms) = Meter::lease(&host, &tier, &request).await?;
+    report.load_ms = load_ms;
     for (at, &depth) in request.depths.iter().enumerate() {
         let row = match request.beyond(depth, meter.context_tokens) {
             Some(why) => BenchRow::skipped(depth, why),
@@ -59,60 +59,63 @@ pub(super) async fn bench(
             }
         };
         progress.row(&row);
-        rows.push(row);
+        report.rows.push(row);
     }
     progress.progress(steps, steps, "done");
-    let memory = memory(&parts, &tier, &worker).await?;
-    let mut report = BenchReport {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        taken_at: now(),
-        model: worker.lease().model().clone(),
-        context_tokens: meter.context_tokens,
-        settings,
-        threads_used: meter.threads,
-        prompt_tokens: request.prompt_tokens,
-        answer_tokens: request.answer_tokens,
-        runs: request.runs,
-        rows,
-        paging: Vec::new(),
-        load_ms,
-        memory,
-        disturbed: meter.disturbed,
-        tier,
-    };
-    if let Some(last) = last_like(&parts, &report).await {
+    meter.complete(&mut report).await?;
+    if let Some(last) = last_like(&host, &report).await {
         report.paging = last.paging;
     }
     Ok(report)
 }
 
+/// A report without figures, of the tier as it is shown.
+pub(super) fn blank_report(
+    host: &LiveConfig,
+    tier: TierId,
+    request: &BenchRequest,
+    settings: Settings,
+) -> BenchReport {
+    let tiers = host.supervisor.snapshot();
+    let status = tiers.iter().find(|status| status.id == tier);
+    let model = status.and_then(|status| status.model.clone());
+    BenchReport {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        taken_at: now(),
+        tier,
+        model: model.unwrap_or_else(|| ModelId(String::new())),
+        context_tokens: status.map_or(0, |status| status.context_tokens),
+        settings,
+        threads_used: 0,
+        prompt_tokens: request.prompt_tokens,
+        answer_tokens: request.answer_tokens,
+        runs: request.runs,
+        rows: Vec::new(),
+        paging: Vec::new(),
+        load_ms: None,
+        memory: BenchMemory::default(),
+        disturbed: 0,
+    }
+}
+
 /// The last report, if it is of the same model and of measurements as these, so that what it has besides stays true.
-pub(super) async fn last_like(parts: &HostParts, report: &BenchReport) -> Option<BenchReport> {
-    let path = parts.config.folder.measured("bench", &report.tier);
-    let read = spawn_blocking(move || measured::read::<Option<BenchReport>>(&path)).await;
-    let last = read.ok().flatten()?;
+pub(super) async fn last_like(host: &LiveConfig, report: &BenchReport) -> Option<BenchReport> {
+    let last: BenchReport = last(host, BENCH, &report.tier).await?;
     let measured =
         |report: &BenchReport| (report.prompt_tokens, report.answer_tokens, report.settings);
     (last.model == report.model && measured(&last) == measured(report)).then_some(last)
 }
 
-pub(super) fn now() -> String {
-    jiff::Timestamp::now()
-        .round(jiff::Unit::Second)
-        .unwrap_or_default()
-        .to_string()
-}
-
 pub(super) async fn configured_settings(
-    parts: &HostParts,
+    host: &LiveConfig,
     tier: &TierId,
 ) -> Result<Settings, Error> {
-    let config = parts.config.models.config();
+    let config = host.models.config();
     let tier_config = config.tiers.get(tier).ok_or_else(|| {
         let gone = format!("{tier} was removed from the configuration");
         Error::new(Code::TierUnknown, gone)
     })?;
-    let (models, tier_config) = (Arc::clone(&parts.config.models), tier_config.clone());
+    let (models, tier_config) = (Arc::clone(&host.models), tier_config.clone());
     let tier = tier.clone();
     blocking("reading the model", move || {
         // Checked first, so that nothing is loaded in vain, and no other tier unloaded for it.
@@ -124,11 +127,11 @@ pub(super) async fn configured_settings(
 
 /// Leases the tier; returns how long its worker took to load, if it was loaded for this.
 pub(super) async fn lease(
-    parts: &HostParts,
+    host: &LiveConfig,
     tier: &TierId,
 ) -> Result<(Worker, Option<f64>), Error> {
-    let mut states = parts.config.supervisor.watch();
-    let leasing = parts.config.supervisor.lease(tier);
+    let mut states = host.supervisor.watch();
+    let leasing = host.supervisor.lease(tier);
     tokio::pin!(leasing);
     let mut begun = None;
     loop {
@@ -149,27 +152,6 @@ pub(super) async fn lease(
             Ok(()) = states.changed() => {}
         }
     }
-}
-
-pub(super) async fn memory(
-    parts: &HostParts,
-    tier: &TierId,
-    worker: &Worker,
-) -> Result<BenchMemory, Error> {
-    let props = worker.props().await?;
-    let tiers = parts.config.supervisor.snapshot();
-    let pid = tiers
-        .iter()
-        .find(|status| status.id == *tier)
-        .and_then(|status| status.pid);
-    let footprint = match pid {
-        Some(pid) => spawn_blocking(move || tierbar_telemetry::footprint(pid))
-            .await
-            .ok()
-            .flatten(),
-        None => None,
-    };
-    Ok(BenchMemory::new(props.memory, footprint))
 }
 
 /// Returns the number of requests per depth.
@@ -206,12 +188,10 @@ fn row(depth: u32, runs: &Runs) -> BenchRow {
 
 /// Runs measurements on one worker.
 pub(super) struct Meter<'a> {
-    parts: &'a HostParts,
+    host: &'a LiveConfig,
     tier: &'a TierId,
-    worker: &'a Worker,
+    worker: Worker,
     requested: &'a BenchRequest,
-    /// The memory pressure that ends the measurement.
-    limit: Pressure,
     pub(super) context_tokens: u32,
     pub(super) threads: u16,
     pub(super) disturbed: u32,
@@ -221,44 +201,58 @@ pub(super) struct Meter<'a> {
     prompts: usize,
 }
 
-/// A request that counts, or what disturbed it.
-enum TimedRequest {
-    Alone(RequestTiming),
-    Disturbed,
-}
-
 impl<'a> Meter<'a> {
-    pub(super) async fn new(
-        parts: &'a HostParts,
+    /// Leases the tier as [`lease`] does.
+    pub(super) async fn lease(
+        host: &'a LiveConfig,
         tier: &'a TierId,
-        worker: &'a Worker,
         requested: &'a BenchRequest,
-        limit: Pressure,
-    ) -> Result<Self, Error> {
+    ) -> Result<(Self, Option<f64>), Error> {
+        let (worker, load_ms) = lease(host, tier).await?;
         let props = worker.props().await?;
         let tokens = worker.tokenize(TEXT).await?;
         let mut beginnings = tokens.clone();
         beginnings.sort_unstable();
         beginnings.dedup();
         if tokens.is_empty() {
-            return Err(Error::new(
-                Code::ModelUnsupported,
-                "the model has no tokens for plain text",
-            ));
+            let message = "the model has no tokens for plain text";
+            return Err(Error::new(Code::ModelUnsupported, message));
         }
-        Ok(Self {
-            parts,
+        let meter = Self {
+            host,
             tier,
             worker,
             requested,
-            limit,
             context_tokens: props.context_tokens(),
             threads: props.threads,
             disturbed: 0,
             tokens,
             beginnings,
             prompts: 0,
-        })
+        };
+        Ok((meter, load_ms))
+    }
+
+    pub(super) fn model(&self) -> ModelId {
+        self.worker.lease().model().clone()
+    }
+
+    pub(super) async fn memory(&self) -> Result<BenchMemory, Error> {
+        let props = self.worker.props().await?;
+        let mut tiers = self.host.supervisor.snapshot().into_iter();
+        let pid = tiers.find_map(|status| status.pid.filter(|_| status.id == *self.tier));
+        let footprint = spawn_blocking(move || pid.and_then(tierbar_telemetry::footprint)).await;
+        Ok(BenchMemory::new(props.memory, footprint.ok().flatten()))
+    }
+
+    /// Adds to a report what is known after its runs.
+    pub(super) async fn complete(&self, report: &mut BenchReport) -> Result<(), Error> {
+        report.model = self.model();
+        report.context_tokens = self.context_tokens;
+        report.threads_used = self.threads;
+        report.disturbed += self.disturbed;
+        report.memory = self.memory().await?;
+        Ok(())
     }
 
     /// Returns the runs at one depth, or why there are none. `report` is called for each request.
@@ -301,9 +295,9 @@ impl<'a> Meter<'a> {
         let mut shallow = None;
         for _ in 0..TRIES {
             match self.alone(depth, read, written).await? {
-                TimedRequest::Disturbed => self.disturbed += 1,
-                TimedRequest::Alone(timed) if timed.cached == depth => return Ok(Ok(timed)),
-                TimedRequest::Alone(timed) => shallow = Some(timed.cached),
+                None => self.disturbed += 1,
+                Some(timed) if timed.cached == depth => return Ok(Ok(timed)),
+                Some(timed) => shallow = Some(timed.cached),
             }
             // The cached depth may be gone.
             if depth > 0 {
@@ -318,24 +312,26 @@ impl<'a> Meter<'a> {
         }))
     }
 
-    async fn alone(&mut self, depth: u32, read: u32, written: u32) -> Result<TimedRequest, Error> {
+    /// Runs a request; returns nothing if other work disturbed it.
+    async fn alone(
+        &mut self,
+        depth: u32,
+        read: u32,
+        written: u32,
+    ) -> Result<Option<RequestTiming>, Error> {
         let before = self.quiet().await?;
         let timed = self.request(depth, read, written).await?;
         let after = self.worker.props().await?.generations;
         let alone = after.running == 0 && after.ended() == before + 1;
-        Ok(if alone {
-            TimedRequest::Alone(timed)
-        } else {
-            TimedRequest::Disturbed
-        })
+        Ok(alone.then_some(timed))
     }
 
     /// Waits until no generation runs; returns how many have ended.
     async fn quiet(&self) -> Result<u64, Error> {
         let begun = Instant::now();
         loop {
-            check_pressure(self.parts, self.limit)?;
-            check_not_stopped(self.parts, self.tier)?;
+            check_pressure(self.host, Pressure::Critical)?;
+            check_not_stopped(self.host, self.tier)?;
             let generations = self.worker.props().await?.generations;
             if generations.running == 0 || begun.elapsed() > QUIET {
                 return Ok(generations.ended());

@@ -1,18 +1,16 @@
 //! Measures each way to run a model that is larger than memory, on the real worker.
 
 use super::{
-    HostParts, ProgressSender,
-    bench::{Meter, Runs, decode_rate, last_like, lease, memory, now, prefill_rate},
+    ProgressSender,
+    bench::{Meter, Runs, blank_report, decode_rate, last_like, prefill_rate},
     check_pressure,
     tune::ends_it,
 };
-use crate::models::Trial;
+use crate::{live_config::LiveConfig, models::Trial};
 use std::sync::Arc;
-use tierbar_core::{
-    Error, ModelId, TierId, budget::Placement, config::Paging, lease::Tiers, status::Pressure,
-};
+use tierbar_core::{Error, TierId, budget::Placement, config::Paging, status::Pressure};
 use tierbar_inference::blocking::blocking;
-use tierbar_measure::bench::{BenchMemory, BenchReport, BenchRequest, Figure, PagingRow, Settings};
+use tierbar_measure::bench::{BenchReport, BenchRequest, Figure, PagingRow, Settings};
 
 /// With what each is called once the model is loaded.
 const WAYS: [(Paging, Placement); 5] = [
@@ -26,35 +24,16 @@ const WAYS: [(Paging, Placement); 5] = [
 /// Measures the tier once for each way that its model can be run in, without a context before the prompt. The configuration stays as
 /// it is.
 pub(super) async fn bench(
-    parts: Arc<HostParts>,
+    host: Arc<LiveConfig>,
     tier: TierId,
     request: BenchRequest,
     settings: Settings,
     progress: ProgressSender,
 ) -> Result<BenchReport, Error> {
-    let tiers = parts.config.supervisor.snapshot();
-    let status = tiers.iter().find(|status| status.id == tier);
-    let model = status.and_then(|status| status.model.clone());
-    let mut report = BenchReport {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        taken_at: now(),
-        tier: tier.clone(),
-        model: model.unwrap_or_else(|| ModelId(String::new())),
-        context_tokens: status.map_or(0, |status| status.context_tokens),
-        settings,
-        threads_used: 0,
-        prompt_tokens: request.prompt_tokens,
-        answer_tokens: request.answer_tokens,
-        runs: request.runs,
-        rows: Vec::new(),
-        paging: Vec::new(),
-        load_ms: None,
-        memory: BenchMemory::default(),
-        disturbed: 0,
-    };
+    let mut report = blank_report(&host, tier.clone(), &request, settings);
     for (done, (paging, placement)) in WAYS.into_iter().enumerate() {
         progress.progress(done, WAYS.len(), placement.as_str());
-        let row = match measure(&parts, &tier, (paging, placement), &request, &mut report).await {
+        let row = match measure(&host, &tier, (paging, placement), &request, &mut report).await {
             Ok(Ok(runs)) => row(paging, &runs),
             Ok(Err(why)) => PagingRow::skipped(paging, why),
             Err(error) if ends_it(&error) => return Err(error),
@@ -64,7 +43,7 @@ pub(super) async fn bench(
         report.paging.push(row);
     }
     progress.progress(WAYS.len(), WAYS.len(), "done");
-    if let Some(last) = last_like(&parts, &report).await {
+    if let Some(last) = last_like(&host, &report).await {
         report.rows = last.rows;
     }
     Ok(report)
@@ -72,19 +51,14 @@ pub(super) async fn bench(
 
 /// Loads the tier in one way and measures it; or says why that way is none for its model.
 async fn measure(
-    parts: &Arc<HostParts>,
+    host: &LiveConfig,
     tier: &TierId,
     (paging, wanted): (Paging, Placement),
     request: &BenchRequest,
     report: &mut BenchReport,
 ) -> Result<Result<Runs, String>, Error> {
-    let placement = {
-        let (parts, tier) = (Arc::clone(parts), tier.clone());
-        blocking("reading the model", move || {
-            parts.config.models.placement(&tier, paging)
-        })
-        .await?
-    };
+    let (models, of) = (Arc::clone(&host.models), tier.clone());
+    let placement = blocking("reading the model", move || models.placement(&of, paging)).await?;
     if placement == Placement::Resident {
         return Ok(Err("the model fits in memory".to_owned()));
     }
@@ -96,20 +70,15 @@ async fn measure(
         return Ok(Err(why));
     }
     // Each is a load, so do not start while memory is low.
-    check_pressure(parts, Pressure::Warning)?;
-    parts.config.begin_trial(tier, Trial::Paging(paging)).await;
-    let (worker, load_ms) = lease(parts, tier).await?;
-    let mut meter = Meter::new(parts, tier, &worker, request, Pressure::Critical).await?;
-    report.model = worker.lease().model().clone();
-    report.context_tokens = meter.context_tokens;
-    report.threads_used = meter.threads;
-    if let Some(why) = request.beyond(0, meter.context_tokens) {
-        return Ok(Err(why));
-    }
-    let runs = meter.at(0, |_, _| {}).await?;
-    report.disturbed += meter.disturbed;
+    check_pressure(host, Pressure::Warning)?;
+    host.begin_trial(tier, Trial::Paging(paging)).await;
+    let (mut meter, load_ms) = Meter::lease(host, tier, request).await?;
+    let runs = match request.beyond(0, meter.context_tokens) {
+        Some(why) => Err(why),
+        None => meter.at(0, |_, _| {}).await?,
+    };
     report.load_ms = report.load_ms.or(load_ms);
-    report.memory = memory(parts, tier, &worker).await?;
+    meter.complete(report).await?;
     Ok(runs)
 }
 

@@ -15,7 +15,6 @@ use tokio::time::timeout;
 /// How long the owner may take to report why a worker has ended.
 const REASON_DEADLINE: Duration = Duration::from_secs(3);
 
-/// The leased worker.
 #[derive(Debug)]
 pub(super) struct Worker {
     lease: Box<dyn Lease>,
@@ -51,35 +50,25 @@ pub(super) struct Generations {
 }
 
 impl Generations {
-    /// Returns how many have ended.
     pub(super) fn ended(self) -> u64 {
         self.done + self.cancelled + self.failed
     }
 }
 
-/// The result of a timed request.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct RequestTiming {
     /// From the request to the whole answer, in milliseconds.
+    #[serde(skip)]
     pub(super) wall_ms: f64,
-    /// Cached tokens.
+    #[serde(rename = "cache_n")]
     pub(super) cached: u32,
     pub(super) prompt_n: u32,
     pub(super) prompt_ms: f64,
     pub(super) predicted_n: u32,
     pub(super) predicted_ms: f64,
     /// What was read, if the model is larger than memory.
+    #[serde(rename = "experts")]
     pub(super) reads: Option<ExpertReads>,
-}
-
-#[derive(Deserialize)]
-struct Timings {
-    cache_n: u32,
-    prompt_n: u32,
-    prompt_ms: f64,
-    predicted_n: u32,
-    predicted_ms: f64,
-    experts: Option<ExpertReads>,
 }
 
 impl Worker {
@@ -121,7 +110,7 @@ impl Worker {
     ) -> Result<RequestTiming, Error> {
         #[derive(Deserialize)]
         struct Completion {
-            timings: Timings,
+            timings: RequestTiming,
         }
         let body = json!({
             "prompt": prompt, "max_tokens": answer, "ignore_eos": true, "temperature": 0,
@@ -131,12 +120,7 @@ impl Worker {
         let Completion { timings } = self.post("v1/completions", &body).await?;
         Ok(RequestTiming {
             wall_ms: begun.elapsed().as_secs_f64() * 1e3,
-            cached: timings.cache_n,
-            prompt_n: timings.prompt_n,
-            prompt_ms: timings.prompt_ms,
-            predicted_n: timings.predicted_n,
-            predicted_ms: timings.predicted_ms,
-            reads: timings.experts,
+            ..timings
         })
     }
 
@@ -162,10 +146,8 @@ impl Worker {
         };
         match answer.await {
             Ok((false, body)) => serde_json::from_value(body).map_err(|error| {
-                Error::new(
-                    Code::Internal,
-                    format!("the worker has another version: {error}"),
-                )
+                let message = format!("the worker has another version: {error}");
+                Error::new(Code::Internal, message)
             }),
             Ok((true, body)) => Err(Error::from_openai_body(&body)
                 .unwrap_or_else(|| Error::new(Code::Internal, body.to_string()))),

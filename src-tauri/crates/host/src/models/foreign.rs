@@ -1,36 +1,26 @@
 //! Tiers with a command or an endpoint: the plan of a command, and what such tiers do not support.
 
-use crate::worker;
 use std::path::PathBuf;
 use tierbar_core::{
-    Code, Config, Error, ModelId, ModelKind, TierId, TierKind,
+    Code, Config, Error, ModelKind, TierId, TierKind,
     budget::{EMBEDDER_SLOT, LoadPlan, Placement},
-    config::{CommandEngine, Engine, TierConfig},
+    config::{Engine, TierConfig},
     fit::{Line, LineKind},
 };
 use tierbar_supervisor::{ForeignCommand, LoadSettings, LoadSpec};
 
 /// Returns the load of a command, planned by its declared memory; `None` for our own engine.
-pub(super) fn load(tier: &TierId, config: &TierConfig) -> Option<Result<LoadSpec, Error>> {
+pub(super) fn load(
+    tier: &TierId,
+    config: &TierConfig,
+    find_guard: impl FnOnce() -> Result<PathBuf, Error>,
+) -> Option<Result<LoadSpec, Error>> {
     let (remote_model, model) = config.foreign_model()?;
     let Engine::Command(engine) = &config.engine else {
         let what = format!("nothing is loaded for {tier}: it is an endpoint");
         return Some(Err(Error::new(Code::Internal, what)));
     };
-    Some(
-        worker::process_guard().map(|guard| spec(tier, config, engine, remote_model, model, guard)),
-    )
-}
-
-fn spec(
-    tier: &TierId,
-    config: &TierConfig,
-    engine: &CommandEngine,
-    remote_model: Option<String>,
-    model: ModelId,
-    process_guard: PathBuf,
-) -> LoadSpec {
-    LoadSpec {
+    let spec = |process_guard| LoadSpec {
         model,
         path: PathBuf::new(),
         projector: None,
@@ -54,7 +44,8 @@ fn spec(
             remote_model,
             process_guard,
         })),
-    }
+    };
+    Some(find_guard().map(spec))
 }
 
 /// What the model of a server is for is known by the tier's name alone.
@@ -66,15 +57,7 @@ pub(super) fn kind(tier: &TierId) -> ModelKind {
     }
 }
 
-/// # Errors
-/// `BadRequest` for a tier that our worker does not run.
-pub(super) fn refuse_measuring(tier: &TierId, config: &TierConfig) -> Result<(), Error> {
-    match config.engine {
-        Engine::Embedded => Ok(()),
-        Engine::Command(_) | Engine::Endpoint(_) => Err(not_measured(tier)),
-    }
-}
-
+/// The error for a tier that our worker does not run.
 pub(crate) fn not_measured(tier: &TierId) -> Error {
     let what =
         format!("Tierbar measures only models that its own engine runs, and {tier} uses another");
@@ -116,20 +99,10 @@ mod tests {
         let config = config(COMMAND);
         let id = TierId::new("fast").unwrap();
         let tier = &config.tiers[&id];
-        let (Engine::Command(engine), Some((remote, model))) = (&tier.engine, tier.foreign_model())
-        else {
-            panic!("no command");
-        };
-        let spec = spec(
-            &TierId::new("fast").unwrap(),
-            tier,
-            engine,
-            remote,
-            model,
-            "/guard".into(),
-        );
+        let spec = load(&id, tier, || Ok("/guard".into())).unwrap().unwrap();
         assert_eq!(spec.plan.total_bytes(), 6 << 30);
-        assert_eq!(spec.command.unwrap().engine, *engine);
+        let engine = Engine::Command(spec.command.unwrap().engine);
+        assert_eq!(engine, tier.engine);
         let (_home, models) = models(COMMAND);
         let tiers = models.tiers();
         assert_eq!(tiers[0].model.as_ref().unwrap().as_str(), "s");

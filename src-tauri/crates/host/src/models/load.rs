@@ -1,6 +1,7 @@
 //! What a load of a tier is: its model, what goes with it, and the plan.
 
 use super::foreign;
+use crate::worker;
 use std::path::PathBuf;
 use tierbar_core::{
     Code, Error, ModelAccount, TierId,
@@ -18,14 +19,12 @@ pub(super) fn load(
     library: &Library,
     machine: &Machine,
 ) -> Result<LoadSpec, Error> {
-    if let Some(command) = foreign::load(tier, config) {
+    if let Some(command) = foreign::load(tier, config, || worker::find("guard", None)) {
         return command;
     }
     if config.model.trim().is_empty() {
-        return Err(Error::new(
-            Code::ModelMissing,
-            format!("the {tier} tier has no model yet"),
-        )
+        let message = format!("the {tier} tier has no model yet");
+        return Err(Error::new(Code::ModelMissing, message)
         .hint(format!(
             "run `tierbar tier use {tier} MODEL`, choose a model in Settings, or set `model` under [tiers.{tier}] in config.toml"
         )));

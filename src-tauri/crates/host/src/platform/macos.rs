@@ -155,13 +155,9 @@ impl Drop for Awake {
 
 /// Returns the program that listens on a port; `None` without one, or if it is another user's. Blocking.
 pub(crate) fn listener(port: u16) -> Option<Listener> {
-    let output = Command::new("/usr/sbin/lsof")
-        .args(["-nP", &format!("-iTCP:{port}"), "-sTCP:LISTEN", "-Fpc"])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    parse_listener(&String::from_utf8_lossy(&output.stdout))
+    let port = format!("-iTCP:{port}");
+    let fields = output_of("/usr/sbin/lsof", &["-nP", &port, "-sTCP:LISTEN", "-Fpc"]);
+    parse_listener(&fields)
 }
 
 /// With `-F`, each line is a field: `p` the process id, `c` its command.

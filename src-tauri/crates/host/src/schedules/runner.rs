@@ -1,14 +1,15 @@
 //! The owner of the schedules: starts due runs, one at a time.
 
 use super::{
-    Inbox, RunNow, UndeliveredResult, no_schedule,
+    RunNow, Schedules, no_schedule,
     source::{self, Extract},
     target::{self, Outcome},
     turns,
 };
 use jiff::{Timestamp, tz::TimeZone};
+use parking_lot::Mutex;
 use serde_json::Value;
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
     config::{ScheduleConfig, ScheduledTask},
@@ -18,7 +19,7 @@ use tierbar_core::{
 };
 use tierbar_fetch::{Remote, Web};
 use tierbar_secrets::Secrets;
-use tokio::time::sleep;
+use tokio::{sync::mpsc, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 /// How often to check the calendar, since sleep and changes of the clock are not announced.
@@ -28,26 +29,31 @@ const LOOK: Duration = Duration::from_secs(30);
 pub(crate) type RunTask =
     Box<dyn Fn(ScheduleConfig, String) -> BoxFuture<'static, Result<Value, Error>> + Send + Sync>;
 
-/// What runs need.
+/// A result that could not be delivered.
+#[derive(Debug, Clone)]
+pub(crate) struct UndeliveredResult {
+    turn: i64,
+    /// The schedule at that time: after a change, the result is dropped.
+    schedule: ScheduleConfig,
+    outcome: Outcome,
+    /// When its source was read.
+    read_at: i64,
+}
+
 pub(crate) struct Runner {
-    pub(crate) inbox: Inbox,
+    pub(crate) schedules: Arc<Schedules>,
+    pub(crate) requests: mpsc::Receiver<RunNow>,
+    /// By the names of their schedules.
+    pub(crate) undelivered: Mutex<BTreeMap<String, UndeliveredResult>>,
     pub(crate) run_task: RunTask,
     pub(crate) web: Web,
     pub(crate) remote: Remote,
     pub(crate) secrets: Secrets,
     pub(crate) journal: Arc<dyn Journal>,
-    /// What reads documents.
     pub(crate) extract: Extract,
-    /// Whether requests are refused now.
     pub(crate) paused: Box<dyn Fn() -> bool + Send + Sync>,
     /// Called when a schedule starts or stops failing.
     pub(crate) notice: Box<dyn Fn() + Send + Sync>,
-}
-
-impl fmt::Debug for Runner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runner").finish_non_exhaustive()
-    }
 }
 
 impl Runner {
@@ -57,28 +63,26 @@ impl Runner {
     }
 
     async fn forever(&mut self) {
+        let mut config = self.schedules.config.clone();
         loop {
-            let wait = if self.inbox.takes_turns {
+            config.mark_unchanged();
+            let wait = if self.schedules.takes_turns {
                 self.take_turns(Timestamp::now(), &TimeZone::system()).await
             } else {
                 LOOK
             };
             tokio::select! {
                 biased;
-                Some(request) = self.inbox.requests.recv() => self.answer(request).await,
-                changed = self.inbox.config.changed() => {
-                    if changed.is_err() {
-                        return;
-                    }
-                }
+                Some(request) = self.requests.recv() => self.answer(request).await,
+                changed = config.changed() => if changed.is_err() { return },
                 () = sleep(wait.min(LOOK)) => {}
             }
         }
     }
 
     /// Starts due runs, and returns the time until the next one.
-    pub(super) async fn take_turns(&mut self, now: Timestamp, zone: &TimeZone) -> Duration {
-        let config = Arc::clone(&self.inbox.config.borrow_and_update());
+    pub(super) async fn take_turns(&self, now: Timestamp, zone: &TimeZone) -> Duration {
+        let config = Arc::clone(&self.schedules.config.borrow());
         let mut wait = LOOK;
         for (name, schedule) in &config.schedules {
             match self.take_turn(name, schedule, now, zone).await {
@@ -104,11 +108,12 @@ impl Runner {
         zone: &TimeZone,
     ) -> Result<Option<i64>, Error> {
         let at = now.as_second();
-        let run = match self.inbox.store.schedule_run(name).await? {
+        let store = &self.schedules.store;
+        let run = match store.schedule_run(name).await? {
             Some(run) => run,
             None => {
                 let run = Run::first_seen(at);
-                self.inbox.store.put_schedule_run(name, run.clone()).await?;
+                store.put_schedule_run(name, run.clone()).await?;
                 run
             }
         };
@@ -121,15 +126,13 @@ impl Runner {
         // Stored first, so that a run that kills the host is not retried forever.
         let before = run;
         let run = before.begun(turn, at);
-        self.inbox.store.put_schedule_run(name, run.clone()).await?;
-        let date = turns::date_of(turn, zone);
+        store.put_schedule_run(name, run.clone()).await?;
         let of = RunPurpose {
             turn: Some(turn),
             covers_to: run.covers_to,
-            date,
+            date: turns::date_of(turn, zone),
         };
-        let performed = self.perform(name, schedule, of, at).await;
-        let run = match performed {
+        let run = match self.perform(name, schedule, of, at).await {
             Ok((sentence, covers_to)) => {
                 self.record(format!("the schedule {name} {sentence}"));
                 self.failing(name, None);
@@ -140,7 +143,7 @@ impl Runner {
             Err(error) => {
                 let run = run.failed(error.message.clone());
                 let what = if run.finished {
-                    self.inbox.undelivered.lock().remove(name);
+                    self.undelivered.lock().remove(name);
                     "will not be tried again before its next run"
                 } else {
                     "is tried again"
@@ -153,13 +156,13 @@ impl Runner {
                 run
             }
         };
-        self.inbox.store.put_schedule_run(name, run).await?;
+        store.put_schedule_run(name, run).await?;
         Ok(None)
     }
 
     /// Runs one on request; the next scheduled run reads the same changes again.
     async fn answer(&self, RunNow { name, done }: RunNow) {
-        let config = Arc::clone(&self.inbox.config.borrow());
+        let config = Arc::clone(&self.schedules.config.borrow());
         let outcome = match config.schedules.get(&name) {
             None => Err(no_schedule(&name, &config)),
             Some(schedule) => self.run_now(&name, schedule).await,
@@ -170,7 +173,7 @@ impl Runner {
 
     async fn run_now(&self, name: &str, schedule: &ScheduleConfig) -> Result<String, Error> {
         let now = Timestamp::now().as_second();
-        let kept = self.inbox.store.schedule_run(name).await?;
+        let kept = self.schedules.store.schedule_run(name).await?;
         let run = kept.unwrap_or_else(|| Run::first_seen(now));
         let of = RunPurpose {
             turn: None,
@@ -184,7 +187,7 @@ impl Runner {
             Err(error) => (error.message.clone(), Some(error)),
         };
         let run = run.by_hand(now, sentence.clone(), failed.is_some());
-        if let Err(error) = self.inbox.store.put_schedule_run(name, run).await {
+        if let Err(error) = self.schedules.store.put_schedule_run(name, run).await {
             tracing::warn!("the run of the schedule {name} cannot be recorded: {error}");
         }
         // The client that started the run gets the error, so no notification is sent.
@@ -208,63 +211,58 @@ impl Runner {
         of: RunPurpose,
         now: i64,
     ) -> Result<(String, i64), Error> {
-        *self.inbox.state.running.lock() = Some(name.to_owned());
+        *self.schedules.running.lock() = Some(name.to_owned());
         let _ended = RunningMark(self);
-        let kept = self.inbox.undelivered.lock().get(name).cloned();
+        let kept = self.undelivered.lock().get(name).cloned();
         let kept = kept.filter(|kept| Some(kept.turn) == of.turn && kept.schedule == *schedule);
         let (outcome, read_at) = match kept {
             Some(kept) => (kept.outcome, kept.read_at),
             None => match self.make(name, schedule, &of, now).await? {
-                RunResult::Outcome(outcome) => (outcome, now),
-                RunResult::Nothing(sentence) => return Ok((sentence.to_owned(), now)),
+                Ok(outcome) => (outcome, now),
+                Err(sentence) => return Ok((sentence.to_owned(), now)),
             },
         };
         let went = target::deliver(schedule, &outcome, &self.remote, &self.secrets).await;
-        match (went, of.turn) {
-            (Ok(went), turn) => {
-                if turn.is_some() {
-                    self.inbox.undelivered.lock().remove(name);
-                }
-                let saved = outcome.answer["saved"].as_u64().unwrap_or_default();
-                let sentence = format!("{went} from {}; {saved} tokens saved", outcome.from);
-                Ok((sentence, read_at))
-            }
-            (Err(error), Some(turn)) => {
+        let mut undelivered = self.undelivered.lock();
+        match (&went, of.turn) {
+            (_, None) => {}
+            (Ok(_), Some(_)) => drop(undelivered.remove(name)),
+            (Err(_), Some(turn)) => {
                 let kept = UndeliveredResult {
                     turn,
                     schedule: schedule.clone(),
-                    outcome,
+                    outcome: outcome.clone(),
                     read_at,
                 };
-                let mut undelivered = self.inbox.undelivered.lock();
                 undelivered.insert(name.to_owned(), kept);
-                Err(error)
             }
-            (Err(error), None) => Err(error),
         }
+        let saved = outcome.answer["saved"].as_u64().unwrap_or_default();
+        let sentence = format!("{} from {}; {saved} tokens saved", went?, outcome.from);
+        Ok((sentence, read_at))
     }
 
-    /// Reads the source and runs the task.
+    /// Reads the source and runs the task, or returns why there is nothing to deliver.
     async fn make(
         &self,
         name: &str,
         schedule: &ScheduleConfig,
         of: &RunPurpose,
         now: i64,
-    ) -> Result<RunResult, Error> {
+    ) -> Result<Result<Outcome, &'static str>, Error> {
         let (from, to) = (&schedule.source, &schedule.to);
         // A brief is of lines, which no document has.
         let extract = Some(&self.extract).filter(|_| schedule.task == ScheduledTask::Summarize);
         let reading = source::read(from, to, of.covers_to, now, &self.web, extract);
         let Some(material) = reading.await? else {
-            return Ok(RunResult::Nothing("found nothing new"));
+            return Ok(Err("found nothing new"));
         };
         if material.text.trim().is_empty() {
-            return Ok(RunResult::Nothing("found nothing to read"));
+            return Ok(Err("found nothing to read"));
         }
         let answer = (self.run_task)(schedule.clone(), material.text).await?;
         let field = schedule.task.result();
-        Ok(RunResult::Outcome(Outcome {
+        Ok(Ok(Outcome {
             name: name.to_owned(),
             date: of.date,
             text: answer[field].as_str().unwrap_or_default().to_owned(),
@@ -279,7 +277,7 @@ impl Runner {
 
     fn failing(&self, name: &str, why: Option<String>) {
         {
-            let mut failing = self.inbox.state.failing.lock();
+            let mut failing = self.schedules.failing.lock();
             match why {
                 Some(why) => failing.insert(name.to_owned(), why),
                 None => failing.remove(name),
@@ -297,17 +295,11 @@ struct RunPurpose {
     date: jiff::civil::Date,
 }
 
-enum RunResult {
-    Outcome(Outcome),
-    /// Why there is nothing to deliver.
-    Nothing(&'static str),
-}
-
 /// Marks the end of a run, however it ended.
 struct RunningMark<'a>(&'a Runner);
 
 impl Drop for RunningMark<'_> {
     fn drop(&mut self) {
-        *self.0.inbox.state.running.lock() = None;
+        *self.0.schedules.running.lock() = None;
     }
 }

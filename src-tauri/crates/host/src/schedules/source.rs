@@ -22,7 +22,6 @@ use tierbar_nofollow::{About, Entry, Opened};
 /// Half of the largest request; a night is too short for more.
 const MOST_BYTES: usize = 16 << 20;
 const MOST_FILES: usize = 1000;
-/// The most names to check.
 const MOST_NAMES: usize = 100_000;
 /// So much of a file tells a text from a document.
 const HEAD: u64 = 64 << 10;
@@ -36,7 +35,6 @@ const NANOSECONDS: i64 = 1_000_000_000;
 /// The program that reads documents, or why it is not there.
 pub(super) type Extract = Result<PathBuf, Error>;
 
-/// What was read.
 #[derive(Debug, PartialEq, Eq, Default)]
 pub(super) struct Material {
     pub(super) text: String,
@@ -58,10 +56,8 @@ pub(super) async fn read(
 ) -> Result<Option<Material>, Error> {
     if is_url(source) {
         let url = Url::parse(source).map_err(|error| {
-            Error::new(
-                Code::BadRequest,
-                format!("the source is not a URL: {error}"),
-            )
+            let message = format!("the source is not a URL: {error}");
+            Error::new(Code::BadRequest, message)
         })?;
         let answer = web.get(Get::new(url)).await?;
         let name = name_of_page(&answer.url, answer.content_type.as_deref());
@@ -115,7 +111,6 @@ fn name_of_page(url: &Url, content_type: Option<&str>) -> PathBuf {
     }
 }
 
-/// Returns the text of a file.
 async fn text_of(
     contents: Contents,
     path: &Path,

@@ -14,7 +14,6 @@ use tierbar_inference::blocking::blocking;
 use tierbar_nofollow::{Mode, OpenError, open};
 use tierbar_secrets::{Name, Secrets};
 
-/// The result to deliver.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
     pub(super) name: String,
@@ -23,7 +22,6 @@ pub(super) struct Outcome {
     pub(super) text: String,
     /// What was read.
     pub(super) from: String,
-    /// The task's whole answer.
     pub(super) answer: Value,
 }
 

@@ -56,7 +56,7 @@ impl Api {
 
 struct Bench {
     folder: TempDir,
-    handle: Schedules,
+    handle: Arc<Schedules>,
     runner: Runner,
     api: Api,
     recorded: Sentences,
@@ -80,7 +80,7 @@ impl Bench {
             .await
             .unwrap()
             .unwrap();
-        let (handle, inbox) = Schedules::new(config.subscribe(), store, true);
+        let (handle, requests) = Schedules::new(config.subscribe(), store, true);
         let (api, recorded, paused) = (
             Api::default(),
             Sentences::default(),
@@ -91,7 +91,9 @@ impl Bench {
             ..WebOptions::default()
         };
         let runner = Runner {
-            inbox,
+            schedules: Arc::clone(&handle),
+            requests,
+            undelivered: Mutex::default(),
             run_task: {
                 let api = api.clone();
                 Box::new(move |_, text| Box::pin(std::future::ready(api.answer(text))))
@@ -253,7 +255,7 @@ async fn a_run_that_killed_the_host_uses_an_attempt_and_says_so() {
             assert!(status.running && status.outcome.is_none() && !status.failing);
         } => {}
     }
-    assert!(bench.runner.inbox.state.running.lock().is_none());
+    assert!(bench.handle.running.lock().is_none());
     assert_eq!(bench.kept().await.attempts, 1);
     // The next host says what became of it, and not what came of the run before.
     let status = bench.handle.list().await.unwrap().remove(0);

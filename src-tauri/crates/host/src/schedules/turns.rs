@@ -1,11 +1,7 @@
 //! The times at which a schedule runs, by the calendar.
 
-use jiff::{
-    SignedDuration, Timestamp,
-    civil::{self, Date},
-    tz::TimeZone,
-};
-use tierbar_core::config::{ScheduleConfig, Weekday};
+use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
+use tierbar_core::config::ScheduleConfig;
 
 /// Returns a schedule's times from two days ago to more than a week ahead, in seconds since 1970, one per day. A time that
 /// the change of clocks skips moves by the skipped amount; of a repeated time, the first counts.
@@ -19,14 +15,15 @@ pub(super) fn turns_around(schedule: &ScheduleConfig, now: Timestamp, zone: &Tim
         let date = today
             .checked_add(SignedDuration::from_hours(24 * offset))
             .ok()?;
-        let wanted = schedule.days.is_empty() || schedule.days.contains(&weekday(date));
+        let weekday = date.weekday().to_monday_zero_offset();
+        let mut days = schedule.days.iter();
+        let wanted = schedule.days.is_empty() || days.any(|day| *day as i8 == weekday);
         let turn = date.at(hour, minute, 0, 0).to_zoned(zone.clone()).ok()?;
         wanted.then(|| turn.timestamp().as_second())
     };
     (-2..=8).filter_map(turn).collect()
 }
 
-/// Returns the day of a turn.
 pub(super) fn date_of(turn: i64, zone: &TimeZone) -> Date {
     Timestamp::from_second(turn)
         .unwrap_or(Timestamp::UNIX_EPOCH)
@@ -34,22 +31,10 @@ pub(super) fn date_of(turn: i64, zone: &TimeZone) -> Date {
         .date()
 }
 
-fn weekday(date: Date) -> Weekday {
-    match date.weekday() {
-        civil::Weekday::Monday => Weekday::Mon,
-        civil::Weekday::Tuesday => Weekday::Tue,
-        civil::Weekday::Wednesday => Weekday::Wed,
-        civil::Weekday::Thursday => Weekday::Thu,
-        civil::Weekday::Friday => Weekday::Fri,
-        civil::Weekday::Saturday => Weekday::Sat,
-        civil::Weekday::Sunday => Weekday::Sun,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jiff::civil::datetime;
+    use jiff::civil::{date, datetime};
     use tierbar_core::schedule::{NextTurn, Run};
 
     fn schedule(at: &str, days: &str) -> ScheduleConfig {
@@ -118,6 +103,6 @@ mod tests {
             ["11-23 00:00 EST", "11-26 00:00 EST", "11-30 00:00 EST"]
         );
         let monday = turns_around(&schedule("23:59", "[\"mon\"]"), from, &zone);
-        assert_eq!(date_of(monday[0], &zone), civil::date(2026, 11, 23));
+        assert_eq!(date_of(monday[0], &zone), date(2026, 11, 23));
     }
 }

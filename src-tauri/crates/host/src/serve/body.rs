@@ -5,47 +5,68 @@ use axum::body::{Body as AxumBody, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use std::{
+    mem,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
 };
 
-/// A request's body. It is complete, or no longer needed, when this is dropped.
-pub(super) struct RequestBody {
-    body: Incoming,
+/// A body, and what its end means for the slot.
+pub(super) struct SlotBody<B> {
+    body: B,
     taken: Arc<TakenSlot>,
-    whole: bool,
+    at_end: fn(&TakenSlot),
+    /// Whether the end counts only when this is dropped.
+    lasts: bool,
+    has_ended: bool,
 }
 
-impl RequestBody {
-    pub(super) fn new(body: Incoming, taken: Arc<TakenSlot>) -> Self {
-        let whole = body.is_end_stream();
-        if whole {
-            taken.answers();
-        } else {
-            taken.waits();
-        }
-        Self { body, taken, whole }
+/// A request's body. It is complete, or no longer needed, when this is dropped.
+pub(super) fn request(body: Incoming, taken: Arc<TakenSlot>) -> SlotBody<Incoming> {
+    let has_ended = body.is_end_stream();
+    match has_ended {
+        true => taken.answers(),
+        false => taken.waits(),
     }
+    SlotBody {
+        body,
+        taken,
+        at_end: TakenSlot::answers,
+        lasts: false,
+        has_ended,
+    }
+}
 
-    fn is_whole(&mut self) {
-        if !std::mem::replace(&mut self.whole, true) {
-            self.taken.answers();
+/// An answer's body. After it, the client may send another request.
+pub(super) fn answer(body: AxumBody, taken: Arc<TakenSlot>) -> SlotBody<AxumBody> {
+    SlotBody {
+        body,
+        taken,
+        at_end: TakenSlot::waits,
+        lasts: true,
+        has_ended: false,
+    }
+}
+
+impl<B> SlotBody<B> {
+    fn end(&mut self) {
+        if !mem::replace(&mut self.has_ended, true) {
+            (self.at_end)(&self.taken);
         }
     }
 }
 
-impl Body for RequestBody {
+impl<B: Body<Data = Bytes> + Unpin> Body for SlotBody<B> {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        if frame.is_none() || self.body.is_end_stream() {
-            self.is_whole();
+        if !self.lasts && (frame.is_none() || self.body.is_end_stream()) {
+            self.end();
         }
         Poll::Ready(frame)
     }
@@ -59,46 +80,8 @@ impl Body for RequestBody {
     }
 }
 
-impl Drop for RequestBody {
+impl<B> Drop for SlotBody<B> {
     fn drop(&mut self) {
-        self.is_whole();
-    }
-}
-
-/// An answer's body. After it, the client may send another request.
-pub(super) struct Answer {
-    body: AxumBody,
-    taken: Arc<TakenSlot>,
-}
-
-impl Answer {
-    pub(super) fn new(body: AxumBody, taken: Arc<TakenSlot>) -> Self {
-        Self { body, taken }
-    }
-}
-
-impl Body for Answer {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-impl Drop for Answer {
-    fn drop(&mut self) {
-        self.taken.waits();
+        self.end();
     }
 }

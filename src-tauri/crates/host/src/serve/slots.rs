@@ -50,7 +50,6 @@ impl ConnectionSlots {
         }
     }
 
-    /// Waits for a slot.
     pub(super) async fn take(self: &Arc<Self>) -> TakenSlot {
         loop {
             if let Some(taken) = self.try_take() {

@@ -3,8 +3,7 @@
 use crate::{
     address,
     config::{self, ConfigFile, ConfigWatch},
-    conversations,
-    folder::Folder,
+    folder::{BANDWIDTH, DOWNLOADS, Folder, LOADS, SPEEDS},
     journal::Ledger,
     library::on_complete,
     machine::ThisMachine,
@@ -101,12 +100,17 @@ impl DataFolder {
             }
         };
         let configured = file.config();
+        // Models can be fetched again and conversations computed again; both are gigabytes.
         let kept_out = [
             folder.models_dir(&configured.models_dir),
             folder.conversations(),
         ];
         blocking(STARTING, move || {
-            keep_out_of_backups(&kept_out);
+            for folder in kept_out.iter().filter(|folder| folder.is_dir()) {
+                if let Err(error) = platform::exclude_from_backups(folder) {
+                    tracing::warn!(%error, folder = %folder.display(), "backups will include the folder");
+                }
+            }
             Ok(())
         })
         .await?;
@@ -123,15 +127,6 @@ impl DataFolder {
             store,
             freed,
         })
-    }
-}
-
-/// Models can be fetched again and conversations computed again; both are gigabytes.
-fn keep_out_of_backups(folders: &[PathBuf]) {
-    for folder in folders.iter().filter(|folder| folder.is_dir()) {
-        if let Err(error) = platform::exclude_from_backups(folder) {
-            tracing::warn!(%error, folder = %folder.display(), "backups will include the folder");
-        }
     }
 }
 
@@ -210,7 +205,6 @@ async fn open_tls(address: SocketAddr, data: &DataFolder) -> Result<Option<Tls>,
     blocking(STARTING, opened).await.map(Some)
 }
 
-/// Readings of this machine.
 pub(super) struct Readings {
     pub(super) sampler: Sampler,
     pub(super) first: Reading,
@@ -221,7 +215,7 @@ pub(super) struct Readings {
 impl Readings {
     pub(super) async fn begin() -> Result<Self, Error> {
         let (sampler, first) = blocking(STARTING, || {
-            let mut sampler = Sampler::new();
+            let mut sampler = Sampler::default();
             let reading = sampler.sample();
             Ok((sampler, reading))
         })
@@ -275,7 +269,13 @@ impl Workers {
         let contexts = Contexts::new(folder.contexts());
         let metrics = Metrics::measuring(Arc::new(EnergyMeter::default()));
         metrics.open_ledger(&data.store).await?;
-        data.store.end_loads(ended_with_its_host).await?;
+        // For a worker that no entry has ended.
+        let ended = |tier: &TierId| {
+            format!(
+                "{tier} ended with the last Tierbar, which was killed or crashed, or with this computer"
+            )
+        };
+        data.store.end_loads(ended).await?;
         let journal = Arc::new(Ledger::open(data.store.clone(), metrics.clone()).await?);
         if let Some(freed) = &data.freed {
             tracing::warn!("{freed}");
@@ -290,12 +290,31 @@ impl Workers {
             })
             .await?
         };
-        conversations::apply(folder, &data.configured.policy).await;
+        let policy = &data.configured.policy;
+        folder.apply_conversations(policy).await;
+        let source = Arc::clone(&models) as _;
         let supervisor = Supervisor::start(Options {
             tiers,
-            ..supervisor_options(data, &models, &journal, program)
+            journal: Arc::clone(&journal) as _,
+            rules: models.rules(),
+            // Until the memory guard has judged the first reading.
+            stance: Stance::Defers,
+            contexts_dir: Some(folder.contexts()),
+            swapped_dir: Some(folder.conversations()),
+            loads_file: Some(folder.file(LOADS)),
+            ..Options::new(
+                models.budget(),
+                source,
+                program,
+                folder.run(),
+                folder.logs(),
+            )
         })?;
-        let (bandwidth, speeds, machine) = (folder.bandwidth(), folder.speeds(), readings.machine);
+        let (bandwidth, speeds, machine) = (
+            folder.file(BANDWIDTH),
+            folder.file(SPEEDS),
+            readings.machine,
+        );
         let (machine, speeds) = blocking(STARTING, move || {
             Ok((
                 ThisMachine::new(machine, bandwidth),
@@ -322,39 +341,6 @@ impl Workers {
     }
 }
 
-/// The event log's sentence for a worker that no entry has ended.
-fn ended_with_its_host(tier: &TierId) -> String {
-    format!(
-        "{tier} ended with the last Tierbar, which was killed or crashed, or with this computer"
-    )
-}
-
-fn supervisor_options(
-    data: &DataFolder,
-    models: &Arc<Models>,
-    journal: &Arc<Ledger>,
-    program: PathBuf,
-) -> Options {
-    let folder = &data.folder;
-    let source = Arc::clone(models) as _;
-    Options {
-        journal: Arc::clone(journal) as _,
-        rules: models.rules(),
-        // Until the memory guard has judged the first reading.
-        stance: Stance::Defers,
-        contexts_dir: Some(folder.contexts()),
-        swapped_dir: Some(folder.conversations()),
-        loads_file: Some(folder.loads()),
-        ..Options::new(
-            models.budget(),
-            source,
-            program,
-            folder.run(),
-            folder.logs(),
-        )
-    }
-}
-
 /// The way to other servers, and the downloads.
 pub(super) struct FetchParts {
     pub(super) web: Web,
@@ -374,7 +360,7 @@ impl FetchParts {
         let models = Arc::clone(&workers.models);
         let limits = &data.configured.downloads;
         let queue = Queue::start(QueueOptions {
-            state_file: data.folder.downloads(),
+            state_file: data.folder.file(DOWNLOADS),
             web: web.clone(),
             tokens: tokens.clone(),
             at_once: limits.at_once,

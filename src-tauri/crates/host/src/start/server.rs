@@ -15,12 +15,11 @@ const DRAINING: Duration = Duration::from_secs(3);
 /// How long the connections may take to close once no worker is left to answer on them.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// The parts that end with the host.
 #[derive(Debug)]
 pub(crate) struct Server {
-    pub(super) url: String,
-    pub(super) fingerprint: Option<String>,
-    pub(super) token: Token,
+    pub(crate) url: String,
+    pub(crate) fingerprint: Option<String>,
+    pub(crate) token: Token,
     pub(super) keys: Arc<Keys>,
     pub(super) metrics: Metrics,
     pub(super) store: Store,
@@ -29,18 +28,6 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn url(&self) -> &str {
-        &self.url
-    }
-
-    pub(crate) fn fingerprint(&self) -> Option<&str> {
-        self.fingerprint.as_deref()
-    }
-
-    pub(crate) fn token(&self) -> &Token {
-        &self.token
-    }
-
     pub(crate) async fn shutdown(&self, queue: &Queue, supervisor: &Handle, journal: &Ledger) {
         let mut running = self.running.lock().await;
         let Some((ownership, mut served)) = running.take() else {

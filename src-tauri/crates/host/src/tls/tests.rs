@@ -2,7 +2,7 @@ use super::*;
 use crate::serve::{ClientLimits, ServeOptions, serve};
 use axum::{Router, routing::get};
 use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
-use std::{collections::BTreeSet, net::SocketAddr};
+use std::{collections::BTreeSet, io, net::SocketAddr, os::unix::fs::PermissionsExt};
 use tempfile::TempDir;
 use tierbar_edge::origin::TlsMark;
 use tokio::{
@@ -74,17 +74,19 @@ async fn a_certificate_is_created_once_and_has_all_names() {
         ..ServerConfig::default()
     };
     let tls = Tls::open(&folder, &server, &["203.0.113.7".parse().unwrap()]).unwrap();
-    for file in [folder.certificate(), folder.certificate_key()] {
+    for file in [folder.file(CERTIFICATE), folder.file(CERTIFICATE_KEY)] {
         let mode = fs::metadata(file).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
     assert_eq!(tls.fingerprint.len(), 32 * 3 - 1);
     let address = served(&tls).await;
     for name in ["localhost", "127.0.0.1", "mac-mini.local", "203.0.113.7"] {
-        let answer = fetch(address, &folder.certificate(), name).await.unwrap();
+        let answer = fetch(address, &folder.file(CERTIFICATE), name)
+            .await
+            .unwrap();
         assert!(answer.ends_with("encrypted"), "{name}: {answer}");
     }
-    let wrong = fetch(address, &folder.certificate(), "other.local").await;
+    let wrong = fetch(address, &folder.file(CERTIFICATE), "other.local").await;
     assert!(
         wrong
             .unwrap_err()
@@ -105,7 +107,7 @@ async fn a_certificate_is_created_once_and_has_all_names() {
     let (_other_home, other) = self::folder();
     Tls::open(&other, &server, &[]).unwrap();
     assert!(
-        fetch(address, &other.certificate(), "localhost")
+        fetch(address, &other.file(CERTIFICATE), "localhost")
             .await
             .is_err()
     );
@@ -116,16 +118,16 @@ fn a_missing_or_expiring_certificate_is_replaced() {
     let (_home, folder) = folder();
     let open = || Tls::open(&folder, &ServerConfig::default(), &[]).unwrap();
     let first = open().fingerprint;
-    let text = fs::read_to_string(folder.certificate()).unwrap();
+    let text = fs::read_to_string(folder.file(CERTIFICATE)).unwrap();
     let until = text.lines().nth(1).unwrap().to_owned();
     assert!(until.starts_with(NOT_AFTER), "{until}");
     let soon = jiff::Zoned::now().date().tomorrow().unwrap();
     let ending = text.replace(&until, &format!("{NOT_AFTER}{soon}"));
-    fs::write(folder.certificate(), ending).unwrap();
+    fs::write(folder.file(CERTIFICATE), ending).unwrap();
     let second = open().fingerprint;
     assert_ne!(first, second);
     assert_eq!(open().fingerprint, second);
-    fs::remove_file(folder.certificate_key()).unwrap();
+    fs::remove_file(folder.file(CERTIFICATE_KEY)).unwrap();
     assert_ne!(open().fingerprint, second);
 }
 
@@ -136,15 +138,15 @@ async fn an_invalid_user_certificate_is_reported_with_its_file() {
     let own = Tls::open(&theirs, &ServerConfig::default(), &[]).unwrap();
     let path = |path: PathBuf| path.to_str().unwrap().to_owned();
     let server = ServerConfig {
-        certificate: path(theirs.certificate()),
-        key: path(theirs.certificate_key()),
+        certificate: path(theirs.file(CERTIFICATE)),
+        key: path(theirs.file(CERTIFICATE_KEY)),
         ..ServerConfig::default()
     };
     let tls = Tls::open(&folder, &server, &[]).unwrap();
     assert_eq!(tls.fingerprint, own.fingerprint);
-    assert!(!folder.certificate().exists());
+    assert!(!folder.file(CERTIFICATE).exists());
     let address = served(&tls).await;
-    let answer = fetch(address, &theirs.certificate(), "localhost").await;
+    let answer = fetch(address, &theirs.file(CERTIFICATE), "localhost").await;
     assert!(answer.unwrap().ends_with("encrypted"));
 
     Tls::open(&folder, &ServerConfig::default(), &[]).unwrap();
@@ -153,18 +155,22 @@ async fn an_invalid_user_certificate_is_reported_with_its_file() {
     for (certificate, key, expected) in [
         (
             home.path().join("none.pem"),
-            theirs.certificate_key(),
+            theirs.file(CERTIFICATE_KEY),
             "none.pem is not a certificate",
         ),
         (
             text.clone(),
-            theirs.certificate_key(),
+            theirs.file(CERTIFICATE_KEY),
             "text.pem is not a certificate",
         ),
-        (theirs.certificate(), text, "text.pem is not a private key"),
         (
-            theirs.certificate(),
-            folder.certificate_key(),
+            theirs.file(CERTIFICATE),
+            text,
+            "text.pem is not a private key",
+        ),
+        (
+            theirs.file(CERTIFICATE),
+            folder.file(CERTIFICATE_KEY),
             "certificate-key.pem is not a private key of the certificate",
         ),
     ] {
@@ -197,11 +203,11 @@ fn a_loopback_certificate_also_names_the_network_address() {
 fn a_certificate_that_cannot_be_read_now_is_not_replaced() {
     let (_home, folder) = folder();
     // It opens, and no byte of it can be read.
-    fs::create_dir(folder.certificate()).unwrap();
-    fs::write(folder.certificate_key(), "its key").unwrap();
+    fs::create_dir(folder.file(CERTIFICATE)).unwrap();
+    fs::write(folder.file(CERTIFICATE_KEY), "its key").unwrap();
     let error = own_certificate(&folder, &ServerConfig::default(), &[]).unwrap_err();
     assert_eq!(error.code, Code::Storage);
     assert!(error.message.contains("cannot be read"), "{error}");
-    let key = fs::read_to_string(folder.certificate_key()).unwrap();
+    let key = fs::read_to_string(folder.file(CERTIFICATE_KEY)).unwrap();
     assert_eq!(key, "its key");
 }

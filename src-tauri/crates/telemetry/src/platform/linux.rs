@@ -10,10 +10,11 @@ mod stalls;
 #[cfg(test)]
 mod testing;
 
-pub(crate) use announced::PressureListener;
+pub use announced::PressureListener;
 pub(crate) use energy::energy;
 pub(crate) use machine::read;
-pub(crate) use process::{footprint, held, memory_is_back, of_group, started, usage};
+pub use process::{cpu_ms, footprint};
+pub(crate) use process::{held, memory_is_back, of_group, started};
 pub(crate) use slow::{power, thermal};
 
 use super::MachineMemory;
@@ -22,7 +23,7 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io,
     os::unix::fs::OpenOptionsExt,
     path::Path,
@@ -31,31 +32,44 @@ use std::{
 
 #[cfg(target_env = "gnu")]
 #[expect(unsafe_code, reason = "libc")]
-pub(crate) fn return_memory() {
+pub fn return_memory() {
     // SAFETY: glibc's, which locks its arenas; it touches no memory that is in use.
     unsafe { libc::malloc_trim(0) };
 }
 
 /// Other allocators return large pieces at once.
 #[cfg(not(target_env = "gnu"))]
-pub(crate) fn return_memory() {}
+pub fn return_memory() {}
 
 /// `/proc` is counted anew at each reading.
-pub(crate) const MEMORY_INTERVAL: Duration = Duration::ZERO;
+pub const MEMORY_INTERVAL: Duration = Duration::ZERO;
 
-pub(crate) fn machine_memory() -> MachineMemory {
+pub fn machine_memory() -> MachineMemory {
     MachineMemory {
         held_bytes: machine::held_by_all(),
         available_bytes: read().ram_available_bytes,
     }
 }
 
-pub(crate) fn oom_kills() -> Option<u64> {
-    let counters = std::fs::read_to_string("/proc/vmstat").ok()?;
-    let count = counters
-        .lines()
-        .find_map(|line| line.strip_prefix("oom_kill "))?;
-    count.trim().parse().ok()
+pub fn oom_kills() -> Option<u64> {
+    number(&fs::read_to_string("/proc/vmstat").ok()?, "oom_kill")
+}
+
+/// Returns the number of the line that begins with a key such as `MemTotal:`, in bytes if it is in kB, which have 1024.
+fn number(text: &str, key: &str) -> Option<u64> {
+    let mut lines = text.lines().map(str::split_whitespace);
+    let mut fields = lines.find_map(|mut fields| (fields.next()? == key).then_some(fields))?;
+    let number: u64 = fields.next()?.parse().ok()?;
+    match fields.next() {
+        Some("kB") => number.checked_mul(1024),
+        _ => Some(number),
+    }
+}
+
+/// Returns the text of a small file, without the end of its line.
+fn read_line(folder: &Path, name: &str) -> Option<String> {
+    let text = fs::read_to_string(folder.join(name)).ok()?;
+    Some(text.trim().to_owned())
 }
 
 /// Stall information measures waiting, not available memory.

@@ -10,9 +10,11 @@ mod process;
 mod screen;
 mod slow;
 
-pub(crate) use announced::PressureListener;
-pub(crate) use machine::{gpu_cores, machine_memory, performance_cores, read};
-pub(crate) use process::{footprint, held, memory_is_back, of_group, started, usage};
+pub use announced::PressureListener;
+pub use machine::machine_memory;
+pub(crate) use machine::{gpu_cores, performance_cores, read};
+pub use process::{cpu_ms, footprint};
+pub(crate) use process::{held, memory_is_back, of_group, started};
 pub(crate) use screen::full_screen;
 pub(crate) use slow::{power, thermal};
 
@@ -25,19 +27,19 @@ unsafe extern "C" {
     fn malloc_zone_pressure_relief(zone: *mut libc::c_void, goal: libc::size_t) -> libc::size_t;
 }
 
-pub(crate) fn return_memory() {
+pub fn return_memory() {
     // SAFETY: no zone means all, and a goal of 0 as much as can be; memory that is in use is not touched.
     unsafe { malloc_zone_pressure_relief(std::ptr::null_mut(), 0) };
 }
 
 /// From the third call within a second, `host_statistics64` may repeat its last answer until the second is over (xnu's
 /// `host.c`).
-pub(crate) const MEMORY_INTERVAL: Duration = Duration::from_millis(500);
+pub const MEMORY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The level comes from the kernel's own account of free, purgeable and compressed pages.
 pub(crate) const PRESSURE_COUNTS_AVAILABLE: bool = true;
 
-pub(crate) fn oom_kills() -> Option<u64> {
+pub fn oom_kills() -> Option<u64> {
     None
 }
 

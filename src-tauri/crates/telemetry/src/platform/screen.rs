@@ -9,7 +9,6 @@ pub(crate) struct Rect {
     pub(crate) height: f64,
 }
 
-/// A window on screen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Window {
     /// 0 for ordinary windows, [`MENU_BAR`] for a menu bar.

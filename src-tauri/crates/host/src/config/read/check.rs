@@ -1,7 +1,7 @@
 //! Checks a configuration's values of the right type. Errors name the key.
 
 use crate::address;
-use std::path::Path;
+use std::{collections::BTreeMap, fmt::Display, ops::RangeInclusive, path::Path};
 use tierbar_core::{
     Config, TierId,
     config::{
@@ -37,16 +37,8 @@ pub(super) fn check(config: &Config) -> Result<(), Problem> {
     for folder in &config.library.folders {
         whole_path(folder).map_err(at(&["library", "folders"]))?;
     }
-    let at_once = config.downloads.at_once;
-    if !DownloadsConfig::AT_ONCE.contains(&at_once) {
-        let (least, most) = (
-            DownloadsConfig::AT_ONCE.start(),
-            DownloadsConfig::AT_ONCE.end(),
-        );
-        return Err(at(&["downloads", "at_once"])(format!(
-            "{at_once} is not between {least} and {most}"
-        )));
-    }
+    check_range(config.downloads.at_once, "", &DownloadsConfig::AT_ONCE)
+        .map_err(at(&["downloads", "at_once"]))?;
     for allowed in &config.allowed_origins {
         origin::check(allowed).map_err(at(&["allowed_origins"]))?;
     }
@@ -61,28 +53,15 @@ pub(super) fn check(config: &Config) -> Result<(), Problem> {
         let at = |(key, wrong)| at(&["tiers", id.as_str(), key])(wrong);
         self::check_tier(tier).map_err(at)?;
     }
-    if config.schedules.len() > ScheduleConfig::MOST {
-        let what = format!(
-            "there are {} schedules, and the maximum is {}",
-            config.schedules.len(),
-            ScheduleConfig::MOST
-        );
-        return Err(at(&["schedules"])(what));
-    }
+    check_count(&config.schedules, "schedules", ScheduleConfig::MOST)
+        .map_err(at(&["schedules"]))?;
     for (name, schedule) in &config.schedules {
         let at = |keys: &[&str]| at(&[&["schedules", name.as_str()][..], keys].concat());
         // Named like a tier: the name is typed, and is part of API paths.
         TierId::new(name.clone()).map_err(|why| at(&[])(why.replace("a tier", "a schedule")))?;
         schedule.check().map_err(|(key, wrong)| at(&[key])(wrong))?;
     }
-    if config.mcp.len() > McpServerConfig::MOST {
-        let what = format!(
-            "there are {} MCP servers, and the maximum is {}",
-            config.mcp.len(),
-            McpServerConfig::MOST
-        );
-        return Err(at(&["mcp"])(what));
-    }
+    check_count(&config.mcp, "MCP servers", McpServerConfig::MOST).map_err(at(&["mcp"]))?;
     for (name, server) in &config.mcp {
         let at = |keys: &[&str]| at(&[&["mcp", name.as_str()][..], keys].concat());
         // Named like a tier: the name is typed, and the names of its tools begin with it.
@@ -117,15 +96,30 @@ fn check_server(server: &ServerConfig) -> Result<(), KeyProblem> {
         ServerConfig::check_name(name).map_err(|wrong| ("names", wrong))?;
     }
     let at_once = server.requests_at_once;
-    if !ServerConfig::REQUESTS_AT_ONCE.contains(&at_once) {
-        let (least, most) = (
-            ServerConfig::REQUESTS_AT_ONCE.start(),
-            ServerConfig::REQUESTS_AT_ONCE.end(),
-        );
-        let what = format!("{at_once} is not between {least} and {most}");
-        return Err(("requests_at_once", what));
+    check_range(at_once, "", &ServerConfig::REQUESTS_AT_ONCE)
+        .map_err(|wrong| ("requests_at_once", wrong))
+}
+
+/// `unit`: what follows the value in the message, such as ` tokens`.
+fn check_range<T: PartialOrd + Display>(
+    value: T,
+    unit: &str,
+    range: &RangeInclusive<T>,
+) -> Result<(), String> {
+    if range.contains(&value) {
+        return Ok(());
     }
-    Ok(())
+    let (least, most) = (range.start(), range.end());
+    Err(format!("{value}{unit} is not between {least} and {most}"))
+}
+
+fn check_count<K, V>(all: &BTreeMap<K, V>, what: &str, most: usize) -> Result<(), String> {
+    match all.len() {
+        count if count > most => Err(format!(
+            "there are {count} {what}, and the maximum is {most}"
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn check_contexts(contexts: &ContextsConfig) -> Result<(), KeyProblem> {
@@ -217,23 +211,15 @@ fn check_tier(tier: &TierConfig) -> Result<(), KeyProblem> {
     sampling
         .check()
         .map_err(|(key, wrong)| ("sampling", format!("{key}: {wrong}")))?;
-    if let Choice::Fixed(context) = context
-        && !TierConfig::CONTEXT.contains(context)
-    {
-        let (least, most) = (TierConfig::CONTEXT.start(), TierConfig::CONTEXT.end());
-        let what = format!("{context} tokens is not between {least} and {most}");
-        return Err(("context", what));
+    if let Choice::Fixed(context) = context {
+        check_range(*context, " tokens", &TierConfig::CONTEXT)
+            .map_err(|wrong| ("context", wrong))?;
     }
     if *threads > MOST_THREADS {
         let what = format!("{threads} is more than {MOST_THREADS}; 0 chooses automatically");
         return Err(("threads", what));
     }
-    if !TierConfig::BATCH.contains(batch) {
-        let (least, most) = (TierConfig::BATCH.start(), TierConfig::BATCH.end());
-        let what = format!("{batch} tokens is not between {least} and {most}");
-        return Err(("batch", what));
-    }
-    Ok(())
+    check_range(*batch, " tokens", &TierConfig::BATCH).map_err(|wrong| ("batch", wrong))
 }
 
 fn check_chain(name: &TierId, chain: &ChainConfig, config: &Config) -> Result<(), KeyProblem> {
@@ -242,11 +228,10 @@ fn check_chain(name: &TierId, chain: &ChainConfig, config: &Config) -> Result<()
         return steps(format!("\"{name}\" is already the name of a tier"));
     }
     let count = chain.tiers().count();
-    if count == 0 || chain.steps.len() > ChainConfig::MOST_STEPS {
-        let most = ChainConfig::MOST_STEPS;
-        return steps(format!(
-            "name 1 to {most} tiers, such as [\"primary\", \"queue\"]"
-        ));
+    let most = ChainConfig::MOST_STEPS;
+    if count == 0 || chain.steps.len() > most {
+        let wrong = format!("name 1 to {most} tiers, such as [\"primary\", \"queue\"]");
+        return steps(wrong);
     }
     if let Some(unknown) = chain.tiers().find(|tier| !config.tiers.contains_key(tier)) {
         return steps(format!("\"{unknown}\" is not a tier in this configuration"));
@@ -260,12 +245,10 @@ fn check_chain(name: &TierId, chain: &ChainConfig, config: &Config) -> Result<()
         return Err(("retries", format!("{} is more than {most}", chain.retries)));
     }
     for (key, span) in [("wait", chain.wait), ("time", chain.time)] {
-        if span < Span::seconds(1) || span > ChainConfig::LONGEST {
-            let longest = ChainConfig::LONGEST;
-            return Err((
-                key,
-                format!("\"{span}\" is not between \"1s\" and \"{longest}\""),
-            ));
+        let longest = ChainConfig::LONGEST;
+        if span < Span::seconds(1) || span > longest {
+            let wrong = format!("\"{span}\" is not between \"1s\" and \"{longest}\"");
+            return Err((key, wrong));
         }
     }
     Ok(())
@@ -278,11 +261,7 @@ fn check_queue(queue: &QueueConfig) -> Result<(), KeyProblem> {
         bytes,
         webhook_hosts,
     } = queue;
-    if !QueueConfig::AT_ONCE.contains(at_once) {
-        let (least, most) = (QueueConfig::AT_ONCE.start(), QueueConfig::AT_ONCE.end());
-        let wrong = format!("{at_once} is not between {least} and {most}");
-        return Err(("at_once", wrong));
-    }
+    check_range(*at_once, "", &QueueConfig::AT_ONCE).map_err(|wrong| ("at_once", wrong))?;
     let least = QueueConfig::LEAST_KEPT;
     if *keep < least {
         let wrong = format!("\"{keep}\" is less than \"{least}\"");

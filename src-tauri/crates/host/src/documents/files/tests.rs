@@ -91,7 +91,7 @@ fn exchange(time: Duration) {
         });
     }
     race(time, &papers, &link, || match extract::open(&inner) {
-        Ok(opened) if opened.sha256 != own => Found::Foreign,
+        Ok((_, sha256)) if sha256 != own => Found::Foreign,
         Ok(_) => Found::Own,
         Err(_) => Found::Refused,
     });

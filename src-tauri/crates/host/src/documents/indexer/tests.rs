@@ -5,7 +5,7 @@ use crate::documents::DocumentIndex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tierbar_core::{
-    lease::{BoxFuture, Lease, Purpose},
+    lease::{BoxFuture, Lease, Purpose, Tiers},
     status::TierStatus,
 };
 use tierbar_documents::Block;
@@ -76,8 +76,8 @@ impl Bench {
             refused: Arc::default(),
             texts: Arc::default(),
         };
-        let (index, inbox) = DocumentIndex::new(store, Arc::new(embedder.clone()));
-        let (played, state) = (embedder.clone(), Arc::clone(&inbox.state));
+        let index = DocumentIndex::new(store, Arc::new(embedder.clone()));
+        let (played, state) = (embedder.clone(), Arc::clone(&index.state));
         let embed = move |path: &str, request: Value| -> BoxFuture<'static, _> {
             assert_eq!(path, "/v1/embeddings");
             let texts = request["input"].as_array().unwrap();
@@ -101,12 +101,7 @@ impl Bench {
             let answer = json!({"data": vectors}).to_string();
             Box::pin(std::future::ready(Ok(axum::body::Bytes::from(answer))))
         };
-        let indexer = Indexer::new(
-            inbox,
-            Arc::new(embedder.clone()),
-            Box::new(embed),
-            Ok(PathBuf::from("/no/program")),
-        );
+        let indexer = Indexer::new(&index, Box::new(embed), Ok(PathBuf::from("/no/program")));
         Self {
             _folder: folder,
             index,

@@ -20,7 +20,7 @@ const WINDOWS_US: [u64; 2] = [1_000_000, 2_000_000];
 
 /// Announces changes while this lives. No call is running after it is dropped.
 #[derive(Debug)]
-pub(crate) struct PressureListener {
+pub struct PressureListener {
     end: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }

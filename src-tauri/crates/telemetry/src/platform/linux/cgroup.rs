@@ -1,5 +1,6 @@
 //! The tightest memory limit of the control groups around this process, versions 1 and 2.
 
+use super::{number, page_size, read_line};
 use crate::figures::Traffic;
 use std::{
     fs,
@@ -9,7 +10,6 @@ use std::{
 /// The figures of the group with the limit. `None` if it does not report one, or has no such limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GroupLimit {
-    /// The group's folder.
     pub(super) group: PathBuf,
     pub(super) total_bytes: u64,
     /// The limit less the memory in use, without page cache that can be dropped.
@@ -89,17 +89,17 @@ fn limit_of_line(root: &Path, line: &str) -> Option<GroupLimit> {
 fn limit_of_group(group: &Path, version: &CgroupVersion) -> Option<GroupLimit> {
     let read = |name: &str| fs::read_to_string(group.join(name)).ok();
     // No limit is `max` in version 2, and a number larger than any machine in version 1.
-    let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
-    let total_bytes = number(version.limit)?;
-    let used = number(version.usage)?;
+    let bytes = |name: &str| read_line(group, name)?.parse::<u64>().ok();
+    let total_bytes = bytes(version.limit)?;
+    let used = bytes(version.usage)?;
     let stat = read("memory.stat").unwrap_or_default();
     let cache = version
         .cache
         .iter()
-        .filter_map(|key| stat_value(&stat, key))
+        .filter_map(|key| number(&stat, key))
         .fold(0, u64::saturating_add);
     let (mut swap_total_bytes, mut swap_used_bytes) =
-        (number(version.swap_limit), number(version.swap_usage));
+        (bytes(version.swap_limit), bytes(version.swap_usage));
     if version.swap_with_memory {
         swap_used_bytes = swap_used_bytes.map(|both| both.saturating_sub(used));
         // A group below its memory limit can have more in swap than the difference of the limits.
@@ -107,7 +107,7 @@ fn limit_of_group(group: &Path, version: &CgroupVersion) -> Option<GroupLimit> {
             .map(|both| both.saturating_sub(total_bytes))
             .max(swap_used_bytes.filter(|_| swap_total_bytes.is_some()));
     }
-    let pages = |key| Some(stat_value(&stat, key)?.saturating_mul(super::page_size()));
+    let pages = |key| Some(number(&stat, key)?.saturating_mul(page_size()));
     Some(GroupLimit {
         group: group.to_owned(),
         total_bytes,
@@ -120,16 +120,6 @@ fn limit_of_group(group: &Path, version: &CgroupVersion) -> Option<GroupLimit> {
             compressed_bytes: None,
         },
         pressure: read("memory.pressure"),
-    })
-}
-
-fn stat_value(stat: &str, key: &str) -> Option<u64> {
-    stat.lines().find_map(|line| {
-        line.strip_prefix(key)?
-            .strip_prefix(' ')?
-            .trim()
-            .parse()
-            .ok()
     })
 }
 

@@ -1,5 +1,6 @@
 //! The kernel's powercap counters of Intel's and AMD's processors. On most systems, only root may read them.
 
+use super::read_line;
 use crate::energy::PackageCounter;
 use std::{fs, path::Path};
 
@@ -18,8 +19,8 @@ fn read_packages(folder: &Path) -> Vec<PackageCounter> {
         if number.contains(':') {
             return None;
         }
-        let file = |file: &str| fs::read_to_string(entry.path().join(file)).ok();
-        let figure = |name: &str| file(name)?.trim().parse().ok();
+        let file = |file: &str| read_line(&entry.path(), file);
+        let figure = |name: &str| file(name)?.parse().ok();
         if !file("name")?.starts_with("package") {
             return None;
         }

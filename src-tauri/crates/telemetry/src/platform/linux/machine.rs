@@ -2,7 +2,7 @@
 
 use super::{
     cgroup::{self, GroupLimit},
-    page_size, stalls,
+    number, page_size, stalls,
 };
 use crate::figures::{Figures, Ticks, Traffic};
 use std::{fs, path::Path};
@@ -19,10 +19,7 @@ pub(crate) fn held_by_all() -> Option<u64> {
 /// Available memory would not do: the kernel counts a page as free only after a while.
 fn held_in(root: &Path) -> Option<u64> {
     let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
-    let line = |name: &str| {
-        let value = text.lines().find_map(|line| line.strip_prefix(name))?;
-        super::process::kilobytes(value)
-    };
+    let line = |name| number(&text, name);
     let limit = cgroup::limit(root)
         .filter(|limit| line("MemTotal:").is_none_or(|total| limit.total_bytes < total));
     match limit {
@@ -42,10 +39,21 @@ fn figures_of_tree(root: &Path) -> Figures {
     let read = |name: &str| fs::read_to_string(root.join(name)).ok();
     let mut figures = Figures::default();
     if let Some(text) = read("proc/meminfo") {
-        parse_memory(&text, &mut figures);
+        figures.ram_total_bytes = number(&text, "MemTotal:");
+        figures.ram_available_bytes = number(&text, "MemAvailable:");
+        figures.wired_bytes = number(&text, "Mlocked:");
+        figures.swap_total_bytes = number(&text, "SwapTotal:");
+        let swap = figures.swap_total_bytes.zip(number(&text, "SwapFree:"));
+        figures.swap_used_bytes = swap.and_then(|(total, free)| total.checked_sub(free));
     }
     if let Some(text) = read("proc/vmstat") {
-        figures.traffic = parse_traffic(&text);
+        let pages = |key| Some(number(&text, key)?.saturating_mul(page_size()));
+        figures.traffic = Traffic {
+            in_bytes: pages("pswpin"),
+            out_bytes: pages("pswpout"),
+            // Absent without zswap.
+            compressed_bytes: pages("zswpout"),
+        };
     }
     figures.cpu = read("proc/stat").as_deref().and_then(parse_ticks);
     if let Some((read, written)) = read("proc/diskstats").as_deref().map(disk_bytes) {
@@ -87,50 +95,6 @@ fn apply_limit(limit: &GroupLimit, figures: &mut Figures) {
         figures.traffic.in_bytes = limit.traffic.in_bytes;
         figures.traffic.out_bytes = limit.traffic.out_bytes;
     }
-}
-
-/// `/proc/meminfo`
-fn parse_memory(text: &str, figures: &mut Figures) {
-    let mut swap_free = None;
-    for line in text.lines() {
-        let Some((key, value)) = line.split_once(':') else {
-            continue;
-        };
-        let field = match key {
-            "MemTotal" => &mut figures.ram_total_bytes,
-            "MemAvailable" => &mut figures.ram_available_bytes,
-            "Mlocked" => &mut figures.wired_bytes,
-            "SwapTotal" => &mut figures.swap_total_bytes,
-            "SwapFree" => &mut swap_free,
-            _ => continue,
-        };
-        *field = super::process::kilobytes(value);
-    }
-    figures.swap_used_bytes = figures
-        .swap_total_bytes
-        .zip(swap_free)
-        .and_then(|(total, free)| total.checked_sub(free));
-}
-
-/// `/proc/vmstat`, which counts pages.
-fn parse_traffic(text: &str) -> Traffic {
-    let mut traffic = Traffic::default();
-    for line in text.lines() {
-        let field = match line.split_once(' ') {
-            Some(("pswpin", value)) => (&mut traffic.in_bytes, value),
-            Some(("pswpout", value)) => (&mut traffic.out_bytes, value),
-            // Absent without zswap.
-            Some(("zswpout", value)) => (&mut traffic.compressed_bytes, value),
-            _ => continue,
-        };
-        *field.0 = field
-            .1
-            .trim()
-            .parse::<u64>()
-            .ok()
-            .map(|pages| pages.saturating_mul(page_size()));
-    }
-    traffic
 }
 
 /// The first line of `/proc/stat`: `cpu  user nice system idle iowait irq softirq steal guest guest_nice`. Those of

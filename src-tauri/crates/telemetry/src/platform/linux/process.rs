@@ -1,10 +1,9 @@
 //! One process, by its files under `/proc`.
 
-use super::page_size;
-use crate::process::Usage;
+use super::number;
 use std::{fs, io, path::Path};
 
-pub(crate) fn footprint(pid: u32) -> Option<u64> {
+pub fn footprint(pid: u32) -> Option<u64> {
     given_back(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?)
 }
 
@@ -14,24 +13,18 @@ pub(crate) fn held(pid: u32) -> Option<u64> {
     counted(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
 }
 
-pub(crate) fn usage(pid: u32) -> Option<Usage> {
-    let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
-    let ticks = Stat::of(&read("stat")?)?.ticks;
-    Some(Usage {
-        cpu_ms: ticks.saturating_mul(1000) / rustix::param::clock_ticks_per_second(),
-        // Readable only by the process's own user.
-        disk_read_bytes: read("io").and_then(|text| number(&text, "read_bytes:")),
-        // Resident, shared: pages of files and of shared memory.
-        mapped_resident_bytes: read("statm")
-            .and_then(|text| text.split(' ').nth(2)?.parse::<u64>().ok())
-            .map(|pages| pages.saturating_mul(page_size())),
-    })
+pub fn cpu_ms(pid: u32) -> Option<u64> {
+    let ticks = stat_of(pid)?.ticks;
+    Some(ticks.saturating_mul(1000) / rustix::param::clock_ticks_per_second())
 }
 
 /// Returns when the process started, in ticks since the system did.
 pub(crate) fn started(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    Some(Stat::of(&stat)?.started)
+    Some(stat_of(pid)?.started)
+}
+
+fn stat_of(pid: u32) -> Option<Stat> {
+    Stat::of(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 pub(crate) fn memory_is_back(pid: u32, started: u64) -> bool {
@@ -65,11 +58,10 @@ fn is_back(process: &Path, started: u64) -> bool {
         })
 }
 
-/// The members of a process group that hold memory.
 pub(crate) fn of_group(group: u32) -> io::Result<Vec<u32>> {
     let members = fs::read_dir("/proc")?.flatten().filter_map(|entry| {
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-        let stat = Stat::of(&fs::read_to_string(entry.path().join("stat")).ok()?)?;
+        let stat = stat_of(pid)?;
         let holds = stat.group == group && !memory_is_back(pid, stat.started);
         holds.then_some(pid)
     });
@@ -109,7 +101,7 @@ impl Stat {
 
 /// The sum of a rollup's anonymous, shared-memory and swap lines, in bytes.
 fn given_back(rollup: &str) -> Option<u64> {
-    let line = |name: &str| kilobytes(rollup.lines().find_map(|line| line.strip_prefix(name))?);
+    let line = |name| number(rollup, name);
     let swap = line("SwapPss:").or_else(|| line("Swap:")).unwrap_or(0);
     line("Pss_Anon:")?
         .checked_add(line("Pss_Shmem:").unwrap_or(0))?
@@ -118,21 +110,10 @@ fn given_back(rollup: &str) -> Option<u64> {
 
 /// The sum of a status's anonymous, shared-memory and swap lines, which kernel threads and zombies do not have.
 fn counted(status: &str) -> Option<u64> {
-    let line = |name: &str| kilobytes(status.lines().find_map(|line| line.strip_prefix(name))?);
+    let line = |name| number(status, name);
     line("RssAnon:")?
         .checked_add(line("RssShmem:").unwrap_or(0))?
         .checked_add(line("VmSwap:").unwrap_or(0))
-}
-
-/// Bytes of a value such as `  120 kB`, in which a kB has 1024.
-pub(super) fn kilobytes(value: &str) -> Option<u64> {
-    let kilobytes: u64 = value.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-    kilobytes.checked_mul(1024)
-}
-
-fn number(text: &str, key: &str) -> Option<u64> {
-    let value = text.lines().find_map(|line| line.strip_prefix(key))?;
-    value.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -192,25 +173,19 @@ mod tests {
     #[test]
     fn a_missing_process_has_no_figures() {
         assert_eq!(footprint(u32::MAX), None);
-        assert_eq!(usage(u32::MAX), None);
+        assert_eq!(cpu_ms(u32::MAX), None);
         assert_eq!(started(u32::MAX), None);
         assert!(memory_is_back(u32::MAX, 1));
     }
 
     #[test]
-    fn work_shows_in_the_usage_of_a_process() {
-        let before = usage(std::process::id()).unwrap();
+    fn work_shows_in_the_cpu_time_of_a_process() {
+        let before = cpu_ms(std::process::id()).unwrap();
         let mut sum = 0_u64;
         // Until the kernel has counted it.
-        while usage(std::process::id()).unwrap().cpu_ms < before.cpu_ms + 30 {
+        while cpu_ms(std::process::id()).unwrap() < before + 30 {
             sum = std::hint::black_box((0..1_000_000_u64).fold(sum, u64::wrapping_add));
         }
-        // This program's own code is mapped.
-        assert!(
-            before.mapped_resident_bytes.unwrap() > 1 << 20,
-            "{before:?}"
-        );
-        assert!(before.disk_read_bytes.is_some(), "{before:?}");
     }
 
     /// Starts a shell in a group of its own, and waits until it reports that it runs.

@@ -1,5 +1,6 @@
 //! Heat and power, from `/sys/class`.
 
+use super::read_line;
 use std::{fs, path::Path};
 use tierbar_core::reading::{Power, Thermal};
 
@@ -16,10 +17,7 @@ pub(crate) fn power() -> Option<Power> {
 fn thermal_of(class: &Path) -> Option<Thermal> {
     let mut worst = None;
     for zone in fs::read_dir(class).ok()?.flatten() {
-        let read = |name: &str| {
-            let text = fs::read_to_string(zone.path().join(name)).ok()?;
-            Some(text.trim().to_owned())
-        };
+        let read = |name: &str| read_line(&zone.path(), name);
         let number = |name: &str| read(name)?.parse::<i64>().ok();
         let Some(temperature) = number("temp") else {
             continue;
@@ -52,10 +50,7 @@ fn thermal_of(class: &Path) -> Option<Thermal> {
 fn power_of(class: &Path) -> Option<Power> {
     let (mut mains, mut discharging, mut level) = (None, false, None);
     for supply in fs::read_dir(class).ok()?.flatten() {
-        let read = |name: &str| {
-            let text = fs::read_to_string(supply.path().join(name)).ok()?;
-            Some(text.trim().to_owned())
-        };
+        let read = |name: &str| read_line(&supply.path(), name);
         // A mouse's battery is not the machine's.
         if read("scope").as_deref() == Some("Device") {
             continue;

@@ -16,7 +16,7 @@ const LEVELS: [(Flags, Pressure); 3] = [
 
 /// Announces changes while this lives. A running call may outlive it.
 #[derive(Debug)]
-pub(crate) struct PressureListener {
+pub struct PressureListener {
     source: DispatchRetained<DispatchSource>,
 }
 

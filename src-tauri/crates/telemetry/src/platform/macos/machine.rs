@@ -47,7 +47,7 @@ pub(crate) fn read() -> Figures {
 }
 
 /// Both figures are of one call, of which the kernel answers only a few each second (see [`super::MEMORY_INTERVAL`]).
-pub(crate) fn machine_memory() -> MachineMemory {
+pub fn machine_memory() -> MachineMemory {
     let Some(pages) = pages() else {
         return MachineMemory::default();
     };

@@ -1,9 +1,8 @@
 //! One process, by `libproc`.
 
-use crate::process::Usage;
 use std::{ffi::c_void, io, mem, sync::OnceLock};
 
-pub(crate) fn footprint(pid: u32) -> Option<u64> {
+pub fn footprint(pid: u32) -> Option<u64> {
     Some(rusage(pid)?.ri_phys_footprint)
 }
 
@@ -12,15 +11,11 @@ pub(crate) fn held(pid: u32) -> Option<u64> {
     footprint(pid)
 }
 
-pub(crate) fn usage(pid: u32) -> Option<Usage> {
+pub fn cpu_ms(pid: u32) -> Option<u64> {
     let used = rusage(pid)?;
-    let ticks = used.ri_user_time.saturating_add(used.ri_system_time);
-    Some(Usage {
-        cpu_ms: milliseconds(ticks),
-        disk_read_bytes: Some(used.ri_diskio_bytesread),
-        // The footprint also counts compressed and GPU memory, so this is a lower bound.
-        mapped_resident_bytes: Some(used.ri_resident_size.saturating_sub(used.ri_phys_footprint)),
-    })
+    Some(milliseconds(
+        used.ri_user_time.saturating_add(used.ri_system_time),
+    ))
 }
 
 fn rusage(pid: u32) -> Option<libc::rusage_info_v2> {

@@ -222,7 +222,7 @@ fn fault(trace: &Trace) -> Option<String> {
 
 #[test]
 fn a_tier_survives_what_macs_go_through() {
-    let text = include_str!("../../tests/macs.toml");
+    let text = include_str!("../../../tests/macs.toml");
     let Traces { trace: traces } = toml::from_str(text).unwrap();
     assert!(traces.len() >= 10);
     for gib in [8.0, 16.0, 24.0] {
