@@ -9,8 +9,6 @@ pub(super) struct Choice {
     /// Its context; where that is not known, what the client needs.
     pub(super) context_tokens: u32,
     pub(super) tools: bool,
-    /// Tokens of an answer, where a client sets apart room for it.
-    pub(super) answer_tokens: u32,
     pub(super) reason: String,
     pub(super) warnings: Vec<String>,
 }
@@ -21,9 +19,12 @@ const USUAL_CONTEXT: u32 = 8192;
 /// Most tokens of an answer, which is as much as agents write at once.
 const LONGEST_ANSWER: u32 = 4096;
 
-/// An answer takes a quarter of the context at most, so that the rest is the conversation's.
-fn answer_tokens(context: u32) -> u32 {
-    (context / 4).clamp(1, LONGEST_ANSWER)
+impl Choice {
+    /// Tokens of an answer, where a client sets apart room for it: a quarter of the context at most, so that the rest is the
+    /// conversation's.
+    pub(super) fn answer_tokens(&self) -> u32 {
+        (self.context_tokens / 4).clamp(1, LONGEST_ANSWER)
+    }
 }
 
 /// Returns the named tier, or the first that has all that the client needs, or else the one that lacks least.
@@ -44,25 +45,19 @@ pub(super) fn choose(client: &Client, server: &ClientServer, named: Option<&str>
         let told_in_words = needs.tools && tier.tools == Some(false);
         (short, told_in_words)
     };
-    let best = server
-        .tiers
-        .iter()
-        .min_by_key(|tier| (lacks(tier), rank(tier)));
+    let mut tiers = server.tiers.iter();
     let chosen = match named {
-        None => best,
-        Some(name) => server.tiers.iter().find(|tier| tier.id.as_str() == name),
+        None => tiers.min_by_key(|tier| (lacks(tier), rank(tier))),
+        Some(name) => tiers.find(|tier| tier.id.as_str() == name),
     };
     let Some(tier) = chosen else {
         return unknown(client, named);
     };
-    let context_tokens = tier
-        .context_tokens
-        .unwrap_or(needs.context.max(USUAL_CONTEXT));
+    let usual = needs.context.max(USUAL_CONTEXT);
     Choice {
         model: tier.id.to_string(),
-        context_tokens,
+        context_tokens: tier.context_tokens.unwrap_or(usual),
         tools: tier.tools.is_some() || needs.tools,
-        answer_tokens: answer_tokens(context_tokens),
         reason: reason(client, tier, named.is_some()),
         warnings: warnings(client, tier),
     }
@@ -72,22 +67,17 @@ pub(super) fn choose(client: &Client, server: &ClientServer, named: Option<&str>
 fn unknown(client: &Client, named: Option<&str>) -> Choice {
     let needs = client.needs;
     let (reason, warnings) = match named {
-        Some("auto") => (
-            "auto chooses a tier for each request".to_owned(),
-            Vec::new(),
-        ),
+        Some("auto") => ("auto chooses a tier for each request".to_owned(), Vec::new()),
         Some(name) => (format!("you named {name}"), Vec::new()),
         None => (
             format!("{USUAL} is the usual tier"),
             vec!["no tier has a model yet: run `tierbar setup`, or choose models in Settings > Models".to_owned()],
         ),
     };
-    let context_tokens = needs.context.max(USUAL_CONTEXT);
     Choice {
         model: named.unwrap_or(USUAL).to_owned(),
-        context_tokens,
+        context_tokens: needs.context.max(USUAL_CONTEXT),
         tools: needs.tools,
-        answer_tokens: answer_tokens(context_tokens),
         reason,
         warnings,
     }

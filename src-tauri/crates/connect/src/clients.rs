@@ -6,7 +6,10 @@ mod editors;
 mod packages;
 mod scripts;
 
-use super::{Client, Needs};
+use super::{
+    Client, Form, Needs, Place, Setting,
+    SettingCondition::{self, Always},
+};
 
 /// Returns the client with this id.
 #[must_use]
@@ -18,6 +21,48 @@ const ANY: Needs = Needs {
     tools: false,
     context: 0,
 };
+
+const fn context(context: u32) -> Needs {
+    Needs { context, ..ANY }
+}
+
+const fn tools_and(context: u32) -> Needs {
+    Needs {
+        tools: true,
+        context,
+    }
+}
+
+const fn setting(place: Place, text: &'static str) -> Setting {
+    let when = Always;
+    Setting { when, place, text }
+}
+
+const fn environment(text: &'static str) -> Setting {
+    setting(Place::Environment, text)
+}
+
+const fn file(paths: &'static [&'static str], form: Form, text: &'static str) -> Setting {
+    setting(Place::File { paths, form }, text)
+}
+
+const fn code(language: &'static str, text: &'static str) -> Setting {
+    setting(Place::Code(language), text)
+}
+
+const fn terminal(text: &'static str) -> Setting {
+    setting(Place::Terminal, text)
+}
+
+const fn window(text: &'static str) -> Setting {
+    setting(Place::Window, text)
+}
+
+impl Setting {
+    const fn only(self, when: SettingCondition) -> Self {
+        Self { when, ..self }
+    }
+}
 
 /// As most clients of MCP read it.
 const MCP_SERVERS: &str = r#"

@@ -39,6 +39,22 @@ impl Client {
         let mut settings = self.settings.iter();
         settings.any(|setting| addresses.iter().any(|name| setting.text.contains(name)))
     }
+
+    /// Returns whether it is among the installed ones; `None` if nothing would show that.
+    #[must_use]
+    pub fn is_found(&self, installed: &[&str]) -> Option<bool> {
+        (!self.traces.is_empty()).then(|| installed.contains(&self.id))
+    }
+
+    /// Returns where its configuration file may be, if it has one.
+    #[must_use]
+    pub fn file(&self) -> Option<&'static [&'static str]> {
+        let mut settings = self.settings.iter();
+        settings.find_map(|setting| match setting.place {
+            Place::File { paths, .. } => Some(paths),
+            _ => None,
+        })
+    }
 }
 
 /// What a client needs of a tier.
@@ -197,23 +213,20 @@ pub fn render(
     let embedder = server.embedder.as_ref().map_or("", TierId::as_str);
     let program = server.mcp_command.first().map_or("tierbar", String::as_str);
     let arguments = server.mcp_command.get(1..).unwrap_or_default();
-    let command: Vec<_> = server
-        .mcp_command
-        .iter()
-        .map(|part| quote_for_shell(part))
-        .collect();
+    let command = server.mcp_command.iter().map(|part| quote_for_shell(part));
+    let command = command.collect::<Vec<_>>().join(" ");
     let fill = |text: &str| {
         text.replace("{base}", base)
             .replace("{v1}", &format!("{base}/v1"))
             .replace("{key}", key)
             .replace("{model}", &choice.model)
             .replace("{context}", &choice.context_tokens.to_string())
-            .replace("{answer}", &choice.answer_tokens.to_string())
-            .replace("{tools}", if choice.tools { "true" } else { "false" })
+            .replace("{answer}", &choice.answer_tokens().to_string())
+            .replace("{tools}", &choice.tools.to_string())
             .replace("{embedder}", embedder)
             .replace("{program}", &json!(program).to_string())
             .replace("{arguments}", &json!(arguments).to_string())
-            .replace("{command}", &command.join(" "))
+            .replace("{command}", &command)
     };
     let holds = |when: SettingCondition| match when {
         SettingCondition::Always => true,
@@ -224,28 +237,23 @@ pub fn render(
     let settings = client.settings.iter().filter(|setting| holds(setting.when));
     let snippet = |setting: &Setting| {
         let text = fill(setting.text.trim_matches('\n'));
-        let (kind, place, text, form) = match setting.place {
-            Place::Environment => (
-                SnippetKind::Environment,
-                "the environment of your shell".to_owned(),
-                to_exports(&text),
-                None,
-            ),
-            Place::File { paths, form } => (
-                SnippetKind::File,
-                usual_path(paths).to_owned(),
-                text,
-                Some(form),
-            ),
-            Place::Code(language) => (SnippetKind::Code, language.to_owned(), text, None),
-            Place::Terminal => (SnippetKind::Terminal, "a terminal".to_owned(), text, None),
-            Place::Window => (SnippetKind::Window, client.name.to_owned(), text, None),
-        };
-        Snippet {
+        let of = |kind, place: &str, text, form| Snippet {
             kind,
-            place,
+            place: place.to_owned(),
             text,
             form,
+        };
+        match setting.place {
+            Place::Environment => {
+                let place = "the environment of your shell";
+                of(SnippetKind::Environment, place, to_exports(&text), None)
+            }
+            Place::File { paths, form } => {
+                of(SnippetKind::File, usual_path(paths), text, Some(form))
+            }
+            Place::Code(language) => of(SnippetKind::Code, language, text, None),
+            Place::Terminal => of(SnippetKind::Terminal, "a terminal", text, None),
+            Place::Window => of(SnippetKind::Window, client.name, text, None),
         }
     };
     let mut notes: Vec<_> = client.notes.iter().map(|note| fill(note)).collect();
@@ -262,22 +270,24 @@ pub fn render(
                 .to_owned(),
         );
     }
+    let settings = join_snippets(settings.map(snippet));
+    let (model, reason, warnings) = match uses_models {
+        true => (Some(choice.model), choice.reason, choice.warnings),
+        false => {
+            let reason = format!("{} uses Tierbar's tools and no model of it", client.name);
+            (None, reason, Vec::new())
+        }
+    };
     ClientSettings {
         id: client.id.to_owned(),
         name: client.name.to_owned(),
         about: client.about.to_owned(),
         needs: client.needs,
         found: None,
-        model: uses_models.then(|| choice.model.clone()),
-        reason: match uses_models {
-            true => choice.reason.clone(),
-            false => format!("{} uses Tierbar's tools and no model of it", client.name),
-        },
-        warnings: match uses_models {
-            true => choice.warnings.clone(),
-            false => Vec::new(),
-        },
-        settings: join_snippets(settings.map(snippet)),
+        model,
+        reason,
+        warnings,
+        settings,
         notes,
     }
 }
@@ -302,8 +312,7 @@ fn join_snippets(snippets: impl Iterator<Item = Snippet>) -> Vec<Snippet> {
 }
 
 /// Returns the path that people know: one in the home folder.
-#[must_use]
-pub fn usual_path(paths: &'static [&'static str]) -> &'static str {
+fn usual_path(paths: &'static [&'static str]) -> &'static str {
     let usual = paths.iter().find(|path| path.starts_with('~'));
     usual.or(paths.first()).copied().unwrap_or_default()
 }
@@ -330,11 +339,7 @@ fn quote_for_shell(word: &str) -> String {
 pub fn table() -> String {
     let mut table = "| client | what it is | command |\n|---|---|---|\n".to_owned();
     for client in CLIENTS {
-        let writes = client
-            .settings
-            .iter()
-            .any(|setting| matches!(setting.place, Place::File { .. }));
-        let write = if writes { " --write" } else { "" };
+        let write = client.file().map_or("", |_| " --write");
         table += &format!(
             "| {} | {} | `tierbar connect {}{write}` |\n",
             client.name, client.about, client.id

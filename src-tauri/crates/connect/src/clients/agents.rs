@@ -1,12 +1,10 @@
 //! Coding agents.
 
+use super::{context, environment, file, tools_and};
 use crate::{
     Client,
     Form::{Json, Toml, Yaml},
-    Needs,
-    Place::{Environment, File},
-    Setting,
-    SettingCondition::{Always, WithKey, WithoutKey},
+    SettingCondition::{WithKey, WithoutKey},
     Trace::{Path, Program},
 };
 
@@ -14,16 +12,11 @@ pub(super) const CLAUDE_CODE: Client = Client {
     id: "claude-code",
     name: "Claude Code",
     about: "coding agent",
-    needs: Needs {
-        tools: true,
-        context: 32_768,
-    },
+    needs: tools_and(32_768),
     traces: &[Program("claude"), Path("~/.claude")],
     settings: &[
-        Setting {
-            when: Always,
-            place: Environment,
-            text: "
+        environment(
+            "
 ANTHROPIC_BASE_URL={base}
 ANTHROPIC_AUTH_TOKEN={key}
 ANTHROPIC_MODEL={model}
@@ -31,17 +24,14 @@ ANTHROPIC_DEFAULT_HAIKU_MODEL={model}
 ANTHROPIC_SMALL_FAST_MODEL={model}
 CLAUDE_CODE_MAX_CONTEXT_TOKENS={context}
 CLAUDE_CODE_MAX_OUTPUT_TOKENS={answer}",
-        },
-        Setting {
-            when: Always,
-            place: File {
-                paths: &[
-                    "$CLAUDE_CONFIG_DIR/settings.json",
-                    "~/.claude/settings.json",
-                ],
-                form: Json,
-            },
-            text: r#"
+        ),
+        file(
+            &[
+                "$CLAUDE_CONFIG_DIR/settings.json",
+                "~/.claude/settings.json",
+            ],
+            Json,
+            r#"
 {
   "env": {
     "ANTHROPIC_BASE_URL": "{base}",
@@ -53,7 +43,7 @@ CLAUDE_CODE_MAX_OUTPUT_TOKENS={answer}",
     "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "{answer}"
   }
 }"#,
-        },
+        ),
     ],
     notes: &[
         "Use either one. The file applies to every session, the environment only to this shell.",
@@ -68,19 +58,13 @@ pub(super) const CODEX: Client = Client {
     id: "codex",
     name: "Codex",
     about: "coding agent",
-    needs: Needs {
-        tools: true,
-        context: 16_384,
-    },
+    needs: tools_and(16_384),
     traces: &[Program("codex"), Path("~/.codex")],
     settings: &[
-        Setting {
-            when: WithoutKey,
-            place: File {
-                paths: &["$CODEX_HOME/config.toml", "~/.codex/config.toml"],
-                form: Toml,
-            },
-            text: r#"
+        file(
+            &["$CODEX_HOME/config.toml", "~/.codex/config.toml"],
+            Toml,
+            r#"
 model = "{model}"
 model_provider = "tierbar"
 model_context_window = {context}
@@ -89,14 +73,12 @@ model_context_window = {context}
 name = "Tierbar"
 base_url = "{v1}"
 wire_api = "responses""#,
-        },
-        Setting {
-            when: WithKey,
-            place: File {
-                paths: &["$CODEX_HOME/config.toml", "~/.codex/config.toml"],
-                form: Toml,
-            },
-            text: r#"
+        )
+        .only(WithoutKey),
+        file(
+            &["$CODEX_HOME/config.toml", "~/.codex/config.toml"],
+            Toml,
+            r#"
 model = "{model}"
 model_provider = "tierbar"
 model_context_window = {context}
@@ -106,12 +88,9 @@ name = "Tierbar"
 base_url = "{v1}"
 wire_api = "responses"
 env_key = "TIERBAR_API_KEY""#,
-        },
-        Setting {
-            when: WithKey,
-            place: Environment,
-            text: "TIERBAR_API_KEY={key}",
-        },
+        )
+        .only(WithKey),
+        environment("TIERBAR_API_KEY={key}").only(WithKey),
     ],
     notes: &[
         "Its warning that there is no metadata for the model is harmless.",
@@ -123,23 +102,17 @@ pub(super) const OPENCODE: Client = Client {
     id: "opencode",
     name: "opencode",
     about: "coding agent",
-    needs: Needs {
-        tools: true,
-        context: 16_384,
-    },
+    needs: tools_and(16_384),
     traces: &[Program("opencode"), Path("~/.config/opencode")],
-    settings: &[Setting {
-        when: Always,
-        place: File {
-            paths: &[
-                "$XDG_CONFIG_HOME/opencode/opencode.json",
-                "$XDG_CONFIG_HOME/opencode/opencode.jsonc",
-                "~/.config/opencode/opencode.json",
-                "~/.config/opencode/opencode.jsonc",
-            ],
-            form: Json,
-        },
-        text: r#"
+    settings: &[file(
+        &[
+            "$XDG_CONFIG_HOME/opencode/opencode.json",
+            "$XDG_CONFIG_HOME/opencode/opencode.jsonc",
+            "~/.config/opencode/opencode.json",
+            "~/.config/opencode/opencode.jsonc",
+        ],
+        Json,
+        r#"
 {
   "provider": {
     "tierbar": {
@@ -154,7 +127,7 @@ pub(super) const OPENCODE: Client = Client {
   "model": "tierbar/{model}",
   "small_model": "tierbar/{model}"
 }"#,
-    }],
+    )],
     notes: &[],
 };
 
@@ -162,19 +135,14 @@ pub(super) const QWEN_CODE: Client = Client {
     id: "qwen-code",
     name: "Qwen Code",
     about: "coding agent",
-    needs: Needs {
-        tools: true,
-        context: 32_768,
-    },
+    needs: tools_and(32_768),
     traces: &[Program("qwen"), Path("~/.qwen")],
-    settings: &[Setting {
-        when: Always,
-        place: Environment,
-        text: "
+    settings: &[environment(
+        "
 OPENAI_BASE_URL={v1}
 OPENAI_API_KEY={key}
 OPENAI_MODEL={model}",
-    }],
+    )],
     notes: &["Choose OpenAI when it asks for the kind of account, or run /auth."],
 };
 
@@ -182,31 +150,23 @@ pub(super) const AIDER: Client = Client {
     id: "aider",
     name: "Aider",
     about: "coding agent",
-    needs: Needs {
-        tools: false,
-        context: 8192,
-    },
+    needs: context(8192),
     traces: &[Program("aider"), Path("~/.aider.conf.yml")],
     settings: &[
-        Setting {
-            when: Always,
-            place: Environment,
-            text: "
+        environment(
+            "
 OPENAI_API_BASE={v1}
 OPENAI_API_KEY={key}
 AIDER_MODEL=openai/{model}",
-        },
-        Setting {
-            when: Always,
-            place: File {
-                paths: &["~/.aider.conf.yml"],
-                form: Yaml,
-            },
-            text: "
+        ),
+        file(
+            &["~/.aider.conf.yml"],
+            Yaml,
+            "
 openai-api-base: {v1}
 openai-api-key: {key}
 model: openai/{model}",
-        },
+        ),
     ],
     notes: &[
         "Use either one.",

@@ -1,13 +1,11 @@
 //! Apps to chat with and take notes in.
 
-use super::{ANY, GOES_TO_MODEL, MCP_SERVERS};
+use super::{ANY, GOES_TO_MODEL, MCP_SERVERS, environment, file, window};
 use crate::{
     Client,
     Form::Json,
-    Place::{Environment, File, Window},
-    Setting,
-    SettingCondition::{Always, WithEmbedder},
-    Trace::{Path, Program},
+    SettingCondition::WithEmbedder,
+    Trace::{self, Path, Program},
 };
 
 pub(super) const OPEN_WEBUI: Client = Client {
@@ -17,23 +15,20 @@ pub(super) const OPEN_WEBUI: Client = Client {
     needs: ANY,
     traces: &[Program("open-webui")],
     settings: &[
-        Setting {
-            when: Always,
-            place: Environment,
-            text: "
+        environment(
+            "
 OPENAI_API_BASE_URL={v1}
 OPENAI_API_KEY={key}
 ENABLE_OLLAMA_API=false",
-        },
-        Setting {
-            when: WithEmbedder,
-            place: Environment,
-            text: "
+        ),
+        environment(
+            "
 RAG_EMBEDDING_ENGINE=openai
 RAG_OPENAI_API_BASE_URL={v1}
 RAG_OPENAI_API_KEY={key}
 RAG_EMBEDDING_MODEL={embedder}",
-        },
+        )
+        .only(WithEmbedder),
     ],
     notes: &[
         "Open WebUI reads these at its first start. Later, enter them under Settings > Admin > Connections.",
@@ -41,27 +36,27 @@ RAG_EMBEDDING_MODEL={embedder}",
     ],
 };
 
+const OBSIDIAN: &[Trace] = &[
+    Path("/Applications/Obsidian.app"),
+    Path("~/Applications/Obsidian.app"),
+    Path("~/.config/obsidian"),
+    Program("obsidian"),
+];
+
 pub(super) const OBSIDIAN_COPILOT: Client = Client {
     id: "obsidian-copilot",
     name: "Obsidian Copilot",
     about: "plugin for notes",
     needs: ANY,
-    traces: &[
-        Path("/Applications/Obsidian.app"),
-        Path("~/Applications/Obsidian.app"),
-        Path("~/.config/obsidian"),
-        Program("obsidian"),
-    ],
-    settings: &[Setting {
-        when: Always,
-        place: Window,
-        text: "
+    traces: OBSIDIAN,
+    settings: &[window(
+        "
 Settings > Copilot > Model > Add Custom Model
 Model name: {model}
 Provider:   3rd party (openai-format)
 Base URL:   {v1}
 API key:    {key}",
-    }],
+    )],
     notes: &[
         "Leave Enable CORS off: Tierbar allows the origin of Obsidian's pages, app://obsidian.md.",
         "The names of these fields vary between versions.",
@@ -73,20 +68,13 @@ pub(super) const SMART_CONNECTIONS: Client = Client {
     name: "Obsidian Smart Connections",
     about: "plugin for notes",
     needs: ANY,
-    traces: &[
-        Path("/Applications/Obsidian.app"),
-        Path("~/Applications/Obsidian.app"),
-        Path("~/.config/obsidian"),
-        Program("obsidian"),
-    ],
-    settings: &[Setting {
-        when: Always,
-        place: Window,
-        text: "
+    traces: OBSIDIAN,
+    settings: &[window(
+        "
 Settings > Smart Connections > chat model: Ollama
 Host:  {base}
 Model: {model}",
-    }],
+    )],
     notes: &["The names of these fields vary between versions."],
 };
 
@@ -96,10 +84,8 @@ pub(super) const RAYCAST: Client = Client {
     about: "launcher with AI chat",
     needs: ANY,
     traces: &[Path("/Applications/Raycast.app"), Path("~/.config/raycast")],
-    settings: &[Setting {
-        when: Always,
-        place: Window,
-        text: "
+    settings: &[window(
+        "
 In ~/.config/raycast/ai/providers.yaml, under providers:
   - id: tierbar
     name: Tierbar
@@ -108,7 +94,7 @@ In ~/.config/raycast/ai/providers.yaml, under providers:
       - id: {model}
         name: Tierbar {model}
         context: {context}",
-    }],
+    )],
     notes: &["Turn on custom providers in Raycast's AI settings first."],
 };
 
@@ -122,18 +108,15 @@ pub(super) const CLAUDE_DESKTOP: Client = Client {
         Path("~/Applications/Claude.app"),
         Program("claude-desktop"),
     ],
-    settings: &[Setting {
-        when: Always,
-        place: File {
-            paths: &[
-                "~/Library/Application Support/Claude/claude_desktop_config.json",
-                "$XDG_CONFIG_HOME/Claude/claude_desktop_config.json",
-                "~/.config/Claude/claude_desktop_config.json",
-            ],
-            form: Json,
-        },
-        text: MCP_SERVERS,
-    }],
+    settings: &[file(
+        &[
+            "~/Library/Application Support/Claude/claude_desktop_config.json",
+            "$XDG_CONFIG_HOME/Claude/claude_desktop_config.json",
+            "~/.config/Claude/claude_desktop_config.json",
+        ],
+        Json,
+        MCP_SERVERS,
+    )],
     notes: &[
         "Quit Claude Desktop and open it again, so that it reads the file.",
         GOES_TO_MODEL,

@@ -1,13 +1,9 @@
 //! Editors and their extensions.
 
-use super::{ANY, GOES_TO_MODEL, MCP_SERVERS};
+use super::{ANY, GOES_TO_MODEL, MCP_SERVERS, context, file, tools_and};
 use crate::{
     Client,
     Form::{Json, Yaml},
-    Needs,
-    Place::File,
-    Setting,
-    SettingCondition::Always,
     Trace::{Path, Program},
 };
 
@@ -15,18 +11,12 @@ pub(super) const CONTINUE: Client = Client {
     id: "continue",
     name: "Continue",
     about: "extension for VS Code and JetBrains",
-    needs: Needs {
-        tools: false,
-        context: 8192,
-    },
+    needs: context(8192),
     traces: &[Path("~/.continue"), Program("cn")],
-    settings: &[Setting {
-        when: Always,
-        place: File {
-            paths: &["~/.continue/config.yaml"],
-            form: Yaml,
-        },
-        text: "
+    settings: &[file(
+        &["~/.continue/config.yaml"],
+        Yaml,
+        "
 name: Local
 version: 1.0.0
 schema: v1
@@ -39,7 +29,7 @@ models:
     roles: [chat, edit, apply]
     defaultCompletionOptions:
       contextLength: {context}",
-    }],
+    )],
     notes: &[],
 };
 
@@ -47,25 +37,19 @@ pub(super) const ZED: Client = Client {
     id: "zed",
     name: "Zed",
     about: "editor",
-    needs: Needs {
-        tools: true,
-        context: 16_384,
-    },
+    needs: tools_and(16_384),
     traces: &[
         Program("zed"),
         Path("/Applications/Zed.app"),
         Path("~/.config/zed"),
     ],
-    settings: &[Setting {
-        when: Always,
-        place: File {
-            paths: &[
-                "$XDG_CONFIG_HOME/zed/settings.json",
-                "~/.config/zed/settings.json",
-            ],
-            form: Json,
-        },
-        text: r#"
+    settings: &[file(
+        &[
+            "$XDG_CONFIG_HOME/zed/settings.json",
+            "~/.config/zed/settings.json",
+        ],
+        Json,
+        r#"
 {
   "language_models": {
     "openai_compatible": {
@@ -89,7 +73,7 @@ pub(super) const ZED: Client = Client {
     }
   }
 }"#,
-    }],
+    )],
     notes: &[
         "The second part gives Zed Tierbar's tools, such as the search of your documents.",
         "Zed keeps the key outside this file: enter {key} for Tierbar in its Agent settings, or start Zed with TIERBAR_API_KEY={key} in its environment.",
@@ -106,14 +90,7 @@ pub(super) const CURSOR: Client = Client {
         Path("~/.cursor"),
         Program("cursor"),
     ],
-    settings: &[Setting {
-        when: Always,
-        place: File {
-            paths: &["~/.cursor/mcp.json"],
-            form: Json,
-        },
-        text: MCP_SERVERS,
-    }],
+    settings: &[file(&["~/.cursor/mcp.json"], Json, MCP_SERVERS)],
     notes: &[GOES_TO_MODEL],
 };
 
@@ -127,17 +104,14 @@ pub(super) const VSCODE: Client = Client {
         Path("~/.config/Code"),
         Program("code"),
     ],
-    settings: &[Setting {
-        when: Always,
-        place: File {
-            paths: &[
-                "~/Library/Application Support/Code/User/mcp.json",
-                "$XDG_CONFIG_HOME/Code/User/mcp.json",
-                "~/.config/Code/User/mcp.json",
-            ],
-            form: Json,
-        },
-        text: r#"
+    settings: &[file(
+        &[
+            "~/Library/Application Support/Code/User/mcp.json",
+            "$XDG_CONFIG_HOME/Code/User/mcp.json",
+            "~/.config/Code/User/mcp.json",
+        ],
+        Json,
+        r#"
 {
   "servers": {
     "tierbar": {
@@ -147,7 +121,7 @@ pub(super) const VSCODE: Client = Client {
     }
   }
 }"#,
-    }],
+    )],
     notes: &[
         "VS Code asks whether you trust Tierbar when a chat first uses it.",
         GOES_TO_MODEL,

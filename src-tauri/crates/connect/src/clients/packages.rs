@@ -1,13 +1,7 @@
 //! Packages of programming languages.
 
-use super::ANY;
-use crate::{
-    Client,
-    Place::{Code, Environment},
-    Setting,
-    SettingCondition::{Always, WithKey},
-    Trace::Program,
-};
+use super::{ANY, code, environment};
+use crate::{Client, SettingCondition::WithKey, Trace::Program};
 
 pub(super) const OPENAI: Client = Client {
     id: "openai",
@@ -16,22 +10,19 @@ pub(super) const OPENAI: Client = Client {
     needs: ANY,
     traces: &[],
     settings: &[
-        Setting {
-            when: Always,
-            place: Environment,
-            text: "
+        environment(
+            "
 OPENAI_BASE_URL={v1}
 OPENAI_API_KEY={key}",
-        },
-        Setting {
-            when: Always,
-            place: Code("Python"),
-            text: r#"
+        ),
+        code(
+            "Python",
+            r#"
 from openai import OpenAI
 
 client = OpenAI(base_url="{v1}", api_key="{key}")
 client.chat.completions.create(model="{model}", messages=[{"role": "user", "content": "Hello"}])"#,
-        },
+        ),
     ],
     notes: &["A request may wait for its tier to load: set `timeout` to a few minutes."],
 };
@@ -43,22 +34,19 @@ pub(super) const ANTHROPIC: Client = Client {
     needs: ANY,
     traces: &[],
     settings: &[
-        Setting {
-            when: Always,
-            place: Environment,
-            text: "
+        environment(
+            "
 ANTHROPIC_BASE_URL={base}
 ANTHROPIC_API_KEY={key}",
-        },
-        Setting {
-            when: Always,
-            place: Code("Python"),
-            text: r#"
+        ),
+        code(
+            "Python",
+            r#"
 from anthropic import Anthropic
 
 client = Anthropic(base_url="{base}", api_key="{key}")
 client.messages.create(model="{model}", max_tokens=256, messages=[{"role": "user", "content": "Hello"}])"#,
-        },
+        ),
     ],
     notes: &[],
 };
@@ -70,24 +58,15 @@ pub(super) const OLLAMA: Client = Client {
     needs: ANY,
     traces: &[Program("ollama")],
     settings: &[
-        Setting {
-            when: Always,
-            place: Environment,
-            text: "OLLAMA_HOST={base}",
-        },
-        Setting {
-            when: WithKey,
-            place: Environment,
-            text: "OLLAMA_API_KEY={key}",
-        },
-        Setting {
-            when: Always,
-            place: Code("Python"),
-            text: r#"
+        environment("OLLAMA_HOST={base}"),
+        environment("OLLAMA_API_KEY={key}").only(WithKey),
+        code(
+            "Python",
+            r#"
 import ollama
 
 ollama.Client(host="{base}").chat(model="{model}", messages=[{"role": "user", "content": "Hello"}])"#,
-        },
+        ),
     ],
     notes: &[
         "For clients without a setting for the address, set `act_as_ollama = true` under [server] in config.toml.",
@@ -100,14 +79,13 @@ pub(super) const LANGCHAIN: Client = Client {
     about: "Python",
     needs: ANY,
     traces: &[],
-    settings: &[Setting {
-        when: Always,
-        place: Code("Python"),
-        text: r#"
+    settings: &[code(
+        "Python",
+        r#"
 from langchain_openai import ChatOpenAI
 
 chat = ChatOpenAI(model="{model}", base_url="{v1}", api_key="{key}")"#,
-    }],
+    )],
     notes: &[],
 };
 
@@ -117,14 +95,13 @@ pub(super) const LLAMA_INDEX: Client = Client {
     about: "Python",
     needs: ANY,
     traces: &[],
-    settings: &[Setting {
-        when: Always,
-        place: Code("Python"),
-        text: r#"
+    settings: &[code(
+        "Python",
+        r#"
 from llama_index.llms.openai_like import OpenAILike
 
 llm = OpenAILike(model="{model}", api_base="{v1}", api_key="{key}", context_window={context}, is_chat_model=True)"#,
-    }],
+    )],
     notes: &[],
 };
 
@@ -134,16 +111,15 @@ pub(super) const PYDANTIC_AI: Client = Client {
     about: "Python",
     needs: ANY,
     traces: &[],
-    settings: &[Setting {
-        when: Always,
-        place: Code("Python"),
-        text: r#"
+    settings: &[code(
+        "Python",
+        r#"
 from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 agent = Agent(OpenAIChatModel("{model}", provider=OpenAIProvider(base_url="{v1}", api_key="{key}")))"#,
-    }],
+    )],
     notes: &[],
 };
 
@@ -153,14 +129,13 @@ pub(super) const LITELLM: Client = Client {
     about: "Python",
     needs: ANY,
     traces: &[Program("litellm")],
-    settings: &[Setting {
-        when: Always,
-        place: Code("Python"),
-        text: r#"
+    settings: &[code(
+        "Python",
+        r#"
 import litellm
 
 litellm.completion(model="openai/{model}", api_base="{v1}", api_key="{key}", messages=[{"role": "user", "content": "Hello"}])"#,
-    }],
+    )],
     notes: &[],
 };
 
@@ -170,15 +145,14 @@ pub(super) const VERCEL_AI: Client = Client {
     about: "JavaScript",
     needs: ANY,
     traces: &[],
-    settings: &[Setting {
-        when: Always,
-        place: Code("JavaScript"),
-        text: r#"
+    settings: &[code(
+        "JavaScript",
+        r#"
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateText } from 'ai';
 
 const tierbar = createOpenAICompatible({ name: 'tierbar', baseURL: '{v1}', apiKey: '{key}' });
 await generateText({ model: tierbar('{model}'), prompt: 'Hello' });"#,
-    }],
+    )],
     notes: &[],
 };

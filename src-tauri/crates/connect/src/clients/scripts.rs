@@ -1,12 +1,10 @@
 //! Automation and the command line.
 
-use super::ANY;
+use super::{ANY, file, terminal, window};
 use crate::{
     Client,
     Form::Yaml,
-    Place::{File, Terminal, Window},
-    Setting,
-    SettingCondition::{Always, WithKey, WithoutKey},
+    SettingCondition::{WithKey, WithoutKey},
     Trace::{Path, Program},
 };
 
@@ -16,15 +14,13 @@ pub(super) const N8N: Client = Client {
     about: "automation",
     needs: ANY,
     traces: &[Program("n8n"), Path("~/.n8n")],
-    settings: &[Setting {
-        when: Always,
-        place: Window,
-        text: "
+    settings: &[window(
+        "
 Credentials > Create Credential > Ollama
 Base URL: {base}
 API Key:  {key}
 In an Ollama Chat Model node, choose {model}.",
-    }],
+    )],
     notes: &[
         "In a container, 127.0.0.1 is the container itself: use host.docker.internal, and let Tierbar listen for other machines.",
     ],
@@ -37,32 +33,21 @@ pub(super) const LLM: Client = Client {
     needs: ANY,
     traces: &[Program("llm")],
     settings: &[
-        Setting {
-            when: Always,
-            place: File {
-                paths: &[
-                    "$LLM_USER_PATH/extra-openai-models.yaml",
-                    "~/Library/Application Support/io.datasette.llm/extra-openai-models.yaml",
-                    "$XDG_CONFIG_HOME/io.datasette.llm/extra-openai-models.yaml",
-                    "~/.config/io.datasette.llm/extra-openai-models.yaml",
-                ],
-                form: Yaml,
-            },
-            text: "
+        file(
+            &[
+                "$LLM_USER_PATH/extra-openai-models.yaml",
+                "~/Library/Application Support/io.datasette.llm/extra-openai-models.yaml",
+                "$XDG_CONFIG_HOME/io.datasette.llm/extra-openai-models.yaml",
+                "~/.config/io.datasette.llm/extra-openai-models.yaml",
+            ],
+            Yaml,
+            "
 - model_id: tierbar
   model_name: {model}
   api_base: {v1}",
-        },
-        Setting {
-            when: WithKey,
-            place: Terminal,
-            text: "llm keys set openai --value {key}",
-        },
-        Setting {
-            when: Always,
-            place: Terminal,
-            text: "llm -m tierbar \"Hello\"",
-        },
+        ),
+        terminal("llm keys set openai --value {key}").only(WithKey),
+        terminal("llm -m tierbar \"Hello\""),
     ],
     notes: &["The file is in the folder that `llm logs path` shows."],
 };
@@ -74,20 +59,18 @@ pub(super) const CURL: Client = Client {
     needs: ANY,
     traces: &[Program("curl")],
     settings: &[
-        Setting {
-            when: WithoutKey,
-            place: Terminal,
-            text: r#"
+        terminal(
+            r#"
 curl {v1}/chat/completions -H 'content-type: application/json' \
   -d '{"model": "{model}", "messages": [{"role": "user", "content": "Hello"}]}'"#,
-        },
-        Setting {
-            when: WithKey,
-            place: Terminal,
-            text: r#"
+        )
+        .only(WithoutKey),
+        terminal(
+            r#"
 curl {v1}/chat/completions -H 'authorization: Bearer {key}' -H 'content-type: application/json' \
   -d '{"model": "{model}", "messages": [{"role": "user", "content": "Hello"}]}'"#,
-        },
+        )
+        .only(WithKey),
     ],
     notes: &[],
 };

@@ -59,7 +59,7 @@ pub(crate) async fn list(
     };
     let found = admin.services.found_clients().await;
     let clients = CLIENTS.iter().map(|client| ClientSettings {
-        found: (!client.traces.is_empty()).then(|| found.contains(&client.id)),
+        found: client.is_found(&found),
         ..render(client, &server, None, None)
     });
     let clients = clients.collect();
