@@ -51,7 +51,8 @@ pub trait Api: Send + Sync + 'static {
 /// `BadRequest` if the client does not begin as the protocol has it.
 pub async fn serve_stdio<A: Api>(api: A) -> Result<(), Error> {
     let (input, output) = stdio();
-    match Server::new(api).serve(Lines::new(input, output)).await {
+    let server = Server { api: Arc::new(api) };
+    match server.serve(Lines::new(input, output)).await {
         Ok(serving) => {
             let ended = serving.waiting().await;
             ended.map_err(|error| Error::new(Code::Internal, error.to_string()))?;
@@ -79,7 +80,11 @@ where
     B: http_body::Body + Send + 'static,
     B::Error: Display,
 {
-    let server = Server::new(api);
+    let api = Arc::new(api);
+    let server = move || {
+        let api = Arc::clone(&api);
+        Ok(Server { api })
+    };
     // As a stream, whose comments keep the connection while a model loads.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -87,7 +92,7 @@ where
         .with_max_request_body_bytes(longest_body)
         .with_cancellation_token(closing);
     let sessions = Arc::new(NeverSessionManager::default());
-    let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
+    let service = StreamableHttpService::new(server, sessions, config);
     service.handle(request).await
 }
 
@@ -95,20 +100,6 @@ where
 #[derive(Debug)]
 struct Server<A> {
     api: Arc<A>,
-}
-
-impl<A> Server<A> {
-    fn new(api: A) -> Self {
-        Self { api: Arc::new(api) }
-    }
-}
-
-impl<A> Clone for Server<A> {
-    fn clone(&self) -> Self {
-        Self {
-            api: Arc::clone(&self.api),
-        }
-    }
 }
 
 impl<A: Api> ServerHandler for Server<A> {
@@ -181,7 +172,8 @@ mod tests {
         };
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let serving = tokio::spawn(async move {
-            let serving = Server::new(api).serve(ours).await.unwrap();
+            let server = Server { api: Arc::new(api) };
+            let serving = server.serve(ours).await.unwrap();
             serving.waiting().await.unwrap();
         });
         let client = serve_client((), theirs).await.unwrap();

@@ -2,12 +2,12 @@
 
 use crate::Api;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ToolAnnotations};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use std::{fmt::Write, sync::Arc};
 use tierbar_core::{
     Code, Error,
-    documents::{FoundPassages, MOST_PASSAGES},
+    documents::{DocumentSource, FoundPassages, MOST_PASSAGES, Passage},
 };
 
 /// What a tool has found out.
@@ -34,7 +34,7 @@ struct Search {
     count: Option<usize>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Summarize {
     text: String,
@@ -42,7 +42,7 @@ struct Summarize {
     model: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Triage {
     text: String,
@@ -67,53 +67,49 @@ impl Tool {
     }
 
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::SearchDocuments => "search_documents",
-            Self::ListCollections => "list_collections",
-            Self::Summarize => "summarize",
-            Self::Triage => "triage",
-            Self::ListModels => "list_models",
-        }
+        self.words().0
     }
 
-    fn title(self) -> &'static str {
+    /// Returns its name, its title and its description.
+    fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::SearchDocuments => "Search Documents",
-            Self::ListCollections => "List Document Collections",
-            Self::Summarize => "Summarize a Text",
-            Self::Triage => "Classify a Message",
-            Self::ListModels => "List Models",
-        }
-    }
-
-    fn description(self) -> &'static str {
-        match self {
-            Self::SearchDocuments => {
+            Self::SearchDocuments => (
+                "search_documents",
+                "Search Documents",
                 "Searches the user's own documents by words and by meaning, on this computer. Returns the passages that match best, \
-                 each with its file, page and text."
-            }
-            Self::ListCollections => {
-                "Lists the collections of the user's documents: their folders and files, and how much of them can be searched."
-            }
-            Self::Summarize => {
-                "Summarizes a text of any length with a model of Tierbar. May take minutes, since the model may have to load first."
-            }
-            Self::Triage => {
-                "Classifies a message: its type, how urgent it is, and whether it needs a larger model."
-            }
-            Self::ListModels => {
+                 each with its file, page and text.",
+            ),
+            Self::ListCollections => (
+                "list_collections",
+                "List Document Collections",
+                "Lists the collections of the user's documents: their folders and files, and how much of them can be searched.",
+            ),
+            Self::Summarize => (
+                "summarize",
+                "Summarize a Text",
+                "Summarizes a text of any length with a model of Tierbar. May take minutes, since the model may have to load first.",
+            ),
+            Self::Triage => (
+                "triage",
+                "Classify a Message",
+                "Classifies a message: its type, how urgent it is, and whether it needs a larger model.",
+            ),
+            Self::ListModels => (
+                "list_models",
+                "List Models",
                 "Lists what Tierbar can run: tiers with their model and state, chains of tiers, and models. Each name can be the \
-                 `model` of the other tools."
-            }
+                 `model` of the other tools.",
+            ),
         }
     }
 
     pub(crate) fn describe(self) -> rmcp::model::Tool {
-        let hints = ToolAnnotations::with_title(self.title())
+        let (name, title, description) = self.words();
+        let hints = ToolAnnotations::with_title(title)
             .read_only(true)
             .open_world(false);
-        rmcp::model::Tool::new(self.name(), self.description(), object(self.input()))
-            .with_title(self.title())
+        rmcp::model::Tool::new(name, description, object(self.input()))
+            .with_title(title)
             .with_raw_output_schema(object(self.output()))
             .with_annotations(hints)
     }
@@ -321,12 +317,13 @@ async fn search<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
             place if place.is_empty() => place,
             place => format!(", {place}"),
         };
-        let (title, path) = (&passage.title, &passage.path);
-        let _ = writeln!(
-            text,
-            "[{number}] {title}{place} ({path})\n{}\n",
-            passage.text
-        );
+        let Passage {
+            title,
+            path,
+            text: own,
+            ..
+        } = passage;
+        text += &format!("[{number}] {title}{place} ({path})\n{own}\n\n");
     }
     if passages.is_empty() {
         text = match collection {
@@ -336,7 +333,7 @@ async fn search<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
             None => "No passage matches.".to_owned(),
         };
     }
-    let passages = passages.into_iter().map(|passage| {
+    let to_fields = |passage: &Passage| {
         json!({
             "file": passage.path,
             "title": passage.title,
@@ -347,8 +344,8 @@ async fn search<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
             "text": passage.text,
             "score": passage.score,
         })
-    });
-    let passages: Vec<_> = passages.collect();
+    };
+    let passages: Vec<_> = passages.iter().map(to_fields).collect();
     Ok(Answer {
         fields: json!({"passages": passages, "embedder": embedder, "reranked": reranked}),
         text: text.trim_end().to_owned(),
@@ -356,22 +353,9 @@ async fn search<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
 }
 
 async fn collections<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error> {
-    #[derive(Deserialize)]
-    struct Documents {
-        sources: Vec<Source>,
-    }
-    #[derive(Deserialize)]
-    struct Source {
-        path: String,
-        collection: String,
-        indexed: u64,
-        waiting: u64,
-        failed: u64,
-        passages: u64,
-    }
     let NoArguments {} = read_arguments(arguments)?;
-    let documents = api.send("/tierbar/v1/documents", None).await?;
-    let Documents { sources } = read_answer(documents)?;
+    let mut documents = api.send("/tierbar/v1/documents", None).await?;
+    let sources: Vec<DocumentSource> = read_answer(documents["sources"].take())?;
     let mut names: Vec<&str> = Vec::new();
     for source in &sources {
         if !names.contains(&source.collection.as_str()) {
@@ -381,13 +365,9 @@ async fn collections<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, E
     let mut text = String::new();
     let mut collections = Vec::new();
     for name in names {
-        let of_it = || {
-            sources
-                .iter()
-                .filter(move |source| source.collection == name)
-        };
-        let sum = |count: fn(&Source) -> u64| of_it().map(count).sum::<u64>();
-        let paths: Vec<_> = of_it().map(|source| source.path.as_str()).collect();
+        let of_it = sources.iter().filter(|source| source.collection == name);
+        let sum = |count: fn(&DocumentSource) -> u64| of_it.clone().map(count).sum::<u64>();
+        let paths: Vec<_> = of_it.clone().map(|source| &source.path[..]).collect();
         let (documents, waiting) = (sum(|source| source.indexed), sum(|source| source.waiting));
         let (failed, passages) = (sum(|source| source.failed), sum(|source| source.passages));
         let _ = writeln!(
@@ -414,9 +394,8 @@ async fn collections<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, E
 }
 
 async fn summarize<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error> {
-    let Summarize { text, words, model } = read_arguments(arguments)?;
-    let wanted = json!({"text": text, "words": words, "model": model});
-    let answer = api.send("/v1/summarize", Some(&wanted)).await?;
+    let wanted: Summarize = read_arguments(arguments)?;
+    let answer = api.send("/v1/summarize", Some(&json!(wanted))).await?;
     let mut text = field(&answer, "summary").to_owned();
     if answer["fallback"] == true {
         text += "\n\n(Sentences of the text, chosen by rule: the model gave no usable summary.)";
@@ -428,9 +407,8 @@ async fn summarize<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Err
 }
 
 async fn triage<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error> {
-    let Triage { text, model } = read_arguments(arguments)?;
-    let wanted = json!({"text": text, "model": model});
-    let answer = api.send("/v1/triage", Some(&wanted)).await?;
+    let wanted: Triage = read_arguments(arguments)?;
+    let answer = api.send("/v1/triage", Some(&json!(wanted))).await?;
     let cloud = match answer["needs_cloud"] == true {
         true => "needs a larger model",
         false => "needs no larger model",
@@ -445,19 +423,16 @@ async fn triage<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
 
 async fn models<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error> {
     #[derive(Deserialize)]
-    struct ModelList {
-        data: Vec<Entry>,
-    }
-    #[derive(Deserialize)]
     struct Entry {
         id: String,
         tierbar: Map<String, Value>,
     }
     let NoArguments {} = read_arguments(arguments)?;
-    let ModelList { data } = read_answer(api.send("/v1/models", None).await?)?;
+    let mut listed = api.send("/v1/models", None).await?;
+    let listed: Vec<Entry> = read_answer(listed["data"].take())?;
     let mut text = String::new();
     let mut models = Vec::new();
-    for Entry { id, tierbar } in data {
+    for Entry { id, tierbar } in listed {
         let about = |name: &str| tierbar.get(name).and_then(Value::as_str);
         let list = |name: &str| {
             let items = tierbar.get(name).and_then(Value::as_array);
@@ -465,11 +440,10 @@ async fn models<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
             items.collect::<Vec<_>>().join(", ")
         };
         let what = match about("kind").unwrap_or_default() {
-            "tier" => format!(
-                "tier, {}, model {}",
-                about("state").unwrap_or_default(),
-                about("model").unwrap_or_default()
-            ),
+            "tier" => {
+                let [state, model] = ["state", "model"].map(|name| about(name).unwrap_or_default());
+                format!("tier, {state}, model {model}")
+            }
             "chain" => format!("chain of {}", list("steps")),
             "model" => format!("model of {}", list("tiers")),
             "router" => "chooses a tier for each request".to_owned(),

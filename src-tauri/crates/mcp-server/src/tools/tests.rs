@@ -94,7 +94,7 @@ async fn collections_sum_what_their_sources_have() {
         let source = |id: u64, collection: &str, indexed: u64| {
             json!({
                 "id": id, "path": format!("/{id}"), "collection": collection, "is_folder": true, "is_missing": false,
-                "indexed": indexed, "waiting": 1, "failed": 0, "passages": 10, "without_vectors": 0,
+                "indexed": indexed, "waiting": 1, "failed": 0, "noticed": 0, "read_pictures": false, "passages": 10, "without_vectors": 0,
             })
         };
         let sources = [source(1, "Papers", 3), source(2, "Mail", 1), source(3, "Papers", 4)];
