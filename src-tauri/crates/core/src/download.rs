@@ -53,6 +53,13 @@ impl DownloadFile {
 }
 
 impl DownloadStatus {
+    /// Returns how much has been received, in percent; `None` if the size is unknown.
+    #[must_use]
+    pub fn percent(&self) -> Option<u64> {
+        let total = self.total_bytes.filter(|total| *total > 0)?;
+        u64::try_from(u128::from(self.received_bytes) * 100 / u128::from(total)).ok()
+    }
+
     /// Returns the size of the model's files and that of its projector, if it has both and they are known.
     #[must_use]
     pub fn with_projector(&self) -> Option<(u64, u64)> {
