@@ -19,9 +19,6 @@ pub(crate) struct CommandLine {
 }
 
 /// Blocking.
-///
-/// # Errors
-/// A sentence: there is no program to link to, or nowhere to put the link.
 pub(crate) fn state() -> Result<CommandLine, String> {
     let program = program()?;
     let link = link_to(&program)?;
@@ -35,9 +32,6 @@ pub(crate) fn state() -> Result<CommandLine, String> {
 
 /// Adds the link or removes it, and tells what is there then. Asks for an administrator where the folder requires one.
 /// Blocking.
-///
-/// # Errors
-/// A sentence: something else is there, or the system's reason.
 pub(crate) fn set(installed: bool) -> Result<CommandLine, String> {
     let program = program()?;
     let link = link_to(&program)?;
@@ -54,8 +48,7 @@ pub(crate) fn set(installed: bool) -> Result<CommandLine, String> {
                 link.display()
             ));
         }
-        (LinkState::Nothing, false) => Ok(()),
-        (LinkState::Ours, true) => Ok(()),
+        (LinkState::Nothing, false) | (LinkState::Ours, true) => Ok(()),
         (_, true) => add(&program, &link),
         (_, false) => fs::remove_file(&link),
     };
@@ -126,14 +119,11 @@ fn program() -> Result<PathBuf, String> {
         .and_then(|app| app.canonicalize())
         .map_err(|error| format!("the app's own path is unknown: {error}"))?;
     let program = app.with_file_name("tierbar");
-    if program.is_file() {
-        Ok(program.canonicalize().unwrap_or(program))
-    } else {
-        Err(format!(
-            "{} is missing; install Tierbar again",
-            program.display()
-        ))
+    if !program.is_file() {
+        let program = program.display();
+        return Err(format!("{program} is missing; install Tierbar again"));
     }
+    Ok(program.canonicalize().unwrap_or(program))
 }
 
 #[cfg(test)]

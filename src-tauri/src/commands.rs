@@ -8,10 +8,11 @@ use crate::{
     shortcut,
     windows::{self, Page},
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use tauri::{AppHandle, Manager, State, async_runtime::spawn_blocking, ipc::Response};
 use tierbar_core::config::Shortcut;
+use tierbar_host::RunningHost;
 
 /// The API's address and the owner's token.
 #[derive(Serialize)]
@@ -20,46 +21,24 @@ pub(crate) struct Connection {
     token: String,
 }
 
-/// A section of the settings that can be opened.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Section {
-    General,
-    Models,
-    Documents,
-    Tiers,
-    Servers,
-    Connect,
-    Access,
-    Monitor,
-}
-
-impl Section {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::General => "general",
-            Self::Models => "models",
-            Self::Documents => "documents",
-            Self::Tiers => "tiers",
-            Self::Servers => "servers",
-            Self::Connect => "connect",
-            Self::Access => "access",
-            Self::Monitor => "monitor",
-        }
-    }
-}
+/// The sections of the settings.
+const SECTIONS: [&str; 8] = [
+    "general",
+    "models",
+    "documents",
+    "tiers",
+    "servers",
+    "connect",
+    "access",
+    "monitor",
+];
 
 #[tauri::command]
 pub(crate) fn connection(server: State<'_, Server>) -> Result<Connection, String> {
-    let running = server.running().ok_or_else(|| {
-        server
-            .failure()
-            .unwrap_or_else(|| "it is not running".to_owned())
-    })?;
-    Ok(Connection {
-        url: running.url,
-        token: running.token,
-    })
+    match server.running() {
+        Some(RunningHost { url, token, .. }) => Ok(Connection { url, token }),
+        None => Err(server.failure().unwrap_or("it is not running".to_owned())),
+    }
 }
 
 #[tauri::command]
@@ -77,12 +56,16 @@ pub(crate) fn close_popover(app: AppHandle) {
 }
 
 #[tauri::command]
-pub(crate) fn open_settings(app: AppHandle, section: Option<Section>) {
-    windows::open_at(
-        &app,
-        Page::Settings,
-        section.map(|section| section.as_str().to_owned()),
-    );
+pub(crate) fn open_settings(app: AppHandle, section: Option<String>) -> Result<(), String> {
+    // It becomes part of a script.
+    if let Some(unknown) = section
+        .as_ref()
+        .filter(|name| !SECTIONS.contains(&name.as_str()))
+    {
+        return Err(format!("the settings have no section \"{unknown}\""));
+    }
+    windows::open_at(&app, Page::Settings, section);
+    Ok(())
 }
 
 #[tauri::command]
@@ -126,10 +109,8 @@ pub(crate) async fn set_command_line(installed: bool) -> Result<CommandLine, Str
 
 #[tauri::command]
 pub(crate) async fn reveal_models_folder(server: State<'_, Server>) -> Result<(), String> {
-    let running = server
-        .running()
-        .ok_or_else(|| "Tierbar is not running".to_owned())?;
-    let folder = running.models_dir().await.map_err(|error| error.message)?;
+    let folder = server.expect_running()?.models_dir().await;
+    let folder = folder.map_err(|error| error.message)?;
     if !folder.is_dir() {
         return Err(format!("{} is not a folder", folder.display()));
     }
@@ -143,10 +124,7 @@ pub(crate) async fn reveal_models_folder(server: State<'_, Server>) -> Result<()
 /// Opens the document that a passage is from. The host names the file, so that a page cannot have any other one opened.
 #[tauri::command]
 pub(crate) async fn open_document(server: State<'_, Server>, passage: u64) -> Result<(), String> {
-    let running = server
-        .running()
-        .ok_or_else(|| "Tierbar is not running".to_owned())?;
-    let document = running.document_of(passage).await;
+    let document = server.expect_running()?.document_of(passage).await;
     let document = document.map_err(|error| error.message)?;
     if !document.is_file() {
         return Err(format!("{} no longer exists", document.display()));
@@ -179,11 +157,9 @@ fn is_program(document: &Path) -> bool {
         "pdf", "docx", "pptx", "eml", "html", "htm", "xhtml", "md", "markdown", "txt", "text",
         "csv", "rst", "org", "tex", "log",
     ];
-    let extension = document
-        .extension()
-        .and_then(|extension| extension.to_str());
-    let extension = extension.map(str::to_ascii_lowercase);
-    !extension.is_some_and(|extension| SHOWN.contains(&extension.as_str()))
+    let extension = document.extension().unwrap_or_default();
+    let extension = extension.to_string_lossy().to_ascii_lowercase();
+    !SHOWN.contains(&extension.as_str())
 }
 
 async fn blocking<T: Send + 'static>(

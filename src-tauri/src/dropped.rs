@@ -1,9 +1,10 @@
 //! What was dropped onto the chat window last: the only files that its page can read.
 
+use crate::lock;
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
 };
 use tauri::{DragDropEvent, Manager, WebviewWindow, WindowEvent};
 use tierbar_core::units::file_size;
@@ -15,27 +16,20 @@ const MOST_BYTES: u64 = 32 << 20;
 pub(crate) struct DroppedPaths(Mutex<Vec<PathBuf>>);
 
 impl DroppedPaths {
-    /// Returns the paths of folders.
     pub(crate) fn folders(&self) -> Vec<PathBuf> {
-        let mut paths = self.paths();
+        let mut paths = lock(&self.0).clone();
         paths.retain(|path| path.is_dir());
         paths
     }
 
     /// Returns the path again if it was dropped.
     pub(crate) fn find(&self, path: &Path) -> Option<PathBuf> {
-        self.paths().into_iter().find(|dropped| dropped == path)
-    }
-
-    fn paths(&self) -> Vec<PathBuf> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        let paths = lock(&self.0);
+        paths.iter().find(|dropped| *dropped == path).cloned()
     }
 
     fn replace(&self, paths: &[PathBuf]) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = paths.to_vec();
+        *lock(&self.0) = paths.to_vec();
     }
 }
 
@@ -50,9 +44,6 @@ pub(crate) fn follow(window: &WebviewWindow) {
 }
 
 /// Reads a file for a chat.
-///
-/// # Errors
-/// Why it cannot be read or sent, in words.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
     let name = path.file_name().unwrap_or(path.as_os_str());
     let name = name.to_string_lossy();

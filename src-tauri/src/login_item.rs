@@ -1,9 +1,9 @@
 //! Starting at login: off until the user turns it on. The system keeps it in one of the places of `platform::login_item`, and what
 //! it says is kept here: asking it may take long, so that only threads in the background do.
 
-use crate::{platform::login_item, tray};
+use crate::{lock, platform::login_item, tray};
 use std::sync::{
-    Mutex, PoisonError,
+    Mutex,
     atomic::{AtomicBool, Ordering},
 };
 use tauri::{
@@ -71,12 +71,9 @@ pub(crate) fn look(app: &AppHandle) {
 /// A sentence with the system's reason.
 pub(crate) async fn set(app: &AppHandle, on: bool) -> Result<bool, String> {
     ask(app, move |places| {
-        store(places, on).map_err(|error| {
-            format!(
-                "Start at Login could not be turned {}: {error}",
-                if on { "on" } else { "off" }
-            )
-        })
+        let word = if on { "on" } else { "off" };
+        store(places, on)
+            .map_err(|error| format!("Start at Login could not be turned {word}: {error}"))
     })
     .await
 }
@@ -95,7 +92,7 @@ async fn ask(
     let shell = app.clone();
     let asked = spawn_blocking(move || {
         let item = shell.state::<LoginItem>();
-        let _one = item.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = lock(&item.asked);
         let places = login_item::places(&shell);
         let changed = change(&places);
         let is_on = places.iter().any(|place| is_there(&**place));

@@ -1,9 +1,9 @@
 //! The popover: a small window at the icon with memory, speed and tiers. It is destroyed as soon as it loses the focus: a
 //! hidden web view would keep its memory.
 
-use crate::{windows, words::Word};
+use crate::{lock, windows, words::Word};
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     time::{Duration, Instant},
 };
 use tauri::{
@@ -20,22 +20,14 @@ const SAME_CLICK: Duration = Duration::from_millis(300);
 
 /// When the popover was last opened and closed.
 #[derive(Default)]
-pub(crate) struct Times(Mutex<LastTimes>);
-
-#[derive(Default, Clone, Copy)]
-struct LastTimes {
-    opened: Option<Instant>,
-    closed: Option<Instant>,
+pub(crate) struct Times {
+    opened: Mutex<Option<Instant>>,
+    closed: Mutex<Option<Instant>>,
 }
 
-impl Times {
-    fn read(&self) -> LastTimes {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(&self, change: impl FnOnce(&mut LastTimes)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
-    }
+/// Whether a time is that of the click that is being handled.
+fn is_same_click(time: &Mutex<Option<Instant>>) -> bool {
+    lock(time).is_some_and(|time| time.elapsed() < SAME_CLICK)
 }
 
 /// A rectangle in logical pixels.
@@ -71,8 +63,7 @@ pub(crate) fn toggle(app: &AppHandle, icon: Option<Rect>) {
     if app.get_webview_window(LABEL).is_some() {
         return close(app);
     }
-    let closed = app.state::<Times>().read().closed;
-    if closed.is_some_and(|closed| closed.elapsed() < SAME_CLICK) {
+    if is_same_click(&app.state::<Times>().closed) {
         return;
     }
     if let Err(error) = open(app, icon) {
@@ -84,8 +75,7 @@ pub(crate) fn close(app: &AppHandle) {
     let Some(window) = app.get_webview_window(LABEL) else {
         return;
     };
-    app.state::<Times>()
-        .change(|last| last.closed = Some(Instant::now()));
+    *lock(&app.state::<Times>().closed) = Some(Instant::now());
     if let Err(error) = window.destroy() {
         tracing::warn!(%error, "the popover could not be closed");
     }
@@ -110,17 +100,15 @@ pub(crate) fn open(app: &AppHandle, icon: Option<Rect>) -> tauri::Result<()> {
         None => window.inner_size(WIDTH, HEIGHT).prevent_overflow().center(),
     };
     let window = windows::with_own_pages(window).build()?;
-    app.state::<Times>()
-        .change(|last| last.opened = Some(Instant::now()));
+    *lock(&app.state::<Times>().opened) = Some(Instant::now());
     window.set_focus()
 }
 
 /// Closes the popover that has lost the focus. One that has just opened takes it back: X11 moves the focus once more when the
 /// keys of the shortcut are released.
 pub(crate) fn lost_focus(app: &AppHandle) {
-    let opened = app.state::<Times>().read().opened;
     let window = app.get_webview_window(LABEL);
-    match window.filter(|_| opened.is_some_and(|opened| opened.elapsed() < SAME_CLICK)) {
+    match window.filter(|_| is_same_click(&app.state::<Times>().opened)) {
         Some(window) => {
             if let Err(error) = window.set_focus() {
                 tracing::warn!(%error, "the popover could not take the focus");

@@ -3,19 +3,24 @@
 //! One task owns it ([`run`]): it starts or finds a host, follows it, and begins again when it ends.
 
 use crate::{
-    notifications, platform, shortcut, tray,
-    view::{MenuContext, View, command::TierCommand},
+    host_text, lock, platform, shortcut, tray,
+    view::{MenuContext, View, command::TierSetting},
     windows::{self, Page},
 };
 use serde_json::json;
 use std::{
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::{Duration, Instant},
 };
-use tauri::{AppHandle, Manager, async_runtime::spawn};
+use tauri::{
+    AppHandle, Manager,
+    async_runtime::{spawn, spawn_blocking},
+};
 use tierbar_core::{
-    Code, Error, TierId, TierState, notification::ShownNotifications, policy::Stance,
+    Code, Error, TierId, TierState,
+    notification::{Notification, ShownNotifications},
+    policy::Stance,
     status::Status,
 };
 use tierbar_host::{Host, HostEvent, HostKind, HostOptions, RunningHost, find_running_host};
@@ -49,18 +54,22 @@ struct ServerView {
 
 impl Server {
     fn shown(&self) -> MutexGuard<'_, ServerView> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shown)
     }
 
     pub(crate) fn running(&self) -> Option<RunningHost> {
         self.shown().server.clone()
     }
 
+    pub(crate) fn expect_running(&self) -> Result<RunningHost, String> {
+        self.running()
+            .ok_or_else(|| "Tierbar is not running".to_owned())
+    }
+
     pub(crate) fn own(&self) -> Option<Arc<Host>> {
         self.shown().own.clone()
     }
 
-    /// Returns why the host could not start.
     pub(crate) fn failure(&self) -> Option<String> {
         self.shown().failure.clone()
     }
@@ -179,7 +188,7 @@ async fn follow(app: &AppHandle, state: &Server, server: &RunningHost) {
             match event {
                 HostEvent::Status(status) => {
                     for new in seen.next(&status.notifications) {
-                        notifications::show(new);
+                        notify(new);
                     }
                     if config.replace(status.config_revision) != Some(status.config_revision) {
                         spawn(read_beside(app.clone(), server.clone()));
@@ -215,6 +224,18 @@ async fn follow(app: &AppHandle, state: &Server, server: &RunningHost) {
             return;
         }
     }
+}
+
+/// Shows a notification of the host as the system's.
+fn notify(notification: &Notification) {
+    let title = notification.title.clone();
+    let body = host_text::sentence(&notification.body);
+    // The system may take its time to answer.
+    spawn_blocking(move || {
+        if let Err(error) = platform::notify(&title, &body) {
+            tracing::warn!("a notification could not be shown: {error}");
+        }
+    });
 }
 
 /// Reads what the status does not say. The menu is without it where that fails.
@@ -271,15 +292,13 @@ async fn wait_for_end(
     }
 }
 
-/// Returns once a host runs.
 async fn wait_for_host() {
     while find_running_host(None).is_none() {
         sleep(LOOK_AGAIN).await;
     }
 }
 
-/// Pauses or resumes; returns why that failed.
-pub(crate) async fn toggle_pause(app: &AppHandle) -> Result<(), Error> {
+pub(crate) async fn toggle_pause(app: AppHandle) -> Result<(), Error> {
     let state = app.state::<Server>();
     let (Some(server), Some(status)) = (state.running(), state.status()) else {
         return Ok(());
@@ -289,48 +308,40 @@ pub(crate) async fn toggle_pause(app: &AppHandle) -> Result<(), Error> {
 }
 
 /// Puts the address of the API on the clipboard, as OpenAI's clients want it. Call it on the main thread.
-///
-/// # Errors
-/// Why it cannot, in a sentence.
 pub(crate) fn copy_address(app: &AppHandle) -> Result<(), String> {
-    let server = app.state::<Server>().running();
-    let url = server.ok_or("Tierbar is not running")?.url;
+    let url = app.state::<Server>().expect_running()?.url;
     platform::copy(&format!("{url}/v1"))
         .map_err(|error| format!("The address could not be copied: {error}"))
 }
 
-/// Does what an item of a tier's submenu says; returns why that failed.
-pub(crate) async fn command_tier(
-    app: &AppHandle,
+/// Changes a setting of a tier; returns why that failed.
+pub(crate) async fn set_tier(
+    app: AppHandle,
     id: TierId,
-    command: TierCommand,
+    setting: TierSetting,
 ) -> Result<(), Error> {
     let state = app.state::<Server>();
     let config = state.shown().beside.config.clone();
     let (Some(server), Some(config)) = (state.running(), config) else {
-        return match command {
-            TierCommand::Toggle => toggle_tier(app, id).await,
-            _ => Ok(()),
-        };
+        return Ok(());
     };
-    let patch = match command {
-        TierCommand::Toggle => return toggle_tier(app, id).await,
-        TierCommand::Pin => {
+    let patch = match setting {
+        TierSetting::Pin => {
             let pinned = config.tiers.get(&id).is_some_and(|tier| tier.pinned);
             json!({"tiers": {id.as_str(): {"pinned": !pinned}}})
         }
-        TierCommand::Home => {
+        TierSetting::Home => {
             let is_home = config.policy.home == id.as_str();
             json!({"policy": {"home": if is_home { "" } else { id.as_str() }}})
         }
-        TierCommand::UnloadAfter(time) => json!({"tiers": {id.as_str(): {"idle_unload": time}}}),
+        TierSetting::UnloadAfter(time) => json!({"tiers": {id.as_str(): {"idle_unload": time}}}),
     };
     server.change_config(&patch).await
 }
 
 /// Loads a tier that is not loaded and unloads one that is; returns why that failed. A second click does not wait for its
 /// answers.
-async fn toggle_tier(app: &AppHandle, id: TierId) -> Result<(), Error> {
+pub(crate) async fn toggle_tier(app: AppHandle, id: TierId) -> Result<(), Error> {
     let state = app.state::<Server>();
     let (Some(server), Some(status)) = (state.running(), state.status()) else {
         return Ok(());
@@ -339,7 +350,7 @@ async fn toggle_tier(app: &AppHandle, id: TierId) -> Result<(), Error> {
         return Ok(());
     };
     if tier.model.is_none() {
-        windows::open(app, Page::Models);
+        windows::open(&app, Page::Models);
         return Ok(());
     }
     let done = match tier.state {

@@ -1,8 +1,8 @@
 //! The keyboard shortcut that opens and closes the popover from any app.
 
-use crate::{platform, popover, tray};
+use crate::{lock, on_main_thread, platform, popover, tray};
 use global_hotkey::{Error, GlobalHotKeyEvent, GlobalHotKeyManager, HotKeyState, hotkey::HotKey};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use tauri::{AppHandle, Manager};
 use tierbar_core::config::Shortcut;
 
@@ -24,41 +24,26 @@ pub(crate) fn listen(app: &AppHandle) {
     app.manage(Shortcuts::default());
     let app = app.clone();
     GlobalHotKeyEvent::set_event_handler(Some(move |event: GlobalHotKeyEvent| {
-        if event.state() != HotKeyState::Pressed {
-            return;
+        if event.state() == HotKeyState::Pressed {
+            on_main_thread(&app, |app| popover::toggle(app, tray::icon_rect(app)));
         }
-        let shell = app.clone();
-        // Fails only after the event loop has ended.
-        let _ = app.run_on_main_thread(move || popover::toggle(&shell, tray::icon_rect(&shell)));
     }));
 }
 
 /// Registers the configured shortcut in place of the one before; the menu says why that failed. Callable from any thread.
 pub(crate) fn apply(app: &AppHandle, shortcut: Shortcut) {
-    let shell = app.clone();
-    // Fails only after the event loop has ended.
-    let _ = app.run_on_main_thread(move || {
-        let applied = shell.state::<Shortcuts>().lock().apply(shortcut);
-        if let Err(reason) = applied {
+    on_main_thread(app, move |app| {
+        if let Err(reason) = lock(&app.state::<Shortcuts>().0).apply(shortcut) {
             let note = format!("The overview's shortcut is off: {reason}");
             tracing::warn!("{note}");
-            tray::set_note(&shell, Some(note));
+            tray::set_note(app, Some(note));
         }
     });
 }
 
 /// Tries whether the system takes the shortcut. Call it on the main thread.
-///
-/// # Errors
-/// Why it does not, in a sentence.
 pub(crate) fn check(app: &AppHandle, shortcut: Shortcut) -> Result<(), String> {
-    app.state::<Shortcuts>().lock().check(shortcut)
-}
-
-impl Shortcuts {
-    fn lock(&self) -> MutexGuard<'_, Registration> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    lock(&app.state::<Shortcuts>().0).check(shortcut)
 }
 
 impl Registration {
@@ -78,14 +63,12 @@ impl Registration {
     }
 
     fn check(&mut self, shortcut: Shortcut) -> Result<(), String> {
-        match hotkey(shortcut)? {
-            Some(hotkey) if self.hotkey != Some(hotkey) => {
-                self.register(shortcut, hotkey)?;
-                self.unregister(hotkey);
-                Ok(())
-            }
-            _ => Ok(()),
+        let wanted = hotkey(shortcut)?.filter(|wanted| self.hotkey != Some(*wanted));
+        if let Some(hotkey) = wanted {
+            self.register(shortcut, hotkey)?;
+            self.unregister(hotkey);
         }
+        Ok(())
     }
 
     fn register(&mut self, shortcut: Shortcut, hotkey: HotKey) -> Result<(), String> {
@@ -106,11 +89,8 @@ impl Registration {
     }
 
     fn unregister(&self, hotkey: HotKey) {
-        let done = self
-            .manager
-            .as_ref()
-            .map(|manager| manager.unregister(hotkey));
-        if let Some(Err(error)) = done {
+        let manager = self.manager.as_ref();
+        if let Some(Err(error)) = manager.map(|manager| manager.unregister(hotkey)) {
             tracing::warn!(%error, "a keyboard shortcut could not be given back");
         }
     }

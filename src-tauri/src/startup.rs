@@ -4,6 +4,7 @@ use crate::{
     commands,
     dropped::DroppedPaths,
     login_item::{self, LoginItem},
+    on_main_thread,
     platform::{self, Question},
     popover::{self, Times},
     server::{self, Server},
@@ -127,9 +128,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             // The desktop may take its time to answer.
             async_runtime::spawn_blocking(move || {
                 if !platform::has_tray() {
-                    let shell = app.clone();
-                    // Fails only after the event loop has ended.
-                    let _ = app.run_on_main_thread(move || last_window_closed(&shell));
+                    on_main_thread(&app, last_window_closed);
                 }
             });
         }
@@ -165,16 +164,22 @@ fn last_window_closed(app: &AppHandle) {
     if app.state::<Server>().own().is_none() {
         return quit(app);
     }
-    let question = Question {
-        title: Word::QuitQuestion.into(),
-        detail: Word::QuitUnseen.into(),
-        confirm: Word::Quit.text(),
-        cancel: Word::KeepRunning.text(),
-    };
-    let shell = app.clone();
-    platform::ask(&question, move |yes| {
+    ask_to_quit(
+        app,
+        &Question {
+            title: Word::QuitQuestion.into(),
+            detail: Word::QuitUnseen.into(),
+            confirm: Word::Quit.text(),
+            cancel: Word::KeepRunning.text(),
+        },
+    );
+}
+
+fn ask_to_quit(app: &AppHandle, question: &Question) {
+    let app = app.clone();
+    platform::ask(question, move |yes| {
         if yes {
-            quit(&shell);
+            quit(&app);
         }
     });
 }
@@ -239,18 +244,15 @@ pub(crate) fn quit_from_menu(app: &AppHandle) {
     let Some(tier) = app.state::<Server>().answering() else {
         return quit(app);
     };
-    let question = Question {
-        title: Word::QuitWhileAnswering.with(&[&words::tier(&tier)]),
-        detail: Word::QuitCutsOff.into(),
-        confirm: Word::Quit.text(),
-        cancel: Word::Cancel.text(),
-    };
-    let shell = app.clone();
-    platform::ask(&question, move |yes| {
-        if yes {
-            quit(&shell);
-        }
-    });
+    ask_to_quit(
+        app,
+        &Question {
+            title: Word::QuitWhileAnswering.with(&[&words::tier(&tier)]),
+            detail: Word::QuitCutsOff.into(),
+            confirm: Word::Quit.text(),
+            cancel: Word::Cancel.text(),
+        },
+    );
 }
 
 /// Ends the app; with status 1 if the host could not start.
@@ -287,29 +289,28 @@ fn shut_down(app: &AppHandle) {
     let Some(host) = own else {
         return;
     };
-    if async_runtime::block_on(async { tokio::time::timeout(SHUTDOWN, host.shutdown()).await })
-        .is_err()
-    {
+    let ending = async { tokio::time::timeout(SHUTDOWN, host.shutdown()).await };
+    if async_runtime::block_on(ending).is_err() {
         tracing::error!("the host did not end in time");
     }
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "for the terminal, whatever the log's filter"
-)]
 fn print_failure(message: &str) -> ExitCode {
-    eprintln!("tierbar-app: {message}");
+    print(message);
     ExitCode::FAILURE
+}
+
+pub(crate) fn print_error(error: &Error) {
+    print(&error.to_string());
+    if let Some(hint) = &error.hint {
+        print(hint);
+    }
 }
 
 #[expect(
     clippy::print_stderr,
     reason = "for the terminal, whatever the log's filter"
 )]
-pub(crate) fn print_error(error: &Error) {
-    eprintln!("tierbar-app: {error}");
-    if let Some(hint) = &error.hint {
-        eprintln!("tierbar-app: {hint}");
-    }
+fn print(line: &str) {
+    eprintln!("tierbar-app: {line}");
 }

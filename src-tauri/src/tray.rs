@@ -1,15 +1,15 @@
 //! The tray icon: its picture, the text beside it, its menu, and what a click does.
 
 use crate::{
-    login_item,
+    lock, login_item,
     menu::ShownMenu,
-    platform, popover,
+    on_main_thread, platform, popover,
     server::{self, Server},
     startup,
     view::{Mark, View, command::Command},
     windows::{self, Page},
 };
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use tauri::{
     AppHandle, Manager, Rect,
     image::Image,
@@ -49,8 +49,7 @@ pub(crate) fn build(app: &AppHandle, view: View) -> tauri::Result<()> {
     })));
     let shell = app.clone();
     platform::when_icon_is_lost(move || {
-        let tray = shell.state::<Tray>();
-        if let Err(error) = tray.lock().replace_icon(&shell) {
+        if let Err(error) = lock(&shell.state::<Tray>().0).replace_icon(&shell) {
             tracing::error!(%error, "the tray icon could not be built again");
         }
     });
@@ -100,20 +99,11 @@ fn update(
     app: &AppHandle,
     change: impl FnOnce(&AppHandle, &mut TrayView) -> tauri::Result<()> + Send + 'static,
 ) {
-    let shell = app.clone();
-    // Fails only after the event loop, and the tray with it, has ended.
-    let _ = app.run_on_main_thread(move || {
-        let tray = shell.state::<Tray>();
-        if let Err(error) = change(&shell, &mut tray.lock()) {
+    on_main_thread(app, |app| {
+        if let Err(error) = change(app, &mut lock(&app.state::<Tray>().0)) {
             tracing::error!(%error, "the tray could not be updated");
         }
     });
-}
-
-impl Tray {
-    fn lock(&self) -> MutexGuard<'_, TrayView> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl TrayView {
@@ -151,8 +141,7 @@ impl TrayView {
 
 /// Returns where the icon is, if the system says so. Call it on the main thread.
 pub(crate) fn icon_rect(app: &AppHandle) -> Option<Rect> {
-    let tray = app.state::<Tray>();
-    let place = tray.lock().icon.rect();
+    let place = lock(&app.state::<Tray>().0).icon.rect();
     place.ok().flatten()
 }
 
@@ -179,7 +168,7 @@ fn icon_clicked(app: &AppHandle, event: &TrayIconEvent) {
     else {
         return;
     };
-    let opens = app.state::<Tray>().lock().view.click == MenuBarClick::Popover;
+    let opens = lock(&app.state::<Tray>().0).view.click == MenuBarClick::Popover;
     if opens {
         popover::toggle(app, Some(rect));
     }
@@ -204,27 +193,19 @@ fn clicked(app: &AppHandle, id: &str) {
                 set_note(app, Some(reason));
             }
         }
-        Command::Login => {
-            let (shell, on) = (app.clone(), !login_item::is_on(app));
-            act(app, async move {
-                let set = login_item::set(&shell, on).await;
-                set.map(drop).map_err(|reason| {
-                    tracing::error!("{reason}");
-                    Error::new(Code::Storage, reason)
-                })
-            });
-        }
-        Command::Pause => {
-            let shell = app.clone();
-            act(app, async move { server::toggle_pause(&shell).await });
-        }
-        Command::Tier(tier, command) => {
-            let shell = app.clone();
-            act(app, async move {
-                server::command_tier(&shell, tier, command).await
-            });
-        }
+        Command::Login => act(app, set_login(app.clone(), !login_item::is_on(app))),
+        Command::Pause => act(app, server::toggle_pause(app.clone())),
+        Command::Toggle(tier) => act(app, server::toggle_tier(app.clone(), tier)),
+        Command::Tier(tier, setting) => act(app, server::set_tier(app.clone(), tier, setting)),
     }
+}
+
+async fn set_login(app: AppHandle, on: bool) -> Result<(), Error> {
+    let set = login_item::set(&app, on).await;
+    set.map(drop).map_err(|reason| {
+        tracing::error!("{reason}");
+        Error::new(Code::Storage, reason)
+    })
 }
 
 /// Does something that may take long, and shows why it failed.

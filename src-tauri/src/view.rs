@@ -98,19 +98,16 @@ impl View {
         }
     }
 
+    /// The host could not start.
     pub(crate) fn failed(error: &Error) -> Self {
-        Self::broken(
-            &Word::CouldNotStart.with(&[&error.message]),
-            error.hint.as_deref(),
-        )
+        let text = Word::CouldNotStart.with(&[&error.message]);
+        Self::broken(&text, error.hint.as_deref())
     }
 
     /// While the server runs but cannot be followed.
     pub(crate) fn silent(error: &Error) -> Self {
-        Self::broken(
-            &Word::CannotShow.with(&[&error.message]),
-            error.hint.as_deref(),
-        )
+        let text = Word::CannotShow.with(&[&error.message]);
+        Self::broken(&text, error.hint.as_deref())
     }
 
     /// After a server that is not the app's own has ended.

@@ -51,9 +51,6 @@ pub(crate) fn open(app: &AppHandle, page: Page) {
 }
 
 /// Opens the chat window with the chat of this id. Callable from any thread.
-///
-/// # Errors
-/// The id cannot be one of a chat.
 pub(crate) fn open_chat(app: &AppHandle, chat: &str) -> Result<(), String> {
     // It becomes part of a script.
     let is_id = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';

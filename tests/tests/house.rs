@@ -277,7 +277,7 @@ fn system_specific_code_is_in_platform_modules() {
 const WAITING: [(&str, &[&str]); 6] = [
     ("platform::login_item", &["login_item.rs"]),
     ("login_item::places(", &["login_item.rs"]),
-    ("platform::notify(", &["notifications.rs"]),
+    ("platform::notify(", &["server.rs"]),
     ("platform::notification_permission(", &["commands.rs"]),
     // Before the event loop, or in the background.
     ("platform::has_tray(", &["startup.rs"]),

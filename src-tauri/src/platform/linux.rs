@@ -24,6 +24,11 @@ use tauri::{AppHandle, Builder, RunEvent, WebviewWindowBuilder, Wry};
 const MOST_MS: i32 = 5000;
 /// The part of the desktop that shows icons of apps.
 const WATCHER: &str = "org.kde.StatusNotifierWatcher";
+/// The part of the desktop that shows notifications, and its object.
+const NOTIFICATIONS: (&str, &str) = (
+    "org.freedesktop.Notifications",
+    "/org/freedesktop/Notifications",
+);
 
 /// Whether a submenu that is shown takes another title. Trays here go on to show the first one.
 pub(crate) const RENAMES_SUBMENUS: bool = false;
@@ -122,20 +127,12 @@ pub(crate) fn notify(title: &str, body: &str) -> Result<(), String> {
         hints,
         expires_ms,
     );
-    let desktop = (
-        "org.freedesktop.Notifications",
-        "/org/freedesktop/Notifications",
-    );
-    call(desktop, "Notify", &notification.to_variant()).map(drop)
+    call(NOTIFICATIONS, "Notify", &notification.to_variant()).map(drop)
 }
 
 /// Whether the desktop shows notifications. There, they are subject to no permission. Blocking.
 pub(crate) fn notification_permission(_ask: bool) -> Option<bool> {
-    let desktop = (
-        "org.freedesktop.Notifications",
-        "/org/freedesktop/Notifications",
-    );
-    let about = call(desktop, "GetServerInformation", &().to_variant());
+    let about = call(NOTIFICATIONS, "GetServerInformation", &().to_variant());
     if let Err(reason) = &about {
         tracing::info!("the desktop shows no notifications: {reason}");
     }

@@ -131,30 +131,23 @@ pub(crate) fn with_material(
 
 /// Shows a folder in the Finder, selected in the folder around it. Opening it would start it if it were an app.
 pub(crate) fn reveal(folder: &Path) -> io::Result<()> {
-    let done = Command::new("/usr/bin/open")
-        .arg("-R")
-        .arg(folder)
-        .status()?;
-    if done.success() {
-        Ok(())
-    } else {
-        Err(io::Error::other(format!("`open -R` ended with {done}")))
-    }
+    open(&["-R"], folder)
 }
 
 /// Opens a document with the program that the user has chosen for its kind. What may be a program is opened as text: Terminal would
 /// run it.
 pub(crate) fn open_document(document: &Path, is_program: bool) -> io::Result<()> {
+    let options: &[&str] = if is_program { &["-t"] } else { &[] };
+    open(options, document)
+}
+
+fn open(options: &[&str], path: &Path) -> io::Result<()> {
     let mut open = Command::new("/usr/bin/open");
-    if is_program {
-        open.arg("-t");
-    }
-    let done = open.arg(document).status()?;
+    let done = open.args(options).arg(path).status()?;
     if done.success() {
-        Ok(())
-    } else {
-        Err(io::Error::other(format!("`open` ended with {done}")))
+        return Ok(());
     }
+    Err(io::Error::other(format!("`open` ended with {done}")))
 }
 
 /// Where the link to the command line belongs: in the `PATH` of every terminal (`/etc/paths`). Then where Homebrew may have made

@@ -20,13 +20,14 @@ pub(crate) enum Command {
     Quit,
     /// Shows the download of this id.
     Download(String),
-    Tier(TierId, TierCommand),
+    /// Loads or unloads a tier.
+    Toggle(TierId),
+    /// Changes a setting of a tier.
+    Tier(TierId, TierSetting),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TierCommand {
-    /// Loads or unloads.
-    Toggle,
+pub(crate) enum TierSetting {
     /// Keeps it loaded, or no longer.
     Pin,
     /// Makes it the home tier, or no longer.
@@ -53,10 +54,10 @@ impl Command {
     pub(crate) fn id(&self) -> String {
         match self {
             Self::Download(id) => format!("download:{id}"),
-            Self::Tier(tier, TierCommand::Toggle) => format!("toggle:{tier}"),
-            Self::Tier(tier, TierCommand::Pin) => format!("pin:{tier}"),
-            Self::Tier(tier, TierCommand::Home) => format!("home:{tier}"),
-            Self::Tier(tier, TierCommand::UnloadAfter(time)) => format!("unload-{time}:{tier}"),
+            Self::Toggle(tier) => format!("toggle:{tier}"),
+            Self::Tier(tier, TierSetting::Pin) => format!("pin:{tier}"),
+            Self::Tier(tier, TierSetting::Home) => format!("home:{tier}"),
+            Self::Tier(tier, TierSetting::UnloadAfter(time)) => format!("unload-{time}:{tier}"),
             plain => PLAIN
                 .iter()
                 .find(|(_, command)| command == plain)
@@ -72,10 +73,10 @@ impl Command {
         };
         let command = match word {
             "download" => return Some(Self::Download(rest.to_owned())),
-            "toggle" => TierCommand::Toggle,
-            "pin" => TierCommand::Pin,
-            "home" => TierCommand::Home,
-            _ => TierCommand::UnloadAfter(word.strip_prefix("unload-")?.to_owned()),
+            "toggle" => return Some(Self::Toggle(TierId::new(rest).ok()?)),
+            "pin" => TierSetting::Pin,
+            "home" => TierSetting::Home,
+            _ => TierSetting::UnloadAfter(word.strip_prefix("unload-")?.to_owned()),
         };
         Some(Self::Tier(TierId::new(rest).ok()?, command))
     }
@@ -89,15 +90,15 @@ mod tests {
     fn each_command_is_found_by_its_id() {
         let tier = TierId::new("fast").unwrap();
         let of_tier = [
-            TierCommand::Toggle,
-            TierCommand::Pin,
-            TierCommand::Home,
-            TierCommand::UnloadAfter("10m".to_owned()),
+            TierSetting::Pin,
+            TierSetting::Home,
+            TierSetting::UnloadAfter("10m".to_owned()),
         ];
         let commands = PLAIN
             .iter()
             .map(|(_, command)| command.clone())
             .chain([Command::Download("a:b".to_owned())])
+            .chain([Command::Toggle(tier.clone())])
             .chain(of_tier.map(|command| Command::Tier(tier.clone(), command)));
         for command in commands {
             assert_eq!(Command::parse(&command.id()), Some(command.clone()));

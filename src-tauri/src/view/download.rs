@@ -16,50 +16,39 @@ pub(super) fn items(downloads: &[DownloadStatus]) -> Vec<Item> {
         .iter()
         .filter(|download| download.state.is_under_way());
     let shown = under_way.by_ref().take(MOST).map(|download| {
-        Item::action(
-            Command::Download(download.id.clone()),
-            render_download(download),
-        )
+        let command = Command::Download(download.id.clone());
+        Item::action(command, render_download(download))
     });
     let mut items: Vec<_> = shown.collect();
     match under_way.count() {
         0 => {}
-        more => items.push(Item::text(
-            "downloads",
-            Word::More.with(&[&more.to_string()]),
-        )),
+        more => {
+            let text = Word::More.with(&[&more.to_string()]);
+            items.push(Item::text("downloads", text));
+        }
     }
     items
 }
 
 fn render_download(download: &DownloadStatus) -> String {
-    let mut parts = Vec::new();
     let verb = match download.state {
         DownloadState::Verifying => Word::Verifying,
         _ => Word::Downloading,
     };
-    let percent = download
-        .total_bytes
-        .filter(|&total| total > 0)
-        .map(|total| {
-            format!(
-                " {} %",
-                (u128::from(download.received_bytes) * 100 / u128::from(total))
-            )
-        });
-    let name = download
-        .file
-        .strip_suffix(".gguf")
-        .unwrap_or(&download.file);
-    parts.push(verb.with(&[&shorten_name(name), &percent.unwrap_or_default()]));
+    let percent = download.percent().map(|percent| format!(" {percent} %"));
+    let file = &download.file;
+    let name = shorten_name(file.strip_suffix(".gguf").unwrap_or(file));
+    let mut parts = vec![verb.with(&[&name, &percent.unwrap_or_default()])];
     match download.state {
         DownloadState::Queued => parts.push(Word::Queued.into()),
-        DownloadState::Waiting => parts.push(
-            download
-                .reason
-                .clone()
-                .unwrap_or_else(|| Word::Waiting.into()),
-        ),
+        DownloadState::Waiting => {
+            parts.push(
+                download
+                    .reason
+                    .clone()
+                    .unwrap_or_else(|| Word::Waiting.into()),
+            );
+        }
         DownloadState::Downloading if download.bytes_per_second > 0 => {
             parts.push(render_rate(download.bytes_per_second));
             parts.extend(download.eta_seconds.map(render_time_left));

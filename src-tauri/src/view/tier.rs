@@ -1,7 +1,7 @@
 //! A tier's submenu: its state, and what can be done with it.
 
 use super::{
-    command::{Command, TierCommand},
+    command::{Command, TierSetting},
     item::Item,
     memory, truncate, wrapped,
 };
@@ -30,7 +30,7 @@ pub(super) fn item(tier: &TierStatus, config: Option<&Config>) -> Item {
     if let Some(reason) = &tier.reason {
         items.extend(wrapped(&format!("{}:reason", tier.id), reason));
     }
-    items.push(Item::action(of(TierCommand::Toggle), action(tier)));
+    items.push(Item::action(Command::Toggle(tier.id.clone()), action(tier)));
     // Another server loads and unloads its own models.
     let settings = config
         .filter(|_| tier.engine != EngineKind::Endpoint)
@@ -39,8 +39,8 @@ pub(super) fn item(tier: &TierStatus, config: Option<&Config>) -> Item {
         let is_home = config.policy.home == tier.id.as_str();
         items.extend([
             Item::separator(&format!("{}:settings", tier.id)),
-            Item::check(of(TierCommand::Pin), Word::KeepLoaded, settings.pinned),
-            Item::check(of(TierCommand::Home), Word::HomeTier, is_home),
+            Item::check(of(TierSetting::Pin), Word::KeepLoaded, settings.pinned),
+            Item::check(of(TierSetting::Home), Word::HomeTier, is_home),
         ]);
         if !settings.pinned {
             items.push(unload_when_idle(tier, settings.idle_unload));
@@ -56,7 +56,7 @@ pub(super) fn item(tier: &TierStatus, config: Option<&Config>) -> Item {
 fn unload_when_idle(tier: &TierStatus, current: IdleUnload) -> Item {
     let current = String::from(current);
     let choice = |(time, text): &(&str, Word)| {
-        let command = TierCommand::UnloadAfter((*time).to_owned());
+        let command = TierSetting::UnloadAfter((*time).to_owned());
         Item::check(
             Command::Tier(tier.id.clone(), command),
             *text,
@@ -156,7 +156,7 @@ mod tests {
         bare.model = None;
         let (text, items) = parts(item(&bare, None));
         assert_eq!(text, "Everyday — no model chosen");
-        let toggle = Command::Tier(bare.id.clone(), TierCommand::Toggle);
+        let toggle = Command::Toggle(bare.id.clone());
         assert_eq!(items, [Item::action(toggle, "Choose a Model…")]);
     }
 
@@ -178,12 +178,12 @@ mod tests {
         config.tiers.insert(tier.id.clone(), TierConfig::default());
         let (_, items) = parts(item(&tier, Some(&config)));
         let of = |command| Command::Tier(tier.id.clone(), command);
-        assert!(items.contains(&Item::check(of(TierCommand::Pin), "Keep Loaded", false)));
-        assert!(items.contains(&Item::check(of(TierCommand::Home), "Home Tier", true)));
+        assert!(items.contains(&Item::check(of(TierSetting::Pin), "Keep Loaded", false)));
+        assert!(items.contains(&Item::check(of(TierSetting::Home), "Home Tier", true)));
         let Some(Item::Submenu { items: times, .. }) = items.last() else {
             panic!("{items:?}");
         };
-        let ten = TierCommand::UnloadAfter("10m".to_owned());
+        let ten = TierSetting::UnloadAfter("10m".to_owned());
         assert!(times.contains(&Item::check(of(ten), "After 10 Minutes", true)));
 
         let pinned = TierConfig {
@@ -192,7 +192,7 @@ mod tests {
         };
         config.tiers.insert(tier.id.clone(), pinned);
         let (_, items) = parts(item(&tier, Some(&config)));
-        assert!(items.contains(&Item::check(of(TierCommand::Pin), "Keep Loaded", true)));
+        assert!(items.contains(&Item::check(of(TierSetting::Pin), "Keep Loaded", true)));
         assert!(!items.iter().any(|item| item.key() == "unload:fast"));
     }
 }
