@@ -6,7 +6,7 @@
 mod words;
 
 #[cfg(test)]
-mod bundle;
+mod bundle_tests;
 mod command_line;
 mod commands;
 mod dropped;
