@@ -2,30 +2,22 @@
 //! changed in files.
 
 use crate::{
-    client::{Client, admin_path, read},
+    Group,
+    client::{Client, admin_path, read, with_host},
     measure::{self, Common},
-    output,
+    output::{self, format_time},
 };
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tierbar_chats::agent::{AgentGrant, AgentReport, AgentRun, AgentScore};
-use tierbar_core::{
-    Code, Error, ModelKind,
-    status::{EngineKind, Status},
-};
+use tierbar_core::{Code, Error, ModelKind, status::EngineKind};
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Option<Command>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
+const GRANTS: &str = "/tierbar/v1/agent/grants";
+const RUNS: &str = "/tierbar/v1/agent/runs";
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Measure whether a tier's model works better with tool calls or text commands; no step is run
     Measure {
         /// Tier to measure [default: the loaded one, or the first with a model]
@@ -58,26 +50,19 @@ enum Command {
     },
 }
 
-pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    let Args { command, json } = args;
-    let command = match command {
-        Some(Command::Measure { tier, show }) => {
-            let common = Common::new(tier, json, show);
-            return measure::run(home, "agent", common, Value::Null, render_report).await;
-        }
-        other => other,
-    };
-    let client = Client::running_or_own(home).await?;
-    let outcome = call(&client, command, json).await;
-    client.close().await;
-    outcome
+pub(crate) async fn run(home: Option<PathBuf>, args: Group<Command>) -> Result<(), Error> {
+    let Group { command, json } = args;
+    if let Some(Command::Measure { tier, show }) = command {
+        let common = Common { tier, json, show };
+        return measure::run(home, "agent", common, Value::Null, render_report).await;
+    }
+    with_host(home, async |client| call(client, command, json).await).await
 }
 
 async fn call(client: &Client, command: Option<Command>, as_json: bool) -> Result<(), Error> {
-    let path = admin_path(&["agent", "grants"], &[]);
     match command {
         None | Some(Command::Measure { .. }) => overview(client, as_json).await,
-        Some(Command::Grants) => list(client.get(&path).await?, as_json),
+        Some(Command::Grants) => list_grants(client, as_json).await,
         Some(Command::Revoke { id: Some(id), .. }) => {
             let path = admin_path(&["agent", "grants", &id], &[]);
             client.delete(&path).await?;
@@ -86,7 +71,7 @@ async fn call(client: &Client, command: Option<Command>, as_json: bool) -> Resul
             Ok(())
         }
         Some(Command::Revoke { id: None, .. }) => {
-            let answer = client.delete(&path).await?;
+            let answer = client.delete(GRANTS).await?;
             output::write_outcome(as_json, &answer, "Revoked. Agents ask again each time.");
             Ok(())
         }
@@ -97,8 +82,8 @@ async fn call(client: &Client, command: Option<Command>, as_json: bool) -> Resul
 
 /// Prints how the model of each tier acts.
 async fn overview(client: &Client, as_json: bool) -> Result<(), Error> {
-    let status: Status = read(client.get("/tierbar/v1/status").await?)?;
-    let chats = status.tiers.into_iter().filter(|tier| {
+    let tiers = client.tiers().await?;
+    let chats = tiers.into_iter().filter(|tier| {
         // A tier without a model has nothing to measure.
         tier.kind == ModelKind::Chat && tier.model.is_some()
     });
@@ -148,39 +133,28 @@ fn render_report(report: &AgentReport) -> String {
     format!("{model}\n{calls}{text}{}\n", report.sentence())
 }
 
-fn list(mut answer: Value, as_json: bool) -> Result<(), Error> {
-    if as_json {
-        output::write_json(&answer["grants"]);
-        return Ok(());
-    }
-    let grants: Vec<AgentGrant> = read(answer["grants"].take())?;
-    if grants.is_empty() {
-        output::write_line("Agents ask each time. There are no permissions.");
-    }
-    for grant in &grants {
-        output::write_line(&render_grant(grant, &TimeZone::system()));
-    }
-    Ok(())
-}
-
-async fn runs(client: &Client) -> Result<Vec<AgentRun>, Error> {
-    let path = admin_path(&["agent", "runs"], &[]);
-    read(client.get(&path).await?["runs"].take())
+async fn list_grants(client: &Client, as_json: bool) -> Result<(), Error> {
+    let mut answer = client.get(GRANTS).await?;
+    let grants = answer["grants"].take();
+    output::write_answer(as_json, grants, |grants: Vec<AgentGrant>| match &*grants {
+        [] => "Agents ask each time. There are no permissions.\n".to_owned(),
+        grants => grants
+            .iter()
+            .map(|grant| render_grant(grant, &TimeZone::system()))
+            .collect(),
+    })
 }
 
 async fn list_runs(client: &Client, as_json: bool) -> Result<(), Error> {
-    let runs = runs(client).await?;
-    if as_json {
-        output::write_json(&json!(runs));
-        return Ok(());
-    }
-    if runs.is_empty() {
-        output::write_line("Agents have changed no files in the last seven days.");
-    }
-    for run in &runs {
-        output::write_line(&render_run(run, &TimeZone::system()));
-    }
-    Ok(())
+    let mut answer = client.get(RUNS).await?;
+    let runs = answer["runs"].take();
+    output::write_answer(as_json, runs, |runs: Vec<AgentRun>| match &*runs {
+        [] => "Agents have changed no files in the last seven days.\n".to_owned(),
+        runs => runs
+            .iter()
+            .map(|run| render_run(run, &TimeZone::system()))
+            .collect(),
+    })
 }
 
 async fn undo(
@@ -192,7 +166,8 @@ async fn undo(
     let run = match run {
         Some(run) => run,
         None => {
-            let last = runs(client).await?.into_iter().next();
+            let runs: Vec<AgentRun> = client.list(RUNS, "runs").await?;
+            let last = runs.into_iter().next();
             let nothing = "agents have changed no files in the last seven days";
             last.ok_or_else(|| Error::new(Code::NotFound, nothing))?.id
         }
@@ -209,24 +184,14 @@ async fn undo(
 /// A run with its id on one line, and what it changed below it.
 fn render_run(run: &AgentRun, zone: &TimeZone) -> String {
     let AgentRun {
-        id,
-        folder,
-        files,
-        chat,
-        ..
+        id, folder, files, ..
     } = run;
-    let chat = match chat {
+    let chat = match &run.chat {
         Some(chat) => format!("chat {chat}"),
         None => "a program's run".to_owned(),
     };
-    let at = render_time(run.at, zone);
-    format!("{id}  {at}, {chat}\n  in {folder}: {}", files.join(", "))
-}
-
-fn render_time(seconds: u64, zone: &TimeZone) -> String {
-    let at = i64::try_from(seconds).unwrap_or_default();
-    let at = Timestamp::from_second(at).unwrap_or_default();
-    at.to_zoned(zone.clone()).strftime("%F %R").to_string()
+    let at = format_time(run.at, zone);
+    format!("{id}  {at}, {chat}\n  in {folder}: {}\n", files.join(", "))
 }
 
 /// A grant with its id on one line, and where and until when it holds below it.
@@ -243,11 +208,11 @@ fn render_grant(grant: &AgentGrant, zone: &TimeZone) -> String {
         None => "in every chat".to_owned(),
     };
     let end = match grant.until {
-        Some(until) => format!("until {}", render_time(until, zone)),
+        Some(until) => format!("until {}", format_time(until, zone)),
         None => "until you revoke it".to_owned(),
     };
     let where_and_when: Vec<_> = place.into_iter().chain([chat, end]).collect();
-    text + "\n  " + &where_and_when.join(", ")
+    format!("{text}\n  {}\n", where_and_when.join(", "))
 }
 
 #[cfg(test)]
@@ -270,12 +235,12 @@ mod tests {
         let shown = |grant: &AgentGrant| render_grant(grant, &TimeZone::UTC);
         assert_eq!(
             shown(&grant),
-            "a  Run this command\n    make test\n  in /work, in every chat, until you revoke it"
+            "a  Run this command\n    make test\n  in /work, in every chat, until you revoke it\n"
         );
         (grant.what, grant.chat, grant.until) = (None, Some("c".into()), Some(60));
         assert_eq!(
             shown(&grant),
-            "a  Run this command\n  in /work, in chat c, until 1970-01-01 00:01"
+            "a  Run this command\n  in /work, in chat c, until 1970-01-01 00:01\n"
         );
     }
 
@@ -291,7 +256,7 @@ mod tests {
         };
         assert_eq!(
             render_run(&run, &TimeZone::UTC),
-            "a  1970-01-01 00:01, chat c\n  in /work: a.py, b.py"
+            "a  1970-01-01 00:01, chat c\n  in /work: a.py, b.py\n"
         );
         run.chat = None;
         let shown = render_run(&run, &TimeZone::UTC);

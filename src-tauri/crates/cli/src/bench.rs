@@ -3,6 +3,7 @@
 use crate::measure::{
     self, Common, format_bytes, format_milliseconds, format_rate, render_table, repeated_runs,
 };
+use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;
 use tierbar_core::{Error, units::file_size};
@@ -11,19 +12,21 @@ use tierbar_measure::{
     tune::TuneRow,
 };
 
-#[derive(Debug, clap::Args)]
+// The fields are those of `BenchRequest`.
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
+    #[serde(skip)]
     common: Common,
     /// Context before each test, in tokens
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = BenchRequest::default().depths)]
     depths: Vec<u32>,
     /// Prompt length, in tokens
-    #[arg(long, value_name = "N", default_value_t = BenchRequest::default().prompt_tokens)]
-    prompt: u32,
+    #[arg(long = "prompt", value_name = "N", default_value_t = BenchRequest::default().prompt_tokens)]
+    prompt_tokens: u32,
     /// Answer length, in tokens
-    #[arg(long, value_name = "N", default_value_t = BenchRequest::default().answer_tokens)]
-    answer: u32,
+    #[arg(long = "answer", value_name = "N", default_value_t = BenchRequest::default().answer_tokens)]
+    answer_tokens: u32,
     /// Runs per test; the median is reported
     #[arg(long, value_name = "N", default_value_t = BenchRequest::default().runs)]
     runs: u32,
@@ -33,14 +36,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    let request = BenchRequest {
-        depths: args.depths,
-        prompt_tokens: args.prompt,
-        answer_tokens: args.answer,
-        runs: args.runs,
-        paging: args.paging,
-    };
-    measure::run(home, "bench", args.common, json!(request), render_report).await
+    let request = json!(args);
+    measure::run(home, "bench", args.common, request, render_report).await
 }
 
 fn render_report(report: &BenchReport) -> String {
@@ -54,10 +51,8 @@ fn render_report(report: &BenchReport) -> String {
     for row in &report.rows {
         match &row.skipped {
             Some(why) => {
-                skipped += &format!(
-                    "A context of {} tokens was not measured: {why}.\n",
-                    row.depth
-                )
+                let depth = row.depth;
+                skipped += &format!("A context of {depth} tokens was not measured: {why}.\n");
             }
             None => rows.push(vec![
                 row.depth.to_string(),

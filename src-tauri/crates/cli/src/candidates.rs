@@ -1,10 +1,6 @@
 //! The names that a shell completes: of tiers, and of models on this machine. They are those of the running host.
 
-use crate::{
-    client::Client,
-    config,
-    models::{self, use_in},
-};
+use crate::{client::Client, config, models};
 use clap::Command;
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
 use std::{future::Future, time::Duration};
@@ -14,13 +10,9 @@ use tokio::{runtime::Builder, time::timeout};
 /// A shell that waits longer seems to hang.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Gives each argument that names a tier or a model its candidates.
-pub(crate) fn add(command: Command) -> Command {
-    add_below(command, "")
-}
-
-fn add_below(command: Command, name: &str) -> Command {
-    let command = command.mut_args(|arg| {
+/// Gives each argument that names a tier or a model its candidates. `name`: of the command.
+pub(crate) fn add(command: Command, name: &str) -> Command {
+    command.mut_args(|arg| {
         let id = arg.get_id().as_str().to_owned();
         match (name, id.as_str()) {
             (_, "tier" | "tiers") | ("tier start" | "tier stop", "name") => {
@@ -34,16 +26,12 @@ fn add_below(command: Command, name: &str) -> Command {
             (_, "model") => arg.add(ArgValueCandidates::new(models)),
             _ => arg,
         }
-    });
-    command.mut_subcommands(|below| {
-        let name = format!("{name} {}", below.get_name());
-        add_below(below, name.trim())
     })
 }
 
 fn tiers() -> Vec<CompletionCandidate> {
     let names = fetch_names(async {
-        let tiers = use_in::tiers(&Client::running(None)?).await?;
+        let tiers = Client::running(None)?.tiers().await?;
         Ok(tiers.into_iter().map(|tier| tier.id.to_string()).collect())
     });
     let names = names.unwrap_or_else(|| ["fast", "primary", "heavy"].map(str::to_owned).to_vec());

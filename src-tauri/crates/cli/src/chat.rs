@@ -9,11 +9,12 @@ mod once;
 mod printer;
 
 use crate::{
-    client::{self, Client, admin_path},
+    chats,
+    client::{Client, admin_path, with_host},
     output,
 };
 use agent::AgentArgs;
-use std::path::PathBuf;
+use std::{fmt::Display, path::PathBuf};
 use tierbar_chats::ChatSummary;
 use tierbar_core::{Code, Error};
 
@@ -52,46 +53,31 @@ pub(crate) async fn run(home: Option<PathBuf>, mut args: Args) -> Result<(), Err
         Some(once) => Some(once::question(once).await?),
         None => None,
     };
-    let client = Client::running_or_own(home).await?;
-    let outcome = if args.list {
-        list(&client, args.json).await
-    } else if let Some(prompt) = prompt {
-        once::ask(&client, args.tier, &prompt, &args.file, args.json).await
-    } else {
-        conversation::hold(&client, args, agent).await
-    };
-    client.close().await;
-    outcome
+    with_host(home, async |client| {
+        if args.list {
+            list(client, args.json).await
+        } else if let Some(prompt) = prompt {
+            once::ask(client, args.tier, &prompt, &args.file, args.json).await
+        } else {
+            conversation::hold(client, args, agent).await
+        }
+    })
+    .await
 }
 
 async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
     let mut listed = client.get(&admin_path(&["chats"], &[])).await?;
-    if as_json {
-        output::write_json(&listed["chats"]);
-        return Ok(());
-    }
-    let chats: Vec<ChatSummary> = client::read(listed["chats"].take())?;
-    if chats.is_empty() {
-        output::write_line("There are no saved chats. Start one with: tierbar chat");
-    }
-    for chat in chats {
-        let title = match chat.title.as_str() {
-            "" => "New Chat",
-            title => title,
-        };
-        let (day, _) = chat.updated_at.split_once('T').unwrap_or_default();
-        output::write_line(&format!("{}  {day}  {title}", chat.id));
-    }
-    Ok(())
-}
-
-fn no_signals(error: std::io::Error) -> Error {
-    Error::new(Code::Internal, format!("Ctrl-C cannot be handled: {error}"))
-}
-
-fn broken_off(reason: &str) -> Error {
-    Error::new(
-        Code::WorkerCrashed,
-        format!("the answer was interrupted: {reason}"),
+    output::write_answer(
+        as_json,
+        listed["chats"].take(),
+        |all: Vec<ChatSummary>| match &*all {
+            [] => chats::NONE.to_owned(),
+            all => all.iter().map(|chat| chats::heading(chat) + "\n").collect(),
+        },
     )
+}
+
+fn broken_off(why: impl Display) -> Error {
+    let message = format!("the answer was interrupted: {why}");
+    Error::new(Code::WorkerCrashed, message)
 }

@@ -1,9 +1,10 @@
 //! `tierbar chats`: lists, searches, shows, exports, imports and deletes saved chats.
 
 use crate::{
-    client::{Client, admin_path, read},
-    output, typed,
-    unreadable::unreadable,
+    Group,
+    client::{Client, admin_path, read, with_host},
+    output::{self, count},
+    typed::{self, unreadable},
 };
 use serde_json::{Value, json};
 use std::{
@@ -14,22 +15,13 @@ use std::{
 };
 use tierbar_chats::{
     Chat, ChatSummary, export,
-    import::{ChatImport, OmittedPart},
+    import::{ChatImport, Omission, OmittedPart},
 };
 use tierbar_core::{Code, Error};
 use tierbar_nofollow::{Mode, Opened};
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Option<Command>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// List saved chats, pinned ones first, then the newest
     List,
     /// List the chats whose title or messages have these words
@@ -81,25 +73,23 @@ enum Command {
     },
 }
 
-pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    let client = Client::running_or_own(home).await?;
+pub(crate) async fn run(home: Option<PathBuf>, args: Group<Command>) -> Result<(), Error> {
     let json = args.json;
-    let outcome = match args.command {
-        None | Some(Command::List) => list(&client, None, json).await,
-        Some(Command::Search { words }) => list(&client, Some(words.join(" ")), json).await,
-        Some(Command::Show { id, reasoning }) => show(&client, &id, reasoning, json).await,
+    with_host(home, async |client| match args.command {
+        None | Some(Command::List) => list(client, None, json).await,
+        Some(Command::Search { words }) => list(client, Some(words.join(" ")), json).await,
+        Some(Command::Show { id, reasoning }) => show(client, &id, reasoning, json).await,
         Some(Command::Export {
             id,
             all,
             format,
             output,
-        }) => save(&client, id.filter(|_| !all), &format, &output, json).await,
-        Some(Command::Import { files }) => import(&client, &files, json).await,
-        Some(Command::Delete { id }) => delete(&client, &id, json).await,
-        Some(Command::Restore { id }) => restore(&client, &id, json).await,
-    };
-    client.close().await;
-    outcome
+        }) => save(client, id.filter(|_| !all), &format, &output, json).await,
+        Some(Command::Import { files }) => import(client, &files, json).await,
+        Some(Command::Delete { id }) => delete(client, &id, json).await,
+        Some(Command::Restore { id }) => restore(client, &id, json).await,
+    })
+    .await
 }
 
 async fn fetch_chats(client: &Client, words: Option<&str>) -> Result<Value, Error> {
@@ -115,34 +105,32 @@ async fn list(client: &Client, words: Option<String>, json: bool) -> Result<(), 
         return Ok(());
     }
     let chats: Vec<ChatSummary> = read(listed)?;
-    if chats.is_empty() {
-        output::write_line(match words {
-            Some(_) => "No chats match.",
-            None => "There are no saved chats. Start one with: tierbar chat",
-        });
-    }
-    for chat in &chats {
-        output::write_line(&render_chat(chat));
-    }
+    output::write(&match (&*chats, words) {
+        ([], Some(_)) => "No chats match.\n".to_owned(),
+        ([], None) => NONE.to_owned(),
+        (chats, _) => chats.iter().map(|chat| render_chat(chat) + "\n").collect(),
+    });
     Ok(())
 }
 
+pub(crate) const NONE: &str = "There are no saved chats. Start one with: tierbar chat\n";
+
 fn render_chat(chat: &ChatSummary) -> String {
-    let (day, _) = chat.updated_at.split_once('T').unwrap_or_default();
-    let mut line = format!("{}  {day}  {}", chat.id, title(chat));
+    let mut line = heading(chat);
     if chat.pinned {
         line.push_str("  (pinned)");
     }
-    if let Some(found) = chat
-        .found
-        .as_ref()
-        .filter(|found| !found.excerpt.is_empty())
-    {
-        let excerpt: Vec<_> = found.excerpt.split_whitespace().collect();
-        line.push_str("\n    ");
-        line.push_str(&excerpt.join(" "));
+    let excerpt = chat.found.as_ref().map_or("", |found| &found.excerpt);
+    if !excerpt.is_empty() {
+        let words: Vec<_> = excerpt.split_whitespace().collect();
+        line += &format!("\n    {}", words.join(" "));
     }
     line
+}
+
+pub(crate) fn heading(chat: &ChatSummary) -> String {
+    let (day, _) = chat.updated_at.split_once('T').unwrap_or_default();
+    format!("{}  {day}  {}", chat.id, title(chat))
 }
 
 fn title(chat: &ChatSummary) -> &str {
@@ -182,24 +170,14 @@ async fn save(
     let extension = if format == "json" { "json" } else { "md" };
     for id in ids {
         let answer = client.get(&admin_path(&["chats", &id], &[])).await?;
-        let chat: Chat = read(answer)?;
-        let text = if extension == "json" {
-            serde_json::to_string(&chat).map_err(|error| {
-                Error::new(
-                    Code::Internal,
-                    format!("the chat cannot be written: {error}"),
-                )
-            })?
-        } else {
-            export::markdown(&chat, false)
+        let chat: Chat = read(answer.clone())?;
+        let text = match extension {
+            "json" => answer.to_string(),
+            _ => export::markdown(&chat, false),
         };
         let path = write(&opened, folder, &export::file_name(&chat), extension, &text)?;
         let path = path.display().to_string();
-        output::write_line(&if json {
-            json!({"file": path}).to_string()
-        } else {
-            path.clone()
-        });
+        output::write_outcome(json, &json!({"file": path}), &path);
         let parts = chat.messages.iter().flat_map(|message| &message.parts);
         let files = parts.filter(|part| part.file().is_some()).count();
         if files > 0 {
@@ -244,11 +222,8 @@ fn write(
 }
 
 fn cannot_write(path: &Path, error: &IoError) -> Error {
-    Error::new(
-        Code::Storage,
-        format!("{} cannot be written: {error}", path.display()),
-    )
-    .hint("choose another folder with --output")
+    let message = format!("{} cannot be written: {error}", path.display());
+    Error::new(Code::Storage, message).hint("choose another folder with --output")
 }
 
 async fn import(client: &Client, files: &[PathBuf], json: bool) -> Result<(), Error> {
@@ -257,26 +232,14 @@ async fn import(client: &Client, files: &[PathBuf], json: bool) -> Result<(), Er
         typed::open(path)?
             .read_to_end(&mut file)
             .map_err(|error| unreadable(&path.display().to_string(), &error))?;
-        let sent = client
-            .upload(&admin_path(&["chats", "import"], &[]), file)
-            .await;
+        let sent = client.upload("/tierbar/v1/chats/import", file).await;
         let answer = sent.map_err(|error| {
             let message = format!("{}: {}", path.display(), error.message);
             Error { message, ..error }
         })?;
-        if json {
-            output::write_line(&answer.to_string());
-            continue;
-        }
-        let imported: ChatImport = read(answer)?;
-        output::write_line(&format!("{}: {}", path.display(), render_import(&imported)));
-        for omission in &imported.left_out {
-            let what = describe_omission(omission.what, omission.count);
-            output::write_line(&format!(
-                "  left out {} {what}: {}",
-                omission.count, omission.why
-            ));
-        }
+        output::write_answer(json, answer, |imported| {
+            format!("{}: {}", path.display(), render_import(&imported))
+        })?;
     }
     Ok(())
 }
@@ -286,16 +249,18 @@ fn render_import(imported: &ChatImport) -> String {
         chats,
         messages,
         known,
-        ..
+        left_out,
     } = imported;
-    let mut text = format!(
-        "{chats} {} with {messages} {}",
-        plural(*chats, "chat", "chats"),
-        plural(*messages, "message", "messages")
-    );
+    let (chats, messages) = (count(*chats, "chat"), count(*messages, "message"));
+    let mut text = format!("{chats} with {messages}");
     if *known > 0 {
         let were = plural(*known, "was", "were");
-        text.push_str(&format!("; {known} {were} already here"));
+        text += &format!("; {known} {were} already here");
+    }
+    text += "\n";
+    for Omission { what, count, why } in left_out {
+        let what = describe_omission(*what, *count);
+        text += &format!("  left out {count} {what}: {why}\n");
     }
     text
 }
@@ -317,26 +282,19 @@ fn plural(count: u64, one: &'static str, many: &'static str) -> &'static str {
 
 async fn delete(client: &Client, id: &str, json: bool) -> Result<(), Error> {
     client.delete(&admin_path(&["chats", id], &[])).await?;
-    if json {
-        output::write_line(&json!({"id": id, "deleted": true}).to_string());
-        return Ok(());
-    }
-    output::write_line(&format!(
+    let sentence = format!(
         "Deleted the chat. For ten minutes, you can restore it with: tierbar chats restore {id}"
-    ));
+    );
+    output::write_outcome(json, &json!({"id": id, "deleted": true}), &sentence);
     Ok(())
 }
 
 async fn restore(client: &Client, id: &str, json: bool) -> Result<(), Error> {
     let path = admin_path(&["chats", id, "restore"], &[]);
     let answer = client.post(&path, &json!({})).await?;
-    if json {
-        output::write_line(&answer.to_string());
-        return Ok(());
-    }
-    let chat: ChatSummary = read(answer)?;
-    output::write_line(&format!("Restored \"{}\".", title(&chat)));
-    Ok(())
+    output::write_answer(json, answer, |chat: ChatSummary| {
+        format!("Restored \"{}\".\n", title(&chat))
+    })
 }
 
 #[cfg(test)]
@@ -401,7 +359,7 @@ mod tests {
         };
         assert_eq!(
             render_import(&imported),
-            "1 chat with 2 messages; 3 were already here"
+            "1 chat with 2 messages; 3 were already here\n"
         );
     }
 }

@@ -1,13 +1,16 @@
 //! A client of the running host, or of one started for the duration of a command.
 
+use futures_util::{Stream, StreamExt};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use sse_stream::{Sse, SseByteStream};
 use std::{
     path::PathBuf,
+    pin::Pin,
     time::{Duration, Instant},
 };
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, status::TierStatus};
 use tierbar_host::{Host, HostKind, HostOptions, RunningHost};
 use url::form_urlencoded;
 
@@ -27,19 +30,14 @@ pub(crate) fn admin_path(parts: &[&str], query: &[(&str, &str)]) -> String {
     if query.is_empty() {
         return path;
     }
-    let query = form_urlencoded::Serializer::new(String::new())
-        .extend_pairs(query)
-        .finish();
-    format!("{path}?{query}")
+    let mut pairs = form_urlencoded::Serializer::new(path + "?");
+    pairs.extend_pairs(query).finish()
 }
 
-/// Parses an answer of the host.
 pub(crate) fn read<T: DeserializeOwned>(body: Value) -> Result<T, Error> {
     serde_json::from_value(body).map_err(|error| {
-        Error::new(
-            Code::Internal,
-            format!("the running Tierbar is another version: {error}"),
-        )
+        let message = format!("the running Tierbar is another version: {error}");
+        Error::new(Code::Internal, message)
     })
 }
 
@@ -47,11 +45,8 @@ pub(crate) fn read<T: DeserializeOwned>(body: Value) -> Result<T, Error> {
 #[derive(Debug)]
 pub(crate) struct Client {
     http: reqwest::Client,
-    url: String,
-    token: String,
-    /// The process ID of the host.
-    pid: u32,
-    /// The host that this command started, if it did.
+    host: RunningHost,
+    /// The same, if this command started it.
     own: Option<Host>,
 }
 
@@ -66,11 +61,27 @@ pub(crate) fn running(home: Option<&PathBuf>) -> Result<RunningHost, Error> {
     })
 }
 
+/// Runs a command with the running host, or with one that is started for it.
+pub(crate) async fn with_host<T>(
+    home: Option<PathBuf>,
+    command: impl AsyncFnOnce(&Client) -> Result<T, Error>,
+) -> Result<T, Error> {
+    with_client(Client::running_or_own(home).await?, command).await
+}
+
+/// Runs a command, and then shuts down the host if it was started for it.
+pub(crate) async fn with_client<T>(
+    client: Client,
+    command: impl AsyncFnOnce(&Client) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let outcome = command(&client).await;
+    client.close().await;
+    outcome
+}
+
 impl Client {
-    /// Connects to the running host.
     pub(crate) fn running(home: Option<&PathBuf>) -> Result<Self, Error> {
-        let running = running(home)?;
-        Ok(Self::new(running.url, running.token, running.pid, None))
+        Ok(Self::new(running(home)?, None))
     }
 
     /// Connects to the running host, or starts one on a free port.
@@ -87,14 +98,7 @@ impl Client {
                 return Ok(client);
             }
             match Host::start(options.clone()).await {
-                Ok(host) => {
-                    return Ok(Self::new(
-                        host.url().to_owned(),
-                        host.token().to_owned(),
-                        std::process::id(),
-                        Some(host),
-                    ));
-                }
+                Ok(host) => return Ok(Self::new(host.running(), Some(host))),
                 // Another host is starting up or shutting down.
                 Err(error)
                     if error.code == Code::AlreadyRunning && begun.elapsed() < SHUTDOWN_TIMEOUT =>
@@ -106,15 +110,9 @@ impl Client {
         }
     }
 
-    fn new(url: String, token: String, pid: u32, own: Option<Host>) -> Self {
+    fn new(host: RunningHost, own: Option<Host>) -> Self {
         let http = tierbar_fetch::loopback().build().unwrap_or_default();
-        Self {
-            http,
-            url,
-            token,
-            pid,
-            own,
-        }
+        Self { http, host, own }
     }
 
     /// Returns whether this command started the host and ends it.
@@ -126,7 +124,7 @@ impl Client {
     pub(crate) async fn next(&self, home: Option<PathBuf>) -> Result<Self, Error> {
         let begun = Instant::now();
         while tierbar_host::find_running_host(home.as_deref())
-            .is_some_and(|host| host.pid == self.pid)
+            .is_some_and(|host| host.pid == self.host.pid)
         {
             if begun.elapsed() > SHUTDOWN_TIMEOUT {
                 return Err(self.unresponsive("it is still shutting down"));
@@ -163,7 +161,28 @@ impl Client {
         self.json(Method::DELETE, path, None).await
     }
 
-    /// Posts a file as it is.
+    pub(crate) async fn list<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        name: &str,
+    ) -> Result<Vec<T>, Error> {
+        read(self.get(path).await?[name].take())
+    }
+
+    pub(crate) async fn tiers(&self) -> Result<Vec<TierStatus>, Error> {
+        self.list("/tierbar/v1/status", "tiers").await
+    }
+
+    /// Sends a request whose answer is a stream of events.
+    pub(crate) async fn events(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Events, Error> {
+        Ok(Events::of(self.send(method, path, body).await?))
+    }
+
     pub(crate) async fn upload(&self, path: &str, file: Vec<u8>) -> Result<Value, Error> {
         let request = self.request(Method::POST, path).body(file);
         self.parse(self.answer(path, request).await?).await
@@ -197,8 +216,8 @@ impl Client {
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.http
-            .request(method, format!("{}{path}", self.url))
-            .bearer_auth(&self.token)
+            .request(method, format!("{}{path}", self.host.url))
+            .bearer_auth(&self.host.token)
             // A command does not come back later for an answer.
             .header("x-tierbar-queue", "never")
     }
@@ -210,22 +229,56 @@ impl Client {
         if status.is_success() {
             return Ok(response);
         }
-        let tier = response.headers().get("x-tierbar-tier");
-        let tier = tier.and_then(|tier| tier.to_str().ok()).map(str::to_owned);
+        let tier = header(&response, "x-tierbar-tier").map(str::to_owned);
         let body: Value = response.json().await.unwrap_or_default();
         Err(Error::from_openai_body(&body).unwrap_or_else(|| {
-            let from = tier.unwrap_or_else(|| format!("{}{path}", self.url));
+            let from = tier.unwrap_or_else(|| format!("{}{path}", self.host.url));
             refusal_error(status, &from, &body)
         }))
     }
 
     /// The error of a host that has quit, or that holds its lock and does not respond.
     fn unresponsive(&self, why: &str) -> Error {
-        Error::new(
-            Code::ShuttingDown,
-            format!("Tierbar at {} does not respond: {why}", self.url),
-        )
-        .hint("if it is still running, quit it and start it again, then repeat the command")
+        let message = format!("Tierbar at {} does not respond: {why}", self.host.url);
+        let hint = "if it is still running, quit it and start it again, then repeat the command";
+        Error::new(Code::ShuttingDown, message).hint(hint)
+    }
+}
+
+pub(crate) fn header<'a>(answer: &'a Response, name: &str) -> Option<&'a str> {
+    answer.headers().get(name)?.to_str().ok()
+}
+
+/// The events of an answer.
+pub(crate) struct Events(Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>>>>);
+
+pub(crate) struct Event {
+    pub(crate) name: Option<String>,
+    /// Null for the `[DONE]` of OpenAI's streams.
+    pub(crate) data: Value,
+}
+
+impl Events {
+    pub(crate) fn of(answer: Response) -> Self {
+        Self(Box::pin(SseByteStream::new(answer.bytes_stream())))
+    }
+
+    /// Returns the next event; `None` at the end of the stream.
+    ///
+    /// # Errors
+    /// Why the stream has broken off.
+    pub(crate) async fn next(&mut self) -> Result<Option<Event>, String> {
+        while let Some(event) = self.0.next().await {
+            let Sse { event, data, .. } = event.map_err(|error| error.to_string())?;
+            let data = match data.as_deref() {
+                None => continue,
+                Some("[DONE]") => Value::Null,
+                Some(data) => serde_json::from_str(data)
+                    .map_err(|error| format!("an event is not valid JSON: {error}"))?,
+            };
+            return Ok(Some(Event { name: event, data }));
+        }
+        Ok(None)
     }
 }
 
@@ -246,13 +299,11 @@ fn refusal_error(status: StatusCode, from: &str, body: &Value) -> Error {
         502 | 504 => Code::Unreachable,
         _ => Code::Internal,
     };
-    Error::new(
-        code,
-        match message {
-            Some(message) => format!("{from} did not answer: {message}"),
-            None => format!("{from} returned {status} without an error message"),
-        },
-    )
+    let message = match message {
+        Some(message) => format!("{from} did not answer: {message}"),
+        None => format!("{from} returned {status} without an error message"),
+    };
+    Error::new(code, message)
 }
 
 #[cfg(test)]

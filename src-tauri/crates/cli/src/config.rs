@@ -1,6 +1,9 @@
 //! `tierbar config`: reads and changes the configuration, key by key.
 
-use crate::{client::Client, models, output};
+use crate::{
+    client::{Client, with_host},
+    models, output,
+};
 use serde_json::{Map, Value, json};
 use std::{
     io::{IsTerminal, stdin},
@@ -74,33 +77,25 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     if matches!(args.command, Command::Edit) {
         return edit(home).await;
     }
-    let client = Client::running_or_own(home).await?;
-    let outcome = match args.command {
-        Command::List { key, json } => list(&client, key.as_deref(), json).await,
-        Command::Get { key, json } => get(&client, &key, json).await,
-        Command::Set { key, value, json } => set(&client, &key, Some(&value), json).await,
-        Command::Unset { key, json } => set(&client, &key, None, json).await,
+    with_host(home, async |client| match args.command {
+        Command::List { key, json } => list(client, key.as_deref(), json).await,
+        Command::Get { key, json } => get(client, &key, json).await,
+        Command::Set { key, value, json } => set(client, &key, Some(&value), json).await,
+        Command::Unset { key, json } => set(client, &key, None, json).await,
         Command::Edit => Ok(()),
-    };
-    client.close().await;
-    outcome
+    })
+    .await
 }
 
 /// Returns the names of all keys, with `NAME` for that of a tier, chain or schedule. Needs no host.
 pub(crate) fn key_names() -> Vec<String> {
-    keys(API_DESCRIPTION)
-        .into_iter()
-        .map(|key| key.name)
-        .collect()
+    let keys = keys(API_DESCRIPTION).into_iter();
+    keys.map(|key| key.name).collect()
 }
 
-/// Returns the names of all keys that the configuration has now.
 pub(crate) async fn names_of(client: &Client) -> Result<Vec<String>, Error> {
-    let config = fetch_config(client).await?;
-    Ok(named_keys(&config)
-        .into_iter()
-        .map(|(name, _)| name)
-        .collect())
+    let keys = named_keys(&fetch_config(client).await?).into_iter();
+    Ok(keys.map(|(name, _)| name).collect())
 }
 
 async fn fetch_config(client: &Client) -> Result<Value, Error> {
@@ -110,26 +105,22 @@ async fn fetch_config(client: &Client) -> Result<Value, Error> {
 async fn list(client: &Client, wanted: Option<&str>, as_json: bool) -> Result<(), Error> {
     let config = fetch_config(client).await?;
     let all = named_keys(&config);
-    let shown: Vec<_> = all
-        .iter()
-        .filter(|(name, _)| wanted.is_none_or(|wanted| is_in(name, wanted)))
-        .collect();
+    let is_shown = |name: &str| wanted.is_none_or(|wanted| is_in(name, wanted));
+    let shown: Vec<_> = all.iter().filter(|(name, _)| is_shown(name)).collect();
     if let (true, Some(wanted)) = (shown.is_empty(), wanted) {
         return Err(unknown_key_error(wanted, &all));
     }
     if as_json {
-        let objects: Vec<_> = shown
-            .iter()
-            .map(|(name, key)| {
-                json!({
-                    "key": name,
-                    "value": value_at(&config, name),
-                    "default": key.default,
-                    "type": key.accepts.words(),
-                    "about": key.about,
-                })
+        let object = |(name, key): &&(String, Key)| {
+            json!({
+                "key": name,
+                "value": value_at(&config, name),
+                "default": key.default,
+                "type": key.accepts.words(),
+                "about": key.about,
             })
-            .collect();
+        };
+        let objects: Vec<_> = shown.iter().map(object).collect();
         output::write_json(&json!({"keys": objects}));
         return Ok(());
     }
@@ -142,12 +133,10 @@ async fn list(client: &Client, wanted: Option<&str>, as_json: bool) -> Result<()
 async fn get(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
     let config = fetch_config(client).await?;
     let all = named_keys(&config);
-    let value = value_at(&config, name);
-    let is_known = all.iter().any(|(known, _)| is_in(known, name));
-    if !is_known {
+    if !all.iter().any(|(known, _)| is_in(known, name)) {
         return Err(unknown_key_error(name, &all));
     }
-    match value {
+    match value_at(&config, name) {
         value if as_json => output::write_json(value.unwrap_or(&Value::Null)),
         Some(Value::Object(_)) => {
             for (known, _) in all.iter().filter(|(known, _)| is_in(known, name)) {
@@ -306,7 +295,6 @@ fn value_at<'a>(config: &'a Value, name: &str) -> Option<&'a Value> {
     found.filter(|value| !value.is_null())
 }
 
-/// Returns the patch that changes one key.
 fn patch_of_key(name: &str, value: Value) -> Value {
     name.rsplit('.')
         .fold(value, |inner, part| json!({ part: inner }))

@@ -1,14 +1,25 @@
 //! Questions on the terminal.
 
 use crate::output;
-use std::io::{IsTerminal, stdin};
+use std::{
+    fmt::Display,
+    io::{self, IsTerminal, stdin},
+};
 use tierbar_core::{Code, Error};
 
-/// Asks for a yes before something is changed; `hint` says how to do without the question.
+/// Asks for a yes before something is changed, unless it is given; `hint` says how.
 ///
 /// # Errors
 /// `Forbidden` after a no, or without a terminal to ask on; `Cancelled` after Ctrl-C.
-pub(crate) async fn confirm(question: &str, hint: &str, as_json: bool) -> Result<(), Error> {
+pub(crate) async fn confirm(
+    yes: bool,
+    question: &str,
+    hint: &str,
+    as_json: bool,
+) -> Result<(), Error> {
+    if yes {
+        return Ok(());
+    }
     let why = if as_json {
         "--json asks no questions"
     } else {
@@ -47,4 +58,13 @@ pub(crate) async fn ask(question: &str) -> Result<Option<String>, Error> {
             Err(Error::new(Code::Cancelled, "interrupted"))
         }
     }
+}
+
+pub(crate) fn no_terminal(error: impl Display) -> Error {
+    let message = format!("the terminal cannot be read: {error}");
+    Error::new(Code::Internal, message)
+}
+
+pub(crate) fn no_signals(error: io::Error) -> Error {
+    Error::new(Code::Internal, format!("Ctrl-C cannot be handled: {error}"))
 }

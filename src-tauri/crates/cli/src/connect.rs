@@ -7,13 +7,14 @@ mod undo;
 mod write;
 
 use crate::{
-    client::{Client as Host, admin_path, read},
+    client::{Client as Host, read},
     output,
 };
-use serde::Deserialize;
 use serde_json::json;
 use std::path::PathBuf;
-use tierbar_connect::{CLIENTS, Client, ClientServer, ClientSettings, SnippetKind, find, render};
+use tierbar_connect::{
+    CLIENTS, Client, ClientServer, ClientSettings, Snippet, SnippetKind, find, render,
+};
 use tierbar_core::{Code, Error, nearest::nearest};
 use tierbar_host::clients;
 
@@ -68,7 +69,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         return write::run(home, client, &server, &args).await;
     }
     let mut settings = ClientSettings {
-        found: is_found(client),
+        found: client.is_found(&clients::installed_clients()),
         ..render(client, &server, args.tier.as_deref(), None)
     };
     if let Err(unknown) = known {
@@ -77,7 +78,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         settings.warnings.push(warning);
     }
     if args.json {
-        output::write_line(&json!(settings).to_string());
+        output::write_json(&json!(settings));
     } else if args.env {
         output::write(&environment(&settings)?);
         // Stdout is for the shell.
@@ -107,40 +108,29 @@ fn unknown(id: &str) -> Error {
 
 /// Returns the running server, or else the configured one.
 async fn server(home: Option<&PathBuf>) -> Result<ClientServer, Error> {
-    #[derive(Deserialize)]
-    struct Connections {
-        server: ClientServer,
-    }
     let Ok(host) = Host::running(home) else {
         let server = clients::configured_server(home.map(PathBuf::as_path))?;
         output::error_line("Tierbar is not running; these are the settings of its configuration.");
         return Ok(server);
     };
-    let answer = host.get(&admin_path(&["connect"], &[])).await?;
-    let Connections { server } = read(answer)?;
-    Ok(server)
-}
-
-fn is_found(client: &Client) -> Option<bool> {
-    (!client.traces.is_empty()).then(|| clients::installed_clients().contains(&client.id))
+    read(host.get("/tierbar/v1/connect").await?["server"].take())
 }
 
 fn list(as_json: bool) -> Result<(), Error> {
-    let found = clients::installed_clients();
-    let state = |client: &Client| (!client.traces.is_empty()).then(|| found.contains(&client.id));
+    let installed = clients::installed_clients();
     if as_json {
         let rows = CLIENTS.iter().map(|client| {
             json!({
-                "id": client.id, "name": client.name, "about": client.about, "found": state(client),
-                "writes": write::has_file(client),
+                "id": client.id, "name": client.name, "about": client.about, "found": client.is_found(&installed),
+                "writes": client.file().is_some(),
             })
         });
-        output::write_line(&json!(rows.collect::<Vec<_>>()).to_string());
+        output::write_json(&rows.collect());
         return Ok(());
     }
     let mut text = String::new();
     for client in CLIENTS {
-        let found = match state(client) {
+        let found = match client.is_found(&installed) {
             Some(true) => "found",
             Some(false) => "",
             None => "package",
@@ -151,11 +141,8 @@ fn list(as_json: bool) -> Result<(), Error> {
         );
     }
     text += "\nTo see an app's settings: tierbar connect NAME\n";
-    let written: Vec<_> = CLIENTS
-        .iter()
-        .filter(|client| write::has_file(client))
-        .map(|client| client.id)
-        .collect();
+    let written = CLIENTS.iter().filter(|client| client.file().is_some());
+    let written: Vec<_> = written.map(|client| client.id).collect();
     text += &format!(
         "To preview and write them: tierbar connect NAME --write\n  ({})\n",
         written.join(", ")
@@ -166,7 +153,7 @@ fn list(as_json: bool) -> Result<(), Error> {
 
 fn render_settings(client: &Client, settings: &ClientSettings) -> String {
     let mut text = by_hand(settings);
-    if write::has_file(client) {
+    if client.file().is_some() {
         text += &format!(
             "\nTo write the file: tierbar connect {} --write\n",
             client.id
@@ -185,43 +172,45 @@ fn by_hand(settings: &ClientSettings) -> String {
     for warning in &settings.warnings {
         text += &format!("Warning: {warning}.\n");
     }
-    for snippet in &settings.settings {
+    text += &render_snippets(&settings.settings);
+    if !settings.notes.is_empty() {
+        text += "\n";
+    }
+    text + &render_notes(&settings.notes)
+}
+
+fn render_snippets<'a>(snippets: impl IntoIterator<Item = &'a Snippet>) -> String {
+    let mut text = String::new();
+    for snippet in snippets {
         text += &format!("\nIn {}:\n\n", snippet.place);
         for line in snippet.text.lines() {
             text += &format!("  {line}\n");
         }
     }
-    if !settings.notes.is_empty() {
-        text += "\n";
-    }
-    for note in &settings.notes {
-        text += &format!("{note}\n");
-    }
     text
 }
 
+fn render_notes(notes: &[String]) -> String {
+    notes.iter().map(|note| format!("{note}\n")).collect()
+}
+
 fn environment(settings: &ClientSettings) -> Result<String, Error> {
-    let lines: String = settings
-        .settings
-        .iter()
+    let snippets = settings.settings.iter();
+    let lines: String = snippets
         .filter(|snippet| snippet.kind == SnippetKind::Environment)
         .map(|snippet| format!("{}\n", snippet.text))
         .collect();
     if lines.is_empty() {
         let message = format!("{} has no settings in the environment", settings.name);
-        return Err(
-            Error::new(Code::BadRequest, message).hint("leave out --env to see its settings")
-        );
+        let hint = "leave out --env to see its settings";
+        return Err(Error::new(Code::BadRequest, message).hint(hint));
     }
     Ok(lines)
 }
 
-/// Asks before a file is changed.
 async fn confirm(args: &Args, question: &str) -> Result<(), Error> {
-    if args.yes {
-        return Ok(());
-    }
-    crate::confirm::confirm(question, "add --yes to change the file", args.json).await
+    let hint = "add --yes to change the file";
+    crate::confirm::confirm(args.yes, question, hint, args.json).await
 }
 
 #[cfg(test)]

@@ -1,26 +1,18 @@
 //! `tierbar contexts`: conversations' KV caches in files, which save a long prefill.
 
 use crate::{
-    client::{Client, read},
-    output,
+    Group,
+    client::{Client, read, with_client},
+    output::{self, format_time},
 };
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tierbar_core::{Error, config::ContextForm, units::file_size};
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Option<Command>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// List saved contexts, newest first
     List {
         /// List those in the store, rather than those on this machine
@@ -80,11 +72,6 @@ enum Command {
 }
 
 #[derive(Debug, Deserialize)]
-struct List {
-    data: Vec<SavedContext>,
-}
-
-#[derive(Debug, Deserialize)]
 struct SavedContext {
     name: String,
     model: String,
@@ -97,20 +84,16 @@ struct SavedContext {
     form: ContextForm,
 }
 
-pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    // What is saved from memory, or loaded into it, is that of a host that stays.
-    let stays = matches!(
-        args.command,
-        Some(Command::Save { .. } | Command::Load { .. })
-    );
-    let client = if stays {
-        Client::running(home.as_ref())?
-    } else {
-        Client::running_or_own(home).await?
+pub(crate) async fn run(home: Option<PathBuf>, args: Group<Command>) -> Result<(), Error> {
+    let as_json = args.json;
+    let client = match args.command {
+        // What is saved from memory, or loaded into it, is that of a host that stays.
+        Some(Command::Save { .. } | Command::Load { .. }) => Client::running(home.as_ref())?,
+        _ => Client::running_or_own(home).await?,
     };
-    let outcome = match args.command {
-        None => list(&client, false, args.json).await,
-        Some(Command::List { store }) => list(&client, store, args.json).await,
+    with_client(client, async |client| match args.command {
+        None => list(client, false, as_json).await,
+        Some(Command::List { store }) => list(client, store, as_json).await,
         Some(Command::Save {
             name,
             replace,
@@ -124,50 +107,42 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
                 _ => None,
             };
             let body = json!({"name": name, "model": tier, "form": form, "replace": replace});
-            call(&client, "save", &body, args.json).await
+            call(client, "save", &body, as_json).await
         }
         Some(Command::Load { name, tier }) => {
             let body = json!({"name": name, "model": tier});
-            call(&client, "load", &body, args.json).await
+            call(client, "load", &body, as_json).await
         }
         Some(Command::Push { name, replace }) => {
-            copy(&client, "upload", &name, replace, args.json).await
+            let body = json!({"name": name, "replace": replace});
+            call(client, "upload", &body, as_json).await
         }
         Some(Command::Pull { name, replace }) => {
-            copy(&client, "download", &name, replace, args.json).await
+            let body = json!({"name": name, "replace": replace});
+            call(client, "download", &body, as_json).await
         }
-        Some(Command::Rm { name, store }) => remove(&client, &name, store, args.json).await,
-    };
-    client.close().await;
-    outcome
+        Some(Command::Rm { name, store }) => remove(client, &name, store, as_json).await,
+    })
+    .await
 }
 
 async fn list(client: &Client, store: bool, as_json: bool) -> Result<(), Error> {
-    let path = if store {
-        "/v1/context/store"
-    } else {
-        "/v1/context"
+    let (path, none) = match store {
+        true => (
+            "/v1/context/store",
+            "There are no contexts in the store. Upload one: tierbar contexts push NAME",
+        ),
+        false => (
+            "/v1/context",
+            "There are no saved contexts. Save the last conversation of a tier: tierbar contexts save NAME",
+        ),
     };
-    let answer = client.get(path).await?;
-    if as_json {
-        output::write_json(&answer);
-        return Ok(());
-    }
-    let List { data } = read(answer)?;
-    if data.is_empty() {
-        output::error_line(if store {
-            "There are no contexts in the store. Upload one: tierbar contexts push NAME"
-        } else {
-            "There are no saved contexts. Save the last conversation of a tier: tierbar contexts save NAME"
-        });
-    }
-    for saved in &data {
-        output::write_line(&render_context(saved, &TimeZone::system()));
-    }
-    Ok(())
+    output::write_list(as_json, client.get(path).await?, "data", none, |saved| {
+        render_context(saved, &TimeZone::system())
+    })
 }
 
-/// Saves or loads a context.
+/// Saves or loads a context, or copies it to the store or from it.
 async fn call(client: &Client, verb: &str, body: &Value, as_json: bool) -> Result<(), Error> {
     let answer = client.post(&format!("/v1/context/{verb}"), body).await;
     let answer = answer.map_err(without_fields)?;
@@ -194,24 +169,6 @@ fn without_fields(error: Error) -> Error {
     error
 }
 
-/// Copies a context to the store or from it.
-async fn copy(
-    client: &Client,
-    verb: &str,
-    name: &str,
-    replace: bool,
-    as_json: bool,
-) -> Result<(), Error> {
-    let body = json!({"name": name, "replace": replace});
-    let answer = client.post(&format!("/v1/context/{verb}"), &body).await?;
-    if as_json {
-        output::write_json(&answer);
-        return Ok(());
-    }
-    output::write_line(&render_context(&read(answer)?, &TimeZone::system()));
-    Ok(())
-}
-
 async fn remove(client: &Client, name: &str, store: bool, as_json: bool) -> Result<(), Error> {
     let answer = client
         .post("/v1/context/delete", &json!({"name": name, "store": store}))
@@ -226,11 +183,7 @@ async fn remove(client: &Client, name: &str, store: bool, as_json: bool) -> Resu
 }
 
 fn render_context(saved: &SavedContext, zone: &TimeZone) -> String {
-    let created = Timestamp::from_second(saved.created).unwrap_or(Timestamp::UNIX_EPOCH);
-    let created = created
-        .to_zoned(zone.clone())
-        .strftime("%Y-%m-%d %H:%M")
-        .to_string();
+    let created = format_time(saved.created, zone);
     let memory = if saved.raw_bytes > saved.bytes {
         format!(" ({} in memory)", file_size(saved.raw_bytes))
     } else {

@@ -3,11 +3,10 @@
 mod break_even;
 
 use crate::{
-    client::{Client, admin_path, read},
+    client::{Client, admin_path, read, with_host},
     measure::render_table,
     output,
 };
-use serde_json::Value;
 use std::{collections::BTreeMap, path::PathBuf};
 use tierbar_core::{
     Error,
@@ -38,49 +37,46 @@ enum Command {
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    let client = Client::running_or_own(home).await?;
-    let outcome = match args.command {
-        None | Some(Command::Requests) => requests(&client, args.days, args.json).await,
-        Some(Command::Tasks) => tasks(&client, args.days, args.json).await,
-        Some(Command::BreakEven(inputs)) => break_even::run(&client, &inputs, args.json).await,
-    };
-    client.close().await;
-    outcome
+    let days = args.days.to_string();
+    let query = [("days", days.as_str())];
+    with_host(home, async |client| match args.command {
+        None | Some(Command::Requests) => {
+            let answer = client.get(&admin_path(&["ledger"], &query)).await?;
+            output::write_answer(args.json, answer, |report| {
+                render_report(
+                    &report,
+                    "No requests yet. To ask something: tierbar chat",
+                    table_of_requests,
+                )
+            })
+        }
+        Some(Command::Tasks) => {
+            let answer = client.get(&admin_path(&["costs"], &query)).await?;
+            output::write_answer(args.json, answer, |costs| render_tasks(&costs))
+        }
+        Some(Command::BreakEven(inputs)) => break_even::run(client, &inputs, args.json).await,
+    })
+    .await
 }
 
-async fn fetch_ledger(client: &Client, days: u32) -> Result<Value, Error> {
-    let days = days.to_string();
-    client
-        .get(&admin_path(&["ledger"], &[("days", &days)]))
-        .await
+/// Returns the requests of the last 30 days.
+async fn fetch_month(client: &Client) -> Result<LedgerReport, Error> {
+    read(client.get("/tierbar/v1/ledger?days=30").await?)
 }
 
-async fn requests(client: &Client, days: u32, as_json: bool) -> Result<(), Error> {
-    let answer = fetch_ledger(client, days).await?;
-    if as_json {
-        output::write_line(&answer.to_string());
-        return Ok(());
-    }
-    let report: LedgerReport = read(answer)?;
-    if report.entries.is_empty() {
-        output::error_line("No requests yet. To ask something: tierbar chat");
-        return Ok(());
-    }
-    output::write(&table_of_requests(&report));
-    output::write(&render_notes(&report.total));
-    Ok(())
-}
-
-/// Prints the sums of 30 days in a chat.
 pub(crate) async fn show(client: &Client) -> Result<(), Error> {
-    let report: LedgerReport = read(fetch_ledger(client, 30).await?)?;
-    if report.entries.is_empty() {
-        output::error_line("No requests yet.");
-        return Ok(());
-    }
-    output::write(&table_of_tiers(&report));
-    output::write(&render_notes(&report.total));
+    let report = fetch_month(client).await?;
+    output::write(&render_report(&report, "No requests yet.", table_of_tiers));
     Ok(())
+}
+
+/// `none`, to stderr, if there are no requests.
+fn render_report(report: &LedgerReport, none: &str, table: fn(&LedgerReport) -> String) -> String {
+    if report.entries.is_empty() {
+        output::error_line(none);
+        return String::new();
+    }
+    table(report) + &render_notes(&report.total)
 }
 
 const FIGURES: [&str; 7] = [
@@ -139,13 +135,10 @@ fn table_of_tiers(report: &LedgerReport) -> String {
         let figures = entries.iter().map(|entry| of(&entry.costs));
         figures.sum::<u64>().to_string()
     };
-    let mut rows = vec![
-        ["Tier", "Requests", "Tokens in", "Tokens out"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
+    let headings = ["Tier", "Requests", "Tokens in", "Tokens out"];
+    let mut rows = vec![headings.map(str::to_owned)];
     for (tier, entries) in tiers {
-        rows.push(vec![
+        rows.push([
             tier.to_owned(),
             sum(&entries, |costs| costs.requests),
             sum(&entries, |costs| costs.prompt_tokens),
@@ -174,16 +167,12 @@ fn render_notes(total: &RequestCosts) -> String {
                 .to_owned(),
         );
         if total.paid > 0.0 {
-            lines.push(format!(
-                "Endpoints charged {}.",
-                format_dollars(Some(total.paid))
-            ));
+            let paid = format_dollars(Some(total.paid));
+            lines.push(format!("Endpoints charged {paid}."));
         }
     } else {
-        let (cloud, paid) = (
-            format_dollars(total.cloud),
-            format_dollars(Some(total.paid)),
-        );
+        let cloud = format_dollars(total.cloud);
+        let paid = format_dollars(Some(total.paid));
         let electricity = total.electricity.map_or_else(String::new, |dollars| {
             format!(" Electricity took {}.", format_dollars(Some(dollars)))
         });
@@ -191,10 +180,7 @@ fn render_notes(total: &RequestCosts) -> String {
             "At your cloud's prices, what this machine answered would have cost {cloud}. Endpoints charged {paid}.{electricity}"
         ));
     }
-    lines
-        .iter()
-        .flat_map(|line| [line.as_str(), "\n"])
-        .collect()
+    lines.join("\n") + "\n"
 }
 
 /// Watt-hours; `~` marks an estimate.
@@ -217,27 +203,13 @@ fn format_dollars(dollars: Option<f64>) -> String {
     }
 }
 
-async fn tasks(client: &Client, days: u32, as_json: bool) -> Result<(), Error> {
-    let days = days.to_string();
-    let answer = client
-        .get(&admin_path(&["costs"], &[("days", &days)]))
-        .await?;
-    if as_json {
-        output::write_line(&answer.to_string());
-        return Ok(());
-    }
-    let costs: Costs = read(answer)?;
+fn render_tasks(costs: &Costs) -> String {
     if costs.days.is_empty() {
         output::error_line("No tasks have run yet. To run one: tierbar summarize FILE");
-        return Ok(());
+        return String::new();
     }
-    output::write(&table_of_tasks(&costs));
-    Ok(())
-}
-
-fn table_of_tasks(costs: &Costs) -> String {
     let row = |day: &str, task: &str, spent: &TaskSavings| {
-        vec![
+        [
             day.to_owned(),
             task.to_owned(),
             spent.answers.to_string(),
@@ -246,18 +218,15 @@ fn table_of_tasks(costs: &Costs) -> String {
             spent.saved_tokens.to_string(),
         ]
     };
-    let mut rows = vec![
-        [
-            "Day",
-            "Task",
-            "Answers",
-            "Tokens in",
-            "Tokens out",
-            "Tokens saved",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
+    let headings = [
+        "Day",
+        "Task",
+        "Answers",
+        "Tokens in",
+        "Tokens out",
+        "Tokens saved",
     ];
+    let mut rows = vec![headings.map(str::to_owned)];
     for day in &costs.days {
         for (task, spent) in &day.tasks {
             rows.push(row(&day.day, task.as_str(), spent));
@@ -285,7 +254,7 @@ mod tests {
             tasks: BTreeMap::from([(Task::Triage, spent)]),
         }]);
         assert_eq!(
-            table_of_tasks(&costs),
+            render_tasks(&costs),
             "Day         Task    Answers  Tokens in  Tokens out  Tokens saved\n\
              2026-11-22  triage        2        900          40           300\n\
              Total                     2        900          40           300\n"

@@ -1,8 +1,12 @@
 //! `tierbar diagnose`: the figures of this machine and its tiers as one text, for a report about Tierbar.
 
-use crate::{client::Client, output};
+use crate::{
+    client::{read, with_host},
+    output,
+};
+use serde_json::{Map, Value};
 use std::path::PathBuf;
-use tierbar_core::{Code, Error};
+use tierbar_core::Error;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -12,23 +16,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error> {
-    let client = Client::running_or_own(home).await?;
-    let answer = client.get("/tierbar/v1/diagnosis").await;
-    client.close().await;
-    let mut answer = answer?;
-    let text = answer
-        .as_object_mut()
-        .and_then(|figures| figures.remove("text"));
-    let Some(text) = text.as_ref().and_then(serde_json::Value::as_str) else {
-        return Err(Error::new(
-            Code::Internal,
-            "the running Tierbar is another version",
-        ));
-    };
+    let path = "/tierbar/v1/diagnosis";
+    let answer = with_host(home, async |client| client.get(path).await).await?;
+    let mut figures: Map<String, Value> = read(answer)?;
+    let text = figures.shift_remove("text").unwrap_or_default();
+    let text: String = read(text)?;
     if args.json {
-        output::write_line(&answer.to_string());
+        output::write_json(&figures.into());
     } else {
-        output::write(text);
+        output::write(&text);
     }
     Ok(())
 }

@@ -1,16 +1,9 @@
 //! `tierbar doctor`: finds what keeps Tierbar from working, and says what to do. It changes nothing.
 
-use crate::{
-    client::{Client, read},
-    output,
-};
+use crate::{client::Client, output};
 use serde_json::json;
 use std::path::PathBuf;
-use tierbar_core::{
-    Code, Error, TierState,
-    documents::{DocumentSource, Documents},
-    status::Status,
-};
+use tierbar_core::{Code, Error, TierState, documents::DocumentSource};
 use tierbar_host::{Finding, examine};
 
 #[derive(Debug, clap::Args)]
@@ -47,9 +40,8 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 
 /// What the running host says of itself.
 async fn of_the_host(client: &Client) -> Vec<Finding> {
-    let status = client.get("/tierbar/v1/status").await;
-    let status: Status = match status.and_then(read) {
-        Ok(status) => status,
+    let tiers = match client.tiers().await {
+        Ok(tiers) => tiers,
         Err(error) => {
             let remedy = error
                 .hint
@@ -60,12 +52,10 @@ async fn of_the_host(client: &Client) -> Vec<Finding> {
             }];
         }
     };
-    let failed = status
-        .tiers
+    let failed = tiers
         .into_iter()
         .filter(|tier| tier.state == TierState::Failed);
-    let sources = client.get("/tierbar/v1/documents").await;
-    let sources = sources.and_then(read::<Documents>).map(|all| all.sources);
+    let sources = client.list("/tierbar/v1/documents", "sources").await;
     let documents = sources.unwrap_or_default().into_iter().map(of_source);
     let failed = failed.map(|tier| Finding {
         what: format!(

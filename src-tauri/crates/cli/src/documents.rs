@@ -1,15 +1,14 @@
 //! `tierbar documents`: adds files and folders, searches them, and answers questions from them.
 
 use crate::{
-    client::{Client, admin_path, read},
-    output,
+    Group,
+    client::{Client, admin_path, read, with_client},
+    output::{self, count},
 };
-use futures_util::StreamExt;
 use reqwest::Method;
-use serde::Deserialize;
+use serde::Serialize;
 use serde_json::{Value, json};
-use sse_stream::SseByteStream;
-use std::path::PathBuf;
+use std::{fmt::Display, path::PathBuf};
 use tierbar_core::{
     Code, Error,
     documents::{
@@ -21,17 +20,8 @@ use tierbar_core::{
 /// Of a passage, for a line or two of a terminal.
 const EXCERPT: usize = 240;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Option<Command>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Add files and folders; files that change are read again
     Add {
         /// Files and folders: PDF, Word, PowerPoint, Markdown, HTML, text, code, mail
@@ -60,23 +50,7 @@ enum Command {
         limit: u32,
     },
     /// Ask a question, and see which passages answer it
-    Ask {
-        /// Question
-        #[arg(required = true)]
-        words: Vec<String>,
-        /// Collection to answer from [default: all]
-        #[arg(long, value_name = "NAME")]
-        collection: Option<String>,
-        /// ID of one document to answer from, as listed with `--files`
-        #[arg(long, value_name = "ID")]
-        file: Option<u64>,
-        /// Answer from the whole document, in parts if it does not fit the context
-        #[arg(long, requires = "file")]
-        whole: bool,
-        /// Tier or model that answers [default: a tier of this machine]
-        #[arg(long, value_name = "NAME")]
-        model: Option<String>,
-    },
+    Ask(Ask),
     /// Stop searching a file or folder; it stays where it is
     Rm {
         /// Source ID, as listed by `tierbar documents`
@@ -96,20 +70,38 @@ enum Command {
     Resume,
 }
 
-pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+#[derive(Debug, Serialize, clap::Args)]
+pub(crate) struct Ask {
+    /// Question
+    #[arg(required = true)]
+    #[serde(skip)]
+    words: Vec<String>,
+    /// Collection to answer from [default: all]
+    #[arg(long, value_name = "NAME")]
+    collection: Option<String>,
+    /// ID of one document to answer from, as listed with `--files`
+    #[arg(long, value_name = "ID")]
+    file: Option<u64>,
+    /// Answer from the whole document, in parts if it does not fit the context
+    #[arg(long, requires = "file")]
+    whole: bool,
+    /// Tier or model that answers [default: a tier of this machine]
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+}
+
+pub(crate) async fn run(home: Option<PathBuf>, args: Group<Command>) -> Result<(), Error> {
     let client = match &args.command {
         // A host of our own would end with this command.
         Some(Command::Pause | Command::Resume) => Client::running(home.as_ref())?,
         _ => Client::running_or_own(home).await?,
     };
     let as_json = args.json;
-    let outcome = match args.command {
-        None | Some(Command::List { files: None }) => list(&client, as_json).await,
-        Some(Command::List {
-            files: Some(source),
-        }) => files(&client, source, as_json).await,
+    with_client(client, async |client| match args.command {
+        None | Some(Command::List { files: None }) => list(client, as_json).await,
+        Some(Command::List { files: Some(id) }) => files(client, id, as_json).await,
         Some(Command::Add { paths, collection }) => {
-            add(&client, &paths, collection.as_deref(), as_json).await
+            add(client, &paths, collection.as_deref(), as_json).await
         }
         Some(Command::Search {
             words,
@@ -118,32 +110,20 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         }) => {
             let search =
                 json!({"query": words.join(" "), "collection": collection, "limit": limit});
-            find(&client, &search, as_json).await
+            find(client, &search, as_json).await
         }
-        Some(Command::Ask {
-            words,
-            collection,
-            file,
-            whole,
-            model,
-        }) => {
-            let question = json!({
-                "question": words.join(" "),
-                "collection": collection,
-                "file": file,
-                "whole": whole,
-                "model": model,
-                "stream": !as_json,
-            });
-            ask(&client, &question, as_json).await
+        Some(Command::Ask(asked)) => {
+            let mut question = json!(asked);
+            question["question"] = asked.words.join(" ").into();
+            question["stream"] = (!as_json).into();
+            ask(client, &question, as_json).await
         }
-        Some(Command::Rm { id }) => remove(&client, id, as_json).await,
-        Some(Command::Pictures { id, off }) => pictures(&client, id, !off, as_json).await,
-        Some(Command::Pause) => pause(&client, true, as_json).await,
-        Some(Command::Resume) => pause(&client, false, as_json).await,
-    };
-    client.close().await;
-    outcome
+        Some(Command::Rm { id }) => remove(client, id, as_json).await,
+        Some(Command::Pictures { id, off }) => pictures(client, id, !off, as_json).await,
+        Some(Command::Pause) => pause(client, true, as_json).await,
+        Some(Command::Resume) => pause(client, false, as_json).await,
+    })
+    .await
 }
 
 async fn add(
@@ -156,12 +136,9 @@ async fn add(
         let real = std::path::absolute(path).unwrap_or_else(|_| path.clone());
         let body = json!({"path": real, "collection": collection});
         let added = client.post("/tierbar/v1/documents", &body).await?;
-        if as_json {
-            output::write_json(&added);
-        } else {
-            let source: DocumentSource = read(added)?;
-            output::write_line(&format!("Added {} to {}.", source.path, source.collection));
-        }
+        output::write_answer(as_json, added, |source: DocumentSource| {
+            format!("Added {} to {}.\n", source.path, source.collection)
+        })?;
     }
     note_own(client, true);
     Ok(())
@@ -196,7 +173,7 @@ fn note_own(client: &Client, waiting: bool) {
 }
 
 fn render_source(source: &DocumentSource) -> String {
-    let mut parts = vec![format_count(source.indexed, "document")];
+    let mut parts = vec![count(source.indexed, "document")];
     if source.waiting > 0 {
         parts.push(format!("{} to read", source.waiting));
     }
@@ -206,7 +183,7 @@ fn render_source(source: &DocumentSource) -> String {
     if source.noticed > 0 {
         parts.push(format!("{} with a note", source.noticed));
     }
-    parts.push(format_count(source.passages, "passage"));
+    parts.push(count(source.passages, "passage"));
     if source.is_missing {
         parts.push("missing".to_owned());
     }
@@ -228,9 +205,8 @@ fn render_progress(indexing: &Indexing, sources: &[DocumentSource]) -> String {
     parts.extend(indexing.file.clone());
     if let Some(model) = &indexing.embedder {
         parts.push(format!("meaning by {model}"));
-        let by_words: u64 = sources.iter().map(|source| source.without_vectors).sum();
-        match by_words {
-            0 => {}
+        match sources.iter().map(|source| source.without_vectors).sum() {
+            0_u64 => {}
             1 => parts.push("1 passage is found by its words only".to_owned()),
             passages => parts.push(format!("{passages} passages are found by their words only")),
         }
@@ -241,22 +217,12 @@ fn render_progress(indexing: &Indexing, sources: &[DocumentSource]) -> String {
     parts.join(" · ")
 }
 
-fn format_count(number: u64, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
-}
-
-#[derive(Debug, Deserialize)]
-struct Files {
-    files: Vec<DocumentFile>,
-}
-
 async fn files(client: &Client, source: u64, as_json: bool) -> Result<(), Error> {
     let mut after = 0;
     loop {
         let (id, from) = (source.to_string(), after.to_string());
         let path = admin_path(&["documents", &id, "files"], &[("after", &from)]);
-        let Files { files } = read(client.get(&path).await?)?;
+        let files: Vec<DocumentFile> = client.list(&path, "files").await?;
         let Some(last) = files.last() else {
             return Ok(());
         };
@@ -275,9 +241,9 @@ fn file_line(file: &DocumentFile) -> String {
     let mut parts = match file.state {
         FileState::Waiting => vec!["to be read".to_owned()],
         FileState::Failed => Vec::new(),
-        FileState::Indexed => vec![format_count(file.passages, "passage")],
+        FileState::Indexed => vec![count(file.passages, "passage")],
     };
-    parts.extend(file.pages.map(|pages| format_count(pages.into(), "page")));
+    parts.extend(file.pages.map(|pages| count(pages.into(), "page")));
     parts.extend(file.notice.clone());
     format!("{:<5} {}  {}", file.id, file.path, parts.join(" · "))
 }
@@ -328,15 +294,11 @@ async fn ask(client: &Client, question: &Value, as_json: bool) -> Result<(), Err
         output::write_json(&client.post(path, question).await?);
         return Ok(());
     }
-    let response = client.send(Method::POST, path, Some(question)).await?;
-    let mut events = SseByteStream::new(response.bytes_stream());
+    let mut events = client.events(Method::POST, path, Some(question)).await?;
     let mut shown = String::new();
     let mut found: Vec<Passage> = Vec::new();
-    while let Some(event) = events.next().await {
-        let event = event.map_err(|error| broken_off(&error.to_string()))?;
-        let Some(data) = event.data else { continue };
-        let mut event: Value = serde_json::from_str(&data)
-            .map_err(|error| broken_off(&format!("an event that is not JSON, {error}")))?;
+    while let Some(event) = events.next().await.map_err(broken_off)? {
+        let mut event = event.data;
         match event["type"].as_str().unwrap_or_default() {
             "part" => output::error_line(&format!(
                 "Reading part {} of {} …",
@@ -393,11 +355,9 @@ fn error_of_event(event: &Value) -> Error {
     }
 }
 
-fn broken_off(why: &str) -> Error {
-    Error::new(
-        Code::ShuttingDown,
-        format!("the answer was interrupted: {why}"),
-    )
+fn broken_off(why: impl Display) -> Error {
+    let message = format!("the answer was interrupted: {why}");
+    Error::new(Code::ShuttingDown, message)
 }
 
 async fn remove(client: &Client, id: u64, as_json: bool) -> Result<(), Error> {

@@ -1,32 +1,21 @@
 //! `tierbar downloads`: lists and manages downloads.
 
 use crate::{
-    client::{Client, admin_path, read},
+    Group,
+    client::{Client, Events, admin_path, read, with_client},
     output,
 };
-use futures_util::{Stream, StreamExt};
 use reqwest::Method;
-use serde::Deserialize;
-use serde_json::json;
-use sse_stream::{Sse, SseByteStream};
-use std::{path::PathBuf, pin::Pin};
+use serde_json::{Value, json};
+use std::{fmt::Display, path::PathBuf};
 use tierbar_core::{
     Code, Error,
     download::{DownloadState, DownloadStatus},
     units::file_size,
 };
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Option<Command>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Pause a download and keep the partial file
     Pause {
         /// Download ID, as listed by `tierbar downloads`
@@ -44,25 +33,23 @@ enum Command {
     },
 }
 
-pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+pub(crate) async fn run(home: Option<PathBuf>, args: Group<Command>) -> Result<(), Error> {
     let client = match &args.command {
         // A host of our own would end with this command.
         Some(Command::Resume { .. }) => Client::running(home.as_ref())?,
         _ => Client::running_or_own(home).await?,
     };
-    let as_json = args.json;
-    let outcome = match args.command {
-        None => list(&client, as_json).await,
+    with_client(client, async |client| match args.command {
+        None => list(client, args.json).await,
         Some(Command::Pause { id }) => {
-            set_state(&client, &id, DownloadState::Paused, as_json).await
+            set_state(client, &id, DownloadState::Paused, args.json).await
         }
         Some(Command::Resume { id }) => {
-            set_state(&client, &id, DownloadState::Queued, as_json).await
+            set_state(client, &id, DownloadState::Queued, args.json).await
         }
-        Some(Command::Cancel { id }) => cancel(&client, &id, as_json).await,
-    };
-    client.close().await;
-    outcome
+        Some(Command::Cancel { id }) => cancel(client, &id, args.json).await,
+    })
+    .await
 }
 
 async fn set_state(
@@ -73,12 +60,9 @@ async fn set_state(
 ) -> Result<(), Error> {
     let path = admin_path(&["downloads", id], &[]);
     let changed = client.patch(&path, &json!({"state": state})).await?;
-    if as_json {
-        output::write_json(&changed);
-    } else {
-        output::write_line(&render_download(&read(changed)?));
-    }
-    Ok(())
+    output::write_answer(as_json, changed, |download| {
+        render_download(&download) + "\n"
+    })
 }
 
 async fn cancel(client: &Client, id: &str, as_json: bool) -> Result<(), Error> {
@@ -87,24 +71,15 @@ async fn cancel(client: &Client, id: &str, as_json: bool) -> Result<(), Error> {
     Ok(())
 }
 
-#[derive(Debug, Deserialize)]
-struct DownloadList {
-    downloads: Vec<DownloadStatus>,
-}
-
 async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
-    let listed = client.get("/tierbar/v1/downloads").await?;
+    let mut listed = client.get("/tierbar/v1/downloads").await?;
     if as_json {
         output::write_json(&listed);
         return Ok(());
     }
-    let DownloadList { downloads } = read(listed)?;
-    if downloads.is_empty() {
-        output::error_line("There are no downloads. To start one: tierbar models pull gemma-4-e4b");
-    }
-    for download in &downloads {
-        output::write_line(&render_download(download));
-    }
+    let downloads: Vec<DownloadStatus> = read(listed["downloads"].take())?;
+    let none = "There are no downloads. To start one: tierbar models pull gemma-4-e4b";
+    output::write(&output::lines(&downloads, none, render_download));
     if client.is_own() && downloads.iter().any(|it| it.state.is_under_way()) {
         output::error_line(
             "Downloads continue while Tierbar is running. Open the app or run `tierbar serve`.",
@@ -119,14 +94,10 @@ fn render_download(download: &DownloadStatus) -> String {
 
 /// Returns the state and figures, such as `43 % of 5 GB · 62.9 MB/s · 1 min 2 s left`.
 pub(crate) fn progress(download: &DownloadStatus) -> String {
-    let mut parts = Vec::new();
-    match download.total_bytes {
-        Some(total) if total > 0 => {
-            let percent = u128::from(download.received_bytes) * 100 / u128::from(total);
-            parts.push(format!("{percent} % of {}", file_size(total)));
-        }
-        _ => parts.push(file_size(download.received_bytes)),
-    }
+    let mut parts = vec![match (download.percent(), download.total_bytes) {
+        (Some(percent), Some(total)) => format!("{percent} % of {}", file_size(total)),
+        _ => file_size(download.received_bytes),
+    }];
     let state = match download.state {
         DownloadState::Downloading => None,
         DownloadState::Queued => Some("queued"),
@@ -158,43 +129,28 @@ fn time_left(seconds: u64) -> String {
 pub(crate) const RESUME_HINT: &str = "the partial file is kept; run the same command to resume";
 
 /// A stream of the downloads as they change.
-pub(crate) struct Updates {
-    events: Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>>>>,
-}
+pub(crate) struct Updates(Events);
 
 impl Updates {
     pub(crate) async fn open(client: &Client) -> Result<Self, Error> {
-        let response = client.send(Method::GET, "/tierbar/v1/events", None).await?;
-        Ok(Self {
-            events: Box::pin(SseByteStream::new(response.bytes_stream())),
-        })
+        let events = client.events(Method::GET, "/tierbar/v1/events", None);
+        Ok(Self(events.await?))
     }
 
     /// Returns all downloads once one has changed; the first call returns at once.
     pub(crate) async fn next(&mut self) -> Result<Vec<DownloadStatus>, Error> {
-        #[derive(Deserialize)]
-        struct DownloadList {
-            downloads: Option<Vec<DownloadStatus>>,
-        }
-        while let Some(event) = self.events.next().await {
-            let event = event.map_err(|error| disconnected(&error.to_string()))?;
-            let Some(data) = event.data else { continue };
-            let changed: DownloadList =
-                serde_json::from_str(&data).map_err(|error| disconnected(&error.to_string()))?;
-            if let Some(downloads) = changed.downloads {
-                return Ok(downloads);
+        while let Some(mut event) = self.0.next().await.map_err(disconnected)? {
+            if let Value::Array(downloads) = event.data["downloads"].take() {
+                return read(downloads.into());
             }
         }
         Err(disconnected("the event stream ended"))
     }
 }
 
-fn disconnected(why: &str) -> Error {
-    Error::new(
-        Code::ShuttingDown,
-        format!("lost the connection to Tierbar: {why}"),
-    )
-    .hint(RESUME_HINT)
+fn disconnected(why: impl Display) -> Error {
+    let message = format!("lost the connection to Tierbar: {why}");
+    Error::new(Code::ShuttingDown, message).hint(RESUME_HINT)
 }
 
 #[cfg(test)]

@@ -97,7 +97,6 @@ impl Exit {
         }
     }
 
-    /// Lists all codes for a terminal.
     pub(crate) fn list() -> String {
         let lines = Self::ALL.map(|exit| format!("  {:<4} {}\n", exit as u8, exit.meaning()));
         format!("Exit codes:\n{}", lines.concat())

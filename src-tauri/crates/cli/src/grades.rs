@@ -1,7 +1,8 @@
 //! `tierbar grades`: rates of graded answers, what `auto` has learned from them, and their export.
 
 use crate::{
-    client::{Client, admin_path, read},
+    Group,
+    client::{Client, admin_path, with_host},
     confirm::confirm,
     measure::render_table,
     output,
@@ -15,17 +16,8 @@ use tierbar_routing::{
     learned::LearnedLevel,
 };
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Option<Command>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Show the share of good answers by model, tier and level, and what auto has learned
     List,
     /// Print graded answers as JSON Lines for preference tuning
@@ -42,30 +34,18 @@ enum Command {
     },
 }
 
-pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    let client = Client::running_or_own(home).await?;
-    let outcome = match args.command {
-        None | Some(Command::List) => list(&client, args.json).await,
-        Some(Command::Export { form }) => export(&client, &form).await,
-        Some(Command::Reset { yes }) => reset(&client, yes, args.json).await,
-    };
-    client.close().await;
-    outcome
+pub(crate) async fn run(home: Option<PathBuf>, args: Group<Command>) -> Result<(), Error> {
+    with_host(home, async |client| match args.command {
+        None | Some(Command::List) => list(client, args.json).await,
+        Some(Command::Export { form }) => export(client, &form).await,
+        Some(Command::Reset { yes }) => reset(client, yes, args.json).await,
+    })
+    .await
 }
 
-async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
+pub(crate) async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
     let answer = client.get(&admin_path(&["grades"], &[])).await?;
-    if as_json {
-        output::write_line(&answer.to_string());
-        return Ok(());
-    }
-    output::write(&render(&read(answer)?));
-    Ok(())
-}
-
-/// Prints the rates in a chat.
-pub(crate) async fn show(client: &Client) -> Result<(), Error> {
-    list(client, false).await
+    output::write_answer(as_json, answer, |report| render(&report))
 }
 
 async fn export(client: &Client, form: &str) -> Result<(), Error> {
@@ -86,10 +66,8 @@ async fn export(client: &Client, form: &str) -> Result<(), Error> {
 }
 
 async fn reset(client: &Client, yes: bool, as_json: bool) -> Result<(), Error> {
-    if !yes {
-        let question = "Reset what auto has learned? Grades are kept.";
-        confirm(question, "add --yes", as_json).await?;
-    }
+    let question = "Reset what auto has learned? Grades are kept.";
+    confirm(yes, question, "add --yes", as_json).await?;
     client
         .post(&admin_path(&["grades", "reset"], &[]), &json!({}))
         .await?;
@@ -122,12 +100,10 @@ fn render(report: &GradeReport) -> String {
         describe(report.counts, report.share),
         format_interval(report.share),
     ]);
-    let rows: Vec<Vec<String>> = rows.into_iter().map(Vec::from).collect();
     let mut text = render_table(&rows, &[3, 4]);
     text.push('\n');
     for level in &report.routing.levels {
-        text.push_str(&describe_learned(level, report.routing.enough));
-        text.push('\n');
+        text += &format!("{}\n", describe_learned(level, report.routing.enough));
     }
     text
 }
@@ -139,16 +115,9 @@ fn describe(counts: GradeCounts, share: Option<Share>) -> String {
 }
 
 fn format_interval(share: Option<Share>) -> String {
-    share.map_or_else(
-        || "-".to_owned(),
-        |share| {
-            format!(
-                "{}-{}",
-                format_percent(share.low),
-                format_percent(share.high)
-            )
-        },
-    )
+    share.map_or("-".to_owned(), |Share { low, high, .. }| {
+        format!("{}-{}", format_percent(low), format_percent(high))
+    })
 }
 
 fn format_percent(share: f64) -> String {

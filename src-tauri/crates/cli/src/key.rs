@@ -1,12 +1,13 @@
 //! `tierbar key`: creates, lists and revokes API keys.
 
 use crate::{
-    client::{Client, admin_path, read},
-    output,
+    Group,
+    client::{Client, admin_path, with_host},
+    output::{self, format_time},
 };
-use jiff::{Timestamp, tz::TimeZone};
-use serde::Deserialize;
-use serde_json::json;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use tierbar_core::{
     Code, Error,
@@ -14,31 +15,10 @@ use tierbar_core::{
     nearest::suggest,
 };
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Option<Command>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Create an API key; it is shown only once
-    Add {
-        /// Name of the key, from letters, digits, '-', '_' and '.'
-        name: String,
-        /// Maximum requests per minute; also the burst size
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-        requests_per_minute: Option<u32>,
-        /// Maximum tokens per day in prompts and answers; refills evenly
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-        tokens_per_day: Option<u64>,
-        /// Maximum requests at the same time, including waiting ones
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-        at_once: Option<u32>,
-    },
+    Add(Add),
     /// List API keys with their limits and last use
     List,
     /// Revoke an API key; answers in progress finish
@@ -48,76 +28,46 @@ enum Command {
     },
 }
 
-#[derive(Debug, Deserialize)]
-struct KeyList {
-    keys: Vec<ApiKey>,
+#[derive(Debug, Serialize, clap::Args)]
+pub(crate) struct Add {
+    /// Name of the key, from letters, digits, '-', '_' and '.'
+    name: String,
+    /// Maximum requests per minute; also the burst size
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    requests_per_minute: Option<u32>,
+    /// Maximum tokens per day in prompts and answers; refills evenly
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    tokens_per_day: Option<u64>,
+    /// Maximum requests at the same time, including waiting ones
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    at_once: Option<u32>,
 }
+
+const PATH: &str = "/tierbar/v1/keys";
 
 #[derive(Debug, Deserialize)]
 struct NewKey {
     key: String,
 }
 
-pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    let client = Client::running_or_own(home).await?;
-    let as_json = args.json;
-    let outcome = match args.command {
-        Some(Command::Add {
-            name,
-            requests_per_minute,
-            tokens_per_day,
-            at_once,
-        }) => {
-            let limits = KeyLimits {
-                requests_per_minute,
-                tokens_per_day,
-                at_once,
-            };
-            add(&client, &name, limits, as_json).await
+pub(crate) async fn run(home: Option<PathBuf>, args: Group<Command>) -> Result<(), Error> {
+    with_host(home, async |client| match args.command {
+        Some(Command::Add(key)) => add(client, &json!(key), args.json).await,
+        None | Some(Command::List) => {
+            let none =
+                "There are no API keys. To create one for another machine: tierbar key add laptop";
+            output::write_list(args.json, client.get(PATH).await?, "keys", none, describe)
         }
-        None | Some(Command::List) => list(&client, as_json).await,
-        Some(Command::Revoke { name }) => revoke(&client, &name, as_json).await,
-    };
-    client.close().await;
-    outcome
+        Some(Command::Revoke { name }) => revoke(client, &name, args.json).await,
+    })
+    .await
 }
 
-async fn add(client: &Client, name: &str, limits: KeyLimits, as_json: bool) -> Result<(), Error> {
-    let KeyLimits {
-        requests_per_minute,
-        tokens_per_day,
-        at_once,
-    } = limits;
-    let body = json!({
-        "name": name, "requests_per_minute": requests_per_minute, "tokens_per_day": tokens_per_day, "at_once": at_once,
-    });
-    let answer = client.post("/tierbar/v1/keys", &body).await?;
-    if as_json {
-        output::write_json(&answer);
-    } else {
-        let NewKey { key } = read(answer)?;
-        // Alone on stdout, so that a script can capture it.
-        output::write_line(&key);
-    }
+async fn add(client: &Client, body: &Value, as_json: bool) -> Result<(), Error> {
+    let answer = client.post(PATH, body).await?;
+    // Alone on stdout, so that a script can capture it.
+    output::write_answer(as_json, answer, |NewKey { key }| key + "\n")?;
     output::error_line("This key is not shown again. Clients send it as their API key.");
-    Ok(())
-}
-
-async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
-    let listed = client.get("/tierbar/v1/keys").await?;
-    if as_json {
-        output::write_json(&listed);
-        return Ok(());
-    }
-    let KeyList { keys } = read(listed)?;
-    if keys.is_empty() {
-        output::error_line(
-            "There are no API keys. To create one for another machine: tierbar key add laptop",
-        );
-    }
-    for key in keys {
-        output::write_line(&describe(&key));
-    }
     Ok(())
 }
 
@@ -126,7 +76,7 @@ async fn revoke(client: &Client, name: &str, as_json: bool) -> Result<(), Error>
     if let Err(unknown) = &revoked
         && unknown.code == Code::NotFound
     {
-        let KeyList { keys } = read(client.get("/tierbar/v1/keys").await?)?;
+        let keys: Vec<ApiKey> = client.list(PATH, "keys").await?;
         let active = keys.iter().filter(|key| key.revoked_ms.is_none());
         let names = active.map(|key| key.name.as_str());
         let hint = suggest(name, names, "`tierbar key list` lists the keys");
@@ -139,36 +89,28 @@ async fn revoke(client: &Client, name: &str, as_json: bool) -> Result<(), Error>
 }
 
 fn describe(key: &ApiKey) -> String {
+    let time = |at_ms: u64| format_time(at_ms / 1000, &TimeZone::system());
     let used = match (key.revoked_ms, key.last_used_ms) {
-        (Some(at), _) => format!("revoked {}", format_time(at)),
-        (None, Some(at)) => format!("last used {}", format_time(at)),
+        (Some(at), _) => format!("revoked {}", time(at)),
+        (None, Some(at)) => format!("last used {}", time(at)),
         (None, None) => "never used".to_owned(),
     };
+    let KeyLimits {
+        requests_per_minute,
+        tokens_per_day,
+        at_once,
+    } = key.limits;
     let limits = [
-        (
-            key.limits.requests_per_minute.map(u64::from),
-            "requests per minute",
-        ),
-        (key.limits.tokens_per_day, "tokens per day"),
-        (key.limits.at_once.map(u64::from), "at once"),
+        requests_per_minute.map(|limit| format!("{limit} requests per minute")),
+        tokens_per_day.map(|limit| format!("{limit} tokens per day")),
+        at_once.map(|limit| format!("{limit} at once")),
     ];
-    let limits: Vec<_> = limits
-        .iter()
-        .filter_map(|(limit, of)| Some(format!("{} {of}", (*limit)?)))
-        .collect();
+    let limits: Vec<_> = limits.into_iter().flatten().collect();
     let limits = match limits.as_slice() {
         [] => "no limits".to_owned(),
         limits => limits.join(", "),
     };
     format!("{:<24} {used:<28} {limits}", key.name)
-}
-
-fn format_time(at_ms: u64) -> String {
-    let at = i64::try_from(at_ms).unwrap_or_default();
-    let at = Timestamp::from_millisecond(at).unwrap_or_default();
-    at.to_zoned(TimeZone::system())
-        .strftime("%F %R")
-        .to_string()
 }
 
 #[cfg(test)]

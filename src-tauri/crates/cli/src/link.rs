@@ -15,10 +15,6 @@ pub(crate) struct Args {
 /// Prints only the link, so that `open "$(tierbar link)"` works.
 pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error> {
     let link = running(home.as_ref())?.sign_in_link().await?;
-    if args.json {
-        output::write_line(&json!({"link": link}).to_string());
-    } else {
-        output::write_line(&link);
-    }
+    output::write_outcome(args.json, &json!({"link": link}), &link);
     Ok(())
 }

@@ -2,14 +2,10 @@
 
 use crate::{
     client::{Client, admin_path, read},
-    models::use_in::tiers,
     output,
 };
-use futures_util::StreamExt;
 use jiff::{Timestamp, tz::TimeZone};
 use reqwest::Method;
-use serde::Deserialize;
-use sse_stream::SseByteStream;
 use std::path::PathBuf;
 use tierbar_core::{
     Code, Error, TierId,
@@ -74,7 +70,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
             let entries = log.fetch(&client, args.limit).await?;
             // A tier that was removed still has its entries.
             if let (true, Some(tier)) = (entries.is_empty(), &log.filter.tier) {
-                check_tier(tier.as_str(), &tiers(&client).await?)?;
+                check_tier(tier.as_str(), &client.tiers().await?)?;
             }
             entries
         }
@@ -94,8 +90,6 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     Ok(())
 }
 
-/// # Errors
-/// `TierUnknown` with the nearest name.
 fn check_tier(name: &str, tiers: &[TierStatus]) -> Result<(), Error> {
     let names: Vec<_> = tiers.iter().map(|tier| tier.id.as_str()).collect();
     if names.contains(&name) {
@@ -115,15 +109,15 @@ impl Log {
         loop {
             let client = Client::running(home.as_ref())?;
             // Subscribed first, so that no entry is lost between the log and the events.
-            let events = client.send(Method::GET, "/tierbar/v1/events", None).await?;
+            let events = client.events(Method::GET, "/tierbar/v1/events", None);
+            let mut events = events.await?;
             let past = self.fetch(&client, most).await?;
             self.print(past);
-            let mut events = SseByteStream::new(events.bytes_stream());
-            while let Some(Ok(event)) = events.next().await {
-                let (Some("log"), Some(data)) = (event.event.as_deref(), event.data) else {
+            while let Ok(Some(event)) = events.next().await {
+                if event.name.as_deref() != Some("log") {
                     continue;
-                };
-                let entry: Entry = read(serde_json::from_str(&data).unwrap_or_default())?;
+                }
+                let entry: Entry = read(event.data)?;
                 if self.filter.matches(&entry.what) {
                     self.print(vec![entry]);
                 }
@@ -135,10 +129,6 @@ impl Log {
 
     /// Returns at most `most` of the entries that have not been printed, newest first.
     async fn fetch(&self, client: &Client, most: u32) -> Result<Vec<Entry>, Error> {
-        #[derive(Deserialize)]
-        struct Page {
-            entries: Vec<Entry>,
-        }
         let words = self.filter.words().join(" ");
         let mut fetched: Vec<Entry> = Vec::new();
         loop {
@@ -147,21 +137,20 @@ impl Log {
             if limit == 0 {
                 return Ok(fetched);
             }
-            let before = fetched.last().map(|entry| entry.id.to_string());
             let limit_text = limit.to_string();
-            let mut query = vec![("limit", limit_text.as_str())];
+            let before = fetched.last().map(|entry| entry.id.to_string());
+            let mut query = vec![("limit", limit_text.as_str()), ("words", words.as_str())];
             query.extend(before.as_deref().map(|before| ("before", before)));
             let Filter { tier, kind, .. } = &self.filter;
             query.extend(tier.as_ref().map(|tier| ("tier", tier.as_str())));
             query.extend(kind.map(|kind| ("kind", kind.as_str())));
-            query.push(("words", words.as_str()));
-            let Page { entries } = read(client.get(&admin_path(&["log"], &query)).await?)?;
-            let page_len = entries.len();
-            let new = entries.into_iter().take_while(|entry| entry.id > self.last);
-            let before = fetched.len();
-            fetched.extend(new);
-            let all = fetched.len() - before == page_len;
-            if !all || u32::try_from(page_len).is_ok_and(|len| len < limit) {
+            let path = admin_path(&["log"], &query);
+            let mut page: Vec<Entry> = client.list(&path, "entries").await?;
+            let is_full = page.len() == limit as usize;
+            let all_new = page.iter().all(|entry| entry.id > self.last);
+            page.retain(|entry| entry.id > self.last);
+            fetched.extend(page);
+            if !(all_new && is_full) {
                 return Ok(fetched);
             }
         }
@@ -186,10 +175,7 @@ impl Log {
 fn render_entry(entry: &Entry, zone: &TimeZone) -> String {
     let at = i64::try_from(entry.at_ms).map(Timestamp::from_millisecond);
     let at = match at {
-        Ok(Ok(at)) => at
-            .to_zoned(zone.clone())
-            .strftime("%Y-%m-%d %H:%M:%S")
-            .to_string(),
+        Ok(Ok(at)) => at.to_zoned(zone.clone()).strftime("%F %T").to_string(),
         _ => "-".to_owned(),
     };
     // A worker's message may contain terminal escape sequences.
@@ -203,21 +189,8 @@ fn parse_kind(text: &str) -> Result<Kind, String> {
         .map_err(|_| "this is no kind of event; `tierbar log` shows them".to_owned())
 }
 
-fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Load => "load",
-        Kind::Ready => "ready",
-        Kind::Unload => "unload",
-        Kind::Refusal => "refusal",
-        Kind::Failure => "failure",
-        Kind::Crash => "crash",
-        Kind::Alarm => "alarm",
-        Kind::Calm => "calm",
-        Kind::StepDown => "step-down",
-        Kind::Pause => "pause",
-        Kind::Resume => "resume",
-        Kind::Note => "note",
-    }
+fn kind_name(kind: Kind) -> String {
+    kind.as_str().replace('_', "-")
 }
 
 #[cfg(test)]
@@ -244,7 +217,7 @@ mod tests {
     #[test]
     fn a_kind_is_read_as_it_is_printed() {
         for known in [Kind::StepDown, Kind::Load, Kind::Calm] {
-            assert_eq!(parse_kind(kind_name(known)), Ok(known));
+            assert_eq!(parse_kind(&kind_name(known)), Ok(known));
         }
         assert!(parse_kind("tea").is_err());
     }

@@ -46,7 +46,6 @@ mod task;
 mod tier;
 mod tune;
 mod typed;
-mod unreadable;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use exit::Exit;
@@ -68,6 +67,16 @@ struct Args {
     command: Command,
 }
 
+/// A group of commands.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Group<C: Subcommand> {
+    #[command(subcommand)]
+    pub(crate) command: Option<C>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run Tierbar without a window
@@ -86,11 +95,11 @@ enum Command {
     /// List, download, check and delete models
     Models(models::Args),
     /// List and manage downloads
-    Downloads(downloads::Args),
+    Downloads(Group<downloads::Command>),
     /// List and manage queued requests
-    Queue(queue::Args),
+    Queue(Group<queue::Command>),
     /// List and manage tokens for other services, such as Hugging Face
-    Secret(secret::Args),
+    Secret(Group<secret::Command>),
     /// Show an app's settings for Tierbar, or write them into its configuration
     Connect(connect::Args),
     /// Serve documents, summaries, triage and models to an MCP client over stdin and stdout
@@ -98,13 +107,13 @@ enum Command {
     /// List, allow and refuse web pages that call the API
     Origins(origins::Args),
     /// List, create and revoke API keys
-    Key(key::Args),
+    Key(Group<key::Command>),
     /// Print a link that signs a browser in, once and within 10 minutes
     Link(link::Args),
     /// List and sign out browsers that are signed in
-    Sessions(sessions::Args),
+    Sessions(Group<sessions::Command>),
     /// List tiers, choose a tier's model, load or unload it
-    Tier(tier::Args),
+    Tier(Group<tier::Command>),
     /// Refuse new requests and unload idle models
     Pause(pause::Args),
     /// Accept requests again after a pause
@@ -112,15 +121,15 @@ enum Command {
     /// Chat with a tier in the terminal
     Chat(chat::Args),
     /// List, search, export, import and delete saved chats
-    Chats(chats::Args),
+    Chats(Group<chats::Command>),
     /// Measure models as agents; list and revoke agents' permissions
-    Agent(agent::Args),
+    Agent(Group<agent::Command>),
     /// Add, search and ask your documents
-    Documents(documents::Args),
+    Documents(Group<documents::Command>),
     /// Show how answers were graded, or export them
-    Grades(grades::Args),
+    Grades(Group<grades::Command>),
     /// Classify a message by type, urgency and the model it needs
-    Triage(task::Triage),
+    Triage(task::Input),
     /// Shorten a text and list the names, numbers and dates it lost
     Compress(task::Compress),
     /// Summarize a text of any length
@@ -131,13 +140,13 @@ enum Command {
     Route(route::Args),
     /// List, save, load, upload and download saved contexts
     #[command(alias = "context")]
-    Contexts(contexts::Args),
+    Contexts(Group<contexts::Command>),
     /// Show the tokens, energy and cost of requests, and when a machine pays for itself
     Costs(costs::Args),
     /// List, add, remove and run scheduled tasks
-    Schedule(schedule::Args),
+    Schedule(Group<schedule::Command>),
     /// List, add, remove and test MCP servers for agents
-    McpServers(mcp_servers::Args),
+    McpServers(Group<mcp_servers::Command>),
     /// Measure the speed of a tier
     Bench(bench::Args),
     /// Find and save the fastest settings for a tier
@@ -154,9 +163,17 @@ enum Command {
     Man,
 }
 
-/// Returns what `tierbar` can be called with.
 fn command() -> clap::Command {
-    candidates::add(examples::add(Args::command()))
+    complete_below(Args::command(), "")
+}
+
+/// Completes the definition of a command of this name, such as `key add`, and those below it.
+fn complete_below(command: clap::Command, name: &str) -> clap::Command {
+    let command = candidates::add(examples::add(command, name), name);
+    command.mut_subcommands(|below| {
+        let name = format!("{name} {}", below.get_name());
+        complete_below(below, name.trim())
+    })
 }
 
 fn main() -> ExitCode {

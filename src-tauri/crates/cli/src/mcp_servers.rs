@@ -1,25 +1,17 @@
 //! `tierbar mcp-servers`: the servers whose tools agents may use.
 
 use crate::{
-    client::{Client, admin_path, read},
-    output,
+    Group,
+    client::{Client, admin_path, read, with_host},
+    output::{self, count},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::PathBuf};
 use tierbar_core::{Code, Error, config::McpServerConfig, nearest::suggest};
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Option<Command>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// List the MCP servers
     List,
     /// Test an MCP server, then add or change it
@@ -38,7 +30,7 @@ enum Command {
 }
 
 #[derive(Debug, clap::Args)]
-struct Add {
+pub(crate) struct Add {
     /// Name of the server, and the prefix of its tools
     name: String,
     /// Address of the server, with https://, or http:// on this machine
@@ -83,16 +75,17 @@ struct Tool {
     offered: bool,
 }
 
-pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    let client = Client::running_or_own(home).await?;
-    let outcome = match args.command {
-        None | Some(Command::List) => list(&client, args.json).await,
-        Some(Command::Add(add)) => self::add(&client, add, args.json).await,
-        Some(Command::Rm { name }) => remove(&client, &name, args.json).await,
-        Some(Command::Test { name }) => test(&client, &name, args.json).await,
-    };
-    client.close().await;
-    outcome
+pub(crate) async fn run(home: Option<PathBuf>, args: Group<Command>) -> Result<(), Error> {
+    with_host(home, async |client| match args.command {
+        None | Some(Command::List) => list(client, args.json).await,
+        Some(Command::Add(add)) => self::add(client, add, args.json).await,
+        Some(Command::Rm { name }) => remove(client, &name, args.json).await,
+        Some(Command::Test { name }) => {
+            let path = admin_path(&["mcp-servers", &name, "test"], &[]);
+            show(&name, client.post(&path, &json!({})).await?, args.json)
+        }
+    })
+    .await
 }
 
 async fn fetch_servers(client: &Client) -> Result<BTreeMap<String, McpServerConfig>, Error> {
@@ -109,12 +102,11 @@ async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
         output::write_json(&json!({"servers": servers}));
         return Ok(());
     }
-    if servers.is_empty() {
-        output::error_line("There are no MCP servers. Add one with `tierbar mcp-servers add`.");
-    }
-    for (name, server) in &servers {
-        output::write_line(&describe(name, server));
-    }
+    let servers: Vec<_> = servers.iter().collect();
+    let none = "There are no MCP servers. Add one with `tierbar mcp-servers add`.";
+    output::write(&output::lines(&servers, none, |(name, server)| {
+        describe(name, server)
+    }));
     Ok(())
 }
 
@@ -175,13 +167,6 @@ async fn remove(client: &Client, name: &str, as_json: bool) -> Result<(), Error>
     Ok(())
 }
 
-async fn test(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
-    let path = admin_path(&["mcp-servers", name, "test"], &[]);
-    let answer = client.post(&path, &json!({})).await?;
-    show(name, answer, as_json)
-}
-
-/// Prints what a server has.
 fn show(name: &str, answer: Value, as_json: bool) -> Result<(), Error> {
     if as_json {
         output::write_json(&answer);
@@ -192,8 +177,10 @@ fn show(name: &str, answer: Value, as_json: bool) -> Result<(), Error> {
         // It does not answer, or lacks a tool that is to be offered.
         0 if problem.is_some() => {}
         0 => output::write_line(&format!("{name} responds, but has no tools.")),
-        1 => output::write_line(&format!("{name} responds, and has 1 tool:")),
-        count => output::write_line(&format!("{name} responds, and has {count} tools:")),
+        tools => {
+            let tools = count(tools as u64, "tool");
+            output::write_line(&format!("{name} responds, and has {tools}:"));
+        }
     }
     for tool in &tools {
         let first = tool.description.lines().next().unwrap_or_default();

@@ -1,23 +1,19 @@
 //! What `tierbar bench`, `tierbar tune` and `tierbar agent measure` share: the event stream of a measurement and the formatting of figures.
 
 use crate::{
-    client::{Client, admin_path, read},
+    client::{Client, Event, admin_path, read},
+    confirm::no_signals,
     output,
 };
-use futures_util::StreamExt;
 use reqwest::Method;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sse_stream::SseByteStream;
 use std::{
+    fmt::Display,
     io::{IsTerminal, Write},
     path::PathBuf,
 };
-use tierbar_core::{
-    Code, Error, ModelKind, TierState,
-    budget::gib,
-    status::{Status, TierStatus},
-};
+use tierbar_core::{Code, Error, ModelKind, TierState, budget::gib, status::TierStatus};
 use tierbar_measure::bench::{Figure, Progress};
 
 /// The options that the commands have.
@@ -25,19 +21,13 @@ use tierbar_measure::bench::{Figure, Progress};
 pub(crate) struct Common {
     /// Tier to measure [default: the first with a model]
     #[arg(long, value_name = "NAME")]
-    tier: Option<String>,
+    pub(crate) tier: Option<String>,
     /// Print the report as JSON
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// Show the last report without measuring
     #[arg(long)]
-    show: bool,
-}
-
-impl Common {
-    pub(crate) fn new(tier: Option<String>, json: bool, show: bool) -> Self {
-        Self { tier, json, show }
-    }
+    pub(crate) show: bool,
 }
 
 /// Runs a measurement of a kind, `bench`, `tune` or `agent`, and prints its report. Uses the running host, or starts one.
@@ -56,18 +46,12 @@ pub(crate) async fn run<T: DeserializeOwned>(
         // Dropping the stream closes the connection, which cancels the measurement.
         signal = tokio::signal::ctrl_c() => Err(match signal {
             Ok(()) => Error::new(Code::Cancelled, "the measurement was canceled; the tier's settings are unchanged"),
-            Err(error) => Error::new(Code::Internal, format!("no signal handler: {error}")),
+            Err(error) => no_signals(error),
         }),
     };
     clear_progress();
     client.close().await;
-    let report = outcome?;
-    if json {
-        output::write_line(&report.to_string());
-    } else {
-        output::write(&text(&read(report)?));
-    }
-    Ok(())
+    output::write_answer(json, outcome?, |report| text(&report))
 }
 
 async fn report(
@@ -92,17 +76,12 @@ async fn report(
             report => Ok(report),
         };
     }
-    let response = client.send(Method::POST, &path, Some(body)).await?;
-    let mut events = SseByteStream::new(response.bytes_stream());
-    while let Some(event) = events.next().await {
-        let event = event.map_err(|error| interrupted(&error.to_string()))?;
-        let Some(data) = event.data else { continue };
-        let data: Value = serde_json::from_str(&data)
-            .map_err(|error| interrupted(&format!("an event is not valid JSON: {error}")))?;
+    let mut events = client.events(Method::POST, &path, Some(body)).await?;
+    while let Some(Event { name, data }) = events.next().await.map_err(interrupted)? {
         if let Some(error) = Error::from_openai_body(&data) {
             return Err(error);
         }
-        match event.event.as_deref() {
+        match name.as_deref() {
             Some("progress") => show_progress(&read(data)?),
             Some("report") => return Ok(data),
             _ => {}
@@ -112,7 +91,7 @@ async fn report(
 }
 
 async fn default_tier(client: &Client, kind: &str) -> Result<String, Error> {
-    let status: Status = read(client.get("/tierbar/v1/status").await?)?;
+    let all = client.tiers().await?;
     let has_model = |tier: &&TierStatus| tier.model.is_some();
     // An agent goes on with what is loaded.
     let acts = |tier: &&TierStatus| {
@@ -120,7 +99,7 @@ async fn default_tier(client: &Client, kind: &str) -> Result<String, Error> {
             && tier.kind == ModelKind::Chat
             && matches!(tier.state, TierState::Ready | TierState::Busy)
     };
-    let mut tiers = status.tiers.iter().filter(has_model);
+    let mut tiers = all.iter().filter(has_model);
     let loaded = tiers.clone().find(acts);
     let tier = loaded.or_else(|| tiers.next());
     tier.map(|tier| tier.id.to_string()).ok_or_else(|| {
@@ -129,11 +108,9 @@ async fn default_tier(client: &Client, kind: &str) -> Result<String, Error> {
     })
 }
 
-fn interrupted(reason: &str) -> Error {
-    Error::new(
-        Code::ShuttingDown,
-        format!("the measurement was interrupted: {reason}"),
-    )
+fn interrupted(why: impl Display) -> Error {
+    let message = format!("the measurement was interrupted: {why}");
+    Error::new(Code::ShuttingDown, message)
 }
 
 /// Overwrites one line on a terminal; elsewhere, prints a line each.
@@ -175,34 +152,30 @@ pub(crate) fn format_bytes(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "–".to_owned(), gib)
 }
 
-/// Returns a line about runs that other requests disturbed.
 pub(crate) fn repeated_runs(disturbed: u32) -> String {
-    match disturbed {
-        0 => String::new(),
-        1 => "Repeated 1 run that shared the tier with other requests.\n".to_owned(),
-        runs => format!("Repeated {runs} runs that shared the tier with other requests.\n"),
+    if disturbed == 0 {
+        return String::new();
     }
+    let runs = output::count(disturbed.into(), "run");
+    format!("Repeated {runs} that shared the tier with other requests.\n")
 }
 
 /// Formats rows of cells in aligned columns. The columns in `right` are right-aligned.
-pub(crate) fn render_table(rows: &[Vec<String>], right: &[usize]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+pub(crate) fn render_table<R: AsRef<[String]>>(rows: &[R], right: &[usize]) -> String {
+    let columns = rows.first().map_or(0, |row| row.as_ref().len());
     let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        // A row may have fewer cells than the widest one.
+        let cells = rows.iter().map(|row| &row.as_ref()[column]);
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<_> = (0..columns).map(width).collect();
     let mut text = String::new();
     for row in rows {
         let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let width = widths[column];
-            if right.contains(&column) {
-                line += &format!("{cell:>width$}  ");
-            } else {
-                line += &format!("{cell:<width$}  ");
-            }
+        for (column, (cell, &width)) in row.as_ref().iter().zip(&widths).enumerate() {
+            line += &match right.contains(&column) {
+                true => format!("{cell:>width$}  "),
+                false => format!("{cell:<width$}  "),
+            };
         }
         text += line.trim_end();
         text.push('\n');

@@ -67,7 +67,6 @@ enum Command {
     },
 }
 
-/// Lists the models on this machine.
 pub(crate) async fn installed(client: &Client) -> Result<Vec<LibraryModel>, Error> {
     Ok(list::fetch_models(client).await?.models)
 }

@@ -1,13 +1,15 @@
 //! `tierbar origins`: which pages in a browser may call the API.
 
 use crate::{
-    client::{Client, admin_path, read},
+    client::{Client, admin_path, with_host},
     output,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tierbar_core::{Error, status::RefusedOrigin};
+
+const PATH: &str = "/tierbar/v1/origins";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -40,25 +42,15 @@ struct OriginList {
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    let client = Client::running_or_own(home).await?;
-    let answered = call(&client, args.command.as_ref()).await;
-    client.close().await;
-    let answer = answered?;
-    if args.json {
-        output::write_line(&answer.to_string());
-    } else {
-        output::write(&render_origins(&read(answer)?));
-    }
-    Ok(())
+    let command = args.command.as_ref();
+    let answer = with_host(home, async |client| call(client, command).await).await?;
+    output::write_answer(args.json, answer, |list| render_origins(&list))
 }
 
 async fn call(client: &Client, command: Option<&Command>) -> Result<Value, Error> {
     match command {
-        None => client.get(&admin_path(&["origins"], &[])).await,
-        Some(Command::Allow { origin }) => {
-            let path = admin_path(&["origins"], &[]);
-            client.post(&path, &json!({"origin": origin})).await
-        }
+        None => client.get(PATH).await,
+        Some(Command::Allow { origin }) => client.post(PATH, &json!({"origin": origin})).await,
         Some(Command::Revoke { origin }) => {
             let path = admin_path(&["origins"], &[("origin", origin)]);
             client.delete(&path).await
@@ -81,11 +73,8 @@ fn render_origins(list: &OriginList) -> String {
     if !list.refused.is_empty() {
         text += "\nTo let a refused page in: tierbar origins allow ORIGIN\n";
     }
-    let schemes: Vec<_> = list
-        .program_schemes
-        .iter()
-        .map(|scheme| format!("{scheme}://"))
-        .collect();
+    let schemes = list.program_schemes.iter();
+    let schemes: Vec<_> = schemes.map(|scheme| format!("{scheme}://")).collect();
     text + &format!(
         "\nPages of installed apps ({}) may use the models without being allowed.\n",
         schemes.join(", ")

@@ -1,14 +1,14 @@
 //! Output for people: results to stdout, everything else to stderr. A closed stdout ends the program quietly.
 
+use crate::client::read;
+use jiff::{Timestamp, tz::TimeZone};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{
     borrow::Cow,
     io::{self, IsTerminal, Write},
 };
-use tierbar_core::{
-    Error,
-    fit::{LineKind, SpeedEstimate},
-};
+use tierbar_core::{Error, fit::LineKind};
 
 /// Writes to stdout and flushes, so that an answer appears as it streams.
 pub(crate) fn write(text: &str) {
@@ -36,7 +36,57 @@ pub(crate) fn write_outcome(as_json: bool, object: &Value, sentence: &str) {
     }
 }
 
-/// Writes a line to stderr.
+/// Writes an answer of the host: as it is for a script, or else as this text.
+pub(crate) fn write_answer<T: DeserializeOwned>(
+    as_json: bool,
+    answer: Value,
+    text: impl FnOnce(T) -> String,
+) -> Result<(), Error> {
+    if as_json {
+        write_json(&answer);
+    } else {
+        write(&text(read(answer)?));
+    }
+    Ok(())
+}
+
+/// Writes a list of an answer: as [`lines`], or the whole answer for a script.
+pub(crate) fn write_list<T: DeserializeOwned>(
+    as_json: bool,
+    mut answer: Value,
+    list: &str,
+    none: &str,
+    line: impl Fn(&T) -> String,
+) -> Result<(), Error> {
+    if as_json {
+        write_json(&answer);
+    } else {
+        write(&lines(&read::<Vec<T>>(answer[list].take())?, none, line));
+    }
+    Ok(())
+}
+
+/// Returns a line for each entry. Without entries, `none` goes to stderr: it says what to do.
+pub(crate) fn lines<T>(entries: &[T], none: &str, line: impl Fn(&T) -> String) -> String {
+    if entries.is_empty() {
+        error_line(none);
+    }
+    entries.iter().map(|entry| line(entry) + "\n").collect()
+}
+
+/// Counts things, such as `1 chat` and `2 chats`.
+pub(crate) fn count(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
+/// Formats a time in seconds since 1970, such as `2026-07-20 14:01`.
+pub(crate) fn format_time(seconds: impl TryInto<i64>, zone: &TimeZone) -> String {
+    let seconds = seconds.try_into().unwrap_or_default();
+    let at = Timestamp::from_second(seconds).unwrap_or_default();
+    at.to_zoned(zone.clone()).strftime("%F %R").to_string()
+}
+
 pub(crate) fn error_line(text: &str) {
     write_prompt(&format!("{text}\n"));
 }
@@ -83,10 +133,6 @@ fn write_to(mut place: impl Write + IsTerminal, text: &str) -> io::Result<()> {
 }
 
 /// Formats a range of speeds with its significant digits.
-pub(crate) fn format_speeds(SpeedEstimate { low, high, .. }: SpeedEstimate) -> String {
-    speed_range(low, high)
-}
-
 pub(crate) fn speed_range(low: f64, high: f64) -> String {
     let digits = |rate: f64| {
         if rate < 10.0 {
@@ -98,7 +144,6 @@ pub(crate) fn speed_range(low: f64, high: f64) -> String {
     format!("{}–{} tok/s", digits(low), digits(high))
 }
 
-/// Returns the name of a line of a plan.
 pub(crate) fn line_name(line: LineKind) -> &'static str {
     match line {
         LineKind::DenseWeights => "Dense weights",

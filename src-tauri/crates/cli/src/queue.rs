@@ -1,30 +1,22 @@
 //! `tierbar queue`: lists and manages queued requests.
 
 use crate::{
-    client::{Client, admin_path, read},
-    output,
+    Group,
+    client::{Client, admin_path, read, with_host},
+    output::{self, format_time},
 };
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::PathBuf};
 use tierbar_core::{
     Error,
-    queue::{JobState, JobStatus, WebhookState},
+    queue::{JobStatus, WebhookState},
     units::file_size,
 };
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Option<Command>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// List the newest requests and the number in each state
     List {
         /// State to list
@@ -60,20 +52,25 @@ struct Secret {
     secret: String,
 }
 
-pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    let client = Client::running_or_own(home).await?;
+pub(crate) async fn run(home: Option<PathBuf>, args: Group<Command>) -> Result<(), Error> {
     let as_json = args.json;
-    let outcome = match args.command {
-        None => list(&client, None, 20, as_json).await,
+    with_host(home, async |client| match args.command {
+        None => list(client, None, 20, as_json).await,
         Some(Command::List { state, limit }) => {
-            list(&client, state.as_deref(), limit, as_json).await
+            list(client, state.as_deref(), limit, as_json).await
         }
-        Some(Command::Show { id }) => show(&client, &id, as_json).await,
-        Some(Command::Cancel { id }) => cancel(&client, &id, as_json).await,
-        Some(Command::Secret) => secret(&client, as_json).await,
-    };
-    client.close().await;
-    outcome
+        Some(Command::Show { id }) => {
+            let job = client.get(&job_path(&id)).await?;
+            output::write_outcome(as_json, &job, &format!("{job:#}"));
+            Ok(())
+        }
+        Some(Command::Cancel { id }) => cancel(client, &id, as_json).await,
+        Some(Command::Secret) => {
+            let answer = client.get("/tierbar/v1/queue/secret").await?;
+            output::write_answer(as_json, answer, |Secret { secret }| secret + "\n")
+        }
+    })
+    .await
 }
 
 async fn list(
@@ -115,12 +112,6 @@ async fn list(
     Ok(())
 }
 
-async fn show(client: &Client, id: &str, as_json: bool) -> Result<(), Error> {
-    let job = client.get(&job_path(id)).await?;
-    output::write_outcome(as_json, &job, &format!("{job:#}"));
-    Ok(())
-}
-
 async fn cancel(client: &Client, id: &str, as_json: bool) -> Result<(), Error> {
     match client.delete(&job_path(id)).await? {
         Value::Null => output::write_outcome(
@@ -133,43 +124,21 @@ async fn cancel(client: &Client, id: &str, as_json: bool) -> Result<(), Error> {
     Ok(())
 }
 
-async fn secret(client: &Client, as_json: bool) -> Result<(), Error> {
-    let answer = client.get("/tierbar/v1/queue/secret").await?;
-    if as_json {
-        output::write_json(&answer);
-        return Ok(());
-    }
-    let Secret { secret } = read(answer)?;
-    output::write_line(&secret);
-    Ok(())
-}
-
-/// Returns the path of a job. The ID is percent-encoded.
 fn job_path(id: &str) -> String {
     admin_path(&[id], &[]).replacen("/tierbar/v1/", "/v1/queue/", 1)
 }
 
 fn render_job(job: &JobStatus, zone: &TimeZone) -> String {
-    let state = match job.state {
-        JobState::Waiting => "waiting",
-        JobState::Running => "running",
-        JobState::Done => "done",
-        JobState::Failed => "failed",
-        JobState::Cancelled => "cancelled",
-        JobState::Expired => "expired",
-    };
-    let at = i64::try_from(job.created_ms).unwrap_or_default();
-    let at = Timestamp::from_millisecond(at).unwrap_or_default();
-    let at = at.to_zoned(zone.clone()).strftime("%F %R").to_string();
-    let mut parts = vec![format!("{}  {at}  {state:<9}  {}", job.id, job.path)];
+    let at = format_time(job.created_ms / 1000, zone);
+    let (id, state, path) = (&job.id, job.state.as_str(), &job.path);
+    let mut parts = vec![format!("{id}  {at}  {state:<9}  {path}")];
     if job.attempts > 1 {
         parts.push(format!("{} attempts", job.attempts));
     }
     parts.extend(job.reason.clone());
-    parts.extend(match job.webhook {
-        Some(WebhookState::GivenUp) => Some("the webhook was not delivered".to_owned()),
-        _ => None,
-    });
+    if job.webhook == Some(WebhookState::GivenUp) {
+        parts.push("the webhook was not delivered".to_owned());
+    }
     parts.join(" · ")
 }
 

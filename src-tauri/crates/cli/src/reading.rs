@@ -1,6 +1,10 @@
 //! Files whose text goes to a model: a text as it is, a document as the host reads documents.
 
-use crate::{output, typed, unreadable::unreadable};
+use crate::{
+    output,
+    typed::{self, unreadable},
+};
+use serde_json::{Value, json};
 use std::{
     fs::File,
     io::{Read, Seek, stdin},
@@ -18,9 +22,6 @@ pub(crate) struct Input {
 
 impl Input {
     /// Opens a file; `None` and `-` are stdin.
-    ///
-    /// # Errors
-    /// `NotFound`, `AccessDenied` or `BadRequest` for what cannot be opened.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, Error> {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else {
             let name = "stdin".to_owned();
@@ -42,9 +43,6 @@ impl Input {
     }
 
     /// Returns the first bytes, at most so many.
-    ///
-    /// # Errors
-    /// `BadRequest` if they cannot be read.
     pub(crate) fn head(&mut self, most: u64) -> Result<Vec<u8>, Error> {
         let unread = |error| unreadable(&self.name, &error);
         let mut bytes = Vec::new();
@@ -55,10 +53,6 @@ impl Input {
         Ok(bytes)
     }
 
-    /// Returns all bytes.
-    ///
-    /// # Errors
-    /// `BadRequest` for more than `most`, before they are read.
     pub(crate) fn bytes(&mut self, most: u64) -> Result<Vec<u8>, Error> {
         let unread = |error| unreadable(&self.name, &error);
         let size = self.file.metadata().map_err(unread)?.len();
@@ -69,9 +63,6 @@ impl Input {
     }
 
     /// Returns the text, and tells what of it is missing or may be wrong. A document may be larger than `most`.
-    ///
-    /// # Errors
-    /// `BadRequest` for what nothing can read, `PayloadTooLarge` for a text of more than `most` bytes.
     pub(crate) async fn text(self, most: u64) -> Result<String, Error> {
         let Self { name, file } = self;
         let FileText { text, notice } = tierbar_host::read_file(file, &name, most).await?;
@@ -83,6 +74,19 @@ impl Input {
             output::error_line(&format!("{name}: {notice}"));
         }
         Ok(text)
+    }
+}
+
+/// Returns an image or a sound, in Base64, as a part of a message in OpenAI's form.
+pub(crate) fn media_part(media_type: &str, data: &str) -> Value {
+    match media_type.strip_prefix("audio/") {
+        Some(format) => {
+            json!({"type": "input_audio", "input_audio": {"data": data, "format": format}})
+        }
+        None => {
+            let url = format!("data:{media_type};base64,{data}");
+            json!({"type": "image_url", "image_url": {"url": url}})
+        }
     }
 }
 

@@ -6,7 +6,6 @@ use crate::{
     output,
 };
 use jiff::{Timestamp, tz::TimeZone};
-use serde::Deserialize;
 use std::path::PathBuf;
 use tierbar_core::{
     Error,
@@ -23,22 +22,16 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Deserialize)]
-struct Page {
-    requests: Vec<RequestRecord>,
-}
-
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
     let client = Client::running(home.as_ref())?;
     let limit = args.limit.to_string();
-    let answer = client
-        .get(&admin_path(&["requests"], &[("limit", &limit)]))
-        .await?;
+    let path = admin_path(&["requests"], &[("limit", &limit)]);
+    let mut answer = client.get(&path).await?;
     if args.json {
-        output::write_line(&answer.to_string());
+        output::write_json(&answer);
         return Ok(());
     }
-    let Page { requests } = read(answer)?;
+    let requests: Vec<RequestRecord> = read(answer["requests"].take())?;
     if requests.is_empty() {
         output::error_line("No requests yet. They are kept in memory until Tierbar quits.");
         return Ok(());
@@ -48,29 +41,27 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 }
 
 fn table_of(requests: &[RequestRecord], zone: &TimeZone) -> String {
-    let headings = [
-        "Time", "Client", "Path", "Tier", "In", "Out", "Wait", "First", "Total", "Status",
+    let mut rows = vec![
+        [
+            "Time", "Client", "Path", "Tier", "In", "Out", "Wait", "First", "Total", "Status",
+        ]
+        .map(str::to_owned),
     ];
-    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    let or_dash = |cell: Option<String>| cell.unwrap_or_else(|| "-".to_owned());
     for record in requests {
-        let number =
-            |figure: Option<u64>| figure.map_or("-".to_owned(), |tokens| tokens.to_string());
         let at = i64::try_from(record.at_ms).map(Timestamp::from_millisecond);
-        rows.push(vec![
+        rows.push([
             match at {
-                Ok(Ok(at)) => at.to_zoned(zone.clone()).strftime("%H:%M:%S").to_string(),
+                Ok(Ok(at)) => at.to_zoned(zone.clone()).strftime("%T").to_string(),
                 _ => "-".to_owned(),
             },
-            record.client.clone().unwrap_or_else(|| "-".to_owned()),
+            or_dash(record.client.clone()),
             record.path.clone(),
-            record
-                .tier
-                .as_ref()
-                .map_or("-".to_owned(), ToString::to_string),
-            number(record.prompt_tokens),
-            number(record.completion_tokens),
-            record.waited_ms.map_or("-".to_owned(), format_seconds),
-            record.first_token_ms.map_or("-".to_owned(), format_seconds),
+            or_dash(record.tier.as_ref().map(ToString::to_string)),
+            or_dash(record.prompt_tokens.map(|tokens| tokens.to_string())),
+            or_dash(record.completion_tokens.map(|tokens| tokens.to_string())),
+            or_dash(record.waited_ms.map(format_seconds)),
+            or_dash(record.first_token_ms.map(format_seconds)),
             format_seconds(record.duration_ms),
             match (record.outcome, &record.code) {
                 (RequestOutcome::Answered, _) => "answered".to_owned(),

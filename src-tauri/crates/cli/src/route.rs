@@ -1,7 +1,7 @@
 //! `tierbar route`: what `auto` would do with a question, without answering it.
 
 use crate::{
-    client::{Client, admin_path, read},
+    client::{admin_path, with_host},
     output,
 };
 use serde::Deserialize;
@@ -48,22 +48,15 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     if text.trim().is_empty() {
         return Err(Error::new(Code::BadRequest, "the question is empty"));
     }
-    let client = Client::running_or_own(home).await?;
     let question = json!({"messages": [{"role": "user", "content": text}]});
     let query: &[(&str, &str)] = if args.classify {
         &[("classify", "always")]
     } else {
         &[]
     };
-    let answer = client.post(&admin_path(&["route"], query), &question).await;
-    client.close().await;
-    let answer = answer?;
-    if args.json {
-        output::write_json(&answer);
-    } else {
-        output::write(&describe(&read(answer)?));
-    }
-    Ok(())
+    let path = admin_path(&["route"], query);
+    let answer = with_host(home, async |client| client.post(&path, &question).await).await?;
+    output::write_answer(args.json, answer, |route| describe(&route))
 }
 
 fn describe(route: &Route) -> String {
@@ -83,15 +76,12 @@ fn describe(route: &Route) -> String {
         route.rules.because
     );
     if let Some(Classifier { level, believed }) = &route.classifier {
-        let counts = if *believed {
-            "counts"
-        } else {
-            "does not count"
+        let level = level.word();
+        let counts = match believed {
+            true => "counts",
+            false => "does not count",
         };
-        text += &format!(
-            "  The fast tier's model says {}, which {counts}.\n",
-            level.word()
-        );
+        text += &format!("  The fast tier's model says {level}, which {counts}.\n");
     }
     text
 }

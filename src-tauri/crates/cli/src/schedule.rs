@@ -1,26 +1,18 @@
 //! `tierbar schedule`: lists schedules, adds and removes them, and runs one now.
 
 use crate::{
-    client::{Client, admin_path, read},
-    output,
+    Group,
+    client::{Client, admin_path, with_host},
+    output::{self, format_time},
 };
-use jiff::{Timestamp, tz::TimeZone};
-use serde::Deserialize;
+use jiff::tz::TimeZone;
+use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;
 use tierbar_core::{Code, Error, nearest::suggest, schedule::ScheduleStatus};
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Option<Command>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// List schedules with their next run and last result
     List,
     /// Add a schedule, or change one
@@ -38,9 +30,10 @@ enum Command {
     },
 }
 
-#[derive(Debug, clap::Args)]
-struct Add {
+#[derive(Debug, Serialize, clap::Args)]
+pub(crate) struct Add {
     /// Name of the schedule
+    #[serde(skip)]
     name: String,
     /// Local time of day, such as 07:00
     #[arg(long, value_name = "TIME")]
@@ -65,68 +58,50 @@ struct Add {
     words: Option<u32>,
 }
 
-#[derive(Debug, Deserialize)]
-struct ScheduleList {
-    schedules: Vec<ScheduleStatus>,
+const PATH: &str = "/tierbar/v1/schedules";
+
+pub(crate) async fn run(home: Option<PathBuf>, args: Group<Command>) -> Result<(), Error> {
+    with_host(home, async |client| match args.command {
+        None | Some(Command::List) => {
+            let none = "There are no schedules. Add one with `tierbar schedule add`.";
+            let listed = client.get(PATH).await?;
+            output::write_list(args.json, listed, "schedules", none, |one| {
+                describe(one, &TimeZone::system())
+            })
+        }
+        Some(Command::Add(add)) => self::add(client, &add, args.json).await,
+        Some(Command::Rm { name }) => remove(client, &name, args.json).await,
+        Some(Command::Run { name }) => {
+            let path = admin_path(&["schedules", &name, "run"], &[]);
+            let answer = client.post(&path, &json!({})).await?;
+            let outcome = answer["outcome"].as_str().unwrap_or_default();
+            output::write_outcome(args.json, &answer, outcome);
+            Ok(())
+        }
+    })
+    .await
 }
 
-pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    let client = Client::running_or_own(home).await?;
-    let outcome = match args.command {
-        None | Some(Command::List) => list(&client, args.json).await,
-        Some(Command::Add(add)) => self::add(&client, &add, args.json).await,
-        Some(Command::Rm { name }) => remove(&client, &name, args.json).await,
-        Some(Command::Run { name }) => run_now(&client, &name, args.json).await,
-    };
-    client.close().await;
-    outcome
-}
-
-async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
-    let answer = client.get("/tierbar/v1/schedules").await?;
-    if as_json {
-        output::write_json(&answer);
-        return Ok(());
-    }
-    let ScheduleList { schedules } = read(answer)?;
-    if schedules.is_empty() {
-        output::error_line("There are no schedules. Add one with `tierbar schedule add`.");
-    }
-    for schedule in &schedules {
-        output::write(&describe(schedule, &TimeZone::system()));
-    }
-    Ok(())
+async fn fetch_schedules(client: &Client) -> Result<Vec<ScheduleStatus>, Error> {
+    client.list(PATH, "schedules").await
 }
 
 async fn add(client: &Client, add: &Add, as_json: bool) -> Result<(), Error> {
     let name = &add.name;
-    let schedule = json!({
-        "at": add.at,
-        "days": add.days,
-        "task": add.task,
-        "source": add.source,
-        "to": add.to,
-        "model": add.model,
-        "words": add.words,
-    });
-    let patch = json!({"schedules": {name: schedule}});
+    let patch = json!({"schedules": {name: add}});
     client.patch("/tierbar/v1/config", &patch).await?;
-    let answer = client.get("/tierbar/v1/schedules").await?;
-    let ScheduleList { schedules } = read(answer)?;
+    let schedules = fetch_schedules(client).await?;
     let Some(added) = schedules.iter().find(|schedule| schedule.name == *name) else {
         let message = format!("the schedule {name} was removed meanwhile");
         return Err(Error::new(Code::NotFound, message));
     };
-    if as_json {
-        output::write_json(&json!(added));
-    } else {
-        output::write(&describe(added, &TimeZone::system()));
-    }
+    let text = describe(added, &TimeZone::system());
+    output::write_outcome(as_json, &json!(added), &text);
     Ok(())
 }
 
 async fn remove(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
-    let ScheduleList { schedules } = read(client.get("/tierbar/v1/schedules").await?)?;
+    let schedules = fetch_schedules(client).await?;
     let names = schedules.iter().map(|schedule| schedule.name.as_str());
     if !names.clone().any(|known| known == name) {
         let hint = suggest(name, names, "`tierbar schedule list` lists them");
@@ -143,37 +118,22 @@ async fn remove(client: &Client, name: &str, as_json: bool) -> Result<(), Error>
     Ok(())
 }
 
-async fn run_now(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
-    let answer = client
-        .post(&admin_path(&["schedules", name, "run"], &[]), &json!({}))
-        .await?;
-    let outcome = answer["outcome"].as_str().unwrap_or_default();
-    output::write_outcome(as_json, &answer, outcome);
-    Ok(())
-}
-
 fn describe(schedule: &ScheduleStatus, zone: &TimeZone) -> String {
     let ScheduleStatus { name, config, .. } = schedule;
-    let time = |at: i64| {
-        let at = Timestamp::from_second(at).unwrap_or(Timestamp::UNIX_EPOCH);
-        at.to_zoned(zone.clone())
-            .strftime("%Y-%m-%d %H:%M")
-            .to_string()
-    };
     let what = config.task.result();
     let mut text = format!(
-        "{name}: {what} of {} at {}, to {}\n",
+        "{name}: {what} of {} at {}, to {}",
         config.source, config.at, config.to
     );
     match (schedule.running, schedule.next_at) {
-        (true, _) => text += "  running\n",
-        (false, Some(next)) => text += &format!("  next run {}\n", time(next)),
-        (false, None) => text += "  runs only while the app or `tierbar serve` is running\n",
+        (true, _) => text += "\n  running",
+        (false, Some(next)) => text += &format!("\n  next run {}", format_time(next, zone)),
+        (false, None) => text += "\n  runs only while the app or `tierbar serve` is running",
     }
     if let (Some(tried), Some(outcome)) = (schedule.tried_at, &schedule.outcome) {
         let how = if schedule.failing { "failed" } else { "done" };
         let outcome = outcome.replace(char::is_control, " ");
-        text += &format!("  {how} {}: {outcome}\n", time(tried));
+        text += &format!("\n  {how} {}: {outcome}", format_time(tried, zone));
     }
     text
 }
@@ -192,7 +152,7 @@ mod tests {
         let mut status: ScheduleStatus = serde_json::from_value(status).unwrap();
         assert_eq!(
             describe(&status, &TimeZone::UTC),
-            "nightly: brief of /logs at 02:00, to /b/{date}.md\n  next run 2026-07-20 12:01\n  failed 2026-07-19 12:01: no model\n"
+            "nightly: brief of /logs at 02:00, to /b/{date}.md\n  next run 2026-07-20 12:01\n  failed 2026-07-19 12:01: no model"
         );
         status.next_at = None;
         assert!(describe(&status, &TimeZone::UTC).contains("runs only while"));

@@ -2,10 +2,10 @@
 //! which every program on the machine can read.
 
 use crate::{
-    client::{Client, admin_path, read},
+    Group,
+    client::{admin_path, with_host},
     output,
 };
-use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
 use std::{
@@ -14,17 +14,8 @@ use std::{
 };
 use tierbar_core::{Code, Error};
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Option<Command>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Save a token from stdin or a prompt
     Set {
         /// Service, such as hugging-face or brave-search
@@ -41,66 +32,49 @@ enum Command {
 }
 
 #[derive(Debug, Deserialize)]
-struct SecretList {
-    secrets: Vec<SecretEntry>,
-}
-
-#[derive(Debug, Deserialize)]
 struct SecretEntry {
     name: String,
     source: Option<String>,
 }
 
-pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    let as_json = args.json;
-    let command = args.command.unwrap_or(Command::List);
-    let value = match &command {
-        Command::Set { name } => Some(read_value(name)?),
-        Command::Rm { .. } | Command::List => None,
+pub(crate) async fn run(home: Option<PathBuf>, args: Group<Command>) -> Result<(), Error> {
+    let value = match &args.command {
+        Some(Command::Set { name }) => read_value(name)?,
+        _ => String::new(),
     };
-    let client = Client::running_or_own(home).await?;
-    let outcome = match command {
-        Command::Set { name } => {
+    with_host(home, async |client| match args.command {
+        Some(Command::Set { name }) => {
             let path = admin_path(&["secrets", &name], &[]);
-            let body = json!({"value": value});
-            let stored = client.send(Method::PUT, &path, Some(&body)).await;
-            stored.map(|_| {
-                let sentence = format!("Saved the token for {name}.");
-                output::write_outcome(as_json, &json!({"saved": name}), &sentence);
-            })
+            client.put(&path, &json!({"value": value})).await?;
+            let sentence = format!("Saved the token for {name}.");
+            output::write_outcome(args.json, &json!({"saved": name}), &sentence);
+            Ok(())
         }
-        Command::Rm { name } => {
-            let deleted = client.delete(&admin_path(&["secrets", &name], &[])).await;
-            deleted.map(|_| {
-                let sentence = format!("Deleted the token for {name}.");
-                output::write_outcome(as_json, &json!({"deleted": name}), &sentence);
-            })
+        Some(Command::Rm { name }) => {
+            client.delete(&admin_path(&["secrets", &name], &[])).await?;
+            let sentence = format!("Deleted the token for {name}.");
+            output::write_outcome(args.json, &json!({"deleted": name}), &sentence);
+            Ok(())
         }
-        Command::List => list(&client, as_json).await,
-    };
-    client.close().await;
-    outcome
+        None | Some(Command::List) => {
+            let listed = client.get("/tierbar/v1/secrets").await?;
+            let none = "There are no tokens.";
+            output::write_list(args.json, listed, "secrets", none, describe)
+        }
+    })
+    .await
 }
 
-async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
-    let listed = client.get("/tierbar/v1/secrets").await?;
-    if as_json {
-        output::write_json(&listed);
-        return Ok(());
-    }
-    let SecretList { secrets } = read(listed)?;
-    for SecretEntry { name, source } in secrets {
-        let place = match source.as_deref() {
-            None => "not set",
-            Some("keychain") => "in the Keychain",
-            Some("file") => "in a file in the data folder",
-            Some("environment") => "in the environment",
-            Some("hugging_face") => "in Hugging Face's token file",
-            Some(other) => other,
-        };
-        output::write_line(&format!("{name:<16} {place}"));
-    }
-    Ok(())
+fn describe(secret: &SecretEntry) -> String {
+    let place = match secret.source.as_deref() {
+        None => "not set",
+        Some("keychain") => "in the Keychain",
+        Some("file") => "in a file in the data folder",
+        Some("environment") => "in the environment",
+        Some("hugging_face") => "in Hugging Face's token file",
+        Some(other) => other,
+    };
+    format!("{:<16} {place}", secret.name)
 }
 
 fn read_value(name: &str) -> Result<String, Error> {
@@ -114,11 +88,11 @@ fn read_value(name: &str) -> Result<String, Error> {
             .read_to_string(&mut value)
             .map(|_| value)
     };
-    let value = read.map_err(|error| {
-        Error::new(
-            Code::BadRequest,
-            format!("the token cannot be read: {error}"),
-        )
-    })?;
-    Ok(value.trim().to_owned())
+    match read {
+        Ok(value) => Ok(value.trim().to_owned()),
+        Err(error) => {
+            let message = format!("the token cannot be read: {error}");
+            Err(Error::new(Code::BadRequest, message))
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! `tierbar serve`: runs the host without a window.
 
-use crate::output;
+use crate::{confirm::no_signals, output};
 use serde_json::json;
 use std::{
     io::{self, IsTerminal},
@@ -56,34 +56,29 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         if let Some(fingerprint) = host.fingerprint() {
             ready["fingerprint"] = fingerprint.into();
         }
-        output::write_line(&ready.to_string());
+        output::write_json(&ready);
     } else {
-        output::write_line(&format!("Tierbar is serving on {}", host.url()));
+        let url = host.url();
         // A service's output is kept in a log, which is no place for a code.
-        if io::stdout().is_terminal()
-            && let Ok(link) = host.running().sign_in_link().await
-        {
-            output::write_line(&format!("  Browser           {link}"));
-            output::write_line(
-                "                    signs in once, within 10 minutes; for a new link: tierbar link",
-            );
-        } else {
-            output::write_line(&format!(
-                "  Browser           {}   (to sign in, run `tierbar link`)",
-                host.url()
-            ));
-        }
+        let browser = match io::stdout().is_terminal() {
+            true => host.running().sign_in_link().await.ok(),
+            false => None,
+        };
+        let browser = match browser {
+            Some(link) => format!(
+                "{link}\n                    signs in once, within 10 minutes; for a new link: tierbar link"
+            ),
+            None => format!("{url}   (to sign in, run `tierbar link`)"),
+        };
+        let others = host.fingerprint().map_or_else(String::new, |fingerprint| {
+            format!(
+                "  Other machines    use HTTPS; the certificate's SHA-256 fingerprint is\n                    {fingerprint}\n"
+            )
+        });
         output::write_line(&format!(
-            "  OpenAI clients    {}/v1   (model: \"auto\" or a tier)",
-            host.url()
+            "Tierbar is serving on {url}\n  Browser           {browser}\n  OpenAI clients    {url}/v1   (model: \"auto\" or a tier)\n{others}\
+             Press Ctrl-C to stop."
         ));
-        if let Some(fingerprint) = host.fingerprint() {
-            output::write_line(
-                "  Other machines    use HTTPS; the certificate's SHA-256 fingerprint is",
-            );
-            output::write_line(&format!("                    {fingerprint}"));
-        }
-        output::write_line("Press Ctrl-C to stop.");
     }
     signals.next().await;
     tokio::select! {
@@ -101,10 +96,7 @@ struct Signals {
 
 impl Signals {
     fn new() -> Result<Self, Error> {
-        let listen = |kind| {
-            signal(kind)
-                .map_err(|error| Error::new(Code::Internal, format!("no signal handler: {error}")))
-        };
+        let listen = |kind| signal(kind).map_err(no_signals);
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,

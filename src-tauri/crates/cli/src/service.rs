@@ -21,41 +21,32 @@ use tokio::time::sleep;
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     /// Start Tierbar in the background, now and at each login
-    Install(Install),
+    Install {
+        /// Start with the computer, before anyone logs in (needs sudo)
+        #[arg(long)]
+        before_login: bool,
+        /// Install without confirmation
+        #[arg(short, long)]
+        yes: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Show whether the service is installed and running
-    Status(Status),
+    Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Stop the service and remove it; models and settings stay
-    Uninstall(Uninstall),
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Install {
-    /// Start with the computer, before anyone logs in (needs sudo)
-    #[arg(long)]
-    before_login: bool,
-    /// Install without confirmation
-    #[arg(short, long)]
-    yes: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Status {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Uninstall {
-    /// Remove without confirmation
-    #[arg(short, long)]
-    yes: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    Uninstall {
+        /// Remove without confirmation
+        #[arg(short, long)]
+        yes: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// How long a service that has just been started may take to answer.
@@ -64,24 +55,33 @@ const LOOK: Duration = Duration::from_millis(200);
 
 pub(crate) async fn run(home: Option<PathBuf>, command: Command) -> Result<(), Error> {
     match command {
-        Command::Install(args) => install(home, &args).await,
-        Command::Status(args) => status(home.as_deref(), &args),
-        Command::Uninstall(args) => uninstall(&args).await,
+        Command::Install {
+            before_login,
+            yes,
+            json,
+        } => install(home, before_login, yes, json).await,
+        Command::Status { json } => status(home.as_deref(), json),
+        Command::Uninstall { yes, json } => uninstall(yes, json).await,
     }
 }
 
-async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
-    let manager = Manager::of(platform::SYSTEM, args.before_login)?;
-    let other = Manager::of(platform::SYSTEM, !args.before_login)?;
-    if other.file().exists() {
-        let (when, install, sudo) = if args.before_login {
+async fn install(
+    home: Option<PathBuf>,
+    before_login: bool,
+    yes: bool,
+    as_json: bool,
+) -> Result<(), Error> {
+    let manager = Manager::of(platform::SYSTEM, before_login)?;
+    let other = Manager::of(platform::SYSTEM, !before_login)?;
+    if other.file.exists() {
+        let (when, install, sudo) = if before_login {
             ("at each login", "install", "")
         } else {
             ("with the computer", "install --before-login", "sudo ")
         };
         let message = format!(
             "a service that starts {when} is already installed: {}",
-            other.file().display()
+            other.file.display()
         );
         return Err(Error::new(Code::Conflict, message).hint(format!(
             "to restart it, run `{sudo}tierbar service {install}`; to remove it, `{sudo}tierbar service uninstall`"
@@ -98,44 +98,40 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
     };
     service.check()?;
     // Under sudo, the service's data folder is another user's.
-    let other_user = nonempty_variable("SUDO_USER").filter(|_| args.before_login);
-    let file = manager.file();
-    let starts = if args.before_login {
+    let other_user = nonempty_variable("SUDO_USER").filter(|_| before_login);
+    let file = &manager.file;
+    let starts = if before_login {
         "when the computer starts"
     } else {
         "at each login"
     };
+    let (path, program) = (file.display(), service.program.display());
     explain(
-        args.json,
-        &format!("This creates {}, which starts", file.display()),
-    );
-    explain(args.json, &format!("  {} serve", service.program.display()));
-    explain(
-        args.json,
-        &format!("now, {starts}, and again after a crash."),
+        as_json,
+        &format!(
+            "This creates {path}, which starts\n  {program} serve\nnow, {starts}, and again after a crash."
+        ),
     );
     if let (Some(user), None) = (&other_user, &service.home) {
         let usual =
             format!("It uses the usual data folder of {user}. For another one, add --home FOLDER.");
-        explain(args.json, &usual);
+        explain(as_json, &usual);
     }
     for note in manager.notes() {
-        explain(args.json, note);
+        explain(as_json, note);
     }
-    if !args.yes {
-        confirm("Install the service?", "add --yes", args.json).await?;
-    }
+    confirm(yes, "Install the service?", "add --yes", as_json).await?;
     manager.install(&service).await?;
     let mut report = json!({
         "installed": true,
         "file": file,
-        "before_login": args.before_login,
+        "before_login": before_login,
         "pid": null,
         "url": null,
     });
     if other_user.is_some() {
         output::write_outcome(
-            args.json,
+            as_json,
             &report,
             "The service is installed. To see it, run without sudo: tierbar service status",
         );
@@ -158,7 +154,7 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
         }
         (None, _) => format!("The service is installed, but it does not run. Run: {log}"),
     };
-    output::write_outcome(args.json, &report, &sentence);
+    output::write_outcome(as_json, &report, &sentence);
     Ok(())
 }
 
@@ -171,53 +167,39 @@ fn explain(as_json: bool, text: &str) {
     }
 }
 
-async fn uninstall(args: &Uninstall) -> Result<(), Error> {
-    let installed = installed_manager()?;
-    let Some(manager) = installed else {
+async fn uninstall(yes: bool, as_json: bool) -> Result<(), Error> {
+    let Some(manager) = installed_manager()? else {
         let report = json!({"installed": false, "file": null});
-        output::write_outcome(args.json, &report, "No service is installed.");
+        output::write_outcome(as_json, &report, "No service is installed.");
         return Ok(());
     };
-    let file = manager.file();
-    explain(
-        args.json,
-        &format!("This stops Tierbar and deletes {}.", file.display()),
-    );
-    if !args.yes {
-        confirm("Remove the service?", "add --yes", args.json).await?;
-    }
+    let file = manager.file.display();
+    explain(as_json, &format!("This stops Tierbar and deletes {file}."));
+    confirm(yes, "Remove the service?", "add --yes", as_json).await?;
     manager.uninstall().await?;
-    output::write_outcome(
-        args.json,
-        &json!({"installed": false, "file": file}),
-        "The service is removed. Models and settings stay.",
-    );
+    let report = json!({"installed": false, "file": manager.file});
+    let sentence = "The service is removed. Models and settings stay.";
+    output::write_outcome(as_json, &report, sentence);
     Ok(())
 }
 
-fn status(home: Option<&Path>, args: &Status) -> Result<(), Error> {
+fn status(home: Option<&Path>, as_json: bool) -> Result<(), Error> {
     let installed = installed_manager()?;
     let state = match &installed {
         Some(manager) => manager.state()?,
         None => State::default(),
     };
     let running = find_running_host(home);
-    if args.json {
-        let file = installed.as_ref().map(Manager::file);
-        let report = json!({
-            "installed": installed.is_some(),
-            "file": file,
-            "before_login": installed.as_ref().is_some_and(Manager::is_before_login),
-            "pid": state.pid,
-            "restarts": state.restarts,
-            "url": running.as_ref().map(|running| &running.url),
-        });
-        output::write_line(&report.to_string());
-        return Ok(());
-    }
-    for line in render_status(installed.as_ref(), state, running.as_ref()) {
-        output::write_line(&line);
-    }
+    let report = json!({
+        "installed": installed.is_some(),
+        "file": installed.as_ref().map(|manager| &manager.file),
+        "before_login": installed.as_ref().is_some_and(|manager| manager.before_login),
+        "pid": state.pid,
+        "restarts": state.restarts,
+        "url": running.as_ref().map(|running| &running.url),
+    });
+    let lines = render_status(installed.as_ref(), state, running.as_ref());
+    output::write_outcome(as_json, &report, &lines.join("\n"));
     Ok(())
 }
 
@@ -234,7 +216,7 @@ fn render_status(
         ),
         Some(manager) => lines.push(format!(
             "The service is installed as {}.",
-            manager.file().display()
+            manager.file.display()
         )),
     }
     match (state.pid, running) {
@@ -256,14 +238,10 @@ fn render_status(
         (None, None) if installed.is_some() => lines.push("It does not run.".to_owned()),
         (None, None) => {}
     }
-    if let Some(restarts) = state.restarts.filter(|restarts| *restarts > 0) {
-        let times = if restarts == 1 { "once" } else { "times" };
-        let count = if restarts == 1 {
-            String::new()
-        } else {
-            format!("{restarts} ")
-        };
-        lines.push(format!("It was restarted {count}{times} after a crash."));
+    match state.restarts {
+        None | Some(0) => {}
+        Some(1) => lines.push("It was restarted once after a crash.".to_owned()),
+        Some(count) => lines.push(format!("It was restarted {count} times after a crash.")),
     }
     lines
 }
@@ -272,7 +250,7 @@ fn render_status(
 fn installed_manager() -> Result<Option<Manager>, Error> {
     for before_login in [false, true] {
         let manager = Manager::of(platform::SYSTEM, before_login)?;
-        if manager.file().exists() {
+        if manager.file.exists() {
             return Ok(Some(manager));
         }
     }
@@ -282,15 +260,11 @@ fn installed_manager() -> Result<Option<Manager>, Error> {
 /// The path of this program, as a service can keep it.
 fn program() -> Result<PathBuf, Error> {
     let program = std::env::current_exe().map_err(|error| {
-        Error::new(
-            Code::Internal,
-            format!("the path of this program is unknown: {error}"),
-        )
+        let message = format!("the path of this program is unknown: {error}");
+        Error::new(Code::Internal, message)
     })?;
-    if program
-        .components()
-        .any(|part| part.as_os_str() == "AppTranslocation")
-    {
+    let mut parts = program.components();
+    if parts.any(|part| part.as_os_str() == "AppTranslocation") {
         let message = "macOS runs Tierbar from a temporary copy, which does not last";
         return Err(Error::new(Code::Conflict, message)
             .hint("move Tierbar to the Applications folder, open it once, and try again"));

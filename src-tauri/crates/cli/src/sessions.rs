@@ -1,10 +1,11 @@
 //! `tierbar sessions`: lists browsers that are signed in, and signs them out.
 
 use crate::{
-    client::{Client, read},
-    output,
+    Group,
+    client::{Client, with_host},
+    output::{self, format_time},
 };
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::json;
 use std::path::PathBuf;
@@ -12,26 +13,12 @@ use tierbar_core::Error;
 
 const PATH: &str = "/tierbar/v1/sessions";
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Option<Command>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// List browsers that are signed in, the last used first
     List,
     /// Sign out all browsers
     End,
-}
-
-#[derive(Debug, Deserialize)]
-struct SessionList {
-    sessions: Vec<Session>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -40,13 +27,14 @@ struct Session {
     used_ms: u64,
 }
 
-pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+pub(crate) async fn run(home: Option<PathBuf>, args: Group<Command>) -> Result<(), Error> {
     match args.command {
         None | Some(Command::List) => {
-            let client = Client::running_or_own(home).await?;
-            let outcome = list(&client, args.json).await;
-            client.close().await;
-            outcome
+            let listed = with_host(home, async |client| client.get(PATH).await).await?;
+            let none = "No browser is signed in. To sign one in, run: tierbar link";
+            output::write_list(args.json, listed, "sessions", none, |session| {
+                render_session(session, &TimeZone::system())
+            })
         }
         Some(Command::End) => {
             let client = Client::running(home.as_ref())?;
@@ -61,28 +49,8 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     }
 }
 
-async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
-    let listed = client.get(PATH).await?;
-    if as_json {
-        output::write_json(&listed);
-        return Ok(());
-    }
-    let SessionList { sessions } = read(listed)?;
-    if sessions.is_empty() {
-        output::error_line("No browser is signed in. To sign one in, run: tierbar link");
-    }
-    for session in &sessions {
-        output::write_line(&render_session(session, &TimeZone::system()));
-    }
-    Ok(())
-}
-
 fn render_session(session: &Session, zone: &TimeZone) -> String {
-    let time = |at_ms: u64| {
-        let at = i64::try_from(at_ms).unwrap_or_default();
-        let at = Timestamp::from_millisecond(at).unwrap_or_default();
-        at.to_zoned(zone.clone()).strftime("%F %R").to_string()
-    };
+    let time = |at_ms: u64| format_time(at_ms / 1000, zone);
     format!(
         "signed in {}, last used {}",
         time(session.created_ms),

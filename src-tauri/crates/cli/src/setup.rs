@@ -6,7 +6,6 @@ use crate::{
     models::pull,
     output,
 };
-use serde::Deserialize;
 use serde_json::json;
 use std::{
     collections::BTreeMap,
@@ -83,8 +82,7 @@ fn show(answer: &TierAnswer) {
     let tier = &answer.tier;
     let speed = answer
         .tokens_per_second
-        .map(|speed| format!(" ({speed:.1} tok/s)"))
-        .unwrap_or_default();
+        .map_or_else(String::new, |speed| format!(" ({speed:.1} tok/s)"));
     match &answer.error {
         None => output::write_line(&format!("{tier} answers{speed}: {}", answer.answer)),
         Some(error) => output::error_line(&format!("{tier}: {error}")),
@@ -105,7 +103,7 @@ async fn set_up(client: &mut Client, home: Option<&PathBuf>, args: &Args) -> Res
     let placed = fetch_rooms(client, &plan, args).await?;
     let only_shown = args.dry_run || args.ram.is_some();
     match (args.json, only_shown) {
-        (true, true) => output::write_line(&json!(plan).to_string()),
+        (true, true) => output::write_json(&json!(plan)),
         (true, false) => {}
         (false, _) => output::write(&render_plan(&plan, &placed)),
     }
@@ -116,10 +114,9 @@ async fn set_up(client: &mut Client, home: Option<&PathBuf>, args: &Args) -> Res
         return Err(Error::new(Code::Storage, lack));
     }
     let is_done = plan.tiers.iter().all(|tier| tier.in_use);
-    if !args.yes && !is_done {
-        let hint = "add --yes to download, or --dry-run to see only the plan";
-        confirm("\nSet up these models?", hint, args.json).await?;
-    }
+    let (yes, question) = (args.yes || is_done, "\nSet up these models?");
+    let hint = "add --yes to download, or --dry-run to see only the plan";
+    confirm(yes, question, hint, args.json).await?;
     // All are queued first, in order of use: with a running host, they go on if this command is interrupted.
     let mut outcomes = Vec::new();
     for tier in &plan.tiers {
@@ -141,15 +138,15 @@ async fn set_up(client: &mut Client, home: Option<&PathBuf>, args: &Args) -> Res
         answers.push(answer);
     }
     if args.json {
-        output::write_line(&json!({"plan": plan, "answers": answers}).to_string());
+        output::write_json(&json!({"plan": plan, "answers": answers}));
     }
     let failed = answers.iter().filter(|answer| answer.error.is_some());
     match failed.count() {
         0 => Ok(()),
         count => {
             let message = format!("{count} of {} tiers are not set up", plan.tiers.len());
-            Err(Error::new(Code::TierFailed, message)
-                .hint("see the reasons above, then run the same command again"))
+            let hint = "see the reasons above, then run the same command again";
+            Err(Error::new(Code::TierFailed, message).hint(hint))
         }
     }
 }
@@ -165,12 +162,8 @@ async fn finish(
         let to = args.folder(plan);
         pull::follow(client, home, &plan.reference, to).await?;
     }
-    let answering = async {
-        in_use(client, plan).await?;
-        ask(client, plan).await
-    };
     tokio::select! {
-        answer = answering => answer,
+        answer = ask(client, plan) => answer,
         _ = tokio::signal::ctrl_c() => Err(Error::new(Code::Cancelled, "stopped")),
     }
 }
@@ -178,21 +171,14 @@ async fn finish(
 /// Keeps the tiers that are wanted.
 fn choose(plan: &mut SetupPlan, args: &Args) -> Result<(), Error> {
     let known = |name: &str| plan.tiers.iter().any(|tier| tier.tier.as_str() == name);
-    let named = args
-        .tiers
-        .iter()
-        .chain(args.to.iter().map(|(tier, _)| tier));
-    if let Some(unknown) = named.into_iter().find(|name| !known(name)) {
+    let placed = args.to.iter().map(|(tier, _)| tier);
+    let mut named = args.tiers.iter().chain(placed);
+    if let Some(unknown) = named.find(|name| !known(name)) {
         let names: Vec<_> = plan.tiers.iter().map(|tier| tier.tier.as_str()).collect();
-        return Err(Error::new(
-            Code::TierUnknown,
-            format!("no model is proposed for \"{unknown}\""),
-        )
-        .hint(suggest(
-            unknown,
-            names.iter().copied(),
-            format!("name {}", names.join(", ")),
-        )));
+        let message = format!("no model is proposed for \"{unknown}\"");
+        let all = format!("name {}", names.join(", "));
+        let hint = suggest(unknown, names.iter().copied(), all);
+        return Err(Error::new(Code::TierUnknown, message).hint(hint));
     }
     let named = |tier: &TierPlan| args.tiers.iter().any(|name| name == tier.tier.as_str());
     for tier in &plan.tiers {
@@ -249,27 +235,19 @@ fn render_plan(plan: &SetupPlan, placed: &Rooms) -> String {
     for note in &plan.notes {
         text += &format!("{note}\n");
     }
+    let to = match &plan.room {
+        Some(room) => format!("{} ({} free)", room.path, file_size(room.free_bytes)),
+        None => plan.models_dir.clone(),
+    };
     text += &match plan.download_bytes {
         0 => "Nothing has to be downloaded.\n".to_owned(),
-        bytes => format!(
-            "To download: {}, to {}\n",
-            file_size(bytes),
-            render_destination(plan)
-        ),
+        bytes => format!("To download: {}, to {to}\n", file_size(bytes)),
     };
     for (tier, room) in placed {
-        let FolderRoom { path, .. } = room;
-        let free = file_size(room.free_bytes);
+        let (path, free) = (&room.path, file_size(room.free_bytes));
         text += &format!("Of these, {tier} goes to {path} ({free} free)\n");
     }
     text
-}
-
-fn render_destination(plan: &SetupPlan) -> String {
-    match &plan.room {
-        Some(room) => format!("{} ({} free)", room.path, file_size(room.free_bytes)),
-        None => plan.models_dir.clone(),
-    }
 }
 
 fn of_tier(tier: &TierPlan) -> String {
@@ -295,7 +273,7 @@ fn of_tier(tier: &TierPlan) -> String {
         text += &format!(", replaces {other}");
     }
     if let Some(speed) = fit.speed {
-        text += &format!(", {} expected", output::format_speeds(speed));
+        text += &format!(", {} expected", output::speed_range(speed.low, speed.high));
     }
     text + "\n"
 }
@@ -305,7 +283,7 @@ async fn begin(client: &Client, plan: &TierPlan, args: &Args) -> Result<(), Erro
     if let Some(model) = &plan.installed {
         if !plan.in_use {
             let tiers = json!({"tiers": {plan.tier.as_str(): settings_for(model)}});
-            client.patch(&admin_path(&["config"], &[]), &tiers).await?;
+            client.patch("/tierbar/v1/config", &tiers).await?;
         }
         return Ok(());
     }
@@ -313,12 +291,12 @@ async fn begin(client: &Client, plan: &TierPlan, args: &Args) -> Result<(), Erro
     if let Some(folder) = args.folder(plan) {
         body["folder"] = json!(folder);
     }
-    client.post(&admin_path(&["downloads"], &[]), &body).await?;
+    client.post("/tierbar/v1/downloads", &body).await?;
     Ok(())
 }
 
 async fn has_model(client: &Client, plan: &TierPlan) -> Result<bool, Error> {
-    let now: SetupPlan = read(client.get(&admin_path(&["setup"], &[])).await?)?;
+    let now: SetupPlan = read(client.get("/tierbar/v1/setup").await?)?;
     let has = |tier: &TierPlan| tier.tier == plan.tier && tier.in_use;
     Ok(now.tiers.iter().any(has))
 }
@@ -337,22 +315,17 @@ async fn in_use(client: &Client, plan: &TierPlan) -> Result<(), Error> {
         .hint("`tierbar status` says why; or choose it for the tier in Settings > Models"))
 }
 
-/// Has the host ask the tier, and waits for its answer.
+/// Has the host ask the tier once it has its model, and waits for its answer.
 async fn ask(client: &Client, plan: &TierPlan) -> Result<TierAnswer, Error> {
-    let path = admin_path(&["setup", "answers"], &[]);
-    client.post(&path, &json!({"tiers": [plan.tier]})).await?;
+    in_use(client, plan).await?;
+    let path = "/tierbar/v1/setup/answers";
+    client.post(path, &json!({"tiers": [plan.tier]})).await?;
     loop {
-        let answers: Answers = read(client.get(&path).await?)?;
-        let mut answers = answers.answers.into_iter();
-        match answers.find(|answer| answer.tier == plan.tier) {
+        let answers: Vec<TierAnswer> = client.list(path, "answers").await?;
+        match answers.into_iter().find(|answer| answer.tier == plan.tier) {
             Some(answer) if answer.is_over() => return Ok(answer),
             Some(_) => tokio::time::sleep(LOOK).await,
             None => return Err(Error::new(Code::TierStopped, "stopped in another window")),
         }
     }
-}
-
-#[derive(Deserialize)]
-struct Answers {
-    answers: Vec<TierAnswer>,
 }

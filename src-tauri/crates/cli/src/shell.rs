@@ -45,7 +45,6 @@ fn script(shell: Shell) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&script).into_owned())
 }
 
-/// Returns the manual page in roff.
 fn page(command: Command) -> Result<String, Error> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command)

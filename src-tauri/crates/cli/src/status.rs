@@ -87,7 +87,7 @@ fn render_status(status: &Status, paging: &PagingStatus, args: &Args) -> String 
         text += &format!("{why}\n\n");
     }
     for tier in &status.tiers {
-        text += &tier_line(tier);
+        text += &format!("{}\n", tier_line(tier));
         if let Some(plan) = tier.plan.as_ref().filter(|_| args.plan) {
             text += &plan_lines(plan);
         }
@@ -104,7 +104,6 @@ fn render_status(status: &Status, paging: &PagingStatus, args: &Args) -> String 
     text
 }
 
-/// Describes a chain in one line.
 fn chain_line(chain: &ChainStatus) -> String {
     let step = |step: &StepStatus| match step {
         StepStatus::Endpoint { step, gate, .. } if *gate != Gate::Open => {
@@ -144,11 +143,11 @@ pub(crate) fn tier_line(tier: &TierStatus) -> String {
     };
     let (id, state) = (tier.id.as_str(), tier.state.to_string());
     let mut line = format!(
-        "{id:<8} {state:<9} {model}, {} tokens{media}{process}{planned}\n",
+        "{id:<8} {state:<9} {model}, {} tokens{media}{process}{planned}",
         tier.context_tokens
     );
     if let Some(reason) = &tier.reason {
-        line += &format!("                   {reason}\n");
+        line += &format!("\n                   {reason}");
     }
     line
 }

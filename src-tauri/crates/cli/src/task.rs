@@ -1,6 +1,6 @@
 //! `tierbar triage|compress|summarize|brief`: runs a task on a file or on stdin.
 
-use crate::{client::Client, output, reading};
+use crate::{client::with_host, output, reading};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ const MAX_BYTES: u64 = 30 << 20;
 const HEAD: u64 = 16;
 
 #[derive(Debug, clap::Args)]
-struct Input {
+pub(crate) struct Input {
     /// File to read [default: stdin]
     file: Option<PathBuf>,
     /// Tier or model to use [default: the task's usual tier]
@@ -21,12 +21,6 @@ struct Input {
     /// Print the full answer as JSON
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Triage {
-    #[command(flatten)]
-    input: Input,
 }
 
 #[derive(Debug, clap::Args)]
@@ -59,9 +53,9 @@ pub(crate) struct Brief {
     input: Input,
 }
 
-pub(crate) async fn triage(home: Option<PathBuf>, args: Triage) -> Result<(), Error> {
-    let answer = run(home, "triage", "text", None, &args.input).await?;
-    print(args.input.json, &answer, |answer| {
+pub(crate) async fn triage(home: Option<PathBuf>, input: Input) -> Result<(), Error> {
+    let answer = run(home, "triage", "text", None, &input).await?;
+    print(input.json, &answer, |answer| {
         let cloud = if answer["needs_cloud"] == true {
             "needs a larger model"
         } else {
@@ -136,57 +130,42 @@ async fn run(
     input: &Input,
 ) -> Result<Value, Error> {
     let mut read = reading::Input::open(input.file.as_deref())?;
-    let content = match medium(&read.head(HEAD)?) {
+    let content = match media_type(&read.head(HEAD)?) {
         // Tasks that take text only say so.
-        Some(medium) => json!([media_part(&medium, &read.bytes(MAX_BYTES)?)]),
+        Some(media_type) => {
+            let data = BASE64_STANDARD.encode(read.bytes(MAX_BYTES)?);
+            json!([reading::media_part(media_type, &data)])
+        }
         None => read.text(MAX_BYTES).await?.into(),
     };
     let mut body = json!({field: content});
     if let Some(model) = &input.model {
-        body["model"] = model.as_str().into();
+        body["model"] = json!(model);
     }
     if let Some(words) = words {
-        body["words"] = words.into();
+        body["words"] = json!(words);
     }
-    let client = Client::running_or_own(home).await?;
-    let answer = client.post(&format!("/v1/{task}"), &body).await;
-    client.close().await;
-    answer
+    let path = format!("/v1/{task}");
+    with_host(home, async |client| client.post(&path, &body).await).await
 }
 
-/// Returns whether a file is an image or a sound, by its first bytes, and its format.
-fn medium(head: &[u8]) -> Option<(bool, &'static str)> {
+/// Returns the media type of an image or a sound, by its first bytes.
+fn media_type(head: &[u8]) -> Option<&'static str> {
     let begins = |mark: &[u8]| head.starts_with(mark);
     let is_riff = |kind: &[u8]| begins(b"RIFF") && head.get(8..12) == Some(kind);
-    let sound = match head {
-        _ if is_riff(b"WAVE") => Some("wav"),
-        _ if begins(b"ID3") => Some("mp3"),
+    Some(match head {
+        _ if is_riff(b"WAVE") => "audio/wav",
+        _ if begins(b"ID3") => "audio/mp3",
         // A frame of layer III; a text in UTF-16 begins alike.
-        [0xff, second, ..] if second & 0xe6 == 0xe2 => Some("mp3"),
-        _ => None,
-    };
-    let image = match head {
-        _ if begins(b"\x89PNG\r\n\x1a\n") => Some("png"),
-        _ if begins(b"\xff\xd8\xff") => Some("jpeg"),
-        _ if begins(b"GIF87a") || begins(b"GIF89a") => Some("gif"),
-        _ if is_riff(b"WEBP") => Some("webp"),
+        [0xff, second, ..] if second & 0xe6 == 0xe2 => "audio/mp3",
+        _ if begins(b"\x89PNG\r\n\x1a\n") => "image/png",
+        _ if begins(b"\xff\xd8\xff") => "image/jpeg",
+        _ if begins(b"GIF87a") || begins(b"GIF89a") => "image/gif",
+        _ if is_riff(b"WEBP") => "image/webp",
         // Words begin with these letters too; four bytes behind the file's size are always 0.
-        _ if begins(b"BM") && head.get(6..10) == Some(&[0; 4]) => Some("bmp"),
-        _ => None,
-    };
-    let sound = sound.map(|format| (false, format));
-    sound.or_else(|| image.map(|format| (true, format)))
-}
-
-/// Returns an image or a sound as a part of a message in OpenAI's form.
-fn media_part(&(is_image, format): &(bool, &str), bytes: &[u8]) -> Value {
-    let data = BASE64_STANDARD.encode(bytes);
-    if is_image {
-        let url = format!("data:image/{format};base64,{data}");
-        json!({"type": "image_url", "image_url": {"url": url}})
-    } else {
-        json!({"type": "input_audio", "input_audio": {"data": data, "format": format}})
-    }
+        _ if begins(b"BM") && head.get(6..10) == Some(&[0; 4]) => "image/bmp",
+        _ => return None,
+    })
 }
 
 fn field(answer: &Value, name: &str) -> String {
@@ -195,7 +174,7 @@ fn field(answer: &Value, name: &str) -> String {
 
 fn print(as_json: bool, answer: &Value, text: impl Fn(&Value) -> String) {
     if as_json {
-        output::write_line(&answer.to_string());
+        output::write_json(answer);
     } else {
         // An answer may contain terminal escape sequences.
         let text = text(answer);
@@ -205,24 +184,20 @@ fn print(as_json: bool, answer: &Value, text: impl Fn(&Value) -> String) {
 
 #[cfg(test)]
 mod tests {
-    use super::{media_part, medium};
+    use super::media_type;
 
     #[test]
     fn images_and_sound_are_recognized_by_their_contents() {
         for (start, kind) in [
-            (
-                &b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..],
-                "data:image/png;base64,iVBOR",
-            ),
-            (b"\xff\xd8\xff\xe0\0\x10JFIF", "data:image/jpeg;base64,"),
-            (b"RIFF\x24\0\0\0WEBPVP8 ", "data:image/webp;base64,"),
-            (b"BM\x36\x84\x03\0\0\0\0\0\x36", "data:image/bmp;base64,"),
-            (b"RIFF\x24\0\0\0WAVEfmt ", r#""format":"wav""#),
-            (b"ID3\x04\0\0", r#""format":"mp3""#),
-            (b"\xff\xfb\x90\x64", r#""format":"mp3""#),
+            (&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], "image/png"),
+            (b"\xff\xd8\xff\xe0\0\x10JFIF", "image/jpeg"),
+            (b"RIFF\x24\0\0\0WEBPVP8 ", "image/webp"),
+            (b"BM\x36\x84\x03\0\0\0\0\0\x36", "image/bmp"),
+            (b"RIFF\x24\0\0\0WAVEfmt ", "audio/wav"),
+            (b"ID3\x04\0\0", "audio/mp3"),
+            (b"\xff\xfb\x90\x64", "audio/mp3"),
         ] {
-            let part = media_part(&medium(start).unwrap(), start).to_string();
-            assert!(part.contains(kind), "{part}");
+            assert_eq!(media_type(start), Some(kind));
         }
         for text in [
             &b"BMW is a maker of cars"[..],
@@ -231,7 +206,7 @@ mod tests {
             b"GIF files",
             b"",
         ] {
-            assert_eq!(medium(text), None, "{text:?}");
+            assert_eq!(media_type(text), None, "{text:?}");
         }
     }
 }

@@ -1,26 +1,18 @@
 //! `tierbar tier`: lists tiers, chooses the model of one, loads and unloads it.
 
 use crate::{
-    client::{Client, read},
+    Group,
+    client::{Client, with_host},
     models::use_in,
     output,
     status::tier_line,
 };
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use tierbar_core::{Code, Error, TierId, status::TierStatus};
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Option<Command>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
+use tierbar_core::{Code, Error, TierId};
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// List tiers with their state and model
     List,
     /// Use a model in a tier
@@ -49,20 +41,17 @@ enum Command {
     },
 }
 
-pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+pub(crate) async fn run(home: Option<PathBuf>, args: Group<Command>) -> Result<(), Error> {
     let as_json = args.json;
     match args.command {
         None | Some(Command::List) => {
-            let client = Client::running_or_own(home).await?;
-            let outcome = list(&client, as_json).await;
-            client.close().await;
-            outcome
+            with_host(home, async |client| list(client, as_json).await).await
         }
         Some(Command::Use { tier, model }) => {
-            let client = Client::running_or_own(home).await?;
-            let outcome = use_in::choose_named(&client, &tier, &model, as_json).await;
-            client.close().await;
-            outcome
+            with_host(home, async |client| {
+                use_in::choose_named(client, &tier, &model, as_json).await
+            })
+            .await
         }
         Some(Command::Start { name }) => call(home, name, "start", json!({}), as_json).await,
         Some(Command::Stop { name, force }) => {
@@ -73,19 +62,9 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 
 async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
     let mut status = client.get("/tierbar/v1/status").await?;
-    let listed = status["tiers"].take();
-    if as_json {
-        output::write_json(&json!({"tiers": listed}));
-        return Ok(());
-    }
-    let tiers: Vec<TierStatus> = read(listed)?;
-    if tiers.is_empty() {
-        output::error_line("There are no tiers. To set them up: tierbar setup");
-    }
-    for tier in &tiers {
-        output::write(&tier_line(tier));
-    }
-    Ok(())
+    let listed = json!({"tiers": status["tiers"].take()});
+    let none = "There are no tiers. To set them up: tierbar setup";
+    output::write_list(as_json, listed, "tiers", none, tier_line)
 }
 
 async fn call(
@@ -99,10 +78,5 @@ async fn call(
     let tier = TierId::new(name).map_err(|reason| Error::new(Code::TierUnknown, reason))?;
     let path = format!("/tierbar/v1/tiers/{tier}/{verb}");
     let status = client.post(&path, &body).await?;
-    if as_json {
-        output::write_json(&status);
-    } else {
-        output::write(&tier_line(&read(status)?));
-    }
-    Ok(())
+    output::write_answer(as_json, status, |tier| tier_line(&tier) + "\n")
 }

@@ -3,14 +3,20 @@
 use crate::measure::{
     self, Common, format_bytes, format_milliseconds, render_table, repeated_runs,
 };
+use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;
 use tierbar_core::Error;
-use tierbar_measure::tune::{Outcome, TuneReport, TuneRequest, TuneRow};
+use tierbar_measure::{
+    bench::Figure,
+    tune::{Outcome, TuneReport, TuneRequest, TuneRow},
+};
 
-#[derive(Debug, clap::Args)]
+// The fields are those of `TuneRequest`.
+#[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
+    #[serde(skip)]
     common: Common,
     /// Report the settings without saving them
     #[arg(long)]
@@ -31,37 +37,24 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = TuneRequest::default().depth)]
     depth: u32,
     /// Prompt length, in tokens
-    #[arg(long, value_name = "N", default_value_t = TuneRequest::default().prompt_tokens)]
-    prompt: u32,
+    #[arg(long = "prompt", value_name = "N", default_value_t = TuneRequest::default().prompt_tokens)]
+    prompt_tokens: u32,
     /// Answer length, in tokens
-    #[arg(long, value_name = "N", default_value_t = TuneRequest::default().answer_tokens)]
-    answer: u32,
+    #[arg(long = "answer", value_name = "N", default_value_t = TuneRequest::default().answer_tokens)]
+    answer_tokens: u32,
     /// Runs per test; the median counts
     #[arg(long, value_name = "N", default_value_t = TuneRequest::default().runs)]
     runs: u32,
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    let request = TuneRequest {
-        threads: args.threads,
-        batch: args.batch,
-        gpu_layers: args.gpu_layers,
-        kv_cache: args.kv_cache,
-        dry_run: args.dry_run,
-        depth: args.depth,
-        prompt_tokens: args.prompt,
-        answer_tokens: args.answer,
-        runs: args.runs,
-    };
-    measure::run(home, "tune", args.common, json!(request), render_report).await
+    let request = json!(args);
+    measure::run(home, "tune", args.common, request, render_report).await
 }
 
 fn render_report(report: &TuneReport) -> String {
-    let mut rows = vec![
-        ["request", "prefill", "decode", "memory", "settings", ""]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
+    let headings = ["request", "prefill", "decode", "memory", "settings", ""];
+    let mut rows = vec![headings.map(str::to_owned)];
     rows.extend(report.rows.iter().map(cells));
     let mut text = format!(
         "{}: {}, {} tokens of context\n{}, Tierbar {}\n\n{}\n",
@@ -80,18 +73,17 @@ fn render_report(report: &TuneReport) -> String {
     text + &report.summary + "\n"
 }
 
-fn cells(row: &TuneRow) -> Vec<String> {
+fn cells(row: &TuneRow) -> [String; 6] {
     let rate = |rate: Option<f64>| rate.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.1}"));
     let mark = match row.outcome {
         Outcome::Faster => "✓ ",
         Outcome::Failed => "✗ ",
         Outcome::Base | Outcome::NotFaster | Outcome::Told => "",
     };
-    vec![
-        row.request_ms.map_or_else(
-            || "–".to_owned(),
-            |figure| format_milliseconds(figure.median),
-        ),
+    let missing = || "–".to_owned();
+    let time = |figure: Figure| format_milliseconds(figure.median);
+    [
+        row.request_ms.map_or_else(missing, time),
         rate(row.prefill),
         rate(row.decode),
         format_bytes(row.memory.map(|memory| memory.total_bytes())),

@@ -1,16 +1,16 @@
 //! Files that a person has named on the command line.
 
-use crate::unreadable::unreadable;
-use std::{fs::File, path::Path};
+use std::{
+    fs::File,
+    io::{self, ErrorKind},
+    path::Path,
+};
 use tierbar_core::{Code, Error};
 use tierbar_host::is_data_folder;
 use tierbar_nofollow::Opened;
 
 /// Opens a file to read it. Links are followed, as other commands do, but not to Tierbar's own data: a command of an agent could have put
 /// one in place of the file.
-///
-/// # Errors
-/// Those of [`unreadable`]; `BadRequest` for the data of a Tierbar.
 pub(crate) fn open(path: &Path) -> Result<File, Error> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|error| unreadable(&name, &error))?;
@@ -22,6 +22,15 @@ pub(crate) fn open(path: &Path) -> Result<File, Error> {
         return Err(Error::new(Code::BadRequest, message).hint("choose another file"));
     }
     Ok(opened.into_file())
+}
+
+pub(crate) fn unreadable(name: &str, error: &io::Error) -> Error {
+    let code = match error.kind() {
+        ErrorKind::NotFound => Code::NotFound,
+        ErrorKind::PermissionDenied => Code::AccessDenied,
+        _ => Code::BadRequest,
+    };
+    Error::new(code, format!("{name} cannot be read: {error}"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `tierbar chat --agent`: what the agent does, and the questions that it asks.
 
-use crate::output;
+use crate::{confirm::no_terminal, output};
 use rustyline::{Editor, error::ReadlineError, history::DefaultHistory};
 use serde_json::{Value, json};
 use std::{
@@ -16,7 +16,7 @@ const LINES: usize = 12;
 const PROMPT_ROWS: usize = 8;
 
 // What an agent may use, as the options of the command say. No doc comment: it would be the summary of the command.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(super) struct AgentArgs {
     /// Let the model act in this folder: it asks before it runs a command or changes a file [default folder: the current one]
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".", conflicts_with_all = ["once", "list"])]
@@ -42,9 +42,6 @@ pub(super) struct AgentArgs {
 
 impl AgentArgs {
     /// The `agent` of a turn; `None` without one. Reading in the folder is allowed: it changes nothing.
-    ///
-    /// # Errors
-    /// `BadRequest` for a folder that is not there.
     pub(super) fn options(&self) -> Result<Option<Value>, Error> {
         let Some(folder) = &self.agent else {
             return Ok(None);
@@ -67,17 +64,12 @@ impl AgentArgs {
 }
 
 /// Returns the `agent` of the turns that follow, in this folder. `before`: the one so far, whose other settings stay.
-///
-/// # Errors
-/// `BadRequest` for a folder that is not there.
 pub(super) fn in_folder(before: Option<&Value>, folder: PathBuf) -> Result<Option<Value>, Error> {
     let Some(before) = before else {
+        let agent = Some(folder);
         let args = AgentArgs {
-            agent: Some(folder),
-            web: None,
-            documents: None,
-            agent_way: None,
-            mcp: None,
+            agent,
+            ..AgentArgs::default()
         };
         return args.options();
     };
@@ -91,9 +83,8 @@ fn real_path(folder: &Path) -> Result<String, Error> {
         let message = format!("{} cannot be the agent's folder: {why}", folder.display());
         Error::new(Code::BadRequest, message)
     };
-    let real = folder
-        .canonicalize()
-        .map_err(|error| wrong(error.to_string()))?;
+    let real = folder.canonicalize();
+    let real = real.map_err(|error| wrong(error.to_string()))?;
     if !real.is_dir() {
         return Err(wrong("it is not a folder".to_owned()));
     }
@@ -136,9 +127,6 @@ pub(super) enum ConsentReply {
 
 /// Shows a question and reads its answer, which is a whole word: nothing is allowed by Enter alone. A long one is shown by screens, and
 /// can be answered after the last. Without a terminal, every act is refused.
-///
-/// # Errors
-/// `Internal` if the terminal cannot be read.
 pub(super) async fn ask(question: &ConsentQuestion) -> Result<ConsentReply, Error> {
     let text = render(question);
     if !std::io::stdin().is_terminal() {
@@ -188,11 +176,11 @@ fn render(question: &ConsentQuestion) -> String {
 
 /// Repeats what is asked, because its beginning may have left the screen.
 fn final_prompt(question: &ConsentQuestion) -> String {
-    let words = question.scopes.iter().map(|scope| {
+    let word = |scope: &ConsentScope| {
         let reach = describe_reach(*scope, question.act);
         format!("{}{reach}", scope_name(*scope))
-    });
-    let words: Vec<_> = words.collect();
+    };
+    let words: Vec<_> = question.scopes.iter().map(word).collect();
     let (title, summary) = (&question.title, &question.summary);
     format!("{title} ({summary})\nType {} or no: ", words.join(", "))
 }
@@ -273,18 +261,14 @@ fn answer(line: &str, scopes: &[ConsentScope]) -> Option<ConsentReply> {
 
 /// Reads a line; `None` after Ctrl-C or Ctrl-D.
 async fn read(prompt: String) -> Result<Option<String>, Error> {
-    let failed = |why: String| {
-        let message = format!("the terminal cannot be read: {why}");
-        Error::new(Code::Internal, message)
-    };
     let read = tokio::task::spawn_blocking(move || {
         let mut editor: Editor<(), DefaultHistory> = Editor::new()?;
         editor.readline(&prompt)
     });
-    match read.await.map_err(|ended| failed(ended.to_string()))? {
+    match read.await.map_err(no_terminal)? {
         Ok(line) => Ok(Some(line)),
         Err(ReadlineError::Eof | ReadlineError::Interrupted) => Ok(None),
-        Err(error) => Err(failed(error.to_string())),
+        Err(error) => Err(no_terminal(error)),
     }
 }
 
@@ -385,13 +369,7 @@ mod tests {
 
     #[test]
     fn an_agent_needs_its_folder() {
-        let mut args = AgentArgs {
-            agent: None,
-            web: None,
-            documents: None,
-            agent_way: None,
-            mcp: None,
-        };
+        let mut args = AgentArgs::default();
         assert_eq!(args.options().unwrap(), None);
         args.agent = Some("/no/such/folder".into());
         assert!(args.options().is_err());

@@ -10,14 +10,14 @@ use super::{
 };
 use crate::{
     client::{self, Client, admin_path},
+    confirm::no_terminal,
     costs, grades, output,
 };
-use reqwest::Method;
 use rustyline::{Editor, error::ReadlineError, history::DefaultHistory};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use tierbar_chats::{Chat, Role, branch, thinking::split};
-use tierbar_core::{Code, Error, TierId};
+use tierbar_core::{Code, Error, ModelKind, TierId, chain::ChainStatus};
 use tierbar_routing::grade::GradeVerdict;
 
 /// Holds a conversation until the end of input. Each question is a turn of a chat, which the host runs and stores.
@@ -70,9 +70,7 @@ pub(super) async fn hold(client: &Client, args: Args, agent: Option<Value>) -> R
 async fn check_folder(client: &Client, agent: Option<&Value>) -> Result<(), Error> {
     if let Some(agent) = agent {
         let body = json!({"folder": agent["folder"]});
-        client
-            .post(&admin_path(&["agent", "folder"], &[]), &body)
-            .await?;
+        client.post("/tierbar/v1/agent/folder", &body).await?;
     }
     Ok(())
 }
@@ -96,12 +94,7 @@ struct Conversation<'a> {
 impl Conversation<'_> {
     /// Reads questions and commands until the end of input.
     async fn read_lines(&mut self) -> Result<(), Error> {
-        let mut editor: Editor<Completion, DefaultHistory> = Editor::new().map_err(|error| {
-            Error::new(
-                Code::Internal,
-                format!("the terminal cannot be read: {error}"),
-            )
-        })?;
+        let mut editor = Editor::<Completion, DefaultHistory>::new().map_err(no_terminal)?;
         if std::io::stdin().is_terminal() {
             let models = self.models().await;
             editor.set_helper(Some(Completion { models }));
@@ -114,12 +107,7 @@ impl Conversation<'_> {
                 let line = editor.readline("> ");
                 (editor, line)
             });
-            let (returned, line) = read.await.map_err(|error| {
-                Error::new(
-                    Code::Internal,
-                    format!("the terminal's reader failed: {error}"),
-                )
-            })?;
+            let (returned, line) = read.await.map_err(no_terminal)?;
             editor = returned;
             match line {
                 Ok(line) if line.trim().is_empty() => {}
@@ -135,12 +123,7 @@ impl Conversation<'_> {
                     }
                 }
                 Err(ReadlineError::Eof | ReadlineError::Interrupted) => return Ok(()),
-                Err(error) => {
-                    return Err(Error::new(
-                        Code::Internal,
-                        format!("the terminal cannot be read: {error}"),
-                    ));
-                }
+                Err(error) => return Err(no_terminal(error)),
             }
         }
     }
@@ -148,18 +131,13 @@ impl Conversation<'_> {
     /// The names that `/model` completes; none if they cannot be read.
     async fn models(&self) -> Vec<String> {
         let mut names = vec![TierId::AUTO.to_owned()];
-        for (path, list, name) in [("status", "tiers", "id"), ("chains", "chains", "name")] {
-            if let Ok(answer) = self.client.get(&admin_path(&[path], &[])).await {
-                let listed = answer[list].as_array().into_iter().flatten();
-                let answers = |entry: &&Value| {
-                    let kind = entry["kind"].as_str();
-                    kind.is_none_or(|kind| kind == "chat")
-                };
-                let listed = listed.filter(answers);
-                let found = listed.filter_map(|entry| entry[name].as_str());
-                names.extend(found.map(str::to_owned));
-            }
+        if let Ok(mut tiers) = self.client.tiers().await {
+            tiers.retain(|tier| tier.kind == ModelKind::Chat);
+            names.extend(tiers.into_iter().map(|tier| tier.id.to_string()));
         }
+        let chains = self.client.list("/tierbar/v1/chains", "chains");
+        let chains: Vec<ChainStatus> = chains.await.unwrap_or_default();
+        names.extend(chains.into_iter().map(|chain| chain.name.to_string()));
         names
     }
 
@@ -198,7 +176,7 @@ impl Conversation<'_> {
             "bad" => return self.grade(GradeVerdict::Bad, argument).await,
             "ungrade" => return self.ungrade().await,
             "cost" => return costs::show(self.client).await,
-            "improve" => return grades::show(self.client).await,
+            "improve" => return grades::list(self.client, false).await,
             "clear" => {
                 self.starts_over = true;
                 output::error_line("The next question starts over. Earlier messages are kept.");
@@ -256,11 +234,9 @@ impl Conversation<'_> {
                 Some(_) => self.read().await?.summary.settings.instructions,
                 None => self.instructions.clone().unwrap_or_default(),
             };
-            let known = known.trim();
-            output::write_line(if known.is_empty() {
-                "There are no instructions."
-            } else {
-                known
+            output::write_line(match known.trim() {
+                "" => "There are no instructions.",
+                known => known,
             });
             return Ok(());
         }
@@ -289,7 +265,7 @@ impl Conversation<'_> {
     async fn grade(&self, verdict: GradeVerdict, why: String) -> Result<(), Error> {
         let path = self.path_of_grade().await?;
         let grade = json!({"verdict": verdict, "why": why});
-        self.client.send(Method::PUT, &path, Some(&grade)).await?;
+        self.client.put(&path, &grade).await?;
         let word = match verdict {
             GradeVerdict::Good => "good",
             GradeVerdict::Bad => "bad",
@@ -316,10 +292,8 @@ impl Conversation<'_> {
             error.hint("ask a question first, or answer the last one with /retry")
         })?;
         let (id, message) = (&chat.summary.id, answer.id.to_string());
-        Ok(admin_path(
-            &["chats", id, "messages", &message, "grade"],
-            &[],
-        ))
+        let parts = ["chats", id, "messages", &message, "grade"];
+        Ok(admin_path(&parts, &[]))
     }
 
     /// The id of the chat, if it has begun.

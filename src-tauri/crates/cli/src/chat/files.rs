@@ -1,6 +1,6 @@
 //! Files that go with a question.
 
-use crate::reading::Input;
+use crate::reading::{Input, media_part};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -11,9 +11,6 @@ const TEXT_BYTES: u64 = 2 << 20;
 const MEDIA_BYTES: u64 = 16 << 20;
 
 /// Reads a file as a turn has it: of a document, its text.
-///
-/// # Errors
-/// `NotFound` or `AccessDenied` for what cannot be opened, `BadRequest` or `PayloadTooLarge` with the reason for what cannot be sent.
 pub(super) async fn read(path: &Path) -> Result<Value, Error> {
     let mut input = Input::open(Some(path))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -38,9 +35,6 @@ pub(super) async fn read(path: &Path) -> Result<Value, Error> {
 }
 
 /// Reads files as a turn has them.
-///
-/// # Errors
-/// That of the first one that cannot be sent.
 pub(super) async fn read_all(paths: &[PathBuf]) -> Result<Vec<Value>, Error> {
     let mut files = Vec::new();
     for path in paths {
@@ -56,16 +50,8 @@ pub(super) fn content(question: &str, files: &[Value]) -> Value {
     for file in files {
         let of = |field: &str| file[field].as_str().unwrap_or_default();
         match of("type") {
-            "image" => {
-                let url = format!("data:{};base64,{}", of("media_type"), of("data"));
-                media.push(json!({"type": "image_url", "image_url": {"url": url}}));
-            }
-            "audio" => {
-                let format = of("media_type").trim_start_matches("audio/");
-                let sound = json!({"data": of("data"), "format": format});
-                media.push(json!({"type": "input_audio", "input_audio": sound}));
-            }
-            _ => texts.push(format!("File \"{}\":\n\n{}", of("name"), of("text"))),
+            "file" => texts.push(format!("File \"{}\":\n\n{}", of("name"), of("text"))),
+            _ => media.push(media_part(of("media_type"), of("data"))),
         }
     }
     texts.push(question.to_owned());

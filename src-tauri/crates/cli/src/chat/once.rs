@@ -1,11 +1,14 @@
 //! `tierbar chat --once`: one question, and its answer, which is not saved.
 
-use super::{broken_off, facts, files, no_signals, printer::AnswerPrinter};
-use crate::{client::Client, output, reading::Input};
-use futures_util::StreamExt;
-use reqwest::{Method, Response};
+use super::{broken_off, facts, files, printer::AnswerPrinter};
+use crate::{
+    client::{Client, Events, header},
+    confirm::no_signals,
+    output,
+    reading::Input,
+};
+use reqwest::Method;
 use serde_json::{Value, json};
-use sse_stream::SseByteStream;
 use std::path::PathBuf;
 use tierbar_chats::thinking::split;
 use tierbar_core::{Code, Error, TierId};
@@ -14,9 +17,6 @@ use tierbar_core::{Code, Error, TierId};
 const LONGEST: u64 = 30 << 20;
 
 /// Returns the question, from stdin for "-".
-///
-/// # Errors
-/// `BadRequest` if there is none.
 pub(super) async fn question(once: String) -> Result<String, Error> {
     let text = if once == "-" {
         Input::open(None)?.text(LONGEST).await?
@@ -41,9 +41,9 @@ pub(super) async fn ask(
     let content = files::content(prompt, &files::read_all(files).await?);
     let messages = json!([{"role": "user", "content": content}]);
     let body = json!({"model": model, "messages": messages, "stream": true});
-    let mut shown = match as_json {
-        true => AnswerPrinter::gathering(),
-        false => AnswerPrinter::default(),
+    let mut shown = AnswerPrinter {
+        gathers: as_json,
+        ..AnswerPrinter::default()
     };
     let answered = tokio::select! {
         streamed = stream(client, &body, &mut shown) => streamed,
@@ -92,20 +92,22 @@ async fn stream(
     let path = "/v1/chat/completions";
     let response = client.send(Method::POST, path, Some(body)).await?;
     let mut streamed = OnceAnswer {
-        tier: header(&response, "x-tierbar-tier"),
-        model: header(&response, "x-tierbar-model"),
+        tier: header(&response, "x-tierbar-tier")
+            .unwrap_or_default()
+            .to_owned(),
+        model: header(&response, "x-tierbar-model")
+            .unwrap_or_default()
+            .to_owned(),
         reasoning: String::new(),
         rate: None,
     };
-    let mut events = SseByteStream::new(response.bytes_stream());
-    while let Some(event) = events.next().await {
-        let event = event.map_err(|error| broken_off(&error.to_string()))?;
-        let Some(data) = event.data else { continue };
-        if data == "[DONE]" {
+    let mut events = Events::of(response);
+    while let Some(event) = events.next().await.map_err(broken_off)? {
+        let chunk = event.data;
+        // The end of the stream.
+        if chunk.is_null() {
             return Ok(streamed);
         }
-        let chunk: Value = serde_json::from_str(&data)
-            .map_err(|error| broken_off(&format!("an event that is not JSON, {error}")))?;
         if let Some(error) = Error::from_openai_body(&chunk) {
             return Err(error);
         }
@@ -123,12 +125,4 @@ async fn stream(
         }
     }
     Err(broken_off("the connection ended"))
-}
-
-fn header(response: &Response, name: &str) -> String {
-    let value = response.headers().get(name);
-    value
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default()
-        .to_owned()
 }

@@ -9,33 +9,17 @@ use tierbar_chats::{
 /// Prints an answer as it comes, and keeps how far it got.
 #[derive(Default)]
 pub(super) struct AnswerPrinter {
-    ends_within_a_line: bool,
+    pub(super) ends_within_a_line: bool,
     /// The bytes at the beginning that were printed before.
-    printed: usize,
+    pub(super) printed: usize,
     /// Reasoning is not printed, also not what a server leaves in the text.
-    answer: WithoutThinking,
+    pub(super) answer: WithoutThinking,
     /// The text is kept as it came, and not printed.
-    gathers: bool,
+    pub(super) gathers: bool,
     pub(super) gathered: String,
 }
 
 impl AnswerPrinter {
-    /// Prints what follows so many bytes of an answer.
-    pub(super) fn after(printed: usize) -> Self {
-        Self {
-            printed,
-            ..Self::default()
-        }
-    }
-
-    /// Keeps the text for later.
-    pub(super) fn gathering() -> Self {
-        Self {
-            gathers: true,
-            ..Self::default()
-        }
-    }
-
     pub(super) fn add(&mut self, text: &str) {
         if self.gathers {
             self.gathered.push_str(text);

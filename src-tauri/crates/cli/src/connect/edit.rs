@@ -40,9 +40,6 @@ pub(super) struct Reversal {
 }
 
 /// Puts a fragment into a text of the same form.
-///
-/// # Errors
-/// Why that cannot be done safely.
 pub(super) fn apply(form: Form, text: &str, fragment: &str) -> Result<EditResult, String> {
     match form {
         Form::Json => apply_values::<json::Document>(text, fragment),
@@ -52,9 +49,6 @@ pub(super) fn apply(form: Form, text: &str, fragment: &str) -> Result<EditResult
 }
 
 /// Takes changes out of a text again, except those that have been changed since.
-///
-/// # Errors
-/// Why that cannot be done safely.
 pub(super) fn revert(form: Form, text: &str, changes: &[Change]) -> Result<Reversal, String> {
     match form {
         Form::Json => revert_values::<json::Document>(text, changes),
@@ -65,15 +59,10 @@ pub(super) fn revert(form: Form, text: &str, changes: &[Change]) -> Result<Rever
 
 /// A file of nested tables whose text is kept.
 trait Document: Sized + Display {
-    /// # Errors
-    /// Why the text is not of this form.
     fn parse(text: &str) -> Result<Self, String>;
     /// Returns the whole as one object.
     fn value(&self) -> Value;
     /// Sets a value; tables on the way to it are added.
-    ///
-    /// # Errors
-    /// If something on the way is no table.
     fn set(&mut self, path: &[String], value: &Value) -> Result<(), String>;
     fn remove(&mut self, path: &[String]);
 }

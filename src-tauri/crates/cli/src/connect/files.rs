@@ -1,6 +1,6 @@
 //! The files of a change: the client's own, and the record of the change in Tierbar's data folder.
 
-use super::edit::Change;
+use super::edit::{self, Change, Reversal};
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, DirBuilder},
@@ -22,30 +22,22 @@ pub(super) struct Target {
 
 impl Target {
     /// Finds and reads the file: the first that exists, else the first whose folder does. Blocking.
-    ///
-    /// # Errors
-    /// `NotFound` without such a folder; `Storage` if the file cannot be read or written.
     pub(super) fn find(client: &Client, paths: &[&str]) -> Result<Self, Error> {
         let paths: Vec<_> = paths.iter().filter_map(|path| expand(path)).collect();
         let is_there = |path: &&PathBuf| path.symlink_metadata().is_ok();
         let has_folder = |path: &&PathBuf| path.parent().is_some_and(Path::is_dir);
-        let mut found = paths.iter().find(is_there);
-        found = found.or_else(|| paths.iter().find(has_folder));
-        let Some(path) = found else {
+        let found = paths.iter().find(is_there);
+        let Some(path) = found.or_else(|| paths.iter().find(has_folder)) else {
             let folder = paths.last().and_then(|path| path.parent());
             let folder = folder.unwrap_or(Path::new("~")).display();
-            return Err(
-                Error::new(Code::NotFound, format!("{folder} does not exist")).hint(format!(
-                    "start {} once, so that it creates the folder, then run this again",
-                    client.name
-                )),
-            );
+            let (message, app) = (format!("{folder} does not exist"), client.name);
+            let hint =
+                format!("start {app} once, so that it creates the folder, then run this again");
+            return Err(Error::new(Code::NotFound, message).hint(hint));
         };
         Self::read(path.clone())
     }
 
-    /// # Errors
-    /// `Storage` if there is a file that cannot be read or written.
     pub(super) fn read(path: PathBuf) -> Result<Self, Error> {
         let wrong = |what: String| Error::new(Code::Storage, format!("{} {what}", path.display()));
         let metadata = match fs::metadata(&path) {
@@ -66,33 +58,22 @@ impl Target {
             let hint = format!("make it writable: chmod u+w '{}'", path.display());
             return Err(wrong("is read-only".to_owned()).hint(hint));
         }
-        let text =
-            fs::read_to_string(&path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-        Ok(Self {
-            path,
-            text: Some(text),
-        })
+        let text = fs::read_to_string(&path);
+        let text = Some(text.map_err(|error| wrong(format!("cannot be read: {error}")))?);
+        Ok(Self { path, text })
     }
 
     /// Looks whether the file is still as it was read, since its app may write it while the user is asked. Blocking.
-    ///
-    /// # Errors
-    /// `Conflict` if it is not; `Storage` if it cannot be read.
     pub(super) fn check_unchanged(&self) -> Result<(), Error> {
         if Self::read(self.path.clone())?.text == self.text {
             return Ok(());
         }
-        let message = format!(
-            "{} was changed meanwhile, so Tierbar left it as it is",
-            self.path.display()
-        );
+        let path = self.path.display();
+        let message = format!("{path} was changed meanwhile, so Tierbar left it as it is");
         Err(Error::new(Code::Conflict, message).hint("run the command again"))
     }
 
-    /// Replaces the file's text; without one, removes the file. Blocking.
-    ///
-    /// # Errors
-    /// `Storage` if it cannot be written. The file is then as it was.
+    /// Replaces the file's text; without one, removes the file. After an error, the file is as it was. Blocking.
     pub(super) fn write(&self, text: Option<&str>) -> Result<(), Error> {
         let written = match text {
             Some(text) => whole_file::replace(&self.path, text),
@@ -104,8 +85,8 @@ impl Target {
 
 fn unwritable(path: &Path, error: &io::Error) -> Error {
     let message = format!("{} cannot be written: {error}", path.display());
-    Error::new(Code::Storage, message)
-        .hint("make the file and its folder writable, or free up space")
+    let hint = "make the file and its folder writable, or free up space";
+    Error::new(Code::Storage, message).hint(hint)
 }
 
 fn remove(path: &Path) -> Result<(), Error> {
@@ -126,6 +107,44 @@ pub(super) struct Record {
     pub(super) changes: Vec<Change>,
     /// The API key that was created for it.
     pub(super) key: Option<String>,
+}
+
+/// A file as it is without a change.
+pub(super) struct Restoration {
+    /// `None`: no file.
+    pub(super) text: Option<String>,
+    /// What was changed since, and so stays.
+    pub(super) left: Vec<String>,
+}
+
+impl Record {
+    /// Returns the file without what was written: as it was, or if it was changed since, without our part.
+    pub(super) fn restoration(&self, target: &Target) -> Result<Restoration, Error> {
+        let whole = |text| Restoration {
+            text,
+            left: Vec::new(),
+        };
+        let Some(now) = &target.text else {
+            return Ok(whole(None));
+        };
+        if *now == self.after {
+            return Ok(whole(self.before.clone()));
+        }
+        let Reversal { text, left } =
+            edit::revert(self.form, now, &self.changes).map_err(|why| {
+                let message = format!("{} was not changed: {why}", target.path.display());
+                let hint = "correct the file first, then run this again";
+                Error::new(Code::BadRequest, message).hint(hint)
+            })?;
+        let is_empty = matches!(
+            text.split_whitespace().collect::<String>().as_str(),
+            "" | "{}"
+        );
+        Ok(Restoration {
+            text: Some(text).filter(|_| !is_empty || self.before.is_some()),
+            left,
+        })
+    }
 }
 
 /// Where a client's record is.
@@ -153,30 +172,23 @@ impl Records {
         self.folder.join(format!("{}.backup", self.id))
     }
 
-    /// # Errors
-    /// `Storage` if there is one that cannot be read.
     pub(super) fn read(&self) -> Result<Option<Record>, Error> {
         let path = self.path();
         let wrong = |why: String| {
             let message = format!("{} cannot be read: {why}", path.display());
-            Error::new(Code::Storage, message).hint(format!(
-                "it says what was changed; the file before that is in {}",
-                self.backup().display()
-            ))
+            let backup = self.backup();
+            let backup = backup.display();
+            let hint = format!("it says what was changed; the file before that is in {backup}");
+            Error::new(Code::Storage, message).hint(hint)
         };
         match fs::read_to_string(&path) {
-            Ok(text) => serde_json::from_str(&text)
-                .map(Some)
-                .map_err(|error| wrong(error.to_string())),
+            Ok(text) => serde_json::from_str(&text).map_err(|error| wrong(error.to_string())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(wrong(error.to_string())),
         }
     }
 
     /// Keeps a record, and the file's text before the change. Both may hold keys, and are for their owner alone.
-    ///
-    /// # Errors
-    /// `Storage` if they cannot be written.
     pub(super) fn write(&self, record: &Record) -> Result<(), Error> {
         let mut folder = DirBuilder::new();
         folder.recursive(true).mode(0o700);
@@ -194,30 +206,20 @@ impl Records {
     }
 
     /// Forgets the change. The file's earlier text stays, in case it is still needed.
-    ///
-    /// # Errors
-    /// `Storage` if the record cannot be removed.
     pub(super) fn forget(&self) -> Result<(), Error> {
         remove(&self.path())
     }
 
     /// Forgets the change, and the file's text before it.
-    ///
-    /// # Errors
-    /// `Storage` if they cannot be removed.
     pub(super) fn remove(&self) -> Result<(), Error> {
         self.forget()?;
         remove(&self.backup())
     }
 }
 
-/// Returns how a file's text changes, in lines.
 pub(super) fn diff(path: &Path, before: &str, after: &str) -> String {
-    let (name, lines) = (
-        path.display().to_string(),
-        similar::TextDiff::from_lines(before, after),
-    );
-    lines
+    let name = path.display().to_string();
+    similar::TextDiff::from_lines(before, after)
         .unified_diff()
         .context_radius(3)
         .header(&name, &name)

@@ -1,44 +1,10 @@
 //! Whether something has the name that `--tier` gives.
 
-use crate::client::{Client as Host, admin_path, read};
-use serde::Deserialize;
+use crate::client::Client as Host;
+use serde_json::Value;
 use std::path::PathBuf;
 use tierbar_connect::{Client, ClientServer};
-use tierbar_core::{Code, Error, ModelKind, TierId, nearest::suggest};
-
-/// What `GET /v1/models` lists: all that a request can name, but for other names of the models.
-#[derive(Deserialize)]
-struct ModelList {
-    data: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    id: String,
-}
-
-/// The status, as far as it has names.
-#[derive(Deserialize)]
-struct Tiers {
-    tiers: Vec<Tier>,
-}
-
-#[derive(Deserialize)]
-struct Tier {
-    id: String,
-    #[serde(default)]
-    model: Option<String>,
-    #[serde(default)]
-    kind: ModelKind,
-    #[serde(default)]
-    aliases: Vec<String>,
-}
-
-impl Tier {
-    fn is_named(&self, name: &str) -> bool {
-        self.id == name || is_named(name, self.model.as_slice(), &self.aliases)
-    }
-}
+use tierbar_core::{Code, Error, ModelId, ModelKind, TierId, nearest::suggest, status::TierStatus};
 
 /// Without a running host, chains and models are not known, and any name is taken but the embedder's.
 ///
@@ -59,12 +25,14 @@ pub(super) async fn check(
     let Ok(host) = Host::running(home) else {
         return Ok(());
     };
-    let ModelList { data } = read(host.get("/v1/models").await?)?;
-    let Tiers { tiers } = read(host.get(&admin_path(&["status"], &[])).await?)?;
-    let names: Vec<_> = data.into_iter().map(|entry| entry.id).collect();
+    // All that a request can name, but for other names of the models.
+    let listed: Vec<Value> = host.list("/v1/models", "data").await?;
+    let names = listed.iter().filter_map(|entry| entry["id"].as_str());
+    let names: Vec<_> = names.collect();
+    let tiers = host.tiers().await?;
     // A tier without a model exists all the same, and is not listed.
-    let is_tier = tiers.iter().any(|tier| tier.id == name);
-    let named = tiers.iter().filter(|tier| tier.is_named(name));
+    let is_tier = tiers.iter().any(|tier| tier.id.as_str() == name);
+    let named = tiers.iter().filter(|tier| is_tier_named(name, tier));
     let kinds: Vec<_> = named.map(|tier| tier.kind).collect();
     if let Some(&kind) = kinds.first()
         && !kinds.contains(&ModelKind::Chat)
@@ -77,7 +45,10 @@ pub(super) async fn check(
     }
     let message = format!("there is no tier, chain or model \"{name}\"");
     let all = format!("use one of {}", names.join(", "));
-    let known = names.iter().chain(&aliases).map(String::as_str);
+    let known = names
+        .iter()
+        .copied()
+        .chain(aliases.iter().map(String::as_str));
     Err(Error::new(Code::ModelUnknown, message).hint(suggest(name, known, all)))
 }
 
@@ -97,11 +68,17 @@ fn answers_no_chats(server: &ClientServer, client: &Client, name: &str, kind: Mo
     })
 }
 
+fn is_tier_named(name: &str, tier: &TierStatus) -> bool {
+    let model: Vec<_> = tier.model.iter().map(ModelId::as_str).collect();
+    tier.id.as_str() == name || is_named(name, &model, &tier.aliases)
+}
+
 /// As the server takes names: a model's with or without its ending, and other names in any case, with or without `:latest`.
-fn is_named(name: &str, names: &[String], aliases: &[String]) -> bool {
+fn is_named(name: &str, names: &[&str], aliases: &[String]) -> bool {
     let plain = name.strip_suffix(":latest").unwrap_or(name);
     let id = plain.strip_suffix(".gguf").unwrap_or(plain);
-    names.iter().any(|one| one == name || one == id)
+    names.contains(&name)
+        || names.contains(&id)
         || aliases.iter().any(|one| one.eq_ignore_ascii_case(plain))
 }
 
@@ -109,12 +86,12 @@ fn is_named(name: &str, names: &[String], aliases: &[String]) -> bool {
 mod tests {
     use super::*;
     use tierbar_connect::{ClientTier, find};
+    use tierbar_core::TierState;
 
     #[test]
     fn a_name_is_known_as_the_server_takes_it() {
-        let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let names = owned(&["auto", "primary", "thorough", "gemma-4-E4B-Q4"]);
-        let aliases = owned(&["gemma4:e4b"]);
+        let names = ["auto", "primary", "thorough", "gemma-4-E4B-Q4"];
+        let aliases = ["gemma4:e4b".to_owned()];
         for known in [
             "thorough",
             "gemma-4-E4B-Q4",
@@ -128,6 +105,7 @@ mod tests {
             assert!(!is_named(unknown, &names, &aliases), "{unknown}");
         }
     }
+
     #[tokio::test]
     async fn a_tier_that_answers_no_chats_is_refused() {
         let folder = tempfile::tempdir().unwrap();
@@ -157,13 +135,15 @@ mod tests {
         assert!(refused.message.starts_with("scores ranks documents"));
         assert_eq!(refused.hint.as_deref(), Some("use one of fast"));
         assert!(check(Some(&home), &server, codex, "fast").await.is_ok());
-        let tier: Tier = serde_json::from_str(
-            r#"{"id": "vectors", "model": "minilm", "kind": "embedding", "aliases": ["all-minilm"]}"#,
-        )
-        .unwrap();
+        let tier = TierStatus {
+            model: Some(ModelId("minilm".to_owned())),
+            kind: ModelKind::Embedding,
+            aliases: vec!["all-minilm".to_owned()],
+            ..TierStatus::new(TierId::new("vectors").unwrap(), TierState::Stopped)
+        };
         for name in ["vectors", "minilm", "minilm.gguf", "all-minilm:latest"] {
-            assert!(tier.is_named(name), "{name}");
+            assert!(is_tier_named(name, &tier), "{name}");
         }
-        assert!(!tier.is_named("fast"));
+        assert!(!is_tier_named("fast", &tier));
     }
 }

@@ -1,8 +1,8 @@
 //! `tierbar connect CLIENT --undo`.
 
 use super::{
-    Args, confirm, edit,
-    files::{Record, Records, Target, diff},
+    Args, confirm,
+    files::{Records, Restoration, Target, diff},
 };
 use crate::{
     client::{Client as Host, admin_path},
@@ -28,7 +28,7 @@ pub(super) async fn run(
         return Err(Error::new(Code::NotFound, message).hint(hint));
     };
     let target = Target::read(record.path.clone())?;
-    let Restoration { text, left } = restoration(&record, &target)?;
+    let Restoration { text, left } = record.restoration(&target)?;
     let path = target.path.display().to_string();
     let before = target.text.as_deref().unwrap_or_default();
     let changes = diff(&target.path, before, text.as_deref().unwrap_or_default());
@@ -62,25 +62,20 @@ pub(super) async fn run(
             "backup": backup, "revoked": revoked.as_ref().map(Result::is_ok),
             "revoke_error": error.map(|error| &error.message),
         });
-        output::write_line(&report.to_string());
+        output::write_json(&report);
         return Ok(());
     }
-    match (&target.text, &text) {
-        (None, _) => output::write_line(&format!(
-            "{path} is gone, so there is nothing to undo in it."
-        )),
-        (Some(_), None) => output::write_line(&format!("{path} is removed again.")),
-        (Some(_), Some(_)) if left.is_empty() => {
-            output::write_line(&format!("{path} is as it was without Tierbar."));
-        }
-        (Some(_), Some(_)) => output::write_line(&format!(
-            "Removed the rest of Tierbar's settings from {path}."
-        )),
-    }
+    let sentence = match (&target.text, &text) {
+        (None, _) => format!("{path} is gone, so there is nothing to undo in it."),
+        (Some(_), None) => format!("{path} is removed again."),
+        _ if left.is_empty() => format!("{path} is as it was without Tierbar."),
+        _ => format!("Removed the rest of Tierbar's settings from {path}."),
+    };
+    output::write_line(&sentence);
     if let Some(backup) = backup {
+        let backup = backup.display();
         output::write_line(&format!(
-            "The file before Tierbar changed it is in {}.",
-            backup.display()
+            "The file before Tierbar changed it is in {backup}."
         ));
     }
     if let Some(Err(error)) = revoked {
@@ -90,47 +85,12 @@ pub(super) async fn run(
     Ok(())
 }
 
-struct Restoration {
-    /// `None`: no file.
-    text: Option<String>,
-    /// What was changed since, and so stays.
-    left: Vec<String>,
-}
-
-/// Returns the file without what was written: as it was, or if it was changed since, without our part.
-fn restoration(record: &Record, target: &Target) -> Result<Restoration, Error> {
-    let Some(now) = &target.text else {
-        return Ok(Restoration {
-            text: None,
-            left: Vec::new(),
-        });
-    };
-    if *now == record.after {
-        return Ok(Restoration {
-            text: record.before.clone(),
-            left: Vec::new(),
-        });
-    }
-    let reverted = edit::revert(record.form, now, &record.changes).map_err(|why| {
-        let message = format!("{} was not changed: {why}", target.path.display());
-        Error::new(Code::BadRequest, message).hint("correct the file first, then run this again")
-    })?;
-    let is_empty = matches!(
-        reverted
-            .text
-            .split_whitespace()
-            .collect::<String>()
-            .as_str(),
-        "" | "{}"
-    );
-    Ok(Restoration {
-        text: Some(reverted.text).filter(|_| !(is_empty && record.before.is_none())),
-        left: reverted.left,
-    })
-}
-
 async fn revoke(home: Option<&PathBuf>, key: &str) -> Result<(), Error> {
-    let host = Host::running(home)?;
+    revoke_key(&Host::running(home)?, key).await
+}
+
+/// Revokes an API key, if it is there.
+pub(super) async fn revoke_key(host: &Host, key: &str) -> Result<(), Error> {
     match host.delete(&admin_path(&["keys", key], &[])).await {
         Err(error) if error.code != Code::NotFound => Err(error),
         _ => Ok(()),

@@ -4,34 +4,21 @@ use super::{
     Args, by_hand, confirm,
     edit::{self, EditResult},
     files::{Record, Records, Target, diff},
+    render_notes, render_snippets,
+    undo::revoke_key,
 };
 use crate::{
-    client::{Client as Host, admin_path, read},
+    client::{Client as Host, read},
     output,
 };
-use serde::Deserialize;
 use serde_json::json;
 use std::path::PathBuf;
-use tierbar_connect::{Client, ClientServer, ClientSettings, Form, Place, SOME_KEY, render};
+use tierbar_connect::{Client, ClientServer, ClientSettings, Form, SOME_KEY, render};
 use tierbar_core::{Code, Error};
 
-pub(super) fn has_file(client: &Client) -> bool {
-    paths(client).is_some()
-}
-
-fn paths(client: &Client) -> Option<&'static [&'static str]> {
-    client
-        .settings
-        .iter()
-        .find_map(|setting| match setting.place {
-            Place::File { paths, .. } => Some(paths),
-            _ => None,
-        })
-}
-
 fn fragment(settings: &ClientSettings) -> Option<(Form, &str)> {
-    let mut files = settings.settings.iter();
-    files.find_map(|snippet| Some((snippet.form?, snippet.text.as_str())))
+    let mut snippets = settings.settings.iter();
+    snippets.find_map(|snippet| Some((snippet.form?, snippet.text.as_str())))
 }
 
 pub(super) async fn run(
@@ -42,7 +29,7 @@ pub(super) async fn run(
 ) -> Result<(), Error> {
     let with_key = |key: Option<&str>| render(client, server, args.tier.as_deref(), key);
     let settings = with_key(None);
-    let (Some(paths), Some((form, shown))) = (paths(client), fragment(&settings)) else {
+    let (Some(paths), Some((form, shown))) = (client.file(), fragment(&settings)) else {
         let message = format!("{} has no file that Tierbar can change", client.name);
         let hint = format!("enter what `tierbar connect {}` shows", client.id);
         return Err(Error::new(Code::BadRequest, message).hint(hint));
@@ -53,7 +40,10 @@ pub(super) async fn run(
         Some(last) => Target::read(last.path.clone())?,
         None => Target::find(client, paths)?,
     };
-    let base = text_without_last(&target, last.as_ref())?;
+    let base = match &last {
+        Some(last) => last.restoration(&target)?.text,
+        None => target.text.clone(),
+    };
     let edit = |fragment: &str| -> Result<EditResult, Error> {
         edit::apply(form, base.as_deref().unwrap_or_default(), fragment).map_err(|why| {
             // For people; a script reads the error.
@@ -134,36 +124,12 @@ pub(super) async fn run(
 
 /// Returns what is entered elsewhere than in the file.
 fn render_other_places(settings: &ClientSettings) -> String {
-    let mut text = String::new();
-    for snippet in settings.settings.iter().filter(|one| one.form.is_none()) {
-        text += &format!("\nIn {}:\n\n", snippet.place);
-        for line in snippet.text.lines() {
-            text += &format!("  {line}\n");
-        }
-    }
+    let elsewhere = settings.settings.iter().filter(|one| one.form.is_none());
+    let mut text = render_snippets(elsewhere);
     if !text.is_empty() {
         text += "\n";
     }
     text + &render_notes(&settings.notes)
-}
-
-fn render_notes(notes: &[String]) -> String {
-    notes.iter().map(|note| format!("{note}\n")).collect()
-}
-
-/// Returns the file's text without what was written last.
-fn text_without_last(target: &Target, last: Option<&Record>) -> Result<Option<String>, Error> {
-    let (Some(last), Some(text)) = (last, &target.text) else {
-        return Ok(target.text.clone());
-    };
-    if *text == last.after {
-        return Ok(last.before.clone());
-    }
-    let reverted = edit::revert(last.form, text, &last.changes).map_err(|why| {
-        let message = format!("{} was not changed: {why}", target.path.display());
-        Error::new(Code::BadRequest, message).hint("correct the file first")
-    })?;
-    Ok(Some(reverted.text))
 }
 
 /// Creates the API key of a client; one that was created before is replaced.
@@ -172,26 +138,19 @@ async fn create_key(
     client: &Client,
     exists: bool,
 ) -> Result<String, Error> {
-    #[derive(Deserialize)]
-    struct NewKey {
-        key: String,
-    }
     let host = Host::running(home)?;
     if exists {
-        match host.delete(&admin_path(&["keys", client.id], &[])).await {
-            Err(error) if error.code != Code::NotFound => return Err(error),
-            _ => {}
-        }
+        revoke_key(&host, client.id).await?;
     }
     let body = json!({"name": client.id});
-    let answer = host.post(&admin_path(&["keys"], &[]), &body).await;
-    let NewKey { key } = read(answer.map_err(|error| {
+    let answer = host.post("/tierbar/v1/keys", &body).await;
+    let mut answer = answer.map_err(|error| {
         error.hint(format!(
             "if nothing uses the key {0}, revoke it: tierbar key revoke {0}",
             client.id
         ))
-    })?)?;
-    Ok(key)
+    })?;
+    read(answer["key"].take())
 }
 
 /// What has become of a file.
@@ -216,7 +175,7 @@ fn report(args: &Args, client: &Client, target: &Target, written: &WriteReport<'
             "client": client.id, "path": path, "changed": changed, "diff": written.changes, "backup": written.backup,
             "to_enter": to_enter,
         });
-        output::write_line(&report.to_string());
+        output::write_json(&report);
         return;
     }
     if !changed {
@@ -250,7 +209,7 @@ mod tests {
             embedder: None,
             mcp_command: Vec::new(),
         };
-        let takes_key = |client: &&Client| has_file(client) && client.uses_models();
+        let takes_key = |client: &&Client| client.file().is_some() && client.uses_models();
         for client in CLIENTS.iter().filter(takes_key) {
             let settings = render(client, &server, None, Some("tb-made"));
             let (_, text) = fragment(&settings).unwrap();

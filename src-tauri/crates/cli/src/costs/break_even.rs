@@ -1,19 +1,17 @@
 //! `tierbar costs break-even`: after how many months a machine has paid for itself. Each figure is given, configured or measured.
 
-use super::{fetch_ledger, format_dollars};
+use super::{fetch_month, format_dollars};
 use crate::{
     client::{Client, admin_path, read},
     measure::render_table,
     output,
 };
+use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tierbar_core::{
-    Code, Error,
-    ledger::{LedgerReport, RequestCosts},
-};
+use tierbar_core::{Code, Error, ledger::LedgerReport};
 use tierbar_measure::break_even::{BreakEven, BreakEvenInputs};
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 pub(super) struct Args {
     /// Price of the machine in US dollars, or what it costs more than one you would have anyway [default:
     /// costs.machine_price]
@@ -51,98 +49,35 @@ pub(super) struct Args {
     local_share: Option<f64>,
 }
 
-/// A figure of the sum.
-struct Figure {
-    /// Its field in [`BreakEvenInputs`].
-    name: &'static str,
-    label: &'static str,
-    given: Option<f64>,
-    /// Where it comes from if it is not given.
-    otherwise: FigureDefault,
-}
-
-enum FigureDefault {
-    /// A key of `costs` with the same name.
-    Configured,
-    /// The tokens a day of the ledger.
-    Measured(fn(&RequestCosts) -> u64),
-    Nothing,
-}
-
-impl Args {
-    fn figures(&self) -> [Figure; 11] {
-        use FigureDefault::{Configured, Measured, Nothing};
-        let figure = |name, label, given, otherwise| Figure {
-            name,
-            label,
-            given,
-            otherwise,
-        };
-        [
-            figure(
-                "machine_price",
-                "Machine, $",
-                self.machine_price,
-                Configured,
-            ),
-            figure("idle_watts", "Idle, W", self.idle_watts, Configured),
-            figure("busy_watts", "Answering, W", self.busy_watts, Configured),
-            figure("hours_on", "On, hours a day", self.hours_on, Nothing),
-            figure(
-                "hours_busy",
-                "Answering, hours a day",
-                self.hours_busy,
-                Nothing,
-            ),
-            figure("kwh_price", "Kilowatt-hour, $", self.kwh_price, Configured),
-            figure(
-                "prompt_tokens",
-                "Prompt tokens a day",
-                self.prompt_tokens,
-                Measured(|costs| costs.prompt_tokens),
-            ),
-            figure(
-                "answer_tokens",
-                "Answer tokens a day",
-                self.answer_tokens,
-                Measured(|costs| costs.completion_tokens),
-            ),
-            figure(
-                "cloud_input_price",
-                "Cloud, million prompt tokens, $",
-                self.cloud_input_price,
-                Configured,
-            ),
-            figure(
-                "cloud_output_price",
-                "Cloud, million answer tokens, $",
-                self.cloud_output_price,
-                Configured,
-            ),
-            figure(
-                "local_share",
-                "Share that is local",
-                self.local_share,
-                Nothing,
-            ),
-        ]
-    }
-}
+/// The options and their labels. Each is a field of [`BreakEvenInputs`].
+const FIGURES: [(&str, &str); 11] = [
+    ("machine_price", "Machine, $"),
+    ("idle_watts", "Idle, W"),
+    ("busy_watts", "Answering, W"),
+    ("hours_on", "On, hours a day"),
+    ("hours_busy", "Answering, hours a day"),
+    ("kwh_price", "Kilowatt-hour, $"),
+    ("prompt_tokens", "Prompt tokens a day"),
+    ("answer_tokens", "Answer tokens a day"),
+    ("cloud_input_price", "Cloud, million prompt tokens, $"),
+    ("cloud_output_price", "Cloud, million answer tokens, $"),
+    ("local_share", "Share that is local"),
+];
 
 pub(super) async fn run(client: &Client, args: &Args, as_json: bool) -> Result<(), Error> {
     let configured = client.get(&admin_path(&["config"], &[])).await?;
     let configured = &configured["config"]["costs"];
-    let measured: LedgerReport = read(fetch_ledger(client, 30).await?)?;
+    let measured = fetch_month(client).await?;
     let mut inputs = Map::new();
     let mut rows = Vec::new();
     let mut missing = Vec::new();
-    for figure in args.figures() {
-        let Some((value, source)) = find(&figure, configured, &measured) else {
-            missing.push(format!("--{}", figure.name.replace('_', "-")));
+    for (name, label) in FIGURES {
+        let Some((value, source)) = find(name, &json!(args), configured, &measured) else {
+            missing.push(format!("--{}", name.replace('_', "-")));
             continue;
         };
-        inputs.insert(figure.name.to_owned(), json!(value));
-        rows.push(vec![figure.label.to_owned(), format_number(value), source]);
+        inputs.insert(name.to_owned(), json!(value));
+        rows.push([label.to_owned(), value.to_string(), source]);
     }
     if !missing.is_empty() {
         let message = "some figures are missing, and Tierbar assumes none";
@@ -153,7 +88,7 @@ pub(super) async fn run(client: &Client, args: &Args, as_json: bool) -> Result<(
     let inputs = Value::Object(inputs);
     let sum = client.post(&path, &inputs).await?;
     if as_json {
-        output::write_line(&json!({"inputs": inputs, "sum": sum}).to_string());
+        output::write_json(&json!({"inputs": inputs, "sum": sum}));
         return Ok(());
     }
     let (inputs, sum): (BreakEvenInputs, BreakEven) = (read(inputs)?, read(sum)?);
@@ -162,45 +97,44 @@ pub(super) async fn run(client: &Client, args: &Args, as_json: bool) -> Result<(
     Ok(())
 }
 
-/// The figure, and where it comes from.
-fn find(figure: &Figure, configured: &Value, measured: &LedgerReport) -> Option<(f64, String)> {
-    if let Some(given) = figure.given {
-        return Some((given, "given".to_owned()));
+/// The figure, and where it comes from: the options, `costs` in the configuration, or the ledger.
+fn find(
+    name: &str,
+    given: &Value,
+    configured: &Value,
+    measured: &LedgerReport,
+) -> Option<(f64, String)> {
+    if let Some(value) = given[name].as_f64() {
+        return Some((value, "given".to_owned()));
     }
-    match figure.otherwise {
-        FigureDefault::Configured => {
-            let value = configured[figure.name].as_f64()?;
-            Some((value, format!("costs.{}", figure.name)))
-        }
-        FigureDefault::Measured(tokens) => {
-            let days = f64::from(measured.days);
-            #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-            let tokens = measured.text_tokens(tokens) as f64;
-            let source = match measured.days {
-                1 => "yours, of one day".to_owned(),
-                days => format!("yours, of {days} days"),
-            };
-            (measured.days > 0).then(|| ((tokens / days).round(), source))
-        }
-        FigureDefault::Nothing => None,
+    if let Some(value) = configured[name].as_f64() {
+        return Some((value, format!("costs.{name}")));
     }
+    let tokens = match name {
+        "prompt_tokens" => measured.text_tokens(|costs| costs.prompt_tokens),
+        "answer_tokens" => measured.text_tokens(|costs| costs.completion_tokens),
+        _ => return None,
+    };
+    let source = match measured.days {
+        0 => return None,
+        1 => "yours, of one day".to_owned(),
+        days => format!("yours, of {days} days"),
+    };
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    let a_day = tokens as f64 / f64::from(measured.days);
+    Some((a_day.round(), source))
 }
 
 fn render(inputs: &BreakEvenInputs, sum: &BreakEven) -> String {
     let money = |dollars| format_dollars(Some(dollars));
+    let electricity = format!("{} ({:.1} kWh)", money(sum.electricity), sum.kwh);
     let rows = [
         ("All tokens in the cloud, a month", money(sum.cloud)),
         ("Of that, done locally", money(sum.avoided)),
-        (
-            "Electricity, a month",
-            format!("{} ({:.1} kWh)", money(sum.electricity), sum.kwh),
-        ),
+        ("Electricity, a month", electricity),
         ("Saved, a month", money(sum.saved)),
     ];
-    let rows: Vec<_> = rows
-        .into_iter()
-        .map(|(label, value)| vec![label.to_owned(), value])
-        .collect();
+    let rows = rows.map(|(label, value)| [label.to_owned(), value]);
     let price = money(inputs.machine_price);
     let end = match sum.months {
         Some(months) => {
@@ -211,14 +145,10 @@ fn render(inputs: &BreakEvenInputs, sum: &BreakEven) -> String {
     format!("{}\n{end}\n", render_table(&rows, &[]))
 }
 
-fn format_number(value: f64) -> String {
-    format!("{value}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_core::ledger::LedgerEntry;
+    use tierbar_core::ledger::{LedgerEntry, RequestCosts};
 
     fn measured(days: u32) -> LedgerReport {
         let costs = RequestCosts {
@@ -240,49 +170,34 @@ mod tests {
         }
     }
 
-    fn figure(given: Option<f64>, otherwise: FigureDefault) -> Figure {
-        Figure {
-            name: "idle_watts",
-            label: "Idle, W",
-            given,
-            otherwise,
-        }
-    }
-
     #[test]
     fn each_figure_says_where_it_comes_from() {
-        let configured = json!({"idle_watts": 5.0});
-        let tokens: fn(&RequestCosts) -> u64 = |costs| costs.prompt_tokens;
-        for (figure, days, found) in [
+        let (none, configured) = (json!({}), json!({"idle_watts": 5.0}));
+        for (name, given, days, found) in [
             (
-                figure(Some(7.0), FigureDefault::Configured),
+                "idle_watts",
+                &json!({"idle_watts": 7.0}),
                 3,
                 Some((7.0, "given")),
             ),
+            ("idle_watts", &none, 3, Some((5.0, "costs.idle_watts"))),
             (
-                figure(None, FigureDefault::Configured),
-                3,
-                Some((5.0, "costs.idle_watts")),
-            ),
-            (
-                figure(None, FigureDefault::Measured(tokens)),
+                "prompt_tokens",
+                &none,
                 3,
                 Some((1000.0, "yours, of 3 days")),
             ),
-            (figure(None, FigureDefault::Measured(tokens)), 0, None),
-            (figure(None, FigureDefault::Nothing), 3, None),
+            ("prompt_tokens", &none, 0, None),
+            ("hours_on", &none, 3, None),
+            ("busy_watts", &none, 3, None),
         ] {
             let found = found.map(|(value, source): (f64, &str)| (value, source.to_owned()));
-            assert_eq!(find(&figure, &configured, &measured(days)), found);
+            assert_eq!(
+                find(name, given, &configured, &measured(days)),
+                found,
+                "{name}"
+            );
         }
-        assert_eq!(
-            find(
-                &figure(None, FigureDefault::Configured),
-                &json!({}),
-                &measured(1)
-            ),
-            None
-        );
     }
 
     #[test]
@@ -300,11 +215,10 @@ mod tests {
             cloud_output_price: Some(10.0),
             local_share: Some(0.5),
         };
-        let figures = args.figures().into_iter();
-        let inputs: Map<String, Value> = figures
-            .map(|figure| (figure.name.to_owned(), json!(figure.given)))
-            .collect();
-        let inputs: BreakEvenInputs = serde_json::from_value(inputs.into()).unwrap();
+        let args = json!(args);
+        let names: Vec<_> = args.as_object().unwrap().keys().collect();
+        assert_eq!(names, FIGURES.map(|(name, _)| name));
+        let inputs: BreakEvenInputs = serde_json::from_value(args).unwrap();
         let sum = inputs.sum().unwrap();
         let text = render(&inputs, &sum);
         assert!(text.contains("after 10.9 months"), "{text}");

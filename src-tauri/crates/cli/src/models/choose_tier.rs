@@ -28,10 +28,7 @@ pub(super) async fn offer(
     may_ask: bool,
 ) -> Result<(), Error> {
     // The download is done, whatever becomes of the offer.
-    let (Ok(list), Ok(tiers)) = (
-        list::fetch_models(client).await,
-        use_in::tiers(client).await,
-    ) else {
+    let (Ok(list), Ok(tiers)) = (list::fetch_models(client).await, client.tiers().await) else {
         return Ok(());
     };
     let mut models = list.models.into_iter();

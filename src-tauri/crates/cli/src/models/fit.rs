@@ -1,7 +1,7 @@
 //! `tierbar models fit`: whether a model fits, line by line.
 
 use crate::{
-    client::{Client, admin_path, read},
+    client::{Client, admin_path},
     output,
 };
 use tierbar_core::{
@@ -43,12 +43,7 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     query.extend(args.profile.as_deref().map(|name| ("profile", name)));
     query.extend(args.ram.as_deref().map(|ram| ("ram", ram)));
     let body = client.get(&admin_path(&["models", "fit"], &query)).await?;
-    if args.json {
-        output::write_line(&body.to_string());
-    } else {
-        output::write(&render_verdict(&read(body)?));
-    }
-    Ok(())
+    output::write_answer(args.json, body, |verdict| render_verdict(&verdict))
 }
 
 fn render_verdict(verdict: &Verdict) -> String {
@@ -96,7 +91,7 @@ fn render_verdict(verdict: &Verdict) -> String {
         }
     }
     if let Some(speed) = verdict.speed {
-        row("Expected speed", output::format_speeds(speed));
+        row("Expected speed", output::speed_range(speed.low, speed.high));
         if let Some(measured) = speed.measured {
             row("Measured speed", format!("{measured:.1} tok/s"));
         }

@@ -1,11 +1,11 @@
 //! `tierbar models list` and `tierbar models import`.
 
 use crate::{
-    client::{Client, admin_path, read},
+    client::{Client, read},
     output,
 };
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
 use tierbar_core::{
     Code, Error, Modality,
@@ -24,6 +24,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
+const PATH: &str = "/tierbar/v1/models";
+
 #[derive(Debug, Deserialize)]
 pub(super) struct ModelList {
     models_dir: String,
@@ -33,7 +35,7 @@ pub(super) struct ModelList {
 }
 
 pub(super) async fn fetch_models(client: &Client) -> Result<ModelList, Error> {
-    read(client.get("/tierbar/v1/models").await?)
+    read(client.get(PATH).await?)
 }
 
 /// Returns what is free on the disk of the models folder, if that is known.
@@ -43,9 +45,6 @@ pub(super) async fn free_bytes(client: &Client) -> Option<u64> {
 }
 
 /// Finds a model on this machine by its ID, the name of its file or its path.
-///
-/// # Errors
-/// `ModelMissing` with the nearest ID; those of the host.
 pub(super) async fn find_model(client: &Client, name: &str) -> Result<LibraryModel, Error> {
     let wanted = super::absolute_if_path(name);
     let id = wanted.strip_suffix(".gguf").unwrap_or(&wanted);
@@ -55,47 +54,30 @@ pub(super) async fn find_model(client: &Client, name: &str) -> Result<LibraryMod
         return Ok(models.swap_remove(at));
     }
     let ids = models.iter().map(|model| model.id.as_str());
-    let hint = suggest(
-        id,
-        ids,
-        "run `tierbar models` for the list, or `tierbar models pull`",
-    );
-    Err(Error::new(
-        Code::ModelMissing,
-        format!("there is no model \"{wanted}\""),
-    )
-    .hint(hint))
+    let all = "run `tierbar models` for the list, or `tierbar models pull`";
+    let message = format!("there is no model \"{wanted}\"");
+    Err(Error::new(Code::ModelMissing, message).hint(suggest(id, ids, all)))
 }
 
 pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
-    if args.json {
-        let body = client.get("/tierbar/v1/models").await?;
-        output::write_line(&body.to_string());
-        return Ok(());
-    }
-    let ModelList {
-        models_dir,
-        disks,
-        models,
-    } = fetch_models(client).await?;
-    if models.is_empty() {
-        output::error_line(&format!("There are no models in {models_dir}."));
-        output::error_line(
-            "  Run `tierbar models pull gemma-4-e4b`, or put a .gguf file in the folder.",
-        );
-        return Ok(());
-    }
-    output::write(&render_models(&models_dir, &models));
-    for disk in &disks {
-        output::write_line(&disk_line(disk));
-    }
-    Ok(())
+    let body = client.get(PATH).await?;
+    output::write_answer(args.json, body, |list: ModelList| {
+        let folder = &list.models_dir;
+        if list.models.is_empty() {
+            output::error_line(&format!(
+                "There are no models in {folder}.\n  Run `tierbar models pull gemma-4-e4b`, or put a .gguf file in the folder."
+            ));
+            return String::new();
+        }
+        let disks: String = list.disks.iter().map(disk_line).collect();
+        render_models(folder, &list.models) + &disks
+    })
 }
 
 /// Returns how much of a disk the models take, and what is left.
 fn disk_line(disk: &ModelDisk) -> String {
     format!(
-        "On the disk of {}: {} of models, {} free of {}.",
+        "On the disk of {}: {} of models, {} free of {}.\n",
         disk.folder,
         file_size(disk.models_bytes()),
         file_size(disk.free_bytes),
@@ -107,20 +89,8 @@ fn disk_line(disk: &ModelDisk) -> String {
 pub(super) async fn of_other_apps(client: &Client, as_json: bool) -> Result<(), Error> {
     let mut models = fetch_models(client).await?.models;
     models.retain(|model| describe_keeper(model.keeper).is_some());
-    if as_json {
-        output::write_json(&json!({"models": models}));
-        return Ok(());
-    }
-    if models.is_empty() {
-        output::error_line("Found no models in LM Studio, Ollama or the Hugging Face cache.");
-        output::error_line("  To add another folder: tierbar models import FOLDER");
-        return Ok(());
-    }
-    output::write(&render_models(
-        "Used in place; never copied or changed:",
-        &models,
-    ));
-    Ok(())
+    let none = "Found no models in LM Studio, Ollama or the Hugging Face cache.\n  To add another folder: tierbar models import FOLDER";
+    write_used_in_place(as_json, json!({"models": models}), none)
 }
 
 pub(super) async fn import(client: &Client, path: &Path, as_json: bool) -> Result<(), Error> {
@@ -130,29 +100,25 @@ pub(super) async fn import(client: &Client, path: &Path, as_json: bool) -> Resul
         let message = format!("{} is not valid UTF-8", path.display());
         return Err(Error::new(Code::BadRequest, message));
     };
-    #[derive(Deserialize)]
-    struct ImportedFolder {
-        models: Vec<LibraryModel>,
-    }
-    let body = client
-        .post(
-            &admin_path(&["models", "import"], &[]),
-            &json!({"path": path}),
-        )
-        .await?;
+    let body = json!({"path": path});
+    let imported = client.post("/tierbar/v1/models/import", &body).await?;
+    let none = "The folder has no models yet. Tierbar adds them when they appear.";
+    write_used_in_place(as_json, imported, none)
+}
+
+/// Prints models that are not in the models folder.
+fn write_used_in_place(as_json: bool, mut answer: Value, none: &str) -> Result<(), Error> {
     if as_json {
-        output::write_json(&body);
+        output::write_json(&answer);
         return Ok(());
     }
-    let ImportedFolder { models } = read(body)?;
+    let models: Vec<LibraryModel> = read(answer["models"].take())?;
     if models.is_empty() {
-        output::error_line("The folder has no models yet. Tierbar adds them when they appear.");
+        output::error_line(none);
         return Ok(());
     }
-    output::write(&render_models(
-        "Used in place; never copied or changed:",
-        &models,
-    ));
+    let head = "Used in place; never copied or changed:";
+    output::write(&render_models(head, &models));
     Ok(())
 }
 
@@ -236,7 +202,7 @@ mod tests {
         };
         assert_eq!(
             disk_line(&disk),
-            "On the disk of /data/models: 4.5 GB of models, 112 GB free of 500 GB."
+            "On the disk of /data/models: 4.5 GB of models, 112 GB free of 500 GB.\n"
         );
     }
 }

@@ -3,6 +3,7 @@
 use super::{choose_tier, list};
 use crate::{
     client::{Client, admin_path, read},
+    confirm::no_signals,
     downloads::{RESUME_HINT, Updates, progress},
     output,
 };
@@ -22,6 +23,7 @@ use tierbar_core::{
     fit::Verdict,
     units::file_size,
 };
+use tokio::signal::unix::{SignalKind, signal};
 
 /// How often a line is printed where there is no terminal.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -29,7 +31,7 @@ const PERIOD: Duration = Duration::from_secs(5);
 /// How long Ctrl-C waits for the host to name a download that it may have started. Without the name, it cannot be paused.
 const NAMED_WITHIN: Duration = Duration::from_secs(2);
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     /// owner/repo[:quant], owner/repo/file.gguf, URL, or catalog name such as gemma-4-e4b
     #[arg(value_name = "MODEL")]
@@ -84,12 +86,8 @@ pub(crate) async fn follow(
     let args = Args {
         model: reference.to_owned(),
         priority: "normal".to_owned(),
-        anyway: false,
-        no_media: false,
-        only_media: false,
-        tier: None,
         to: to.cloned(),
-        json: false,
+        ..Args::default()
     };
     let done = to_the_end(client, home, &args, true).await?;
     output::error_line(&format!("Downloaded and verified {}.", done.file));
@@ -102,11 +100,8 @@ pub(super) async fn run(
     args: &Args,
 ) -> Result<(), Error> {
     let done = to_the_end(client, home, args, false).await?;
-    if args.json {
-        output::write_json(&json!(done));
-    } else {
-        output::write_line(&format!("Downloaded and verified {}.", done.file));
-    }
+    let sentence = format!("Downloaded and verified {}.", done.file);
+    output::write_outcome(args.json, &json!(done), &sentence);
     match &args.tier {
         _ if args.only_media => Ok(()),
         Some(tier) => {
@@ -125,8 +120,7 @@ async fn to_the_end(
     mut announced: bool,
 ) -> Result<DownloadStatus, Error> {
     // Installed before the download starts: from here on, Ctrl-C pauses.
-    let mut interrupted = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
-        .map_err(|error| Error::new(Code::Internal, format!("no signal handler: {error}")))?;
+    let mut interrupted = signal(SignalKind::interrupt()).map_err(no_signals)?;
     loop {
         let (id, display) = (OnceCell::new(), ProgressDisplay::new());
         let outcome = {
@@ -182,7 +176,7 @@ async fn download(
         "tier": args.tier,
         "folder": args.folder()?,
     });
-    let begun: DownloadStatus = read(client.post(&admin_path(&["downloads"], &[]), &body).await?)?;
+    let begun: DownloadStatus = read(client.post("/tierbar/v1/downloads", &body).await?)?;
     id.get_or_init(|| begun.id.clone());
     if !std::mem::replace(announced, true) {
         if let Some((model, projector)) = begun.with_projector() {
@@ -218,10 +212,8 @@ fn print_verdict(verdict: &Verdict) {
         output::error_line(warning);
     }
     if let Some(speed) = verdict.speed {
-        output::error_line(&format!(
-            "Expected speed: {}.",
-            output::format_speeds(speed)
-        ));
+        let speed = output::speed_range(speed.low, speed.high);
+        output::error_line(&format!("Expected speed: {speed}."));
     }
     if let Some(instead) = &verdict.instead {
         output::error_line(&format!("Better choice: {}", instead.reference));
@@ -240,15 +232,13 @@ async fn watch(
         match download.state {
             DownloadState::Done => return Ok(download),
             DownloadState::Failed => {
-                let reason = download
-                    .reason
-                    .unwrap_or_else(|| "the download failed".to_owned());
-                return Err(Error::new(Code::Corrupt, reason)
-                    .hint("the partial file is kept; run the same command to try again"));
+                let reason = download.reason.unwrap_or("the download failed".to_owned());
+                let hint = "the partial file is kept; run the same command to try again";
+                return Err(Error::new(Code::Corrupt, reason).hint(hint));
             }
             DownloadState::Paused => {
-                return Err(Error::new(Code::Paused, "the download is paused")
-                    .hint("run the same command to resume"));
+                let paused = Error::new(Code::Paused, "the download is paused");
+                return Err(paused.hint("run the same command to resume"));
             }
             _ => {}
         }
@@ -263,10 +253,8 @@ async fn watch(
 
 async fn pause(client: &Client, id: Option<&String>) -> Result<DownloadStatus, Error> {
     let Some(id) = id else {
-        return Err(Error::new(
-            Code::Cancelled,
-            "stopped before the download started",
-        ));
+        let message = "stopped before the download started";
+        return Err(Error::new(Code::Cancelled, message));
     };
     let path = admin_path(&["downloads", id], &[]);
     let paused: DownloadStatus = read(client.patch(&path, &json!({"state": "paused"})).await?)?;
@@ -306,11 +294,8 @@ impl ProgressDisplay {
             bar.set_message(text);
             return;
         }
-        let due = self
-            .last_line
-            .get()
-            .is_none_or(|(at, state)| at.elapsed() >= PERIOD || state != download.state);
-        if due {
+        let last = self.last_line.get();
+        if last.is_none_or(|(at, state)| at.elapsed() >= PERIOD || state != download.state) {
             self.last_line.set(Some((Instant::now(), download.state)));
             output::error_line(&text);
         }

@@ -1,7 +1,7 @@
 //! `tierbar models refresh`: updates the list of models from Hugging Face.
 
 use crate::{
-    client::{Client, admin_path, read},
+    client::{Client, admin_path},
     output,
 };
 use serde_json::json;
@@ -18,12 +18,7 @@ pub(crate) struct Args {
 pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     let path = admin_path(&["catalog", "refresh"], &[]);
     let body = client.post(&path, &json!({})).await?;
-    if args.json {
-        output::write_line(&body.to_string());
-    } else {
-        output::write(&render_refresh(&read(body)?));
-    }
-    Ok(())
+    output::write_answer(args.json, body, |outcome| render_refresh(&outcome))
 }
 
 fn render_refresh(outcome: &CatalogRefresh) -> String {

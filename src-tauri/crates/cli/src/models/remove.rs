@@ -28,25 +28,20 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     // Looked up before the question, so that the user is not asked to delete a missing model.
     let known = list::find_model(client, &args.model).await?;
     let model = super::absolute_if_path(&args.model);
-    if !args.yes {
-        let question = format!("Delete {model}{}?", format_size(&known));
-        confirm(&question, "add --yes", args.json).await?;
-    }
+    let question = format!("Delete {model}{}?", format_size(&known));
+    confirm(args.yes, &question, "add --yes", args.json).await?;
     let query: &[_] = if args.permanently {
         &[("permanently", "true")]
     } else {
         &[]
     };
-    let removed = client
-        .delete(&admin_path(&["models", &model], query))
-        .await?;
-    if args.json {
-        output::write_json(&removed);
-    } else if removed["trashed"] == true {
-        output::write_line(&format!("Moved {model} to the Trash."));
-    } else {
-        output::write_line(&format!("Deleted {model}."));
-    }
+    let path = admin_path(&["models", &model], query);
+    let removed = client.delete(&path).await?;
+    let sentence = match removed["trashed"] == true {
+        true => format!("Moved {model} to the Trash."),
+        false => format!("Deleted {model}."),
+    };
+    output::write_outcome(args.json, &removed, &sentence);
     Ok(())
 }
 

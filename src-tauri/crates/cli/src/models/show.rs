@@ -5,6 +5,7 @@ use crate::{
     output,
 };
 use serde::Deserialize;
+use serde_json::json;
 use tierbar_core::{
     Code, Error, Modality,
     budget::Placement,
@@ -38,12 +39,7 @@ struct List {
 pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     let body = client.get(&admin_path(&["catalog"], &[])).await?;
     let Some(name) = &args.name else {
-        if args.json {
-            output::write_line(&body.to_string());
-        } else {
-            output::write(&list(&read(body)?));
-        }
-        return Ok(());
+        return output::write_answer(args.json, body, |all| list(&all));
     };
     let List { models, .. } = read(body)?;
     let found = models.iter().find(|model| is_called(model, name));
@@ -61,9 +57,7 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
         Error::new(Code::ModelUnknown, format!("the list has no model {name}")).hint(hint)
     })?;
     if args.json {
-        let json = serde_json::to_string(model)
-            .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
-        output::write_line(&json);
+        output::write_json(&json!(model));
     } else {
         output::write(&render_details(model));
     }
@@ -74,13 +68,9 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
 async fn readme(client: &Client, repository: &str, as_json: bool) -> Result<(), Error> {
     let path = admin_path(&["hub", "readme"], &[("id", repository)]);
     let body = client.get(&path).await?;
-    if as_json {
-        output::write_json(&body);
-        return Ok(());
-    }
-    let HubReadme { url, text, .. } = read(body)?;
-    output::write(&format!("{text}\n\nFrom {url}\n"));
-    Ok(())
+    output::write_answer(as_json, body, |HubReadme { url, text, .. }| {
+        format!("{text}\n\nFrom {url}\n")
+    })
 }
 
 fn is_called(model: &CatalogModel, name: &str) -> bool {
@@ -145,13 +135,11 @@ fn render_details(model: &CatalogModel) -> String {
     row("Repository", &model.repository);
     row("License", &model.licence);
     row("Input", &Modality::list(&model.capabilities.inputs));
-    let abilities: Vec<_> = [
-        (model.capabilities.thinking, "thinking"),
-        (model.capabilities.tools, "tools"),
-    ]
-    .into_iter()
-    .filter_map(|(has, name)| has.then_some(name))
-    .collect();
+    let abilities = [
+        model.capabilities.thinking.then_some("thinking"),
+        model.capabilities.tools.then_some("tools"),
+    ];
+    let abilities: Vec<_> = abilities.into_iter().flatten().collect();
     if !abilities.is_empty() {
         row("Supports", &abilities.join(", "));
     }
@@ -184,42 +172,37 @@ fn render_details(model: &CatalogModel) -> String {
 }
 
 fn render_file(file: &OfferedFile) -> String {
-    let mut facts = Vec::new();
-    facts.extend(file.loss.map(QuantLoss::words));
-    facts.extend(
-        file.fit
-            .as_ref()
-            .map(|fit| describe_placement(fit.placement)),
-    );
-    facts.extend(file.recommended.then_some("recommended"));
-    facts.extend(file.installed.then_some("installed"));
-    facts.push(if file.sha256.is_some() {
-        "checksum known"
-    } else {
-        "checksum from Hugging Face at the first download"
-    });
+    let fit = file.fit.as_ref();
+    let facts = [
+        file.loss.map(QuantLoss::words),
+        fit.map(|fit| describe_placement(fit.placement)),
+        file.recommended.then_some("recommended"),
+        file.installed.then_some("installed"),
+        Some(match file.sha256 {
+            Some(_) => "checksum known",
+            None => "checksum from Hugging Face at the first download",
+        }),
+    ];
+    let facts: Vec<_> = facts.into_iter().flatten().collect();
     let size = file.size_bytes.map_or("?".to_owned(), file_size);
     format!("{:<12} {size:>8}  {}", file.quant, facts.join(", "))
 }
 
 fn render_speed(speed: &PublishedSpeed) -> String {
-    let ram = speed.ram_gb.map(|ram| format!("{ram} GB"));
-    let machine = [Some(speed.chip.clone()), ram];
-    let machine: Vec<_> = machine.into_iter().flatten().collect();
-    let with = [speed.quant.clone(), Some(speed.engine.clone())];
-    let with: Vec<_> = with.into_iter().flatten().collect();
-    format!(
-        "{:>6.1} tok/s  {}; {}",
-        speed.tokens_per_second,
-        machine.join(", "),
-        with.join(", ")
-    )
+    let machine = match speed.ram_gb {
+        Some(ram) => format!("{}, {ram} GB", speed.chip),
+        None => speed.chip.clone(),
+    };
+    let with = match &speed.quant {
+        Some(quant) => format!("{quant}, {}", speed.engine),
+        None => speed.engine.clone(),
+    };
+    format!("{:>6.1} tok/s  {machine}; {with}", speed.tokens_per_second)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn model() -> CatalogModel {
         serde_json::from_value(json!({

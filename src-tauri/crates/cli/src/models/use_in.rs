@@ -1,17 +1,14 @@
 //! `tierbar tier use` and `tierbar models use`: choose a tier's model.
 
 use super::list;
-use crate::{
-    client::{Client, admin_path, read},
-    output,
-};
+use crate::{client::Client, output};
 use serde_json::json;
 use tierbar_core::{
     Code, Error, ModelKind, TierId,
     fit::LibraryModel,
     nearest::suggest,
     setup::settings_for,
-    status::{EngineKind, Status, TierStatus},
+    status::{EngineKind, TierStatus},
 };
 
 /// Tiers that can be given a model before the configuration has them.
@@ -61,7 +58,7 @@ pub(crate) async fn choose_named(
     model: &str,
     as_json: bool,
 ) -> Result<(), Error> {
-    let tiers = tiers(client).await?;
+    let tiers = client.tiers().await?;
     if let Err(unknown) = find(tier, &tiers) {
         // The names are easily swapped.
         let is_swapped = find(model, &tiers).is_ok();
@@ -86,9 +83,9 @@ pub(super) async fn choose(
     model: &LibraryModel,
     as_json: bool,
 ) -> Result<(), Error> {
-    let tier = find(tier, &tiers(client).await?)?;
+    let tier = find(tier, &client.tiers().await?)?;
     let patch = json!({"tiers": {tier.as_str(): settings_for(model.id.as_str())}});
-    client.patch(&admin_path(&["config"], &[]), &patch).await?;
+    client.patch("/tierbar/v1/config", &patch).await?;
     if as_json {
         output::write_json(&json!({"tier": tier, "model": model.id}));
         return Ok(());
@@ -101,11 +98,6 @@ pub(super) async fn choose(
         }
     }
     Ok(())
-}
-
-pub(crate) async fn tiers(client: &Client) -> Result<Vec<TierStatus>, Error> {
-    let status: Status = read(client.get("/tierbar/v1/status").await?)?;
-    Ok(status.tiers)
 }
 
 /// Returns a tier that the configuration has, or that it gets with its model.

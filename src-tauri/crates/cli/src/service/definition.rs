@@ -18,9 +18,6 @@ pub(super) struct Service {
 
 impl Service {
     /// Refuses control characters: a line break would begin a setting of its own, and XML has no way to write most of them.
-    ///
-    /// # Errors
-    /// `BadRequest`.
     pub(super) fn check(&self) -> Result<(), Error> {
         let program = Some(self.program.to_string_lossy());
         let home = self.home.as_ref().map(|home| home.to_string_lossy());

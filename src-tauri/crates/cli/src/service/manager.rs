@@ -32,15 +32,15 @@ pub(super) struct State {
 /// The place of Tierbar's service in a system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Manager {
-    system: System,
-    before_login: bool,
-    file: PathBuf,
+    pub(super) system: System,
+    pub(super) before_login: bool,
+    pub(super) file: PathBuf,
     /// launchd's domain of the user.
-    domain: String,
+    pub(super) domain: String,
     /// Whose commands these are.
-    program: PathBuf,
+    pub(super) program: PathBuf,
     /// How long launchd may take to end a service and to accept the next.
-    patience: Duration,
+    pub(super) patience: Duration,
 }
 
 /// A command that has failed.
@@ -72,26 +72,18 @@ const BUSY: [i32; 3] = [5, ENDING, 37];
 const NO_LOGIN: [i32; 2] = [112, 125];
 
 impl Manager {
-    /// # Errors
-    /// If the user has no home folder.
     pub(super) fn of(system: System, before_login: bool) -> Result<Self, Error> {
-        let home = nonempty_variable("HOME").ok_or_else(|| {
-            Error::new(
-                Code::NotFound,
-                "HOME is not set, so there is no place for the service",
-            )
-        })?;
+        let homeless = "HOME is not set, so there is no place for the service";
+        let home = nonempty_variable("HOME");
+        let home = home.ok_or_else(|| Error::new(Code::NotFound, homeless))?;
         let config = nonempty_variable("XDG_CONFIG_HOME")
             .map_or_else(|| Path::new(&home).join(".config"), PathBuf::from);
+        let (home, agent) = (Path::new(&home), format!("{LABEL}.plist"));
         let file = match (system, before_login) {
             (System::Systemd, false) => config.join("systemd/user").join(UNIT),
             (System::Systemd, true) => Path::new("/etc/systemd/system").join(UNIT),
-            (System::Launchd, false) => Path::new(&home)
-                .join("Library/LaunchAgents")
-                .join(format!("{LABEL}.plist")),
-            (System::Launchd, true) => {
-                Path::new("/Library/LaunchDaemons").join(format!("{LABEL}.plist"))
-            }
+            (System::Launchd, false) => home.join("Library/LaunchAgents").join(agent),
+            (System::Launchd, true) => Path::new("/Library/LaunchDaemons").join(agent),
         };
         let domain = if before_login {
             "system".to_owned()
@@ -110,32 +102,6 @@ impl Manager {
             program: program.into(),
             patience: PATIENCE,
         })
-    }
-
-    /// The same, with a program that plays the system's, and what it plays on.
-    #[cfg(test)]
-    pub(super) fn played_by(
-        self,
-        program: &Path,
-        file: &Path,
-        domain: &str,
-        patience: Duration,
-    ) -> Self {
-        Self {
-            program: program.to_owned(),
-            file: file.to_owned(),
-            domain: domain.to_owned(),
-            patience,
-            ..self
-        }
-    }
-
-    pub(super) fn file(&self) -> &Path {
-        &self.file
-    }
-
-    pub(super) fn is_before_login(&self) -> bool {
-        self.before_login
     }
 
     /// What to know before it is installed.
@@ -167,9 +133,6 @@ impl Manager {
     }
 
     /// Writes the service's file, and starts it now and from now on, in place of an older one.
-    ///
-    /// # Errors
-    /// `Storage` if the file cannot be written; those of the system.
     pub(super) async fn install(&self, service: &Service) -> Result<(), Error> {
         self.stop().await?;
         let folder = self.file.parent().unwrap_or(Path::new("/"));
@@ -188,9 +151,6 @@ impl Manager {
     }
 
     /// Ends the service, and removes its file.
-    ///
-    /// # Errors
-    /// As [`Self::install`].
     pub(super) async fn uninstall(&self) -> Result<(), Error> {
         self.stop().await?;
         fs::remove_file(&self.file).map_err(|error| self.denied(&error))?;
@@ -219,15 +179,14 @@ impl Manager {
             return Ok(());
         }
         // Without its file, a service may still be loaded.
-        match self.run(&self.stopping()) {
-            Ok(_) => {}
-            Err(failure) => match failure.code {
+        if let Err(failure) = self.run(&self.stopping()) {
+            match failure.code {
                 Some(ENDING) => {}
                 Some(code) if NOT_LOADED.contains(&code) || NO_LOGIN.contains(&code) => {
                     return Ok(());
                 }
                 _ => return Err(failure.into()),
-            },
+            }
         }
         // launchd answers before the service has ended.
         let begun = Instant::now();
@@ -361,16 +320,15 @@ impl Manager {
     }
 
     fn systemctl(&self, arguments: &[&str]) -> Vec<String> {
-        let user = (!self.before_login).then_some("--user");
-        let all = ["systemctl"].into_iter().chain(user);
-        all.chain(arguments.iter().copied())
-            .map(str::to_owned)
-            .collect()
+        let mut all = to_strings(&["systemctl"]);
+        all.extend((!self.before_login).then(|| "--user".to_owned()));
+        all.extend(to_strings(arguments));
+        all
     }
 }
 
 fn to_strings(all: &[&str]) -> Vec<String> {
-    all.iter().map(|word| (*word).to_owned()).collect()
+    all.iter().copied().map(str::to_owned).collect()
 }
 
 pub(super) fn shown_by_systemd(text: &str) -> State {

@@ -6,16 +6,14 @@ use crate::{
         agent::{self, ConsentReply},
         broken_off,
         facts::{describe_nearly_full, describe_wait, show_speed},
-        no_signals,
         printer::AnswerPrinter,
     },
     client::{self, admin_path},
+    confirm::no_signals,
     output,
 };
-use futures_util::StreamExt;
 use reqwest::Method;
 use serde_json::{Value, json};
-use sse_stream::SseByteStream;
 use std::time::Duration;
 use tierbar_chats::{
     ChatSummary, Finish, StartedTurn, TurnEvent,
@@ -79,7 +77,10 @@ impl Conversation<'_> {
         printed: usize,
         interrupts: &mut Signal,
     ) -> Result<(), Error> {
-        let mut shown = AnswerPrinter::after(printed);
+        let mut shown = AnswerPrinter {
+            printed,
+            ..AnswerPrinter::default()
+        };
         let mut following = Box::pin(self.follow(chat, turn, &mut shown));
         let ended = tokio::select! {
             ended = &mut following => ended,
@@ -142,8 +143,7 @@ impl Conversation<'_> {
 
     async fn follow(&self, chat: &str, turn: &str, shown: &mut AnswerPrinter) -> Result<(), Error> {
         let path = admin_path(&["chats", chat, "turns", turn, "events"], &[]);
-        let response = self.client.send(Method::GET, &path, None).await?;
-        let mut events = SseByteStream::new(response.bytes_stream());
+        let mut events = self.client.events(Method::GET, &path, None).await?;
         // One that is answered already is followed by its answer at once.
         let mut open: Option<ConsentQuestion> = None;
         loop {
@@ -153,11 +153,10 @@ impl Conversation<'_> {
                 Ok(events.next().await)
             };
             let event = match (event, open.take()) {
-                (Ok(Some(event)), question) => {
+                (Ok(event), question) => {
                     open = question;
-                    event
+                    event.map_err(broken_off)?
                 }
-                (Ok(None), _) => break,
                 (Err(_), Some(question)) => {
                     shown.end_line();
                     self.answer(chat, turn, &question).await?;
@@ -165,10 +164,11 @@ impl Conversation<'_> {
                 }
                 (Err(_), None) => continue,
             };
-            let event = event.map_err(|error| broken_off(&error.to_string()))?;
-            let Some(data) = event.data else { continue };
-            let event: TurnEvent = serde_json::from_str(&data)
-                .map_err(|error| broken_off(&format!("an event that is not JSON, {error}")))?;
+            let Some(event) = event else {
+                return Err(broken_off("the connection ended"));
+            };
+            let event: TurnEvent = serde_json::from_value(event.data)
+                .map_err(|error| broken_off(format!("an event that is not valid: {error}")))?;
             if let Some(error) = event.to_error() {
                 return Err(with_choices(error));
             }
@@ -208,7 +208,6 @@ impl Conversation<'_> {
                 | TurnEvent::Failed { .. } => {}
             }
         }
-        Err(broken_off("the connection ended"))
     }
 }
 

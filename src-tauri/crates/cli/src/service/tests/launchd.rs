@@ -136,14 +136,13 @@ impl Launchd {
 
     fn manager(&self, domain: &str, patience: Duration) -> Manager {
         let file = format!("{}/dev.tierbar.serve.plist", domain.replace('/', "-"));
-        Manager::of(System::Launchd, domain == "system")
-            .unwrap()
-            .played_by(
-                &self.folder.path().join("launchctl"),
-                &self.folder.path().join(file),
-                domain,
-                patience,
-            )
+        Manager {
+            program: self.folder.path().join("launchctl"),
+            file: self.folder.path().join(file),
+            domain: domain.to_owned(),
+            patience,
+            ..Manager::of(System::Launchd, domain == "system").unwrap()
+        }
     }
 
     /// A manager without patience, over a service that runs and ends as `drain` says.
@@ -180,10 +179,10 @@ async fn a_service_is_installed_and_removed() {
     let state = manager.state().unwrap();
     assert!(state.pid.is_some(), "{state:?}");
     assert_eq!(state.restarts, Some(0));
-    let mode = fs::metadata(manager.file()).unwrap().permissions().mode();
+    let mode = fs::metadata(&manager.file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o644);
     manager.uninstall().await.unwrap();
-    assert!(!manager.file().exists());
+    assert!(!manager.file.exists());
     assert_eq!(manager.state().unwrap(), State::default());
 }
 
@@ -217,7 +216,7 @@ async fn a_service_that_is_loaded_without_its_file_is_replaced() {
     let manager = launchd.patient("gui/501");
     manager.install(&launchd.sound()).await.unwrap();
     let first = running(&manager);
-    fs::remove_file(manager.file()).unwrap();
+    fs::remove_file(&manager.file).unwrap();
     manager.install(&launchd.sound()).await.unwrap();
     assert_ne!(running(&manager), first);
     manager.uninstall().await.unwrap();
@@ -238,7 +237,7 @@ async fn a_service_that_never_ends_is_reported_and_left_as_it_is() {
                 .starts_with("gui/501/dev.tierbar.serve has not ended"),
             "{error}"
         );
-        assert!(hasty.file().exists());
+        assert!(hasty.file.exists());
     }
 }
 
@@ -292,7 +291,7 @@ async fn over_ssh_the_hint_is_a_login_or_the_start_of_the_computer() {
     assert_eq!(launchd.calls("bootstrap"), 1);
     // It can be removed from there too.
     manager.uninstall().await.unwrap();
-    assert!(!manager.file().exists());
+    assert!(!manager.file.exists());
 }
 
 #[tokio::test]
@@ -338,7 +337,7 @@ async fn before_a_login_the_service_is_the_systems() {
     for _ in 0..2 {
         manager.install(&launchd.sound()).await.unwrap();
     }
-    let text = fs::read_to_string(manager.file()).unwrap();
+    let text = fs::read_to_string(&manager.file).unwrap();
     assert!(
         text.contains("<key>UserName</key>\n\t<string>ada</string>"),
         "{text}"
