@@ -691,7 +691,7 @@ const INFERENCE: [&str; 40] = [
     "chain",
     "dispatch",
 ];
-const EDGE: [&str; 12] = [
+const EDGE: [&str; 11] = [
     "openapi",
     "encoding",
     "nearest",
@@ -701,15 +701,12 @@ const EDGE: [&str; 12] = [
     "sign_in",
     "sessions",
     "origin",
-    "welcome",
     "ui",
     "keys",
 ];
 const ADMIN: &[&str] = &[
     "models",
     "tiers",
-    "events",
-    "chains",
     "chat_files",
     "chats",
     "config",
@@ -719,19 +716,13 @@ const ADMIN: &[&str] = &[
     "documents",
     "downloads",
     "grades",
-    "history",
     "hub",
     "keys",
-    "ledger",
     "log",
     "measures",
-    "metrics",
     "origins",
-    "paging",
-    "pause",
     "presets",
     "queue",
-    "requests",
     "route",
     "schedules",
     "secrets",
@@ -769,7 +760,7 @@ fn the_modules_of_a_storey_import_downwards() {
         (
             "http/src/",
             vec![
-                "error", "answer", "path", "reach", "mount", "schema", "count",
+                "error", "answer", "path", "request", "sse", "reach", "mount", "schema", "count",
             ],
         ),
         ("edge/src/", EDGE.to_vec()),

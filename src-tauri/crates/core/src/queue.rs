@@ -221,7 +221,9 @@ pub fn expired_error(last: Option<&Error>) -> Error {
     }
 }
 
-fn millis(length: Duration) -> u64 {
+/// Returns a length in milliseconds.
+#[must_use]
+pub fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 

@@ -2,7 +2,7 @@
 
 use axum::{
     body::Body,
-    http::{Request, header},
+    http::{HeaderValue, Request, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -12,20 +12,13 @@ use tierbar_http::error::Failure;
 /// Refuses them by their name, before their bytes are taken for JSON that is none.
 pub async fn refuse_compressed(request: Request<Body>, next: Next) -> Response {
     let encoding = request.headers().get(header::CONTENT_ENCODING);
-    let encoding =
-        encoding.map(|encoding| String::from_utf8_lossy(encoding.as_bytes()).into_owned());
-    let plain = ["", "identity"];
-    match encoding.filter(|encoding| {
-        !plain
-            .iter()
-            .any(|plain| encoding.eq_ignore_ascii_case(plain))
-    }) {
-        None => next.run(request).await,
-        Some(encoding) => {
-            let shown: String = encoding.chars().take(40).collect();
-            let message = format!("the body has the content-encoding {shown}, which is not read");
-            let error = Error::new(Code::UnsupportedMediaType, message);
-            Failure(error.hint("send it as it is, without a content-encoding")).into_response()
-        }
+    let encoding = encoding.map_or(&b""[..], HeaderValue::as_bytes);
+    if encoding.is_empty() || encoding.eq_ignore_ascii_case(b"identity") {
+        return next.run(request).await;
     }
+    let encoding = String::from_utf8_lossy(encoding);
+    let shown: String = encoding.chars().take(40).collect();
+    let message = format!("the body has the content-encoding {shown}, which is not read");
+    let error = Error::new(Code::UnsupportedMediaType, message);
+    Failure(error.hint("send it as it is, without a content-encoding")).into_response()
 }

@@ -12,10 +12,11 @@ pub use admitted::AdmittedRequest;
 use super::now_ms;
 use admit::KEPT_PART;
 use key::{Key, revoked, try_after};
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -30,6 +31,7 @@ use tierbar_inference::{
     held::take,
 };
 use tierbar_store::{AddedKey, KeptKey, Store, TokensUsed};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 /// How often a key's use is stored.
@@ -84,11 +86,8 @@ impl Keys {
 
     /// Stores the use of keys periodically, until `closing`.
     pub async fn keep(&self, closing: CancellationToken) {
-        while closing
-            .run_until_cancelled(tokio::time::sleep(SAVING))
-            .await
-            .is_some()
-        {
+        let wait = || closing.run_until_cancelled(sleep(SAVING));
+        while wait().await.is_some() {
             self.save().await;
         }
     }
@@ -96,11 +95,8 @@ impl Keys {
     /// Stores the use of keys since the last call.
     pub async fn save(&self) {
         let now = now_ms();
-        let uses: Vec<_> = self
-            .all()
-            .iter()
-            .filter_map(|key| key.unsaved(now))
-            .collect();
+        let keys = self.all().into_iter();
+        let uses: Vec<_> = keys.filter_map(|key| key.unsaved(now)).collect();
         if uses.is_empty() {
             return;
         }
@@ -151,8 +147,8 @@ impl Keys {
                     .hint("revoke keys that are no longer needed"));
             }
         }
-        let mut known = self.known();
-        known.retain(|_, key| key.name != rendered.name);
+        let mut known = self.known.lock();
+        known.retain(|_, key| key.key.name != rendered.name);
         known.insert(kept.hash, Arc::new(Key::new(kept)));
         Ok((rendered, text))
     }
@@ -163,19 +159,17 @@ impl Keys {
         let now = now_ms();
         if !self.store.revoke_key(name, now).await? {
             let shown: String = name.chars().take(64).collect();
-            return Err(Error::new(
-                Code::NotFound,
-                format!("there is no active key named \"{shown}\""),
-            ));
+            let message = format!("there is no active key named \"{shown}\"");
+            return Err(Error::new(Code::NotFound, message));
         }
-        if let Some(key) = self.all().iter().find(|key| key.name == name) {
+        if let Some(key) = self.all().iter().find(|key| key.key.name == name) {
             key.revoke(now);
         }
         Ok(())
     }
 
     pub fn find(&self, given: &str) -> Result<Arc<Key>, Error> {
-        let found = self.known().get(&secret::hash(given)).cloned();
+        let found = self.known.lock().get(&secret::hash(given)).cloned();
         let key = found.ok_or_else(|| {
             Error::new(Code::Unauthorized, "this API key is not valid here")
                 .hint("`tierbar key list` lists the keys")
@@ -257,11 +251,7 @@ impl Keys {
     }
 
     fn all(&self) -> Vec<Arc<Key>> {
-        self.known().values().cloned().collect()
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<[u8; 32], Arc<Key>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().values().cloned().collect()
     }
 }
 

@@ -14,7 +14,6 @@ pub mod sessions;
 pub mod sign_in;
 pub mod token;
 pub mod ui;
-mod welcome;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 pub use keys::Keys;

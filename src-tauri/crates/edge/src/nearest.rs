@@ -14,21 +14,16 @@ const LONGEST: usize = 200;
 
 /// Methods by path, in which `{name}` stands for any part.
 static ROUTES: LazyLock<BTreeMap<String, Vec<String>>> = LazyLock::new(|| {
-    #[derive(Deserialize)]
+    #[derive(Default, Deserialize)]
     struct Document {
         paths: BTreeMap<String, BTreeMap<String, IgnoredAny>>,
     }
-    let Document { paths } = serde_json::from_str(API_DESCRIPTION).unwrap_or_else(|_| Document {
-        paths: BTreeMap::new(),
+    let Document { paths } = serde_json::from_str(API_DESCRIPTION).unwrap_or_default();
+    let routes = paths.into_iter().map(|(path, methods)| {
+        let methods = methods.into_keys().map(|name| name.to_uppercase());
+        (path, methods.collect())
     });
-    let upper = |methods: BTreeMap<String, IgnoredAny>| {
-        let names = methods.into_keys().map(|name| name.to_uppercase());
-        names.collect()
-    };
-    paths
-        .into_iter()
-        .map(|(path, methods)| (path, upper(methods)))
-        .collect()
+    routes.collect()
 });
 
 /// Returns the refusal of a path that no route has.
@@ -72,10 +67,8 @@ pub async fn method_not_allowed(method: Method, uri: Uri) -> Failure {
     if path == "/v1/files" {
         return Failure(no_such_path(path));
     }
-    let error = Error::new(
-        Code::MethodNotAllowed,
-        format!("{path} does not accept {method}"),
-    );
+    let message = format!("{path} does not accept {method}");
+    let error = Error::new(Code::MethodNotAllowed, message);
     let filled = ROUTES.iter().find(|(route, _)| is_filled(route, path));
     Failure(match filled {
         Some((_, methods)) => error.hint(format!("send {}", methods.join(" or "))),

@@ -24,21 +24,23 @@ const PREFLIGHT_SECONDS: &str = "7200";
 #[derive(Debug, Clone, Copy)]
 pub struct TlsMark;
 
-/// A request that is refused.
-struct RefusedRequest {
-    error: Error,
-    /// The origin of the page, if it may read why.
-    reader: Option<HeaderValue>,
+/// Returns the address of this server, such as `http://127.0.0.1:11435`, as a request reached it; `None` if the request names none.
+pub fn address_of(request: &Request<Body>) -> Option<String> {
+    let host = request.headers().get(header::HOST);
+    let host = host.and_then(|host| host.to_str().ok());
+    let authority = request.uri().authority().map(Authority::as_str);
+    Some(format!("{}://{}", scheme(request), authority.or(host)?))
 }
 
-impl From<Error> for RefusedRequest {
-    fn from(error: Error) -> Self {
-        Self {
-            error,
-            reader: None,
-        }
+fn scheme(request: &Request<Body>) -> &'static str {
+    match request.extensions().get::<TlsMark>() {
+        Some(TlsMark) => "https",
+        None => "http",
     }
 }
+
+/// Why a request is refused, and the origin of the page, if it may read that.
+type RefusedRequest = (Error, Option<HeaderValue>);
 
 /// Refuses other names (DNS rebinding) and other sites' pages (a site that calls localhost).
 pub async fn same_site(
@@ -49,14 +51,8 @@ pub async fn same_site(
     let (origin, refused) = match check(&edge, &request) {
         Ok(None) => return next.run(request).await,
         Ok(Some(origin)) => (origin, None),
-        Err(RefusedRequest {
-            error,
-            reader: None,
-        }) => return Failure(error).into_response(),
-        Err(RefusedRequest {
-            error,
-            reader: Some(origin),
-        }) => (origin, Some(error)),
+        Err((error, None)) => return Failure(error).into_response(),
+        Err((error, Some(origin))) => (origin, Some(error)),
     };
     let mut response = if is_preflight(&request) {
         preflight(&request)
@@ -84,33 +80,30 @@ pub async fn same_site(
 /// # Errors
 /// `Forbidden` for a name that is not this server's, and for a page that may not call.
 fn check(edge: &Edge, request: &Request<Body>) -> Result<Option<HeaderValue>, RefusedRequest> {
-    let forbidden = |message: String| Error::new(Code::Forbidden, message);
-    let host = named_host(request)
-        .ok_or_else(|| forbidden("the request has no Host header, or several".to_owned()))?;
+    let forbidden = |message: &str| Error::new(Code::Forbidden, message);
+    let Some(host) = named_host(request) else {
+        return Err((
+            forbidden("the request has no Host header, or several"),
+            None,
+        ));
+    };
     let config = edge.services.config();
     if !is_own_name(&host, edge.address.ip(), &config.server.names) {
-        let message = format!("this server is not \"{}\"", host.host());
-        return Err(forbidden(message)
-            .hint(
-                "use localhost, 127.0.0.1 or the address that Tierbar listens on, or add the name to `names` \
-                 of [server] in config.toml",
-            )
-            .into());
+        let error = forbidden(&format!("this server is not \"{}\"", host.host())).hint(
+            "use localhost, 127.0.0.1 or the address that Tierbar listens on, or add the name to `names` \
+             of [server] in config.toml",
+        );
+        return Err((error, None));
     }
     let Some(origin) = request.headers().get(header::ORIGIN) else {
         if is_foreign_page(request) {
-            let message = "pages of other sites cannot call this server".to_owned();
-            return Err(forbidden(message)
-                .hint("open the address directly, or call it from a program")
-                .into());
+            let error = forbidden("pages of other sites cannot call this server")
+                .hint("open the address directly, or call it from a program");
+            return Err((error, None));
         }
         return Ok(None);
     };
-    let scheme = match request.extensions().get::<TlsMark>() {
-        Some(TlsMark) => "https",
-        None => "http",
-    };
-    if origin.as_bytes() == format!("{scheme}://{host}").as_bytes() {
+    if origin.as_bytes() == format!("{}://{host}", scheme(request)).as_bytes() {
         return Ok(None);
     }
     let named = String::from_utf8_lossy(origin.as_bytes());
@@ -123,11 +116,8 @@ fn check(edge: &Edge, request: &Request<Body>) -> Result<Option<HeaderValue>, Re
         edge.services.refuse_origin(&named);
         reader = Some(origin.clone());
     }
-    let error = forbidden(format!("pages of {named} cannot call this server"));
-    Err(RefusedRequest {
-        error: error.hint(way_in(&named, kind)),
-        reader,
-    })
+    let error = forbidden(&format!("pages of {named} cannot call this server"));
+    Err((error.hint(way_in(&named, kind)), reader))
 }
 
 /// Returns how the owner lets an origin in. The command is shown only for what is an origin, since people copy it.

@@ -74,14 +74,6 @@ pub async fn find(edge: &Edge, headers: &HeaderMap) -> Option<SessionMark> {
     }
 }
 
-/// Returns when each session began and when it was last used, to the hour, the last used first.
-///
-/// # Errors
-/// `Storage` if they cannot be read.
-pub async fn list(edge: &Edge) -> Result<Vec<(u64, u64)>, Error> {
-    edge.store.sessions(IDLE_MS, now_ms()).await
-}
-
 /// Ends the session of a request.
 ///
 /// # Errors

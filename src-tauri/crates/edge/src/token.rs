@@ -1,6 +1,6 @@
 //! The token that opens the admin API: its file, and the comparison.
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use super::random_text;
 use std::{
     fmt,
     fs::{self, OpenOptions, Permissions},
@@ -36,10 +36,8 @@ impl Token {
     /// `Storage` if the file cannot be read or created, or does not contain a valid token.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let failed = |error: io::Error| {
-            Error::new(
-                Code::Storage,
-                format!("cannot use the token file {}: {error}", path.display()),
-            )
+            let message = format!("cannot use the token file {}: {error}", path.display());
+            Error::new(Code::Storage, message)
         };
         let secret = match fs::read_to_string(path) {
             Ok(text) => {
@@ -47,7 +45,9 @@ impl Token {
                 text.trim().to_owned()
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                create(path).map_err(failed)?
+                let secret = random_text()?;
+                create(path, &secret).map_err(failed)?;
+                secret
             }
             Err(error) => return Err(failed(error)),
         };
@@ -72,28 +72,20 @@ impl Token {
         &self.path
     }
 
+    /// Compares in constant time, so that the time does not reveal a correct prefix.
     pub fn is(&self, given: &str) -> bool {
-        is_same(&self.secret, given)
+        self.secret.as_bytes().ct_eq(given.as_bytes()).into()
     }
 }
 
-/// Compares in constant time, so that the time does not reveal a correct prefix.
-fn is_same(ours: &str, given: &str) -> bool {
-    ours.as_bytes().ct_eq(given.as_bytes()).into()
-}
-
-fn create(path: &Path) -> io::Result<String> {
-    let mut random = [0u8; 32];
-    getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
-    let secret = URL_SAFE_NO_PAD.encode(random);
+fn create(path: &Path, secret: &str) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(path)?;
     file.write_all(format!("{secret}\n").as_bytes())?;
-    file.sync_all()?;
-    Ok(secret)
+    file.sync_all()
 }
 
 #[cfg(test)]

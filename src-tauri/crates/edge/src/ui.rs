@@ -1,8 +1,8 @@
-//! The UI's files, built into the program, at `/`.
+//! `GET /`: the UI's files, which are built into the program; and for a program, such as curl, what is here in a few lines.
 
 use crate::{
     nearest::{method_not_allowed, no_such_path},
-    welcome,
+    origin::address_of,
 };
 use axum::{
     body::Body,
@@ -28,8 +28,8 @@ const NOT_BUILT: &str = "<!doctype html><meta charset=utf-8><title>Tierbar</titl
 
 /// Everything that no route takes: a file of the UI, or nothing.
 pub async fn asset(request: Request<Body>) -> Response {
-    if welcome::is_wanted(&request) {
-        return welcome::answer(&request);
+    if wants_text(&request) {
+        return welcome(&request);
     }
     let (uri, method, headers) = (request.uri(), request.method(), request.headers());
     let path = uri.path().trim_start_matches('/');
@@ -96,4 +96,38 @@ fn page(status: StatusCode, content: Vec<u8>, kind: &str) -> Response {
         headers.insert(name, HeaderValue::from_static(value));
     }
     response
+}
+
+/// Returns whether a request wants text and not the page, which browsers name in `Accept`.
+fn wants_text(request: &Request<Body>) -> bool {
+    let mut accepted = request.headers().get_all(header::ACCEPT).iter();
+    [Method::GET, Method::HEAD].contains(request.method())
+        && request.uri().path() == "/"
+        && !accepted.any(|accepted| {
+            let accepted = String::from_utf8_lossy(accepted.as_bytes());
+            accepted.to_ascii_lowercase().contains("text/html")
+        })
+}
+
+/// Returns the addresses for each kind of client, as this request reached the server.
+fn welcome(request: &Request<Body>) -> Response {
+    let base = address_of(request).unwrap_or_else(|| "http://localhost".to_owned());
+    let version = env!("CARGO_PKG_VERSION");
+    let text = format!(
+        "Tierbar {version} is running.
+
+  OpenAI clients      {base}/v1
+  Anthropic clients   {base}
+  Ollama clients      {base}
+
+  models              GET /v1/models
+  every route         GET /openapi.json
+  window              open {base} in a browser
+  a client's settings tierbar connect
+
+Try it:
+  curl {base}/v1/chat/completions -d '{{\"model\": \"auto\", \"messages\": [{{\"role\": \"user\", \"content\": \"Hello\"}}]}}'
+"
+    );
+    ([(header::VARY, "accept")], text).into_response()
 }

@@ -1,7 +1,6 @@
 //! The admin API under `/tierbar/v1`. All of it needs the token, or a session.
 
 mod agent;
-mod chains;
 mod chat_files;
 mod chats;
 mod config;
@@ -10,29 +9,22 @@ mod costs;
 mod diagnosis;
 mod documents;
 mod downloads;
-mod events;
 mod grades;
-mod history;
 mod hub;
 mod keys;
-mod ledger;
 mod log;
 mod mcp_servers;
 mod measures;
-pub(crate) mod metrics;
 mod models;
 mod origins;
-mod paging;
-mod pause;
 mod presets;
 mod queue;
-mod requests;
 mod route;
 mod schedules;
 mod secrets;
 mod session;
 mod setup;
-mod status;
+pub(crate) mod status;
 mod tiers;
 mod turns;
 mod vector_stores;
@@ -68,14 +60,14 @@ pub(crate) fn routes() -> Routes<Arc<Admin>> {
     Routes::default()
         .routes(routes!(status::status))
         .routes(routes!(status::events))
-        .routes(routes!(history::history))
-        .routes(routes!(paging::paging))
+        .routes(routes!(status::history))
+        .routes(routes!(status::paging))
         .routes(routes!(diagnosis::diagnose))
-        .routes(routes!(pause::pause))
-        .routes(routes!(pause::resume))
+        .routes(routes!(tiers::pause))
+        .routes(routes!(tiers::resume))
         .routes(routes!(tiers::expect))
         .routes(routes!(log::log))
-        .routes(routes!(requests::requests))
+        .routes(routes!(log::requests))
         .routes(routes!(route::explain))
         .routes(routes!(tiers::start))
         .routes(routes!(tiers::stop))
@@ -106,10 +98,10 @@ pub(crate) fn routes() -> Routes<Arc<Admin>> {
         .routes(routes!(config::get, config::patch))
         .routes(routes!(origins::list, origins::allow, origins::revoke))
         .routes(routes!(connect::list))
-        .routes(routes!(chains::list))
+        .routes(routes!(tiers::chains))
         .routes(routes!(costs::costs))
         .routes(routes!(costs::break_even))
-        .routes(routes!(ledger::ledger))
+        .routes(routes!(costs::ledger))
         .routes(routes!(schedules::list))
         .routes(routes!(schedules::run))
         .routes(routes!(mcp_servers::put))
@@ -163,6 +155,20 @@ pub(crate) fn routes() -> Routes<Arc<Admin>> {
         .routes(routes!(session::begin, session::end))
         .routes(routes!(session::create_code))
         .routes(routes!(session::list, session::end_all))
+}
+
+/// The most entries of a page.
+const LONGEST_PAGE: u32 = 1000;
+
+fn default_limit() -> u32 {
+    100
+}
+
+/// The most days of a report: as many are kept.
+const MOST_DAYS: u32 = 366;
+
+fn default_days() -> u32 {
+    30
 }
 
 #[cfg(test)]

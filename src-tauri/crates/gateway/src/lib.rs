@@ -1,16 +1,5 @@
-//! The HTTP API: access, the dialects, and the path to an answer. It uses the tiers through [`Tiers`], and the host through
-//! [`Services`], [`Models`], [`Measures`], [`Schedules`] and [`DocumentIndex`].
-//!
-//! Below it are crates of their own; each imports from those further down:
-//!
-//! | crate | what is in it |
-//! |---|---|
-//! | this one | puts the routes together: `admin`, the owner's API; `sockets`, the Responses API over a WebSocket; `mcp`, Tierbar as an MCP server, whose tools are requests of the API |
-//! | `jobs` | turns of chats; answers from documents; tasks with an answer of a fixed form; the queue of requests that are answered later |
-//! | `edge` | who may call: origins, API keys, the token; request ids; the page's files |
-//! | `dialects` | OpenAI's, Anthropic's and Ollama's API: requests in OpenAI's form, answers in the client's; saved contexts |
-//! | `http` | routes, their descriptions, and errors of every handler |
-//! | `inference` | which tier answers, its lease, the call of its worker, the stream that is relayed while it is counted; what the host offers |
+//! The HTTP API: access, the dialects, and the path to an answer. It uses the tiers through
+//! [`Tiers`](tierbar_core::lease::Tiers), and the host through the traits of [`tierbar_inference::services`].
 //!
 //! The tests of all that a request passes through are here, in `tests`, by crate.
 
@@ -32,17 +21,9 @@ use axum::{Json, Router, middleware};
 use mcp::Mcp;
 use serde_json::{Value, json};
 use sockets::Sockets;
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 use tierbar_contexts::Contexts;
-use tierbar_core::lease::Tiers;
-use tierbar_edge::{
-    Edge,
-    encoding::refuse_compressed,
-    keys::{Keys, admit},
-    origin::same_site,
-    token::Token,
-};
-use tierbar_fetch::Remote;
+use tierbar_edge::{Edge, encoding::refuse_compressed, keys::admit, origin::same_site};
 use tierbar_http::{
     count::count,
     error::write_in_form,
@@ -53,49 +34,25 @@ use tierbar_http::{
 };
 use tierbar_inference::{
     Inference,
-    auto::Auto,
-    endpoints::EndpointStates,
-    metrics::Metrics,
-    services::{
-        Services, documents::DocumentIndex, measures::Measures, models::Models,
-        schedules::Schedules,
-    },
-    speed::SpeedMeter,
+    services::{documents::DocumentIndex, measures::Measures, schedules::Schedules},
 };
 use tierbar_jobs::{
     Jobs,
+    answers::Answers,
     queue::{JobQueue, QueueRunner},
+    turns::Turns,
 };
-use tierbar_secrets::Secrets;
-use tierbar_store::Store;
-use tokio_util::sync::CancellationToken;
 use utoipa::openapi;
 
 /// Everything that requests need.
 #[derive(Debug)]
 pub struct Gateway {
-    pub tiers: Arc<dyn Tiers>,
-    pub services: Arc<dyn Services>,
-    pub models: Arc<dyn Models>,
+    pub inference: Arc<Inference>,
+    pub edge: Arc<Edge>,
     pub measures: Arc<dyn Measures>,
     pub schedules: Arc<dyn Schedules>,
     pub documents: Arc<dyn DocumentIndex>,
-    pub secrets: Secrets,
-    /// The client for endpoints.
-    pub remote: Remote,
-    pub store: Store,
-    pub queue: JobQueue,
     pub contexts: Contexts,
-    pub speed: SpeedMeter,
-    pub auto: Auto,
-    pub endpoints: EndpointStates,
-    pub metrics: Metrics,
-    pub token: Token,
-    pub keys: Arc<Keys>,
-    /// The listen address.
-    pub address: SocketAddr,
-    /// Ends the event streams, so that the server can stop.
-    pub closing: CancellationToken,
 }
 
 /// The API, and what runs beside it.
@@ -118,8 +75,26 @@ impl Gateway {
 
     /// As [`Self::parts`], with the reach of the routes and their OpenAPI description.
     fn described(self) -> (Parts, Arc<Reaches>, openapi::OpenApi) {
-        let contexts = self.contexts.clone();
-        let (inference, jobs, edge, admin) = self.states();
+        let (inference, edge) = (self.inference, self.edge);
+        let jobs = Arc::new(Jobs {
+            inference: Arc::clone(&inference),
+            keys: Arc::clone(&edge.keys),
+            store: edge.store.clone(),
+            queue: JobQueue::default(),
+            turns: Turns::default(),
+            answers: Answers::default(),
+        });
+        let admin = Arc::new(Admin {
+            services: Arc::clone(&inference.services),
+            models: Arc::clone(&inference.models),
+            measures: self.measures,
+            schedules: self.schedules,
+            documents: self.documents,
+            store: edge.store.clone(),
+            inference: Arc::clone(&inference),
+            jobs: Arc::clone(&jobs),
+            edge: Arc::clone(&edge),
+        });
         let in_form = middleware::from_fn_with_state(tierbar_dialects::ERROR_FORMS, write_in_form);
         let searches = middleware::from_fn_with_state(
             Arc::clone(&jobs),
@@ -139,9 +114,9 @@ impl Gateway {
         let services = Arc::clone(&edge.services);
         let until = middleware::from_fn_with_state(services, tierbar_edge::paused::add_retry_time);
         let metrics = Routes::default()
-            .routes(routes!(admin::metrics::metrics))
+            .routes(routes!(admin::status::metrics))
             .with_state(Arc::clone(&admin));
-        let contexts = tierbar_dialects::contexts::routes(Arc::clone(&inference), contexts);
+        let contexts = tierbar_dialects::contexts::routes(Arc::clone(&inference), self.contexts);
         let answers = may_wait
             .map(|routes| routes.route_layer(keep))
             .merge(contexts)
@@ -190,50 +165,6 @@ impl Gateway {
             jobs,
         };
         (parts, reaches, api)
-    }
-
-    /// The state of each storey.
-    fn states(self) -> (Arc<Inference>, Arc<Jobs>, Arc<Edge>, Arc<Admin>) {
-        let inference = Arc::new(Inference {
-            tiers: self.tiers,
-            services: Arc::clone(&self.services),
-            models: Arc::clone(&self.models),
-            secrets: self.secrets,
-            remote: self.remote,
-            speed: self.speed,
-            auto: self.auto,
-            endpoints: self.endpoints,
-            metrics: self.metrics,
-            closing: self.closing,
-        });
-        let jobs = Arc::new(Jobs {
-            inference: Arc::clone(&inference),
-            keys: Arc::clone(&self.keys),
-            store: self.store.clone(),
-            queue: self.queue,
-            turns: tierbar_jobs::turns::Turns::default(),
-            answers: tierbar_jobs::answers::Answers::default(),
-        });
-        let edge = Arc::new(Edge {
-            services: Arc::clone(&self.services),
-            keys: self.keys,
-            token: self.token,
-            codes: tierbar_edge::sign_in::SignInCodes::default(),
-            store: self.store.clone(),
-            address: self.address,
-        });
-        let admin = Arc::new(Admin {
-            services: self.services,
-            models: self.models,
-            measures: self.measures,
-            schedules: self.schedules,
-            documents: self.documents,
-            store: self.store,
-            inference: Arc::clone(&inference),
-            jobs: Arc::clone(&jobs),
-            edge: Arc::clone(&edge),
-        });
-        (inference, jobs, edge, admin)
     }
 }
 

@@ -5,7 +5,7 @@ use axum::{
     Router,
     body::Body,
     extract::State,
-    http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri},
+    http::{HeaderMap, HeaderName, HeaderValue, Request},
     response::Response,
 };
 use serde_json::Value;
@@ -48,9 +48,13 @@ pub(crate) fn routes() -> Routes<Arc<Mcp>> {
     ),
 )]
 async fn message(State(mcp): State<Arc<Mcp>>, request: Request<Body>) -> Response {
+    // Those of the message that identify its sender and page. A tool's request is answered now or not at all.
+    let mut headers = on_behalf(request.headers(), &OF_THE_MESSAGE, "mcp-");
+    let now = HeaderValue::from_static("never");
+    headers.insert(HeaderName::from_static("x-tierbar-queue"), now);
     let calls = Calls {
         router: mcp.requests.clone(),
-        headers: call_headers(request.headers()),
+        headers,
         over_tls: request.extensions().get::<TlsMark>().copied(),
     };
     let closing = mcp.closing.clone();
@@ -70,14 +74,6 @@ const OF_THE_MESSAGE: [&str; 8] = [
     "upgrade",
 ];
 
-/// The headers of a tool's request: those of the message that identify its sender and page. It is answered now or not at all.
-fn call_headers(headers: &HeaderMap) -> HeaderMap {
-    let mut kept = on_behalf(headers, &OF_THE_MESSAGE, "mcp-");
-    let now = HeaderValue::from_static("never");
-    kept.insert(HeaderName::from_static("x-tierbar-queue"), now);
-    kept
-}
-
 /// Sends the requests of one message's tool.
 #[derive(Debug)]
 struct Calls {
@@ -88,15 +84,11 @@ struct Calls {
 
 impl Calls {
     fn request(&self, path: &str, body: Option<&Value>) -> Result<Request<Body>, Error> {
-        let uri = path.parse::<Uri>();
-        let uri = uri.map_err(|error| Error::new(Code::Internal, error.to_string()))?;
-        let mut request =
-            Request::new(body.map_or_else(Body::empty, |body| body.to_string().into()));
-        *request.method_mut() = match body {
-            Some(_) => Method::POST,
-            None => Method::GET,
+        let request = match body {
+            Some(body) => Request::post(path).body(body.to_string().into()),
+            None => Request::get(path).body(Body::empty()),
         };
-        *request.uri_mut() = uri;
+        let mut request = request.map_err(|error| Error::new(Code::Internal, error.to_string()))?;
         *request.headers_mut() = self.headers.clone();
         if let Some(over_tls) = self.over_tls {
             request.extensions_mut().insert(over_tls);
@@ -108,10 +100,7 @@ impl Calls {
 impl Api for Calls {
     async fn send(&self, path: &str, body: Option<&Value>) -> Result<Value, Error> {
         let request = self.request(path, body)?;
-        let response = match self.router.clone().oneshot(request).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        };
+        let Ok(response) = self.router.clone().oneshot(request).await;
         let status = response.status();
         let answer = body::read_again(response.into_body()).await?;
         let answer: Value = json::read(&answer).unwrap_or_default();

@@ -26,7 +26,7 @@ use tierbar_edge::{
 };
 use tierbar_http::{error::Failure, mount::Routes, routes, schema::Errors};
 use tierbar_inference::headers::{REQUEST_ID, on_behalf};
-use tokio_tungstenite::tungstenite::handshake::server::create_response;
+use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -78,20 +78,16 @@ async fn open(
     mut request: Request<Body>,
 ) -> Result<Response, Failure> {
     let upgrade = hyper::upgrade::on(&mut request);
-    let (head, _) = request.into_parts();
-    let slot = head.extensions.get::<Slot>().cloned();
+    let (headers, extensions) = (request.headers(), request.extensions());
+    let slot = extensions.get::<Slot>().cloned();
     let source = TurnSource {
         router: sockets.requests.clone(),
-        headers: turn_headers(&head.headers),
-        over_tls: head.extensions.get::<TlsMark>().copied(),
-        id: head.headers.get(&REQUEST_ID).cloned(),
+        headers: on_behalf(headers, &OF_THE_CONNECTION, "sec-websocket-"),
+        over_tls: extensions.get::<TlsMark>().copied(),
+        id: headers.get(&REQUEST_ID).cloned(),
         count: 0,
     };
-    let mut asked = Request::new(());
-    *asked.method_mut() = head.method;
-    *asked.version_mut() = head.version;
-    *asked.headers_mut() = head.headers;
-    let accepted = create_response(&asked).map_err(|why| {
+    let accepted = create_response_with_body(&request, Body::empty).map_err(|why| {
         let message = format!("GET {RESPONSES} opens a WebSocket: {why}");
         Error::new(Code::BadRequest, message)
             .hint(format!("for a response over HTTP, send POST {RESPONSES}"))
@@ -113,7 +109,7 @@ async fn open(
         }
     };
     tokio::spawn(serving.in_current_span());
-    Ok(accepted.map(|()| Body::empty()))
+    Ok(accepted)
 }
 
 /// Headers that are about the connection or its first request, and `x-tierbar-queue`, since a turn is answered now or not at all.
@@ -127,11 +123,6 @@ const OF_THE_CONNECTION: [&str; 7] = [
     "x-tierbar-queue",
 ];
 
-/// The headers of each turn: the connection's, which identify the client, the tier and the page.
-fn turn_headers(headers: &HeaderMap) -> HeaderMap {
-    on_behalf(headers, &OF_THE_CONNECTION, "sec-websocket-")
-}
-
 /// Whose memory a connection takes.
 #[derive(Debug)]
 struct Account {
@@ -140,8 +131,6 @@ struct Account {
 }
 
 impl Account {
-    /// # Errors
-    /// `Unauthorized` if the key has been revoked.
     fn weigh(&self) -> Result<Weight, Error> {
         let keys = &self.keys;
         Ok(match &self.sender {
@@ -156,6 +145,7 @@ impl Account {
 #[derive(Debug)]
 struct TurnSource {
     router: Router,
+    /// The connection's, which identify the client, the tier and the page.
     headers: HeaderMap,
     over_tls: Option<TlsMark>,
     /// Of the request that opened the connection. Turns have the same with a number.

@@ -29,11 +29,11 @@ use tierbar_core::{
     lease::{Address, Endpoint, Foreign},
     status::{BudgetStatus, GuardStatus, Ram, Speed, Status, Swap, TierStatus},
 };
-use tierbar_edge::{keys::Keys, token::Token};
+use tierbar_edge::{Edge, keys::Keys, sign_in::SignInCodes, token::Token};
 use tierbar_fetch::Remote;
 use tierbar_http::reach::Reaches;
 use tierbar_inference::{Inference, metrics::Metrics, speed::SpeedMeter};
-use tierbar_jobs::queue::{JobQueue, QueueRunner};
+use tierbar_jobs::queue::QueueRunner;
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
 use tiers::{OneTier, Others};
@@ -144,11 +144,14 @@ impl Bench {
         let contexts = Contexts::new(home.join("contexts"));
         let closing = CancellationToken::new();
         let keys = Arc::new(Keys::open(store.clone()).await.unwrap());
-        let gateway = Gateway {
+        let services = Arc::new(Home {
+            folder,
+            status: status.clone(),
+            log: broadcast::Sender::new(1),
+            config: Arc::clone(&config),
+        });
+        let inference = Arc::new(Inference {
             models: Arc::new(asked.clone()),
-            measures: Arc::new(Endless::default()),
-            schedules: Arc::new(asked.clone()),
-            documents: Arc::new(asked.clone()),
             // No environment, so that the user's settings do not affect a test.
             secrets: Secrets::with(
                 &home,
@@ -163,29 +166,34 @@ impl Bench {
                 status: status.clone(),
             }),
             remote: Remote::new(silence).unwrap(),
-            services: Arc::new(Home {
-                folder,
-                status: status.clone(),
-                log: broadcast::Sender::new(1),
-                config: Arc::clone(&config),
-            }),
-            store: store.clone(),
-            queue: JobQueue::default(),
-            contexts: contexts.clone(),
+            services: Arc::clone(&services) as _,
             speed: speed.clone(),
             auto: tierbar_inference::auto::Auto::default(),
             endpoints: tierbar_inference::endpoints::EndpointStates::default(),
             metrics: metrics.clone(),
-            token: token.clone(),
-            keys: Arc::clone(&keys),
-            address: address.parse().unwrap(),
             closing: closing.clone(),
+        });
+        let edge = Edge {
+            services,
+            keys: Arc::clone(&keys),
+            token: token.clone(),
+            codes: SignInCodes::default(),
+            store: store.clone(),
+            address: address.parse().unwrap(),
+        };
+        let gateway = Gateway {
+            inference: Arc::clone(&inference),
+            edge: Arc::new(edge),
+            measures: Arc::new(Endless::default()),
+            schedules: Arc::new(asked.clone()),
+            documents: Arc::new(asked.clone()),
+            contexts: contexts.clone(),
         };
         let sockets = tempfile::tempdir().unwrap();
         let (parts, reaches, api) = gateway.described();
         Self {
             router: parts.router,
-            inference: Arc::clone(&parts.jobs.inference),
+            inference,
             token,
             keys,
             loaded,

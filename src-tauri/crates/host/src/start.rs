@@ -33,7 +33,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_core::{Error, lease::BoxFuture, policy::Stance};
-use tierbar_edge::keys::Keys;
+use tierbar_edge::{Edge, keys::Keys, sign_in::SignInCodes};
 use tierbar_fetch::Remote;
 use tierbar_gateway::{Gateway, Parts};
 use tierbar_inference::{Inference, auto::Auto, dispatch, endpoints::EndpointStates};
@@ -210,26 +210,33 @@ impl Assembly {
             host: Arc::clone(&self.config),
             running: Arc::default(),
         };
-        Gateway {
+        let inference = Inference {
             tiers: Arc::new(self.workers.supervisor.clone()),
             services: Arc::clone(&self.admin) as _,
             models: Arc::clone(&self.models) as _,
-            measures: Arc::new(measures),
-            schedules: Arc::clone(&self.config.notices.schedules) as _,
-            documents: Arc::clone(&self.documents) as _,
             secrets: self.data.secrets.clone(),
             remote: self.remote.clone(),
-            store: self.data.store.clone(),
-            queue: tierbar_jobs::queue::JobQueue::default(),
-            contexts: self.workers.contexts.clone(),
             speed: self.workers.speed.clone(),
             auto: Auto::new(self.learned),
             endpoints: EndpointStates::default(),
             metrics: self.workers.metrics.clone(),
-            token: self.data.token.clone(),
-            keys: Arc::clone(&self.keys),
-            address: self.network.address,
             closing: self.closing.clone(),
+        };
+        let edge = Edge {
+            services: Arc::clone(&self.admin) as _,
+            keys: Arc::clone(&self.keys),
+            token: self.data.token.clone(),
+            codes: SignInCodes::default(),
+            store: self.data.store.clone(),
+            address: self.network.address,
+        };
+        Gateway {
+            inference: Arc::new(inference),
+            edge: Arc::new(edge),
+            measures: Arc::new(measures),
+            schedules: Arc::clone(&self.config.notices.schedules) as _,
+            documents: Arc::clone(&self.documents) as _,
+            contexts: self.workers.contexts.clone(),
         }
     }
 

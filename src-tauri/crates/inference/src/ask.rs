@@ -106,12 +106,11 @@ impl Inference {
             None => request.content.bytes(),
         });
         request.reads = StreamReading::Chunks;
-        let begun = dispatch::begin(self, request, caller).await;
         let RoutedRequest {
             beginning,
             stream,
             way,
-        } = begun?;
+        } = dispatch::begin(self, request, caller).await?;
         let mut reading = AnswerReader {
             state: State::Over,
             way,

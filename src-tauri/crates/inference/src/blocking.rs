@@ -1,4 +1,4 @@
-//! Blocking work, off the threads that serve requests.
+//! Work beside the tasks that serve requests: blocking work, and what goes on without its client.
 
 use tierbar_core::{Code, Error};
 use tokio::{sync::oneshot, task::spawn_blocking};
@@ -20,5 +20,16 @@ pub async fn blocking<T: Send + 'static>(
             Code::Internal,
             format!("{what} did not finish{why}"),
         ))
+    })
+}
+
+/// Runs work in a task of its own, which goes on if its client leaves. If it panics, the error says that `what` did not finish.
+pub async fn detached<T: Send + 'static>(
+    what: &str,
+    work: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::spawn(work).await.unwrap_or_else(|ended| {
+        let message = format!("{what} did not finish: {ended}");
+        Err(Error::new(Code::Internal, message))
     })
 }

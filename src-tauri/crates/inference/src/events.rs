@@ -105,6 +105,15 @@ impl Usage {
         })
     }
 
+    /// Returns the speed of the decoding, in tokens per second, where the engine measures it. Some report 0 seconds for what they did not
+    /// measure.
+    pub fn tokens_per_second(&self) -> Option<f64> {
+        let seconds = self.decode_seconds.filter(|seconds| *seconds > 0.0)?;
+        #[expect(clippy::cast_precision_loss, reason = "far below what a double holds")]
+        let tokens = self.completion_tokens as f64;
+        Some(tokens / seconds)
+    }
+
     /// Whether the server has counted tokens. Some only measure times.
     pub fn is_counted(&self) -> bool {
         self.prompt_tokens + self.completion_tokens > 0
@@ -147,6 +156,18 @@ impl From<Error> for AnswerFailure {
 impl From<AnswerFailure> for Error {
     fn from(failed: AnswerFailure) -> Self {
         failed.error
+    }
+}
+
+impl From<Error> for AnswerFailure {
+    fn from(error: Error) -> Self {
+        Self {
+            error,
+            status: None,
+            body: None,
+            may_wait: false,
+            source: Source::default(),
+        }
     }
 }
 

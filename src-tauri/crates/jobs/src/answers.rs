@@ -1,16 +1,14 @@
 //! The question at the end of a set-up: each tier is loaded in turn and answers it, whether or not a client stays to see it.
 
 use crate::Jobs;
+use parking_lot::Mutex;
 use serde_json::json;
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
-};
+use std::{sync::Arc, time::Instant};
 use tierbar_core::{
     Code, Error, TierId,
     setup::{ANSWER_TOKENS, AnswerState, QUESTION, TierAnswer},
 };
-use tierbar_inference::{ask::AnswerFailure, caller::Caller, request::Request};
+use tierbar_inference::{caller::Caller, error::with_advice, request::Request};
 use tokio_util::sync::CancellationToken;
 
 /// How the tiers answer, since the host started.
@@ -26,12 +24,12 @@ struct State {
 
 impl Answers {
     pub fn list(&self) -> Vec<TierAnswer> {
-        self.state().list.clone()
+        self.0.lock().list.clone()
     }
 
     /// Stops asking, and forgets the answers.
     pub fn clear(&self) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.list.clear();
         if let Some(asking) = state.asking.take() {
             asking.cancel();
@@ -40,7 +38,7 @@ impl Answers {
 
     /// Takes the next tier to ask, and marks it. Without one, the task that asks is over.
     fn next(&self, stop: &CancellationToken) -> Option<TierId> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         if stop.is_cancelled() {
             return None;
         }
@@ -54,23 +52,19 @@ impl Answers {
     }
 
     fn put(&self, answer: TierAnswer, stop: &CancellationToken) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let mut list = state.list.iter_mut();
         let place = list.find(|known| known.tier == answer.tier);
         if let Some(place) = place.filter(|_| !stop.is_cancelled()) {
             *place = answer;
         }
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Jobs {
     /// Has these tiers asked after those that wait already; returns all answers so far. A tier that has answered is asked again.
     pub fn ask_tiers(self: &Arc<Self>, tiers: Vec<TierId>) -> Vec<TierAnswer> {
-        let mut state = self.answers.state();
+        let mut state = self.answers.0.lock();
         for tier in tiers {
             let known = state.list.iter().position(|answer| answer.tier == tier);
             match known {
@@ -100,19 +94,13 @@ impl Jobs {
     async fn ask_tier(&self, tier: TierId) -> TierAnswer {
         let mut answer = TierAnswer::waiting(tier);
         let begun = Instant::now();
-        let failure = match self.put_question(&mut answer).await {
-            Ok(()) => None,
-            Err(error) => Some(match error.hint {
-                Some(hint) => format!("{}; {hint}", error.message),
-                None => error.message,
-            }),
-        };
+        let put = self.put_question(&mut answer).await;
         answer.seconds = Some(begun.elapsed().as_secs_f64());
-        answer.state = match failure {
-            None => AnswerState::Answered,
-            Some(_) => AnswerState::Failed,
+        answer.state = match put {
+            Ok(()) => AnswerState::Answered,
+            Err(_) => AnswerState::Failed,
         };
-        answer.error = failure;
+        answer.error = put.err().map(|error| with_advice(&error.message, &error));
         answer
     }
 
@@ -123,16 +111,9 @@ impl Jobs {
             "max_tokens": ANSWER_TOKENS,
             "think": false,
         }))?;
-        let of = |failed: AnswerFailure| failed.error;
-        let asked = self.inference.ask(request, Caller::default()).await;
-        let whole = asked.map_err(of)?.gather().await.map_err(of)?;
-        let usage = whole.usage;
-        #[expect(clippy::cast_precision_loss, reason = "a sentence's tokens")]
-        let tokens = usage.completion_tokens as f64;
-        answer.tokens_per_second = usage
-            .decode_seconds
-            .filter(|seconds| *seconds > 0.0)
-            .map(|seconds| tokens / seconds);
+        let asked = self.inference.ask(request, Caller::default()).await?;
+        let whole = asked.gather().await?;
+        answer.tokens_per_second = whole.usage.tokens_per_second();
         answer.model = whole.source.model.map(|model| model.to_string());
         answer.answer = whole.text.trim().to_owned();
         if let Some(wanted) = whole.source.stepped_down_from {

@@ -20,6 +20,7 @@ use tierbar_core::{
     status::{EngineKind, TierStatus},
 };
 use tierbar_documents::rank::fuse;
+use tierbar_http::request::check_range;
 use tierbar_inference::{Inference, RERANK, dispatch, hints::Hints, request::Request, vectors};
 use tierbar_store::{MOST_ID, Place};
 use utoipa::ToSchema;
@@ -36,17 +37,13 @@ const LONGEST_QUERY: usize = 4000;
 pub struct DocumentSearch {
     pub query: String,
     /// The collection to search; without one, all of them.
-    #[serde(default)]
     pub collection: Option<String>,
     /// One document to search, by its id.
-    #[serde(default)]
     pub file: Option<u64>,
     /// How many passages. Default: 8.
-    #[serde(default)]
     #[schema(minimum = 1, maximum = 50)]
     pub limit: Option<usize>,
     /// Whether a reranker orders the best passages, if a tier has one; yes without it.
-    #[serde(default)]
     pub rerank: Option<bool>,
 }
 
@@ -56,11 +53,10 @@ impl Jobs {
     /// # Errors
     /// `BadRequest` for a query that is empty or too long, or a limit out of its range; `Storage` if the index cannot be read.
     pub async fn search_documents(&self, search: &DocumentSearch) -> Result<FoundPassages, Error> {
-        let query = check_query(&search.query)?;
-        let meaning = self.meaning(query, |_| true).await;
-        let place = search.collection.clone();
-        self.find_passages(search, place, meaning.as_ref(), |_| true)
-            .await
+        let meaning = self.meaning(check_query(&search.query)?, |_| true).await;
+        let collection = search.collection.clone();
+        let found = self.find_passages(search, collection, meaning.as_ref(), |_| true);
+        found.await
     }
 
     /// As [`Self::search_documents`], in each of these collections, and in all of them at `None`. The question is embedded once, and
@@ -88,13 +84,10 @@ impl Jobs {
     ) -> Option<(String, Vec<f32>)> {
         let (tier, model) = local_tier(&self.inference, ModelKind::Embedding, helps)?;
         let fields = vectors::fields(&tier, &[query.to_owned()]);
-        match vectors::fetch(&self.inference, Hints::default(), fields, 1).await {
-            Ok(mut answer) => Some((model, normalized(answer.vectors.pop()?))),
-            Err(error) => {
-                tracing::debug!("a search goes by words alone: {error}");
-                None
-            }
-        }
+        let answer = vectors::fetch(&self.inference, Hints::default(), fields, 1).await;
+        let answer =
+            answer.inspect_err(|error| tracing::debug!("a search goes by words alone: {error}"));
+        Some((model, normalized(answer.ok()?.vectors.pop()?)))
     }
 
     async fn find_passages(
@@ -105,20 +98,17 @@ impl Jobs {
         helps: fn(&TierStatus) -> bool,
     ) -> Result<FoundPassages, Error> {
         let query = search.query.trim();
-        let limit = checked_limit(search.limit)?;
+        let limit = search.limit.unwrap_or(USUAL);
+        let limit = check_range("limit", limit, 1..=MOST_PASSAGES)?;
         let place = || Place {
             collection: collection.clone(),
             file: search.file.map(|file| file.min(MOST_ID)),
         };
-        let by_words = self
-            .store
-            .passages_with_words(query, place(), RANKED)
-            .await?;
+        let store = &self.store;
+        let by_words = store.passages_with_words(query, place(), RANKED).await?;
         let by_meaning: Vec<u64> = match meaning {
             Some((model, vector)) => {
-                let alike = self
-                    .store
-                    .passages_like(model, vector.clone(), place(), RANKED);
+                let alike = store.passages_like(model, vector.clone(), place(), RANKED);
                 alike.await?.into_iter().map(|(id, _)| id).collect()
             }
             None => Vec::new(),
@@ -132,16 +122,12 @@ impl Jobs {
             passage.score = score.map_or(0.0, |(_, score)| *score);
         }
         let wanted = search.rerank != Some(false) && passages.len() > 1;
-        let reranked = match local_tier(&self.inference, ModelKind::Reranking, helps)
-            .filter(|_| wanted)
-        {
-            Some((tier, _)) => match rerank(&self.inference, &tier, query, &mut passages).await {
-                Ok(()) => true,
-                Err(error) => {
-                    tracing::debug!("a search is not reranked: {error}");
-                    false
-                }
-            },
+        let reranker = local_tier(&self.inference, ModelKind::Reranking, helps);
+        let reranked = match reranker.filter(|_| wanted) {
+            Some((tier, _)) => rerank(&self.inference, &tier, query, &mut passages)
+                .await
+                .inspect_err(|error| tracing::debug!("a search is not reranked: {error}"))
+                .is_ok(),
             None => false,
         };
         passages.truncate(limit);
@@ -167,15 +153,6 @@ fn check_query(query: &str) -> Result<&str, Error> {
         return Err(Error::new(Code::BadRequest, message));
     }
     Ok(query)
-}
-
-fn checked_limit(limit: Option<usize>) -> Result<usize, Error> {
-    let limit = limit.unwrap_or(USUAL);
-    if (1..=MOST_PASSAGES).contains(&limit) {
-        return Ok(limit);
-    }
-    let message = format!("limit is {limit}; it must be between 1 and {MOST_PASSAGES}");
-    Err(Error::new(Code::BadRequest, message))
 }
 
 /// The tier on this machine whose model is for that and that helps, and the model's name.
@@ -210,19 +187,14 @@ async fn rerank(
     query: &str,
     passages: &mut Vec<Passage>,
 ) -> Result<(), Error> {
-    let texts: Vec<_> = passages
-        .iter()
-        .take(RERANKED)
-        .map(|passage| passage.text.as_str())
-        .collect();
+    let best = passages.iter().take(RERANKED);
+    let texts: Vec<_> = best.map(|passage| passage.text.as_str()).collect();
     let request = json!({"model": tier, "query": query, "documents": texts});
     let request = Request::of(RERANK, Hints::default(), request)?;
     let answer = dispatch::fetch(inference, request).await?;
     let RerankAnswer { mut results } = serde_json::from_slice(&answer).map_err(|error| {
-        Error::new(
-            Code::Unreachable,
-            format!("the reranker did not answer in its form: {error}"),
-        )
+        let message = format!("the reranker did not answer in its form: {error}");
+        Error::new(Code::Unreachable, message)
     })?;
     results.sort_by(|one, other| other.relevance_score.total_cmp(&one.relevance_score));
     let mut left: Vec<Option<Passage>> = std::mem::take(passages).into_iter().map(Some).collect();

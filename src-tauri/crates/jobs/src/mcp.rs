@@ -41,10 +41,8 @@ impl Servers {
         services: &dyn Services,
         secrets: &Secrets,
     ) -> (Self, Vec<(String, Error)>) {
-        let mut opening = Vec::new();
-        for (name, config) in servers {
-            opening.push(open_one(name, config, services, secrets));
-        }
+        let opening = servers.iter();
+        let opening = opening.map(|(name, config)| open_one(name, config, services, secrets));
         let opened = join_all(opening).await;
         let (mut open, mut failed, mut tools) = (Vec::new(), Vec::new(), 0);
         for ((name, _), opened) in servers.iter().zip(opened) {
@@ -188,22 +186,14 @@ async fn place_of_server(
         (None, Some(secret)) => stored_secret(secrets, secret.clone()).await?,
     };
     if !config.url.is_empty() {
-        return Ok(Place::Address {
-            url: config.url.clone(),
-            key,
-        });
+        let url = config.url.clone();
+        return Ok(Place::Address { url, key });
     }
-    let key = match secret {
-        None => None,
-        Some(secret) => {
-            let key = key.ok_or_else(|| {
-                let message = format!("no key is stored for the MCP server {name}");
-                let hint = format!("store it with `tierbar secret set {secret}`");
-                Error::new(Code::AccessDenied, message).hint(hint)
-            })?;
-            Some((config.key_variable.clone(), key))
-        }
-    };
+    if let (Some(secret), None) = (secret, &key) {
+        let message = format!("no key is stored for the MCP server {name}");
+        let hint = format!("store it with `tierbar secret set {secret}`");
+        return Err(Error::new(Code::AccessDenied, message).hint(hint));
+    }
     let SandboxPlace {
         launcher,
         protected,
@@ -221,46 +211,43 @@ async fn place_of_server(
         },
         protected,
         variables: config.variables.clone(),
-        key,
+        key: key.map(|key| (config.key_variable.clone(), key)),
     }))
 }
 
-async fn stored_secret(secrets: &Secrets, name: Name) -> Result<Option<SecretString>, Error> {
+/// Returns a secret, if it is stored.
+///
+/// # Errors
+/// Those of [`Secrets::get`].
+pub async fn stored_secret(secrets: &Secrets, name: Name) -> Result<Option<SecretString>, Error> {
     let secrets = secrets.clone();
     blocking("the secrets", move || secrets.get(&name)).await
 }
 
 fn server_error(name: &str, config: &McpServerConfig, failure: &Failure) -> Error {
     let is_program = !config.command.is_empty();
-    let (code, hint) = match failure {
+    let message = format!("the MCP server {name} {failure}");
+    let hint = match failure {
         Failure::KeyWanted => {
             let server = server_of(&config.url).map_or("", |(_, server)| server);
-            let hint = format!("store its key with `tierbar secret set {server}`");
-            (Code::AccessDenied, Some(hint))
+            format!("store its key with `tierbar secret set {server}`")
         }
         Failure::NotFound(_) => {
-            let hint = format!("install it, or give its full path in `command` of mcp.{name}");
-            (Code::Unreachable, Some(hint))
+            format!("install it, or give its full path in `command` of mcp.{name}")
         }
-        Failure::NotRun(_) | Failure::Ended(_) if is_program => {
-            let hint = format!(
-                "a program reads only the system's folders, and those in `folder` and `read` of mcp.{name}"
-            );
-            (Code::Unreachable, Some(hint))
-        }
+        Failure::NotRun(_) | Failure::Ended(_) if is_program => format!(
+            "a program reads only the system's folders, and those in `folder` and `read` of mcp.{name}"
+        ),
         Failure::Silent(_) if is_program && !config.network => {
-            let hint = format!(
-                "a program that downloads something, such as npx, needs mcp.{name}.network"
-            );
-            (Code::Unreachable, Some(hint))
+            format!("a program that downloads something, such as npx, needs mcp.{name}.network")
         }
-        _ => (Code::Unreachable, None),
+        _ => return Error::new(Code::Unreachable, message),
     };
-    let error = Error::new(code, format!("the MCP server {name} {failure}"));
-    match hint {
-        Some(hint) => error.hint(hint),
-        None => error,
-    }
+    let code = match failure {
+        Failure::KeyWanted => Code::AccessDenied,
+        _ => Code::Unreachable,
+    };
+    Error::new(code, message).hint(hint)
 }
 
 #[cfg(test)]

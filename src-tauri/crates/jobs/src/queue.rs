@@ -19,11 +19,11 @@ pub use run::QueueRunner;
 pub use webhook::secret;
 
 use super::Jobs;
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use parking_lot::Mutex;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tierbar_core::config::QueueConfig;
+use tierbar_edge::now_ms;
 use tierbar_http::{mount::Routes, routes};
 use tierbar_store::Room;
 use tokio::sync::{Notify, broadcast};
@@ -36,12 +36,9 @@ const OF_ONE_KEY: u64 = MOST_LIVE / 4;
 /// So many changes may a watcher be late; then it looks anew.
 const CHANGES: usize = 256;
 
-/// What storing, running and reporting jobs share. Clones are the same.
-#[derive(Debug, Clone, Default)]
-pub struct JobQueue(Arc<Shared>);
-
+/// What storing, running and reporting jobs share.
 #[derive(Debug)]
-struct Shared {
+pub struct JobQueue {
     /// An attempt, or something else that is the runner's, may be due.
     work: Notify,
     /// A webhook may be due.
@@ -54,7 +51,7 @@ struct Shared {
     secret: tokio::sync::Mutex<()>,
 }
 
-impl Default for Shared {
+impl Default for JobQueue {
     fn default() -> Self {
         Self {
             work: Notify::new(),
@@ -70,45 +67,40 @@ impl JobQueue {
     /// Notifies watchers and the runner of a change.
     fn changed(&self, id: &str) {
         // There may be no watcher.
-        let _ = self.0.changed.send(id.into());
-        self.0.work.notify_one();
-        self.0.endings.notify_one();
+        let _ = self.changed.send(id.into());
+        self.work.notify_one();
+        self.endings.notify_one();
     }
 
-    /// Breaks its attempt off, if one runs.
     fn break_off(&self, id: &str) {
-        let running = self.0.running.lock();
-        if let Some(attempt) = running.unwrap_or_else(PoisonError::into_inner).get(id) {
+        if let Some(attempt) = self.running.lock().get(id) {
             attempt.cancel();
         }
     }
 
     /// An attempt begins, and ends with what this returns.
-    fn begins(&self, id: &str) -> RunningJob {
+    fn begins<'a>(&'a self, id: &'a str) -> RunningJob<'a> {
         let broken_off = CancellationToken::new();
-        let running = self.0.running.lock();
-        let mut running = running.unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.lock();
         running.insert(id.to_owned(), broken_off.clone());
         RunningJob {
-            queue: self.clone(),
-            id: id.to_owned(),
+            queue: self,
+            id,
             broken_off,
         }
     }
 }
 
 /// Listed among what runs for as long as it lives.
-struct RunningJob {
-    queue: JobQueue,
-    id: String,
+struct RunningJob<'a> {
+    queue: &'a JobQueue,
+    id: &'a str,
     broken_off: CancellationToken,
 }
 
-impl Drop for RunningJob {
+impl Drop for RunningJob<'_> {
     fn drop(&mut self) {
-        let running = self.queue.0.running.lock();
-        let mut running = running.unwrap_or_else(PoisonError::into_inner);
-        running.remove(&self.id);
+        self.queue.running.lock().remove(self.id);
     }
 }
 
@@ -128,11 +120,27 @@ fn room(config: &QueueConfig) -> Room {
     }
 }
 
-/// Milliseconds since 1970.
-fn now_ms() -> u64 {
-    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default()
+/// How often the clock is read while something is due later: it may be set, and the machine may sleep.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// How long to wait for a moment, in milliseconds since 1970, before the clock is read again.
+fn wait_until(at_ms: u64) -> Duration {
+    Duration::from_millis(at_ms.saturating_sub(now_ms())).min(LOOK)
 }
 
-fn millis(length: std::time::Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+/// The chosen headers as the store keeps them.
+fn kept_headers(headers: &HeaderMap, is_kept: impl Fn(&str) -> bool) -> Vec<(String, String)> {
+    let chosen = headers.iter().filter(|(name, _)| is_kept(name.as_str()));
+    chosen
+        .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
+        .collect()
+}
+
+/// The headers that [`kept_headers`] returned.
+fn header_map(headers: &[(String, String)]) -> HeaderMap {
+    let header = |(name, value): &(String, String)| {
+        let name = HeaderName::try_from(name).ok()?;
+        Some((name, HeaderValue::try_from(value).ok()?))
+    };
+    headers.iter().filter_map(header).collect()
 }

@@ -11,7 +11,6 @@ pub mod scheduled;
 mod schema;
 mod stream;
 mod summarize;
-mod trail;
 mod triage;
 
 pub(crate) use summarize::of_chat as summary_of_chat;

@@ -15,13 +15,14 @@ mod undo;
 use crate::Jobs;
 use attachments::NewPart;
 pub use attachments::hash_of;
+use futures_util::{Stream, StreamExt, stream};
 use grants::KeptGrants;
 use log::Log;
 use prompt::Prompt;
 use run::{Acting, Consents};
-pub use runs::{AgentAnswer, AgentRequest, AgentRunEvent};
+pub use runs::{AgentAnswer, AgentRequest, AgentRunEvent, Run};
 use serde_json::{Map, Value};
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{ops::Deref, path::Path, sync::Arc, time::Duration};
 use tierbar_chats::{
     ChatMessage, ChatSummary, Role, StartedTurn, TurnEvent,
     agent::{AgentOptions, ConsentAnswer},
@@ -29,7 +30,7 @@ use tierbar_chats::{
 };
 use tierbar_core::{Code, Error, home::from_home};
 use tierbar_edge::keys::Weight;
-use tierbar_inference::{Inference, blocking::blocking};
+use tierbar_inference::blocking::blocking;
 use tierbar_store::{NewTurn, Parent, RESTORABLE, Store};
 use tokio::{
     sync::{Mutex, watch},
@@ -77,10 +78,23 @@ impl Turns {
         self.tasks.close();
         self.tasks.wait().await;
     }
+
+    /// Returns a turn of a chat, or a run without one.
+    async fn find(&self, id: &str, chat: Option<&str>) -> Option<Arc<Turn>> {
+        let turns = self.turns.lock().await;
+        let mut turns = turns.iter();
+        let found = turns.find(|turn| turn.id == id && turn.chat.as_deref() == chat);
+        found.map(Arc::clone)
+    }
+
+    async fn forget(&self, turn: &Arc<Turn>) {
+        let mut turns = self.turns.lock().await;
+        turns.retain(|kept| !Arc::ptr_eq(kept, turn));
+    }
 }
 
 /// One turn.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Turn {
     pub id: String,
     /// `None`: a program's run of an agent, of which nothing is stored.
@@ -88,6 +102,7 @@ pub struct Turn {
     /// The message that it writes.
     answer: u64,
     log: Log,
+    /// Ends it; the host's end does, too.
     stop: CancellationToken,
     /// Where the open question of its agent is answered.
     consents: Consents,
@@ -118,32 +133,19 @@ pub struct Question {
     #[serde(default)]
     options: Map<String, Value>,
     /// What the model may use to act before it answers. Without it, it only answers.
-    agent: Option<AgentOptions>,
-}
-
-impl Question {
-    /// Whether the model may act before it answers.
-    #[must_use]
-    pub fn has_agent(&self) -> bool {
-        self.agent.is_some()
-    }
+    pub agent: Option<AgentOptions>,
 }
 
 impl Turn {
-    /// The events after the one with this number, the text of neighbours joined, each with its number; `true` once there are no more to
-    /// come.
     /// The bytes of its text and reasoning so far.
     pub fn size(&self) -> usize {
         self.log.size()
     }
 
-    pub fn events_after(&self, number: u64) -> (Vec<(u64, TurnEvent)>, bool) {
-        self.log.after(number)
-    }
-
-    /// Waits until there is an event after the one with this number, or the turn has ended.
-    pub async fn wait_after(&self, number: u64) {
-        self.log.wait_after(number).await;
+    /// Stops the turn, and waits until what has arrived of its answer is stored.
+    async fn end(&self) {
+        self.stop.cancel();
+        self.log.wait_for_end().await;
     }
 }
 
@@ -232,9 +234,8 @@ impl Jobs {
             id: id.clone(),
             chat: Some(chat.to_owned()),
             answer: opened.answer,
-            log: Log::default(),
-            stop: CancellationToken::new(),
-            consents: Consents::default(),
+            stop: self.inference.closing.child_token(),
+            ..Turn::default()
         });
         turns.push(Arc::clone(&turn));
         drop(turns);
@@ -254,12 +255,13 @@ impl Jobs {
         self.note_chat_change();
         let jobs = Arc::clone(self);
         self.turns.tasks.spawn(async move {
-            let inference = Arc::clone(&jobs.inference);
-            let store = jobs.store.clone();
-            let running = Arc::clone(&turn);
-            run::run(inference, store, running, prompt, begun, acting, admitted).await;
+            run::run(&jobs, &turn, prompt, begun, acting, admitted).await;
             jobs.note_chat_change();
-            tokio::spawn(async move { jobs.forget(&turn).await });
+            tokio::spawn(async move {
+                let closing = &jobs.inference.closing;
+                let _closing = closing.run_until_cancelled(sleep(KEPT)).await;
+                jobs.turns.forget(&turn).await;
+            });
         });
         let question =
             question.ok_or_else(|| Error::new(Code::Internal, "the turn has no question"))?;
@@ -320,24 +322,12 @@ impl Jobs {
         Ok(weight)
     }
 
-    /// Drops a turn that has ended from memory, after a while.
-    async fn forget(&self, turn: &Arc<Turn>) {
-        let closing = &self.inference.closing;
-        let _closing = closing.run_until_cancelled(sleep(KEPT)).await;
-        let mut turns = self.turns.turns.lock().await;
-        turns.retain(|kept| !Arc::ptr_eq(kept, turn));
-    }
-
     /// A turn that runs or has just ended.
     ///
     /// # Errors
     /// `NotFound`.
     pub async fn turn(&self, chat: &str, id: &str) -> Result<Arc<Turn>, Error> {
-        let turns = self.turns.turns.lock().await;
-        let is_it = |turn: &&Arc<Turn>| turn.id == id && turn.chat.as_deref() == Some(chat);
-        let found = turns.iter().find(is_it);
-        let found = found.map(Arc::clone);
-        found.ok_or_else(|| {
+        self.turns.find(id, Some(chat)).await.ok_or_else(|| {
             let error = Error::new(Code::NotFound, "this turn is not running");
             error.hint("read the chat; its messages are saved")
         })
@@ -355,8 +345,7 @@ impl Jobs {
                 return stored.map(|_| ()).ok_or(gone);
             }
         };
-        turn.stop.cancel();
-        turn.log.wait_for_end().await;
+        turn.end().await;
         Ok(())
     }
 
@@ -397,8 +386,7 @@ impl Jobs {
     pub async fn stop_turns_of(&self, chat: &str) {
         let running = running_turn(&self.turns.turns.lock().await, chat).map(Arc::clone);
         if let Some(turn) = running {
-            turn.stop.cancel();
-            turn.log.wait_for_end().await;
+            turn.end().await;
         }
     }
 
@@ -442,6 +430,25 @@ impl Jobs {
             chat.turn = running_turn(&turns, &chat.id).map(|turn| turn.id.clone());
         }
     }
+}
+
+/// Returns the events after the one with this number as they come, the text of neighbours joined, each with its number. What holds the
+/// turn is dropped with them.
+pub fn follow(
+    turn: impl Deref<Target = Turn> + Send + Sync,
+    after: u64,
+) -> impl Stream<Item = (u64, TurnEvent)> + Send {
+    let following = (turn, after, false);
+    let batches = stream::unfold(following, |(turn, after, has_ended)| async move {
+        if has_ended {
+            return None;
+        }
+        turn.log.wait_after(after).await;
+        let (events, has_ended) = turn.log.after(after);
+        let after = events.last().map_or(after, |(number, _)| *number);
+        Some((stream::iter(events), (turn, after, has_ended)))
+    });
+    batches.flatten()
 }
 
 fn running_turn<'a>(turns: &'a [Arc<Turn>], chat: &str) -> Option<&'a Arc<Turn>> {

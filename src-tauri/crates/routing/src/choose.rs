@@ -117,20 +117,15 @@ pub fn choose(
     }
     let wanted = traits.context_tokens();
     let narrowed = keep_if_any(&mut left, |candidate| candidate.context_tokens >= wanted);
-    let largest = left
-        .iter()
-        .map(|candidate| candidate.context_tokens)
-        .max()?;
+    let contexts = left.iter().map(|candidate| candidate.context_tokens);
+    let largest = contexts.max()?;
     if largest < wanted {
         left.retain(|candidate| candidate.context_tokens == largest);
     }
     // A stable sort: tiers of one level keep their order.
     left.sort_by_key(|candidate| candidate.level());
-    let enough: Vec<&Candidate> = left
-        .iter()
-        .copied()
-        .filter(|candidate| candidate.level() >= need.level)
-        .collect();
+    let mut enough = left.clone();
+    enough.retain(|candidate| candidate.level() >= need.level);
     let loaded = enough.iter().filter(|candidate| candidate.is_loaded());
     let soonest = loaded.min_by(|one, other| {
         let seconds = |candidate: &Candidate| candidate.seconds(traits.answer_tokens);

@@ -63,6 +63,8 @@ const ENOUGH_RIGHT: usize = 9;
 /// Returns the question to a model, as the body of a chat completion.
 #[must_use]
 pub fn question(text: &str) -> Value {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
     let content = format!(
         "Say how hard a request is to answer well, in one word.\n\
          simple: greetings, thanks, common facts, sorting or picking from a short text, one sentence translated.\n\
@@ -72,7 +74,7 @@ pub fn question(text: &str) -> Value {
          Request: Explain what inflation is.\nWord: medium\n\n\
          Request: Prove that the square root of 3 is irrational.\nWord: hard\n\n\
          Request: {}\nWord:",
-        excerpt(text)
+        excerpt(&line, HEAD, TAIL, " ... ")
     );
     json!({
         "messages": [{"role": "user", "content": content}],
@@ -86,17 +88,16 @@ pub fn question(text: &str) -> Value {
     })
 }
 
-/// The text on one line, without its middle if it is long.
-fn excerpt(text: &str) -> String {
-    let line: Vec<&str> = text.split_whitespace().collect();
-    let line = line.join(" ");
-    let count = line.chars().count();
-    if count <= HEAD + TAIL {
-        return line;
+/// Returns the text without its middle if it is long: so many characters at its start and at its end, and a mark between them.
+#[must_use]
+pub fn excerpt(text: &str, head: usize, tail: usize, mark: &str) -> String {
+    let count = text.chars().count();
+    if count <= head + tail {
+        return text.to_owned();
     }
-    let head = line.chars().take(HEAD);
-    let tail = line.chars().skip(count - TAIL);
-    head.chain(" ... ".chars()).chain(tail).collect()
+    let tail = text.chars().skip(count - tail);
+    let head = text.chars().take(head);
+    head.chain(mark.chars()).chain(tail).collect()
 }
 
 /// The probability that a model gives each level, in the order of [`Level::ALL`]; they add up to 1.

@@ -24,7 +24,6 @@ pub enum GradeVerdict {
 pub struct Grade {
     pub verdict: GradeVerdict,
     /// Why, in the owner's words.
-    #[serde(default)]
     pub why: Option<String>,
 }
 

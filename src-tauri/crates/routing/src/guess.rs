@@ -19,34 +19,30 @@ const MANY_WORDS: usize = 40;
 
 /// Grades a request by the sum of its signs. It is never sure.
 pub(super) fn guess(text: &Text) -> Judgement {
-    let (level, because) = grade(text);
-    Judgement {
+    let guess = |level, because| Judgement {
         level,
         sure: false,
         because,
-    }
-}
-
-fn grade(text: &Text) -> (Level, &'static str) {
+    };
     let composes = text.has_any(COMPOSING);
     if text.is_question_about_a_text() && text.count(DEMANDS) == 0 && !text.has_any(OWN_WORDS) {
-        return (
+        return guess(
             Level::Simple,
             "a guess: it is a short question about a text",
         );
     }
     if signs_of_steps(text) >= HARD + 2 * usize::from(composes) {
-        return (Level::Hard, "a guess: it seems to need several steps");
+        return guess(Level::Hard, "a guess: it seems to need several steps");
     }
     if composes {
-        return (Level::Medium, "a guess: it seems to ask for writing");
+        return guess(Level::Medium, "a guess: it seems to ask for writing");
     }
     if text.has_sentence_with(OPEN_QUESTIONS) || text.has_sentence_with(CONCEPTS) {
-        return (Level::Medium, "a guess: it seems to ask for an explanation");
+        return guess(Level::Medium, "a guess: it seems to ask for an explanation");
     }
-    let words = text.words();
-    if text.quotes() && words <= SHORT_INSTRUCTION {
-        return (
+    let words = text.words;
+    if text.quotes && words <= SHORT_INSTRUCTION {
+        return guess(
             Level::Simple,
             "a guess: it is a short question about a text",
         );
@@ -54,12 +50,12 @@ fn grade(text: &Text) -> (Level, &'static str) {
     let looks = text.starts_with_any(LOOKS) && text.has_short_instruction();
     let asks = text.starts_with_any(CLOSED_QUESTIONS);
     if looks || asks && (words <= SHORT_INSTRUCTION || text.has_instruction_above()) {
-        return (Level::Simple, "a guess: it seems quick to answer");
+        return guess(Level::Simple, "a guess: it seems quick to answer");
     }
     if words <= FEW_WORDS {
-        return (Level::Simple, "a guess: it is short");
+        return guess(Level::Simple, "a guess: it is short");
     }
-    (Level::Medium, "a guess: it is neither short nor complex")
+    guess(Level::Medium, "a guess: it is neither short nor complex")
 }
 
 /// Counts what makes dependent steps likely.
@@ -75,6 +71,6 @@ fn signs_of_steps(text: &Text) -> usize {
         + usize::from(conditions >= 2)
         + usize::from(conditions >= 4)
         + usize::from(text.questions() >= 2)
-        + usize::from(text.words() >= MANY_WORDS)
+        + usize::from(text.words >= MANY_WORDS)
         + usize::from(technical > 0 && text.has_sentence_with(OPEN_QUESTIONS))
 }

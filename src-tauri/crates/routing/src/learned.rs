@@ -42,12 +42,16 @@ impl LearnedLevels {
     pub fn of(groups: &[GradeGroup]) -> Self {
         Self(Level::ALL.map(|level| {
             let own_tier = counts(groups, level, level.tier());
-            let smaller = next_smaller(level);
+            let larger = Level::ALL.get(level.place() + 1).copied();
+            let smaller = level.place().checked_sub(1).map(|place| Level::ALL[place]);
             let smaller_tier = smaller.map_or_else(GradeCounts::default, |smaller| {
                 counts(groups, level, smaller.tier())
             });
-            let up = next_larger(level).filter(|_| is_poor(own_tier));
-            let down = smaller.filter(|_| is_good(smaller_tier));
+            let share = |counts: GradeCounts| counts.share().filter(|_| counts.total() >= ENOUGH);
+            let is_poor = share(own_tier).is_some_and(|share| share.high < POOR);
+            let is_good = share(smaller_tier).is_some_and(|share| share.low > GOOD);
+            let up = larger.filter(|_| is_poor);
+            let down = smaller.filter(|_| is_good);
             LearnedLevel {
                 level,
                 own_tier,
@@ -67,23 +71,6 @@ impl LearnedLevels {
     pub fn levels(&self) -> &[LearnedLevel] {
         &self.0
     }
-}
-
-fn next_larger(level: Level) -> Option<Level> {
-    Level::ALL.get(level.place() + 1).copied()
-}
-
-fn next_smaller(level: Level) -> Option<Level> {
-    let place = level.place().checked_sub(1)?;
-    Level::ALL.get(place).copied()
-}
-
-fn is_poor(counts: GradeCounts) -> bool {
-    counts.total() >= ENOUGH && counts.share().is_some_and(|share| share.high < POOR)
-}
-
-fn is_good(counts: GradeCounts) -> bool {
-    counts.total() >= ENOUGH && counts.share().is_some_and(|share| share.low > GOOD)
 }
 
 fn counts(groups: &[GradeGroup], level: Level, tier: &str) -> GradeCounts {

@@ -21,20 +21,11 @@ pub use traits::Traits;
 
 use serde::{Deserialize, Serialize};
 use tierbar_core::TierId;
+use utoipa::ToSchema;
 
 /// How hard a request is, which is also how large a tier is.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Level {

@@ -5,7 +5,9 @@ use super::{
     guess::guess,
     signs::{Greeting, Text},
     traits::tokens,
+    words::{CODE_WORDS, HARD_TASKS, MATHS, REPAIRS, SMALL_TASKS, SUMS, TEXT_TASKS},
 };
+use serde::Serialize;
 
 /// A prompt longer than a small model handles well.
 const LONG: u64 = 6000;
@@ -17,13 +19,14 @@ const FEW_WORDS_OF_A_TASK: usize = 45;
 /// A question of few words.
 const FEW_WORDS: usize = 12;
 
-/// The rules' grade of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The level by the rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = RouteRules)]
 pub struct Judgement {
     pub level: Level,
-    /// Whether a rule matched. Otherwise this is a default that a classifier may improve.
+    /// Whether a rule matched.
     pub sure: bool,
-    /// A few words in ASCII.
+    // A few words in ASCII.
     pub because: &'static str,
 }
 
@@ -43,7 +46,7 @@ pub fn judge(traits: &Traits) -> Judgement {
     let text = Text::of(&traits.text);
     let by_text = by_text(traits, &text);
     // Small models write calls that do not parse, and take one object for another.
-    let greets = text.greeting() == Greeting::Whole;
+    let greets = text.greeting == Greeting::Whole;
     if traits.tools && by_text.level < Level::Medium && !greets {
         return Judgement::sure(Level::Medium, "it has tools");
     }
@@ -55,23 +58,23 @@ fn by_text(traits: &Traits, text: &Text) -> Judgement {
     if traits.thinks {
         return sure(Level::Hard, "it requests thinking");
     }
-    if text.greeting() != Greeting::Beginning {
+    if text.greeting != Greeting::Beginning {
         return sure(Level::Simple, "it is a greeting");
     }
-    if text.is_hard_task() {
+    if text.has_any(HARD_TASKS) {
         return sure(Level::Hard, "it needs several dependent steps");
     }
-    if text.is_small_task() && text.words() <= FEW_WORDS_OF_A_TASK && tokens(&traits.text) <= SHORT
-    {
+    let is_short = text.words <= FEW_WORDS_OF_A_TASK && tokens(&traits.text) <= SHORT;
+    if text.has_any(SMALL_TASKS) && is_short {
         return sure(Level::Simple, "it is a small task on a short text");
     }
-    if text.is_repair() {
+    if text.code && text.count_letters(REPAIRS) > 0 {
         return sure(Level::Hard, "it asks to debug code");
     }
-    if text.is_maths() {
+    if text.count_letters(MATHS) > 0 {
         return sure(Level::Hard, "it has formulas");
     }
-    if text.is_sum_in_words() {
+    if text.has_any(SUMS) && text.figures() >= 3 {
         return sure(Level::Hard, "it is a word problem");
     }
     if text.is_conditioned() {
@@ -80,30 +83,25 @@ fn by_text(traits: &Traits, text: &Text) -> Judgement {
     if traits.prompt_tokens > LONG {
         return sure(Level::Hard, "it is long");
     }
-    if text.has_code() || text.is_code_task() {
+    if text.code || text.has_any(CODE_WORDS) {
         return sure(Level::Medium, "it is about code");
     }
-    if text.is_text_task() {
+    if text.has_any(TEXT_TASKS) {
         return sure(Level::Medium, "it asks for writing or an explanation");
     }
     if traits.prompt_tokens > LONGISH {
         return sure(Level::Medium, "it is rather long");
     }
     // "And in Rust?" belongs to a tier that could answer what came before, and has it in its cache.
-    let before = traits.earlier.iter().map(|text| level_of_text(text)).max();
-    let continues = text.words() <= FEW_WORDS;
+    let before = traits.earlier.iter().map(|text| judge_text(text).level);
+    let (before, continues) = (before.max(), text.words <= FEW_WORDS);
     if let Some(before) = before.filter(|before| continues && *before > Level::Simple) {
         return sure(before, "it continues the previous question");
     }
     guess(text)
 }
 
-/// Grades a text without its conversation.
-fn level_of_text(text: &str) -> Level {
-    judge_text(text).level
-}
-
-/// Applies the rules to a text alone.
+/// Applies the rules to a text without its conversation.
 #[must_use]
 pub fn judge_text(text: &str) -> Judgement {
     let traits = Traits {
@@ -117,5 +115,5 @@ pub fn judge_text(text: &str) -> Judgement {
 /// Returns whether a text is a greeting or thanks, and no more than that.
 #[must_use]
 pub fn is_greeting(text: &str) -> bool {
-    Text::of(text).greeting() != Greeting::Beginning
+    Text::of(text).greeting != Greeting::Beginning
 }

@@ -1,18 +1,15 @@
 //! Signs in a text of how hard it is to answer.
 
-use super::words::{
-    CODE_WORDS, CONDITIONED, CONDITIONS, FILLERS, GREETINGS, HARD_TASKS, MATHS, REPAIRS,
-    SMALL_TASKS, SUMS, TEXT_TASKS,
-};
+use super::words::{CONDITIONED, CONDITIONS, FILLERS, GREETINGS};
 
 /// The text in lower case, without the greeting at its start and without what it quotes.
 pub(super) struct Text {
-    greeting: Greeting,
+    pub(super) greeting: Greeting,
     lower: String,
-    /// Whether it quotes a text.
-    quotes: bool,
-    code: bool,
-    words: usize,
+    /// Whether it quotes a text of some length.
+    pub(super) quotes: bool,
+    pub(super) code: bool,
+    pub(super) words: usize,
 }
 
 /// How much of a text is a greeting.
@@ -59,52 +56,6 @@ impl Text {
         }
     }
 
-    pub(super) fn words(&self) -> usize {
-        self.words
-    }
-
-    pub(super) fn has_code(&self) -> bool {
-        self.code
-    }
-
-    pub(super) fn greeting(&self) -> Greeting {
-        self.greeting
-    }
-
-    pub(super) fn is_small_task(&self) -> bool {
-        self.has_any(SMALL_TASKS)
-    }
-
-    pub(super) fn is_hard_task(&self) -> bool {
-        self.has_any(HARD_TASKS)
-    }
-
-    pub(super) fn is_text_task(&self) -> bool {
-        self.has_any(TEXT_TASKS)
-    }
-
-    pub(super) fn is_code_task(&self) -> bool {
-        self.has_any(CODE_WORDS)
-    }
-
-    pub(super) fn is_repair(&self) -> bool {
-        self.code && self.count_letters(REPAIRS) > 0
-    }
-
-    pub(super) fn is_maths(&self) -> bool {
-        self.count_letters(MATHS) > 0
-    }
-
-    pub(super) fn is_sum_in_words(&self) -> bool {
-        self.has_any(SUMS) && self.figures() >= 3
-    }
-
-    /// Returns whether it quotes a text of some length.
-    pub(super) fn quotes(&self) -> bool {
-        self.quotes
-    }
-
-    /// Counts the questions.
     pub(super) fn questions(&self) -> usize {
         self.lower.matches(['?', '？']).count()
     }
@@ -152,10 +103,8 @@ impl Text {
 
     /// Counts those of a list that it has letter by letter.
     pub(super) fn count_letters(&self, signs: &[&str]) -> usize {
-        signs
-            .iter()
-            .filter(|sign| self.lower.contains(*sign))
-            .count()
+        let found = signs.iter().filter(|sign| self.lower.contains(*sign));
+        found.count()
     }
 
     pub(super) fn is_conditioned(&self) -> bool {
@@ -171,10 +120,8 @@ impl Text {
         ];
         let figure =
             |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) || NUMBERS.contains(word);
-        self.lower
-            .split(|c: char| !c.is_alphanumeric())
-            .filter(figure)
-            .count()
+        let words = self.lower.split(|c: char| !c.is_alphanumeric());
+        words.filter(figure).count()
     }
 
     pub(super) fn has_any(&self, signs: &[&str]) -> bool {

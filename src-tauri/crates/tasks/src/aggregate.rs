@@ -6,7 +6,7 @@ use super::{
     line,
 };
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::{cmp::Reverse, collections::BTreeMap};
 
 /// Limits of the report; what exceeds them is only counted.
@@ -32,43 +32,52 @@ const BAD: [&str; 10] = [
 /// The last of them is less than an error.
 const WARNING: usize = BAD.len() - 1;
 
-/// What was counted.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+/// The counts of a day's lines.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, utoipa::ToSchema)]
 pub struct Aggregate {
     pub entries: u64,
-    /// Lines that are not JSON objects, or have no known field.
+    /// Lines that are not JSON objects or have no known field.
     pub malformed: u64,
-    /// The first of them, counted from 1.
+    /// The number of the first malformed line.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = u64, required = false)]
     pub first_malformed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
     pub from: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
     pub to: Option<String>,
-    /// Errors first, then by frequency.
+    /// At most 100 groups of entries; errors come first.
     pub groups: Vec<Group>,
     pub more_groups: u64,
     pub outcomes: BTreeMap<String, u64>,
+    /// At most 100 metrics.
     pub metrics: Vec<Metric>,
     pub more_metrics: u64,
 }
 
-/// Entries of one kind whose messages differ only in numbers and ids.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// Entries of one kind whose messages only differ in numbers and ids.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = EntryGroup)]
 pub struct Group {
     pub kind: String,
-    /// `#` stands for what differs.
+    /// The message, with `#` for numbers and ids.
     pub message: String,
     pub count: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
     pub first: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
     pub last: Option<String>,
     /// The last message as it was.
     pub example: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// The values of one metric.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = EntryMetric)]
 pub struct Metric {
     pub name: String,
     pub count: u64,
@@ -130,28 +139,27 @@ impl Span {
 impl Counter {
     /// Counts a line; empty lines are ignored, and one above 256 KiB is malformed.
     pub fn line(&mut self, line: &[u8]) {
-        self.line += 1;
         if line.trim_ascii().is_empty() {
-            return;
-        }
-        match line::fields(line).as_ref().and_then(Entry::read) {
-            Some(entry) => self.count(entry),
-            None => self.is_malformed(),
+            self.line += 1;
+        } else {
+            self.add(line::fields(line));
         }
     }
 
     /// Counts a parsed entry.
     pub fn entry(&mut self, value: &Value) {
-        self.line += 1;
-        match line::fields_of(value).as_ref().and_then(Entry::read) {
-            Some(entry) => self.count(entry),
-            None => self.is_malformed(),
-        }
+        self.add(line::fields_of(value));
     }
 
-    fn is_malformed(&mut self) {
-        self.malformed += 1;
-        self.first_malformed.get_or_insert(self.line);
+    fn add(&mut self, fields: Option<Map<String, Value>>) {
+        self.line += 1;
+        match fields.as_ref().and_then(Entry::read) {
+            Some(entry) => self.count(entry),
+            None => {
+                self.malformed += 1;
+                self.first_malformed.get_or_insert(self.line);
+            }
+        }
     }
 
     fn count(&mut self, entry: Entry) {
@@ -212,11 +220,9 @@ impl Counter {
         groups.sort_by_cached_key(|group| (badness(group), Reverse(group.count)));
         let more_groups = groups.len().saturating_sub(GROUPS) as u64 + self.beyond;
         groups.truncate(GROUPS);
-        let mut metrics: Vec<Metric> = self
-            .metrics
-            .into_iter()
-            .filter_map(|(name, values)| metric(name, values))
-            .collect();
+        let metrics = self.metrics.into_iter();
+        let metrics = metrics.filter_map(|(name, values)| metric(name, values));
+        let mut metrics: Vec<Metric> = metrics.collect();
         metrics.sort_by_key(|metric| Reverse(metric.count));
         let more_metrics = metrics.len().saturating_sub(METRICS) as u64 + self.metrics_beyond;
         metrics.truncate(METRICS);
@@ -293,10 +299,8 @@ impl Aggregate {
         }
         text.push('\n');
         if !self.outcomes.is_empty() {
-            let outcomes = self
-                .outcomes
-                .iter()
-                .map(|(what, count)| format!("{what} {count}"));
+            let outcomes = self.outcomes.iter();
+            let outcomes = outcomes.map(|(what, count)| format!("{what} {count}"));
             text += &format!("outcomes: {}\n", outcomes.collect::<Vec<_>>().join(", "));
         }
         let metrics = self.metrics.iter().map(|metric| {

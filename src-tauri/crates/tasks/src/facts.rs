@@ -46,7 +46,7 @@ pub fn compare(source: &str, result: &str) -> FactComparison {
     let there = dates::days(result);
     let mut room = dates
         .iter()
-        .all(|date| note(date.words, &|| there.contains(&date.day())));
+        .all(|date| note(date.words, &|| there.contains(&date.day)));
     // A number within a date is not counted again. Both are in text order.
     let in_date = |at: usize| {
         let after = dates.partition_point(|date| date.span.start <= at);

@@ -1,13 +1,13 @@
 //! The kind of a message, and what it needs.
 
+use crate::delimited::delimited;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use tierbar_routing::classifier::excerpt;
 
 mod need;
-mod question;
 
 pub use need::CloudNeed;
-pub use question::{ANSWER_TOKENS, INSTRUCTIONS, question, user_message};
 
 /// The type of a message. One that fits several has the first of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -109,6 +109,34 @@ impl Triage {
     }
 }
 
+/// What a model is told to do, with an example of each type.
+pub const INSTRUCTIONS: &str = include_str!("triage.md");
+/// The object, with room for spaces.
+pub const ANSWER_TOKENS: u32 = 64;
+/// The characters at the start and at the end of a longer message that a model reads for a chain.
+const HEAD: usize = 1200;
+const TAIL: usize = 600;
+
+/// Returns the whole question as the body of a chat completion. Of a long message, the middle is left out.
+#[must_use]
+pub fn question(message: &str) -> Value {
+    let message = delimited(&excerpt(message, HEAD, TAIL, "\n…\n"));
+    json!({
+        "messages": [
+            {"role": "system", "content": INSTRUCTIONS},
+            {"role": "user", "content": format!("Message:\n{message}")},
+        ],
+        "max_tokens": ANSWER_TOKENS,
+        "temperature": 0,
+        "cache_prompt": true,
+        "chat_template_kwargs": {"enable_thinking": false},
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "strict": true, "schema": schema()},
+        },
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,6 +182,25 @@ mod tests {
             json!({"type": "question", "urgency": 1}),
         ] {
             assert_eq!(read(answer.clone()), None, "{answer}");
+        }
+    }
+
+    #[test]
+    fn a_long_message_is_asked_about_by_its_ends() {
+        let message = format!("begin {} end", "ä ".repeat(100_000));
+        let question = question(&message);
+        let content = question["messages"][1]["content"].as_str().unwrap();
+        assert!(content.len() < 6000, "{}", content.len());
+        assert!(content.contains("begin ä") && content.contains("ä  end"));
+    }
+
+    #[test]
+    fn the_instructions_name_each_type_with_an_example() {
+        for (_, name) in MessageType::ALL {
+            let line = format!("\n{name}: ");
+            let example = format!("{{\"type\": \"{name}\", \"urgency\": ");
+            assert!(INSTRUCTIONS.contains(&line), "{name}");
+            assert!(INSTRUCTIONS.contains(&example), "{name}");
         }
     }
 }

@@ -37,22 +37,8 @@ pub enum Sender {
     Program,
 }
 
-/// Whom a route has let in.
-struct IdentifiedSender {
-    sender: Sender,
-    key: Option<Arc<Key>>,
-    session: Option<SessionMark>,
-}
-
-impl IdentifiedSender {
-    fn owner(session: Option<SessionMark>) -> Self {
-        Self {
-            sender: Sender::Owner,
-            key: None,
-            session,
-        }
-    }
-}
+/// Whom a route has let in, with the API key or the session that was shown.
+type IdentifiedSender = (Sender, Option<Arc<Key>>, Option<SessionMark>);
 
 /// Lets in whom the reach of the route allows. What has none is refused, and what has no route is the page's files.
 pub async fn admit(
@@ -86,11 +72,7 @@ async fn let_in(
     mut request: Request<Body>,
     next: Next,
 ) -> Result<Response, Error> {
-    let IdentifiedSender {
-        sender,
-        key,
-        session,
-    } = identify(edge, reach, request.headers()).await?;
+    let (sender, key, session) = identify(edge, reach, request.headers()).await?;
     let is_owner = sender == Sender::Owner;
     request.extensions_mut().insert(sender);
     if let Some(session) = session {
@@ -148,7 +130,7 @@ async fn identify(
 ) -> Result<IdentifiedSender, Error> {
     let is_code = |given: &str| reach.has(Part::SignIn) && edge.codes.take(given);
     if bearer(headers).is_some_and(|given| edge.token.is(given) || is_code(given)) {
-        return Ok(IdentifiedSender::owner(None));
+        return Ok((Sender::Owner, None, None));
     }
     // A session that could make another would renew itself for ever.
     let takes_sessions = !(reach.has(Part::Token) || reach.has(Part::SignIn));
@@ -158,29 +140,21 @@ async fn identify(
         } else if reach.widens() {
             check_fresh(Some(&session), "widen access")?;
         }
-        return Ok(IdentifiedSender::owner(Some(session)));
+        return Ok((Sender::Owner, None, Some(session)));
     }
     if !reach.has(Part::Inference) {
         return Err(no_token(headers));
     }
     if secret::credentials(headers).any(|given| edge.token.is(given)) {
-        return Ok(IdentifiedSender::owner(None));
+        return Ok((Sender::Owner, None, None));
     }
     // An invalid Tierbar key is refused even where none is needed, since the client relies on it.
     if let Some(given) = secret::credentials(headers).find(|given| given.starts_with(KEY_PREFIX)) {
         let key = edge.keys.find(given)?;
-        return Ok(IdentifiedSender {
-            sender: Sender::Key(key.id.clone()),
-            key: Some(key),
-            session: None,
-        });
+        return Ok((Sender::Key(key.id.clone()), Some(key), None));
     }
     if !edge.needs_key() {
-        return Ok(IdentifiedSender {
-            sender: Sender::Program,
-            key: None,
-            session: None,
-        });
+        return Ok((Sender::Program, None, None));
     }
     let message = if secret::credentials(headers).next().is_some() {
         "this API key is not valid here"

@@ -11,24 +11,6 @@ use std::{
 };
 use tierbar_inference::caller::{Account, Caller};
 
-impl Account for Key {
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn count(&self, more: u32) {
-        Key::count(self, more);
-    }
-
-    fn spend(&self, tokens: u64) {
-        Key::spend(self, tokens);
-    }
-}
-
 /// An admitted request. It counts until it is dropped.
 #[derive(Debug)]
 pub struct AdmittedRequest {

@@ -2,16 +2,10 @@
 
 use super::{super::now_ms, SOON};
 use data_encoding::HEXLOWER;
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
-    time::Duration,
-};
-use tierbar_core::{
-    Code, Error,
-    keys::{ApiKey, KeyLimits},
-    limit::Bucket,
-};
-use tierbar_inference::error::for_seconds;
+use parking_lot::Mutex;
+use std::{sync::atomic::AtomicUsize, time::Duration};
+use tierbar_core::{Code, Error, keys::ApiKey, limit::Bucket};
+use tierbar_inference::{caller::Account, error::for_seconds};
 use tierbar_store::{KeptKey, KeyUse, TokensUsed};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -22,10 +16,9 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 pub struct Key {
     /// Distinguishes it from other keys of its name, now revoked.
     pub(super) id: String,
-    pub(super) name: String,
+    /// As it was when it was read: its use and its end since then are in `state`.
+    pub(super) key: ApiKey,
     hash: [u8; 32],
-    limits: KeyLimits,
-    created_ms: u64,
     /// Bytes of the bodies of its requests.
     pub(super) bodies: AtomicUsize,
     state: Mutex<State>,
@@ -55,39 +48,35 @@ impl Key {
         };
         Self {
             id: HEXLOWER.encode(&hash),
-            name: key.name,
+            key,
             hash,
-            limits: key.limits,
-            created_ms: key.created_ms,
             bodies: AtomicUsize::new(0),
             state: Mutex::new(state),
         }
     }
 
     pub(super) fn to_api_key(&self) -> ApiKey {
-        let state = self.state();
+        let state = self.state.lock();
         ApiKey {
-            name: self.name.clone(),
-            limits: self.limits,
-            created_ms: self.created_ms,
             last_used_ms: state.last_used_ms,
             revoked_ms: state.revoked_ms,
+            ..self.key.clone()
         }
     }
 
     /// Admits one more request, if all limits allow it.
     pub(super) fn enter(&self, now: u64) -> Result<(), Error> {
-        let name = &self.name;
+        let ApiKey { name, limits, .. } = &self.key;
         self.check_tokens(now)?;
-        let mut state = self.state();
-        if let Some(most) = self.limits.at_once.filter(|most| state.inside >= *most) {
+        let mut state = self.state.lock();
+        if let Some(most) = limits.at_once.filter(|most| state.inside >= *most) {
             let message =
                 format!("the key {name} has {most} requests in progress, which is its limit");
             return Err(try_after(message, SOON));
         }
         if let Some(requests) = &mut state.requests {
             if let Err(wait) = requests.check(now) {
-                let most = self.limits.requests_per_minute.unwrap_or_default();
+                let most = limits.requests_per_minute.unwrap_or_default();
                 let message = format!("the key {name} has used its {most} requests per minute");
                 return Err(try_after(message, wait));
             }
@@ -100,21 +89,23 @@ impl Key {
     }
 
     pub(super) fn revoke(&self, now: u64) {
-        self.state().revoked_ms = Some(now);
+        self.state.lock().revoked_ms = Some(now);
     }
 
     pub(super) fn check_in_use(&self) -> Result<(), Error> {
-        match self.state().revoked_ms {
-            Some(_) => Err(revoked(&format!("the key {}", self.name))),
+        match self.state.lock().revoked_ms {
+            Some(_) => Err(revoked(&format!("the key {}", self.key.name))),
             None => Ok(()),
         }
     }
 
     pub(super) fn check_tokens(&self, now: u64) -> Result<(), Error> {
-        match self.state().tokens.as_mut().map(|tokens| tokens.check(now)) {
+        let mut state = self.state.lock();
+        match state.tokens.as_mut().map(|tokens| tokens.check(now)) {
             Some(Err(wait)) => {
-                let most = self.limits.tokens_per_day.unwrap_or_default();
-                let message = format!("the key {} has used its {most} tokens per day", self.name);
+                let ApiKey { name, limits, .. } = &self.key;
+                let most = limits.tokens_per_day.unwrap_or_default();
+                let message = format!("the key {name} has used its {most} tokens per day");
                 Err(try_after(message, wait))
             }
             _ => Ok(()),
@@ -122,28 +113,12 @@ impl Key {
     }
 
     pub(super) fn leave(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.inside = state.inside.saturating_sub(1);
     }
 
-    /// Counts further requests; those above the limit delay the next ones.
-    pub(super) fn count(&self, more: u32) {
-        if let Some(requests) = &mut self.state().requests {
-            requests.spend(more.into(), now_ms());
-        }
-    }
-
-    /// Charges an answer's tokens.
-    pub(super) fn spend(&self, used: u64) {
-        let mut state = self.state();
-        if let Some(tokens) = &mut state.tokens {
-            tokens.spend(used, now_ms());
-            state.unsaved = true;
-        }
-    }
-
     pub(super) fn unsaved(&self, now: u64) -> Option<KeyUse> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if !std::mem::take(&mut state.unsaved) {
             return None;
         }
@@ -151,17 +126,35 @@ impl Key {
             hash: self.hash,
             last_used_ms: state.last_used_ms?,
             tokens: TokensUsed {
-                missing: state
-                    .tokens
-                    .as_mut()
-                    .map_or(0, |tokens| tokens.missing(now)),
+                missing: (state.tokens.as_mut()).map_or(0, |tokens| tokens.missing(now)),
                 at_ms: now,
             },
         })
     }
+}
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+impl Account for Key {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn name(&self) -> &str {
+        &self.key.name
+    }
+
+    /// Counts further requests; those above the limit delay the next ones.
+    fn count(&self, more: u32) {
+        if let Some(requests) = &mut self.state.lock().requests {
+            requests.spend(more.into(), now_ms());
+        }
+    }
+
+    fn spend(&self, tokens: u64) {
+        let mut state = self.state.lock();
+        if let Some(left) = &mut state.tokens {
+            left.spend(tokens, now_ms());
+            state.unsaved = true;
+        }
     }
 }
 

@@ -2,31 +2,31 @@
 
 use crate::admin::{
     Admin,
-    turns::{TurnFollower, consent_answer},
+    turns::{check_consent, numbered},
 };
 use axum::{
     Extension, Json,
     body::Body,
     extract::State,
     http::StatusCode,
-    response::{
-        IntoResponse, Response,
-        sse::{Event, KeepAlive, Sse},
-    },
+    response::{IntoResponse, Response},
 };
 use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::sync::Arc;
 use tierbar_chats::agent::{AgentGrant, AgentRun, ConsentAnswer};
-use tierbar_core::{Code, Error};
 use tierbar_edge::sessions::SessionMark;
-use tierbar_http::{error::Failure, path::Id, schema::Errors};
-use tierbar_inference::body;
+use tierbar_http::{
+    error::Failure,
+    path::Id,
+    request::JsonBody,
+    schema::Errors,
+    sse::{self, json_event},
+};
+use tierbar_inference::{blocking::detached, body};
+use tierbar_jobs::turns::follow;
 pub(super) use tierbar_jobs::turns::{AgentAnswer, AgentRequest, AgentRunEvent};
 use utoipa::ToSchema;
-
-/// Often enough for proxies, and for a dead connection to be noticed.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Has an agent do something, without a chat. A client that leaves ends the run.
 #[utoipa::path(
@@ -56,23 +56,11 @@ pub(crate) async fn run(State(admin): State<Arc<Admin>>, body: Body) -> Result<R
     if !is_streamed {
         return Ok(Json(run.answer().await?).into_response());
     }
-    let begun = event(&run.begun()).id("0");
-    let begun = stream::once(async move { Ok::<_, Infallible>(begun) });
+    let begun = stream::iter([json_event(&run.begun()).id("0")]);
     // The run is dropped, and so ended, with the stream.
-    let following = (TurnFollower::from_start(run.turn()), run);
-    let events = stream::unfold(following, |(mut following, run)| async move {
-        let (number, next) = following.next().await?;
-        let event = event(&next).id(number.to_string());
-        Some((Ok::<_, Infallible>(event), (following, run)))
-    });
+    let events = begun.chain(follow(run, 0).map(numbered));
     let closing = admin.inference.closing.clone().cancelled_owned();
-    let events = begun.chain(events).take_until(closing);
-    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
-    Ok(Sse::new(events).keep_alive(keep_alive).into_response())
-}
-
-fn event(data: &impl Serialize) -> Event {
-    Event::default().data(serde_json::to_string(data).unwrap_or_default())
+    Ok(sse::response(events.take_until(closing)))
 }
 
 /// Answers what the agent of a streamed run asks before it acts. Nothing but this allows an act.
@@ -90,9 +78,9 @@ pub(crate) async fn consent(
     State(admin): State<Arc<Admin>>,
     session: Option<Extension<SessionMark>>,
     Id(run): Id,
-    body: Body,
+    JsonBody(answer): JsonBody<ConsentAnswer>,
 ) -> Result<StatusCode, Failure> {
-    let answer = consent_answer(session, body).await?;
+    check_consent(session.as_deref(), &answer)?;
     admin.jobs.answer_run(&run, answer).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -109,7 +97,6 @@ pub(crate) struct AgentFolder {
 #[utoipa::path(
     post,
     path = "/tierbar/v1/agent/folder",
-    tag = "owner",
     operation_id = "checkAgentFolder",
     reach(Owner, Reads),
     request_body = AgentFolder,
@@ -117,9 +104,8 @@ pub(crate) struct AgentFolder {
 )]
 pub(crate) async fn folder(
     State(admin): State<Arc<Admin>>,
-    body: Body,
+    JsonBody(AgentFolder { folder }): JsonBody<AgentFolder>,
 ) -> Result<Json<AgentFolder>, Failure> {
-    let AgentFolder { folder } = body::object(body).await?;
     let folder = admin.jobs.agent_folder(&folder).await?;
     Ok(Json(AgentFolder { folder }))
 }
@@ -141,7 +127,6 @@ pub(crate) struct RevokedGrants {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/agent/grants",
-    tag = "owner",
     operation_id = "agentGrants",
     reach(Owner, Reads),
     responses((status = 200, description = "What is allowed", body = AgentGrants), Errors),
@@ -155,7 +140,6 @@ pub(crate) async fn grants(State(admin): State<Arc<Admin>>) -> Result<Json<Agent
 #[utoipa::path(
     delete,
     path = "/tierbar/v1/agent/grants",
-    tag = "owner",
     operation_id = "revokeAgentGrants",
     reach(Owner, Writes),
     responses((status = 200, description = "How much was revoked", body = RevokedGrants), Errors),
@@ -171,7 +155,6 @@ pub(crate) async fn revoke_all(
 #[utoipa::path(
     delete,
     path = "/tierbar/v1/agent/grants/{id}",
-    tag = "owner",
     operation_id = "revokeAgentGrant",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a grant")),
@@ -196,7 +179,6 @@ pub(crate) struct AgentRuns {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/agent/runs",
-    tag = "owner",
     operation_id = "agentRuns",
     reach(Owner, Reads),
     responses((status = 200, description = "The runs of the last seven days", body = AgentRuns), Errors),
@@ -226,7 +208,6 @@ pub(crate) struct UndoneRun {
 #[utoipa::path(
     post,
     path = "/tierbar/v1/agent/runs/{run}/undo",
-    tag = "owner",
     operation_id = "undoAgentRun",
     reach(Owner, Writes),
     params(("run" = String, Path, description = "The id of a run")),
@@ -236,13 +217,11 @@ pub(crate) struct UndoneRun {
 pub(crate) async fn undo(
     State(admin): State<Arc<Admin>>,
     Id(run): Id,
-    body: Body,
+    JsonBody(UndoRequest { force }): JsonBody<UndoRequest>,
 ) -> Result<Json<UndoneRun>, Failure> {
-    let UndoRequest { force } = body::object(body).await?;
     let jobs = Arc::clone(&admin.jobs);
     // A task of its own: a client that leaves in between would else leave files undone that are listed as changed.
-    let undone = tokio::spawn(async move { jobs.undo_agent_run(&run, force).await }).await;
-    let undone = undone
-        .map_err(|ended| Error::new(Code::Internal, format!("the run was not undone: {ended}")))?;
-    Ok(Json(UndoneRun { files: undone? }))
+    let undoing = async move { jobs.undo_agent_run(&run, force).await };
+    let files = detached("undoing the run", undoing).await?;
+    Ok(Json(UndoneRun { files }))
 }

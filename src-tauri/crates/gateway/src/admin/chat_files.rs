@@ -1,10 +1,10 @@
 //! Chats as files: exported for people and programs, and imported from here and from other programs.
 
-use crate::admin::{Admin, models::read_query};
+use crate::admin::Admin;
 use axum::{
     Json,
     body::{Body, Bytes},
-    extract::{Query, State, rejection::QueryRejection},
+    extract::State,
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
@@ -27,7 +27,7 @@ use tierbar_chats::{
 };
 use tierbar_core::{Code, Error, json::values_memory};
 use tierbar_edge::keys::Weight;
-use tierbar_http::{error::Failure, path::Id, schema::Errors};
+use tierbar_http::{error::Failure, path::Id, request::QueryFields, schema::Errors};
 use tierbar_inference::{blocking::blocking, body, repair::repair};
 pub(super) use tierbar_jobs::turns::hash_of;
 use tierbar_store::{ImportedFile, Store};
@@ -73,7 +73,6 @@ pub(crate) struct Export {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/chats/{id}/export",
-    tag = "owner",
     operation_id = "exportChat",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "The id of a chat"), Export),
@@ -82,9 +81,8 @@ pub(crate) struct Export {
 pub(crate) async fn export(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
-    query: Result<Query<Export>, QueryRejection>,
+    QueryFields(Export { format, reasoning }): QueryFields<Export>,
 ) -> Result<Response, Failure> {
-    let Export { format, reasoning } = read_query(query)?;
     let mut weight = admin.jobs.charge_chat(&id, 0).await?;
     let chat = admin.store.chat(&id).await?;
     let name = export::file_name(&chat);
@@ -162,7 +160,6 @@ fn disposition(name: &str, extension: &str) -> HeaderValue {
 #[utoipa::path(
     post,
     path = "/tierbar/v1/chats/import",
-    tag = "owner",
     operation_id = "importChats",
     reach(Owner, Writes, Streams),
     request_body(content = Object, description = "The file: a chat, or an array of chats"),
@@ -295,14 +292,9 @@ fn files_of(json: &Bytes) -> HashMap<String, Bytes> {
 
 /// Returns the bytes of a file; none for what is not base64.
 fn decode(data: &Bytes) -> Vec<u8> {
-    let decoded = if data.contains(&b'\\') {
-        // JSON may escape a slash.
-        let plain: Vec<u8> = data.iter().copied().filter(|byte| *byte != b'\\').collect();
-        BASE64_STANDARD.decode(plain)
-    } else {
-        BASE64_STANDARD.decode(data)
-    };
-    decoded.unwrap_or_default()
+    // JSON may escape a slash.
+    let plain: Vec<u8> = data.iter().copied().filter(|byte| *byte != b'\\').collect();
+    BASE64_STANDARD.decode(plain).unwrap_or_default()
 }
 
 async fn read(elements: Vec<Bytes>, weight: &mut Weight) -> Result<Batch, Error> {

@@ -1,24 +1,23 @@
 //! Chats, as the store keeps them.
 
-use crate::admin::{Admin, models::read_query};
+use crate::admin::Admin;
 use axum::{
     Json,
-    body::Body,
-    extract::{Query, State, rejection::QueryRejection},
+    extract::State,
     http::StatusCode,
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tierbar_chats::{Chat, ChatSummary};
-use tierbar_core::{Code, Error};
-use tierbar_http::{error::Failure, path::Id, schema::Errors};
-use tierbar_inference::body;
+use tierbar_http::{
+    error::Failure,
+    path::Id,
+    request::{JsonBody, QueryFields, check_range},
+    schema::Errors,
+};
 use tierbar_store::{ChatFields, ChatPage, NewMessage};
 use utoipa::{IntoParams, ToSchema};
-
-/// The most chats of a page.
-const MOST_LISTED: u32 = 1000;
 
 /// Chats without their messages.
 #[derive(Debug, Serialize, ToSchema)]
@@ -53,7 +52,6 @@ pub(crate) struct Fork {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/chats",
-    tag = "owner",
     operation_id = "listChats",
     reach(Owner, Reads),
     params(Search),
@@ -61,24 +59,21 @@ pub(crate) struct Fork {
 )]
 pub(crate) async fn list(
     State(admin): State<Arc<Admin>>,
-    query: Result<Query<Search>, QueryRejection>,
+    QueryFields(query): QueryFields<Search>,
 ) -> Result<Json<ChatList>, Failure> {
-    let Search {
-        search,
-        before,
-        limit,
-    } = read_query(query)?;
-    if let Some(limit) = limit.filter(|limit| !(1..=MOST_LISTED).contains(limit)) {
-        let message = format!("limit is {limit}; it must be between 1 and {MOST_LISTED}");
-        return Err(Error::new(Code::BadRequest, message).into());
+    if let Some(limit) = query.limit {
+        check_range("limit", limit, 1..=super::LONGEST_PAGE)?;
     }
-    let (mut chats, total) = match search {
+    let (mut chats, total) = match query.search {
         Some(words) => {
             let found = admin.store.search_chats(&words).await?;
             let count = found.len() as u64;
             (found, count)
         }
-        None => admin.store.list_page(ChatPage { before, limit }).await?,
+        None => {
+            let (before, limit) = (query.before, query.limit);
+            admin.store.list_page(ChatPage { before, limit }).await?
+        }
     };
     admin.jobs.note_turns(&mut chats).await;
     Ok(Json(ChatList { chats, total }))
@@ -88,7 +83,6 @@ pub(crate) async fn list(
 #[utoipa::path(
     post,
     path = "/tierbar/v1/chats",
-    tag = "owner",
     operation_id = "createChat",
     reach(Owner, Writes),
     request_body = ChatFields,
@@ -96,9 +90,8 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn create(
     State(admin): State<Arc<Admin>>,
-    body: Body,
+    JsonBody(fields): JsonBody<ChatFields>,
 ) -> Result<(StatusCode, Json<ChatSummary>), Failure> {
-    let fields: ChatFields = body::object(body).await?;
     let chat = admin.store.create_chat(fields).await?;
     admin.jobs.note_chat_change();
     Ok((StatusCode::CREATED, Json(chat)))
@@ -108,7 +101,6 @@ pub(crate) async fn create(
 #[utoipa::path(
     get,
     path = "/tierbar/v1/chats/{id}",
-    tag = "owner",
     operation_id = "readChat",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "The id of a chat")),
@@ -132,7 +124,6 @@ pub(crate) async fn get(State(admin): State<Arc<Admin>>, Id(id): Id) -> Result<R
 #[utoipa::path(
     patch,
     path = "/tierbar/v1/chats/{id}",
-    tag = "owner",
     operation_id = "updateChat",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat")),
@@ -142,9 +133,8 @@ pub(crate) async fn get(State(admin): State<Arc<Admin>>, Id(id): Id) -> Result<R
 pub(crate) async fn update(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
-    body: Body,
+    JsonBody(fields): JsonBody<ChatFields>,
 ) -> Result<Json<ChatSummary>, Failure> {
-    let fields: ChatFields = body::object(body).await?;
     let mut chat = admin.store.update_chat(&id, fields).await?;
     admin.jobs.note_chat_change();
     admin.jobs.note_turns(std::slice::from_mut(&mut chat)).await;
@@ -155,7 +145,6 @@ pub(crate) async fn update(
 #[utoipa::path(
     delete,
     path = "/tierbar/v1/chats/{id}",
-    tag = "owner",
     operation_id = "deleteChat",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat")),
@@ -178,7 +167,6 @@ pub(crate) async fn delete(
 #[utoipa::path(
     post,
     path = "/tierbar/v1/chats/{id}/restore",
-    tag = "owner",
     operation_id = "restoreChat",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat")),
@@ -197,7 +185,6 @@ pub(crate) async fn restore(
 #[utoipa::path(
     post,
     path = "/tierbar/v1/chats/{id}/fork",
-    tag = "owner",
     operation_id = "forkChat",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat")),
@@ -207,9 +194,8 @@ pub(crate) async fn restore(
 pub(crate) async fn fork(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
-    body: Body,
+    JsonBody(Fork { message }): JsonBody<Fork>,
 ) -> Result<(StatusCode, Json<ChatSummary>), Failure> {
-    let Fork { message } = body::object(body).await?;
     let _weight = admin.jobs.charge_chat(&id, 0).await?;
     let chat = admin.store.fork_chat(&id, message).await?;
     admin.jobs.note_chat_change();
@@ -220,7 +206,6 @@ pub(crate) async fn fork(
 #[utoipa::path(
     post,
     path = "/tierbar/v1/chats/{id}/messages",
-    tag = "owner",
     operation_id = "addMessage",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat")),
@@ -230,9 +215,8 @@ pub(crate) async fn fork(
 pub(crate) async fn add_message(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
-    body: Body,
+    JsonBody(message): JsonBody<NewMessage>,
 ) -> Result<(StatusCode, Json<ChatSummary>), Failure> {
-    let message: NewMessage = body::object(body).await?;
     let chat = admin.store.add_message(&id, message).await?;
     admin.jobs.note_chat_change();
     Ok((StatusCode::CREATED, Json(chat)))

@@ -1,14 +1,13 @@
 //! The configuration.
 
 use crate::admin::Admin;
-use axum::{Extension, Json, body::Body, extract::State};
+use axum::{Extension, Json, extract::State};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::{path::PathBuf, sync::Arc};
 use tierbar_core::Config;
 use tierbar_edge::sessions::{self, SessionMark};
-use tierbar_http::{error::Failure, schema::Errors};
-use tierbar_inference::body;
+use tierbar_http::{error::Failure, request::JsonBody, schema::Errors};
 use utoipa::ToSchema;
 
 /// The configuration, and where its file is.
@@ -23,7 +22,6 @@ pub(crate) struct ConfigAnswer {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/config",
-    tag = "owner",
     operation_id = "config",
     reach(Owner, Reads),
     responses((status = 200, description = "The configuration", body = ConfigAnswer), Errors),
@@ -36,7 +34,6 @@ pub(crate) async fn get(State(admin): State<Arc<Admin>>) -> Json<ConfigAnswer> {
 #[utoipa::path(
     patch,
     path = "/tierbar/v1/config",
-    tag = "owner",
     operation_id = "changeConfig",
     reach(Owner, Writes, MayOpen),
     request_body(content = BTreeMap<String, Value>, description = "The settings to change, in the form of the configuration; `null` removes one"),
@@ -45,9 +42,8 @@ pub(crate) async fn get(State(admin): State<Arc<Admin>>) -> Json<ConfigAnswer> {
 pub(crate) async fn patch(
     State(admin): State<Arc<Admin>>,
     session: Option<Extension<SessionMark>>,
-    body: Body,
+    JsonBody(patch): JsonBody<Map<String, Value>>,
 ) -> Result<Json<ConfigAnswer>, Failure> {
-    let patch: Map<String, Value> = body::object(body).await?;
     if widens(&patch) {
         sessions::check_fresh(session.as_deref(), "change a setting that widens access")?;
     }

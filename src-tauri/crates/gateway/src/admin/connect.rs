@@ -2,9 +2,8 @@
 
 use crate::admin::Admin;
 use axum::{
-    Extension, Json,
-    extract::State,
-    http::{HeaderMap, Uri, header},
+    Json,
+    extract::{Request, State},
 };
 use serde::Serialize;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use tierbar_core::{
     fit::LibraryModel,
     status::{EngineKind, TierStatus},
 };
-use tierbar_edge::origin::TlsMark;
+use tierbar_edge::origin::address_of;
 use tierbar_http::{error::Failure, schema::Errors};
 use utoipa::ToSchema;
 
@@ -30,26 +29,16 @@ pub(crate) struct Connections {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/connect",
-    tag = "owner",
     operation_id = "listClients",
     reach(Owner, Reads),
     responses((status = 200, description = "The clients", body = Connections), Errors),
 )]
 pub(crate) async fn list(
     State(admin): State<Arc<Admin>>,
-    tls: Option<Extension<TlsMark>>,
-    uri: Uri,
-    headers: HeaderMap,
+    request: Request,
 ) -> Result<Json<Connections>, Failure> {
-    let scheme = if tls.is_some() { "https" } else { "http" };
-    let named = headers
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok());
-    let host = uri
-        .authority()
-        .map_or(named, |authority| Some(authority.as_str()));
     let status = admin.services.status();
-    let url = host.map_or(status.url.clone(), |host| format!("{scheme}://{host}"));
+    let url = address_of(&request).unwrap_or_else(|| status.url.clone());
     // Tiers are listed all the same if the folder cannot be read.
     let listed = admin.models.list().await;
     let models = listed.map(|listed| listed.models).unwrap_or_default();

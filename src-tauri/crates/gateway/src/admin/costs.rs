@@ -1,39 +1,30 @@
-//! What tasks took here, and saved elsewhere; and when a machine has paid for itself.
+//! What tasks and requests took here, and saved elsewhere; and when a machine has paid for itself.
 
-use super::models::read_query;
 use crate::admin::Admin;
-use axum::{
-    Json,
-    body::Body,
-    extract::{Query, State, rejection::QueryRejection},
-};
+use axum::{Json, extract::State};
+use jiff::{Zoned, civil::Date};
 use serde::Deserialize;
 use std::sync::Arc;
-use tierbar_core::{Code, Error};
-use tierbar_http::{error::Failure, schema::Errors};
-use tierbar_inference::body;
+use tierbar_core::{Code, Error, ledger::LedgerReport};
+use tierbar_http::{
+    error::Failure,
+    request::{JsonBody, QueryFields, check_range},
+    schema::Errors,
+};
 use tierbar_measure::break_even::{BreakEven, BreakEvenInputs};
 use tierbar_tasks::saved::Costs;
-
-/// As many are kept.
-const MOST_DAYS: u32 = 366;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Question {
-    #[serde(default = "default_days")]
+    #[serde(default = "super::default_days")]
     days: u32,
-}
-
-fn default_days() -> u32 {
-    30
 }
 
 /// Returns what tasks computed here, and what that would have cost elsewhere.
 #[utoipa::path(
     get,
     path = "/tierbar/v1/costs",
-    tag = "owner",
     operation_id = "costs",
     reach(Owner, Reads),
     params(Question),
@@ -41,13 +32,9 @@ fn default_days() -> u32 {
 )]
 pub(crate) async fn costs(
     State(admin): State<Arc<Admin>>,
-    question: Result<Query<Question>, QueryRejection>,
+    QueryFields(Question { days }): QueryFields<Question>,
 ) -> Result<Json<Costs>, Failure> {
-    let days = read_query(question)?.days;
-    if !(1..=MOST_DAYS).contains(&days) {
-        let message = format!("days is {days}; it must be between 1 and {MOST_DAYS}");
-        return Err(Error::new(Code::BadRequest, message).into());
-    }
+    check_range("days", days, 1..=super::MOST_DAYS)?;
     Ok(Json(admin.store.costs(days).await?))
 }
 
@@ -55,14 +42,64 @@ pub(crate) async fn costs(
 #[utoipa::path(
     post,
     path = "/tierbar/v1/costs/break-even",
-    tag = "owner",
     operation_id = "breakEven",
     reach(Owner, Reads),
     request_body = BreakEvenInputs,
     responses((status = 200, description = "The sum", body = BreakEven), Errors),
 )]
-pub(crate) async fn break_even(body: Body) -> Result<Json<BreakEven>, Failure> {
-    let inputs: BreakEvenInputs = body::object(body).await?;
+pub(crate) async fn break_even(
+    JsonBody(inputs): JsonBody<BreakEvenInputs>,
+) -> Result<Json<BreakEven>, Failure> {
     let sum = inputs.sum();
     Ok(Json(sum.map_err(|why| Error::new(Code::BadRequest, why))?))
+}
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Span {
+    /// The last days, today included.
+    #[serde(default = "super::default_days")]
+    days: u32,
+}
+
+/// Returns what requests took, by day, tier and client, at the prices of the configuration.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/ledger",
+    operation_id = "ledger",
+    reach(Owner, Reads),
+    params(Span),
+    responses((status = 200, description = "The ledger", body = LedgerReport), Errors),
+)]
+pub(crate) async fn ledger(
+    State(admin): State<Arc<Admin>>,
+    QueryFields(Span { days: asked }): QueryFields<Span>,
+) -> Result<Json<LedgerReport>, Failure> {
+    check_range("days", asked, 1..=super::MOST_DAYS)?;
+    admin.inference.metrics.save_ledger(&admin.store).await;
+    let taken = admin.store.taken(asked).await?;
+    let first: Option<Date> = taken.last().and_then(|(key, _)| key.day.parse().ok());
+    let days = first.map_or(0, |first| days_since(first, Zoned::now().date()));
+    let prices = admin.services.config().costs;
+    Ok(Json(LedgerReport::of(taken, days, &prices)))
+}
+
+/// Both included.
+fn days_since(first: Date, today: Date) -> u32 {
+    let passed = today.duration_since(first).as_hours() / 24;
+    u32::try_from(passed + 1).unwrap_or(1).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::civil::date;
+
+    #[test]
+    fn the_first_day_and_today_count() {
+        let today = date(2026, 11, 26);
+        assert_eq!(days_since(today, today), 1);
+        assert_eq!(days_since(date(2026, 10, 28), today), 30);
+        assert_eq!(days_since(date(2026, 11, 27), today), 1, "a clock set back");
+    }
 }

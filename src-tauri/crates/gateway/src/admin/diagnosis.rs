@@ -3,12 +3,9 @@
 use crate::admin::Admin;
 use axum::{Json, extract::State};
 use serde::Serialize;
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{collections::BTreeMap, sync::Arc};
 use tierbar_core::journal::Filter;
+use tierbar_edge::now_ms;
 use tierbar_http::{error::Failure, schema::Errors};
 use tierbar_measure::diagnosis::{Diagnosis, Sources};
 use utoipa::ToSchema;
@@ -30,7 +27,6 @@ pub(crate) struct DiagnosisReport {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/diagnosis",
-    tag = "owner",
     operation_id = "diagnose",
     reach(Owner, Reads),
     responses((status = 200, description = "The figures", body = DiagnosisReport), Errors),
@@ -41,10 +37,8 @@ pub(crate) async fn diagnose(
     let status = admin.services.status();
     // What cannot be read is left out: it may be what the report is about.
     let models = admin.models.list().await.map(|listed| listed.models);
-    let log = admin
-        .store
-        .entries(None, Filter::default(), LOG_ENTRIES)
-        .await;
+    let log = admin.store.entries(None, Filter::default(), LOG_ENTRIES);
+    let log = log.await;
     let mut benches = BTreeMap::new();
     for tier in &status.tiers {
         if let Ok(Some(report)) = admin.measures.last_bench(tier.id.clone()).await {
@@ -52,7 +46,6 @@ pub(crate) async fn diagnose(
         }
     }
     let (machine, tierbar) = admin.services.figures().await;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let figures = Diagnosis::of(
         Sources {
             machine,
@@ -63,9 +56,7 @@ pub(crate) async fn diagnose(
             benches: &benches,
             log: &log.unwrap_or_default(),
         },
-        now.map_or(0, |since| {
-            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-        }),
+        now_ms(),
     );
     Ok(Json(DiagnosisReport {
         text: figures.to_string(),

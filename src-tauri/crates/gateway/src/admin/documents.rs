@@ -1,19 +1,16 @@
 //! Documents: what is searched, passages that match, and answers from them.
 
-use crate::admin::{Admin, models::read_query};
+use crate::admin::Admin;
 use axum::{
     Json,
     body::Body,
-    extract::{Query, State, rejection::QueryRejection},
+    extract::State,
     http::StatusCode,
-    response::{
-        IntoResponse, Response,
-        sse::{Event, KeepAlive, Sse},
-    },
+    response::{IntoResponse, Response},
 };
 use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::sync::Arc;
 use tierbar_core::{
     Code, Error, Modality,
     documents::{
@@ -22,7 +19,13 @@ use tierbar_core::{
     status::EngineKind,
 };
 use tierbar_documents::extraction::to_file;
-use tierbar_http::{error::Failure, path::Id, schema::Errors};
+use tierbar_http::{
+    error::Failure,
+    path::Id,
+    request::{JsonBody, QueryFields},
+    schema::Errors,
+    sse::{self, json_event},
+};
 use tierbar_inference::{blocking::blocking, body};
 pub(super) use tierbar_jobs::documents::{DocumentEvent, DocumentQuestion, DocumentSearch};
 use tierbar_store::MOST_ID;
@@ -30,14 +33,10 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 use utoipa::{IntoParams, ToSchema};
 
-/// Often enough for proxies, and for a dead connection to be noticed.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
-
 /// Lists the files and folders that are searched, and what the indexer does.
 #[utoipa::path(
     get,
     path = "/tierbar/v1/documents",
-    tag = "owner",
     operation_id = "documents",
     reach(Owner, Reads),
     responses((status = 200, description = "The documents", body = Documents), Errors),
@@ -52,7 +51,6 @@ pub(crate) struct NewDocuments {
     /// A full path, such as `/Users/me/Papers` or `~/Papers`.
     path: String,
     /// The collection that it belongs to; `Documents` without it.
-    #[serde(default)]
     collection: Option<String>,
 }
 
@@ -60,7 +58,6 @@ pub(crate) struct NewDocuments {
 #[utoipa::path(
     post,
     path = "/tierbar/v1/documents",
-    tag = "owner",
     operation_id = "addDocuments",
     reach(Owner, Writes, Opens),
     request_body = NewDocuments,
@@ -68,9 +65,8 @@ pub(crate) struct NewDocuments {
 )]
 pub(crate) async fn add(
     State(admin): State<Arc<Admin>>,
-    body: Body,
+    JsonBody(NewDocuments { path, collection }): JsonBody<NewDocuments>,
 ) -> Result<(StatusCode, Json<DocumentSource>), Failure> {
-    let NewDocuments { path, collection } = body::object(body).await?;
     let added = admin.documents.add(path, collection).await?;
     Ok((StatusCode::CREATED, Json(added)))
 }
@@ -86,7 +82,6 @@ pub(crate) struct IndexingChange {
 #[utoipa::path(
     patch,
     path = "/tierbar/v1/documents",
-    tag = "owner",
     operation_id = "changeIndexing",
     reach(Owner, Writes),
     request_body = IndexingChange,
@@ -94,9 +89,8 @@ pub(crate) struct IndexingChange {
 )]
 pub(crate) async fn change(
     State(admin): State<Arc<Admin>>,
-    body: Body,
+    JsonBody(IndexingChange { paused }): JsonBody<IndexingChange>,
 ) -> Result<Json<Documents>, Failure> {
-    let IndexingChange { paused } = body::object(body).await?;
     admin.documents.set_paused(paused);
     Ok(Json(admin.documents.status().await?))
 }
@@ -105,7 +99,6 @@ pub(crate) async fn change(
 #[utoipa::path(
     delete,
     path = "/tierbar/v1/documents/{source}",
-    tag = "owner",
     operation_id = "removeDocuments",
     reach(Owner, Writes),
     params(("source" = u64, Path, description = "The id of a file or folder that was added")),
@@ -130,7 +123,6 @@ pub(crate) struct DocumentSourceChange {
 #[utoipa::path(
     patch,
     path = "/tierbar/v1/documents/{source}",
-    tag = "owner",
     operation_id = "changeDocuments",
     reach(Owner, Writes, Spends),
     params(("source" = u64, Path, description = "The id of a file or folder that was added")),
@@ -140,9 +132,8 @@ pub(crate) struct DocumentSourceChange {
 pub(crate) async fn change_source(
     State(admin): State<Arc<Admin>>,
     Id(source): Id,
-    body: Body,
+    JsonBody(DocumentSourceChange { read_pictures }): JsonBody<DocumentSourceChange>,
 ) -> Result<Json<Documents>, Failure> {
-    let DocumentSourceChange { read_pictures } = body::object(body).await?;
     let tiers = admin.inference.tiers.snapshot();
     let sees = tiers.iter().any(|tier| {
         tier.engine != EngineKind::Endpoint && tier.takes(Modality::Image) == Some(true)
@@ -175,7 +166,6 @@ pub(crate) struct DocumentFiles {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/documents/{source}/files",
-    tag = "owner",
     operation_id = "documentFiles",
     reach(Owner, Reads),
     params(("source" = u64, Path, description = "The id of a file or folder that was added"), FilesAfter),
@@ -184,13 +174,10 @@ pub(crate) struct DocumentFiles {
 pub(crate) async fn files(
     State(admin): State<Arc<Admin>>,
     Id(source): Id,
-    after: Result<Query<FilesAfter>, QueryRejection>,
+    QueryFields(FilesAfter { after }): QueryFields<FilesAfter>,
 ) -> Result<Json<DocumentFiles>, Failure> {
-    let FilesAfter { after } = read_query(after)?;
-    let files = admin
-        .store
-        .document_files(number(&source)?, after.min(MOST_ID))
-        .await?;
+    let (source, after) = (number(&source)?, after.min(MOST_ID));
+    let files = admin.store.document_files(source, after).await?;
     Ok(Json(DocumentFiles { files }))
 }
 
@@ -205,7 +192,6 @@ pub(crate) struct FileName {
 #[utoipa::path(
     post,
     path = "/tierbar/v1/documents/text",
-    tag = "owner",
     operation_id = "fileText",
     reach(Owner, Reads),
     params(FileName),
@@ -214,10 +200,9 @@ pub(crate) struct FileName {
 )]
 pub(crate) async fn text(
     State(admin): State<Arc<Admin>>,
-    name: Result<Query<FileName>, QueryRejection>,
+    QueryFields(FileName { name }): QueryFields<FileName>,
     body: Body,
 ) -> Result<Json<FileText>, Failure> {
-    let FileName { name } = read_query(name)?;
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
     let copied = blocking("a copy of the file", move || {
         Ok((to_file(&name, &bytes[..])?, name))
@@ -237,7 +222,6 @@ pub(crate) struct PassageContext {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/passages/{id}",
-    tag = "owner",
     operation_id = "passage",
     reach(Owner, Reads),
     params(("id" = u64, Path, description = "The id of a passage")),
@@ -263,9 +247,8 @@ pub(crate) async fn passage(
 )]
 pub(crate) async fn search(
     State(admin): State<Arc<Admin>>,
-    body: Body,
+    JsonBody(search): JsonBody<DocumentSearch>,
 ) -> Result<Json<FoundPassages>, Failure> {
-    let search: DocumentSearch = body::object(body).await?;
     Ok(Json(admin.jobs.search_documents(&search).await?))
 }
 
@@ -286,8 +269,10 @@ pub(crate) async fn search(
         Errors,
     ),
 )]
-pub(crate) async fn ask(State(admin): State<Arc<Admin>>, body: Body) -> Result<Response, Failure> {
-    let asked: DocumentQuestion = body::object(body).await?;
+pub(crate) async fn ask(
+    State(admin): State<Arc<Admin>>,
+    JsonBody(asked): JsonBody<DocumentQuestion>,
+) -> Result<Response, Failure> {
     let (sender, events) = mpsc::unbounded_channel();
     let jobs = Arc::clone(&admin.jobs);
     if !asked.stream {
@@ -308,15 +293,11 @@ pub(crate) async fn ask(State(admin): State<Arc<Admin>>, body: Body) -> Result<R
     // A client that leaves ends the answer.
     let following = (events, AbortOnDropHandle::new(answering));
     let events = stream::unfold(following, |(mut events, answering)| async move {
-        let event = events.recv().await?;
-        let data = serde_json::to_string(&event).unwrap_or_default();
-        let event = Event::default().data(data);
-        Some((Ok::<_, Infallible>(event), (events, answering)))
+        let event = json_event(&events.recv().await?);
+        Some((event, (events, answering)))
     });
     let closing = admin.inference.closing.clone().cancelled_owned();
-    let events = events.take_until(closing);
-    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
-    Ok(Sse::new(events).keep_alive(keep_alive).into_response())
+    Ok(sse::response(events.take_until(closing)))
 }
 
 /// An id of the store, which has no larger ones.

@@ -1,13 +1,13 @@
 //! Models on their way.
 
 use crate::admin::Admin;
-use axum::{Json, body::Body, extract::State, http::StatusCode};
+use axum::{Json, extract::State, http::StatusCode};
 use serde::Serialize;
 use std::sync::Arc;
-use tierbar_core::{Code, Error, download::DownloadStatus};
-use tierbar_http::{error::Failure, path::Id, schema::Errors};
+use tierbar_core::download::DownloadStatus;
+use tierbar_http::{error::Failure, path::Id, request::JsonBody, schema::Errors};
 use tierbar_inference::{
-    body,
+    blocking::detached,
     services::models::{DownloadChange, DownloadRequest},
 };
 use utoipa::ToSchema;
@@ -22,7 +22,6 @@ pub(crate) struct Downloads {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/downloads",
-    tag = "owner",
     operation_id = "listDownloads",
     reach(Owner, Reads),
     responses((status = 200, description = "The downloads", body = Downloads), Errors),
@@ -36,7 +35,6 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<Downloads> {
 #[utoipa::path(
     post,
     path = "/tierbar/v1/downloads",
-    tag = "owner",
     operation_id = "addDownload",
     reach(Owner, Writes, Spends),
     request_body = DownloadRequest,
@@ -44,17 +42,11 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<Downloads> {
 )]
 pub(crate) async fn add(
     State(admin): State<Arc<Admin>>,
-    body: Body,
+    JsonBody(pull): JsonBody<DownloadRequest>,
 ) -> Result<(StatusCode, Json<DownloadStatus>), Failure> {
-    let pull: DownloadRequest = body::object(body).await?;
     // A task of its own: the hub is asked first, and a window that closes meanwhile still gets its download.
-    let started = tokio::spawn(async move { admin.models.download(pull).await }).await;
-    let (download, new) = started.map_err(|ended| {
-        Error::new(
-            Code::Internal,
-            format!("the download did not start: {ended}"),
-        )
-    })??;
+    let starting = async move { admin.models.download(pull).await };
+    let (download, new) = detached("the start of the download", starting).await?;
     let status = if new {
         StatusCode::CREATED
     } else {
@@ -67,7 +59,6 @@ pub(crate) async fn add(
 #[utoipa::path(
     patch,
     path = "/tierbar/v1/downloads/{id}",
-    tag = "owner",
     operation_id = "changeDownload",
     reach(Owner, Writes, Spends),
     params(("id" = String, Path, description = "The id of a download")),
@@ -77,9 +68,8 @@ pub(crate) async fn add(
 pub(crate) async fn change(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
-    body: Body,
+    JsonBody(change): JsonBody<DownloadChange>,
 ) -> Result<Json<DownloadStatus>, Failure> {
-    let change: DownloadChange = body::object(body).await?;
     Ok(Json(admin.models.change_download(id, change).await?))
 }
 
@@ -87,7 +77,6 @@ pub(crate) async fn change(
 #[utoipa::path(
     delete,
     path = "/tierbar/v1/downloads/{id}",
-    tag = "owner",
     operation_id = "removeDownload",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a download")),

@@ -1,10 +1,9 @@
 //! Grades of answers: given and undone, their rates, what `auto` has learned from them, and their export.
 
-use crate::admin::{Admin, models::read_query};
+use crate::admin::Admin;
 use axum::{
     Json,
-    body::Body,
-    extract::{Query, State, rejection::QueryRejection},
+    extract::State,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -12,8 +11,13 @@ use serde::Deserialize;
 use std::{collections::HashMap, sync::Arc};
 use tierbar_chats::training::{self, ExportForm};
 use tierbar_core::{Code, Error};
-use tierbar_http::{error::Failure, path::Id, schema::Errors};
-use tierbar_inference::{blocking::blocking, body};
+use tierbar_http::{
+    error::Failure,
+    path::Id,
+    request::{JsonBody, QueryFields},
+    schema::Errors,
+};
+use tierbar_inference::blocking::blocking;
 use tierbar_routing::{
     grade::{Grade, GradeGroup, GradeReport},
     learned::LearnedLevels,
@@ -32,7 +36,6 @@ pub(crate) struct Export {
 #[utoipa::path(
     put,
     path = "/tierbar/v1/chats/{id}/messages/{message}/grade",
-    tag = "owner",
     operation_id = "gradeAnswer",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat"), ("message" = u64, Path, description = "The id of an answer")),
@@ -42,9 +45,8 @@ pub(crate) struct Export {
 pub(crate) async fn give(
     State(admin): State<Arc<Admin>>,
     Id((chat, message)): Id<(String, String)>,
-    body: Body,
+    JsonBody(grade): JsonBody<Grade>,
 ) -> Result<Json<Grade>, Failure> {
-    let grade: Grade = body::object(body).await?;
     let message = number(&message)?;
     let _weight = admin.jobs.charge_chat(&chat, 0).await?;
     let models = admin.models.list().await.map(|listed| listed.models);
@@ -62,7 +64,6 @@ pub(crate) async fn give(
 #[utoipa::path(
     delete,
     path = "/tierbar/v1/chats/{id}/messages/{message}/grade",
-    tag = "owner",
     operation_id = "removeGrade",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat"), ("message" = u64, Path, description = "The id of an answer")),
@@ -82,7 +83,6 @@ pub(crate) async fn remove(
 #[utoipa::path(
     get,
     path = "/tierbar/v1/grades",
-    tag = "owner",
     operation_id = "grades",
     reach(Owner, Reads),
     responses((status = 200, description = "The rates", body = GradeReport), Errors),
@@ -96,7 +96,6 @@ pub(crate) async fn report(State(admin): State<Arc<Admin>>) -> Result<Json<Grade
 #[utoipa::path(
     get,
     path = "/tierbar/v1/grades/export",
-    tag = "owner",
     operation_id = "exportGrades",
     reach(Owner, Reads),
     params(Export),
@@ -104,9 +103,8 @@ pub(crate) async fn report(State(admin): State<Arc<Admin>>) -> Result<Json<Grade
 )]
 pub(crate) async fn export(
     State(admin): State<Arc<Admin>>,
-    query: Result<Query<Export>, QueryRejection>,
+    QueryFields(Export { form }): QueryFields<Export>,
 ) -> Result<Response, Failure> {
-    let Export { form } = read_query(query)?;
     let answers = admin.store.graded_answers().await?;
     let lines = blocking("the export", move || {
         let lines = training::export(&answers, form).into_iter();
@@ -127,7 +125,6 @@ pub(crate) async fn export(
 #[utoipa::path(
     post,
     path = "/tierbar/v1/grades/reset",
-    tag = "owner",
     operation_id = "resetLearnedRouting",
     reach(Owner, Writes),
     responses((status = 204, description = "The router goes by its rules alone"), Errors),
@@ -148,9 +145,7 @@ async fn learn(admin: &Admin) -> Result<Vec<GradeGroup>, Error> {
 fn number(id: &str) -> Result<u64, Error> {
     id.parse().map_err(|_| {
         let shown: String = id.chars().take(64).collect();
-        Error::new(
-            Code::NotFound,
-            format!("there is no message \"{shown}\" in this chat"),
-        )
+        let message = format!("there is no message \"{shown}\" in this chat");
+        Error::new(Code::NotFound, message)
     })
 }

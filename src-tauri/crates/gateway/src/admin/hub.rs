@@ -1,15 +1,11 @@
 //! Models that can be had: the catalog, and the hub when there is a network.
 
-use super::models::read_query;
 use crate::admin::Admin;
-use axum::{
-    Json,
-    extract::{Query, State, rejection::QueryRejection},
-};
+use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tierbar_core::catalog::{CatalogRefresh, HubModel, HubReadme, HubRepository};
-use tierbar_http::{error::Failure, schema::Errors};
+use tierbar_http::{error::Failure, request::QueryFields, schema::Errors};
 use tierbar_inference::services::models::CatalogAnswer;
 use utoipa::ToSchema;
 
@@ -35,7 +31,6 @@ pub(crate) struct HubSearch {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/catalog",
-    tag = "owner",
     operation_id = "catalog",
     reach(Owner, Reads),
     responses((status = 200, description = "The catalog", body = CatalogAnswer), Errors),
@@ -52,7 +47,6 @@ pub(crate) async fn catalog(
 #[utoipa::path(
     post,
     path = "/tierbar/v1/catalog/refresh",
-    tag = "owner",
     operation_id = "refreshCatalog",
     reach(Owner, Writes, Spends),
     responses((status = 200, description = "What was updated", body = CatalogRefresh), Errors),
@@ -67,7 +61,6 @@ pub(crate) async fn refresh(
 #[utoipa::path(
     get,
     path = "/tierbar/v1/hub/search",
-    tag = "owner",
     operation_id = "searchHub",
     reach(Owner, Spends),
     params(HubSearchQuery),
@@ -75,9 +68,8 @@ pub(crate) async fn refresh(
 )]
 pub(crate) async fn search(
     State(admin): State<Arc<Admin>>,
-    query: Result<Query<HubSearchQuery>, QueryRejection>,
+    QueryFields(HubSearchQuery { q }): QueryFields<HubSearchQuery>,
 ) -> Result<Json<HubSearch>, Failure> {
-    let HubSearchQuery { q } = read_query(query)?;
     let models = admin.models.search(q).await?;
     Ok(Json(HubSearch { models }))
 }
@@ -86,7 +78,6 @@ pub(crate) async fn search(
 #[utoipa::path(
     get,
     path = "/tierbar/v1/hub/repository",
-    tag = "owner",
     operation_id = "hubRepository",
     reach(Owner, Spends),
     params(RepositoryQuery),
@@ -94,9 +85,8 @@ pub(crate) async fn search(
 )]
 pub(crate) async fn repository(
     State(admin): State<Arc<Admin>>,
-    query: Result<Query<RepositoryQuery>, QueryRejection>,
+    QueryFields(RepositoryQuery { id }): QueryFields<RepositoryQuery>,
 ) -> Result<Json<HubRepository>, Failure> {
-    let RepositoryQuery { id } = read_query(query)?;
     Ok(Json(admin.models.repository(id).await?))
 }
 
@@ -106,7 +96,6 @@ pub(crate) async fn repository(
 #[utoipa::path(
     get,
     path = "/tierbar/v1/hub/readme",
-    tag = "owner",
     operation_id = "hubReadme",
     reach(Owner, Spends),
     params(RepositoryQuery),
@@ -114,8 +103,7 @@ pub(crate) async fn repository(
 )]
 pub(crate) async fn readme(
     State(admin): State<Arc<Admin>>,
-    query: Result<Query<RepositoryQuery>, QueryRejection>,
+    QueryFields(RepositoryQuery { id }): QueryFields<RepositoryQuery>,
 ) -> Result<Json<HubReadme>, Failure> {
-    let RepositoryQuery { id } = read_query(query)?;
     Ok(Json(admin.models.readme(id).await?))
 }

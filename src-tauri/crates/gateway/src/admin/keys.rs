@@ -1,12 +1,11 @@
 //! API keys. A key's text is shown once, when it is created.
 
 use crate::admin::Admin;
-use axum::{Json, body::Body, extract::State, http::StatusCode};
+use axum::{Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tierbar_core::keys::{ApiKey, KeyLimits};
-use tierbar_http::{error::Failure, path::Id, schema::Errors};
-use tierbar_inference::body;
+use tierbar_http::{error::Failure, path::Id, request::JsonBody, schema::Errors};
 use utoipa::ToSchema;
 
 /// A new key and its limits. Unknown fields are refused.
@@ -38,7 +37,6 @@ pub(crate) struct NewKey {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/keys",
-    tag = "owner",
     operation_id = "listKeys",
     reach(Owner, Reads),
     responses((status = 200, description = "The keys, without their text", body = KeyList), Errors),
@@ -52,7 +50,6 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<KeyList> {
 #[utoipa::path(
     post,
     path = "/tierbar/v1/keys",
-    tag = "owner",
     operation_id = "addKey",
     reach(Owner, Writes, Opens),
     request_body = KeyRequest,
@@ -60,20 +57,14 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<KeyList> {
 )]
 pub(crate) async fn add(
     State(admin): State<Arc<Admin>>,
-    body: Body,
+    JsonBody(request): JsonBody<KeyRequest>,
 ) -> Result<(StatusCode, Json<NewKey>), Failure> {
-    let KeyRequest {
-        name,
-        requests_per_minute,
-        tokens_per_day,
-        at_once,
-    } = body::object(body).await?;
     let limits = KeyLimits {
-        requests_per_minute,
-        tokens_per_day,
-        at_once,
+        requests_per_minute: request.requests_per_minute,
+        tokens_per_day: request.tokens_per_day,
+        at_once: request.at_once,
     };
-    let (added, key) = admin.edge.keys.add(name, limits).await?;
+    let (added, key) = admin.edge.keys.add(request.name, limits).await?;
     Ok((StatusCode::CREATED, Json(NewKey { added, key })))
 }
 
@@ -81,7 +72,6 @@ pub(crate) async fn add(
 #[utoipa::path(
     delete,
     path = "/tierbar/v1/keys/{name}",
-    tag = "owner",
     operation_id = "revokeKey",
     reach(Owner, Writes),
     params(("name" = String, Path, description = "The name of a key")),

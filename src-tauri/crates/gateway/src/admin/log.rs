@@ -1,21 +1,21 @@
-//! What happened to the tiers, and why.
+//! What happened to the tiers, and why; and the last requests.
 
-use super::models::read_query;
 use crate::admin::Admin;
-use axum::{
-    Json,
-    extract::{Query, State, rejection::QueryRejection},
-};
+use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tierbar_core::{
     Code, Error, TierId,
     journal::{Entry, Filter, Kind},
+    requests::{RecentRequests, RequestRecord},
 };
-use tierbar_http::{error::Failure, schema::Errors};
+use tierbar_http::{
+    error::Failure,
+    request::{QueryFields, check_range},
+    schema::Errors,
+};
 use utoipa::ToSchema;
 
-const LONGEST_PAGE: u32 = 1000;
 const MOST_WORDS: usize = 16;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -23,7 +23,7 @@ const MOST_WORDS: usize = 16;
 pub(crate) struct Question {
     /// The id that the page before ended with.
     before: Option<u64>,
-    #[serde(default = "default_limit")]
+    #[serde(default = "super::default_limit")]
     #[param(minimum = 1, maximum = 1000)]
     limit: u32,
     tier: Option<String>,
@@ -31,10 +31,6 @@ pub(crate) struct Question {
     /// Words that the sentence has, in any case and order.
     #[serde(default)]
     words: String,
-}
-
-fn default_limit() -> u32 {
-    100
 }
 
 /// A page of the event log.
@@ -48,7 +44,6 @@ pub(crate) struct EventLog {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/log",
-    tag = "owner",
     operation_id = "log",
     reach(Owner, Reads),
     params(Question),
@@ -56,30 +51,63 @@ pub(crate) struct EventLog {
 )]
 pub(crate) async fn log(
     State(admin): State<Arc<Admin>>,
-    question: Result<Query<Question>, QueryRejection>,
+    QueryFields(question): QueryFields<Question>,
 ) -> Result<Json<EventLog>, Failure> {
-    let Question {
-        before,
-        limit,
-        tier,
-        kind,
-        words,
-    } = read_query(question)?;
-    let count = words.split_whitespace().count();
+    let count = question.words.split_whitespace().count();
     if count > MOST_WORDS {
         let message = format!("words has {count} words; at most {MOST_WORDS} are looked for");
         return Err(Error::new(Code::BadRequest, message).into());
     }
-    if !(1..=LONGEST_PAGE).contains(&limit) {
-        let message = format!("limit is {limit}; it must be between 1 and {LONGEST_PAGE}");
-        return Err(Error::new(Code::BadRequest, message).into());
-    }
+    let limit = check_range("limit", question.limit, 1..=super::LONGEST_PAGE)?;
     // One that is configured no more may have a past.
-    let tier = tier
+    let tier = question
+        .tier
         .map(TierId::new)
         .transpose()
         .map_err(|wrong| Error::new(Code::BadRequest, wrong))?;
-    let filter = Filter::new(tier, kind, &words);
-    let entries = admin.store.entries(before, filter, limit).await?;
+    let filter = Filter::new(tier, question.kind, &question.words);
+    let entries = admin.store.entries(question.before, filter, limit);
+    let entries = entries.await?;
     Ok(Json(EventLog { entries }))
+}
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct RequestsQuery {
+    #[serde(default = "default_requests")]
+    #[param(minimum = 1, maximum = 500)]
+    limit: usize,
+    /// Leaves out requests up to this id: those that are known already.
+    #[serde(default)]
+    after: u64,
+}
+
+fn default_requests() -> usize {
+    100
+}
+
+/// The last requests of this host.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Requests {
+    /// Those that have ended, the newest first.
+    requests: Vec<RequestRecord>,
+}
+
+/// Lists the last requests, with their times and tokens and without their texts.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/requests",
+    operation_id = "requests",
+    reach(Owner, Reads),
+    params(RequestsQuery),
+    responses((status = 200, description = "The requests", body = Requests), Errors),
+)]
+pub(crate) async fn requests(
+    State(admin): State<Arc<Admin>>,
+    QueryFields(RequestsQuery { limit, after }): QueryFields<RequestsQuery>,
+) -> Result<Json<Requests>, Failure> {
+    check_range("limit", limit, 1..=RecentRequests::KEPT)?;
+    let mut requests = admin.inference.metrics.recent_requests(limit);
+    requests.retain(|request| request.id > after);
+    Ok(Json(Requests { requests }))
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{Code, Error, config::McpServerConfig, nearest::suggest};
 use tierbar_http::{error::Failure, path::Id, schema::Errors};
-use tierbar_inference::{body, error::with_advice};
+use tierbar_inference::{blocking::detached, body, error::with_advice};
 use tierbar_jobs::mcp;
 use tierbar_secrets::{Name, Secrets};
 use utoipa::ToSchema;
@@ -20,7 +20,6 @@ pub(crate) struct McpServerChange {
     #[schema(value_type = McpServerConfig)]
     server: Map<String, Value>,
     /// Its key, which is stored as a secret. Without the field, the stored one stays.
-    #[serde(default)]
     #[schema(value_type = Option<String>)]
     key: Option<SecretString>,
     /// Save it even if it cannot be started or reached.
@@ -54,7 +53,6 @@ pub(crate) struct McpTool {
 #[utoipa::path(
     put,
     path = "/tierbar/v1/mcp-servers/{name}",
-    tag = "owner",
     operation_id = "putMcpServer",
     reach(Owner, Writes, Runs, Opens),
     params(("name" = String, Path, description = "The name of an MCP server")),
@@ -99,8 +97,7 @@ pub(crate) async fn put(
         }
     };
     let tried = key.as_ref().map(|(_, key)| key);
-    let tested = try_out(&admin, &name, server, tried).await;
-    let tested = match tested {
+    let tested = match try_out(&admin, &name, server, tried).await {
         Ok(tested) => tested,
         Err(error) if anyway => McpServerTest {
             name,
@@ -110,11 +107,8 @@ pub(crate) async fn put(
         Err(error) => return Err(error.detail("saved", false).into()),
     };
     // A task of its own: otherwise, a client that leaves in between would leave the new key with the old server.
-    let saved = tokio::spawn(async move { save(&admin, patch, key).await }).await;
-    saved.map_err(|ended| {
-        let message = format!("the MCP server was not saved: {ended}");
-        Error::new(Code::Internal, message)
-    })??;
+    let saving = async move { save(&admin, patch, key).await };
+    detached("saving the MCP server", saving).await?;
     Ok(Json(tested))
 }
 
@@ -123,7 +117,7 @@ async fn save(admin: &Admin, patch: Value, key: Option<(Name, SecretString)>) ->
     let Some((secret, key)) = key else {
         return admin.services.patch_config(patch).await.map(drop);
     };
-    let before = secrets::get(admin, secret.clone()).await?;
+    let before = mcp::stored_secret(&admin.inference.secrets, secret.clone()).await?;
     // First, because agents use the server as soon as it is in the configuration.
     secrets::change(admin, secret.clone(), Some(key)).await?;
     let written = admin.services.patch_config(patch).await;
@@ -139,7 +133,6 @@ async fn save(admin: &Admin, patch: Value, key: Option<(Name, SecretString)>) ->
 #[utoipa::path(
     post,
     path = "/tierbar/v1/mcp-servers/{name}/test",
-    tag = "owner",
     operation_id = "testMcpServer",
     reach(Owner, Reads, Runs),
     params(("name" = String, Path, description = "The name of an MCP server in the configuration")),
@@ -158,8 +151,6 @@ pub(crate) async fn test(
     Ok(Json(try_out(&admin, &name, server, None).await?))
 }
 
-/// # Errors
-/// Those of [`mcp::open`].
 async fn try_out(
     admin: &Admin,
     name: &str,

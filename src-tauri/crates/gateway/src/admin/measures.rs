@@ -2,30 +2,25 @@
 
 use super::tiers::find_tier;
 use crate::admin::Admin;
-use axum::{
-    Json,
-    body::Body,
-    extract::State,
-    response::sse::{Event, KeepAlive, Sse},
-};
-use futures_util::{Stream, StreamExt, stream};
+use axum::{Json, extract::State, response::Response};
+use futures_util::{StreamExt, stream};
 use serde::Serialize;
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::sync::Arc;
 use tierbar_chats::agent::AgentReport;
 use tierbar_core::{Code, Error};
-use tierbar_http::{error::Failure, path::Id, schema::Errors};
-use tierbar_inference::{
-    body,
-    services::measures::{MeasureEvent, Measurement},
+use tierbar_http::{
+    error::Failure,
+    path::Id,
+    request::JsonBody,
+    schema::Errors,
+    sse::{self, json_event},
 };
+use tierbar_inference::services::measures::Measurement;
 use tierbar_measure::{
     bench::{BenchReport, BenchRequest},
     tune::{TuneReport, TuneRequest},
 };
 use utoipa::ToSchema;
-
-/// A load may be silent for longer than clients and proxies wait.
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// The latest measurement.
 #[derive(Debug, Serialize, ToSchema)]
@@ -52,7 +47,6 @@ pub(crate) struct LastAgent {
 #[utoipa::path(
     post,
     path = "/tierbar/v1/tiers/{id}/bench",
-    tag = "owner",
     operation_id = "benchTier",
     reach(Owner, Writes, Spends),
     params(("id" = String, Path, description = "The name of a tier")),
@@ -62,10 +56,10 @@ pub(crate) struct LastAgent {
 pub(crate) async fn bench(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,
-    body: Body,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
-    let ask: BenchRequest = body::object(body).await?;
-    ask.check().map_err(bad_request)?;
+    JsonBody(ask): JsonBody<BenchRequest>,
+) -> Result<Response, Failure> {
+    ask.check()
+        .map_err(|why| Error::new(Code::BadRequest, why))?;
     let tier = find_tier(&admin, &name)?;
     let measurement = admin.measures.bench(tier, ask)?;
     Ok(events(&admin, measurement))
@@ -75,7 +69,6 @@ pub(crate) async fn bench(
 #[utoipa::path(
     post,
     path = "/tierbar/v1/tiers/{id}/tune",
-    tag = "owner",
     operation_id = "tuneTier",
     reach(Owner, Writes, Spends),
     params(("id" = String, Path, description = "The name of a tier")),
@@ -85,10 +78,10 @@ pub(crate) async fn bench(
 pub(crate) async fn tune(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,
-    body: Body,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
-    let ask: TuneRequest = body::object(body).await?;
-    ask.check().map_err(bad_request)?;
+    JsonBody(ask): JsonBody<TuneRequest>,
+) -> Result<Response, Failure> {
+    ask.check()
+        .map_err(|why| Error::new(Code::BadRequest, why))?;
     let tier = find_tier(&admin, &name)?;
     let measurement = admin.measures.tune(tier, ask)?;
     Ok(events(&admin, measurement))
@@ -98,7 +91,6 @@ pub(crate) async fn tune(
 #[utoipa::path(
     post,
     path = "/tierbar/v1/tiers/{id}/agent",
-    tag = "owner",
     operation_id = "measureAgent",
     reach(Owner, Writes, Spends),
     params(("id" = String, Path, description = "The name of a tier")),
@@ -107,7 +99,7 @@ pub(crate) async fn tune(
 pub(crate) async fn agent(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
+) -> Result<Response, Failure> {
     let tier = find_tier(&admin, &name)?;
     let measurement = admin.measures.agent(tier)?;
     Ok(events(&admin, measurement))
@@ -117,7 +109,6 @@ pub(crate) async fn agent(
 #[utoipa::path(
     get,
     path = "/tierbar/v1/tiers/{id}/agent",
-    tag = "owner",
     operation_id = "lastAgent",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "The name of a tier")),
@@ -136,7 +127,6 @@ pub(crate) async fn last_agent(
 #[utoipa::path(
     get,
     path = "/tierbar/v1/tiers/{id}/bench",
-    tag = "owner",
     operation_id = "lastBench",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "The name of a tier")),
@@ -155,7 +145,6 @@ pub(crate) async fn last_bench(
 #[utoipa::path(
     get,
     path = "/tierbar/v1/tiers/{id}/tune",
-    tag = "owner",
     operation_id = "lastTune",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "The name of a tier")),
@@ -170,23 +159,12 @@ pub(crate) async fn last_tune(
     Ok(Json(LastTune { report }))
 }
 
-fn bad_request(why: String) -> Error {
-    Error::new(Code::BadRequest, why)
-}
-
 /// The measurement belongs to the stream: it is called off when the client goes away.
-fn events(
-    admin: &Admin,
-    measurement: Measurement,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>> + Send + use<>> {
-    let rendered = stream::unfold(measurement, |mut measurement| async {
-        let event = measurement.events.recv().await?;
-        Some((event, measurement))
+fn events(admin: &Admin, measurement: Measurement) -> Response {
+    let events = stream::unfold(measurement, |mut measurement| async {
+        let (name, data) = measurement.events.recv().await?.wire();
+        Some((json_event(&data).event(name), measurement))
     });
     let closing = admin.inference.closing.clone().cancelled_owned();
-    let events = rendered.take_until(closing).map(|event: MeasureEvent| {
-        let (name, data) = event.wire();
-        Ok(Event::default().event(name).data(data.to_string()))
-    });
-    Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+    sse::response(events.take_until(closing))
 }

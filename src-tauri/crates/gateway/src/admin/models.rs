@@ -1,22 +1,20 @@
 //! Models that are here: what fits, what is whole, what goes.
 
 use crate::admin::Admin;
-use axum::{
-    Json,
-    body::Body,
-    extract::{Query, State, rejection::QueryRejection},
-};
+use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tierbar_core::{
     Code, Error,
     fit::{LibraryModel, Verdict},
 };
-use tierbar_http::{error::Failure, path::Id, schema::Errors};
-use tierbar_inference::{
-    body,
-    services::models::{FitQuestion, ModelList, ModelVerification},
+use tierbar_http::{
+    error::Failure,
+    path::Id,
+    request::{JsonBody, QueryFields},
+    schema::Errors,
 };
+use tierbar_inference::services::models::{FitQuestion, ModelList, ModelVerification};
 use utoipa::ToSchema;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -50,7 +48,6 @@ pub(crate) struct ImportedModels {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/models",
-    tag = "owner",
     operation_id = "listLocalModels",
     reach(Owner, Reads),
     responses((status = 200, description = "The models", body = ModelList), Errors),
@@ -63,7 +60,6 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<ModelLi
 #[utoipa::path(
     get,
     path = "/tierbar/v1/models/fit",
-    tag = "owner",
     operation_id = "fitModel",
     reach(Owner, Reads),
     params(FitQuestion),
@@ -71,16 +67,15 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<ModelLi
 )]
 pub(crate) async fn fit(
     State(admin): State<Arc<Admin>>,
-    question: Result<Query<FitQuestion>, QueryRejection>,
+    QueryFields(question): QueryFields<FitQuestion>,
 ) -> Result<Json<Verdict>, Failure> {
-    Ok(Json(admin.models.fit(read_query(question)?).await?))
+    Ok(Json(admin.models.fit(question).await?))
 }
 
 /// Moves a model to the Trash.
 #[utoipa::path(
     delete,
     path = "/tierbar/v1/models/{id}",
-    tag = "owner",
     operation_id = "removeModel",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a model"), Removal),
@@ -89,9 +84,8 @@ pub(crate) async fn fit(
 pub(crate) async fn remove(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
-    removal: Result<Query<Removal>, QueryRejection>,
+    QueryFields(Removal { permanently }): QueryFields<Removal>,
 ) -> Result<Json<ModelRemoval>, Failure> {
-    let permanently = read_query(removal)?.permanently;
     let removed = admin.models.remove(id, permanently).await;
     let trashed = removed.map_err(as_unknown)?;
     Ok(Json(ModelRemoval { trashed }))
@@ -101,7 +95,6 @@ pub(crate) async fn remove(
 #[utoipa::path(
     post,
     path = "/tierbar/v1/models/{id}/verify",
-    tag = "owner",
     operation_id = "verifyModel",
     reach(Owner, Spends),
     params(("id" = String, Path, description = "The id of a model")),
@@ -118,7 +111,6 @@ pub(crate) async fn verify(
 #[utoipa::path(
     post,
     path = "/tierbar/v1/models/import",
-    tag = "owner",
     operation_id = "importModels",
     reach(Owner, Writes, Opens),
     request_body = Import,
@@ -126,9 +118,8 @@ pub(crate) async fn verify(
 )]
 pub(crate) async fn import(
     State(admin): State<Arc<Admin>>,
-    body: Body,
+    JsonBody(Import { path }): JsonBody<Import>,
 ) -> Result<Json<ImportedModels>, Failure> {
-    let Import { path } = body::object(body).await?;
     let models = admin.models.import(path).await?;
     Ok(Json(ImportedModels { models }))
 }
@@ -139,14 +130,4 @@ fn as_unknown(mut error: Error) -> Error {
         error.code = Code::ModelUnknown;
     }
     error
-}
-
-/// What stands behind the `?`.
-pub(super) fn read_query<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Error> {
-    query.map(|Query(query)| query).map_err(|rejection| {
-        Error::new(
-            Code::BadRequest,
-            format!("the query is not valid: {}", rejection.body_text()),
-        )
-    })
 }

@@ -1,12 +1,7 @@
 //! Origins whose pages may call, and those that were refused.
 
-use super::models::read_query;
 use crate::admin::Admin;
-use axum::{
-    Json,
-    body::Body,
-    extract::{Query, State, rejection::QueryRejection},
-};
+use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tierbar_core::{
@@ -14,8 +9,11 @@ use tierbar_core::{
     origin::{self, PROGRAM_SCHEMES},
     status::RefusedOrigin,
 };
-use tierbar_http::{error::Failure, schema::Errors};
-use tierbar_inference::body;
+use tierbar_http::{
+    error::Failure,
+    request::{JsonBody, QueryFields},
+    schema::Errors,
+};
 use utoipa::{IntoParams, ToSchema};
 
 /// Who may call from a page, and who was refused.
@@ -48,7 +46,6 @@ pub(crate) struct OriginQuery {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/origins",
-    tag = "owner",
     operation_id = "listOrigins",
     reach(Owner, Reads),
     responses((status = 200, description = "The origins", body = OriginList), Errors),
@@ -62,7 +59,6 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<OriginList> {
 #[utoipa::path(
     post,
     path = "/tierbar/v1/origins",
-    tag = "owner",
     operation_id = "allowOrigin",
     reach(Owner, Writes, Opens),
     request_body = OriginRequest,
@@ -70,9 +66,8 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<OriginList> {
 )]
 pub(crate) async fn allow(
     State(admin): State<Arc<Admin>>,
-    body: Body,
+    JsonBody(OriginRequest { origin }): JsonBody<OriginRequest>,
 ) -> Result<Json<OriginList>, Failure> {
-    let OriginRequest { origin } = body::object(body).await?;
     let config = admin.services.set_origin(read(&origin)?, true).await?;
     Ok(answer(&admin, config.allowed_origins.clone()))
 }
@@ -81,7 +76,6 @@ pub(crate) async fn allow(
 #[utoipa::path(
     delete,
     path = "/tierbar/v1/origins",
-    tag = "owner",
     operation_id = "revokeOrigin",
     reach(Owner, Writes),
     params(OriginQuery),
@@ -89,9 +83,9 @@ pub(crate) async fn allow(
 )]
 pub(crate) async fn revoke(
     State(admin): State<Arc<Admin>>,
-    query: Result<Query<OriginQuery>, QueryRejection>,
+    QueryFields(OriginQuery { origin }): QueryFields<OriginQuery>,
 ) -> Result<Json<OriginList>, Failure> {
-    let origin = read(&read_query(query)?.origin)?;
+    let origin = read(&origin)?;
     let status = admin.services.status();
     let was_refused = status
         .refused_origins

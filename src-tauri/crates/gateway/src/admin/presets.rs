@@ -1,13 +1,13 @@
 //! Presets: named instructions, sampling and thinking for chats. Those that come with Tierbar cannot be changed.
 
 use crate::admin::Admin;
-use axum::{Json, body::Body, extract::State, http::StatusCode};
+use axum::{Json, extract::State, http::StatusCode};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use tierbar_chats::settings::{AnswerSettings, Preset, built_in};
 use tierbar_core::{Code, Error};
-use tierbar_http::{error::Failure, path::Id, schema::Errors};
+use tierbar_http::{error::Failure, path::Id, request::JsonBody, schema::Errors};
 use tierbar_inference::body;
 use utoipa::ToSchema;
 
@@ -22,7 +22,6 @@ pub(crate) struct PresetList {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/presets",
-    tag = "owner",
     operation_id = "listPresets",
     reach(Owner, Reads),
     responses((status = 200, description = "The presets", body = PresetList), Errors),
@@ -40,7 +39,6 @@ const FIELDS: [&str; 3] = ["instructions", "sampling", "thinking"];
 #[utoipa::path(
     put,
     path = "/tierbar/v1/presets/{name}",
-    tag = "owner",
     operation_id = "putPreset",
     reach(Owner, Writes),
     params(("name" = String, Path, description = "The name of a preset")),
@@ -50,9 +48,8 @@ const FIELDS: [&str; 3] = ["instructions", "sampling", "thinking"];
 pub(crate) async fn put(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,
-    body: Body,
+    JsonBody(fields): JsonBody<Map<String, Value>>,
 ) -> Result<Json<Preset>, Failure> {
-    let fields: Map<String, Value> = body::object(body).await?;
     if let Some(unknown) = fields.keys().find(|key| !FIELDS.contains(&key.as_str())) {
         let error = Error::new(Code::BadRequest, format!("there is no field \"{unknown}\""));
         return Err(error.hint(format!("send {}", FIELDS.join(", "))).into());
@@ -65,7 +62,6 @@ pub(crate) async fn put(
 #[utoipa::path(
     delete,
     path = "/tierbar/v1/presets/{name}",
-    tag = "owner",
     operation_id = "deletePreset",
     reach(Owner, Writes),
     params(("name" = String, Path, description = "The name of a preset")),

@@ -1,36 +1,27 @@
 //! Requests that wait, all of them, and what their webhooks are signed with.
 
-use super::models::read_query;
 use crate::admin::Admin;
-use axum::{
-    Json,
-    extract::{Query, State, rejection::QueryRejection},
-};
+use axum::{Json, extract::State};
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
-use tierbar_core::{Code, Error, queue::JobState};
+use tierbar_core::queue::JobState;
 use tierbar_http::{
     error::Failure,
+    request::{QueryFields, check_range},
     schema::{Errors, QueuedRequest},
 };
 use tierbar_jobs::queue;
 use utoipa::ToSchema;
 
-const LONGEST_PAGE: u32 = 1000;
-
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Question {
     state: Option<JobState>,
-    #[serde(default = "default_limit")]
+    #[serde(default = "super::default_limit")]
     #[param(minimum = 1, maximum = 1000)]
     limit: u32,
-}
-
-fn default_limit() -> u32 {
-    100
 }
 
 /// The queue, and a page of its requests.
@@ -54,7 +45,6 @@ pub(crate) struct WebhookSecret {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/queue",
-    tag = "owner",
     operation_id = "listQueue",
     reach(Owner, Reads),
     params(Question),
@@ -62,13 +52,9 @@ pub(crate) struct WebhookSecret {
 )]
 pub(crate) async fn list(
     State(admin): State<Arc<Admin>>,
-    question: Result<Query<Question>, QueryRejection>,
+    QueryFields(Question { state, limit }): QueryFields<Question>,
 ) -> Result<Json<QueuePage>, Failure> {
-    let Question { state, limit } = read_query(question)?;
-    if !(1..=LONGEST_PAGE).contains(&limit) {
-        let message = format!("limit is {limit}; it must be between 1 and {LONGEST_PAGE}");
-        return Err(Error::new(Code::BadRequest, message).into());
-    }
+    check_range("limit", limit, 1..=super::LONGEST_PAGE)?;
     let (counted, bytes) = admin.store.count_jobs().await?;
     let jobs = admin.store.list_jobs(state, limit).await?;
     Ok(Json(QueuePage {
@@ -82,7 +68,6 @@ pub(crate) async fn list(
 #[utoipa::path(
     get,
     path = "/tierbar/v1/queue/secret",
-    tag = "owner",
     operation_id = "queueSecret",
     reach(Owner, Reads, Opens),
     responses((status = 200, description = "The secret", body = WebhookSecret), Errors),

@@ -1,22 +1,18 @@
 //! `POST /tierbar/v1/route`: what `auto` would do with a request, and why, without answering it.
 
 use crate::admin::Admin;
-use axum::{
-    Json,
-    body::Body,
-    extract::{Query, State},
-};
+use axum::{Json, body::Body, extract::State};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 use tierbar_core::TierId;
-use tierbar_http::{error::Failure, schema::Errors};
+use tierbar_http::{error::Failure, request::QueryFields, schema::Errors};
 use tierbar_inference::{
     auto::{self, Classification, RouteInputs},
     body,
 };
 use tierbar_routing::{
-    Level,
+    Judgement, Level,
     classifier::{Opinion, PROBES},
 };
 use utoipa::ToSchema;
@@ -48,7 +44,7 @@ pub(super) struct Route {
     tier: Option<TierId>,
     #[schema(required = true)]
     why: Option<String>,
-    rules: RouteRules,
+    rules: Judgement,
     /// `null` if the fast tier's model was not asked.
     #[schema(required = true)]
     classifier: Option<RouteClassifier>,
@@ -56,15 +52,6 @@ pub(super) struct Route {
     prompt_tokens: u64,
     /// An estimate.
     answer_tokens: u64,
-}
-
-/// The level by the rules.
-#[derive(Debug, Serialize, ToSchema)]
-struct RouteRules {
-    level: Level,
-    /// Whether a rule matched.
-    sure: bool,
-    because: &'static str,
 }
 
 /// The level by the fast tier's model.
@@ -102,7 +89,6 @@ struct RouteExam {
 #[utoipa::path(
     post,
     path = "/tierbar/v1/route",
-    tag = "owner",
     operation_id = "explainRoute",
     reach(Owner, Reads),
     params(Question),
@@ -111,39 +97,27 @@ struct RouteExam {
 )]
 pub(super) async fn explain(
     State(admin): State<Arc<Admin>>,
-    Query(question): Query<Question>,
+    QueryFields(Question { classify }): QueryFields<Question>,
     body: Body,
 ) -> Result<Json<Route>, Failure> {
     let request: serde_json::Map<String, Value> = body::request(body).await?;
     let request = Value::Object(request);
-    let thorough = question.classify == Classify::Always;
+    let thorough = classify == Classify::Always;
     let considered = auto::explain(&admin.inference, &request, thorough).await?;
     Ok(Json(Route::new(&considered)))
 }
 
 impl Route {
     fn new(considered: &RouteInputs) -> Self {
-        let RouteInputs {
-            asked,
-            judged,
-            classified,
-            level,
-            because,
-            choice,
-        } = considered;
-        let choice = choice.as_ref();
+        let (choice, because) = (considered.choice.as_ref(), &considered.because);
         Self {
-            level: *level,
+            level: considered.level,
             tier: choice.map(|choice| choice.tier.clone()),
             why: choice.map(|choice| format!("{because}; {}", choice.why)),
-            rules: RouteRules {
-                level: judged.level,
-                sure: judged.sure,
-                because: judged.because,
-            },
-            classifier: classified.as_ref().map(RouteClassifier::new),
-            prompt_tokens: asked.prompt_tokens,
-            answer_tokens: asked.answer_tokens,
+            rules: considered.judged,
+            classifier: considered.classified.as_ref().map(RouteClassifier::new),
+            prompt_tokens: considered.asked.prompt_tokens,
+            answer_tokens: considered.asked.answer_tokens,
         }
     }
 }

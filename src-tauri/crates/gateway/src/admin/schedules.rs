@@ -26,7 +26,6 @@ pub(crate) struct ScheduleRun {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/schedules",
-    tag = "owner",
     operation_id = "listSchedules",
     reach(Owner, Reads),
     responses((status = 200, description = "The schedules", body = ScheduleList), Errors),
@@ -40,7 +39,6 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Schedul
 #[utoipa::path(
     post,
     path = "/tierbar/v1/schedules/{name}/run",
-    tag = "owner",
     operation_id = "runSchedule",
     reach(Owner, Reads, Writes, Spends),
     params(("name" = String, Path, description = "The name of a schedule")),

@@ -38,7 +38,6 @@ pub(crate) struct SecretPlace {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/secrets",
-    tag = "owner",
     operation_id = "listSecrets",
     reach(Owner, Reads),
     responses((status = 200, description = "The secrets, without their values", body = SecretList), Errors),
@@ -75,7 +74,6 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SecretL
 #[utoipa::path(
     put,
     path = "/tierbar/v1/secrets/{name}",
-    tag = "owner",
     operation_id = "setSecret",
     reach(Owner, Writes, Opens),
     params(("name" = String, Path, description = "The name of a secret")),
@@ -100,7 +98,6 @@ pub(crate) async fn set(
 #[utoipa::path(
     delete,
     path = "/tierbar/v1/secrets/{name}",
-    tag = "owner",
     operation_id = "removeSecret",
     reach(Owner, Writes, Opens),
     params(("name" = String, Path, description = "The name of a secret")),
@@ -129,11 +126,6 @@ pub(super) async fn change(
     changed.await?;
     admin.inference.endpoints.forget(&server);
     Ok(())
-}
-
-/// Returns the secret from the first place that has it.
-pub(super) async fn get(admin: &Admin, name: Name) -> Result<Option<SecretString>, Error> {
-    with_secrets(admin, move |secrets| secrets.get(&name)).await
 }
 
 /// The system may ask the user before it opens its store.

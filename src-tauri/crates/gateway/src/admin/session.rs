@@ -10,8 +10,9 @@ use axum::{
 use serde::Serialize;
 use std::sync::Arc;
 use tierbar_edge::{
+    now_ms,
     origin::TlsMark,
-    sessions::{self, HALF, SessionMark},
+    sessions::{self, HALF, IDLE_MS, SessionMark},
     sign_in,
 };
 use tierbar_http::{error::Failure, schema::Errors};
@@ -24,7 +25,6 @@ const COOKIE_SECONDS: u32 = 400 * 24 * 3600;
 #[utoipa::path(
     post,
     path = "/tierbar/v1/session",
-    tag = "owner",
     operation_id = "beginSession",
     reach(SignIn, Opens),
     responses((status = 204, description = "The session has begun"), Errors),
@@ -54,7 +54,6 @@ pub(crate) struct SignInCode {
 #[utoipa::path(
     post,
     path = "/tierbar/v1/session/code",
-    tag = "owner",
     operation_id = "createSignInCode",
     reach(Token, Opens),
     responses((status = 201, description = "The code, which is shown this once", body = SignInCode), Errors),
@@ -73,7 +72,6 @@ pub(crate) async fn create_code(
 #[utoipa::path(
     delete,
     path = "/tierbar/v1/session",
-    tag = "owner",
     operation_id = "endSession",
     reach(Owner, Writes),
     responses((status = 204, description = "The session has ended"), Errors),
@@ -106,20 +104,17 @@ pub(crate) struct BrowserSession {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/sessions",
-    tag = "owner",
     operation_id = "listSessions",
     reach(Owner, Reads),
     responses((status = 200, description = "The sessions", body = SessionList), Errors),
 )]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SessionList>, Failure> {
-    let sessions = sessions::list(&admin.edge).await?;
-    let sessions = sessions
-        .into_iter()
-        .map(|(created_ms, used_ms)| BrowserSession {
-            created_ms,
-            used_ms,
-        })
-        .collect();
+    let sessions = admin.store.sessions(IDLE_MS, now_ms()).await?.into_iter();
+    let sessions = sessions.map(|(created_ms, used_ms)| BrowserSession {
+        created_ms,
+        used_ms,
+    });
+    let sessions = sessions.collect();
     Ok(Json(SessionList { sessions }))
 }
 
@@ -127,7 +122,6 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Session
 #[utoipa::path(
     delete,
     path = "/tierbar/v1/sessions",
-    tag = "owner",
     operation_id = "endSessions",
     reach(Owner, Writes),
     responses((status = 204, description = "The sessions have ended"), Errors),

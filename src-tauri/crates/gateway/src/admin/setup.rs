@@ -1,21 +1,19 @@
 //! What a set-up proposes for this machine, where its models may go, and how the tiers answer at its end.
 
-use super::{models::read_query, tiers::find_tier};
+use super::tiers::find_tier;
 use crate::admin::Admin;
-use axum::{
-    Json,
-    body::Body,
-    extract::{Query, State, rejection::QueryRejection},
-    http::StatusCode,
-};
+use axum::{Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tierbar_core::{
     Code, Error,
     setup::{FolderRoom, SetupPlan, TierAnswer},
 };
-use tierbar_http::{error::Failure, schema::Errors};
-use tierbar_inference::body;
+use tierbar_http::{
+    error::Failure,
+    request::{JsonBody, QueryFields},
+    schema::Errors,
+};
 use utoipa::ToSchema;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -29,7 +27,6 @@ pub(crate) struct SetupQuery {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/setup",
-    tag = "owner",
     operation_id = "planSetup",
     reach(Owner, Reads),
     params(SetupQuery),
@@ -37,17 +34,14 @@ pub(crate) struct SetupQuery {
 )]
 pub(crate) async fn plan(
     State(admin): State<Arc<Admin>>,
-    query: Result<Query<SetupQuery>, QueryRejection>,
+    QueryFields(SetupQuery { ram }): QueryFields<SetupQuery>,
 ) -> Result<Json<SetupPlan>, Failure> {
-    let SetupQuery { ram } = read_query(query)?;
     let mut plan = admin.models.plan_setup(ram.clone()).await?;
     if ram.is_none() {
         let status = admin.services.status();
         let own = status.tiers.iter().filter_map(|tier| tier.footprint_bytes);
-        let used = status
-            .ram
-            .total_bytes
-            .saturating_sub(status.ram.available_bytes);
+        let ram = &status.ram;
+        let used = ram.total_bytes.saturating_sub(ram.available_bytes);
         plan.count_others(used.saturating_sub(own.sum()));
     }
     Ok(Json(plan))
@@ -64,7 +58,6 @@ pub(crate) struct Folder {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/setup/folder",
-    tag = "owner",
     operation_id = "checkFolder",
     reach(Owner, Reads),
     params(Folder),
@@ -72,9 +65,8 @@ pub(crate) struct Folder {
 )]
 pub(crate) async fn folder(
     State(admin): State<Arc<Admin>>,
-    query: Result<Query<Folder>, QueryRejection>,
+    QueryFields(Folder { path }): QueryFields<Folder>,
 ) -> Result<Json<FolderRoom>, Failure> {
-    let Folder { path } = read_query(query)?;
     Ok(Json(admin.models.folder_room(path).await?))
 }
 
@@ -96,7 +88,6 @@ pub(crate) struct Answers {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/setup/answers",
-    tag = "owner",
     operation_id = "listAnswers",
     reach(Owner, Reads),
     responses((status = 200, description = "The answers", body = Answers), Errors),
@@ -110,7 +101,6 @@ pub(crate) async fn answers(State(admin): State<Arc<Admin>>) -> Json<Answers> {
 #[utoipa::path(
     post,
     path = "/tierbar/v1/setup/answers",
-    tag = "owner",
     operation_id = "askTiers",
     reach(Owner, Spends),
     request_body = Question,
@@ -118,9 +108,8 @@ pub(crate) async fn answers(State(admin): State<Arc<Admin>>) -> Json<Answers> {
 )]
 pub(crate) async fn ask(
     State(admin): State<Arc<Admin>>,
-    body: Body,
+    JsonBody(Question { tiers: names }): JsonBody<Question>,
 ) -> Result<(StatusCode, Json<Answers>), Failure> {
-    let Question { tiers: names } = body::object(body).await?;
     if names.is_empty() {
         let error = Error::new(Code::BadRequest, "no tier is named");
         return Err(error.hint("name the tiers to ask in `tiers`").into());
@@ -137,7 +126,6 @@ pub(crate) async fn ask(
 #[utoipa::path(
     delete,
     path = "/tierbar/v1/setup/answers",
-    tag = "owner",
     operation_id = "clearAnswers",
     reach(Owner, Writes),
     responses((status = 204, description = "There are no answers"), Errors),

@@ -1,13 +1,20 @@
-//! Starting, stopping and expecting a tier.
+//! Starting, stopping and expecting a tier, pausing all of them, and the chains of tiers.
 
 use crate::admin::Admin;
-use axum::{Json, body::Body, extract::State, http::StatusCode};
-use serde::Deserialize;
+use axum::{Json, extract::State, http::StatusCode};
+use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use std::sync::Arc;
-use tierbar_core::{Code, Error, TierId, nearest::suggest, status::TierStatus};
-use tierbar_http::{error::Failure, path::Id, schema::Errors};
-use tierbar_inference::{body, content::Content, route};
+use tierbar_core::{
+    Code, Error, TierId,
+    chain::ChainStatus,
+    config::Span,
+    nearest::suggest,
+    status::{Status, TierStatus},
+};
+use tierbar_http::{error::Failure, path::Id, request::JsonBody, schema::Errors};
+use tierbar_inference::{content::Content, route};
+use utoipa::ToSchema;
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub(crate) struct StopTier {
@@ -18,7 +25,6 @@ pub(crate) struct StopTier {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[schema(as = Expected)]
 pub(crate) struct Announcement {
-    #[serde(default)]
     model: Option<String>,
 }
 
@@ -26,7 +32,6 @@ pub(crate) struct Announcement {
 #[utoipa::path(
     post,
     path = "/tierbar/v1/expect",
-    tag = "owner",
     operation_id = "expect",
     reach(Owner, Spends),
     request_body = Announcement,
@@ -34,10 +39,9 @@ pub(crate) struct Announcement {
 )]
 pub(crate) async fn expect(
     State(admin): State<Arc<Admin>>,
-    body: Body,
+    JsonBody(Announcement { model }): JsonBody<Announcement>,
 ) -> Result<StatusCode, Failure> {
-    let expected: Announcement = body::object(body).await?;
-    let (model, tiers) = (expected.model.as_deref(), admin.inference.tiers.snapshot());
+    let (model, tiers) = (model.as_deref(), admin.inference.tiers.snapshot());
     let tier = route::resolve(model, &tiers)?;
     let smaller = route::smaller_tier(&tier, model, &tiers, &Content::new(Map::new()));
     admin.inference.tiers.expect(&smaller.unwrap_or(tier));
@@ -48,7 +52,6 @@ pub(crate) async fn expect(
 #[utoipa::path(
     post,
     path = "/tierbar/v1/tiers/{id}/start",
-    tag = "owner",
     operation_id = "startTier",
     reach(Owner, Spends),
     params(("id" = String, Path, description = "The name of a tier")),
@@ -67,7 +70,6 @@ pub(crate) async fn start(
 #[utoipa::path(
     post,
     path = "/tierbar/v1/tiers/{id}/stop",
-    tag = "owner",
     operation_id = "stopTier",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The name of a tier")),
@@ -77,11 +79,10 @@ pub(crate) async fn start(
 pub(crate) async fn stop(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,
-    body: Body,
+    JsonBody(StopTier { force }): JsonBody<StopTier>,
 ) -> Result<Json<TierStatus>, Failure> {
-    let stop: StopTier = body::object(body).await?;
     let tier = parse_tier(&admin, &name)?;
-    admin.inference.tiers.stop(&tier, stop.force).await?;
+    admin.inference.tiers.stop(&tier, force).await?;
     tier_status(&admin, &tier)
 }
 
@@ -99,34 +100,77 @@ pub(super) fn find_tier(admin: &Admin, name: &str) -> Result<TierId, Error> {
 
 fn tier_status(admin: &Admin, tier: &TierId) -> Result<Json<TierStatus>, Failure> {
     // The host's status has the memory readings too; both are of this moment.
-    let status = admin
-        .services
-        .status()
-        .tiers
-        .iter()
-        .find(|status| status.id == *tier)
-        .cloned();
-    Ok(Json(
-        status.ok_or_else(|| unknown_tier_error(admin, tier.as_str()))?,
-    ))
+    let status = admin.services.status();
+    let found = status.tiers.iter().find(|status| status.id == *tier);
+    let found = found.ok_or_else(|| unknown_tier_error(admin, tier.as_str()))?;
+    Ok(Json(found.clone()))
 }
 
 fn unknown_tier_error(admin: &Admin, name: &str) -> Error {
-    let names: Vec<_> = admin
-        .inference
-        .tiers
-        .snapshot()
-        .into_iter()
-        .map(|tier| tier.id.to_string())
-        .collect();
+    let tiers = admin.inference.tiers.snapshot();
+    let names: Vec<_> = tiers.iter().map(|tier| tier.id.as_str()).collect();
     let shown: String = name.chars().take(100).collect();
-    let error = Error::new(
-        Code::TierUnknown,
-        format!("there is no tier named \"{shown}\""),
-    );
+    let message = format!("there is no tier named \"{shown}\"");
+    let error = Error::new(Code::TierUnknown, message);
     if names.is_empty() {
         return error.hint("add a tier to config.toml");
     }
     let all = format!("the tiers are {}", names.join(", "));
-    error.hint(suggest(&shown, names.iter().map(String::as_str), all))
+    error.hint(suggest(&shown, names, all))
+}
+
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+pub(crate) struct Pause {
+    /// How long; until resumed if omitted.
+    #[serde(rename = "for")]
+    #[schema(value_type = Option<String>, examples("1h"))]
+    length: Option<Span>,
+}
+
+/// Unloads the models, and loads none until the pause ends.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/pause",
+    operation_id = "pause",
+    reach(Owner, Writes),
+    request_body = Pause,
+    responses((status = 200, description = "The status", body = Status), Errors),
+)]
+pub(crate) async fn pause(
+    State(admin): State<Arc<Admin>>,
+    JsonBody(Pause { length }): JsonBody<Pause>,
+) -> Result<Json<Status>, Failure> {
+    let status = admin.services.pause(length.map(|Span(length)| length));
+    Ok(Json(Status::clone(&status)))
+}
+
+/// Ends a pause.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/resume",
+    operation_id = "resume",
+    reach(Owner, Writes),
+    responses((status = 200, description = "The status", body = Status), Errors),
+)]
+pub(crate) async fn resume(State(admin): State<Arc<Admin>>) -> Json<Status> {
+    Json(Status::clone(&admin.services.resume()))
+}
+
+/// All chains.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ChainList {
+    chains: Vec<ChainStatus>,
+}
+
+/// Lists the chains, and whether each endpoint can be asked now.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/chains",
+    operation_id = "listChains",
+    reach(Owner, Reads),
+    responses((status = 200, description = "The chains", body = ChainList), Errors),
+)]
+pub(crate) async fn chains(State(admin): State<Arc<Admin>>) -> Json<ChainList> {
+    let chains = admin.inference.chain_status();
+    Json(ChainList { chains })
 }

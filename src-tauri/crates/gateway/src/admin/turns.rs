@@ -1,34 +1,33 @@
 //! Turns of chats: begun, followed and stopped. See [`tierbar_jobs::turns`].
 
-use crate::admin::{Admin, models::read_query};
+use crate::admin::Admin;
 use axum::{
     Extension, Json,
     body::Body,
-    extract::{Query, State, rejection::QueryRejection},
+    extract::State,
     http::{HeaderMap, StatusCode},
-    response::{
-        IntoResponse, Response,
-        sse::{Event, KeepAlive, Sse},
-    },
+    response::{Response, sse::Event},
 };
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
-use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+use std::sync::Arc;
 use tierbar_chats::{ChatMessage, Finish, StartedTurn, TurnEvent, agent::ConsentAnswer};
 use tierbar_core::{Code, Error};
 use tierbar_edge::sessions::{self, SessionMark};
-use tierbar_http::{error::Failure, path::Id, schema::Errors};
-use tierbar_inference::body;
-use tierbar_jobs::turns::{Question, Turn};
-
-/// Often enough for proxies, and for a dead connection to be noticed.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+use tierbar_http::{
+    error::Failure,
+    path::Id,
+    request::{JsonBody, QueryFields},
+    schema::Errors,
+    sse::{self, json_event},
+};
+use tierbar_inference::{blocking::detached, body};
+use tierbar_jobs::turns::{Question, follow};
 
 /// Starts a turn: a question or another answer, which the host runs and stores.
 #[utoipa::path(
     post,
     path = "/tierbar/v1/chats/{id}/turns",
-    tag = "owner",
     operation_id = "beginTurn",
     reach(Owner, Writes, Spends, MayRun),
     params(("id" = String, Path, description = "The id of a chat")),
@@ -43,7 +42,7 @@ pub(crate) async fn begin(
 ) -> Result<(StatusCode, Json<StartedTurn>), Failure> {
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
     let question: Question = body::object_of(&bytes)?;
-    if question.has_agent() {
+    if question.agent.is_some() {
         sessions::check_fresh(session.as_deref(), "run an agent")?;
     }
     // The turn keeps what is in it for longer than this request lasts.
@@ -51,10 +50,8 @@ pub(crate) async fn begin(
     drop(bytes);
     // A task of its own: a client that leaves in between would else leave a turn that is stored and does not run.
     let jobs = Arc::clone(&admin.jobs);
-    let begun = tokio::spawn(async move { jobs.begin_turn(&chat, question, memory).await }).await;
-    let begun = begun.map_err(|ended| {
-        Error::new(Code::Internal, format!("the turn did not start: {ended}"))
-    })??;
+    let begun = async move { jobs.begin_turn(&chat, question, memory).await };
+    let begun = detached("the start of the turn", begun).await?;
     Ok((StatusCode::CREATED, Json(begun)))
 }
 
@@ -62,7 +59,6 @@ pub(crate) async fn begin(
 #[utoipa::path(
     delete,
     path = "/tierbar/v1/chats/{id}/turns/{turn}",
-    tag = "owner",
     operation_id = "stopTurn",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat"), ("turn" = String, Path, description = "The id of a turn")),
@@ -80,7 +76,6 @@ pub(crate) async fn stop(
 #[utoipa::path(
     post,
     path = "/tierbar/v1/chats/{id}/turns/{turn}/consent",
-    tag = "owner",
     operation_id = "answerConsent",
     reach(Owner, MayRun),
     params(("id" = String, Path, description = "The id of a chat"), ("turn" = String, Path, description = "The id of a turn")),
@@ -91,23 +86,22 @@ pub(crate) async fn consent(
     State(admin): State<Arc<Admin>>,
     session: Option<Extension<SessionMark>>,
     Id((chat, turn)): Id<(String, String)>,
-    body: Body,
+    JsonBody(answer): JsonBody<ConsentAnswer>,
 ) -> Result<StatusCode, Failure> {
-    let answer = consent_answer(session, body).await?;
+    check_consent(session.as_deref(), &answer)?;
     admin.jobs.answer_consent(&chat, &turn, answer).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Reads what a person answers: a session that is too old for what agents do can still refuse it.
-pub(super) async fn consent_answer(
-    session: Option<Extension<SessionMark>>,
-    body: Body,
-) -> Result<ConsentAnswer, Error> {
-    let answer: ConsentAnswer = body::object(body).await?;
-    if answer.allow.is_some() {
-        sessions::check_fresh(session.as_deref(), "allow what an agent does")?;
+/// Checks what a person answers: a session that is too old for what agents do can still refuse it.
+pub(super) fn check_consent(
+    session: Option<&SessionMark>,
+    answer: &ConsentAnswer,
+) -> Result<(), Error> {
+    match answer.allow {
+        Some(_) => sessions::check_fresh(session, "allow what an agent does"),
+        None => Ok(()),
     }
-    Ok(answer)
 }
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -122,7 +116,6 @@ pub(crate) struct FollowQuery {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/chats/{id}/turns/{turn}/events",
-    tag = "owner",
     operation_id = "turnEvents",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "The id of a chat"), ("turn" = String, Path, description = "The id of a turn"), FollowQuery),
@@ -131,38 +124,29 @@ pub(crate) struct FollowQuery {
 pub(crate) async fn events(
     State(admin): State<Arc<Admin>>,
     Id((chat, turn)): Id<(String, String)>,
-    from: Result<Query<FollowQuery>, QueryRejection>,
+    QueryFields(FollowQuery { after }): QueryFields<FollowQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let FollowQuery { after } = read_query(from)?;
     let last = headers.get("last-event-id");
     let last = last.and_then(|last| last.to_str().ok()?.parse::<u64>().ok());
     let after = last.unwrap_or(after);
-    let (turn, ready, weight) = match admin.jobs.turn(&chat, &turn).await {
+    let (events, weight) = match admin.jobs.turn(&chat, &turn).await {
         // A follower that joins late gets what there is at once.
         Ok(running) => {
             let weight = admin.jobs.charge_answer(running.size())?;
-            (Some(running), VecDeque::new(), weight)
+            (follow(running, after).left_stream(), weight)
         }
         Err(gone) => {
             let weight = admin.jobs.charge_chat(&chat, 0).await?;
             let stored = admin.store.answer_of_turn(&chat, &turn).await?;
             let last = last_event(stored.ok_or(gone)?);
-            let ready = VecDeque::from([(after.saturating_add(1), last)]);
-            (None, ready, weight)
+            let only = stream::iter([(after.saturating_add(1), last)]);
+            (only.right_stream(), weight)
         }
     };
-    let following = TurnFollower { turn, after, ready };
-    let events = stream::unfold(following, |mut following| async {
-        let (number, event) = following.next().await?;
-        let data = serde_json::to_string(&event).unwrap_or_default();
-        let event = Event::default().id(number.to_string()).data(data);
-        Some((Ok::<_, Infallible>(event), following))
-    });
     let closing = admin.inference.closing.clone().cancelled_owned();
-    let events = events.take_until(closing);
-    let response = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
-    Ok(response.into_response().map(|body| weight.with(body)))
+    let response = sse::response(events.map(numbered).take_until(closing));
+    Ok(response.map(|body| weight.with(body)))
 }
 
 /// The end of a turn whose events are gone. Why it failed was in them.
@@ -175,39 +159,9 @@ fn last_event(message: ChatMessage) -> TurnEvent {
     TurnEvent::failed(error, message.answer.tier.clone(), Some(message))
 }
 
-/// A follower's place in a turn.
-pub(super) struct TurnFollower {
-    /// `None` once all its events are ready.
-    turn: Option<Arc<Turn>>,
-    after: u64,
-    ready: VecDeque<(u64, TurnEvent)>,
-}
-
-impl TurnFollower {
-    /// A follower of all of a turn that runs.
-    pub(super) fn from_start(turn: Arc<Turn>) -> Self {
-        Self {
-            turn: Some(turn),
-            after: 0,
-            ready: VecDeque::new(),
-        }
-    }
-
-    pub(super) async fn next(&mut self) -> Option<(u64, TurnEvent)> {
-        loop {
-            if let Some((number, event)) = self.ready.pop_front() {
-                self.after = number;
-                return Some((number, event));
-            }
-            let turn = self.turn.as_ref()?;
-            turn.wait_after(self.after).await;
-            let (events, ended) = turn.events_after(self.after);
-            self.ready = events.into();
-            if ended {
-                self.turn = None;
-            }
-        }
-    }
+/// An event of a turn with its number as its id.
+pub(super) fn numbered((number, event): (u64, TurnEvent)) -> Event {
+    json_event(&event).id(number.to_string())
 }
 
 #[cfg(test)]

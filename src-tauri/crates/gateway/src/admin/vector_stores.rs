@@ -1,12 +1,8 @@
 //! OpenAI's vector stores: the owner's collections of documents, for clients that look for them there. Files come from this machine's
 //! disk, so that nothing is uploaded.
 
-use crate::admin::{Admin, models::read_query};
-use axum::{
-    Json,
-    body::Body,
-    extract::{Query, State, rejection::QueryRejection},
-};
+use crate::admin::Admin;
+use axum::{Json, body::Body, extract::State};
 use serde_json::{Map, Value};
 use std::{convert::Infallible, sync::Arc};
 use tierbar_core::{Code, Error};
@@ -18,6 +14,7 @@ use tierbar_dialects::openai::stores::{
 use tierbar_http::{
     error::Failure,
     path::Id,
+    request::QueryFields,
     schema::{Errors, Refusal},
 };
 use tierbar_inference::body;
@@ -38,9 +35,8 @@ use tierbar_store::{FileRange, MOST_ID};
 )]
 pub(crate) async fn list(
     State(admin): State<Arc<Admin>>,
-    query: Result<Query<Page>, QueryRejection>,
+    QueryFields(query): QueryFields<Page>,
 ) -> Result<Json<VectorStoreList>, Failure> {
-    let query = read_query(query)?;
     let collections = admin.store.document_collections().await?;
     Ok(Json(VectorStoreList::page_of(collections, &query)?))
 }
@@ -182,9 +178,8 @@ pub(crate) async fn search(
 pub(crate) async fn files(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
-    query: Result<Query<Page>, QueryRejection>,
+    QueryFields(query): QueryFields<Page>,
 ) -> Result<Json<VectorStoreFiles>, Failure> {
-    let query = read_query(query)?;
     let collection = admin.jobs.collection(&id).await?.name;
     let Some(page) = FilePage::of(&query)? else {
         return Ok(Json(VectorStoreFiles::new(&id, Vec::new(), false)));
@@ -278,13 +273,10 @@ fn no_upload(store: &str) -> Failure {
     )))
 }
 
-/// # Errors
-/// `NotFound` for a store that is not there.
 async fn store(admin: &Admin, id: &str) -> Result<VectorStore, Error> {
     Ok(admin.jobs.collection(id).await?.into())
 }
 
-/// Reads a request whose fields the table has.
 async fn read<T: serde::de::DeserializeOwned>(body: Body, table: &Table) -> Result<T, Error> {
     let sent: Map<String, Value> = body::object(body).await?;
     fields::check(&[table], &sent)?;

@@ -34,10 +34,7 @@ pub(super) async fn answer(
     request: Request<Body>,
     messages: mpsc::Sender<String>,
 ) -> Option<ContinuableResponse> {
-    let response = match router.oneshot(request).await {
-        Ok(response) => response,
-        Err(never) => match never {},
-    };
+    let Ok(response) = router.oneshot(request).await;
     if !is_stream(&response) {
         let refusal = refusal(response).await;
         messages.send(refusal).await.ok()?;
@@ -50,7 +47,7 @@ pub(super) async fn answer(
     {
         let complete = lines.complete(&bytes);
         for line in String::from_utf8_lossy(&complete).lines() {
-            let Some(Message { text, end }) = events.line(line) else {
+            let Some((text, end)) = events.line(line) else {
                 continue;
             };
             let answered = match end {
@@ -68,14 +65,7 @@ pub(super) async fn answer(
     None
 }
 
-/// An event as a message.
-#[derive(Debug)]
-struct Message {
-    text: String,
-    /// It is the last.
-    end: Option<End>,
-}
-
+/// What the last event says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Answered,
@@ -90,8 +80,8 @@ struct Events {
 }
 
 impl Events {
-    /// The message of the event that the line ends. What is no event of a response, such as `[DONE]`, has none.
-    fn line(&mut self, line: &str) -> Option<Message> {
+    /// The event that the line ends as a message, and whether it is the last. What is no event of a response, such as `[DONE]`, is none.
+    fn line(&mut self, line: &str) -> Option<(String, Option<End>)> {
         let (name, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match name {
@@ -125,7 +115,7 @@ impl Events {
             "response.failed" | "error" => Some(End::Failed),
             _ => None,
         };
-        Some(Message { text, end })
+        Some((text, end))
     }
 }
 
@@ -169,7 +159,6 @@ async fn refusal(response: Response) -> String {
     }
 }
 
-/// Renders an error as a message.
 pub(super) fn error_message(error: &Error) -> String {
     let body = error.openai_body()["error"].take();
     render_error(error.code.http_status(), body)
@@ -186,7 +175,7 @@ mod tests {
     fn messages(stream: &str) -> Vec<(String, Option<End>)> {
         let mut events = Events::default();
         let messages = stream.lines().filter_map(|line| events.line(line));
-        messages.map(|Message { text, end }| (text, end)).collect()
+        messages.collect()
     }
 
     #[test]

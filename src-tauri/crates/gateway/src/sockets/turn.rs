@@ -20,7 +20,6 @@ pub(super) struct Conversation {
 /// A message that has been read.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// The body of the request.
     pub(super) body: String,
     /// The response that it continues.
     pub(super) continues: Option<String>,
@@ -89,12 +88,10 @@ impl Turn {
     }
 }
 
-/// Adds an item to a list.
 pub(super) fn add(items: &mut String, item: &Value) {
     add_items(items, &item.to_string());
 }
 
-/// Adds a list to a list.
 pub(super) fn add_items(items: &mut String, more: &str) {
     if !items.is_empty() && !more.is_empty() {
         items.push(',');

@@ -14,12 +14,7 @@ use tierbar_documents::{
     answer::{INSTRUCTIONS, NOTES, QuotedPassage, SUMMARY, check_citations, question, summary},
     plan::{self, MOST_PARTS, plan},
 };
-use tierbar_inference::{
-    ask::{AnswerFailure, Event},
-    caller::Caller,
-    request::Request,
-    source::Source,
-};
+use tierbar_inference::{ask::Event, caller::Caller, request::Request, source::Source};
 use tierbar_store::MOST_ID;
 use tokio::sync::mpsc::UnboundedSender;
 use utoipa::ToSchema;
@@ -36,19 +31,15 @@ const USUAL_CONTEXT: u32 = 4096;
 pub struct DocumentQuestion {
     pub question: String,
     /// The collection to answer from; without one, all of them.
-    #[serde(default)]
     pub collection: Option<String>,
     /// One document to answer from, by its id.
-    #[serde(default)]
     pub file: Option<u64>,
     /// Whether the model reads that one document as a whole, in parts if it does not fit its context.
     #[serde(default)]
     pub whole: bool,
     /// A tier, a chain or a model's id. Without it, or with `auto`, a tier of this machine answers.
-    #[serde(default)]
     pub model: Option<String>,
     /// How many passages are found. Default: 6.
-    #[serde(default)]
     #[schema(minimum = 1, maximum = 50)]
     pub limit: Option<usize>,
     /// Whether the answer comes as server-sent events; the data of each is a `DocumentEvent`.
@@ -160,8 +151,8 @@ impl Jobs {
             let (first, passages) = (range.start + 1, quoted(&passages[range]));
             let message = question(&asked.question, first, &passages);
             let request = request(&model, NOTES, message, NOTES_TOKENS)?;
-            let answer = self.inference.ask(request, Caller::default()).await;
-            let note = answer.map_err(Error::from)?.gather().await?.text;
+            let answer = self.inference.ask(request, Caller::default()).await?;
+            let note = answer.gather().await?.text;
             let note = note.trim();
             if !note.is_empty() && !note.to_lowercase().starts_with("nothing") {
                 notes.push(note.to_owned());
@@ -198,21 +189,14 @@ impl Jobs {
         let best = readers
             .filter(|tier| tier.engine != EngineKind::Endpoint)
             .max_by_key(|tier| {
-                let largest = whole.then_some(tier.context_tokens);
-                let usual = tier.id.as_str() == "primary";
-                (
-                    largest,
-                    usual,
-                    tier.state.holds_memory(),
-                    tier.context_tokens,
-                )
+                let (is_loaded, context) = (tier.state.holds_memory(), tier.context_tokens);
+                let is_usual = tier.id.as_str() == "primary";
+                (whole.then_some(context), is_usual, is_loaded, context)
             });
         let best = best.ok_or_else(|| {
-            Error::new(
-                Code::ModelMissing,
-                "no tier of this machine has a chat model",
-            )
-            .hint("assign one, or name a cloud's tier, which then gets the passages")
+            let message = "no tier of this machine has a chat model";
+            Error::new(Code::ModelMissing, message)
+                .hint("assign one, or name a cloud's tier, which then gets the passages")
         })?;
         Ok((best.id.as_str().to_owned(), best.context_tokens.max(1024)))
     }
@@ -225,8 +209,7 @@ impl Jobs {
         events: &Events,
     ) -> Result<ModelAnswer, Error> {
         let request = request(model, instructions, message, ANSWER_TOKENS)?;
-        let asked = self.inference.ask(request, Caller::default()).await;
-        let mut answer = asked.map_err(|failed: AnswerFailure| failed.error)?;
+        let mut answer = self.inference.ask(request, Caller::default()).await?;
         let mut answered = ModelAnswer::default();
         while let Some(event) = answer.next().await {
             match event {

@@ -99,8 +99,6 @@ async fn add_passages(jobs: &Arc<Jobs>, request: Request) -> Result<Request, Err
     Ok(Request::from_parts(parts, body))
 }
 
-/// # Errors
-/// `Forbidden` for any sender but the owner; `BadRequest` for a request that was queued.
 fn check_sender(sender: Option<&Sender>) -> Result<(), Error> {
     match sender {
         Some(Sender::Owner) => Ok(()),
@@ -157,11 +155,10 @@ impl Jobs {
             .find(|known| Some(&known.name) == name.as_ref())
             .ok_or_else(|| {
                 let shown: String = store.chars().take(100).collect();
-                Error::new(
-                    Code::NotFound,
-                    format!("there is no vector store \"{shown}\""),
+                let message = format!("there is no vector store \"{shown}\"");
+                Error::new(Code::NotFound, message).hint(
+                    "`GET /v1/vector_stores` lists them; `tierbar documents add PATH` makes one",
                 )
-                .hint("`GET /v1/vector_stores` lists them; `tierbar documents add PATH` makes one")
             })
     }
 }
@@ -171,10 +168,8 @@ fn fuse_passages(mut found: Vec<Vec<Passage>>, limit: usize) -> Vec<Passage> {
     if found.len() == 1 {
         return found.pop().unwrap_or_default();
     }
-    let ids = found
-        .iter()
-        .map(|passages| passages.iter().map(|passage| passage.id).collect());
-    let ids: Vec<Vec<u64>> = ids.collect();
+    let ids = |passages: &Vec<Passage>| passages.iter().map(|passage| passage.id).collect();
+    let ids: Vec<Vec<u64>> = found.iter().map(ids).collect();
     let lists: Vec<&[u64]> = ids.iter().map(Vec::as_slice).collect();
     let ranked = fuse(&lists).into_iter().take(limit);
     let passages = ranked.filter_map(|(id, score)| {

@@ -1,7 +1,7 @@
 //! What a client can do with its queued request.
 
 use super::{
-    keep, now_ms, render,
+    header_map, keep, now_ms, render,
     schema::{AnyError, QueuedOutcome},
 };
 use crate::Jobs;
@@ -9,22 +9,20 @@ use axum::{
     Extension, Json,
     body::Body,
     extract::{Query, State, rejection::QueryRejection},
-    http::{HeaderName, HeaderValue, StatusCode},
-    response::{
-        IntoResponse, Response,
-        sse::{Event, KeepAlive, Sse},
-    },
+    http::StatusCode,
+    response::{IntoResponse, Response},
 };
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{StreamExt, stream};
 use serde::Deserialize;
 use serde_json::Value;
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::sync::Arc;
 use tierbar_core::{Code, Error, queue::JobStatus};
 pub(super) use tierbar_edge::keys::Sender;
 use tierbar_http::{
     error::Failure,
     path::Id,
     schema::{Errors, Queued, QueuedRequest},
+    sse::{self, json_event},
 };
 use tierbar_store::{CanceledJob, JobAnswer, JobOutcome, Store};
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -32,8 +30,6 @@ use utoipa::{IntoParams, ToSchema};
 
 /// The longest answer, in bytes, that is shown beside its request: there are some copies of it then.
 const LONGEST_SHOWN: usize = 8 << 20;
-/// Often enough for proxies.
-const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// Returns where a queued request stands, and its answer once it has ended.
 #[utoipa::path(
@@ -104,7 +100,7 @@ async fn check(jobs: &Jobs, id: &str, sender: Sender) -> Result<(), Error> {
 /// Its answer may be removed for others now, which the runner may wait for.
 fn note_fetched(jobs: &Jobs, outcome: &JobOutcome) {
     if outcome.status.state.has_ended() {
-        jobs.queue.0.work.notify_one();
+        jobs.queue.work.notify_one();
     }
 }
 
@@ -112,11 +108,7 @@ fn response(answer: JobAnswer) -> Response {
     let mut response = Response::new(Body::from(answer.body));
     *response.status_mut() =
         StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    for (name, value) in answer.headers {
-        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
-            response.headers_mut().append(name, value);
-        }
-    }
+    *response.headers_mut() = header_map(&answer.headers);
     response
 }
 
@@ -124,7 +116,6 @@ fn response(answer: JobAnswer) -> Response {
 #[into_params(parameter_in = Query)]
 pub(super) struct Cancel {
     /// Keeps a request that has ended; the answer is 409.
-    #[serde(default)]
     #[param(inline)]
     keep: Option<KeptJobs>,
 }
@@ -193,10 +184,10 @@ pub(super) async fn events(
     State(jobs): State<Arc<Jobs>>,
     Extension(sender): Extension<Sender>,
     Id(id): Id,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
+) -> Result<Response, Failure> {
     check(&jobs, &id, sender).await?;
     let states = States {
-        changed: jobs.queue.0.changed.subscribe(),
+        changed: jobs.queue.changed.subscribe(),
         store: jobs.store.clone(),
         rendered: None,
         id,
@@ -204,16 +195,11 @@ pub(super) async fn events(
     // If there is none, the status says so.
     states.store.job(&states.id).await?;
     let events = stream::unfold(states, |mut states| async {
-        let job = states.next().await?;
-        let event = Event::default().event("state");
-        Some((
-            Ok(event.data(render::status_json(&job).to_string())),
-            states,
-        ))
+        let job = render::status_json(&states.next().await?);
+        Some((json_event(&job).event("state"), states))
     });
     let closing = jobs.inference.closing.clone().cancelled_owned();
-    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
-    Ok(Sse::new(events.take_until(closing)).keep_alive(keep_alive))
+    Ok(sse::response(events.take_until(closing)))
 }
 
 /// One watcher of one request.
@@ -227,11 +213,8 @@ struct States {
 impl States {
     /// What is new; `None` once it has ended, or is gone.
     async fn next(&mut self) -> Option<JobStatus> {
-        if self
-            .rendered
-            .as_ref()
-            .is_some_and(|rendered| rendered.state.has_ended())
-        {
+        let rendered = self.rendered.as_ref();
+        if rendered.is_some_and(|rendered| rendered.state.has_ended()) {
             return None;
         }
         loop {

@@ -3,7 +3,8 @@
 use super::{
     now_ms,
     options::{self, Options, When},
-    render, room, setback,
+    render, room,
+    setback::{self, Failed},
 };
 use crate::{
     Jobs,
@@ -13,7 +14,7 @@ use axum::{
     Json,
     body::Body,
     extract::State,
-    http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header},
+    http::{Extensions, HeaderName, HeaderValue, Method, Request, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -21,10 +22,10 @@ use data_encoding::HEXLOWER;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc};
 use tierbar_core::{
     Code, Error,
-    queue::{JobStatus, first_retry_at},
+    queue::{JobStatus, Setback, first_retry_at},
 };
 use tierbar_edge::{keys::Sender, sessions::check_fresh};
 use tierbar_http::error::Failure;
@@ -68,7 +69,7 @@ async fn now_or_later(
     let allowed = match later.options.when {
         Some(When::Only) => {
             // What could never be answered is refused while its client still listens.
-            if is_json(&parts.headers) {
+            if !body::is_lines(&parts.headers) {
                 let _: StreamField = body::parse(&bytes)?;
             }
             if searches_files(&later.path, &bytes)? {
@@ -91,17 +92,15 @@ async fn now_or_later(
     }
     let request = Request::from_parts(parts, Body::from(bytes.clone()));
     let response = next.run(request).await;
-    let passes = setback::find(&response)
-        .is_some_and(|setback| setback != tierbar_core::queue::Setback::Final);
     let may_wait =
         allowed || (setback::may_wait(&response) && understands_queueing(&later.path, &bytes));
-    if !passes || !may_wait {
+    let failed = setback::find(&response).filter(|failed| failed.setback != Setback::Final);
+    let Some(failed) = failed.filter(|_| may_wait) else {
         return Ok(response);
-    }
+    };
     if searches_files(&later.path, &bytes)? {
         return Ok(mark_refused(response));
     }
-    let failed = (setback::error(&response), setback::retry_after(&response));
     match later.store(jobs, &bytes, Some(failed)).await {
         Ok(kept) => Ok(kept),
         // The failure is what its client can act on.
@@ -125,13 +124,6 @@ fn mark_refused(mut response: Response) -> Response {
     let refused = HeaderValue::from_static("refused");
     response.headers_mut().insert(QUEUE.clone(), refused);
     response
-}
-
-/// A brief's lines are not JSON.
-fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE);
-    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    !(kind.contains("ndjson") || kind.contains("jsonl") || kind.starts_with("text/"))
 }
 
 /// Whether a client that has not named the queue understands its `202`. Readers of a stream and Ollama's clients would take it for an empty
@@ -186,18 +178,17 @@ impl QueueableRequest {
         }
     }
 
-    /// `failed`: why it was not answered, and after which time its server may be asked again.
     async fn store(
         &self,
         jobs: &Jobs,
         body: &[u8],
-        failed: Option<(Error, Option<Duration>)>,
+        failed: Option<Failed>,
     ) -> Result<Response, Error> {
         let room = room(&jobs.inference.services.config().queue);
         let (mut job, now) = (self.job(body), now_ms());
-        if let Some((why, retry_after)) = failed {
-            job.reason = Some(why);
-            job.not_before_ms = first_retry_at(retry_after, now);
+        if let Some(failed) = failed {
+            job.reason = Some(failed.error);
+            job.not_before_ms = first_retry_at(failed.retry_after, now);
         }
         let added = jobs.store.add_job(job, room, now).await?;
         if let AddedJob::New(job) = &added {
@@ -210,22 +201,17 @@ impl QueueableRequest {
 fn answer(added: AddedJob) -> Result<Response, Error> {
     match added {
         AddedJob::New(job) | AddedJob::Known(job) => Ok(accepted(&job)),
-        AddedJob::OtherRequest => Err(Error::new(
-            Code::Conflict,
-            "the Idempotency-Key was used for another request",
-        )
-        .hint("give each request a key of its own")),
+        AddedJob::OtherRequest => {
+            let message = "the Idempotency-Key was used for another request";
+            Err(Error::new(Code::Conflict, message).hint("give each request a key of its own"))
+        }
     }
 }
 
 pub(super) fn accepted(job: &JobStatus) -> Response {
     let location = [(header::LOCATION, render::url(&job.id))];
-    (
-        StatusCode::ACCEPTED,
-        location,
-        Json(render::status_json(job)),
-    )
-        .into_response()
+    let status = Json(render::status_json(job));
+    (StatusCode::ACCEPTED, location, status).into_response()
 }
 
 /// A queued request does not stream.

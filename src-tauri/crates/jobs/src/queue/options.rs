@@ -1,9 +1,9 @@
 //! The queue's headers of a request.
 
-use super::millis;
-use axum::http::{HeaderMap, HeaderName};
+use super::kept_headers;
+use axum::http::HeaderMap;
 use jiff::Timestamp;
-use tierbar_core::{Code, Error, config::Span, download::Priority};
+use tierbar_core::{Code, Error, config::Span, download::Priority, queue::millis};
 use url::Url;
 
 const QUEUE: &str = "x-tierbar-queue";
@@ -44,16 +44,11 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// # Errors
-    /// `BadRequest` naming the header.
     pub(super) fn read(headers: &HeaderMap, now_ms: u64) -> Result<Self, Error> {
-        let text = |name: &str| -> Result<Option<&str>, Error> {
-            let Some(value) = headers.get(name) else {
-                return Ok(None);
-            };
-            let text = value.to_str().map(str::trim);
-            text.map(Some)
-                .map_err(|_| wrong(name, "has characters that a header cannot have"))
+        let text = |name: &str| {
+            let text = headers.get(name).map(|value| value.to_str());
+            let text = text.transpose().map(|text| text.map(str::trim));
+            text.map_err(|_| wrong(name, "has characters that a header cannot have"))
         };
         let when = match text(QUEUE)? {
             None => None,
@@ -75,15 +70,13 @@ impl Options {
         };
         let max_attempts = match text(ATTEMPTS)? {
             None => USUAL_ATTEMPTS,
-            Some(number) => {
-                let number = number.parse().ok();
-                number
-                    .filter(|number| (1..=MOST_ATTEMPTS).contains(number))
-                    .ok_or_else(|| {
-                        let what = format!("is not a number from 1 to {MOST_ATTEMPTS}");
-                        wrong(ATTEMPTS, &what)
-                    })?
-            }
+            Some(number) => match number.parse() {
+                Ok(number @ 1..=MOST_ATTEMPTS) => number,
+                _ => {
+                    let what = format!("is not a number from 1 to {MOST_ATTEMPTS}");
+                    return Err(wrong(ATTEMPTS, &what));
+                }
+            },
         };
         let deadline_ms = match text(DEADLINE)? {
             None => now_ms.saturating_add(DEADLINE_MS),
@@ -102,8 +95,6 @@ impl Options {
     }
 }
 
-/// # Errors
-/// `Forbidden` for a webhook on a host that is not listed.
 pub(super) fn check_host(url: &str, allowed: &[String]) -> Result<(), Error> {
     let url = Url::parse(url).ok();
     let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
@@ -175,23 +166,16 @@ fn shown(text: &str) -> String {
 pub(super) fn of_the_request(headers: &HeaderMap) -> Vec<(String, String)> {
     const OWN: &str = "x-tierbar-";
     let queues = [QUEUE, PRIORITY, DEADLINE, ATTEMPTS, WEBHOOK];
-    let kept = |name: &HeaderName| {
-        let name = name.as_str();
-        let named = matches!(
-            name,
-            "content-type" | "anthropic-version" | "anthropic-beta"
-        );
-        named || (name.starts_with(OWN) && !queues.contains(&name))
-    };
-    let chosen = headers.iter().filter(|(name, _)| kept(name));
-    chosen
-        .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
-        .collect()
+    kept_headers(headers, |name| match name {
+        "content-type" | "anthropic-version" | "anthropic-beta" => true,
+        name => name.starts_with(OWN) && !queues.contains(&name),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::HeaderName;
 
     const NOW: u64 = 1_700_000_000_000;
     const HOUR: u64 = 3_600_000;

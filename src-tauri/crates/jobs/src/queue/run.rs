@@ -1,20 +1,20 @@
 //! Runs queued requests: takes them in their order, sends each through the routes of inference, and records the outcome.
 
-use super::{millis, now_ms, room, setback, webhook};
+use super::{
+    LOOK, header_map, kept_headers, now_ms, room,
+    setback::{self, Failed},
+    wait_until, webhook,
+};
 use crate::{
     Jobs,
     storing::{AGAIN, until_stored},
 };
-use axum::{
-    Router,
-    body::Body,
-    http::{HeaderMap, HeaderName, HeaderValue, Request},
-};
+use axum::{Router, body::Body, http::Request};
 use std::{sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
     policy::Stance,
-    queue::{Attempt, JobState, NextStep, Setback, expired_error, next_step},
+    queue::{Attempt, JobState, NextStep, Setback, expired_error, millis, next_step},
 };
 use tierbar_http::reach::{Reach, Reaches};
 use tierbar_inference::{body, caller::Caller, error::seconds_of, moment::Moment};
@@ -25,8 +25,6 @@ use tower::ServiceExt;
 
 /// Bytes, as the limit of any answer.
 const ANSWER_LIMIT: usize = 64 << 20;
-/// How often the clock is read while something is due later: it may be set, and the machine may sleep.
-const LOOK: Duration = Duration::from_secs(60);
 
 /// The task that runs queued requests. There is one for each data folder.
 #[derive(Debug)]
@@ -76,7 +74,7 @@ impl QueueRunner {
                 });
             tokio::select! {
                 () = closing.cancelled() => break,
-                () = self.jobs.queue.0.work.notified() => {}
+                () = self.jobs.queue.work.notified() => {}
                 Some(_) = running.join_next() => {}
                 () = self.over(wait) => {}
             }
@@ -131,7 +129,7 @@ impl QueueRunner {
             }
         };
         let due = store.next_job_ms(keep, blocked.is_none()).await?;
-        let due = due.map(|at| Duration::from_millis(at.saturating_sub(now_ms())).min(LOOK));
+        let due = due.map(wait_until);
         Ok(match (blocked, due) {
             (Some(Wait::ForResume), due) if store.next_job_ms(keep, true).await?.is_some() => {
                 Wait::ForResumeOr(due.unwrap_or(LOOK))
@@ -170,21 +168,8 @@ enum Wait {
     ForWork,
 }
 
-/// How an attempt went.
-enum Outcome {
-    Answered(JobAnswer),
-    Badly {
-        setback: Setback,
-        answer: Option<JobAnswer>,
-        error: Error,
-        retry_after: Option<Duration>,
-    },
-    Late,
-    HostEnds,
-}
-
 async fn attempt(jobs: Arc<Jobs>, inference: Router, claim: Claim, reach: Option<Reach>) {
-    let queue = jobs.queue.clone();
+    let queue = &jobs.queue;
     let running = queue.begins(&claim.id);
     queue.changed(&claim.id);
     // It may have been called off before it was listed.
@@ -201,27 +186,25 @@ async fn attempt(jobs: Arc<Jobs>, inference: Router, claim: Claim, reach: Option
         reach,
     )));
     let left = Duration::from_millis(claim.deadline_ms.saturating_sub(now_ms()));
-    let went = tokio::select! {
+    let outcome = tokio::select! {
         biased;
         () = running.broken_off.cancelled() => return,
-        () = jobs.inference.closing.cancelled() => Outcome::HostEnds,
-        went = sending => went.unwrap_or_else(|ended| {
-            final_failure(Error::new(Code::Internal, format!("the request was not finished: {ended}")))
+        () = jobs.inference.closing.cancelled() => Outcome::Defer(now_ms(), None, false),
+        sent = sending => judge(&claim, match sent {
+            Ok(sent) => sent,
+            Err(ended) => {
+                let message = format!("the request was not finished: {ended}");
+                Err(Error::new(Code::Internal, message).into())
+            }
         }),
-        () = sleep(left) => Outcome::Late,
+        () = sleep(left) => {
+            let error = Error::new(Code::WorkerTimeout, "it was not answered by its deadline");
+            Outcome::end(JobState::Expired, None, Some(error))
+        }
     };
-    record(&jobs, &claim, went).await;
+    record(&jobs, &claim, &outcome).await;
     drop(running);
     queue.changed(&claim.id);
-}
-
-fn final_failure(error: Error) -> Outcome {
-    Outcome::Badly {
-        setback: Setback::Final,
-        answer: None,
-        error,
-        retry_after: None,
-    }
 }
 
 /// Runs the request for the API key that it came with, if any. A revoked key gets no answers, one without tokens waits for them,
@@ -231,153 +214,112 @@ async fn send_for_key(
     inference: Router,
     claim: Claim,
     reach: Option<Reach>,
-) -> Outcome {
+) -> Result<JobAnswer, Failed> {
     let owner = claim.owner.as_deref();
     let caller = owner.map_or(Ok(Caller::default()), |id| jobs.keys.caller(id));
+    let caller = caller.map_err(key_failure)?;
     let headers = header_map(&claim.request.headers);
     let is_lines = reach.is_some_and(|reach| reach.reads_lines(&headers));
-    let memory = body::memory_of(&claim.request.body, is_lines);
-    let weight = memory.and_then(|memory| {
-        jobs.keys
-            .charge(owner, claim.request.body.len().saturating_add(memory))
-    });
-    match (caller, weight) {
-        (Ok(caller), Ok(_weight)) => caller.scope(send(inference, claim)).await,
-        (Err(error), _) | (_, Err(error)) => key_failure(error),
-    }
+    let body = &claim.request.body;
+    let memory = body::memory_of(body, is_lines).map_err(key_failure)?;
+    let weight = jobs.keys.charge(owner, body.len().saturating_add(memory));
+    let _weight = weight.map_err(key_failure)?;
+    caller.scope(send(inference, claim)).await
 }
 
-fn header_map(headers: &[(String, String)]) -> HeaderMap {
-    let header = |(name, value): &(String, String)| {
-        let name = HeaderName::try_from(name).ok()?;
-        Some((name, HeaderValue::try_from(value).ok()?))
-    };
-    headers.iter().filter_map(header).collect()
-}
-
-fn key_failure(error: Error) -> Outcome {
-    let wait = seconds_of(&error).map(Duration::from_secs);
-    Outcome::Badly {
-        setback: match wait {
-            Some(_) => Setback::NotTried,
-            None => Setback::Final,
+fn key_failure(error: Error) -> Failed {
+    match seconds_of(&error).map(Duration::from_secs) {
+        None => error.into(),
+        retry_after => Failed {
+            setback: Setback::NotTried,
+            retry_after,
+            ..error.into()
         },
-        answer: None,
-        error,
-        retry_after: wait,
     }
 }
 
-async fn send(inference: Router, claim: Claim) -> Outcome {
+async fn send(inference: Router, claim: Claim) -> Result<JobAnswer, Failed> {
     let mut request = Request::post(&claim.request.path);
     for (name, value) in &claim.request.headers {
         request = request.header(name, value);
     }
-    let request = match request.body(Body::from(claim.request.body)) {
-        Ok(request) => request,
-        Err(error) => return final_failure(Error::new(Code::Internal, error.to_string())),
-    };
-    let response = match inference.oneshot(request).await {
-        Ok(response) => response,
-        Err(never) => match never {},
-    };
-    let setback = setback::find(&response).map(|setback| {
-        let (error, retry_after) = (setback::error(&response), setback::retry_after(&response));
-        (setback, error, retry_after)
-    });
+    let request = request.body(Body::from(claim.request.body));
+    let request = request.map_err(|error| Error::new(Code::Internal, error.to_string()))?;
+    let Ok(response) = inference.oneshot(request).await;
+    let failed = setback::find(&response);
     let (parts, body) = response.into_parts();
-    let headers = kept_headers(&parts.headers);
-    let answer = match body::read(body, ANSWER_LIMIT).await {
-        Ok(body) => JobAnswer {
-            status: parts.status.as_u16(),
-            headers,
-            body: body.into(),
-        },
-        Err(error) => {
-            let message = format!("the answer cannot be kept: {}", error.message);
-            return final_failure(Error::new(error.code, message));
-        }
+    let body = body::read(body, ANSWER_LIMIT).await.map_err(|error| {
+        let message = format!("the answer cannot be kept: {}", error.message);
+        Error::new(error.code, message)
+    })?;
+    let answer = JobAnswer {
+        status: parts.status.as_u16(),
+        // Those that mean something without the connection.
+        headers: kept_headers(&parts.headers, |name| {
+            name == "content-type" || name.starts_with("x-tierbar-")
+        }),
+        body: body.into(),
     };
-    match setback {
-        None => Outcome::Answered(answer),
-        Some((setback, error, retry_after)) => Outcome::Badly {
-            setback,
+    match failed {
+        None => Ok(answer),
+        Some(failed) => Err(Failed {
             answer: Some(answer),
-            error,
-            retry_after,
-        },
+            ..failed
+        }),
     }
 }
 
-/// Those that mean something without the connection.
-fn kept_headers(headers: &HeaderMap) -> Vec<(String, String)> {
-    let rendered = headers
-        .iter()
-        .filter(|(name, _)| *name == "content-type" || name.as_str().starts_with("x-tierbar-"));
-    rendered
-        .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
-        .collect()
-}
-
-/// What is to be written down.
-enum Record {
+/// What is to be written down of an attempt.
+enum Outcome {
     End(Ending),
+    /// The next attempt's time, why there is one, and whether this one counts.
     Defer(u64, Option<Error>, bool),
 }
 
-fn judge(claim: &Claim, went: Outcome, now: u64) -> Record {
-    let end = |state, answer, error| {
-        Record::End(Ending {
+impl Outcome {
+    fn end(state: JobState, answer: Option<JobAnswer>, error: Option<Error>) -> Self {
+        Self::End(Ending {
             state,
             answer,
             error,
         })
+    }
+}
+
+fn judge(claim: &Claim, sent: Result<JobAnswer, Failed>) -> Outcome {
+    let failed = match sent {
+        Ok(answer) => return Outcome::end(JobState::Done, Some(answer), None),
+        Err(failed) => failed,
     };
-    match went {
-        Outcome::Answered(answer) => end(JobState::Done, Some(answer), None),
-        Outcome::HostEnds => Record::Defer(now, None, false),
-        Outcome::Late => {
-            let error = Error::new(Code::WorkerTimeout, "it was not answered by its deadline");
-            end(JobState::Expired, None, Some(error))
+    let attempt = Attempt {
+        id: &claim.id,
+        attempts: claim.attempts,
+        max_attempts: claim.max_attempts,
+        deadline_ms: claim.deadline_ms,
+        retry_after: failed.retry_after,
+    };
+    let error = failed.error;
+    match next_step(attempt, failed.setback, now_ms()) {
+        NextStep::Again(at) => Outcome::Defer(at, Some(error), failed.setback == Setback::Passing),
+        NextStep::Ends(JobState::Expired) => {
+            Outcome::end(JobState::Expired, None, Some(expired_error(Some(&error))))
         }
-        Outcome::Badly {
-            setback,
-            answer,
-            error,
-            retry_after,
-        } => {
-            let attempt = Attempt {
-                id: &claim.id,
-                attempts: claim.attempts,
-                max_attempts: claim.max_attempts,
-                deadline_ms: claim.deadline_ms,
-                retry_after,
-            };
-            match next_step(attempt, setback, now) {
-                NextStep::Again(at) => Record::Defer(at, Some(error), setback == Setback::Passing),
-                NextStep::Ends(JobState::Expired) => {
-                    end(JobState::Expired, None, Some(expired_error(Some(&error))))
-                }
-                NextStep::Ends(state) => end(state, answer, Some(error)),
-            }
-        }
+        NextStep::Ends(state) => Outcome::end(state, failed.answer, Some(error)),
     }
 }
 
 /// Tries until it is stored, since an answer has its cost. What is not stored when the host ends runs again.
-async fn record(jobs: &Jobs, claim: &Claim, went: Outcome) {
-    let record = judge(claim, went, now_ms());
+async fn record(jobs: &Jobs, claim: &Claim, outcome: &Outcome) {
     let store = &jobs.store;
-    let closing = &jobs.inference.closing;
-    let record = &record;
-    let store = || async move {
-        let recorded = match record {
-            Record::End(ending) => store.end_job(claim, ending.clone(), now_ms()).await,
-            Record::Defer(at, why, counts) => {
+    let recording = || async move {
+        let recorded = match outcome {
+            Outcome::End(ending) => store.end_job(claim, ending.clone(), now_ms()).await,
+            Outcome::Defer(at, why, counts) => {
                 store.defer_job(claim, *at, why.clone(), *counts).await
             }
         };
         recorded.map(drop)
     };
-    until_stored(closing, "the outcome of a queued request", store).await;
+    let closing = &jobs.inference.closing;
+    until_stored(closing, "the outcome of a queued request", recording).await;
 }

@@ -7,21 +7,52 @@ use tierbar_core::{
     queue::{Setback, setback, setback_of_status},
 };
 use tierbar_inference::dispatch::QueuePermission;
+use tierbar_store::JobAnswer;
+
+/// Why there is no answer, or none that counts.
+pub(super) struct Failed {
+    pub(super) setback: Setback,
+    /// What the client gets if there will be no other.
+    pub(super) answer: Option<JobAnswer>,
+    /// In our words, or by its status.
+    pub(super) error: Error,
+    /// The server's `Retry-After`, if it is in seconds.
+    pub(super) retry_after: Option<Duration>,
+}
+
+impl From<Error> for Failed {
+    /// What a retry would not change.
+    fn from(error: Error) -> Self {
+        Self {
+            setback: Setback::Final,
+            answer: None,
+            error,
+            retry_after: None,
+        }
+    }
+}
 
 /// What is wrong with a response; `None`: it is an answer.
-pub(super) fn find(response: &Response) -> Option<Setback> {
+pub(super) fn find(response: &Response) -> Option<Failed> {
     let status = response.status();
     if !status.is_client_error() && !status.is_server_error() {
         return None;
     }
-    let own = response.extensions().get::<Error>();
-    let plain = own.map_or_else(
-        || setback_of_status(status.as_u16()),
-        |error| setback(error.code),
-    );
-    Some(match plain {
-        Setback::Final if may_wait(response) => Setback::Passing,
-        other => other,
+    let (setback, error) = match response.extensions().get::<Error>() {
+        Some(own) => (setback(own.code), own.clone()),
+        None => {
+            let message = format!("the server returned status {status}");
+            let error = Error::new(Code::Unreachable, message).detail("status", status.as_u16());
+            (setback_of_status(status.as_u16()), error)
+        }
+    };
+    Some(Failed {
+        setback: match setback {
+            Setback::Final if may_wait(response) => Setback::Passing,
+            other => other,
+        },
+        retry_after: retry_after(response),
+        ..error.into()
     })
 }
 
@@ -30,18 +61,7 @@ pub(super) fn may_wait(response: &Response) -> bool {
     response.extensions().get::<QueuePermission>().is_some()
 }
 
-/// Why it failed, in our words or by its status.
-pub(super) fn error(response: &Response) -> Error {
-    let own = response.extensions().get::<Error>().cloned();
-    own.unwrap_or_else(|| {
-        let status = response.status();
-        let message = format!("the server returned status {status}");
-        Error::new(Code::Unreachable, message).detail("status", status.as_u16())
-    })
-}
-
-/// The server's `Retry-After`, if it is in seconds.
-pub(super) fn retry_after(response: &Response) -> Option<Duration> {
+fn retry_after(response: &Response) -> Option<Duration> {
     let value = response.headers().get(header::RETRY_AFTER)?;
     let seconds = value.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
@@ -57,13 +77,17 @@ mod tests {
     };
     use tierbar_http::error::Failure;
 
+    fn setback_of(response: &Response) -> Option<Setback> {
+        find(response).map(|failed| failed.setback)
+    }
+
     #[test]
     fn transient_statuses_are_known() {
         let passing: Vec<u16> = (400..600)
             .filter(|status| {
                 let mut response = Response::new(Body::empty());
                 *response.status_mut() = StatusCode::from_u16(*status).unwrap();
-                match find(&response) {
+                match setback_of(&response) {
                     Some(Setback::Passing) => true,
                     Some(Setback::Final) => false,
                     other => panic!("{status}: {other:?}"),
@@ -71,7 +95,7 @@ mod tests {
             })
             .collect();
         assert_eq!(passing, [408, 425, 429, 500, 502, 503, 504, 529]);
-        assert_eq!(find(&Response::new(Body::empty())), None);
+        assert_eq!(setback_of(&Response::new(Body::empty())), None);
     }
 
     #[test]
@@ -90,7 +114,7 @@ mod tests {
             (Code::ContextExceeded, Setback::Final),
         ] {
             let response = Failure(Error::new(code, "why")).into_response();
-            assert_eq!(find(&response), Some(expected), "{code:?}");
+            assert_eq!(setback_of(&response), Some(expected), "{code:?}");
         }
     }
 
@@ -98,6 +122,6 @@ mod tests {
     fn a_final_failure_passes_if_its_chain_says_so() {
         let mut response = Failure(Error::new(Code::BadRequest, "why")).into_response();
         response.extensions_mut().insert(QueuePermission);
-        assert_eq!(find(&response), Some(Setback::Passing));
+        assert_eq!(setback_of(&response), Some(Setback::Passing));
     }
 }

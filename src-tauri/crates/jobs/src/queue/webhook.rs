@@ -1,8 +1,8 @@
 //! Webhooks: a signed notice of each ended request, sent again until its receiver accepts it.
 
-use super::{now_ms, render};
+use super::{now_ms, render, wait_until};
 use crate::Jobs;
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use data_encoding::HEXLOWER;
 use futures_util::future::join_all;
 use hmac::{Hmac, KeyInit, Mac};
@@ -22,12 +22,10 @@ use tokio::time::{sleep, timeout};
 const AT_ONCE: u32 = 8;
 /// How long a server may take to say that it has heard.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// See the runner's.
-const LOOK: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_secs(60);
 /// Bytes. The receiver fetches a longer answer.
 const LONGEST_RESULT: usize = 1 << 20;
-const SIGNATURE: &str = "x-tierbar-signature";
+static SIGNATURE: HeaderName = HeaderName::from_static("x-tierbar-signature");
 
 /// Runs until the host ends.
 pub(super) async fn deliver(jobs: &Jobs) {
@@ -44,7 +42,7 @@ pub(super) async fn deliver(jobs: &Jobs) {
         };
         tokio::select! {
             () = closing.cancelled() => return,
-            () = jobs.queue.0.endings.notified() => {}
+            () = jobs.queue.endings.notified() => {}
             () = sleep(wait.unwrap_or_default()), if wait.is_some() => {}
         }
     }
@@ -61,7 +59,7 @@ async fn round(jobs: &Jobs) -> Result<Option<Duration>, Error> {
         }
     }
     let next = jobs.store.next_webhook_ms().await?;
-    Ok(next.map(|at| Duration::from_millis(at.saturating_sub(now_ms())).min(LOOK)))
+    Ok(next.map(wait_until))
 }
 
 async fn send(jobs: &Jobs, secret: &SecretString, delivery: &Delivery) -> Result<(), Error> {
@@ -72,39 +70,28 @@ async fn send(jobs: &Jobs, secret: &SecretString, delivery: &Delivery) -> Result
         Err(error) if error.code == Code::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
-    let body = render::outcome_json(&outcome, LONGEST_RESULT)
-        .to_string()
-        .into_bytes();
-    let headers = HeaderMap::from_iter([(
-        axum::http::HeaderName::from_static(SIGNATURE),
-        signature(secret, now_ms(), &body)?,
-    )]);
-    let sent = timeout(
-        PATIENCE,
-        jobs.inference.remote.post_to(&delivery.url, headers, body),
-    )
-    .await;
-    let failure = match sent {
+    let body = render::outcome_json(&outcome, LONGEST_RESULT).to_string();
+    let body = body.into_bytes();
+    let signature = signature(secret, now_ms(), &body)?;
+    let headers = HeaderMap::from_iter([(SIGNATURE.clone(), signature)]);
+    let sending = jobs.inference.remote.post_to(&delivery.url, headers, body);
+    let failure = match timeout(PATIENCE, sending).await {
         Ok(Ok(answer)) if answer.status().is_success() => None,
         Ok(Ok(answer)) => Some(format!("answered {}", answer.status())),
         Ok(Err(why)) => Some(why),
         Err(_) => Some(format!("did not answer within {} s", PATIENCE.as_secs())),
     };
-    let (state, due) = match &failure {
-        None => (WebhookState::Delivered, None),
-        Some(_) => {
-            let now = now_ms();
-            let due = next_delivery(id, delivery.attempts + 1, delivery.ended_ms, now);
-            match due {
-                Some(_) => (WebhookState::Pending, due),
-                None => (WebhookState::GivenUp, None),
-            }
+    let again = || next_delivery(id, delivery.attempts + 1, delivery.ended_ms, now_ms());
+    let due = failure.as_ref().and_then(|_| again());
+    let state = match (failure, due) {
+        (None, _) => WebhookState::Delivered,
+        (Some(_), Some(_)) => WebhookState::Pending,
+        (Some(why), None) => {
+            // Its path and query may be a secret of the receiver's.
+            tracing::warn!("the webhook of the queued request {id} {why}: given up");
+            WebhookState::GivenUp
         }
     };
-    if let (WebhookState::GivenUp, Some(why)) = (state, failure) {
-        // Its path and query may be a secret of the receiver's.
-        tracing::warn!("the webhook of the queued request {id} {why}: given up");
-    }
     jobs.store.settle_webhook(id, state, due).await
 }
 
@@ -124,7 +111,7 @@ fn signature(secret: &SecretString, at_ms: u64, body: &[u8]) -> Result<HeaderVal
 /// What webhooks are signed with: kept where keys are, and made when it is first wanted.
 pub async fn secret(jobs: &Jobs) -> Result<SecretString, Error> {
     // Two who find none would make two.
-    let _one = jobs.queue.0.secret.lock().await;
+    let _one = jobs.queue.secret.lock().await;
     let secrets = jobs.inference.secrets.clone();
     blocking("the webhooks' secret", move || {
         if let Some(secret) = secrets.get(&Name::Webhooks)? {

@@ -1,8 +1,8 @@
 //! The questions about one text to a model, and what they took.
 
-use super::trail::Trail;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use axum::{http::HeaderMap, response::Response};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 use tierbar_core::{
     Code, Error, Modality, ModelId, TierId,
@@ -10,8 +10,8 @@ use tierbar_core::{
     status::{EngineKind, TierStatus},
 };
 use tierbar_inference::{
-    Inference, ask::AnswerFailure, caller::Caller, content::MEDIA_BYTES, hints::Hints, media,
-    request::Request,
+    Inference, ask::AnswerFailure, caller::Caller, content::MEDIA_BYTES, dispatch::QueuePermission,
+    hints::Hints, media, request::Request, source::Source,
 };
 use tierbar_routing::leave_eligible;
 use tierbar_tasks::{
@@ -27,6 +27,37 @@ const REPEATED: u32 = 8;
 
 /// How often an answer in the background gives way before it counts as any other.
 const GIVES_WAY: u32 = 2;
+
+/// Where the answers about one text came from, for the headers of the response: the tiers that answered, in whose place, and whether the
+/// request may wait. Shared by the code that asks and the code that writes the response.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Trail(Arc<Mutex<Notes>>);
+
+#[derive(Debug, Default)]
+struct Notes {
+    headers: HeaderMap,
+    may_wait: bool,
+}
+
+impl Trail {
+    /// Notes an answer or a refusal. What it does not name stays as it was, so that the response shows if one of many pieces was read by
+    /// another tier.
+    pub(super) fn note(&self, source: &Source, may_wait: bool) {
+        let mut notes = self.0.lock();
+        notes.headers.extend(source.headers());
+        notes.may_wait = may_wait;
+    }
+
+    pub(super) fn write(&self, response: &mut Response) {
+        let notes = self.0.lock();
+        for (name, value) in &notes.headers {
+            response.headers_mut().insert(name.clone(), value.clone());
+        }
+        if notes.may_wait {
+            response.extensions_mut().insert(QueuePermission);
+        }
+    }
+}
 
 /// A question. `system` has only our text; the user's text is in `user`, as data.
 pub(super) struct Question {
@@ -66,7 +97,6 @@ impl Content {
     }
 }
 
-/// The model's answer.
 pub(super) struct Reply {
     pub(super) text: String,
     /// It ran into `max_tokens`, or into the end of its context.
@@ -81,42 +111,14 @@ pub(super) struct Session {
     model: String,
     hints: Hints,
     trail: Trail,
-    purpose: Purpose,
-    who: Option<AnsweringModel>,
-    /// The chain's report.
+    /// Without a client, answers give way to those that clients wait for.
+    pub(super) purpose: Purpose,
+    /// The tier that answered last, and its model.
+    who: Option<(TierId, Option<ModelId>)>,
     chain: Option<Value>,
     spent: TaskSavings,
     /// Bytes of all prompts, for the tokens of a part of them.
     prompt_bytes: usize,
-}
-
-#[derive(Debug, Clone, Serialize)]
-struct AnsweringModel {
-    tier: TierId,
-    model: Option<ModelId>,
-}
-
-/// Why there is no answer.
-enum AskFailure {
-    Ours(Error),
-    /// Another program's server has refused the request, with its status and message.
-    Theirs(u16, String),
-}
-
-impl AskFailure {
-    /// Whether the request may be answered without a schema. A chain's error for its steps' refusals is ours.
-    fn is_of_the_form(&self) -> bool {
-        match self {
-            Self::Ours(error) => error.code == Code::BadRequest,
-            Self::Theirs(status, _) => matches!(status, 400 | 422),
-        }
-    }
-}
-
-impl From<Error> for AskFailure {
-    fn from(error: Error) -> Self {
-        Self::Ours(error)
-    }
 }
 
 impl Session {
@@ -171,14 +173,6 @@ impl Session {
         }
     }
 
-    /// The same without a client: its answers give way to those that clients wait for.
-    pub(super) fn in_background(self) -> Self {
-        Self {
-            purpose: Purpose::Background,
-            ..self
-        }
-    }
-
     /// The context of the tier that is going to answer, as far as that is known: the smallest that it could be.
     pub(super) fn context_tokens(&self) -> u32 {
         let tiers = self.inference.tiers.snapshot();
@@ -227,24 +221,27 @@ impl Session {
 
     /// An engine that refuses the schema is asked again without one.
     async fn ask_once(&mut self, question: &Question) -> Result<Reply, Error> {
-        let held = self.send(question, true).await;
-        let answer = match held {
-            Err(refused) if refused.is_of_the_form() => self.send(question, false).await,
-            held => held,
+        // A chain's error for its steps' refusals is ours.
+        let refuses_form = |failed: &AnswerFailure| match failed.status {
+            None => failed.error.code == Code::BadRequest,
+            Some(status) => matches!(status, 400 | 422),
         };
-        answer.map_err(|unanswered| match unanswered {
-            AskFailure::Ours(error) => error,
-            AskFailure::Theirs(status, words) => {
-                let message = format!(
-                    "the server of {} refused the request ({status}): {words}",
-                    self.model
-                );
+        let mut answer = self.send(question, true).await;
+        if answer.as_ref().is_err_and(refuses_form) {
+            answer = self.send(question, false).await;
+        }
+        answer.map_err(|failed| match failed.status {
+            None => failed.error,
+            Some(status) => {
+                let (model, words) = (&self.model, shortened(&failed.error.message));
+                let message =
+                    format!("the server of {model} refused the request ({status}): {words}");
                 Error::new(Code::Unreachable, message)
             }
         })
     }
 
-    async fn send(&mut self, question: &Question, held: bool) -> Result<Reply, AskFailure> {
+    async fn send(&mut self, question: &Question, held: bool) -> Result<Reply, AnswerFailure> {
         let mut request = json!({
             "model": self.model,
             "messages": [
@@ -275,17 +272,10 @@ impl Session {
             Ok(answer) => answer.gather().await,
             Err(failed) => Err(failed),
         };
-        let whole = whole.map_err(|failed: AnswerFailure| {
-            self.trail.note(&failed.source, failed.may_wait);
-            match failed.status {
-                None => AskFailure::Ours(failed.error),
-                Some(status) => AskFailure::Theirs(status, shortened(&failed.error.message)),
-            }
-        })?;
+        let whole = whole.inspect_err(|failed| self.trail.note(&failed.source, failed.may_wait))?;
         self.trail.note(&whole.source, false);
         if let Some(tier) = whole.source.tier {
-            let model = whole.source.model;
-            self.who = Some(AnsweringModel { tier, model });
+            self.who = Some((tier, whole.source.model));
         }
         self.note_chain(whole.chain);
         let prompt_bytes = question.system.len() + question.user.prompt_bytes();
@@ -317,22 +307,21 @@ impl Session {
     }
 
     /// So many tokens need not go to a cloud; none are saved if what answered is a server elsewhere, which was sent them.
-    pub(super) fn done(mut self, mut answer: Map<String, Value>, saved_tokens: u64) -> TaskResult {
-        let elsewhere = self.who.as_ref().is_some_and(|who| {
-            let mut tiers = self.inference.tiers.snapshot().into_iter();
-            tiers.any(|tier| tier.id == who.tier && tier.engine == EngineKind::Endpoint)
+    /// `answer`: an object, to which the fields are added that every task's answer has.
+    pub(super) fn done(mut self, mut answer: Value, saved_tokens: u64) -> TaskResult {
+        let (tier, model) = self.who.unzip();
+        let mut tiers = self.inference.tiers.snapshot().into_iter();
+        let elsewhere = tiers.any(|status| {
+            Some(&status.id) == tier.as_ref() && status.engine == EngineKind::Endpoint
         });
         self.spent.answers = 1;
         self.spent.saved_tokens = if elsewhere { 0 } else { saved_tokens };
-        let (tier, model) = self
-            .who
-            .map_or((None, None), |who| (Some(who.tier), who.model));
-        answer.insert("tier".to_owned(), json!(tier));
-        answer.insert("model".to_owned(), json!(model));
-        answer.insert("usage".to_owned(), usage(&self.spent));
-        answer.insert("saved".to_owned(), self.spent.saved_tokens.into());
+        answer["tier"] = json!(tier);
+        answer["model"] = json!(model);
+        answer["usage"] = usage(&self.spent);
+        answer["saved"] = self.spent.saved_tokens.into();
         if let Some(chain) = self.chain {
-            answer.insert("tierbar".to_owned(), chain);
+            answer["tierbar"] = chain;
         }
         TaskResult {
             answer,
@@ -343,7 +332,7 @@ impl Session {
 
 /// One text's answer as JSON, and what it took.
 pub(super) struct TaskResult {
-    pub(super) answer: Map<String, Value>,
+    pub(super) answer: Value,
     pub(super) spent: TaskSavings,
 }
 
@@ -370,6 +359,9 @@ pub(super) fn text_schema() -> Value {
         "additionalProperties": false,
     })
 }
+
+/// Added to a question whose answer could not be read.
+pub(super) const ONLY_JSON: &str = "\nAnswer with the JSON object alone.";
 
 /// What a small model may say for want of anything better.
 pub(super) fn no_answer(task: Task) -> Error {

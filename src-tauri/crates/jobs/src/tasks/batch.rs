@@ -1,16 +1,13 @@
 //! One text, or many: each is answered by itself, a few at a time, and one that cannot be does not fail the others.
 
-use super::{
-    ask::{TaskResult, usage},
-    trail::Trail,
-};
+use super::ask::{TaskResult, Trail, usage};
 use crate::Jobs;
 use axum::{
     Json,
     response::{IntoResponse, Response},
 };
 use futures_util::{StreamExt, stream};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tierbar_core::{Code, Error, units::file_size};
 use tierbar_http::error::Failure;
 use tierbar_inference::caller::Caller;
@@ -24,32 +21,23 @@ const AT_ONCE: usize = 4;
 /// In bytes: the largest context, of a million tokens, holds about as much.
 const LONGEST_PROMPT: usize = 4 << 20;
 
-/// What a request brings.
 pub(super) enum Items<T> {
     One(T),
     Many(Vec<T>),
 }
 
 impl Items<Value> {
-    /// `text`, or `texts`.
+    /// `text`, or `texts`. `images` are those beside `text`, which may then be left out.
     ///
     /// # Errors
-    /// `BadRequest` for both or neither, for none and for too many.
-    pub(super) fn texts(text: Option<Value>, texts: Option<Vec<Value>>) -> Result<Self, Error> {
-        Self::of(text, texts, "text", "texts", MOST)
-    }
-
-    /// As [`Self::texts`]. `images` are those beside `text`, which may then be left out.
-    ///
-    /// # Errors
-    /// As [`Self::texts`]; `BadRequest` for images beside several texts.
-    pub(super) fn messages(
+    /// `BadRequest` for both or neither, for none and for too many, and for images beside several texts.
+    pub(super) fn texts(
         text: Option<Value>,
         texts: Option<Vec<Value>>,
         images: &[String],
     ) -> Result<Self, Error> {
         if images.is_empty() {
-            return Self::texts(text, texts);
+            return Self::of(text, texts, "text", "texts", MOST);
         }
         if texts.is_some() {
             let message = "images belongs to text; in texts, send a message with its own images";
@@ -81,39 +69,26 @@ impl<T> Items<T> {
     }
 }
 
-/// A text of the request.
+/// A text that is sent to a model as one prompt.
 ///
 /// # Errors
-/// `BadRequest` for what is no text, or has no words.
-pub(super) fn text(value: &Value) -> Result<&str, Error> {
+/// `BadRequest` for what is no text, or has no words; those of [`check_length`].
+pub(super) fn prompt(value: &Value) -> Result<&str, Error> {
     let text = words_of(value).map_err(|error| {
         error.hint("images and sound can be sent to /v1/triage and /v1/summarize")
     })?;
     if text.trim().is_empty() {
         return Err(Error::new(Code::BadRequest, "the text is empty"));
     }
-    Ok(text)
-}
-
-/// A text that is sent to a model as one prompt.
-///
-/// # Errors
-/// Those of [`text`] and of [`check_length`].
-pub(super) fn prompt(value: &Value) -> Result<&str, Error> {
-    let text = text(value)?;
     check_length(text)?;
     Ok(text)
 }
 
-/// # Errors
-/// `BadRequest` for what is no text.
 pub(super) fn words_of(value: &Value) -> Result<&str, Error> {
     let bad = || Error::new(Code::BadRequest, "a text must be a JSON string");
     value.as_str().ok_or_else(bad)
 }
 
-/// # Errors
-/// `PayloadTooLarge` for a text that no context holds.
 pub(super) fn check_length(text: &str) -> Result<(), Error> {
     if text.len() <= LONGEST_PROMPT {
         return Ok(());
@@ -138,21 +113,9 @@ pub(super) async fn answer<T, F>(
 where
     F: Future<Output = Result<TaskResult, Error>>,
 {
-    let many = match items {
-        Items::One(item) => {
-            let trail = Trail::default();
-            let done = work(item, trail.clone()).await;
-            let mut response = match done {
-                Ok(TaskResult { answer, spent }) => {
-                    record(jobs, task, spent).await;
-                    Json(Value::Object(answer)).into_response()
-                }
-                Err(error) => Failure(error).into_response(),
-            };
-            trail.write(&mut response);
-            return response;
-        }
-        Items::Many(many) => many,
+    let (many, is_one) = match items {
+        Items::One(item) => (vec![item], true),
+        Items::Many(many) => (many, false),
     };
     Caller::of_this_request().count(many.len() as u64);
     let each = |item| {
@@ -171,9 +134,12 @@ where
         }
         return refused;
     }
-    let (answer, total) = results(done);
+    let (mut answer, total) = results(done);
+    if is_one {
+        answer = answer["results"][0].take();
+    }
     record(jobs, task, total).await;
-    let mut response = Json(Value::Object(answer)).into_response();
+    let mut response = Json(answer).into_response();
     for trail in trails {
         trail.write(&mut response);
     }
@@ -181,14 +147,14 @@ where
 }
 
 /// The answer to several texts, and what all of them took.
-fn results(done: Vec<Result<TaskResult, Error>>) -> (Map<String, Value>, TaskSavings) {
+fn results(done: Vec<Result<TaskResult, Error>>) -> (Value, TaskSavings) {
     let (mut total, mut failed) = (TaskSavings::default(), 0usize);
     let results: Vec<_> = done
         .into_iter()
         .map(|one| match one {
             Ok(TaskResult { answer, spent }) => {
                 total += spent;
-                Value::Object(answer)
+                answer
             }
             Err(error) => {
                 failed += 1;
@@ -196,11 +162,12 @@ fn results(done: Vec<Result<TaskResult, Error>>) -> (Map<String, Value>, TaskSav
             }
         })
         .collect();
-    let mut answer = Map::new();
-    answer.insert("results".to_owned(), results.into());
-    answer.insert("failed".to_owned(), failed.into());
-    answer.insert("usage".to_owned(), usage(&total));
-    answer.insert("saved".to_owned(), json!(total.saved_tokens));
+    let answer = json!({
+        "results": results,
+        "failed": failed,
+        "usage": usage(&total),
+        "saved": total.saved_tokens,
+    });
     (answer, total)
 }
 

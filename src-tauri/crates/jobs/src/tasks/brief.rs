@@ -1,7 +1,7 @@
 //! `POST /v1/brief`: a day's JSON lines as a dense brief. The lines are counted here; the model writes over the counts.
 
 use super::{
-    ask::{Question, Session, TaskResult, text_of, text_schema},
+    ask::{ONLY_JSON, Question, Session, TaskResult, text_of, text_schema},
     batch::{self, Items},
     schema::{self, TaskAnswer},
     summarize::checked_words,
@@ -14,7 +14,7 @@ use axum::{
     response::Response,
 };
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::Arc};
 use tierbar_core::{Code, Error};
 use tierbar_http::{
@@ -119,27 +119,18 @@ pub(super) async fn brief(
         let one = (lines.is_some() || entries.is_some()).then_some(Lines { lines, entries });
         let one = one.map(Lines::source);
         let batch = batch.map(|batch| batch.into_iter().map(Lines::source).collect());
-        (
-            Items::of(one, batch, "lines or entries", "batch", MOST)?,
-            options,
-        )
+        let items = Items::of(one, batch, "lines or entries", "batch", MOST)?;
+        (items, options)
     };
     let limit = checked_words(options.words, USUAL_WORDS)?;
+    let (model, none) = (options.model.as_deref(), BTreeSet::new());
     let one = |source: Result<Source, Error>, trail| {
-        let session = Session::new(
-            &jobs.inference,
-            Task::Brief,
-            options.model.as_deref(),
-            &BTreeSet::new(),
-            &hints,
-            trail,
-        );
+        let session = Session::new(&jobs.inference, Task::Brief, model, &none, &hints, trail);
         async move { write(session, source?, limit).await }
     };
     Ok(batch::answer(&jobs, Task::Brief, items, one).await)
 }
 
-/// Where the lines are.
 enum Source {
     Lines(Bytes),
     Entries(Vec<Value>),
@@ -191,7 +182,6 @@ impl Source {
     }
 }
 
-/// Reports on lines of JSON.
 pub(super) async fn of_lines(
     session: Session,
     lines: Bytes,
@@ -235,20 +225,17 @@ async fn write(mut session: Session, source: Source, limit: u32) -> Result<TaskR
         let by_rule = || (fallback::brief(&aggregate, limit as usize), false, true);
         if let Some((text, cut, by_rule)) = written.or_else(|| (wrong == 1).then(by_rule)) {
             let saved = session.tokens_of(bytes.saturating_sub(text.len()));
-            let answer = Map::from_iter([
-                ("words".to_owned(), count_words(&text).into()),
-                ("brief".to_owned(), text.into()),
-                ("cut".to_owned(), cut.into()),
-                ("fallback".to_owned(), by_rule.into()),
-                (
-                    "header".to_owned(),
-                    Header::of_brief(&aggregate).to_string().into(),
-                ),
-                ("aggregate".to_owned(), json!(aggregate)),
-            ]);
+            let answer = json!({
+                "words": count_words(&text),
+                "brief": text,
+                "cut": cut,
+                "fallback": by_rule,
+                "header": Header::of_brief(&aggregate).to_string(),
+                "aggregate": aggregate,
+            });
             return Ok(session.done(answer, saved));
         }
         wrong += 1;
-        again = "\nAnswer with the JSON object alone.";
+        again = ONLY_JSON;
     }
 }

@@ -1,7 +1,11 @@
 //! `POST /v1/responses/compact`: a conversation of the Responses API with a summary in the place of what was said, as chats are
 //! summarized that their context no longer holds.
 
-use super::{ask::TaskResult, message::Message, summarize, trail::Trail};
+use super::{
+    ask::{TaskResult, Trail},
+    message::Message,
+    summarize,
+};
 use crate::Jobs;
 use axum::{
     Json,
@@ -11,14 +15,12 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::sync::Arc;
 use tierbar_core::{Code, Error};
 use tierbar_dialects::openai::responses::{
     CompactedResponse, ResponseInput, compaction::Window, count_tokens, no_previous_response,
 };
+use tierbar_edge::now_ms;
 use tierbar_http::{
     RequestHints,
     error::Failure,
@@ -79,8 +81,6 @@ pub(super) async fn compact(
     Ok(response)
 }
 
-/// # Errors
-/// `BadRequest` naming the field that cannot be followed, or that is of the wrong type.
 fn read(sent: Map<String, Value>) -> Result<CompactRequest, Error> {
     if let Some(id) = sent.get("previous_response_id").filter(|id| !id.is_null()) {
         return Err(no_previous_response(id));
@@ -104,11 +104,10 @@ async fn answer(
     let left_out = std::mem::take(&mut window.left_out);
     let output = window.output(answer["summary"].as_str().unwrap_or_default());
     check_fits(inference, &answer["tier"], wanted.instructions, &output).await?;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
     Ok(json!({
         "id": format!("resp_{}", Uuid::new_v4().simple()),
         "object": "response.compaction",
-        "created_at": since.map_or(0, |since| since.as_secs()),
+        "created_at": now_ms() / 1000,
         "output": output,
         "usage": {
             "input_tokens": spent.prompt_tokens,

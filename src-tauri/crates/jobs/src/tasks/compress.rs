@@ -1,19 +1,20 @@
 //! `POST /v1/compress`: a text in at most so many words, with its names, numbers and dates held against the source.
 
 use super::{
-    ask::{Question, Session, TaskResult, text_of, text_schema},
+    ask::{ONLY_JSON, Question, Session, TaskResult, text_of, text_schema},
     batch::{self, Items},
     schema::{Compression, TaskAnswer},
 };
 use crate::Jobs;
 use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::{collections::BTreeSet, ops::RangeInclusive, sync::Arc};
 use tierbar_core::{Code, Error};
 use tierbar_http::{
     RequestHints,
     error::Failure,
+    request::check_range,
     schema::{Errors, Queued, RequestHeaders},
 };
 use tierbar_inference::{blocking::blocking, body};
@@ -70,28 +71,16 @@ pub(super) async fn compress(
     body: Body,
 ) -> Result<Response, Failure> {
     let wanted: CompressRequest = body::request(body).await?;
-    let limit = wanted.words;
-    if !WORDS.contains(&limit) {
-        let (least, most) = (WORDS.start(), WORDS.end());
-        let message = format!("words is {limit}; it must be between {least} and {most}");
-        return Err(Error::new(Code::BadRequest, message).into());
-    }
-    let items = Items::texts(wanted.text, wanted.texts)?;
+    let limit = check_range("words", wanted.words, WORDS)?;
+    let items = Items::texts(wanted.text, wanted.texts, &[])?;
+    let (model, none) = (wanted.model.as_deref(), BTreeSet::new());
     let one = |text: Value, trail| {
-        let session = Session::new(
-            &jobs.inference,
-            Task::Compress,
-            wanted.model.as_deref(),
-            &BTreeSet::new(),
-            &hints,
-            trail,
-        );
+        let session = Session::new(&jobs.inference, Task::Compress, model, &none, &hints, trail);
         async move { shorten(session, batch::prompt(&text)?.into(), limit).await }
     };
     Ok(batch::answer(&jobs, Task::Compress, items, one).await)
 }
 
-/// What one attempt gave.
 struct Attempt {
     text: String,
     words: usize,
@@ -127,17 +116,11 @@ impl Attempt {
                 self.words
             );
         }
-        let missing: Vec<_> = self
-            .kept
-            .missing
-            .iter()
-            .take(REMINDED)
-            .map(String::as_str)
-            .collect();
+        let missing = &self.kept.missing;
         if !missing.is_empty() {
+            let missing = missing[..missing.len().min(REMINDED)].join("; ");
             wanting += &format!(
-                "\nYour last text left out: {}. Put them in, as they are written here.",
-                missing.join("; ")
+                "\nYour last text left out: {missing}. Put them in, as they are written here."
             );
         }
         (!wanting.is_empty()).then_some(wanting)
@@ -147,7 +130,7 @@ impl Attempt {
 async fn shorten(mut session: Session, source: Arc<str>, limit: u32) -> Result<TaskResult, Error> {
     if count_words(&source) <= limit as usize {
         let attempt = Attempt::new(&source, source.to_string(), false).await?;
-        return Ok(session.done(render(attempt, limit, 0, false), 0));
+        return Ok(session.done(render(&attempt, limit, 0, false), 0));
     }
     let mut best: Option<Attempt> = None;
     let mut attempts = 0u32;
@@ -170,7 +153,7 @@ async fn shorten(mut session: Session, source: Arc<str>, limit: u32) -> Result<T
             Err(error) => return Err(error),
         };
         let Some((text, cut)) = text_of(&said) else {
-            again = "\nAnswer with the JSON object alone.".to_owned();
+            again = ONLY_JSON.to_owned();
             continue;
         };
         let attempt = Attempt::new(&source, text, cut).await?;
@@ -194,33 +177,27 @@ async fn shorten(mut session: Session, source: Arc<str>, limit: u32) -> Result<T
     let by_rule = best.is_none();
     let best = match best {
         Some(best) => best,
-        None => by_rule_of(&source, limit).await?,
+        None => {
+            let text = Arc::clone(&source);
+            let shortened = move || Ok(fallback::summary(&text, limit as usize));
+            let text = blocking("shortening the text", shortened).await?;
+            Attempt::new(&source, text, false).await?
+        }
     };
     let saved = session.tokens_of(source.len().saturating_sub(best.text.len()));
-    Ok(session.done(render(best, limit, attempts, by_rule), saved))
+    Ok(session.done(render(&best, limit, attempts, by_rule), saved))
 }
 
-/// What takes the place of a model's text.
-async fn by_rule_of(source: &Arc<str>, limit: u32) -> Result<Attempt, Error> {
-    let text = Arc::clone(source);
-    let shortened = move || Ok(fallback::summary(&text, limit as usize));
-    let text = blocking("shortening the text", shortened).await?;
-    Attempt::new(source, text, false).await
-}
-
-fn render(attempt: Attempt, limit: u32, attempts: u32, by_rule: bool) -> Map<String, Value> {
-    Map::from_iter([
-        ("fits".to_owned(), attempt.fits(limit).into()),
-        ("text".to_owned(), attempt.text.into()),
-        ("words".to_owned(), attempt.words.into()),
-        ("cut".to_owned(), attempt.cut.into()),
-        ("kept".to_owned(), json!(attempt.kept.kept)),
-        ("missing".to_owned(), json!(attempt.kept.missing)),
-        (
-            "names_checked".to_owned(),
-            attempt.kept.names_checked.into(),
-        ),
-        ("attempts".to_owned(), attempts.into()),
-        ("fallback".to_owned(), by_rule.into()),
-    ])
+fn render(attempt: &Attempt, limit: u32, attempts: u32, by_rule: bool) -> Value {
+    json!({
+        "fits": attempt.fits(limit),
+        "text": attempt.text,
+        "words": attempt.words,
+        "cut": attempt.cut,
+        "kept": attempt.kept.kept,
+        "missing": attempt.kept.missing,
+        "names_checked": attempt.kept.names_checked,
+        "attempts": attempts,
+        "fallback": by_rule,
+    })
 }

@@ -87,7 +87,6 @@ impl Message {
         }
     }
 
-    /// A message of one image or sound.
     pub(super) fn of_medium(medium: Value) -> Self {
         Self {
             parts: vec![medium],
@@ -143,7 +142,6 @@ impl Message {
         Content::Parts(parts)
     }
 
-    /// Returns a task's instructions for it.
     pub(super) fn instructions(&self, task: &'static str) -> std::borrow::Cow<'static, str> {
         if self.media().next().is_none() {
             return task.into();

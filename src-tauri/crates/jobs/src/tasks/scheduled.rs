@@ -1,12 +1,11 @@
 //! A schedule's task, without a client: it gives way to requests of clients.
 
 use super::{
-    ask::{Session, TaskResult},
+    ask::{Session, TaskResult, Trail},
     batch::record,
     brief,
     message::Message,
     summarize::{self, checked_words},
-    trail::Trail,
 };
 use crate::Jobs;
 use serde_json::Value;
@@ -14,6 +13,7 @@ use std::collections::BTreeSet;
 use tierbar_core::{
     Error,
     config::{ScheduleConfig, ScheduledTask},
+    lease::Purpose,
 };
 use tierbar_inference::{hints::Hints, metrics::trace};
 use tierbar_tasks::Task;
@@ -29,16 +29,9 @@ pub async fn run(jobs: &Jobs, schedule: &ScheduleConfig, text: String) -> Result
     };
     let words = checked_words(schedule.words, usual)?;
     let (hints, model) = (Hints::default(), Some(schedule.model.as_str()));
-    let none = BTreeSet::new();
-    let session = Session::new(
-        &jobs.inference,
-        task,
-        model,
-        &none,
-        &hints,
-        Trail::default(),
-    )
-    .in_background();
+    let (none, trail) = (BTreeSet::new(), Trail::default());
+    let mut session = Session::new(&jobs.inference, task, model, &none, &hints, trail);
+    session.purpose = Purpose::Background;
     let TaskResult { answer, spent } = trace::of_route(path.to_owned(), async {
         match task {
             Task::Brief => brief::of_lines(session, text.into(), words).await,
@@ -47,5 +40,5 @@ pub async fn run(jobs: &Jobs, schedule: &ScheduleConfig, text: String) -> Result
     })
     .await?;
     record(jobs, task, spent).await;
-    Ok(Value::Object(answer))
+    Ok(answer)
 }

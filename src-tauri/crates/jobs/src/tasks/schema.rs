@@ -4,9 +4,8 @@
 #![allow(dead_code)]
 
 use serde_json::Value;
-use std::collections::BTreeMap;
 use tierbar_http::schema::ErrorBody;
-use tierbar_tasks::triage::MessageType;
+use tierbar_tasks::{aggregate::Aggregate, triage::MessageType};
 use utoipa::ToSchema;
 
 /// What a task reads.
@@ -136,54 +135,6 @@ pub(super) struct Brief {
     aggregate: Aggregate,
     #[serde(flatten)]
     task: TaskFields,
-}
-
-/// The counts of a day's lines.
-#[derive(ToSchema)]
-struct Aggregate {
-    entries: u64,
-    /// Lines that are not JSON objects or have no known field.
-    malformed: u64,
-    /// The number of the first malformed line.
-    #[schema(required = false)]
-    first_malformed: u64,
-    #[schema(required = false)]
-    from: String,
-    #[schema(required = false)]
-    to: String,
-    /// At most 100 groups of entries; errors come first.
-    groups: Vec<EntryGroup>,
-    more_groups: u64,
-    outcomes: BTreeMap<String, u64>,
-    /// At most 100 metrics.
-    metrics: Vec<EntryMetric>,
-    more_metrics: u64,
-}
-
-/// Entries of one kind whose messages only differ in numbers and ids.
-#[derive(ToSchema)]
-struct EntryGroup {
-    kind: String,
-    /// The message, with `#` for numbers and ids.
-    message: String,
-    count: u64,
-    #[schema(required = false)]
-    first: String,
-    #[schema(required = false)]
-    last: String,
-    /// The last message as it was.
-    example: String,
-}
-
-/// The values of one metric.
-#[derive(ToSchema)]
-struct EntryMetric {
-    name: String,
-    count: u64,
-    min: f64,
-    median: f64,
-    max: f64,
-    last: f64,
 }
 
 /// What every task's answer has.

@@ -2,23 +2,16 @@
 
 use super::{ask::TaskResult, batch::record};
 use crate::Jobs;
-use axum::response::{
-    IntoResponse, Response,
-    sse::{Event, KeepAlive, Sse},
-};
-use futures_util::stream;
-use serde_json::{Value, json};
-use std::{convert::Infallible, sync::Arc, time::Duration};
-use tierbar_core::{Error, lease::BoxFuture};
+use axum::response::{Response, sse::Event};
+use futures_util::{StreamExt, stream};
+use std::{future::ready, sync::Arc};
+use tierbar_core::Error;
+use tierbar_http::sse::{self, json_event};
 use tierbar_measure::bench::Progress;
 use tierbar_tasks::Task;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-/// A piece may be silent for longer than clients and proxies wait.
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
-
-/// Reports the progress.
-pub(super) struct Reporter(Option<UnboundedSender<Progress>>);
+pub(super) struct Reporter(Option<UnboundedSender<Event>>);
 
 impl Reporter {
     pub(super) fn silent() -> Self {
@@ -27,13 +20,14 @@ impl Reporter {
 
     pub(super) fn report(&self, done: usize, of: usize, doing: &str) {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        if let Some(reporter) = &self.0 {
-            // Without a listener, the work is dropped as well.
-            let _ = reporter.send(Progress {
+        if let Some(events) = &self.0 {
+            let progress = Progress {
                 done: count(done),
                 of: count(of),
                 doing: doing.to_owned(),
-            });
+            };
+            // Without a listener, the work is dropped as well.
+            let _ = events.send(json_event(&progress).event("progress"));
         }
     }
 }
@@ -43,56 +37,22 @@ pub(super) fn events<F>(jobs: Arc<Jobs>, task: Task, work: impl FnOnce(Reporter)
 where
     F: Future<Output = Result<TaskResult, Error>> + Send + 'static,
 {
-    let (reporter, progress) = unbounded_channel();
-    let work = work(Reporter(Some(reporter)));
-    let working = TaskEvents {
-        progress,
-        work: Some(Box::pin(async move {
-            let TaskResult { answer, spent } = work.await?;
-            record(&jobs, task, spent).await;
-            Ok(Value::Object(answer))
-        })),
-        outcome: None,
-    };
-    let events = stream::unfold(working, |mut working| async {
-        let (name, data) = working.next().await?;
-        let event = Event::default().event(name).data(data.to_string());
-        Some((Ok::<_, Infallible>(event), working))
-    });
-    Sse::new(events)
-        .keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
-        .into_response()
-}
-
-struct TaskEvents {
-    progress: UnboundedReceiver<Progress>,
-    work: Option<BoxFuture<'static, Result<Value, Error>>>,
-    outcome: Option<Result<Value, Error>>,
-}
-
-impl TaskEvents {
-    async fn next(&mut self) -> Option<(&'static str, Value)> {
-        loop {
-            tokio::select! {
-                biased;
-                Some(progress) = self.progress.recv() => return Some(("progress", json!(progress))),
-                outcome = async {
-                    match &mut self.work {
-                        Some(work) => work.await,
-                        None => std::future::pending().await,
-                    }
-                }, if self.work.is_some() => {
-                    // Earlier progress comes first.
-                    self.work = None;
-                    self.outcome = Some(outcome);
-                }
-                else => {
-                    return self.outcome.take().map(|outcome| match outcome {
-                        Ok(answer) => ("result", answer),
-                        Err(error) => ("error", error.openai_body()),
-                    });
-                }
+    let (events, reported) = unbounded_channel();
+    let work = work(Reporter(Some(events.clone())));
+    // Its last event is sent as the others are, so that earlier progress comes first.
+    let working = stream::once(async move {
+        let last = match work.await {
+            Ok(TaskResult { answer, spent }) => {
+                record(&jobs, task, spent).await;
+                json_event(&answer).event("result")
             }
-        }
-    }
+            Err(error) => json_event(&error.openai_body()).event("error"),
+        };
+        let _ = events.send(last);
+        None
+    });
+    let reported = stream::unfold(reported, |mut reported| async {
+        Some((Some(reported.recv().await?), reported))
+    });
+    sse::response(stream::select(reported, working).filter_map(ready))
 }

@@ -2,17 +2,18 @@
 //! on the pieces are read as a text, until they fit.
 
 use super::{
-    ask::{Question, Reply, Session, TaskResult, no_answer, text_of, text_schema},
+    ask::{
+        ONLY_JSON, Question, Reply, Session, TaskResult, Trail, no_answer, text_of, text_schema,
+    },
     batch::{self, Items},
     message::Message,
     schema::{self, TaskAnswer, TaskMessage},
     stream::{self, Reporter},
-    trail::Trail,
 };
 use crate::Jobs;
 use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
@@ -21,6 +22,7 @@ use tierbar_core::{
 use tierbar_http::{
     RequestHints,
     error::Failure,
+    request::check_range,
     schema::{Errors, Queued, RequestHeaders},
 };
 use tierbar_inference::{Inference, blocking::blocking, body, hints::Hints};
@@ -96,7 +98,7 @@ pub(super) async fn summarize(
     let wanted: SummarizeRequest = body::request(body).await?;
     let limit = checked_words(wanted.words, USUAL_WORDS)?;
     let images = &wanted.images;
-    let items = Items::messages(wanted.text, wanted.texts, images)?;
+    let items = Items::texts(wanted.text, wanted.texts, images)?;
     let model = wanted.model.as_deref();
     let session = |message: &Message, trail| {
         let media = message.modalities();
@@ -133,16 +135,8 @@ pub(super) async fn summarize(
     Ok(batch::answer(&jobs, Task::Summarize, items, one).await)
 }
 
-/// # Errors
-/// `BadRequest` beyond the bounds.
 pub(super) fn checked_words(words: Option<u32>, usual: u32) -> Result<u32, Error> {
-    let words = words.unwrap_or(usual);
-    if WORDS.contains(&words) {
-        return Ok(words);
-    }
-    let (least, most) = (WORDS.start(), WORDS.end());
-    let message = format!("words is {words}; it must be between {least} and {most}");
-    Err(Error::new(Code::BadRequest, message))
+    check_range("words", words.unwrap_or(usual), WORDS)
 }
 
 /// How many words the notes on a piece may have, and as a bound that few reach, tokens: about an eighth and a fourth of the piece.
@@ -168,9 +162,6 @@ pub(crate) async fn of_chat(
 }
 
 /// As [`of_chat`], with what the answer of [`summarize`] has beside the summary.
-///
-/// # Errors
-/// As [`of_chat`].
 pub(super) async fn of_conversation(
     inference: &Arc<Inference>,
     model: &str,
@@ -178,20 +169,12 @@ pub(super) async fn of_conversation(
     trail: Trail,
     message: &Message,
 ) -> Result<TaskResult, Error> {
-    let media = message.modalities();
-    let session = Session::new(
-        inference,
-        Task::Summarize,
-        Some(model),
-        &media,
-        hints,
-        trail,
-    );
+    let (model, media) = (Some(model), message.modalities());
+    let session = Session::new(inference, Task::Summarize, model, &media, hints, trail);
     let (words, _) = notes_of(session.context_tokens());
     of_message(session, message, words).await
 }
 
-/// Summarizes a message in about `words` words.
 pub(super) async fn of_message(
     session: Session,
     message: &Message,
@@ -229,8 +212,7 @@ impl Summary {
             Err(error) if error.code == Code::Corrupt && source.media().next().is_none() => {
                 let (text, limit) = (source.text(), self.limit as usize);
                 let chosen = move || Ok(fallback::summary(&text, limit));
-                let summary = blocking("choosing sentences", chosen).await?;
-                return Ok(self.finish(source, summary, 0));
+                (blocking("choosing sentences", chosen).await?, 0)
             }
             made => made?,
         };
@@ -254,8 +236,7 @@ impl Summary {
         }
         for level in 0..MOST_LEVELS {
             let last = text.len() <= room.bytes();
-            self.reporter
-                .report(self.pieces, self.pieces + 1, "summarizing");
+            self.report(1, "summarizing");
             if last {
                 let whole = Message::of_text(&text);
                 match self.ask(&whole, self.limit, answer_tokens).await {
@@ -283,6 +264,10 @@ impl Summary {
         Err(Error::new(Code::Corrupt, message).hint("name a tier with a larger context in `model`"))
     }
 
+    fn report(&self, left: usize, doing: &str) {
+        self.reporter.report(self.pieces, self.pieces + left, doing);
+    }
+
     /// The summary of text, images and sound at once, unless the context does not hold them together.
     async fn with_media(
         &mut self,
@@ -293,8 +278,7 @@ impl Summary {
         if source.len() > room.bytes() {
             return Ok(None);
         }
-        self.reporter
-            .report(self.pieces, self.pieces + 1, "summarizing");
+        self.report(1, "summarizing");
         match self.ask(source, self.limit, tokens).await {
             Ok((summary, _)) => Ok(Some(summary)),
             // How many tokens an image has, only its model knows.
@@ -314,8 +298,7 @@ impl Summary {
         let mut notes = String::new();
         let count = source.media().count();
         for (index, medium) in source.media().enumerate() {
-            self.reporter
-                .report(self.pieces, self.pieces + count - index + 1, "reading");
+            self.report(count - index + 1, "reading");
             let one = Message::of_medium(medium.clone());
             let (note, _) = self.ask(&one, note_words, note_tokens).await?;
             notes.push_str(&format!("{note}\n\n"));
@@ -335,8 +318,7 @@ impl Summary {
                 continue;
             }
             let left = rest.len().div_ceil(room.bytes());
-            self.reporter
-                .report(self.pieces, self.pieces + left + 1, "reading");
+            self.report(left + 1, "reading");
             let message = Message::of_text(piece);
             match self.ask(&message, note_words, note_tokens).await {
                 Ok((note, said)) => {
@@ -379,7 +361,7 @@ impl Summary {
         limit: u32,
         tokens: u32,
     ) -> Result<(String, Reply), Error> {
-        for again in ["", "\nAnswer with the JSON object alone."] {
+        for again in ["", ONLY_JSON] {
             let question = Question {
                 system: message.instructions(include_str!("prompts/summarize.md")),
                 user: message.between(&format!("In at most {limit} words:"), again),
@@ -419,14 +401,14 @@ impl Summary {
         let saved = self
             .session
             .tokens_of(source.len().saturating_sub(summary.len()));
-        let answer = Map::from_iter([
-            ("words".to_owned(), count_words(&summary).into()),
-            ("summary".to_owned(), summary.into()),
-            ("pieces".to_owned(), self.pieces.into()),
-            ("levels".to_owned(), levels.into()),
-            ("fallback".to_owned(), (levels == 0).into()),
-            ("cut".to_owned(), self.cut.into()),
-        ]);
+        let answer = json!({
+            "words": count_words(&summary),
+            "summary": summary,
+            "pieces": self.pieces,
+            "levels": levels,
+            "fallback": levels == 0,
+            "cut": self.cut,
+        });
         self.session.done(answer, saved)
     }
 }

@@ -1,7 +1,7 @@
 //! `POST /v1/triage`: what kind of message a text is.
 
 use super::{
-    ask::{Question, Session, TaskResult, no_answer},
+    ask::{ONLY_JSON, Question, Session, TaskResult, no_answer},
     batch::{self, Items},
     message::Message,
     schema::{self, TaskAnswer, TaskMessage},
@@ -9,7 +9,7 @@ use super::{
 use crate::Jobs;
 use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_core::Error;
 use tierbar_http::{
@@ -73,7 +73,7 @@ pub(super) async fn triage(
         images,
         model,
     } = body::request(body).await?;
-    let items = Items::messages(text, texts, &images)?;
+    let items = Items::texts(text, texts, &images)?;
     let one = |message: Value, trail| {
         let message = Message::prompt(&message, &images);
         let session = |message: &Message| {
@@ -101,7 +101,7 @@ async fn sort(mut session: Session, message: &Message) -> Result<TaskResult, Err
         let saved = session.tokens_of(text.len());
         return Ok(session.done(render(triage, need, &text), saved));
     }
-    for again in ["", "\nAnswer with the JSON object alone."] {
+    for again in ["", ONLY_JSON] {
         let question = Question {
             system: message.instructions(triage::INSTRUCTIONS),
             user: message.between("Message:", again),
@@ -123,20 +123,20 @@ async fn sort(mut session: Session, message: &Message) -> Result<TaskResult, Err
     Err(no_answer(Task::Triage))
 }
 
-fn render(triage: Triage, need: CloudNeed, text: &str) -> Map<String, Value> {
-    let mut answer = Map::from_iter([
-        ("type".to_owned(), json!(triage.kind)),
-        ("urgency".to_owned(), triage.urgency.into()),
-        ("needs_cloud".to_owned(), need.needed.into()),
-        ("why".to_owned(), need.because.into()),
-    ]);
+fn render(triage: Triage, need: CloudNeed, text: &str) -> Value {
+    let mut answer = json!({
+        "type": triage.kind,
+        "urgency": triage.urgency,
+        "needs_cloud": need.needed,
+        "why": need.because,
+    });
     if let Some(subject) = email::subject(text) {
         let header = Header {
             subject,
             kind: triage.kind,
             urgency: triage.urgency,
         };
-        answer.insert("header".to_owned(), header.to_string().into());
+        answer["header"] = header.to_string().into();
     }
     answer
 }

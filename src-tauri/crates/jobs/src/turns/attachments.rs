@@ -54,11 +54,9 @@ pub(crate) enum NewPart {
 /// # Errors
 /// `BadRequest` for more than 20, for a name or a type out of bounds, and for data that is empty or not base64.
 pub(super) fn read(parts: Vec<NewPart>) -> Result<Vec<NewAttachment>, Error> {
-    if parts.len() > MOST {
-        let message = format!(
-            "the question has {} files; at most {MOST} are sent",
-            parts.len()
-        );
+    let count = parts.len();
+    if count > MOST {
+        let message = format!("the question has {count} files; at most {MOST} are sent");
         return Err(Error::new(Code::BadRequest, message));
     }
     parts.into_iter().map(read_part).collect()
@@ -70,20 +68,16 @@ fn read_part(part: NewPart) -> Result<NewAttachment, Error> {
             name,
             media_type,
             data,
-        } => {
-            let (file, data) = file(name, media_type, "image/", &data)?;
-            let part = Part::Image { file };
-            NewAttachment::New { part, data }
-        }
+        } => medium(name, media_type, "image/", &data, |file| Part::Image {
+            file,
+        })?,
         NewPart::Audio {
             name,
             media_type,
             data,
-        } => {
-            let (file, data) = file(name, media_type, "audio/", &data)?;
-            let part = Part::Audio { file };
-            NewAttachment::New { part, data }
-        }
+        } => medium(name, media_type, "audio/", &data, |file| Part::Audio {
+            file,
+        })?,
         NewPart::File {
             name,
             media_type,
@@ -98,12 +92,13 @@ fn read_part(part: NewPart) -> Result<NewAttachment, Error> {
     })
 }
 
-fn file(
+fn medium(
     name: String,
     media_type: String,
     kind: &str,
     data: &str,
-) -> Result<(Attachment, Vec<u8>), Error> {
+    part: fn(Attachment) -> Part,
+) -> Result<NewAttachment, Error> {
     if !media_type.starts_with(kind) {
         let message = format!("{name}: \"{media_type}\" does not begin with \"{kind}\"");
         return Err(Error::new(Code::BadRequest, message));
@@ -116,7 +111,8 @@ fn file(
         let message = format!("{} is empty", file.name);
         return Err(Error::new(Code::BadRequest, message));
     }
-    Ok((file, data))
+    let part = part(file);
+    Ok(NewAttachment::New { part, data })
 }
 
 fn describe(name: String, media_type: String, data: &[u8]) -> Result<Attachment, Error> {

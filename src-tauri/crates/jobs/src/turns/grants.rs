@@ -2,19 +2,17 @@
 
 use super::{Jobs, Store};
 use parking_lot::Mutex as SyncMutex;
-use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::sync::Arc;
 use tierbar_agent::consent::{Grant, visible};
 use tierbar_chats::agent::AgentGrant;
 use tierbar_core::{Code, Error};
+use tierbar_edge::now_ms;
+use tierbar_inference::blocking::detached;
 use tokio::sync::{Mutex, OnceCell};
 
 /// In seconds since 1970.
 pub(super) fn now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| now.as_secs())
+    now_ms() / 1000
 }
 
 /// What was allowed. What holds in every chat is stored too; the rest ends with the host at the latest.
@@ -28,9 +26,6 @@ pub(super) struct KeptGrants {
 
 impl KeptGrants {
     /// Reads what is stored, the first time.
-    ///
-    /// # Errors
-    /// `Storage`.
     pub(super) async fn load(&self, store: &Store) -> Result<(), Error> {
         let load = async {
             let texts = store.agent_grants().await?;
@@ -47,17 +42,11 @@ impl KeptGrants {
     }
 
     /// Stores what holds in every chat.
-    ///
-    /// # Errors
-    /// `Storage`.
     pub(super) async fn store(self: &Arc<Self>, store: &Store) -> Result<(), Error> {
         let (grants, store) = (Arc::clone(self), store.clone());
-        // A task of its own: a client that leaves in between would else leave what it has revoked in the store.
-        let writing = tokio::spawn(async move { grants.write(&store).await });
-        writing.await.unwrap_or_else(|ended| {
-            let message = format!("the agents' permissions were not stored: {ended}");
-            Err(Error::new(Code::Internal, message))
-        })
+        // A client that leaves in between would else leave what it has revoked in the store.
+        let writing = async move { grants.write(&store).await };
+        detached("storing the agents' permissions", writing).await
     }
 
     async fn write(&self, store: &Store) -> Result<(), Error> {
@@ -103,7 +92,9 @@ impl Jobs {
     /// `NotFound`; `Storage` if it may come back with the next start.
     pub async fn revoke_agent_grant(&self, id: &str) -> Result<(), Error> {
         self.turns.grants.load(&self.store).await?;
-        if !self.take_agent_grant(id) {
+        let is_it = |grant: &mut Grant| grant.id == id;
+        let revoked = self.turns.grants.list.lock().extract_if(.., is_it).count();
+        if revoked == 0 {
             let message = format!("agents have no permission with the id {id:?}");
             let error = Error::new(Code::NotFound, message);
             return Err(
@@ -111,13 +102,6 @@ impl Jobs {
             );
         }
         self.turns.grants.store(&self.store).await
-    }
-
-    fn take_agent_grant(&self, id: &str) -> bool {
-        let mut grants = self.turns.grants.list.lock();
-        let before = grants.len();
-        grants.retain(|grant| grant.id != id);
-        grants.len() < before
     }
 
     /// Revokes all grants. Returns how many there were.

@@ -3,17 +3,12 @@
 //! Text is held once; an event of text is a range of it. So a follower that joins late gets all of it as one event, and an answer of any
 //! length takes a few bytes per token beside its text.
 
-use parking_lot::Mutex;
 use std::ops::Range;
 use tierbar_chats::TurnEvent;
 use tokio::sync::watch;
 
 #[derive(Debug, Default)]
-pub(super) struct Log {
-    kept: Mutex<LogEntries>,
-    /// How many events there are, and whether that is all.
-    length: watch::Sender<(u64, bool)>,
-}
+pub(super) struct Log(watch::Sender<LogEntries>);
 
 #[derive(Debug, Default)]
 struct LogEntries {
@@ -25,9 +20,7 @@ struct LogEntries {
 
 #[derive(Debug)]
 enum Entry {
-    /// A piece of the text.
     Text(Piece),
-    /// A piece of the reasoning.
     Reasoning(Piece),
     /// In a box, since nearly all entries are text.
     Other(Box<TurnEvent>),
@@ -40,33 +33,45 @@ struct Piece {
     decode_ms: u64,
 }
 
+impl Entry {
+    fn is_continued_by(&self, next: &Self) -> bool {
+        matches!(
+            (self, next),
+            (Self::Text(_), Self::Text(_)) | (Self::Reasoning(_), Self::Reasoning(_))
+        )
+    }
+}
+
+impl Piece {
+    fn added(text: &mut String, words: &str, tokens: u32, decode_ms: u64) -> Self {
+        let start = text.len();
+        text.push_str(words);
+        Self {
+            bytes: start..text.len(),
+            tokens,
+            decode_ms,
+        }
+    }
+}
+
 impl Log {
     /// Adds an event. After the last one, which is `Finished` or `Failed`, nothing is added.
     pub(super) fn push(&self, event: TurnEvent) {
-        let (length, ended) = {
-            let mut kept = self.kept.lock();
+        self.0.send_if_modified(|kept| {
             if kept.ended {
-                return;
+                return false;
             }
             let entry = match event {
                 TurnEvent::Text {
                     text,
                     tokens,
                     decode_ms,
-                } => Entry::Text(Piece {
-                    bytes: append(&mut kept.text, &text),
-                    tokens,
-                    decode_ms,
-                }),
+                } => Entry::Text(Piece::added(&mut kept.text, &text, tokens, decode_ms)),
                 TurnEvent::Reasoning {
                     text,
                     tokens,
                     decode_ms,
-                } => Entry::Reasoning(Piece {
-                    bytes: append(&mut kept.reasoning, &text),
-                    tokens,
-                    decode_ms,
-                }),
+                } => Entry::Reasoning(Piece::added(&mut kept.reasoning, &text, tokens, decode_ms)),
                 event => {
                     kept.ended =
                         matches!(event, TurnEvent::Finished { .. } | TurnEvent::Failed { .. });
@@ -74,19 +79,18 @@ impl Log {
                 }
             };
             kept.events.push(entry);
-            (kept.events.len() as u64, kept.ended)
-        };
-        self.length.send_replace((length, ended));
+            true
+        });
     }
 
     pub(super) fn size(&self) -> usize {
-        let kept = self.kept.lock();
+        let kept = self.0.borrow();
         kept.text.len() + kept.reasoning.len()
     }
 
     /// The text and the reasoning so far, from these bytes on.
     pub(super) fn content_from(&self, (text, reasoning): (usize, usize)) -> (String, String) {
-        let kept = self.kept.lock();
+        let kept = self.0.borrow();
         (
             kept.text[text..].to_owned(),
             kept.reasoning[reasoning..].to_owned(),
@@ -94,90 +98,47 @@ impl Log {
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.kept.lock().ended
+        self.0.borrow().ended
     }
 
     /// The events after the one with this number, neighbours of text joined, each with its number or its last one's; and whether these
     /// are all.
     pub(super) fn after(&self, number: u64) -> (Vec<(u64, TurnEvent)>, bool) {
-        let kept = self.kept.lock();
+        let kept = self.0.borrow();
         let start = usize::try_from(number).unwrap_or(usize::MAX);
-        let mut events: Vec<(u64, TurnEvent)> = Vec::new();
         let new = kept.events.get(start..).unwrap_or_default();
-        for (number, entry) in (number.saturating_add(1)..).zip(new) {
-            let event = match entry {
-                Entry::Text(piece) => TurnEvent::Text {
-                    text: kept.text[piece.bytes.clone()].to_owned(),
-                    tokens: piece.tokens,
-                    decode_ms: piece.decode_ms,
+        let mut last_number = number;
+        let groups = new.chunk_by(Entry::is_continued_by).filter_map(|group| {
+            last_number += group.len() as u64;
+            let event = match (group.first()?, group.last()?) {
+                (Entry::Text(first), Entry::Text(last)) => TurnEvent::Text {
+                    text: kept.text[first.bytes.start..last.bytes.end].to_owned(),
+                    tokens: last.tokens,
+                    decode_ms: last.decode_ms,
                 },
-                Entry::Reasoning(piece) => TurnEvent::Reasoning {
-                    text: kept.reasoning[piece.bytes.clone()].to_owned(),
-                    tokens: piece.tokens,
-                    decode_ms: piece.decode_ms,
+                (Entry::Reasoning(first), Entry::Reasoning(last)) => TurnEvent::Reasoning {
+                    text: kept.reasoning[first.bytes.start..last.bytes.end].to_owned(),
+                    tokens: last.tokens,
+                    decode_ms: last.decode_ms,
                 },
-                Entry::Other(event) => TurnEvent::clone(event),
+                (_, Entry::Other(event)) => TurnEvent::clone(event),
+                // A group has entries of one kind.
+                _ => return None,
             };
-            match (events.last_mut(), &event) {
-                (
-                    Some((
-                        last,
-                        TurnEvent::Text {
-                            text: before,
-                            tokens,
-                            decode_ms,
-                        },
-                    )),
-                    TurnEvent::Text {
-                        text,
-                        tokens: tokens_now,
-                        decode_ms: decode_ms_now,
-                    },
-                )
-                | (
-                    Some((
-                        last,
-                        TurnEvent::Reasoning {
-                            text: before,
-                            tokens,
-                            decode_ms,
-                        },
-                    )),
-                    TurnEvent::Reasoning {
-                        text,
-                        tokens: tokens_now,
-                        decode_ms: decode_ms_now,
-                    },
-                ) => {
-                    *last = number;
-                    before.push_str(text);
-                    (*tokens, *decode_ms) = (*tokens_now, *decode_ms_now);
-                }
-                _ => events.push((number, event)),
-            }
-        }
-        (events, kept.ended)
+            Some((last_number, event))
+        });
+        (groups.collect(), kept.ended)
     }
 
     pub(super) async fn wait_after(&self, number: u64) {
-        let mut length = self.length.subscribe();
+        let has_more = |kept: &LogEntries| kept.events.len() as u64 > number || kept.ended;
         // The sender lives as long as this log.
-        let _ended = length
-            .wait_for(|(length, ended)| *length > number || *ended)
-            .await;
+        let _ended = self.0.subscribe().wait_for(has_more).await.is_ok();
     }
 
     pub(super) async fn wait_for_end(&self) {
-        let mut length = self.length.subscribe();
-        let _ended = length.wait_for(|(_, ended)| *ended).await;
+        let _ended = self.0.subscribe().wait_for(|kept| kept.ended).await.is_ok();
     }
-}
-
-/// Where the text now has these words.
-fn append(text: &mut String, words: &str) -> Range<usize> {
-    let start = text.len();
-    text.push_str(words);
-    start..text.len()
 }
 
 #[cfg(test)]

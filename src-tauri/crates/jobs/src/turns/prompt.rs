@@ -26,8 +26,6 @@ pub(super) struct Prompt {
 }
 
 impl Prompt {
-    /// # Errors
-    /// `BadRequest` for an option of the wrong type.
     pub(super) fn request(&self, files: &Files) -> Result<Request, Error> {
         let sent = attachments::choose_files(&self.parts(), self.has_media);
         let messages = self.messages(|at, parts, text| {
@@ -180,22 +178,21 @@ pub(super) fn tier_that_continues(
     let is_named = |tier: &&TierStatus| {
         tier.id.as_str() == name || tier.model.as_ref().is_some_and(|id| id.as_str() == name)
     };
-    match tiers.iter().find(is_named) {
-        Some(tier) if tier.engine == EngineKind::Embedded => Ok(tier.id.to_string()),
-        Some(tier) => {
-            let message = format!(
+    let (message, hint) = match tiers.iter().find(is_named) {
+        Some(tier) if tier.engine == EngineKind::Embedded => return Ok(tier.id.to_string()),
+        Some(tier) => (
+            format!(
                 "the {} tier is served by another program, which may begin the answer again instead of continuing it",
                 tier.id
-            );
-            let error = Error::new(Code::BadRequest, message);
-            Err(error.hint("ask for another answer instead"))
-        }
-        None => {
-            let message = format!("there is no tier \"{name}\" to continue the answer");
-            let error = Error::new(Code::BadRequest, message);
-            Err(error.hint("name a tier as \"model\", or ask for another answer"))
-        }
-    }
+            ),
+            "ask for another answer instead",
+        ),
+        None => (
+            format!("there is no tier \"{name}\" to continue the answer"),
+            "name a tier as \"model\", or ask for another answer",
+        ),
+    };
+    Err(Error::new(Code::BadRequest, message).hint(hint))
 }
 
 /// Has the model go on with the last message, which is its own. It cannot think first: thoughts come before an answer.
@@ -204,10 +201,6 @@ pub(super) fn continue_last_message(options: &mut Map<String, Value>) {
     options.insert("think".to_owned(), false.into());
 }
 
-/// A conversation as a request.
-///
-/// # Errors
-/// `BadRequest` for an option of the wrong type.
 pub(super) fn request(
     model: &str,
     messages: Vec<Value>,

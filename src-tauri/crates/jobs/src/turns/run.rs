@@ -6,8 +6,8 @@ mod pace;
 
 pub(super) use agent::{Acting, Consents, open_folder};
 
-use super::{Inference, Store, Turn, attachments::Files, prompt::Prompt};
-use crate::{storing::until_stored, tasks::summary_of_chat};
+use super::{Turn, attachments::Files, prompt::Prompt};
+use crate::{Jobs, storing::until_stored, tasks::summary_of_chat};
 use futures_util::{FutureExt, StreamExt};
 use pace::Pace;
 use std::{
@@ -29,7 +29,6 @@ use tierbar_inference::{
     request::Request,
 };
 use tokio::time::{MissedTickBehavior, interval};
-use tokio_util::sync::CancellationToken;
 
 /// What the list of requests calls a turn, which has no request of its own while it runs.
 const ROUTE: &str = "/tierbar/v1/chats/{id}/turns";
@@ -47,17 +46,16 @@ enum Ending {
 /// Runs the turn to its last event, whatever happens. What has arrived before a panic is stored as broken off. `begun`: the answer
 /// that it continues; `acting`: what its agent acts with, if it has one.
 pub(super) async fn run(
-    inference: Arc<Inference>,
-    store: Store,
-    turn: Arc<Turn>,
+    jobs: &Arc<Jobs>,
+    turn: &Arc<Turn>,
     prompt: Prompt,
     begun: Option<ChatMessage>,
     acting: Option<Acting>,
     admitted: AdmittedRequest,
 ) {
     let mut writing = AnswerWriter {
-        store,
-        turn: Arc::clone(&turn),
+        jobs: Arc::clone(jobs),
+        turn: Arc::clone(turn),
         facts: AnswerFacts::default(),
         pace: Pace::new(Instant::now()),
         stage: None,
@@ -76,16 +74,14 @@ pub(super) async fn run(
         writing.go_on_from(answer);
     }
     let panicked = || {
-        Error::new(
-            Code::Internal,
-            "the turn broke off because of a bug in Tierbar",
-        )
+        let message = "the turn broke off because of a bug in Tierbar";
+        Error::new(Code::Internal, message)
     };
     // What a panic leaves of these is only added to.
     let answering = async {
         match acting {
-            Some(acting) => writing.act(&inference, &prompt, acting).await,
-            None => writing.answer(&inference, prompt).await,
+            Some(acting) => writing.act(&prompt, acting).await,
+            None => writing.answer(prompt).await,
         }
     };
     let route = match turn.chat {
@@ -97,16 +93,15 @@ pub(super) async fn run(
     let ending = ending.unwrap_or_else(|_| Ending::Failed(panicked()));
     // Before the last event, so the client can retry immediately.
     drop(admitted);
-    let ended = writing.end(ending, &inference.closing);
-    let ended = AssertUnwindSafe(ended).catch_unwind().await;
-    if ended.is_err() {
+    let ended = AssertUnwindSafe(writing.end(ending)).catch_unwind();
+    if ended.await.is_err() {
         turn.log.push(TurnEvent::failed(panicked(), None, None));
     }
 }
 
 /// An answer on its way into the store.
 struct AnswerWriter {
-    store: Store,
+    jobs: Arc<Jobs>,
     turn: Arc<Turn>,
     facts: AnswerFacts,
     /// Of the turn; of an agent's, since the model was last asked.
@@ -167,15 +162,15 @@ impl AnswerWriter {
     /// Asks, and again with fewer messages if the context does not hold them and the chat allows it. Each try has fewer, so that
     /// the last one has the question alone. A request that is refused is sent once more without the images and sounds of earlier
     /// messages.
-    async fn answer(&mut self, inference: &Arc<Inference>, mut prompt: Prompt) -> Ending {
-        let tiers = inference.tiers.snapshot();
+    async fn answer(&mut self, mut prompt: Prompt) -> Ending {
+        let tiers = self.jobs.inference.tiers.snapshot();
         // What summarizes, if that is before anything has answered.
         self.facts.tier = prompt.leave_out_early(&tiers);
         loop {
-            if let Err(ending) = self.note_left_out(inference, &mut prompt).await {
+            if let Err(ending) = self.note_left_out(&mut prompt).await {
                 return ending;
             }
-            let error = match self.attempt(inference, &prompt).await {
+            let error = match self.attempt(&prompt).await {
                 Ending::Failed(error) => error,
                 answered @ Ending::Answered(_) => return answered,
             };
@@ -194,24 +189,14 @@ impl AnswerWriter {
     }
 
     /// Reports which messages the prompt is without, after their summary is written if the chat wants one.
-    async fn note_left_out(
-        &mut self,
-        inference: &Arc<Inference>,
-        prompt: &mut Prompt,
-    ) -> Result<(), Ending> {
+    async fn note_left_out(&mut self, prompt: &mut Prompt) -> Result<(), Ending> {
         if prompt.when_full == WhenFull::Summarize
             && let Some(text) = prompt.excerpt.text_to_summarize()
         {
             self.note_stage(TurnStage::Summarize);
-            let model = self.facts.tier.clone();
-            let model = model.unwrap_or_else(|| prompt.model.clone());
-            let (stop, closing) = (self.turn.stop.clone(), &inference.closing);
-            let summary = tokio::select! {
-                biased;
-                () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
-                () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
-                summary = summary_of_chat(inference, &model, &text) => summary,
-            };
+            let model = self.facts.tier.as_ref().unwrap_or(&prompt.model);
+            let summary = summary_of_chat(&self.jobs.inference, model, &text);
+            let summary = self.unless_stopped(summary).await?;
             let summary = summary.map_err(|error| Ending::Failed(not_summarized(error)))?;
             prompt.excerpt.set_summary(summary);
         }
@@ -225,27 +210,37 @@ impl AnswerWriter {
         Ok(())
     }
 
-    async fn attempt(&mut self, inference: &Arc<Inference>, prompt: &Prompt) -> Ending {
+    /// Waits for `work`, unless the turn is stopped or Tierbar quits first.
+    async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T, Ending> {
+        let done = self.turn.stop.run_until_cancelled(work).await;
+        done.ok_or_else(|| self.stopped())
+    }
+
+    /// How a turn ends that was stopped.
+    fn stopped(&self) -> Ending {
+        match self.jobs.inference.closing.is_cancelled() {
+            true => Ending::Failed(shutting_down()),
+            false => Ending::Answered(Finish::Stopped),
+        }
+    }
+
+    async fn attempt(&mut self, prompt: &Prompt) -> Ending {
         let hashes = prompt.files();
         let files = if hashes.is_empty() {
             Ok(Files::new())
         } else {
-            self.store.attachments(hashes).await
+            self.jobs.store.attachments(hashes).await
         };
         let request = match files.and_then(|files| prompt.request(&files)) {
             Ok(request) => request,
             Err(error) => return Ending::Failed(error),
         };
-        let answered = self
-            .stream(inference, request, |turn, event| match turn.take(event) {
-                Some(ending) => ControlFlow::Break(Some(ending)),
-                None => ControlFlow::Continue(()),
-            })
-            .await;
-        match answered {
-            Ok(()) => Ending::Answered(Finish::Stop),
-            Err(ending) => ending,
-        }
+        let answered = self.stream(request, |turn, event| match turn.take(event) {
+            Some(ending) => ControlFlow::Break(Some(ending)),
+            None => ControlFlow::Continue(()),
+        });
+        let answered = answered.await;
+        answered.map_or_else(|ending| ending, |()| Ending::Answered(Finish::Stop))
     }
 
     /// Sends a request and hands each event of its answer to `take`, until that breaks or the answer ends. What has arrived is stored
@@ -255,32 +250,26 @@ impl AnswerWriter {
     /// How the turn ends: with what `take` breaks with, or because it was stopped, Tierbar quits, or no answer begins.
     async fn stream(
         &mut self,
-        inference: &Arc<Inference>,
         request: Request,
         mut take: impl FnMut(&mut Self, Event) -> ControlFlow<Option<Ending>>,
     ) -> Result<(), Ending> {
+        let inference = &self.jobs.inference;
         self.tiers = inference.tiers.snapshot();
         self.asked = Instant::now();
-        let stop = self.turn.stop.clone();
-        let closing = &inference.closing;
         // The host owns the task, which outlives the client's connection.
-        let asked = tokio::select! {
-            biased;
-            () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
-            () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
-            asked = inference.ask(request, Caller::default()) => asked,
-        };
+        let asked = inference.ask(request, Caller::default());
+        let asked = self.unless_stopped(asked).await?;
         let mut answer = asked.map_err(|failed| {
             self.facts_of(failed.source);
             Ending::Failed(failed.error)
         })?;
         let mut store = interval(STORED_EVERY);
         store.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let stop = self.turn.stop.clone();
         loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
-                () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
+                () = stop.cancelled() => return Err(self.stopped()),
                 // A disk that takes nothing now may take the whole message later.
                 _ = store.tick() => self.try_to_store().await,
                 event = answer.next() => {
@@ -379,17 +368,15 @@ impl AnswerWriter {
         if stored == self.stored {
             return Ok(());
         }
-        let pieces = answer_parts(text, reasoning);
-        let appended = self
-            .store
-            .append_answer(&self.turn.id, pieces, self.facts.clone());
+        let (store, pieces) = (&self.jobs.store, answer_parts(text, reasoning));
+        let appended = store.append_answer(&self.turn.id, pieces, self.facts.clone());
         appended.await?;
         self.stored = stored;
         Ok(())
     }
 
     /// Stores the whole message and ends the turn's events with it.
-    async fn end(&mut self, ending: Ending, closing: &CancellationToken) {
+    async fn end(&mut self, ending: Ending) {
         let (finish, error) = match ending {
             Ending::Answered(finish) => (finish, None),
             Ending::Failed(error) => (Finish::Error, Some(error)),
@@ -405,9 +392,7 @@ impl AnswerWriter {
         }
         self.note_speed(finish);
         let stored = self.store_whole(finish).await;
-        let is_unstored = stored
-            .as_ref()
-            .is_err_and(|error| error.code == Code::Storage);
+        let is_unstored = matches!(&stored, Err(error) if error.code == Code::Storage);
         let tier = self.facts.tier.clone();
         let last = match (stored, error) {
             (Ok(answer), Some(error)) => TurnEvent::failed(error, tier, answer),
@@ -426,7 +411,7 @@ impl AnswerWriter {
             // Its client knows. What has arrived is in memory alone, and a full disk may have room again.
             let this = &*self;
             let store = || async move { this.store_whole(finish).await.map(drop) };
-            until_stored(closing, "an answer", store).await;
+            until_stored(&self.jobs.inference.closing, "an answer", store).await;
         }
     }
 
@@ -435,12 +420,14 @@ impl AnswerWriter {
         let (turn, parts) = (&self.turn.id, self.parts());
         let broke_off = matches!(finish, Finish::Stopped | Finish::Error);
         if parts.is_empty() && broke_off {
-            self.store.discard_answer(turn).await?;
+            self.jobs.store.discard_answer(turn).await?;
             return Ok(None);
         }
-        self.store
-            .write_answer(turn, parts, self.facts.clone())
-            .await
+        let written = self
+            .jobs
+            .store
+            .write_answer(turn, parts, self.facts.clone());
+        written.await
     }
 
     /// The answer as it would be stored.
@@ -471,12 +458,11 @@ fn not_summarized(error: Error) -> Error {
     if !matches!(error.code, Code::ContextExceeded | Code::Corrupt) {
         return error;
     }
-    let message = format!(
-        "the oldest messages cannot be summarized: {}",
-        error.message
-    );
     Error {
-        message,
+        message: format!(
+            "the oldest messages cannot be summarized: {}",
+            error.message
+        ),
         code: Code::ContextExceeded,
         ..error
     }

@@ -1,9 +1,10 @@
 //! Runs of an agent for programs: turns without a chat. Nothing of them is stored, and a run ends with its client.
 
-use super::{Acting, Consents, Jobs, Log, Prompt, Turn, run};
+use super::{Acting, Jobs, Prompt, Turn, follow, run};
+use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
-use std::sync::Arc;
+use std::{ops::Deref, pin::pin, sync::Arc};
 use tierbar_agent::consent::Grant;
 use tierbar_chats::{
     AnswerFacts, ChatMessage, Part, Role, TurnEvent,
@@ -11,7 +12,6 @@ use tierbar_chats::{
     context::{Excerpt, WhenFull},
 };
 use tierbar_core::{Code, Error, TierId};
-use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -21,26 +21,21 @@ use uuid::Uuid;
 pub struct AgentRequest {
     input: AgentInput,
     /// A tier, a chain or a model's id; `auto` without it.
-    #[serde(default)]
     model: Option<String>,
     /// Whether the run comes as server-sent events. Without them, what would ask is refused.
     #[serde(default)]
     pub stream: bool,
     /// The absolute path of the folder for files and commands, which may begin with `~/`. Without one there are neither.
-    #[serde(default)]
     folder: Option<String>,
     /// The web search engine: `duckduckgo`, `brave` (with the secret `brave-search`), or a SearXNG server's address. Omit to disable
     /// web search.
-    #[serde(default)]
     search: Option<String>,
     /// Whether pages of the web can be opened.
     #[serde(default)]
     pages: bool,
     /// Which of the user's documents can be searched: `true` for all, or a list of collections. Without it none can.
-    #[serde(default)]
     documents: Option<AgentDocuments>,
     /// The MCP servers whose tools it may use, by their names in the configuration. Without the field, those that are enabled.
-    #[serde(default)]
     servers: Option<Vec<String>>,
     /// What is done without a question.
     #[serde(default)]
@@ -97,14 +92,18 @@ impl Drop for Run {
     }
 }
 
-impl Run {
-    pub fn turn(&self) -> Arc<Turn> {
-        Arc::clone(&self.0)
-    }
+impl Deref for Run {
+    type Target = Turn;
 
+    fn deref(&self) -> &Turn {
+        &self.0
+    }
+}
+
+impl Run {
     pub fn begun(&self) -> AgentRunEvent {
         AgentRunEvent::Begun {
-            run: self.0.id.clone(),
+            run: self.id.clone(),
         }
     }
 
@@ -113,33 +112,27 @@ impl Run {
     /// # Errors
     /// Whatever kept the model from answering.
     pub async fn answer(self) -> Result<AgentAnswer, Error> {
-        let (mut after, mut refused) = (0, Vec::new());
-        loop {
-            self.0.wait_after(after).await;
-            let (events, ended) = self.0.events_after(after);
-            for (number, event) in events {
-                after = number;
-                if let Some(error) = event.to_error() {
-                    return Err(error);
-                }
-                match event {
-                    TurnEvent::Consent { question } => refused.push(question),
-                    TurnEvent::Finished { message } => {
-                        return Ok(AgentAnswer {
-                            run: self.0.id.clone(),
-                            text: message.text(),
-                            message,
-                            refused,
-                        });
-                    }
-                    _ => {}
-                }
+        let (run, mut refused) = (self.id.clone(), Vec::new());
+        let mut events = pin!(follow(self, 0));
+        while let Some((_, event)) = events.next().await {
+            if let Some(error) = event.to_error() {
+                return Err(error);
             }
-            if ended {
-                let message = "the run ended without an answer";
-                return Err(Error::new(Code::Internal, message));
+            match event {
+                TurnEvent::Consent { question } => refused.push(question),
+                TurnEvent::Finished { message } => {
+                    return Ok(AgentAnswer {
+                        run,
+                        text: message.text(),
+                        message,
+                        refused,
+                    });
+                }
+                _ => {}
             }
         }
+        let message = "the run ended without an answer";
+        Err(Error::new(Code::Internal, message))
     }
 }
 
@@ -154,35 +147,23 @@ impl Jobs {
         request: AgentRequest,
         memory: usize,
     ) -> Result<Run, Error> {
-        let AgentRequest {
-            input,
-            model,
-            stream,
-            folder,
-            search,
-            pages,
-            documents,
-            servers,
-            allow,
-            way,
-        } = request;
-        let conversation = conversation(input)?;
+        let conversation = conversation(request.input)?;
         let options = AgentOptions {
-            folder,
-            search,
-            pages,
-            documents,
-            servers,
-            allow,
-            way,
+            folder: request.folder,
+            search: request.search,
+            pages: request.pages,
+            documents: request.documents,
+            servers: request.servers,
+            allow: request.allow,
+            way: request.way,
         };
         let id = Uuid::new_v4().to_string();
-        let acting = Acting::prepare(options, &id, self).await?;
-        let acting = if stream { acting } else { acting.unattended() };
+        let mut acting = Acting::prepare(options, &id, self).await?;
+        acting.is_attended = request.stream;
         let most = self.inference.services.config().server.requests_at_once;
         let admitted = self.keys.enter(None, self.charge(memory)?, most.into())?;
         let prompt = Prompt {
-            model: model.unwrap_or_else(|| TierId::AUTO.to_owned()),
+            model: request.model.unwrap_or_else(|| TierId::AUTO.to_owned()),
             when_full: WhenFull::Refuse,
             instructions: String::new(),
             excerpt: Excerpt::new(conversation, Vec::new()),
@@ -191,33 +172,18 @@ impl Jobs {
         };
         let turn = Arc::new(Turn {
             id,
-            chat: None,
-            answer: 0,
-            log: Log::default(),
-            stop: CancellationToken::new(),
-            consents: Consents::default(),
+            stop: self.inference.closing.child_token(),
+            ..Turn::default()
         });
         self.turns.turns.lock().await.push(Arc::clone(&turn));
         let begun = Run(Arc::clone(&turn));
         let jobs = Arc::clone(self);
         self.turns.tasks.spawn(async move {
-            let (inference, store) = (Arc::clone(&jobs.inference), jobs.store.clone());
-            let running = Arc::clone(&turn);
-            run::run(
-                inference,
-                store,
-                running,
-                prompt,
-                None,
-                Some(acting),
-                admitted,
-            )
-            .await;
+            run::run(&jobs, &turn, prompt, None, Some(acting), admitted).await;
             // What was allowed to this run ends with it.
             let is_others = |grant: &Grant| grant.chat.as_deref() != Some(turn.id.as_str());
             jobs.turns.grants.list.lock().retain(is_others);
-            let mut turns = jobs.turns.turns.lock().await;
-            turns.retain(|kept| !Arc::ptr_eq(kept, &turn));
+            jobs.turns.forget(&turn).await;
         });
         Ok(begun)
     }
@@ -227,11 +193,7 @@ impl Jobs {
     /// # Errors
     /// `NotFound`; `Conflict` if no question is open; `BadRequest` for another question, or a scope that it does not offer.
     pub async fn answer_run(&self, id: &str, answer: ConsentAnswer) -> Result<(), Error> {
-        let turns = self.turns.turns.lock().await;
-        let is_it = |turn: &&Arc<Turn>| turn.id == id && turn.chat.is_none();
-        let found = turns.iter().find(is_it).map(Arc::clone);
-        drop(turns);
-        let run = found.ok_or_else(|| {
+        let run = self.turns.find(id, None).await.ok_or_else(|| {
             Error::new(Code::NotFound, "there is no such run")
                 .hint("a run ends with its answer, or with the connection that began it")
         })?;
@@ -239,8 +201,6 @@ impl Jobs {
     }
 }
 
-/// # Errors
-/// `BadRequest` if it does not end with a message of the user.
 fn conversation(input: AgentInput) -> Result<Vec<ChatMessage>, Error> {
     let messages = match input {
         AgentInput::Text(content) => vec![AgentMessage {

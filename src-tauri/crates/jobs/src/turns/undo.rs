@@ -26,14 +26,11 @@ pub(super) struct UndoableChange {
 impl UndoableChange {
     /// Notes that it is written.
     pub(super) async fn note(self) {
-        let Self {
-            store,
-            run,
-            path,
-            before,
-            after,
-        } = self;
-        if let Err(error) = store.note_agent_file(&run, &path, before, after).await {
+        let (run, path) = (&self.run, &self.path);
+        let noted = self
+            .store
+            .note_agent_file(run, path, self.before, self.after);
+        if let Err(error) = noted.await {
             // An undo takes the file for one that has changed since.
             tracing::warn!("the change of {path} is not noted: {error}");
         }
@@ -45,8 +42,8 @@ impl UndoableChange {
 /// # Errors
 /// Why it cannot be kept, for the model. Then the change is not made, as it could not be undone.
 pub(super) async fn keep_former_content(
-    store: Store,
-    turn: Arc<Turn>,
+    store: &Store,
+    turn: &Turn,
     place: Option<Arc<Workplace>>,
     act: Act,
 ) -> Result<Option<UndoableChange>, String> {
@@ -78,7 +75,7 @@ pub(super) async fn keep_former_content(
         ));
     }
     Ok(Some(UndoableChange {
-        store,
+        store: store.clone(),
         run: turn.id.clone(),
         path,
         before,
@@ -102,9 +99,8 @@ impl Jobs {
     /// written; `BadRequest` for a folder that an agent cannot use any more; `Storage`.
     pub async fn undo_agent_run(&self, run: &str, force: bool) -> Result<Vec<String>, Error> {
         let turns = self.turns.turns.lock().await;
-        let runs = turns
-            .iter()
-            .any(|turn| turn.id == run && !turn.log.has_ended());
+        let is_running = |turn: &Arc<Turn>| turn.id == run && !turn.log.has_ended();
+        let runs = turns.iter().any(is_running);
         drop(turns);
         if runs {
             let error = Error::new(Code::Conflict, "this run has not ended");
@@ -119,15 +115,13 @@ impl Jobs {
         };
         let place = open_folder(&first.folder, self).await?;
         let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
-        let undoing = move || {
-            let former = files.into_iter().map(|file| FormerFile {
-                path: file.path.into(),
-                before: file.before,
-                after: file.after,
-            });
-            let former: Vec<_> = former.collect();
-            place.undo(&former, force).map_err(not_undone)
-        };
+        let former = files.into_iter().map(|file| FormerFile {
+            path: file.path.into(),
+            before: file.before,
+            after: file.after,
+        });
+        let former: Vec<_> = former.collect();
+        let undoing = move || place.undo(&former, force).map_err(not_undone);
         blocking("undoing a run's changes", undoing).await?;
         self.store.forget_agent_run(run).await?;
         Ok(paths)
@@ -137,11 +131,8 @@ impl Jobs {
 fn not_undone(why: NotUndone) -> Error {
     match why {
         NotUndone::ChangedSince(paths) => {
-            let paths: Vec<_> = paths
-                .iter()
-                .map(|path| path.display().to_string())
-                .collect();
-            let paths = paths.join(", ");
+            let paths = paths.iter().map(|path| path.display().to_string());
+            let paths = paths.collect::<Vec<_>>().join(", ");
             let message = format!("changed or deleted since: {paths}; nothing was undone");
             Error::new(Code::Conflict, message)
                 .hint("undo it by force to lose what has changed since")

@@ -6,25 +6,18 @@ use std::{collections::BTreeSet, ops::Range};
 pub(super) struct Date<'a> {
     pub(super) span: Range<usize>,
     pub(super) words: &'a str,
-    year: Option<u16>,
-    month: u8,
-    day: u8,
+    pub(super) day: Day,
 }
 
 /// A day, of one year or of any: year, month, day.
 pub(super) type Day = (Option<u16>, u8, u8);
 
-impl Date<'_> {
-    pub(super) fn day(&self) -> Day {
-        (self.year, self.month, self.day)
-    }
-}
-
 /// Returns the days in a text, with and without their year: a result may add a year, but not lose one.
 pub(super) fn days(text: &str) -> BTreeSet<Day> {
     let dates = in_text(text).into_iter();
-    let both = |date: Date| [date.day(), (None, date.month, date.day)];
-    dates.flat_map(both).collect()
+    let days = dates.map(|date| date.day);
+    days.flat_map(|day @ (_, month, number)| [day, (None, month, number)])
+        .collect()
 }
 
 const MONTHS: [&str; 12] = [
@@ -95,7 +88,7 @@ pub(super) fn in_text(text: &str) -> Vec<Date<'_>> {
     while at < tokens.len() {
         let found = numeric(&tokens[at..], |a, b| between(at + a, at + b))
             .or_else(|| written(&tokens[at..], |a, b| between(at + a, at + b)));
-        let Some((year, month, day, taken)) = found else {
+        let Some((day, taken)) = found else {
             at += 1;
             continue;
         };
@@ -103,8 +96,6 @@ pub(super) fn in_text(text: &str) -> Vec<Date<'_>> {
         dates.push(Date {
             words: &text[span.clone()],
             span,
-            year,
-            month,
             day,
         });
         at += taken;
@@ -112,7 +103,8 @@ pub(super) fn in_text(text: &str) -> Vec<Date<'_>> {
     dates
 }
 
-type DateMatch = (Option<u16>, u8, u8, usize);
+/// A day, and how many tokens it is.
+type DateMatch = (Day, usize);
 
 /// `2026-11-22`, `22.11.2026`. `11/22/2026` is read month first if that is a date, or else day first.
 fn numeric<'a>(tokens: &[Token], between: impl Fn(usize, usize) -> &'a str) -> Option<DateMatch> {
@@ -124,11 +116,11 @@ fn numeric<'a>(tokens: &[Token], between: impl Fn(usize, usize) -> &'a str) -> O
     match mark {
         "-" | "/" if a.year().is_some() => {
             let month = b.day().filter(|&month| month <= 12)?;
-            Some((a.year(), month, c.day()?, 3))
+            Some(((a.year(), month, c.day()?), 3))
         }
         "." => {
             let month = b.day().filter(|&month| month <= 12)?;
-            Some((Some(c.year()?), month, a.day()?, 3))
+            Some(((Some(c.year()?), month, a.day()?), 3))
         }
         "/" => {
             let (first, second) = (a.day()?, b.day()?);
@@ -137,7 +129,7 @@ fn numeric<'a>(tokens: &[Token], between: impl Fn(usize, usize) -> &'a str) -> O
             } else {
                 (second, first)
             };
-            (month <= 12).then_some((Some(c.year()?), month, day, 3))
+            (month <= 12).then_some(((Some(c.year()?), month, day), 3))
         }
         _ => None,
     }
@@ -170,7 +162,7 @@ fn written<'a>(tokens: &[Token], between: impl Fn(usize, usize) -> &'a str) -> O
     let year = tokens.get(taken).and_then(Token::year);
     let year = year.filter(|_| near(taken - 1, taken));
     taken += usize::from(year.is_some());
-    Some((year, month, day, taken))
+    Some(((year, month, day), taken))
 }
 
 fn tokens(text: &str) -> Vec<Token<'_>> {
@@ -225,11 +217,7 @@ mod tests {
             assert_eq!(dates.len(), 1, "{words}: {dates:?}");
             assert_eq!(dates[0].words, words);
             let date = &dates[0];
-            assert_eq!(
-                (date.year, date.month, date.day),
-                (Some(2026), 11, 22),
-                "{words}"
-            );
+            assert_eq!(date.day, (Some(2026), 11, 22), "{words}");
         }
         assert_eq!(in_text("by May 5 at 10")[0].words, "May 5");
     }
@@ -254,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_year_may_be_added_but_not_lost() {
-        let covers = |text, of| days(text).contains(&in_text(of)[0].day());
+        let covers = |text, of| days(text).contains(&in_text(of)[0].day);
         assert!(covers("22.11.2026", "Nov 22"));
         assert!(!covers("Nov 22", "22.11.2026"));
         assert!(!covers("Nov 23", "Nov 22"));

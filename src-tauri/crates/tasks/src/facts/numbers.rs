@@ -49,18 +49,14 @@ pub(super) fn values(text: &str) -> BTreeSet<String> {
             .position(|name| word.eq_ignore_ascii_case(name))?;
         Some(at.to_string())
     });
-    in_text(text)
-        .map(|number| number.value)
-        .chain(spelled)
-        .collect()
+    let written = in_text(text).map(|number| number.value);
+    written.chain(spelled).collect()
 }
 
 /// `1,200` is `1200`, `2.50` is `2.5` and so is `2,50`; a time and a version stay what they are.
 fn value(words: &str) -> String {
-    let marks = words
-        .bytes()
-        .filter(|byte| !byte.is_ascii_digit())
-        .collect::<Vec<_>>();
+    let marks = words.bytes().filter(|byte| !byte.is_ascii_digit());
+    let marks: Vec<_> = marks.collect();
     let last = words.rsplit(['.', ',']).next().unwrap_or_default();
     let one_kind = marks.windows(2).all(|two| two[0] == two[1]);
     let groups_of_three = words

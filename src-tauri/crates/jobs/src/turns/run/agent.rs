@@ -8,7 +8,7 @@ mod shelf;
 pub(in crate::turns) use acting::{Acting, open_folder};
 pub(in crate::turns) use consents::Consents;
 
-use super::{AnswerWriter, Ending, Inference, Prompt, shutting_down};
+use super::{AnswerWriter, Ending, Prompt};
 use crate::{
     mcp::Servers,
     turns::{
@@ -22,7 +22,7 @@ use replying::ShownReply;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_agent::{
-    agent::{ActResult, Agent, FailedStep, Finish as End, Input, MisplacedInput, Moment, Output},
+    agent::{ActResult, Agent, Finish as End, Input, MisplacedInput, Moment, Output},
     calls::CallIntent,
     consent::{Act, PermittedAct},
 };
@@ -33,7 +33,7 @@ use tierbar_chats::{
     },
 };
 use tierbar_core::{Code, Error, ModelKind};
-use tierbar_inference::blocking::blocking;
+use tierbar_inference::{Inference, blocking::blocking};
 use tierbar_sandbox::Stop;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -84,23 +84,18 @@ impl SteppedAgent {
 
 impl AnswerWriter {
     /// Runs the agent to its answer.
-    pub(super) async fn act(
-        &mut self,
-        inference: &Arc<Inference>,
-        prompt: &Prompt,
-        mut acting: Acting,
-    ) -> Ending {
+    pub(super) async fn act(&mut self, prompt: &Prompt, mut acting: Acting) -> Ending {
         let (earlier, question) = prompt.before_question();
         let way = match acting.options.way {
             AgentWay::Auto => {
                 let thinks = prompt.options.get("think").and_then(Value::as_bool);
-                way_by_model(inference, &prompt.model, thinks).await
+                way_by_model(&self.jobs.inference, &prompt.model, thinks).await
             }
             chosen => chosen,
         };
         // A word and a line have no room for the arguments of a server's tool.
         if way == AgentWay::Calls
-            && let Err(ending) = self.connect(inference, &mut acting).await
+            && let Err(ending) = self.connect(&mut acting).await
         {
             return ending;
         }
@@ -113,14 +108,9 @@ impl AnswerWriter {
         let mut next = stepping.step(Input::Begin);
         let mut shown = ShownReply::default();
         loop {
-            for FailedStep {
-                tool,
-                arguments,
-                why,
-            } in stepping.agent.take_failed()
-            {
-                let id = self.begin_step(&tool, &arguments);
-                self.end_step(id, why, true);
+            for failed in stepping.agent.take_failed() {
+                let id = self.begin_step(&failed.tool, &failed.arguments);
+                self.end_step(id, failed.why, true);
             }
             let output = match next {
                 Ok(output) => output,
@@ -135,7 +125,7 @@ impl AnswerWriter {
                     let mut fields = prompt.options.clone();
                     fields.extend(ask.fields(&earlier));
                     fields.insert("model".to_owned(), model.as_str().into());
-                    let reply = self.reply(inference, fields, &mut shown).await;
+                    let reply = self.reply(fields, &mut shown).await;
                     if let Some(tier) = &self.facts.tier {
                         model.clone_from(tier);
                     }
@@ -155,18 +145,16 @@ impl AnswerWriter {
                     next = stepping.step(Input::Answer(refusal));
                     continue;
                 }
-                Output::Consent(question) => {
-                    match self.consent(inference, question, &mut stepping).await {
-                        Ok(output) => {
-                            next = Ok(output);
-                            continue;
-                        }
-                        Err(ending) => Err(ending),
+                Output::Consent(question) => match self.consent(question, &mut stepping).await {
+                    Ok(output) => {
+                        next = Ok(output);
+                        continue;
                     }
-                }
+                    Err(ending) => Err(ending),
+                },
                 Output::Do(permitted) => {
                     let (tool, _) = stepping.agent.open_step();
-                    self.perform(inference, &acting, &tool, permitted).await
+                    self.perform(&acting, &tool, permitted).await
                 }
                 Output::Finish(End::Answered(_)) => {
                     self.release(&mut shown);
@@ -187,32 +175,21 @@ impl AnswerWriter {
     }
 
     /// Connects the MCP servers. One that cannot be used is shown as a step that has failed.
-    async fn connect(
-        &mut self,
-        inference: &Arc<Inference>,
-        acting: &mut Acting,
-    ) -> Result<(), Ending> {
+    async fn connect(&mut self, acting: &mut Acting) -> Result<(), Ending> {
         if acting.wanted.is_empty() {
             return Ok(());
         }
-        let stop = self.turn.stop.clone();
-        let closing = &inference.closing;
+        let inference = &self.jobs.inference;
         let services = inference.services.as_ref();
         let opening = Servers::open(&acting.wanted, services, &inference.secrets);
-        let (servers, failed) = tokio::select! {
-            biased;
-            () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
-            () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
-            opened = opening => opened,
-        };
+        let (servers, failed) = self.unless_stopped(opening).await?;
         acting.servers = servers;
         for (server, error) in failed {
             let id = self.begin_step("connect", &json!({"server": server}));
-            let text = match error.hint {
-                Some(hint) => format!("{}: {hint}", error.message),
-                None => error.message,
-            };
-            self.end_step(id, text, true);
+            let hint = error
+                .hint
+                .map_or_else(String::new, |hint| format!(": {hint}"));
+            self.end_step(id, error.message + &hint, true);
         }
         Ok(())
     }
@@ -246,29 +223,22 @@ impl AnswerWriter {
     /// Asks the person and waits for an answer that counts, however long that takes.
     async fn consent(
         &mut self,
-        inference: &Arc<Inference>,
         question: ConsentQuestion,
         stepping: &mut SteppedAgent,
     ) -> Result<Output, Ending> {
-        let stop = self.turn.stop.clone();
-        let closing = &inference.closing;
         // Open before it is announced, so that an answer finds it.
         let mut answers = self.turn.consents.open();
         self.turn.log.push(TurnEvent::Consent { question });
         let outcome = loop {
-            let delivered = tokio::select! {
-                biased;
-                () = stop.cancelled() => break Err(Ending::Answered(Finish::Stopped)),
-                () = closing.cancelled() => break Err(Ending::Failed(shutting_down())),
-                delivered = answers.recv() => delivered,
-            };
-            let Some((answer, reply)) = delivered else {
+            let (answer, reply) = match self.unless_stopped(answers.recv()).await {
+                Ok(Some(delivered)) => delivered,
                 // Its sender lives as long as this question is open.
-                break Err(Ending::Answered(Finish::Stopped));
+                Ok(None) => break Err(self.stopped()),
+                Err(ending) => break Err(ending),
             };
             match stepping.step(Input::Answer(answer.clone())) {
                 Ok(output) => {
-                    if let Err(error) = stepping.grants.store(&self.store).await {
+                    if let Err(error) = stepping.grants.store(&self.jobs.store).await {
                         tracing::warn!("what was allowed ends when Tierbar quits: {error}");
                     }
                     self.turn.log.push(TurnEvent::ConsentAnswered {
@@ -291,40 +261,30 @@ impl AnswerWriter {
     /// Does what was permitted. A stop ends it, too.
     async fn perform(
         &mut self,
-        inference: &Arc<Inference>,
         acting: &Acting,
         tool: &str,
         permitted: PermittedAct,
     ) -> Result<Input, Ending> {
         let id = self.begin_step(tool, &describe(permitted.act()));
         let ending = Stop::default();
-        let given_up = CancellationToken::new();
-        let stop = self.turn.stop.clone();
-        let closing = &inference.closing;
         let act = permitted.act().clone();
-        let (store, turn) = (self.store.clone(), Arc::clone(&self.turn));
-        let keeping = keep_former_content(store, turn, acting.place.clone(), act);
+        let (jobs, turn) = (Arc::clone(&self.jobs), Arc::clone(&self.turn));
+        let (inference, stop) = (&jobs.inference, &turn.stop);
+        let keeping = keep_former_content(&jobs.store, &turn, acting.place.clone(), act);
         let doing = async {
             let change = keeping.await?;
-            let found = carry_out(inference, acting, permitted, ending.clone(), &given_up).await;
+            let found = carry_out(inference, acting, permitted, ending.clone(), stop).await;
             if let (Some(change), Ok(_)) = (change, &found) {
                 change.note().await;
             }
             found
         };
         tokio::pin!(doing);
-        let found = tokio::select! {
-            biased;
-            () = stop.cancelled() => None,
-            () = closing.cancelled() => None,
-            found = &mut doing => Some(found),
-        };
-        let found = match found {
+        let found = match stop.run_until_cancelled(&mut doing).await {
             Some(found) => found,
             None => {
                 // Until the command has ended, so that none outlives its turn.
                 ending.stop();
-                given_up.cancel();
                 doing.await
             }
         };
@@ -371,13 +331,13 @@ async fn prepare_change(acting: &Acting, wanted: CallIntent) -> Result<Input, En
     prepared.await.map(Input::Prepared).map_err(Ending::Failed)
 }
 
-/// Carries out an act. A command is ended by `stop`, and the wait for a server or a reader by `given_up`.
+/// Carries out an act. A command is ended by `ending`, and the wait for a server or a reader by `stop`.
 async fn carry_out(
     inference: &Inference,
     acting: &Acting,
     permitted: PermittedAct,
-    stop: Stop,
-    given_up: &CancellationToken,
+    ending: Stop,
+    stop: &CancellationToken,
 ) -> Result<ActResult, String> {
     match permitted.act().clone() {
         Act::Command { .. } | Act::Read { .. } | Act::Write { .. } => {
@@ -385,7 +345,7 @@ async fn carry_out(
             let performed = blocking("the step", move || {
                 let performed = match place.document(&permitted) {
                     Ok(Some(file)) => return Ok(Err((file, permitted))),
-                    Ok(None) => place.perform(&permitted, &stop),
+                    Ok(None) => place.perform(&permitted, &ending),
                     Err(failure) => Err(failure),
                 };
                 Ok(Ok(performed.map_err(|failure| failure.0)))
@@ -394,7 +354,7 @@ async fn carry_out(
                 Ok(performed) => performed,
                 Err((file, permitted)) => {
                     let reading = read_document(inference, file, &permitted);
-                    let read = given_up.run_until_cancelled(reading).await;
+                    let read = stop.run_until_cancelled(reading).await;
                     read.unwrap_or_else(|| Err("it was stopped".to_owned()))
                 }
             }
@@ -403,11 +363,8 @@ async fn carry_out(
         Act::Page { address, .. } => acting.page(address.url()).await,
         Act::Documents { words, .. } => {
             let shelf = acting.shelf.as_ref();
-            let text = shelf
-                .ok_or("no documents can be searched")?
-                .find(&words)
-                .await?;
-            Ok(ActResult::text(text))
+            let shelf = shelf.ok_or("no documents can be searched")?;
+            Ok(ActResult::text(shelf.find(&words).await?))
         }
         Act::Tool {
             server,
@@ -417,7 +374,7 @@ async fn carry_out(
         } => {
             let servers = &acting.servers;
             let call = servers.call(&server, &name, &definition, &arguments);
-            let called = given_up.run_until_cancelled(call).await;
+            let called = stop.run_until_cancelled(call).await;
             let text = called.unwrap_or_else(|| Err("it was stopped".to_owned()))?;
             Ok(ActResult::text(text))
         }

@@ -4,7 +4,7 @@ use super::AnswerWriter;
 use std::time::{Duration, Instant};
 use tierbar_chats::{AnswerFacts, AnswerTimes, Finish, TurnEvent, TurnStage};
 use tierbar_core::{Code, TierState, status::EngineKind};
-use tierbar_inference::{ask::Usage, source::Source};
+use tierbar_inference::source::Source;
 
 impl AnswerWriter {
     pub(super) fn note_source(&mut self, source: Source) {
@@ -79,7 +79,8 @@ impl AnswerWriter {
         if !self.pace.has_begun() || finish == Finish::Error {
             return;
         }
-        self.facts.decode_tokens_per_second = measured_speed(&self.usage).or_else(|| self.speed());
+        let measured = self.usage.tokens_per_second();
+        self.facts.decode_tokens_per_second = measured.or_else(|| self.speed());
         let prefill_ms = measured_ms(self.usage.prefill_seconds);
         let decode_ms = measured_ms(self.usage.decode_seconds).or_else(|| {
             let decoding = self.pace.decoding_seconds(Instant::now());
@@ -102,10 +103,8 @@ impl AnswerWriter {
 
     /// Tokens per second by the clock of this host, for programs that report none.
     fn speed(&self) -> Option<f64> {
-        if self.is_of_endpoint() {
-            return None;
-        }
-        self.pace.speed(Instant::now())
+        let speed = self.pace.speed(Instant::now());
+        speed.filter(|_| !self.is_of_endpoint())
     }
 }
 
@@ -117,13 +116,4 @@ fn ms(time: Duration) -> f64 {
 fn measured_ms(seconds: Option<f64>) -> Option<f64> {
     let seconds = seconds.filter(|seconds| *seconds > 0.0)?;
     Some(seconds * 1000.0)
-}
-
-/// Tokens per second by the engine's own clock.
-fn measured_speed(usage: &Usage) -> Option<f64> {
-    let seconds = usage.decode_seconds.filter(|seconds| *seconds > 0.0)?;
-    // A number of tokens is far below what a double holds.
-    #[expect(clippy::cast_precision_loss)]
-    let tokens = usage.completion_tokens as f64;
-    Some(tokens / seconds)
 }

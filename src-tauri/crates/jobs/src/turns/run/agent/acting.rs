@@ -1,7 +1,11 @@
 //! What an agent acts with: its folder, the web, documents and MCP servers.
 
 use super::shelf::Shelf;
-use crate::{Jobs, mcp::Servers, turns::grants::KeptGrants};
+use crate::{
+    Jobs,
+    mcp::{Servers, stored_secret},
+    turns::grants::KeptGrants,
+};
 use secrecy::SecretString;
 use std::{fs::File, sync::Arc};
 use tierbar_agent::{
@@ -45,8 +49,8 @@ pub(in crate::turns) struct Acting {
     pub(super) servers: Servers,
     /// What was allowed beyond once, in all chats.
     pub(super) grants: Arc<KeptGrants>,
-    /// Whether a person can be asked.
-    pub(super) is_attended: bool,
+    /// Whether a person can be asked. Otherwise, every act that needs consent is refused.
+    pub(in crate::turns) is_attended: bool,
 }
 
 impl Acting {
@@ -96,14 +100,6 @@ impl Acting {
             is_attended: true,
             options,
         })
-    }
-
-    /// Refuses every act that needs consent.
-    pub(in crate::turns) fn unattended(self) -> Self {
-        Self {
-            is_attended: false,
-            ..self
-        }
     }
 
     pub(super) fn task(&self, question: String, way: AgentWay) -> Task {
@@ -286,30 +282,21 @@ fn page_text(page: &Page) -> String {
 }
 
 fn provider(name: &str) -> Result<Provider, Error> {
-    match name {
-        "duckduckgo" => return Ok(Provider::DuckDuckGo),
-        "brave" => return Ok(Provider::Brave),
-        _ => {}
-    }
-    let url = Url::parse(name).ok();
-    let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
-    url.map(Provider::SearXng).ok_or_else(|| {
-        let message = format!("\"{name}\" is no search provider");
-        Error::new(Code::BadRequest, message)
-            .hint("write \"duckduckgo\", \"brave\", or the address of a SearXNG")
+    Ok(match (name, Url::parse(name)) {
+        ("duckduckgo", _) => Provider::DuckDuckGo,
+        ("brave", _) => Provider::Brave,
+        (_, Ok(url)) if matches!(url.scheme(), "http" | "https") => Provider::SearXng(url),
+        _ => {
+            let message = format!("\"{name}\" is no search provider");
+            return Err(Error::new(Code::BadRequest, message)
+                .hint("write \"duckduckgo\", \"brave\", or the address of a SearXNG"));
+        }
     })
 }
 
-/// The key of Brave's search.
-///
-/// # Errors
-/// `BadRequest` if there is none; `Storage` if the secrets cannot be read.
 async fn brave_key(secrets: &Secrets) -> Result<SecretString, Error> {
-    let secrets = secrets.clone();
-    let key = blocking("the key of Brave's search", move || {
-        secrets.get(&Name::BraveSearch)
-    });
-    key.await?.ok_or_else(|| {
+    let key = stored_secret(secrets, Name::BraveSearch).await?;
+    key.ok_or_else(|| {
         let message = "Brave's search needs a key, and none is saved";
         Error::new(Code::BadRequest, message)
             .hint("save it in Settings, or with: tierbar secret set brave-search")

@@ -1,8 +1,8 @@
 //! What the model of an agent replies, and what of it is shown as it comes.
 
-use crate::turns::run::{AnswerWriter, Ending, Inference, pace::Pace};
+use crate::turns::run::{AnswerWriter, Ending, pace::Pace};
 use serde_json::{Map, Value};
-use std::{mem, ops::ControlFlow, sync::Arc, time::Instant};
+use std::{mem, ops::ControlFlow, time::Instant};
 use tierbar_agent::{
     agent::{Ask, Reply},
     calls::{Call, may_begin_call},
@@ -43,7 +43,6 @@ impl AnswerWriter {
     /// by [`Self::release`] once it turns out to be the answer.
     pub(super) async fn reply(
         &mut self,
-        inference: &Arc<Inference>,
         fields: Map<String, Value>,
         shown: &mut ShownReply,
     ) -> Result<Reply, Ending> {
@@ -52,7 +51,7 @@ impl AnswerWriter {
         self.pace = Pace::new(Instant::now());
         let mut calls: Vec<ToolCall> = Vec::new();
         let mut reply = Reply::default();
-        let streamed = self.stream(inference, request, |turn, event| {
+        let streamed = self.stream(request, |turn, event| {
             let ending = match event {
                 Event::Finished { .. } => return ControlFlow::Break(None),
                 Event::ToolCall(part) => {
