@@ -19,10 +19,12 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for QueryFields<T> {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
         let query = Query::try_from_uri(&parts.uri);
-        query.map(|Query(fields)| Self(fields)).map_err(|rejection| {
-            let message = format!("the query is not valid: {}", rejection.body_text());
-            Failure(Error::new(Code::BadRequest, message))
-        })
+        query
+            .map(|Query(fields)| Self(fields))
+            .map_err(|rejection| {
+                let message = format!("the query is not valid: {}", rejection.body_text());
+                Failure(Error::new(Code::BadRequest, message))
+            })
     }
 }
 

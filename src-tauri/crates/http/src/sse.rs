@@ -11,9 +11,9 @@ use std::{convert::Infallible, time::Duration};
 /// A stream may be silent for longer than clients and proxies wait.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
-/// Returns an event with this data.
-pub fn json_event(data: &impl Serialize) -> Event {
-    Event::default().data(serde_json::to_string(data).unwrap_or_default())
+/// Adds data to an event, behind the name or the id that it has.
+pub fn json_event(event: Event, data: &impl Serialize) -> Event {
+    event.data(serde_json::to_string(data).unwrap_or_default())
 }
 
 /// Returns the events as a response.

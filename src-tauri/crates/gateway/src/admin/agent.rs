@@ -9,7 +9,7 @@ use axum::{
     body::Body,
     extract::State,
     http::StatusCode,
-    response::{IntoResponse, Response},
+    response::{IntoResponse, Response, sse::Event},
 };
 use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ pub(crate) async fn run(State(admin): State<Arc<Admin>>, body: Body) -> Result<R
     if !is_streamed {
         return Ok(Json(run.answer().await?).into_response());
     }
-    let begun = stream::iter([json_event(&run.begun()).id("0")]);
+    let begun = stream::iter([json_event(Event::default().id("0"), &run.begun())]);
     // The run is dropped, and so ended, with the stream.
     let events = begun.chain(follow(run, 0).map(numbered));
     let closing = admin.inference.closing.clone().cancelled_owned();

@@ -6,7 +6,7 @@ use axum::{
     body::Body,
     extract::State,
     http::StatusCode,
-    response::{IntoResponse, Response},
+    response::{IntoResponse, Response, sse::Event},
 };
 use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
@@ -293,7 +293,7 @@ pub(crate) async fn ask(
     // A client that leaves ends the answer.
     let following = (events, AbortOnDropHandle::new(answering));
     let events = stream::unfold(following, |(mut events, answering)| async move {
-        let event = json_event(&events.recv().await?);
+        let event = json_event(Event::default(), &events.recv().await?);
         Some((event, (events, answering)))
     });
     let closing = admin.inference.closing.clone().cancelled_owned();

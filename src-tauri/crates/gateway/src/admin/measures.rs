@@ -2,7 +2,11 @@
 
 use super::tiers::find_tier;
 use crate::admin::Admin;
-use axum::{Json, extract::State, response::Response};
+use axum::{
+    Json,
+    extract::State,
+    response::{Response, sse::Event},
+};
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use std::sync::Arc;
@@ -163,7 +167,7 @@ pub(crate) async fn last_tune(
 fn events(admin: &Admin, measurement: Measurement) -> Response {
     let events = stream::unfold(measurement, |mut measurement| async {
         let (name, data) = measurement.events.recv().await?.wire();
-        Some((json_event(&data).event(name), measurement))
+        Some((json_event(Event::default().event(name), &data), measurement))
     });
     let closing = admin.inference.closing.clone().cancelled_owned();
     sse::response(events.take_until(closing))

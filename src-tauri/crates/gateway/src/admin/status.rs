@@ -5,7 +5,7 @@ use axum::{
     Json,
     extract::State,
     http::header,
-    response::{IntoResponse, Response},
+    response::{IntoResponse, Response, sse::Event},
 };
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
@@ -50,7 +50,7 @@ pub(crate) async fn events(State(admin): State<Arc<Admin>>) -> Response {
     };
     let events = stream::unfold(changes, |mut changes| async {
         let (name, data) = changes.next().await?;
-        Some((json_event(&data).event(name), changes))
+        Some((json_event(Event::default().event(name), &data), changes))
     });
     let closing = admin.inference.closing.clone().cancelled_owned();
     sse::response(events.take_until(closing))

@@ -161,7 +161,7 @@ fn last_event(message: ChatMessage) -> TurnEvent {
 
 /// An event of a turn with its number as its id.
 pub(super) fn numbered((number, event): (u64, TurnEvent)) -> Event {
-    json_event(&event).id(number.to_string())
+    json_event(Event::default().id(number.to_string()), &event)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use axum::{
     body::Body,
     extract::{Query, State, rejection::QueryRejection},
     http::StatusCode,
-    response::{IntoResponse, Response},
+    response::{IntoResponse, Response, sse::Event},
 };
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
@@ -196,7 +196,7 @@ pub(super) async fn events(
     states.store.job(&states.id).await?;
     let events = stream::unfold(states, |mut states| async {
         let job = render::status_json(&states.next().await?);
-        Some((json_event(&job).event("state"), states))
+        Some((json_event(Event::default().event("state"), &job), states))
     });
     let closing = jobs.inference.closing.clone().cancelled_owned();
     Ok(sse::response(events.take_until(closing)))

@@ -27,7 +27,7 @@ impl Reporter {
                 doing: doing.to_owned(),
             };
             // Without a listener, the work is dropped as well.
-            let _ = events.send(json_event(&progress).event("progress"));
+            let _ = events.send(json_event(Event::default().event("progress"), &progress));
         }
     }
 }
@@ -44,9 +44,9 @@ where
         let last = match work.await {
             Ok(TaskResult { answer, spent }) => {
                 record(&jobs, task, spent).await;
-                json_event(&answer).event("result")
+                json_event(Event::default().event("result"), &answer)
             }
-            Err(error) => json_event(&error.openai_body()).event("error"),
+            Err(error) => json_event(Event::default().event("error"), &error.openai_body()),
         };
         let _ = events.send(last);
         None
