@@ -8,7 +8,7 @@ mod resolving;
 
 use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 use tierbar_core::{Error, config::KvCache, fit::Machine};
-use tierbar_fetch::{Url, Web, WebOptions};
+use tierbar_fetch::{TokenFor, Url, Web, WebOptions};
 use tierbar_library::{
     hub::{self, Hub, QuantTarget, ResolvedReference},
     reference::{Reference, Repository},
@@ -22,6 +22,7 @@ const GIB: u64 = 1 << 30;
 struct Stand {
     hub: HubStandIn,
     client: Hub,
+    tokens: TokenFor,
     _home: tempfile::TempDir,
 }
 
@@ -33,10 +34,11 @@ impl Stand {
     async fn with(options: Options, token: Option<&str>) -> Self {
         let hub = HubStandIn::start(options).await;
         let home = tempfile::tempdir().unwrap();
-        let client = client(&hub.url(), home.path(), token);
+        let (client, tokens) = client(&hub.url(), home.path(), token);
         Self {
             hub,
             client,
+            tokens,
             _home: home,
         }
     }
@@ -62,7 +64,7 @@ fn web() -> Web {
     .unwrap()
 }
 
-fn client(url: &str, home: &Path, token: Option<&str>) -> Hub {
+fn client(url: &str, home: &Path, token: Option<&str>) -> (Hub, TokenFor) {
     let token = token.map(OsString::from);
     let secrets = Secrets::with(
         home,
@@ -73,7 +75,8 @@ fn client(url: &str, home: &Path, token: Option<&str>) -> Hub {
         }),
     );
     let endpoint = hub::endpoint(Some(url)).unwrap();
-    Hub::new(web(), hub::tokens(secrets, &endpoint), endpoint)
+    let tokens = hub::tokens(secrets, &endpoint);
+    (Hub::new(web(), tokens.clone(), endpoint), tokens)
 }
 
 fn suit(ram: u64) -> QuantTarget {

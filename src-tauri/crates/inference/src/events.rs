@@ -159,18 +159,6 @@ impl From<AnswerFailure> for Error {
     }
 }
 
-impl From<Error> for AnswerFailure {
-    fn from(error: Error) -> Self {
-        Self {
-            error,
-            status: None,
-            body: None,
-            may_wait: false,
-            source: Source::default(),
-        }
-    }
-}
-
 /// A complete answer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CompleteAnswer {

@@ -28,11 +28,7 @@ const MIB: u64 = 1 << 20;
 
 async fn header(stand: &Stand, path: &str) -> Result<RemoteFile<ModelAccount>, Error> {
     let address = url(&format!("{}/{path}", stand.hub.url()));
-    within(
-        "a header",
-        remote::header(&web(), stand.client().tokens(), &address),
-    )
-    .await
+    within("a header", remote::header(&web(), &stand.tokens, &address)).await
 }
 
 fn of(path: &str) -> String {

@@ -164,7 +164,7 @@ async fn swamped() {
     let address = format!("http://{}", listener.local_addr().unwrap());
     let server = tokio::spawn(async move { axum::serve(listener, routes).await });
     let home = tempfile::tempdir().unwrap();
-    let hub = client(&address, home.path(), None);
+    let hub = client(&address, home.path(), None).0;
     let before = peak();
     let error = hub.repository(&repository("a/b"), None).await.unwrap_err();
     assert!(error.message.contains("lists more than"), "{error}");
@@ -188,6 +188,7 @@ async fn an_invalid_commit_is_refused() {
         let server = tokio::spawn(async move { axum::serve(listener, routes).await });
         let home = tempfile::tempdir().unwrap();
         let error = client(&address, home.path(), None)
+            .0
             .repository(&repository("a/b"), None)
             .await
             .unwrap_err();
@@ -209,6 +210,7 @@ async fn an_endless_answer_is_refused() {
     let server = tokio::spawn(async move { axum::serve(listener, routes).await });
     let home = tempfile::tempdir().unwrap();
     let error = client(&address, home.path(), None)
+        .0
         .search("x")
         .await
         .unwrap_err();

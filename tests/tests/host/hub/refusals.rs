@@ -108,7 +108,7 @@ async fn hub_failures_are_distinguished() {
     let address = stand.hub.url();
     let home = tempfile::tempdir().unwrap();
     drop(stand);
-    let hub = client(&address, home.path(), None);
+    let hub = client(&address, home.path(), None).0;
     let error = hub.search("x").await.unwrap_err();
     assert_eq!(error.code, Code::Unreachable, "{error:?}");
 }

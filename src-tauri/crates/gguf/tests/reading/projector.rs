@@ -41,7 +41,6 @@ fn a_projector_fits_the_models_of_its_width() {
     let expected = ProjectorAccount {
         name: Some("Gemma 4".to_owned()),
         quant: "Q8_0".to_owned(),
-        file_bytes: file.file_bytes(),
         bytes: 68 + 16,
         projection_dim: Some(64),
         vision: Some(Encoder {
