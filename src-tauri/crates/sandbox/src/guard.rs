@@ -9,30 +9,26 @@
 //! The program's stdout and stderr go to the guard's stderr. The guard's stdout is its own: `pid N`, and at the end `exit
 //! CODE` or `signal N`.
 
-mod platform;
-
 use crate::{
-    platform::{adopt, die_with_parent},
+    children::{NOT_RUN, exit_code, pid_of, reap, wait_for_host},
+    platform::{adopt, die_with_parent, heed_signals, kill_adopted},
     search_path,
 };
 use rustix::{
     io::Errno,
-    process::{
-        Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, test_kill_process_group,
-        wait,
-    },
+    process::{Pid, Signal, WaitStatus, getpid, kill_process_group, test_kill_process_group},
 };
 use std::{
     env,
     ffi::{OsStr, OsString},
     fs::File,
-    io::{self, Read, Write},
+    io::{self, Write},
     os::{
         fd::AsFd,
         unix::process::{CommandExt, parent_id},
     },
     process::{Command, ExitCode, Stdio},
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    sync::mpsc::{Receiver, RecvTimeoutError, channel},
     thread,
     time::{Duration, Instant},
 };
@@ -44,10 +40,6 @@ const LOCK: &str = "TIERBAR_GUARD_LOCK";
 const LOOK: Duration = Duration::from_millis(10);
 /// A killed process is gone by then, or hangs in the kernel.
 const KILLED: Duration = Duration::from_secs(5);
-
-/// The exit code of shells.
-const NOT_FOUND: u8 = 127;
-const NOT_RUN: u8 = 126;
 
 /// The program `tierbar-guard`.
 #[must_use]
@@ -93,7 +85,7 @@ fn signal_of(name: &OsStr) -> Option<Signal> {
 /// Becomes the program, after arranging to die with the guard where supported.
 fn turn_into(guard: &OsStr, program: &OsStr, arguments: &[OsString]) -> ExitCode {
     die_with_parent();
-    platform::heed_signals();
+    heed_signals();
     // The guard may have died before that took effect.
     if number(guard) != Some(u64::from(parent_id())) {
         return ExitCode::FAILURE;
@@ -103,15 +95,11 @@ fn turn_into(guard: &OsStr, program: &OsStr, arguments: &[OsString]) -> ExitCode
         .env("PATH", search_path())
         .exec();
     write_error(&format!("{} cannot be run: {error}", program.display()));
-    ExitCode::from(match error.kind() {
-        io::ErrorKind::NotFound => NOT_FOUND,
-        _ => NOT_RUN,
-    })
+    ExitCode::from(exit_code(&error))
 }
 
 enum Event {
     HostGone,
-    /// The program has ended.
     Ended(WaitStatus),
     /// No child is left, adopted ones included.
     Alone,
@@ -147,15 +135,22 @@ impl ProcessGuard {
             .stderr(output()?)
             .process_group(0)
             .spawn()?;
-        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let group = group.ok_or_else(|| io::Error::other("the program has no number"))?;
+        let group = pid_of(&child)?;
         write_line(&format!("pid {}", group.as_raw_nonzero()));
         let (sender, events) = channel();
         thread::spawn({
             let sender = sender.clone();
-            move || watch_host(&sender)
+            move || {
+                wait_for_host();
+                let _ = sender.send(Event::HostGone);
+            }
         });
-        thread::spawn(move || reap(group, &sender));
+        thread::spawn(move || {
+            reap(group, |status| {
+                let _ = sender.send(Event::Ended(status));
+            });
+            let _ = sender.send(Event::Alone);
+        });
         Ok(Self {
             _lock: lock,
             group,
@@ -177,7 +172,7 @@ impl ProcessGuard {
         self.look_until(Instant::now() + self.deadline, Self::group_is_empty);
         let _ = kill_process_group(self.group, Signal::KILL);
         self.look_until(Instant::now() + KILLED, |guard| {
-            platform::kill_adopted();
+            kill_adopted();
             guard.alone
         });
         self.report_end()
@@ -233,27 +228,6 @@ fn lock_shared(path: OsString) -> io::Result<File> {
     let file = File::options().create(true).append(true).open(path)?;
     file.lock_shared()?;
     Ok(file)
-}
-
-fn watch_host(events: &Sender<Event>) {
-    let mut stdin = io::stdin().lock();
-    let mut ignored = [0; 64];
-    while let Ok(1..) = stdin.read(&mut ignored) {}
-    let _ = events.send(Event::HostGone);
-}
-
-/// Waits for every child, adopted ones too, so that none stays a zombie.
-fn reap(program: Pid, events: &Sender<Event>) {
-    loop {
-        match wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) if pid == program => {
-                let _ = events.send(Event::Ended(status));
-            }
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(_) => break,
-        }
-    }
-    let _ = events.send(Event::Alone);
 }
 
 /// The reader may be gone.

@@ -5,21 +5,19 @@
 
 use super::{
     CommandResult, End, Network, Report, Request,
+    children::{NOT_RUN, exit_code, pid_of, reap, wait_for_host},
     environment::{kept_environment, readable_path},
     output::Collector,
-    program_files::{NOT_FOUND, NOT_RUN, check_program},
+    platform,
+    program_files::check_program,
     proxy::Proxy,
     search_path,
 };
-use crate::platform;
-use rustix::{
-    io::Errno,
-    process::{
-        Pid, Signal, WaitOptions, WaitStatus, fchdir, kill_process, kill_process_group, wait,
-    },
-};
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, WaitStatus, fchdir, kill_process, kill_process_group};
 use std::{
-    collections::BTreeSet,
+    collections::HashSet,
+    convert::Infallible,
     env,
     ffi::OsString,
     io::{self, BufRead, Read, Write},
@@ -34,7 +32,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
@@ -71,13 +69,15 @@ struct StageInput {
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
     match arguments.as_slice() {
-        [first, launcher, inside] if first == INSIDE => become_command(launcher, inside),
+        [first, launcher, inside] if first == INSIDE => {
+            let Err((why, code)) = become_command(launcher, inside);
+            write_error(&why);
+            ExitCode::from(code)
+        }
         [] => {
             let mut speaks = false;
-            let report = match launch(&mut speaks) {
-                Ok(report) => report,
-                Err(error) => Report::Failed(error.to_string()),
-            };
+            let report = launch(&mut speaks);
+            let report = report.unwrap_or_else(|error| Report::Failed(error.to_string()));
             let text = serde_json::to_string(&report).unwrap_or_default();
             let mut place: Box<dyn Write> = if speaks {
                 Box::new(io::stderr())
@@ -97,21 +97,25 @@ pub fn main() -> ExitCode {
 }
 
 /// Restricts this process, and turns it into the command.
-fn become_command(launcher: &OsString, inside: &OsString) -> ExitCode {
+///
+/// # Errors
+/// Why it is still this one, and the exit code.
+fn become_command(launcher: &OsString, inside: &OsString) -> Result<Infallible, (String, u8)> {
+    let not_run = |why: &str| (why.to_owned(), NOT_RUN);
     platform::die_with_parent();
     // The launcher may have died before that took effect.
     if launcher.to_str().and_then(|text| text.parse().ok()) != Some(parent_id()) {
-        return ExitCode::from(NOT_RUN);
+        return Err(not_run("the launcher is gone"));
     }
-    let Some(Ok(inside)) = inside.to_str().map(serde_json::from_str::<StageInput>) else {
-        write_error("the request cannot be read");
-        return ExitCode::from(NOT_RUN);
-    };
-    let StageInput {
+    let inside = inside.to_str().map(serde_json::from_str);
+    let Some(Ok(StageInput {
         request,
         home,
         proxy,
-    } = inside;
+    })) = inside
+    else {
+        return Err(not_run("the request cannot be read"));
+    };
     let policy = &request.policy;
     let system = platform::system_folders().into_iter();
     let readable: Vec<PathBuf> = system
@@ -119,36 +123,22 @@ fn become_command(launcher: &OsString, inside: &OsString) -> ExitCode {
         .chain(policy.read.iter().chain(&policy.write).cloned())
         .collect();
     let path = search_path();
-    if let Err((why, code)) = check_program(&request, &path, &readable) {
-        write_error(&why);
-        return ExitCode::from(code);
-    }
+    check_program(&request, &path, &readable)?;
     let named = &request.variables;
     let developer = platform::developer_folder();
     let developer = developer.as_deref();
     let path = readable_path(&path, &readable, developer);
     let environment = kept_environment(env::vars_os(), path, &home, developer, named, proxy);
-    let arguments = match restrict(&request, &home, proxy) {
-        Ok(arguments) => arguments,
-        Err(why) => {
-            write_error(&why);
-            return ExitCode::from(NOT_RUN);
-        }
-    };
-    let Some((program, rest)) = arguments.split_first() else {
-        write_error("there is no command");
-        return ExitCode::from(NOT_RUN);
-    };
+    let arguments = restrict(&request, &home, proxy).map_err(|why| (why, NOT_RUN))?;
+    let command = arguments.split_first();
+    let (program, rest) = command.ok_or_else(|| not_run("there is no command"))?;
     let error = Command::new(program)
         .args(rest)
         .env_clear()
         .envs(environment)
         .exec();
-    write_error(&format!("{program} cannot be run: {error}"));
-    ExitCode::from(match error.kind() {
-        io::ErrorKind::NotFound => NOT_FOUND,
-        _ => NOT_RUN,
-    })
+    let why = format!("{program} cannot be run: {error}");
+    Err((why, exit_code(&error)))
 }
 
 /// Restricts this process to what the request grants, and returns the command to become.
@@ -164,7 +154,6 @@ enum Event {
     HostGone,
     /// The host has nothing more to say to the command.
     InputEnded,
-    /// The command itself has ended.
     Ended(WaitStatus),
     /// A stream is at its end.
     Read,
@@ -180,9 +169,7 @@ fn launch(speaks: &mut bool) -> io::Result<Report> {
         return Ok(Report::Unenforceable(why));
     }
     let checked = request.policy.check(&request.folder, &env::current_exe()?);
-    if let Err(refused) = checked {
-        return Ok(Report::Failed(refused.to_string()));
-    }
+    checked.map_err(io::Error::other)?;
     platform::adopt();
     let home = tempfile::Builder::new()
         .prefix("tierbar-sandbox-")
@@ -195,7 +182,6 @@ fn launch(speaks: &mut bool) -> io::Result<Report> {
     Ok(Report::Finished(finished))
 }
 
-/// A running command.
 struct RunningCommand {
     request: Request,
     /// The command, which leads its session and its process group.
@@ -212,7 +198,7 @@ struct RunningCommand {
     /// When a command whose stdin has ended is ended.
     grace: Option<Instant>,
     /// All processes that were seen, for systems on which one can leave its tree.
-    seen: BTreeSet<platform::Process>,
+    seen: HashSet<platform::Process>,
 }
 
 impl RunningCommand {
@@ -244,8 +230,7 @@ impl RunningCommand {
             .stderr(Stdio::piped())
             .spawn()?;
         let started = Instant::now();
-        let command = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let command = command.ok_or_else(|| io::Error::other("the command has no number"))?;
+        let command = pid_of(&child)?;
         let (sender, events) = channel();
         let streams = [kept, kept].map(|kept| Arc::new(Mutex::new(Collector::new(kept))));
         let written = Arc::new(AtomicU64::new(0));
@@ -273,11 +258,18 @@ impl RunningCommand {
         thread::spawn({
             let sender = sender.clone();
             move || match to_command {
-                None => watch_host(&sender),
+                None => {
+                    wait_for_host();
+                    let _ = sender.send(Event::HostGone);
+                }
                 Some(command) => pass_to(&command, &sender),
             }
         });
-        thread::spawn(move || reap(command, &sender));
+        thread::spawn(move || {
+            reap(command, |status| {
+                let _ = sender.send(Event::Ended(status));
+            });
+        });
         Ok(Self {
             request: inside.request,
             command,
@@ -290,7 +282,7 @@ impl RunningCommand {
             ended: None,
             streams_read: 0,
             grace: None,
-            seen: BTreeSet::new(),
+            seen: HashSet::new(),
         })
     }
 
@@ -299,15 +291,11 @@ impl RunningCommand {
         self.kill();
         // After the last reading, because the end itself may come while all are being killed.
         let end = end.unwrap_or_else(|| self.own_end());
-        let [stdout, stderr] = self.streams.each_ref().map(|stream| {
-            let collector = stream.lock().unwrap_or_else(PoisonError::into_inner);
-            collector.finish()
-        });
+        let [stdout, stderr] = self.streams.each_ref().map(|stream| stream.lock().finish());
         CommandResult {
             end,
             stdout,
             stderr,
-            milliseconds: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             network: self.proxy.as_ref().map(Proxy::used),
         }
     }
@@ -361,7 +349,6 @@ impl RunningCommand {
         }
     }
 
-    /// The command's processes.
     fn processes(&mut self) -> platform::Processes {
         let found = platform::processes(self.command, &self.seen);
         self.seen = found.alive.iter().copied().collect();
@@ -423,8 +410,7 @@ fn read(
 ) {
     each_piece(&mut reader, |piece| {
         written.fetch_add(piece.len() as u64, Ordering::Relaxed);
-        let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
-        stream.push(piece);
+        stream.lock().push(piece);
         Ok(())
     });
     let _ = events.send(Event::Read);
@@ -461,26 +447,6 @@ fn each_piece(reader: &mut impl Read, mut take: impl FnMut(&[u8]) -> io::Result<
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => break,
-        }
-    }
-}
-
-fn watch_host(events: &Sender<Event>) {
-    let mut stdin = io::stdin().lock();
-    let mut ignored = [0; 64];
-    while let Ok(1..) = stdin.read(&mut ignored) {}
-    let _ = events.send(Event::HostGone);
-}
-
-/// Waits for every child, adopted ones too, so that none stays a zombie.
-fn reap(command: Pid, events: &Sender<Event>) {
-    loop {
-        match wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) if pid == command => {
-                let _ = events.send(Event::Ended(status));
-            }
-            Ok(_) | Err(Errno::INTR) => {}
             Err(_) => break,
         }
     }

@@ -3,10 +3,11 @@
 //! The host starts `tierbar-sandbox`, the launcher, and writes the [`Request`] to it. The launcher starts itself once more, and this
 //! second stage restricts itself and becomes the command: it has one thread, so nothing has to be done between a fork and an exec.
 //! The launcher keeps time, counts processes, memory and output, and ends the command with all that it has started, also when its
-//! host is gone. A [`Request::server`] speaks with its host by stdin and stdout meanwhile. On Linux, Landlock, seccomp and resource
+//! host is gone. A command may speak with its host by stdin and stdout meanwhile. On Linux, Landlock, seccomp and resource
 //! limits enforce the policy; on macOS, Seatbelt and resource limits.
 //! Where nothing can, no command runs. A command with the network can connect to a proxy of the launcher's, and to nothing else.
 
+mod children;
 mod environment;
 pub mod guard;
 pub mod launcher;
@@ -24,19 +25,20 @@ pub use proxy::NetworkUse;
 pub use search_path::search_path;
 pub use seatbelt::{Profile, profile};
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::{
     io::{self, Read, Write},
     path::{Path, PathBuf},
     process::{ChildStdin, Command, Stdio},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 /// The longest command line, in bytes of all its arguments.
 pub const COMMAND_BYTES: usize = 32 * 1024;
 
 /// One command.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// The program and its arguments. A program without a slash is looked up in `PATH`.
@@ -62,25 +64,7 @@ impl Request {
             arguments,
             folder,
             policy,
-            variables: Vec::new(),
-            speaks: false,
-        }
-    }
-
-    /// A program that serves its host until its stdin ends.
-    #[must_use]
-    pub fn server(
-        arguments: Vec<String>,
-        folder: PathBuf,
-        policy: Policy,
-        variables: Vec<String>,
-    ) -> Self {
-        Self {
-            arguments,
-            folder,
-            policy,
-            variables,
-            speaks: true,
+            ..Self::default()
         }
     }
 
@@ -133,8 +117,6 @@ pub struct CommandResult {
     pub end: End,
     pub stdout: Output,
     pub stderr: Output,
-    pub milliseconds: u64,
-    /// What it has done with the network, if it had any.
     #[serde(default)]
     pub network: Option<NetworkUse>,
 }
@@ -176,22 +158,17 @@ struct State {
 impl Stop {
     /// Ends the command, now or as soon as it starts.
     pub fn stop(&self) {
-        let mut state = self.state();
-        state.stopped = true;
-        state.stdin = None;
+        *self.0.lock() = State {
+            stopped: true,
+            stdin: None,
+        };
     }
 
     fn keep(&self, stdin: ChildStdin) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         if !state.stopped {
             state.stdin = Some(stdin);
         }
-    }
-
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -226,7 +203,7 @@ pub fn run(launcher: &Path, request: &Request, stop: &Stop) -> Result<CommandRes
         stdout.read_to_string(&mut text)
     })();
     // Its stdin is closed by now, or it has ended.
-    stop.state().stdin = None;
+    stop.0.lock().stdin = None;
     let status = child.wait().map_err(failed)?;
     sent.map_err(failed)?;
     match report(&text) {

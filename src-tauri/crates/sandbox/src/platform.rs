@@ -17,14 +17,14 @@ use macos as system;
 
 pub(crate) use system::{
     PACKAGES, UTF_8, adopt, developer_folder, die_with_parent, enforcement, is_memory_short,
-    memory_bytes, processes, restrict, serve, system_folders, temporary_folder,
+    kill_adopted, memory_bytes, processes, restrict, serve, system_folders, temporary_folder,
 };
 
 use crate::Limits;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
 
 /// A process that is known again although numbers are reused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Process {
     pub(crate) pid: Pid,
     /// In a unit of the system's.
@@ -41,16 +41,11 @@ pub(crate) struct Processes {
     pub(crate) threads: u64,
 }
 
-impl Ord for Process {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let key = |process: &Self| (process.pid.as_raw_nonzero(), process.started);
-        key(self).cmp(&key(other))
-    }
-}
-
-impl PartialOrd for Process {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
+/// A background process ignores some signals, and would pass that on to a program that is to end by one of them.
+pub(crate) fn heed_signals() {
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGQUIT, libc::SIGHUP] {
+        // SAFETY: the default takes no handler of ours.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
 }
 

@@ -3,7 +3,10 @@
 //! A program of a virtual environment, of pipx, uv or npm is a link or a script, and what runs it lies elsewhere in the home folder. Nothing
 //! is granted by this: what lies there may have been put there by another program.
 
-use crate::Request;
+use crate::{
+    Request,
+    children::{NOT_FOUND, NOT_RUN},
+};
 use rustix::fs::{Mode, OFlags, open};
 use std::{
     env,
@@ -18,10 +21,6 @@ use std::{
 const MOST_INTERPRETERS: usize = 5;
 /// As much of a script's first line as Linux reads.
 const FIRST_LINE: u64 = 256;
-
-/// The exit codes of shells.
-pub(crate) const NOT_FOUND: u8 = 127;
-pub(crate) const NOT_RUN: u8 = 126;
 
 /// Checks that the command's program exists in this `PATH`, and that the command may read what is executed: the system would only say
 /// that something is denied.

@@ -20,6 +20,7 @@ use hyper::{
     upgrade,
 };
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use server::{Rules, Server};
 use std::{
@@ -28,7 +29,7 @@ use std::{
     io,
     net::Ipv4Addr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     thread,
@@ -147,13 +148,11 @@ impl Proxy {
     pub(crate) fn used(&self) -> NetworkUse {
         let traffic = &self.traffic;
         let of = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        let refusals = traffic.refusals.lock();
-        let refusals = refusals.unwrap_or_else(PoisonError::into_inner);
         NetworkUse {
             connections: of(&traffic.connections),
             sent_bytes: of(&traffic.sent),
             received_bytes: of(&traffic.received),
-            refusals: refusals.iter().cloned().collect(),
+            refusals: traffic.refusals.lock().iter().cloned().collect(),
         }
     }
 }
@@ -255,7 +254,6 @@ async fn connect(uri: &Uri, traffic: &Arc<Traffic>) -> Result<Server, Refusal> {
     Server::connect(host, port, traffic).await
 }
 
-/// The host and the port, as a header has them.
 fn host_of(uri: &Uri) -> Option<String> {
     let host = uri.host()?;
     Some(match uri.port() {
@@ -288,8 +286,7 @@ fn whole(text: String) -> Body {
 impl Traffic {
     /// Keeps a refusal for the report.
     fn note(&self, why: &str) {
-        let refusals = self.refusals.lock();
-        let mut refusals = refusals.unwrap_or_else(PoisonError::into_inner);
+        let mut refusals = self.refusals.lock();
         if refusals.len() < REPORTED {
             refusals.insert(why.to_owned());
         }

@@ -97,7 +97,13 @@ impl Program {
             launcher.env(name, value.expose_secret());
             variables.push(name.clone());
         }
-        let request = Request::server(self.command, folder, policy, variables);
+        let request = Request {
+            arguments: self.command,
+            folder,
+            policy,
+            variables,
+            speaks: true,
+        };
         let line = request.line(&self.launcher);
         let line = line.map_err(|refused| Failure::NotRun(refused.to_string()))?;
         let mut launcher = launcher

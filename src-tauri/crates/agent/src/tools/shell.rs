@@ -5,7 +5,7 @@ use crate::{
     agent::ActResult,
     consent::{Act, PermittedAct, read_only},
 };
-use std::{fmt::Write, path::PathBuf};
+use std::path::PathBuf;
 use tierbar_sandbox::{CommandResult, End, Limits, Network, NetworkUse, Policy, Request};
 
 /// What holds for every command of a host.
@@ -48,26 +48,24 @@ pub fn request(permitted: &PermittedAct, terms: &Terms) -> Result<Request, Failu
         arguments,
         folder: folder.clone(),
         policy,
-        variables: Vec::new(),
-        speaks: false,
+        ..Request::default()
     })
 }
 
 /// What a command that has ended has found. Any end but exit code 0 is a failure.
 #[must_use]
 pub fn render(finished: &CommandResult, limits: &Limits) -> ActResult {
-    let mut text = finished.stdout.text.trim_end_matches('\n').to_owned();
+    let output = finished.stdout.text.trim_end_matches('\n');
     let errors = finished.stderr.text.trim_end_matches('\n');
+    let mut parts = vec![output.to_owned()];
     if !errors.is_empty() {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        // Writing to a string does not fail.
-        let _ = write!(text, "[stderr]\n{errors}");
+        parts.push(format!("[stderr]\n{errors}"));
     }
     let failed = !matches!(finished.end, End::Exited { code: 0 });
     let end = match &finished.end {
-        End::Exited { code: 0 } if text.is_empty() => "it ended without output".to_owned(),
+        End::Exited { code: 0 } if output.is_empty() && errors.is_empty() => {
+            "it ended without output".to_owned()
+        }
         End::Exited { code: 0 } => String::new(),
         End::Exited { code } => format!("exit code {code}"),
         End::Killed { signal } => format!("ended by signal {signal}"),
@@ -84,17 +82,15 @@ pub fn render(finished: &CommandResult, limits: &Limits) -> ActResult {
         ),
         End::Stopped => "stopped by the user".to_owned(),
     };
-    let mut notes = network_notes(finished.network.as_ref(), failed);
-    notes.insert(0, end);
-    for note in notes.iter().filter(|note| !note.is_empty()) {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        let _ = write!(text, "[{note}]");
+    if !end.is_empty() {
+        parts.push(format!("[{end}]"));
     }
+    let notes = network_notes(finished.network.as_ref(), failed).into_iter();
+    parts.extend(notes.map(|note| format!("[{note}]")));
+    parts.retain(|part| !part.is_empty());
     ActResult {
         failed,
-        ..ActResult::text(text)
+        ..ActResult::text(parts.join("\n"))
     }
 }
 
@@ -190,7 +186,6 @@ mod tests {
                 end,
                 stdout: output(stdout),
                 stderr: output(stderr),
-                milliseconds: 1,
                 network,
             };
             let found = render(&finished, &Limits::default());

@@ -7,7 +7,7 @@ mod modes;
 mod tree;
 
 pub(crate) use modes::serve;
-pub(crate) use tree::{is_memory_short, memory_bytes, processes};
+pub(crate) use tree::{is_memory_short, kill_adopted, memory_bytes, processes};
 
 use super::{set_limit, set_limits};
 use crate::{Request, policy::Granted};

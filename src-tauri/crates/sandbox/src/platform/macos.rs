@@ -7,7 +7,7 @@ use rustix::{
     stdio::dup2_stdin,
 };
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, HashSet},
     ffi::c_void,
     fs::File,
     io, mem,
@@ -25,6 +25,9 @@ pub(crate) fn adopt() {}
 
 /// The launcher watches its stdin instead.
 pub(crate) fn die_with_parent() {}
+
+/// macOS adopts no orphans: a program that leaves its group outlives the guard.
+pub(crate) fn kill_adopted() {}
 
 /// Where Homebrew, installers and MacPorts put programs.
 pub(crate) const PACKAGES: &[&str] = &["/opt/homebrew/bin", "/usr/local/bin", "/opt/local/bin"];
@@ -113,9 +116,9 @@ pub(crate) fn serve(
 }
 
 /// The command's process group, and the descendants of the launcher and of the processes seen before.
-pub(crate) fn processes(command: Pid, seen: &BTreeSet<Process>) -> Processes {
+pub(crate) fn processes(command: Pid, seen: &HashSet<Process>) -> Processes {
     let mut children: BTreeMap<i32, Vec<Process>> = BTreeMap::new();
-    let mut found = BTreeSet::new();
+    let mut found = HashSet::new();
     for (process, info) in all().into_iter().filter_map(info) {
         if info.pbi_status == libc::SZOMB {
             continue;

@@ -215,12 +215,11 @@ fn a_server_speaks_with_its_host_until_its_input_ends() {
         echo bye >&2
         exit 3
     "#;
-    let request = Request::server(
-        ["/bin/sh", "-c", line].map(str::to_owned).into(),
-        place.work.clone(),
-        place.policy.clone(),
-        vec!["NAMED".to_owned()],
-    );
+    let request = Request {
+        variables: vec!["NAMED".to_owned()],
+        speaks: true,
+        ..Request::shell(line, place.work.clone(), place.policy.clone())
+    };
     let program = launcher();
     let mut launcher = Command::new(program)
         .envs([("NAMED", "seen"), ("OTHER", "secret")])

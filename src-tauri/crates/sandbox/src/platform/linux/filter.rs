@@ -4,6 +4,7 @@
 //! refused returns EPERM, or ENOSYS or EOPNOTSUPP where programs then try another one. Calls of another architecture or ABI have other
 //! numbers, so they end the process.
 
+use ArgumentTest::{NoneOf, OneOf, Without};
 use libc::{
     BPF_ABS, BPF_ALU, BPF_AND, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, c_long,
     sock_filter, sock_fprog,
@@ -43,12 +44,8 @@ enum RefusalCase {
     Unsupported,
     /// Done by the launcher.
     Served,
-    /// Done by the launcher if these bits of an argument have this value.
-    ServedIf {
-        argument: u32,
-        bits: u32,
-        value: u32,
-    },
+    /// Done by the launcher if it maps memory that is shared and has no file.
+    ServedIfShared,
     /// Unless each of these arguments is as given.
     Unless(Vec<(u32, ArgumentTest)>),
 }
@@ -261,14 +258,11 @@ const SIGNALS: [c_long; 6] = [
 /// Each call that is refused in some case.
 fn calls(rules: Rules) -> Vec<(c_long, RefusalCase)> {
     // A process number: this process.
-    const SELF: ArgumentTest = ArgumentTest::OneOf(&[0]);
+    const SELF: ArgumentTest = OneOf(&[0]);
     let never = NEVER.iter().chain(NEVER_HERE);
     let mut calls: Vec<_> = never.map(|number| (*number, RefusalCase::Always)).collect();
-    calls.extend(
-        ATTRIBUTES
-            .iter()
-            .map(|number| (*number, RefusalCase::Unsupported)),
-    );
+    let attributes = ATTRIBUTES.iter();
+    calls.extend(attributes.map(|number| (*number, RefusalCase::Unsupported)));
     let mut unless = |number, arguments: &[(u32, ArgumentTest)]| {
         calls.push((number, RefusalCase::Unless(arguments.to_vec())));
     };
@@ -278,48 +272,24 @@ fn calls(rules: Rules) -> Vec<(c_long, RefusalCase)> {
     unless(libc::SYS_sched_setscheduler, &[(0, SELF)]);
     unless(libc::SYS_sched_setparam, &[(0, SELF)]);
     unless(libc::SYS_sched_setattr, &[(0, SELF)]);
-    unless(
-        libc::SYS_setpriority,
-        &[(0, ArgumentTest::OneOf(&[0])), (1, SELF)],
-    );
-    unless(
-        libc::SYS_ioprio_set,
-        &[(0, ArgumentTest::OneOf(&[1])), (1, SELF)],
-    );
-    unless(
-        libc::SYS_personality,
-        &[(0, ArgumentTest::OneOf(&[0, u32::MAX]))],
-    );
-    unless(
-        libc::SYS_socketpair,
-        &[
-            (0, ArgumentTest::OneOf(&[1])),
-            (1, ArgumentTest::OneOf(PAIRS)),
-        ],
-    );
-    unless(libc::SYS_ioctl, &[(1, ArgumentTest::OneOf(IOCTLS))]);
-    const LEVEL: ArgumentTest = ArgumentTest::OneOf(LEVELS);
-    const OPTION: ArgumentTest = ArgumentTest::NoneOf(REFUSED_OPTIONS);
+    unless(libc::SYS_setpriority, &[(0, OneOf(&[0])), (1, SELF)]);
+    unless(libc::SYS_ioprio_set, &[(0, OneOf(&[1])), (1, SELF)]);
+    unless(libc::SYS_personality, &[(0, OneOf(&[0, u32::MAX]))]);
+    unless(libc::SYS_socketpair, &[(0, OneOf(&[1])), (1, OneOf(PAIRS))]);
+    unless(libc::SYS_ioctl, &[(1, OneOf(IOCTLS))]);
+    const LEVEL: ArgumentTest = OneOf(LEVELS);
+    const OPTION: ArgumentTest = NoneOf(REFUSED_OPTIONS);
     unless(libc::SYS_setsockopt, &[(1, LEVEL), (2, OPTION)]);
     // `connect` is not needed for these.
-    unless(
-        libc::SYS_sendto,
-        &[(3, ArgumentTest::Without(MSG_FASTOPEN))],
-    );
-    unless(
-        libc::SYS_sendmsg,
-        &[(2, ArgumentTest::Without(MSG_FASTOPEN))],
-    );
-    unless(
-        libc::SYS_sendmmsg,
-        &[(3, ArgumentTest::Without(MSG_FASTOPEN))],
-    );
-    unless(libc::SYS_clone, &[(0, ArgumentTest::Without(NAMESPACES))]);
+    unless(libc::SYS_sendto, &[(3, Without(MSG_FASTOPEN))]);
+    unless(libc::SYS_sendmsg, &[(2, Without(MSG_FASTOPEN))]);
+    unless(libc::SYS_sendmmsg, &[(3, Without(MSG_FASTOPEN))]);
+    unless(libc::SYS_clone, &[(0, Without(NAMESPACES))]);
     if rules.network {
         // No Unix socket, which could be the host's, the desktop's or Docker's, and no datagrams: what they name, no launcher sees.
-        let internet = ArgumentTest::OneOf(&[libc::AF_INET as u32, libc::AF_INET6 as u32]);
-        let protocol = ArgumentTest::OneOf(&[0, IPPROTO_TCP]);
-        let streams = ArgumentTest::OneOf(STREAMS);
+        let internet = OneOf(&[libc::AF_INET as u32, libc::AF_INET6 as u32]);
+        let protocol = OneOf(&[0, IPPROTO_TCP]);
+        let streams = OneOf(STREAMS);
         let socket = [(0, internet), (1, streams), (2, protocol)];
         unless(libc::SYS_socket, &socket);
         calls.push((libc::SYS_connect, RefusalCase::Served));
@@ -327,7 +297,7 @@ fn calls(rules: Rules) -> Vec<(c_long, RefusalCase)> {
         calls.push((libc::SYS_socket, RefusalCase::Always));
     }
     if !rules.signals_stay_inside {
-        let fcntl = vec![(1, ArgumentTest::NoneOf(SIGNALING))];
+        let fcntl = vec![(1, NoneOf(SIGNALING))];
         calls.push((libc::SYS_fcntl, RefusalCase::Unless(fcntl)));
         calls.extend(SIGNALS.map(|number| (number, RefusalCase::Always)));
     }
@@ -342,12 +312,7 @@ fn calls(rules: Rules) -> Vec<(c_long, RefusalCase)> {
     ];
     let modes = modes.into_iter().flatten();
     calls.extend(modes.map(|number| (number, RefusalCase::Served)));
-    let shared = RefusalCase::ServedIf {
-        argument: 3,
-        bits: MAPPING_KIND,
-        value: SHARED_MEMORY,
-    };
-    calls.push((libc::SYS_mmap, shared));
+    calls.push((libc::SYS_mmap, RefusalCase::ServedIfShared));
     // Its flags are in memory, where a filter cannot look. The C library then uses `clone`.
     calls.push((libc::SYS_clone3, RefusalCase::Unknown));
     // They tell what `/proc/mounts` does, which cannot be read.
@@ -419,15 +384,11 @@ fn call_filter(refused: &RefusalCase) -> Vec<sock_filter> {
         RefusalCase::Unknown => return vec![return_statement(error_action(libc::ENOSYS))],
         RefusalCase::Unsupported => return vec![return_statement(error_action(libc::EOPNOTSUPP))],
         RefusalCase::Served => return vec![return_statement(libc::SECCOMP_RET_USER_NOTIF)],
-        RefusalCase::ServedIf {
-            argument,
-            bits,
-            value,
-        } => {
+        RefusalCase::ServedIfShared => {
             return vec![
-                load(ARGUMENTS + 8 * argument),
-                statement(BPF_ALU | BPF_AND | BPF_K, *bits),
-                jump(BPF_JEQ, *value, 0, 1),
+                load(ARGUMENTS + 8 * 3),
+                statement(BPF_ALU | BPF_AND | BPF_K, MAPPING_KIND),
+                jump(BPF_JEQ, SHARED_MEMORY, 0, 1),
                 return_statement(libc::SECCOMP_RET_USER_NOTIF),
                 return_statement(libc::SECCOMP_RET_ALLOW),
             ];
@@ -438,7 +399,7 @@ fn call_filter(refused: &RefusalCase) -> Vec<sock_filter> {
     for (argument, is) in arguments {
         let low = ARGUMENTS + 8 * argument;
         match is {
-            ArgumentTest::OneOf(values) => {
+            OneOf(values) => {
                 body.push(load(low));
                 for (at, value) in values.iter().enumerate() {
                     // Over the values that follow and the refusal.
@@ -447,14 +408,14 @@ fn call_filter(refused: &RefusalCase) -> Vec<sock_filter> {
                 }
                 body.push(return_statement(error_action(libc::EPERM)));
             }
-            ArgumentTest::NoneOf(values) => {
+            NoneOf(values) => {
                 body.push(load(low));
                 for value in *values {
                     body.push(jump(BPF_JEQ, *value, 0, 1));
                     body.push(return_statement(error_action(libc::EPERM)));
                 }
             }
-            ArgumentTest::Without(bits) => {
+            Without(bits) => {
                 body.push(load(low));
                 body.push(statement(BPF_ALU | BPF_AND | BPF_K, *bits));
                 body.push(jump(BPF_JEQ, 0, 1, 0));

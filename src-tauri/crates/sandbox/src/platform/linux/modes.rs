@@ -15,7 +15,7 @@ use super::connect;
 use libc::{seccomp_notif, seccomp_notif_resp};
 use rustix::{
     event::{PollFd, PollFlags, poll},
-    fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, chmod, open, utimensat},
+    fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, chmod, open, utimensat},
     io::Errno,
     net::{
         RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -120,15 +120,8 @@ fn receive_call(listener: &OwnedFd) -> Option<seccomp_notif> {
         }
         // SAFETY: the struct is plain integers, for which all zeroes is a value; the kernel wants them so.
         let mut call: seccomp_notif = unsafe { mem::zeroed() };
-        // SAFETY: the call writes one `seccomp_notif` at the address, which outlives it.
-        let status = unsafe {
-            libc::ioctl(
-                listener.as_raw_fd(),
-                libc::SECCOMP_IOCTL_NOTIF_RECV,
-                &raw mut call,
-            )
-        };
-        if status == 0 {
+        // SAFETY: the call writes one `seccomp_notif`.
+        if unsafe { control(listener, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut call) } {
             return Some(call);
         }
         let error = std::io::Error::last_os_error().raw_os_error();
@@ -140,34 +133,30 @@ fn receive_call(listener: &OwnedFd) -> Option<seccomp_notif> {
 }
 
 /// Whether the process that made the call still waits, so that what was read of it is its own.
-fn is_waiting(listener: &OwnedFd, id: u64) -> bool {
-    // SAFETY: the call reads one number at the address, which outlives it.
-    let status = unsafe {
-        libc::ioctl(
-            listener.as_raw_fd(),
-            libc::SECCOMP_IOCTL_NOTIF_ID_VALID,
-            &raw const id,
-        )
-    };
-    status == 0
+fn is_waiting(listener: &OwnedFd, mut id: u64) -> bool {
+    // SAFETY: the call reads one number.
+    unsafe { control(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw mut id) }
 }
 
 /// `result`: the flags of a success.
 fn answer(listener: &OwnedFd, id: u64, result: Result<u32, Errno>) {
-    let response = seccomp_notif_resp {
+    let mut response = seccomp_notif_resp {
         id,
         val: 0,
         error: result.map_or_else(|error| -error.raw_os_error(), |_| 0),
         flags: result.unwrap_or(0),
     };
-    // SAFETY: the call reads one `seccomp_notif_resp` at the address, which outlives it.
-    let _gone = unsafe {
-        libc::ioctl(
-            listener.as_raw_fd(),
-            libc::SECCOMP_IOCTL_NOTIF_SEND,
-            &raw const response,
-        )
-    };
+    // SAFETY: the call reads one `seccomp_notif_resp`.
+    let _is_there = unsafe { control(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut response) };
+}
+
+/// Makes a request about a call; `false` if it failed.
+///
+/// # Safety
+/// The request must be for a value of this type.
+unsafe fn control<T>(listener: &OwnedFd, request: libc::Ioctl, value: *mut T) -> bool {
+    // SAFETY: as the caller says; the value outlives the call.
+    unsafe { libc::ioctl(listener.as_raw_fd(), request, value) == 0 }
 }
 
 /// What a call wants changed.
@@ -183,33 +172,18 @@ fn perform(
     places: &[PathBuf],
     is_waiting: impl Fn() -> bool,
 ) -> Result<(), Errno> {
-    let arguments = call.data.args;
+    let [first, second, third, fourth, ..] = call.data.args;
     let number = i64::from(call.data.nr);
     // The folder, the path, what is changed, and the flags. An open file is a folder with an empty path.
     let (folder, path, changed, flags) = match number {
         // Its address is null.
-        libc::SYS_utimensat if arguments[1] == 0 => (
-            low_int(arguments[0]),
-            None,
-            arguments[2],
-            libc::AT_EMPTY_PATH,
-        ),
-        libc::SYS_fchmod | libc::SYS_fchown => (
-            low_int(arguments[0]),
-            None,
-            arguments[1],
-            libc::AT_EMPTY_PATH,
-        ),
-        super::filter::FCHMODAT2 | libc::SYS_utimensat => (
-            low_int(arguments[0]),
-            Some(arguments[1]),
-            arguments[2],
-            low_int(arguments[3]),
-        ),
-        libc::SYS_fchmodat => (low_int(arguments[0]), Some(arguments[1]), arguments[2], 0),
-        number if Some(number) == super::filter::CHMOD => {
-            (libc::AT_FDCWD, Some(arguments[0]), arguments[1], 0)
+        libc::SYS_utimensat if second == 0 => (low_int(first), None, third, libc::AT_EMPTY_PATH),
+        libc::SYS_fchmod | libc::SYS_fchown => (low_int(first), None, second, libc::AT_EMPTY_PATH),
+        super::filter::FCHMODAT2 | libc::SYS_utimensat => {
+            (low_int(first), Some(second), third, low_int(fourth))
         }
+        libc::SYS_fchmodat => (low_int(first), Some(second), third, 0),
+        number if Some(number) == super::filter::CHMOD => (libc::AT_FDCWD, Some(first), second, 0),
         _ => return Err(Errno::NOSYS),
     };
     let pid = call.pid;
@@ -223,7 +197,7 @@ fn perform(
     let change = if number == libc::SYS_utimensat {
         Change::Times(read_times(&memory, changed)?)
     } else if number == libc::SYS_fchown {
-        Change::Owner(low_int(changed) as u32, low_int(arguments[2]) as u32)
+        Change::Owner(low_int(changed) as u32, low_int(third) as u32)
     } else {
         // The right to be another user is never given.
         let mode = u32::try_from(changed & 0o7777).unwrap_or(0);
@@ -326,32 +300,18 @@ fn read_path(memory: &File, address: u64) -> Result<PathBuf, Errno> {
 }
 
 fn read_times(memory: &File, address: u64) -> Result<Timestamps, Errno> {
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: rustix::fs::UTIME_NOW,
-    };
-    if address == 0 {
-        return Ok(Timestamps {
-            last_access: now,
-            last_modification: now,
-        });
+    let mut numbers = [0, UTIME_NOW, 0, UTIME_NOW];
+    if address != 0 {
+        let mut bytes = [[0; 8]; 4];
+        memory
+            .read_exact_at(bytes.as_flattened_mut(), address)
+            .map_err(|_| Errno::FAULT)?;
+        numbers = bytes.map(i64::from_ne_bytes);
     }
-    let mut bytes = [0; 32];
-    memory
-        .read_exact_at(&mut bytes, address)
-        .map_err(|_| Errno::FAULT)?;
-    let number = |at: usize| {
-        let mut eight = [0; 8];
-        eight.copy_from_slice(&bytes[at..at + 8]);
-        i64::from_ne_bytes(eight)
-    };
-    let time = |at| Timespec {
-        tv_sec: number(at),
-        tv_nsec: number(at + 8),
-    };
+    let time = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
     Ok(Timestamps {
-        last_access: time(0),
-        last_modification: time(16),
+        last_access: time(numbers[0], numbers[1]),
+        last_modification: time(numbers[2], numbers[3]),
     })
 }
 

@@ -1,9 +1,9 @@
 //! A command's processes, found by their parents. Orphans are adopted by the launcher, so none leaves the tree.
 
 use super::super::{Process, Processes};
-use rustix::process::{Pid, getpid, getuid};
+use rustix::process::{Pid, Signal, getpid, getuid, kill_process};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     fs,
     os::unix::fs::MetadataExt,
     path::PathBuf,
@@ -23,8 +23,15 @@ struct Stat {
     is_zombie: bool,
 }
 
+/// Kills all descendants of this process, in any group.
+pub(crate) fn kill_adopted() {
+    for process in processes(getpid(), &HashSet::new()).alive {
+        let _ = kill_process(process.pid, Signal::KILL);
+    }
+}
+
 /// All descendants of this process. The command and those seen before are among them.
-pub(crate) fn processes(_command: Pid, _seen: &BTreeSet<Process>) -> Processes {
+pub(crate) fn processes(_command: Pid, _seen: &HashSet<Process>) -> Processes {
     let mut children: BTreeMap<i32, Vec<Stat>> = BTreeMap::new();
     for stat in process_ids().filter_map(stat) {
         children.entry(stat.parent).or_default().push(stat);
