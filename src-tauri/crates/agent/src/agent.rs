@@ -68,10 +68,10 @@ pub struct Agent {
     waited: u64,
     tokens: u64,
     tokens_read: u64,
-    acts: u32,
-    refusals: u32,
-    questions: u32,
-    mistakes: u32,
+    acts: u64,
+    refusals: u64,
+    questions: u64,
+    mistakes: u64,
     /// The limit that was reached.
     exhausted: Option<String>,
 }
@@ -192,7 +192,6 @@ impl Agent {
         Output::Finish(how)
     }
 
-    /// Asks the model for what is next.
     fn ask(&mut self, now: u64) -> Output {
         self.note_limits(now);
         let purpose = match self.task.way {
@@ -265,33 +264,23 @@ impl Agent {
     fn note_limits(&mut self, now: u64) {
         let bounds = &self.task.bounds;
         let seconds = now.saturating_sub(self.started).saturating_sub(self.waited);
-        let reached = [
-            (self.acts >= bounds.acts, format!("{} steps", bounds.acts)),
+        let counted = [
+            (self.acts, bounds.acts, "steps"),
+            (self.tokens, bounds.tokens, "tokens"),
+            (self.tokens_read, bounds.read, "tokens read"),
+            (seconds, bounds.seconds, "s"),
+            (self.refusals, bounds.refusals, "refusals by the user"),
+            (self.questions, bounds.questions, "questions to the user"),
             (
-                self.tokens >= bounds.tokens,
-                format!("{} tokens", bounds.tokens),
-            ),
-            (
-                self.tokens_read >= bounds.read,
-                format!("{} tokens read", bounds.read),
-            ),
-            (seconds >= bounds.seconds, format!("{} s", bounds.seconds)),
-            (
-                self.refusals >= bounds.refusals,
-                format!("{} refusals by the user", bounds.refusals),
-            ),
-            (
-                self.questions >= bounds.questions,
-                format!("{} questions to the user", bounds.questions),
-            ),
-            (
-                self.mistakes >= bounds.mistakes,
-                format!("{} steps in a row that came to nothing", bounds.mistakes),
+                self.mistakes,
+                bounds.mistakes,
+                "steps in a row that came to nothing",
             ),
         ];
-        let reached = reached.into_iter().find(|(reached, _)| *reached);
-        if let Some((_, limit)) = reached {
-            self.exhausted.get_or_insert(limit);
+        let reached = counted.into_iter().find(|(count, most, _)| count >= most);
+        if let Some((_, most, what)) = reached {
+            self.exhausted
+                .get_or_insert_with(|| format!("{most} {what}"));
         }
     }
 
@@ -401,7 +390,7 @@ impl Agent {
     fn decide(&mut self, act: Act, at: Moment<'_>) -> Output {
         let identity = act.identity();
         let times = self.done.iter().filter(|done| **done == identity).count();
-        if times >= self.task.bounds.repeats as usize {
+        if times as u64 >= self.task.bounds.repeats {
             let text = format!("This was done {times} times already, and is not done again.");
             return self.fail(&text, at);
         }

@@ -90,13 +90,8 @@ pub fn request(way: Way, prompt: &Prompt, thinking: bool) -> Map<String, Value> 
         grants: Grants::new(Vec::new(), ""),
         bounds: Bounds::default(),
     });
-    let moment = Moment {
-        now: 0,
-        nonce: "",
-        id: "",
-    };
     // A turn begins with a request.
-    let mut fields = match agent.step(Input::Begin, moment) {
+    let mut fields = match agent.step(Input::Begin, Moment::default()) {
         Ok(Output::Ask(ask)) => {
             let most = if thinking {
                 TOKENS_WITH_THOUGHTS

@@ -78,10 +78,7 @@ pub fn prompt(routes: &[Route]) -> String {
         "You choose the next step for the user's request. Answer with one word and nothing else.\n"
             .to_owned();
     for route in routes {
-        prompt.push_str(route.word());
-        prompt.push_str(" = ");
-        prompt.push_str(route.description());
-        prompt.push('\n');
+        prompt += &format!("{} = {}\n", route.word(), route.description());
     }
     prompt.push_str("If what is needed has been found already, answer: chat");
     prompt
@@ -113,41 +110,20 @@ pub fn parse(answer: &str, routes: &[Route]) -> Option<Route> {
             .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
             .filter(|word| !word.is_empty())
     };
-    // The exact words win over others for the same.
-    let exact = single_route(words().filter_map(|word| {
-        let mut routes = routes.iter().copied();
-        routes.find(|route| route.word() == word)
-    }));
-    match exact {
-        NamedRoutes::One(route) => Some(route),
-        NamedRoutes::Several => None,
-        NamedRoutes::None => {
-            let synonyms = words().filter_map(|word| {
-                let mut routes = routes.iter().copied();
-                routes.find(|route| route.synonyms().contains(&word))
-            });
-            match single_route(synonyms) {
-                NamedRoutes::One(route) => Some(route),
-                NamedRoutes::Several | NamedRoutes::None => None,
-            }
-        }
-    }
-}
-
-enum NamedRoutes {
-    None,
-    One(Route),
-    Several,
-}
-
-fn single_route(mut routes: impl Iterator<Item = Route>) -> NamedRoutes {
-    let Some(first) = routes.next() else {
-        return NamedRoutes::None;
+    let named = |is_meant: fn(Route, &str) -> bool| -> Vec<Route> {
+        let routes = routes.iter().copied();
+        routes
+            .filter(|&route| words().any(|word| is_meant(route, word)))
+            .collect()
     };
-    if routes.all(|route| route == first) {
-        NamedRoutes::One(first)
-    } else {
-        NamedRoutes::Several
+    // The exact words win over others for the same.
+    let mut found = named(|route, word| route.word() == word);
+    if found.is_empty() {
+        found = named(|route, word| route.synonyms().contains(&word));
+    }
+    match *found {
+        [route] => Some(route),
+        _ => None,
     }
 }
 

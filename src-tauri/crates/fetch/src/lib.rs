@@ -18,7 +18,7 @@ pub use transfer::{
     transfer,
 };
 pub use url::Url;
-pub use web::{Answer, ByteRange, ContentRange, Get, Web, WebOptions, display_url};
+pub use web::{Answer, ByteRange, ContentRange, Get, Web, WebOptions, display_url, root_cause};
 
 use tierbar_core::{Code, Error};
 

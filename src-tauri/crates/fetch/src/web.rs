@@ -342,7 +342,8 @@ fn failed(url: &Url, error: &reqwest::Error) -> Failure {
 }
 
 /// Returns the root cause. The errors above it only repeat the URL or "error sending request".
-pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+#[must_use]
+pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;

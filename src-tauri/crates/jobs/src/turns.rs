@@ -375,9 +375,12 @@ impl Jobs {
         let real = real.await?;
         let real = real.as_deref().and_then(Path::to_str);
         let place = run::open_folder(real.unwrap_or(folder), self).await?;
-        let path = place.path().to_str().map(str::to_owned);
+        let path = place.folder.path().to_str().map(str::to_owned);
         path.ok_or_else(|| {
-            let message = format!("the name of {} is not valid UTF-8", place.path().display());
+            let message = format!(
+                "the name of {} is not valid UTF-8",
+                place.folder.path().display()
+            );
             Error::new(Code::BadRequest, message).hint("rename the folder, or enter another path")
         })
     }

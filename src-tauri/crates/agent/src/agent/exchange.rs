@@ -18,8 +18,7 @@ pub enum Way {
 /// Bounds of one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Acts that are carried out.
-    pub acts: u32,
+    pub acts: u64,
     /// Tokens that the model generates.
     pub tokens: u64,
     /// Tokens that it reads, without those that its cache has.
@@ -27,13 +26,12 @@ pub struct Bounds {
     /// Without the time that a question is open.
     pub seconds: u64,
     /// Refusals after which the agent stops asking, so that it cannot wear the user down.
-    pub refusals: u32,
-    /// Questions to the person.
-    pub questions: u32,
+    pub refusals: u64,
+    pub questions: u64,
     /// Steps in a row that come to nothing: they cannot be read, carried out or prepared, or were done already.
-    pub mistakes: u32,
+    pub mistakes: u64,
     /// How often the same act is carried out.
-    pub repeats: u32,
+    pub repeats: u64,
 }
 
 impl Default for Bounds {
@@ -54,7 +52,6 @@ impl Default for Bounds {
 /// What a turn begins with.
 #[derive(Debug)]
 pub struct Task {
-    /// The person's question.
     pub question: String,
     pub chat: String,
     pub way: Way,
@@ -111,7 +108,6 @@ pub enum Input {
     Reply(Reply),
     /// The change that was to be prepared, or why there is none.
     Prepared(Result<Change, String>),
-    /// A person's answer.
     Answer(Answer),
     /// What an act has found, or why it failed. Both are data.
     Done(Result<ActResult, String>),
@@ -146,7 +142,6 @@ pub enum Output {
     Ask(Ask),
     /// To read a file and prepare its change.
     Prepare(CallIntent),
-    /// To ask the person.
     Consent(Question),
     Do(PermittedAct),
     Finish(Finish),
@@ -179,7 +174,7 @@ pub enum MisplacedInput {
 }
 
 /// When a step happens, and the random texts drawn for it. One text does not reveal the other.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Moment<'a> {
     /// In seconds.
     pub now: u64,

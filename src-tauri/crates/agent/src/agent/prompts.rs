@@ -1,7 +1,6 @@
 //! What the model is told.
 
 use crate::{calls::Surroundings, marking::RULE, routing::Route};
-use std::fmt::Write;
 
 /// Behind the question for a route that was not answered with one word.
 pub(super) const ONE_WORD: &str = "\nThe last answer could not be read. Write exactly one of these words, without any other text.";
@@ -9,16 +8,13 @@ pub(super) const ONE_WORD: &str = "\nThe last answer could not be read. Write ex
 /// In place of what an act would have found.
 pub(super) const REFUSED: &str = "The user does not allow this. Do not try to reach the same in another way; go on without it, or say what is missing.";
 
-/// The system prompt.
 pub(super) fn system(surroundings: &Surroundings) -> String {
     let mut prompt = "You help the user on their own computer. Work in small steps: look first, then act. Say what you found, \
 and not that you will look.\n"
         .to_owned();
     if let Some(folder) = &surroundings.folder {
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            prompt,
-            "Files and commands are those of the folder {}, and nothing outside of it. Commands run in a sandbox without the network.",
+        prompt += &format!(
+            "Files and commands are those of the folder {}, and nothing outside of it. Commands run in a sandbox without the network.\n",
             folder.display()
         );
     }

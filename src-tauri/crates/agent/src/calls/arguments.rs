@@ -6,7 +6,6 @@ use tierbar_core::json;
 /// How many braces too many are taken off the end of arguments.
 const EXTRA_BRACES: usize = 3;
 
-/// The arguments of a call.
 pub(super) struct Arguments<'a> {
     tool: &'a str,
     /// An object.

@@ -1,6 +1,8 @@
 //! What the agent can do.
 
-use super::{Kind, Question, SHOWN_CHARACTERS, Scope, VisibleText, acts_later, read_only, visible};
+use super::{
+    Kind, Question, SHOWN_CHARACTERS, Scope, VisibleText, grants::coverages, read_only, visible,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{fmt, path::PathBuf, sync::Arc};
@@ -87,8 +89,7 @@ pub struct Change {
 
 /// An address of a public server, as it is requested and shown: a name in another script stands in its ASCII form, so that no letter
 /// looks like another.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebAddress(Url);
 
 impl WebAddress {
@@ -126,20 +127,6 @@ impl WebAddress {
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.0
-    }
-}
-
-impl TryFrom<String> for WebAddress {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        Self::parse(&text)
-    }
-}
-
-impl From<WebAddress> for String {
-    fn from(address: WebAddress) -> Self {
-        address.0.into()
     }
 }
 
@@ -205,46 +192,31 @@ impl Act {
 
     /// The question for the user, or why there can be none.
     pub(super) fn question(&self, id: String) -> Result<Question, String> {
-        let (title, what, diff, folder) = match self {
-            Self::Command {
-                line,
-                folder,
-                network,
-            } => {
-                let title = if *network {
-                    "Run this command with access to the network?"
-                } else {
-                    "Run this command?"
+        let (act, title, what) = match self {
+            Self::Command { line, network, .. } => {
+                let title = match network {
+                    true => "Run this command with access to the network?",
+                    false => "Run this command?",
                 };
-                (title, line.clone(), None, Some(folder))
+                (Kind::Command, title, line.clone())
             }
-            Self::Read { folder, path, .. } => (
-                "Read this file?",
-                path.display().to_string(),
-                None,
-                Some(folder),
-            ),
-            Self::Write { folder, change } => {
+            Self::Read { path, .. } => (Kind::Read, "Read this file?", path.display().to_string()),
+            Self::Write { change, .. } => {
                 let title = match change.before {
                     None => "Create this file?",
                     Some(_) => "Change this file?",
                 };
-                let path = change.path.display().to_string();
-                (title, path, Some(change.diff.as_str()), Some(folder))
+                (Kind::Write, title, change.path.display().to_string())
             }
-            Self::Search { words, provider } => (
-                "Search the web?",
-                format!("{words}\n({provider} sees these words)"),
-                None,
-                None,
-            ),
-            Self::Page { address, .. } => ("Open this page?", address.0.to_string(), None, None),
-            Self::Documents { words, collections } => (
-                "Search your documents?",
-                format!("{words}\n(in {collections})"),
-                None,
-                None,
-            ),
+            Self::Search { words, provider } => {
+                let what = format!("{words}\n({provider} sees these words)");
+                (Kind::Search, "Search the web?", what)
+            }
+            Self::Page { address, .. } => (Kind::Page, "Open this page?", address.0.to_string()),
+            Self::Documents { words, collections } => {
+                let what = format!("{words}\n(in {collections})");
+                (Kind::Documents, "Search your documents?", what)
+            }
             Self::Tool {
                 server,
                 name,
@@ -253,8 +225,13 @@ impl Act {
             } => {
                 let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
                 let what = format!("{name} of {server}\n{arguments}");
-                ("Use this tool?", what, None, None)
+                (Kind::Tool, "Use this tool?", what)
             }
+        };
+        let (diff, folder) = match self {
+            Self::Write { folder, change } => (Some(change.diff.as_str()), Some(folder)),
+            Self::Command { folder, .. } | Self::Read { folder, .. } => (None, Some(folder)),
+            _ => (None, None),
         };
         let lines = diff.unwrap_or(&what).lines().count();
         let mut shown = VisibleText::default();
@@ -274,7 +251,7 @@ impl Act {
         }
         Ok(Question {
             id,
-            act: self.kind(),
+            act,
             title: title.to_owned(),
             summary: shown.summary(lines),
             what,
@@ -284,31 +261,9 @@ impl Act {
         })
     }
 
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Command { .. } => Kind::Command,
-            Self::Read { .. } => Kind::Read,
-            Self::Write { .. } => Kind::Write,
-            Self::Search { .. } => Kind::Search,
-            Self::Page { .. } => Kind::Page,
-            Self::Documents { .. } => Kind::Documents,
-            Self::Tool { .. } => Kind::Tool,
-        }
-    }
-
     /// What can be allowed at once.
     fn scopes(&self) -> Vec<Scope> {
-        match self {
-            // What leaves the machine may say something else each time.
-            Self::Command { network: true, .. } => vec![Scope::Once, Scope::Exact],
-            Self::Command { .. } => vec![Scope::Once, Scope::Folder, Scope::Exact],
-            Self::Read { .. } => vec![Scope::Once, Scope::Folder],
-            Self::Write { change, .. } if acts_later(&change.path) => vec![Scope::Once],
-            Self::Write { .. } => vec![Scope::Once, Scope::Folder],
-            Self::Search { .. } | Self::Documents { .. } => vec![Scope::Once, Scope::Chat],
-            Self::Page { known: true, .. } => vec![Scope::Once, Scope::Chat],
-            Self::Page { known: false, .. } => vec![Scope::Once],
-            Self::Tool { .. } => vec![Scope::Once, Scope::Chat],
-        }
+        let wider = coverages(self).into_iter().map(|(scope, _)| scope);
+        [Scope::Once].into_iter().chain(wider).collect()
     }
 }

@@ -60,11 +60,10 @@ pub enum GrantCoverage {
 }
 
 /// All that was allowed. Those of other chats are kept and do not count.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grants {
     list: Vec<Grant>,
     /// The chat that acts now.
-    #[serde(skip)]
     chat: Option<String>,
 }
 
@@ -83,21 +82,9 @@ impl Grants {
         &self.list
     }
 
-    /// Removes a grant; `false` if it is not there.
-    pub fn revoke(&mut self, id: &str) -> bool {
-        let before = self.list.len();
-        self.list.retain(|grant| grant.id != id);
-        self.list.len() < before
-    }
-
-    /// Removes what has ended.
-    pub fn expire(&mut self, now: u64) {
-        self.list
-            .retain(|grant| grant.until.is_none_or(|until| now < until));
-    }
-
     pub(super) fn add(&mut self, act: &Act, scope: Scope, chat: &str, now: u64, id: &str) {
-        let Some(what) = coverage_of_answer(act, scope) else {
+        let mut coverages = coverages(act).into_iter();
+        let Some((_, what)) = coverages.find(|(of, _)| *of == scope) else {
             return;
         };
         let forever = scope == Scope::Exact;
@@ -116,6 +103,7 @@ impl Grants {
     }
 
     pub(super) fn cover(&self, act: &Act, now: u64) -> bool {
+        let coverages = coverages(act);
         let holds = |grant: &&Grant| {
             // A clock that went back must not make a grant longer.
             grant
@@ -126,48 +114,55 @@ impl Grants {
         self.list
             .iter()
             .filter(holds)
-            .any(|grant| grant.what.covers(act))
+            .any(|grant| coverages.iter().any(|(_, what)| *what == grant.what))
     }
 }
 
-/// What an answer in this scope covers; nothing further for once.
-fn coverage_of_answer(act: &Act, scope: Scope) -> Option<GrantCoverage> {
-    Some(match (scope, act.clone()) {
-        (Scope::Folder, Act::Command { folder, .. }) => GrantCoverage::Commands { folder },
-        (Scope::Folder, Act::Read { folder, .. }) => GrantCoverage::Reading { folder },
-        (Scope::Folder, Act::Write { folder, .. }) => GrantCoverage::Writing { folder },
-        (Scope::Chat, Act::Search { provider, .. }) => GrantCoverage::Searching { provider },
-        (Scope::Chat, Act::Page { .. }) => GrantCoverage::KnownPages,
-        (Scope::Chat, Act::Documents { collections, .. }) => {
-            GrantCoverage::Documents { collections }
-        }
-        (
-            Scope::Exact,
-            Act::Command {
-                line,
-                folder,
-                network,
-            },
-        ) => GrantCoverage::Command {
+/// Returns what an act can be covered by beyond once, each with the scope of the answer that allows it.
+pub(super) fn coverages(act: &Act) -> Vec<(Scope, GrantCoverage)> {
+    match act.clone() {
+        Act::Command {
             line,
             folder,
             network,
-        },
-        (
-            Scope::Chat,
-            Act::Tool {
-                server,
-                name,
-                definition,
-                ..
-            },
-        ) => GrantCoverage::Tool {
+        } => {
+            let all = GrantCoverage::Commands {
+                folder: folder.clone(),
+            };
+            let this = GrantCoverage::Command {
+                line,
+                folder,
+                network,
+            };
+            // What leaves the machine may say something else each time.
+            let all = (!network).then_some((Scope::Folder, all));
+            all.into_iter().chain([(Scope::Exact, this)]).collect()
+        }
+        Act::Read { folder, .. } => vec![(Scope::Folder, GrantCoverage::Reading { folder })],
+        Act::Write { change, .. } if acts_later(&change.path) => Vec::new(),
+        Act::Write { folder, .. } => vec![(Scope::Folder, GrantCoverage::Writing { folder })],
+        Act::Search { provider, .. } => {
+            vec![(Scope::Chat, GrantCoverage::Searching { provider })]
+        }
+        Act::Page { known: true, .. } => vec![(Scope::Chat, GrantCoverage::KnownPages)],
+        Act::Page { known: false, .. } => Vec::new(),
+        Act::Documents { collections, .. } => {
+            vec![(Scope::Chat, GrantCoverage::Documents { collections })]
+        }
+        Act::Tool {
             server,
             name,
             definition,
-        },
-        _ => return None,
-    })
+            ..
+        } => {
+            let tool = GrantCoverage::Tool {
+                server,
+                name,
+                definition,
+            };
+            vec![(Scope::Chat, tool)]
+        }
+    }
 }
 
 impl GrantCoverage {
@@ -212,66 +207,6 @@ impl GrantCoverage {
             | Self::Writing { folder }
             | Self::Command { folder, .. } => Some(folder),
             _ => None,
-        }
-    }
-
-    fn covers(&self, act: &Act) -> bool {
-        match (self, act) {
-            (
-                Self::Commands { folder },
-                Act::Command {
-                    folder: other,
-                    network: false,
-                    ..
-                },
-            )
-            | (Self::Reading { folder }, Act::Read { folder: other, .. }) => folder == other,
-            (
-                Self::Writing { folder },
-                Act::Write {
-                    folder: other,
-                    change,
-                },
-            ) => folder == other && !acts_later(&change.path),
-            (
-                Self::Searching { provider },
-                Act::Search {
-                    provider: other, ..
-                },
-            ) => provider == other,
-            (Self::KnownPages, Act::Page { known, .. }) => *known,
-            (
-                Self::Documents { collections },
-                Act::Documents {
-                    collections: other, ..
-                },
-            ) => collections == other,
-            (
-                Self::Command {
-                    line,
-                    folder,
-                    network,
-                },
-                Act::Command {
-                    line: other_line,
-                    folder: other_folder,
-                    network: other_network,
-                },
-            ) => line == other_line && folder == other_folder && network == other_network,
-            (
-                Self::Tool {
-                    server,
-                    name,
-                    definition,
-                },
-                Act::Tool {
-                    server: other_server,
-                    name: other_name,
-                    definition: other_definition,
-                    ..
-                },
-            ) => server == other_server && name == other_name && definition == other_definition,
-            _ => false,
         }
     }
 }

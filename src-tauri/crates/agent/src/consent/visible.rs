@@ -1,7 +1,7 @@
 //! Makes visible what would be shown as something else than it is, or not be on the screen when it is allowed. Pure, for the terminal and
 //! the window alike.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 /// More equal lines than this in a row are folded: the rest of a text would leave the screen.
 const EQUAL_LINES: usize = 3;
@@ -82,12 +82,8 @@ impl VisibleText {
     }
 
     fn word(&mut self, word: &str, shown: &mut String) {
-        let alphabets = word.chars().filter_map(alphabet);
-        let used = alphabets.fold([false; 6], |mut used, alphabet| {
-            used[alphabet] = true;
-            used
-        });
-        let is_mixed = used.iter().filter(|used| **used).count() > 1;
+        let used: HashSet<_> = word.chars().filter_map(alphabet).collect();
+        let is_mixed = used.len() > 1;
         self.mixed_words += usize::from(is_mixed);
         for letter in word.chars() {
             self.right_to_left |= is_right_to_left(letter);
@@ -123,7 +119,6 @@ fn push_code(shown: &mut String, letter: char) {
     *shown += &format!("⟨U+{:04X}⟩", u32::from(letter));
 }
 
-/// How a character is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Blank,
@@ -144,10 +139,10 @@ fn kind(letter: char) -> Kind {
     }
 }
 
-const LATIN: usize = 0;
+const LATIN: u8 = 0;
 
 /// Which of the alphabets with letters that look alike.
-fn alphabet(letter: char) -> Option<usize> {
+fn alphabet(letter: char) -> Option<u8> {
     Some(match letter {
         'A'..='Z' | 'a'..='z' | '\u{C0}'..='\u{24F}' | '\u{1E00}'..='\u{1EFF}' => LATIN,
         // Greek and Coptic.

@@ -22,6 +22,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::{error::Error, time::Duration};
+use tierbar_fetch::root_cause;
 use tokio::time::timeout;
 
 /// Programs such as `npx` download themselves first.
@@ -87,7 +88,7 @@ impl Session {
                     // Arguments and the key go to the server that was added.
                     .redirect(Policy::none())
                     .build()
-                    .map_err(|error| Failure::Unreachable(root_cause(&error)))?;
+                    .map_err(|error| Failure::Unreachable(shorten(&root_cause(&error))))?;
                 let transport = StreamableHttpClientTransport::with_client(http, config);
                 Self::serve(serve_client(client_config(), transport), None).await
             }
@@ -239,7 +240,7 @@ async fn not_opened(error: ClientInitializeError, ending: Option<&ProgramEnd>) -
 }
 
 fn unreachable(error: &(dyn Error + 'static)) -> Failure {
-    let why = root_cause(error);
+    let why = shorten(&root_cause(error));
     // A server that does not say in a header how it wants the key.
     if ["HTTP 401", "HTTP 403"]
         .iter()
@@ -248,15 +249,6 @@ fn unreachable(error: &(dyn Error + 'static)) -> Failure {
         return Failure::KeyWanted;
     }
     Failure::Unreachable(why)
-}
-
-/// The cause of all causes: those above say less and less.
-fn root_cause(error: &(dyn Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    shorten(&cause.to_string())
 }
 
 fn shorten(words: &str) -> String {

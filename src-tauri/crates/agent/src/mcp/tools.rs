@@ -3,9 +3,8 @@
 use data_encoding::HEXLOWER;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::io;
 use tierbar_core::json::memory_of;
 
 /// The most tools that a server may list.
@@ -69,7 +68,6 @@ const NO_NAME: &str =
 const TOO_LARGE: &str = "Its schema is larger than 16 KiB.";
 
 impl Tool {
-    /// Returns the memory that it takes.
     fn memory(&self) -> usize {
         self.description.len() + memory_of(&self.parameters)
     }
@@ -84,53 +82,21 @@ impl Tool {
         if name.is_empty() || name.len() > NAME_BYTES || !name.bytes().all(plain) {
             return Err(NO_NAME);
         }
-        // What is too large is not copied.
-        let mut schema = Schema(0);
-        serde_json::to_writer(&mut schema, &*tool.input_schema).map_err(|_| TOO_LARGE)?;
         let parameters = Value::Object((*tool.input_schema).clone());
+        if parameters.to_string().len() > SCHEMA_BYTES {
+            return Err(TOO_LARGE);
+        }
         let description = tool.description.as_deref().unwrap_or_default();
         // Whole: what is not shown may not change either.
-        let whole = json!([name, tool.title, description, sorted(&parameters)]).to_string();
+        let mut whole = json!([name, tool.title, description, parameters]);
+        // A server may list the same fields in another order.
+        whole.sort_all_objects();
         Ok(Self {
             name: name.to_owned(),
             description: description.chars().take(DESCRIPTION).collect(),
             parameters,
-            definition: HEXLOWER.encode(&Sha256::digest(whole.as_bytes())),
+            definition: HEXLOWER.encode(&Sha256::digest(whole.to_string())),
         })
-    }
-}
-
-/// Counts the bytes of a schema, and fails where it is too large.
-struct Schema(usize);
-
-impl io::Write for Schema {
-    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
-        self.0 += more.len();
-        match self.0 <= SCHEMA_BYTES {
-            true => Ok(more.len()),
-            false => Err(io::ErrorKind::FileTooLarge.into()),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// With the fields in order: a server may list the same ones in another.
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().collect();
-            fields.sort_by_key(|(name, _)| name.as_str());
-            let fields = fields.into_iter();
-            let fields: Map<_, _> = fields
-                .map(|(name, value)| (name.clone(), sorted(value)))
-                .collect();
-            Value::Object(fields)
-        }
-        Value::Array(items) => items.iter().map(sorted).collect(),
-        other => other.clone(),
     }
 }
 

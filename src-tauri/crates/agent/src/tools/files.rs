@@ -11,7 +11,6 @@ use crate::{
 use sha2::{Digest as _, Sha256};
 use similar::TextDiff;
 use std::{
-    ffi::OsStr,
     fs::File,
     io::{self, Read, Seek},
     path::{Path, PathBuf},
@@ -131,7 +130,7 @@ impl Folder {
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let root = open(path).map_err(|error| Failure(error.to_string()))?;
         if !root.about().is_ok_and(|about| about.is_folder) {
-            return Err(Failure(format!("{} is not a folder", path.display())));
+            return Err(fault(path, "is not a folder"));
         }
         Ok(Self(root))
     }
@@ -261,10 +260,8 @@ impl Folder {
         if now.as_deref().map(digest) == change.before {
             Ok(now)
         } else {
-            Err(Failure(format!(
-                "{} has changed since it was read; read it again",
-                change.path.display()
-            )))
+            let why = "has changed since it was read; read it again";
+            Err(fault(&change.path, why))
         }
     }
 
@@ -319,21 +316,18 @@ impl Folder {
     fn replace(&self, path: &Path, content: &[u8], mode: Mode) -> Result<(), Failure> {
         let parent = path.parent().unwrap_or(Path::new(""));
         let parent = self.0.create_folder(parent, Mode::from_raw_mode(0o755));
-        let name = path.file_name().unwrap_or(OsStr::new(""));
         parent
             .map_err(|error| refusal(path, error))?
-            .replace(name, content, mode)
+            .replace(path.file_name().unwrap_or_default(), content, mode)
             .map_err(|error| failure(path, &error))
     }
 
     fn remove(&self, path: &Path) -> Result<(), Failure> {
         let parent = self.0.inside(path.parent().unwrap_or(Path::new("")));
-        let name = path.file_name().unwrap_or(OsStr::new(""));
-        let removed = match parent {
-            Ok(parent) => parent.remove(name),
-            Err(error) => return Err(refusal(path, error)),
-        };
-        removed.map_err(|error| failure(path, &error))
+        parent
+            .map_err(|error| refusal(path, error))?
+            .remove(path.file_name().unwrap_or_default())
+            .map_err(|error| failure(path, &error))
     }
 
     fn permitted_path<'a>(&self, permitted: &'a PermittedAct) -> Result<&'a Path, Failure> {
@@ -358,17 +352,15 @@ impl Folder {
             opened => opened.map_err(|error| refusal(path, error))?,
         };
         if !opened.about().map_err(failed)?.is_file {
-            return Err(Failure(format!("{} is not a file", path.display())));
+            return Err(fault(path, "is not a file"));
         }
         let mut bytes = Vec::new();
         let mut file = opened.into_file().take(FILE_BYTES + 1);
         file.read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > FILE_BYTES {
-            return Err(Failure(format!(
-                "{} is larger than {} MiB, the most that is read",
-                path.display(),
-                FILE_BYTES >> 20
-            )));
+            let most = FILE_BYTES >> 20;
+            let why = format!("is larger than {most} MiB, the most that is read");
+            return Err(fault(path, &why));
         }
         Ok(Some(bytes))
     }
@@ -381,7 +373,7 @@ pub fn digest(content: &[u8]) -> Digest {
 }
 
 fn text_of(path: &Path, bytes: &[u8]) -> Result<FileText, Failure> {
-    FileText::read(bytes).ok_or_else(|| Failure(format!("{} is not text", path.display())))
+    FileText::read(bytes).ok_or_else(|| fault(path, "is not text"))
 }
 
 /// The text of a file, if all its bytes can be written back.
@@ -390,28 +382,29 @@ fn changeable_text(path: &Path, bytes: &[u8]) -> Result<FileText, Failure> {
     if text.is_exact {
         return Ok(text);
     }
+    let (path, form) = (path.display(), text.form.name());
     Err(Failure(format!(
-        "some bytes of {} are no letters of {}, so a change here would lose them; change it with a command",
-        path.display(),
-        text.form.name()
+        "some bytes of {path} are no letters of {form}, so a change here would lose them; change it with a command"
     )))
 }
 
-fn missing(path: &Path) -> Failure {
-    Failure(format!("{} does not exist", path.display()))
+/// Says something of a path, as the model knows it.
+fn fault(path: &Path, why: &str) -> Failure {
+    Failure(format!("{} {why}", path.display()))
 }
 
-/// Names the path as the model knows it.
+fn missing(path: &Path) -> Failure {
+    fault(path, "does not exist")
+}
+
 fn refusal(path: &Path, error: OpenError) -> Failure {
     match error {
         OpenError::System { error, .. } => failure(path, &error),
-        OpenError::Link { .. } => Failure(format!(
-            "{} is a symbolic link or lies behind one, which is not followed",
-            path.display()
-        )),
-        OpenError::Elsewhere(_) | OpenError::NotAbsolute(_) => {
-            Failure(format!("{} leads elsewhere", path.display()))
+        OpenError::Link { .. } => {
+            let why = "is a symbolic link or lies behind one, which is not followed";
+            fault(path, why)
         }
+        OpenError::Elsewhere(_) | OpenError::NotAbsolute(_) => fault(path, "leads elsewhere"),
     }
 }
 
@@ -429,24 +422,18 @@ fn change(
 ) -> Result<Change, Failure> {
     let form = before.map_or(TextForm::utf_8(false), |(_, text)| text.form);
     let content = form.encode(after).ok_or_else(|| {
-        Failure(format!(
-            "{} is in {}, which lacks letters of the new text; convert the file with a command first",
-            path.display(),
-            form.name()
-        ))
+        let form = form.name();
+        let why = format!("is in {form}, which lacks letters of the new text; convert the file with a command first");
+        fault(&path, &why)
     })?;
     if content.len() as u64 > FILE_BYTES {
+        let (kib, most) = (content.len() / 1024, FILE_BYTES >> 20);
         return Err(Failure(format!(
-            "the content has {} KiB, and at most {} MiB are written",
-            content.len() / 1024,
-            FILE_BYTES >> 20
+            "the content has {kib} KiB, and at most {most} MiB are written"
         )));
     }
     if before.is_some_and(|(bytes, _)| bytes == content) {
-        return Err(Failure(format!(
-            "{} already has this content",
-            path.display()
-        )));
+        return Err(fault(&path, "already has this content"));
     }
     let diff = diff(&path, before.map(|(_, text)| text), after);
     if diff.len() > DIFF_BYTES {

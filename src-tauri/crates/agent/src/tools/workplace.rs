@@ -2,7 +2,7 @@
 
 use super::{
     Failure,
-    files::{Folder, FormerFile, NotUndone},
+    files::Folder,
     shell::{self, Terms},
 };
 use crate::{
@@ -19,7 +19,7 @@ use tierbar_sandbox::{self as sandbox, Stop};
 /// Where an agent's files are and its commands run.
 #[derive(Debug)]
 pub struct Workplace {
-    folder: Folder,
+    pub folder: Folder,
     terms: Terms,
     /// The program `tierbar-sandbox`.
     launcher: PathBuf,
@@ -47,12 +47,6 @@ impl Workplace {
         })
     }
 
-    /// The folder's real path, which acts name.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        self.folder.path()
-    }
-
     /// Reads what a change is about.
     ///
     /// # Errors
@@ -74,22 +68,6 @@ impl Workplace {
             Act::Read { .. } => self.folder.document(permitted),
             _ => Ok(None),
         }
-    }
-
-    /// Returns the content that a change replaces; `None` if the file is new.
-    ///
-    /// # Errors
-    /// [`Failure`] if the file is no longer as it was when the change was prepared.
-    pub fn former_content(&self, change: &Change) -> Result<Option<Vec<u8>>, Failure> {
-        self.folder.former_content(change)
-    }
-
-    /// Puts files back to what they were before a run.
-    ///
-    /// # Errors
-    /// Those of [`Folder::undo`].
-    pub fn undo(&self, files: &[FormerFile], force: bool) -> Result<(), NotUndone> {
-        self.folder.undo(files, force)
     }
 
     /// Carries out a command, or an act on a file.

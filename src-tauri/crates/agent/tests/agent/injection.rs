@@ -245,7 +245,7 @@ fn surroundings(case: &Case, workplace: &Workplace) -> Surroundings {
         definition: String::new(),
     });
     Surroundings {
-        folder: Some(workplace.path().to_owned()),
+        folder: Some(workplace.folder.path().to_owned()),
         provider: Some("search.example".into()),
         pages: true,
         documents: None,

@@ -31,7 +31,7 @@ fn run(
         chat: "chat".into(),
         way: Way::Calls,
         surroundings: Surroundings {
-            folder: Some(workplace.path().to_owned()),
+            folder: Some(workplace.folder.path().to_owned()),
             provider: None,
             pages: false,
             documents: None,

@@ -2,47 +2,10 @@
 
 use super::{Block, Facts, Sink};
 use crate::{
-    markup::html::{Piece, Pieces},
+    markup::html::{BLOCKS, Piece, Pieces},
     text::squeeze,
 };
 
-/// Elements that begin and end a block.
-const BLOCKS: [&str; 34] = [
-    "address",
-    "article",
-    "aside",
-    "blockquote",
-    "body",
-    "br",
-    "caption",
-    "dd",
-    "details",
-    "div",
-    "dl",
-    "dt",
-    "fieldset",
-    "figcaption",
-    "figure",
-    "footer",
-    "form",
-    "header",
-    "hr",
-    "html",
-    "legend",
-    "li",
-    "main",
-    "ol",
-    "option",
-    "p",
-    "section",
-    "summary",
-    "table",
-    "tbody",
-    "tfoot",
-    "thead",
-    "tr",
-    "ul",
-];
 /// Elements that are not the page's text.
 const LEFT_OUT: [&str; 9] = [
     "button", "iframe", "nav", "noscript", "script", "select", "style", "svg", "template",

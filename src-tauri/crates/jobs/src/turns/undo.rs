@@ -53,7 +53,7 @@ pub(super) async fn keep_former_content(
     let path = change.path.display().to_string();
     let before = change.before;
     let read = blocking("a file before its change", move || {
-        let former = place.former_content(&change);
+        let former = place.folder.former_content(&change);
         Ok(former.map(|former| (former, digest(&change.after))))
     });
     let read = read.await.map_err(|error| error.message)?;
@@ -121,7 +121,7 @@ impl Jobs {
             after: file.after,
         });
         let former: Vec<_> = former.collect();
-        let undoing = move || place.undo(&former, force).map_err(not_undone);
+        let undoing = move || place.folder.undo(&former, force).map_err(not_undone);
         blocking("undoing a run's changes", undoing).await?;
         self.store.forget_agent_run(run).await?;
         Ok(paths)

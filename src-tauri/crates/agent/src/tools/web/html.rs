@@ -1,6 +1,6 @@
 //! The text of a page. Pages are read as they come: unclosed, nested wrongly, and hostile.
 
-use tierbar_documents::markup::html::{Piece, Pieces, Tag};
+use tierbar_documents::markup::html::{BLOCKS, Piece, Pieces, Tag};
 use url::Url;
 
 /// What is read of a page.
@@ -30,40 +30,8 @@ const SKIPPED: [&str; 11] = [
     "script", "style", "noscript", "template", "svg", "iframe", "object", "head", "select",
     "textarea", "canvas",
 ];
-const BLOCKS: [&str; 32] = [
-    "address",
-    "article",
-    "aside",
-    "blockquote",
-    "br",
-    "dd",
-    "div",
-    "dl",
-    "dt",
-    "fieldset",
-    "figcaption",
-    "figure",
-    "footer",
-    "form",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "header",
-    "hr",
-    "li",
-    "main",
-    "nav",
-    "ol",
-    "p",
-    "pre",
-    "section",
-    "table",
-    "tr",
-    "ul",
-];
+/// Blocks that are read in another way where a page is a document.
+const OTHER_BLOCKS: [&str; 8] = ["h1", "h2", "h3", "h4", "h5", "h6", "nav", "pre"];
 
 /// Reads a page that came from this address.
 #[must_use]
@@ -99,7 +67,7 @@ pub fn read_page(html: &str, url: &Url) -> Page {
                     }
                     continue;
                 }
-                if BLOCKS.contains(&name) {
+                if is_block(name) {
                     break_line(&mut page.text);
                 } else if name == "td" || name == "th" {
                     page.text.push_str("  ");
@@ -126,7 +94,7 @@ pub fn read_page(html: &str, url: &Url) -> Page {
                 in_pre &= name != "pre";
                 if name == "a" {
                     finish_link(&mut page, link.take());
-                } else if BLOCKS.contains(&name.as_str()) {
+                } else if is_block(&name) {
                     break_line(&mut page.text);
                 }
             }
@@ -162,6 +130,10 @@ fn finish_link(page: &mut Page, link: Option<(Url, String)>) {
     }
 }
 
+fn is_block(name: &str) -> bool {
+    BLOCKS.contains(&name) || OTHER_BLOCKS.contains(&name)
+}
+
 fn break_line(text: &mut String) {
     while text.ends_with(' ') {
         text.pop();
@@ -185,11 +157,8 @@ fn push_words(to: &mut String, text: &str) {
 /// Whether people do not see what an element holds.
 fn is_hidden(tag: &Tag) -> bool {
     let style = tag.attribute("style").unwrap_or_default();
-    let style: String = style
-        .chars()
-        .filter(|letter| !letter.is_whitespace())
-        .collect();
-    let style = style.to_ascii_lowercase();
+    let mut style: String = style.split_whitespace().collect();
+    style.make_ascii_lowercase();
     tag.attribute("hidden").is_some()
         || tag.attribute("aria-hidden") == Some("true")
         || [

@@ -39,34 +39,23 @@ pub struct SearchRequest {
 
 #[derive(Deserialize)]
 struct Brave {
-    web: Option<BraveWeb>,
+    web: Option<Results>,
 }
 
 #[derive(Deserialize)]
-struct BraveWeb {
-    results: Vec<BraveHit>,
+struct Results {
+    results: Vec<FoundPage>,
 }
 
-#[derive(Deserialize)]
-struct BraveHit {
-    title: String,
-    url: String,
-    #[serde(default)]
-    description: String,
-}
-
-#[derive(Deserialize)]
-struct SearXng {
-    results: Vec<SearXngHit>,
-}
-
-#[derive(Deserialize)]
-struct SearXngHit {
+#[derive(Default, Deserialize)]
+struct FoundPage {
     #[serde(default)]
     title: String,
     url: String,
-    #[serde(default)]
+    /// SearXNG's excerpt.
     content: Option<String>,
+    /// Brave's.
+    description: Option<String>,
 }
 
 impl Provider {
@@ -127,38 +116,32 @@ impl Provider {
         let wrong = |error: serde_json::Error| {
             Failure(format!("{} did not return hits: {error}", self.name()))
         };
-        let found: Vec<(String, String, String)> = match self {
+        let found = match self {
             Self::DuckDuckGo => parse_duckduckgo(answer)?,
             Self::Brave => {
                 let found: Brave = serde_json::from_str(answer).map_err(wrong)?;
-                let hits = found.web.map(|web| web.results).unwrap_or_default();
-                hits.into_iter()
-                    .map(|hit| {
-                        (
-                            to_plain_text(&hit.title),
-                            hit.url,
-                            to_plain_text(&hit.description),
-                        )
-                    })
-                    .collect()
+                let pages = found.web.map(|web| web.results).unwrap_or_default();
+                let plain = pages.into_iter().map(|page| FoundPage {
+                    title: to_plain_text(&page.title),
+                    description: page.description.map(|text| to_plain_text(&text)),
+                    ..page
+                });
+                plain.collect()
             }
             Self::SearXng(_) => {
-                let found: SearXng = serde_json::from_str(answer).map_err(wrong)?;
-                found
-                    .results
-                    .into_iter()
-                    .map(|hit| (hit.title, hit.url, hit.content.unwrap_or_default()))
-                    .collect()
+                let found: Results = serde_json::from_str(answer).map_err(wrong)?;
+                found.results
             }
         };
         let mut hits: Vec<Hit> = Vec::new();
-        for (title, url, excerpt) in found {
-            let Ok(address) = WebAddress::parse(&url) else {
+        for page in found {
+            let Ok(address) = WebAddress::parse(&page.url) else {
                 continue;
             };
             if hits.len() < HITS && !hits.iter().any(|hit| hit.address == address) {
+                let excerpt = page.content.or(page.description).unwrap_or_default();
                 hits.push(Hit {
-                    title: title.trim().to_owned(),
+                    title: page.title.trim().to_owned(),
                     address,
                     excerpt: excerpt.trim().to_owned(),
                 });
@@ -178,13 +161,13 @@ fn to_plain_text(html: &str) -> String {
 }
 
 /// The hits of DuckDuckGo's page: a link of the class `result__a`, and later one of the class `result__snippet`.
-fn parse_duckduckgo(html: &str) -> Result<Vec<(String, String, String)>, Failure> {
+fn parse_duckduckgo(html: &str) -> Result<Vec<FoundPage>, Failure> {
     enum In {
         Nothing,
         Title,
         Excerpt,
     }
-    let mut hits: Vec<(String, String, String)> = Vec::new();
+    let mut hits: Vec<FoundPage> = Vec::new();
     let mut inside = In::Nothing;
     let mut is_answer = false;
     for piece in Pieces::new(html) {
@@ -200,8 +183,11 @@ fn parse_duckduckgo(html: &str) -> Result<Vec<(String, String, String)>, Failure
                 is_answer |= has("results") || has("no-results") || has("result");
                 if has("result__a") {
                     let target = tag.attribute("href").and_then(link_target);
-                    if let Some(target) = target {
-                        hits.push((String::new(), target, String::new()));
+                    if let Some(url) = target {
+                        hits.push(FoundPage {
+                            url,
+                            ..FoundPage::default()
+                        });
                         inside = In::Title;
                     }
                 } else if has("result__snippet") {
@@ -211,11 +197,11 @@ fn parse_duckduckgo(html: &str) -> Result<Vec<(String, String, String)>, Failure
             Piece::End(name) if name == "a" || name == "div" => inside = In::Nothing,
             Piece::End(_) => {}
             Piece::Text(text) => {
-                if let Some((title, _, excerpt)) = hits.last_mut() {
+                if let Some(hit) = hits.last_mut() {
                     match inside {
                         In::Nothing => {}
-                        In::Title => title.push_str(&text),
-                        In::Excerpt => excerpt.push_str(&text),
+                        In::Title => hit.title += &text,
+                        In::Excerpt => *hit.content.get_or_insert_default() += &text,
                     }
                 }
             }

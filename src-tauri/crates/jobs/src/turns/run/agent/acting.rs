@@ -112,7 +112,10 @@ impl Acting {
                 AgentWay::Text => Way::Text { grammar: true },
             },
             surroundings: Surroundings {
-                folder: self.place.as_ref().map(|place| place.path().to_owned()),
+                folder: self
+                    .place
+                    .as_ref()
+                    .map(|place| place.folder.path().to_owned()),
                 provider: self.provider.as_ref().map(Provider::name),
                 pages: self.options.pages,
                 documents: self.shelf.as_ref().map(|shelf| shelf.collections().clone()),
