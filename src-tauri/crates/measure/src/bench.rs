@@ -190,7 +190,7 @@ pub struct BenchReport {
 }
 
 /// The measurements at one context depth.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BenchRow {
     /// Tokens in the cache before the prompt.
     pub depth: u32,
@@ -209,7 +209,7 @@ pub struct BenchRow {
 }
 
 /// The measurements of one way to run a model that is larger than memory.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PagingRow {
     pub paging: Paging,
     /// Prefill and decode in tokens per second.
@@ -234,12 +234,8 @@ impl PagingRow {
     pub fn skipped(paging: Paging, why: String) -> Self {
         Self {
             paging,
-            prefill: None,
-            decode: None,
-            hit_rate: None,
-            read_bytes_per_token: None,
-            wait_ms_per_token: None,
             skipped: Some(why),
+            ..Self::default()
         }
     }
 }
@@ -249,10 +245,8 @@ impl BenchRow {
     pub fn skipped(depth: u32, why: String) -> Self {
         Self {
             depth,
-            prefill: None,
-            decode: None,
-            first_token_ms: None,
             skipped: Some(why),
+            ..Self::default()
         }
     }
 }
@@ -285,14 +279,10 @@ impl BenchMemory {
     /// Returns the sum of what the engine has allocated.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
-        [
-            self.weights_mapped_bytes,
-            self.weights_bytes,
-            self.kv_bytes,
-            self.compute_bytes,
-        ]
-        .into_iter()
-        .fold(0, u64::saturating_add)
+        self.weights_mapped_bytes
+            .saturating_add(self.weights_bytes)
+            .saturating_add(self.kv_bytes)
+            .saturating_add(self.compute_bytes)
     }
 }
 

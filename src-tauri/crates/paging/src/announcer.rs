@@ -6,7 +6,7 @@ use crate::{
     cost::PagingCost,
     layout::{ExpertIndex, Layout},
     picture::{ResidencyPicture, UNKNOWN},
-    places::merge_ranges,
+    places::{PageRange, merge_ranges},
     platform::MappedFile,
 };
 use parking_lot::Mutex;
@@ -40,32 +40,22 @@ impl Announcer {
     /// Keeps what every token reads in memory, if that is allowed. The mappings are those of all the model's files.
     #[must_use]
     pub fn start(layout: Layout, mappings: Vec<MappedFile>) -> Self {
-        let page = layout.page();
-        let mut absent = 0;
-        for (file, mapped) in mappings.iter().enumerate() {
-            for unit in 0..layout.units() {
-                for slice in layout
-                    .slices(unit)
-                    .iter()
-                    .filter(|slice| slice.file == file)
-                {
-                    absent +=
-                        mapped.absent_bytes(&(slice.pages.start * page..slice.pages.end * page));
-                }
-            }
+        let mut this = Self {
+            layout,
+            mappings,
+            tells: false,
+            seen: Mutex::default(),
+        };
+        this.tells = (0..this.layout.units()).any(|unit| this.absent_bytes(unit) > 0);
+        for (file, mapped) in this.mappings.iter().enumerate() {
             mapped.read_exactly();
-            for pages in layout.held(file) {
-                let run = pages.start * page..pages.end * page;
+            for pages in this.layout.held(file) {
+                let run = this.layout.bytes_of(pages);
                 mapped.read_ahead(&run);
                 mapped.lock(&run);
             }
         }
-        Self {
-            layout,
-            mappings,
-            tells: absent > 0,
-            seen: Mutex::default(),
-        }
+        this
     }
 
     /// Announces these experts of a layer; with `next`, also the next layer's.
@@ -107,10 +97,9 @@ impl Announcer {
             }
         }
         drop(seen);
-        let page = self.layout.page();
         for (runs, mapped) in runs.into_iter().zip(&self.mappings) {
             for run in merge_ranges(runs) {
-                mapped.read_ahead(&(run.start * page..run.end * page));
+                mapped.read_ahead(&self.layout.bytes_of(&run));
             }
         }
         Ok(())
@@ -133,7 +122,7 @@ impl Announcer {
         }
     }
 
-    fn add(&self, runs: &mut [Vec<crate::places::PageRange>], unit: ExpertIndex) {
+    fn add(&self, runs: &mut [Vec<PageRange>], unit: ExpertIndex) {
         for slice in self.layout.slices(unit) {
             if let Some(runs) = runs.get_mut(slice.file) {
                 runs.push(slice.pages.clone());
@@ -142,13 +131,10 @@ impl Announcer {
     }
 
     fn absent_bytes(&self, unit: ExpertIndex) -> u64 {
-        let page = self.layout.page();
         let slices = self.layout.slices(unit).iter();
-        let absent = slices.map(|slice| {
-            let run = slice.pages.start * page..slice.pages.end * page;
-            self.mappings
-                .get(slice.file)
-                .map_or(0, |mapped| mapped.absent_bytes(&run))
+        let absent = slices.filter_map(|slice| {
+            let mapped = self.mappings.get(slice.file)?;
+            Some(mapped.absent_bytes(&self.layout.bytes_of(&slice.pages)))
         });
         absent.sum()
     }

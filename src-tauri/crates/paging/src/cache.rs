@@ -67,12 +67,12 @@ pub(crate) struct Cache {
     pages: Vec<u64>,
     budget: u64,
     /// Pages of all that is held or being read.
-    held: u64,
+    pub(crate) held: u64,
     /// What may go, by rank.
     order: BTreeSet<(EvictionRank, ExpertIndex)>,
     in_use: Vec<ExpertIndex>,
     uses: u64,
-    stats: CacheStats,
+    pub(crate) stats: CacheStats,
 }
 
 impl Cache {
@@ -95,14 +95,6 @@ impl Cache {
             uses: 0,
             stats: CacheStats::default(),
         }
-    }
-
-    pub(crate) fn stats(&self) -> CacheStats {
-        self.stats
-    }
-
-    pub(crate) fn held_pages(&self) -> u64 {
-        self.held
     }
 
     pub(crate) fn is_held(&self, unit: ExpertIndex) -> bool {
@@ -148,7 +140,8 @@ impl Cache {
             entry.weight = weight_after_use(entry.weight, policy, token);
             entry.rank = match policy {
                 EvictionPolicy::MostRecent => (0, u64::MAX - uses),
-                _ => (order_of_weight(entry.weight), uses),
+                // The bits of numbers that are not negative are ordered as these.
+                _ => (entry.weight.max(0.0).to_bits(), uses),
             };
             self.in_use.push(unit);
             match entry.state {
@@ -246,20 +239,11 @@ fn weight_after_use(weight: f64, policy: EvictionPolicy, token: u64) -> f64 {
     match policy {
         EvictionPolicy::LeastRecent | EvictionPolicy::MostRecent => 0.0,
         EvictionPolicy::LeastFrequent { half_life_tokens } => {
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "tokens of a process, far below 2^52"
-            )]
-            let now = token as f64 / half_life_tokens;
+            let now = picture::half_lives(token, half_life_tokens);
             let (more, less) = (weight.max(now), weight.min(now));
             more + (less - more).exp2().ln_1p() / std::f64::consts::LN_2
         }
     }
-}
-
-/// Returns a number that is ordered as the weight, which is not negative.
-fn order_of_weight(weight: f64) -> u64 {
-    weight.max(0.0).to_bits()
 }
 
 #[cfg(test)]

@@ -18,21 +18,16 @@ impl PagingCost {
     /// What it has cost since an earlier moment.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let CacheStats {
-            hits,
-            misses,
-            ahead,
-            evicted,
-        } = earlier.stats;
+        let (now, before) = (self.stats, earlier.stats);
         Self {
             stats: CacheStats {
-                hits: self.stats.hits.saturating_sub(hits),
-                misses: self.stats.misses.saturating_sub(misses),
-                ahead: self.stats.ahead.saturating_sub(ahead),
-                evicted: self.stats.evicted.saturating_sub(evicted),
+                hits: now.hits - before.hits,
+                misses: now.misses - before.misses,
+                ahead: now.ahead - before.ahead,
+                evicted: now.evicted - before.evicted,
             },
-            read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
-            waited: self.waited.saturating_sub(earlier.waited),
+            read_bytes: self.read_bytes - earlier.read_bytes,
+            waited: self.waited - earlier.waited,
             held_bytes: self.held_bytes,
         }
     }

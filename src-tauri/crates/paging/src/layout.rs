@@ -29,39 +29,19 @@ pub enum TensorKind {
 }
 
 /// Why a model's experts cannot be paged.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// The model is dense.
+    #[error("the model has no experts")]
     NoExperts,
     /// The bytes of a layer's tensor are no multiple of the number of its experts.
+    #[error("the experts of layer {layer} are not of one size")]
     Uneven { layer: u32 },
-    /// A layer's tensors differ in the number of experts.
+    #[error("the tensors of layer {layer} have different numbers of experts")]
     Contradictory { layer: u32 },
     /// An expert's matrix is smaller than two pages, so that reading it would mostly read its neighbours.
+    #[error("a matrix of an expert has only {bytes} bytes")]
     TooSmall { bytes: u64 },
 }
-
-impl std::fmt::Display for LayoutError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NoExperts => f.write_str("the model has no experts"),
-            Self::Uneven { layer } => {
-                write!(f, "the experts of layer {layer} are not of one size")
-            }
-            Self::Contradictory { layer } => {
-                write!(
-                    f,
-                    "the tensors of layer {layer} have different numbers of experts"
-                )
-            }
-            Self::TooSmall { bytes } => {
-                write!(f, "a matrix of an expert has only {bytes} bytes")
-            }
-        }
-    }
-}
-
-impl std::error::Error for LayoutError {}
 
 /// The number of an expert of a layer, counted over all layers.
 pub(crate) type ExpertIndex = u32;
@@ -98,12 +78,13 @@ struct LayerUnits {
 /// The pages of all experts, and of what is always held.
 #[derive(Debug)]
 pub struct Layout {
-    page: u64,
+    /// Bytes of a page.
+    pub(crate) page: u64,
     layers: BTreeMap<u32, LayerUnits>,
     /// By unit.
     slices: Vec<Vec<ExpertSlice>>,
     /// By unit, with shared pages counted for each of their two.
-    pages: Vec<u64>,
+    pub(crate) pages: Vec<u64>,
     /// By file: runs that memory can be laid over, and of them the pages that are always held.
     areas: Vec<Vec<PageRange>>,
     held: Vec<Vec<PageRange>>,
@@ -232,12 +213,12 @@ impl Layout {
     #[must_use]
     pub fn areas(&self, file: usize) -> Vec<std::ops::Range<u64>> {
         let runs = self.areas.get(file).into_iter().flatten();
-        runs.map(|run| run.start * self.page..run.end * self.page)
-            .collect()
+        runs.map(|run| self.bytes_of(run)).collect()
     }
 
-    pub(crate) fn page(&self) -> u64 {
-        self.page
+    /// Returns a run of pages in bytes from the file's start.
+    pub(crate) fn bytes_of(&self, run: &PageRange) -> std::ops::Range<u64> {
+        run.start * self.page..run.end * self.page
     }
 
     pub(crate) fn files(&self) -> usize {
@@ -246,10 +227,6 @@ impl Layout {
 
     pub(crate) fn held(&self, file: usize) -> &[PageRange] {
         &self.held[file]
-    }
-
-    pub(crate) fn unit_pages(&self) -> &[u64] {
-        &self.pages
     }
 
     /// The units of each layer that has experts, in order.

@@ -52,9 +52,7 @@ pub struct Pager {
 struct SharedPager {
     layout: Layout,
     areas: Vec<MemoryArea>,
-    paths: Vec<PathBuf>,
-    sources: Vec<WeightFile>,
-    identities: Vec<FileIdentity>,
+    files: Vec<ModelFile>,
     board: Mutex<PagerState>,
     /// There is a job, or nothing more to do.
     work: Condvar,
@@ -65,6 +63,14 @@ struct SharedPager {
     patience: Duration,
     /// Whether the first layer follows the last.
     in_circle: bool,
+}
+
+/// A file of the model, and what it was when it was opened.
+#[derive(Debug)]
+struct ModelFile {
+    path: PathBuf,
+    source: WeightFile,
+    identity: FileIdentity,
 }
 
 #[derive(Debug)]
@@ -110,19 +116,20 @@ impl Pager {
         if settings.budget_bytes < least_bytes {
             return Err(budget_error(settings.budget_bytes, least_bytes));
         }
-        let open = |path: &PathBuf| {
-            let source = platform::open(path)?;
-            let identity = FileIdentity::of(&source)?;
-            Ok((source, identity))
+        let open = |path: PathBuf| {
+            let source = platform::open(&path);
+            let opened = source.and_then(|source| Ok((FileIdentity::of(&source)?, source)));
+            let (identity, source) = opened.map_err(|error| unreadable_error(&path, &error))?;
+            Ok(ModelFile {
+                path,
+                source,
+                identity,
+            })
         };
-        let opened: Result<Vec<_>, _> = paths
-            .iter()
-            .map(|path| open(path).map_err(|error| unreadable_error(path, &error)))
-            .collect();
-        let (sources, identities) = opened?.into_iter().unzip();
-        let budget = settings.budget_bytes / layout.page();
+        let files = paths.into_iter().map(open).collect::<Result<_, Error>>()?;
+        let budget = settings.budget_bytes / layout.page;
         let board = PagerState {
-            cache: Cache::new(layout.unit_pages().to_vec(), budget, settings.policy),
+            cache: Cache::new(layout.pages.clone(), budget, settings.policy),
             jobs: ReadQueue::default(),
             unread: HashMap::new(),
             leaving: HashMap::new(),
@@ -137,9 +144,7 @@ impl Pager {
         let inner = Arc::new(SharedPager {
             layout,
             areas,
-            paths,
-            sources,
-            identities,
+            files,
             board: Mutex::new(board),
             work: Condvar::new(),
             done: Condvar::new(),
@@ -238,10 +243,10 @@ impl Pager {
         let inner = &*self.inner;
         let bytes = budget_bytes.max(self.least_bytes);
         let mut board = inner.board.lock();
-        let evicted = board.cache.resize(bytes / inner.layout.page());
+        let evicted = board.cache.resize(bytes / inner.layout.page);
         let taken = CacheUpdate {
-            missing: Vec::new(),
             evicted,
+            ..CacheUpdate::default()
         };
         inner.queue(&mut board, &taken, true);
         bytes
@@ -266,10 +271,10 @@ impl Pager {
     pub fn cost(&self) -> PagingCost {
         let board = self.inner.board.lock();
         PagingCost {
-            stats: board.cache.stats(),
+            stats: board.cache.stats,
             read_bytes: self.inner.read_bytes.load(Ordering::Relaxed),
             waited: Duration::from_nanos(self.inner.waited_nanos.load(Ordering::Relaxed)),
-            held_bytes: board.cache.held_pages() * self.inner.layout.page(),
+            held_bytes: board.cache.held * self.inner.layout.page,
         }
     }
 }
@@ -303,7 +308,8 @@ impl SharedPager {
     }
 
     fn stalled(&self) -> Error {
-        let path = self.paths.first().cloned().unwrap_or_default();
+        let first = self.files.first();
+        let path = first.map_or_else(PathBuf::new, |file| file.path.clone());
         let message = format!(
             "the disk with {} has not answered for {} s",
             path.display(),

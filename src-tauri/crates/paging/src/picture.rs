@@ -25,7 +25,7 @@ impl ResidencyPicture {
             .map(|units| {
                 let letters = units.map(|unit| {
                     let digit = heat(unit).and_then(|heat| char::from_digit(heat.into(), 10))?;
-                    held += layout.unit_pages()[unit as usize];
+                    held += layout.pages[unit as usize];
                     Some(digit)
                 });
                 letters.map(|digit| digit.unwrap_or('.')).collect()
@@ -33,7 +33,7 @@ impl ResidencyPicture {
             .collect();
         Self {
             layers,
-            held_bytes: held * layout.page(),
+            held_bytes: held * layout.page,
             all_bytes: layout.expert_bytes(),
         }
     }
@@ -42,12 +42,7 @@ impl ResidencyPicture {
 /// Returns how much an expert was used lately, from 0 to 9, on the scale of the logarithm: from less than one use, to more than
 /// half of all tokens. The weight is the base-2 logarithm of a sum over its uses, in which one at token t counts 2^(t / half-life).
 pub(crate) fn heat(weight: f64, token: u64, half_life_tokens: f64) -> u8 {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "tokens of a process, far below 2^52"
-    )]
-    let now = token as f64 / half_life_tokens;
-    let uses = (weight - now).exp2();
+    let uses = (weight - half_lives(token, half_life_tokens)).exp2();
     // What a use by every token since the beginning of time adds up to.
     let most = 1.0 / (1.0 - (-1.0 / half_life_tokens).exp2());
     let part = uses.ln_1p() / most.ln_1p();
@@ -55,6 +50,11 @@ pub(crate) fn heat(weight: f64, token: u64, half_life_tokens: f64) -> u8 {
         .take_while(|digit| part * 10.0 >= f64::from(*digit))
         .last()
         .unwrap_or(0)
+}
+
+/// Returns how many half-lives have passed up to a token.
+pub(crate) fn half_lives(token: u64, half_life_tokens: f64) -> f64 {
+    token as f64 / half_life_tokens
 }
 
 #[cfg(test)]

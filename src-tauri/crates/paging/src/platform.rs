@@ -30,9 +30,7 @@ pub(crate) use system::{most_moved, open};
 /// Returns the size of a page of memory.
 #[must_use]
 pub fn page_bytes() -> u64 {
-    // SAFETY: reads a constant of the system.
-    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u64::try_from(bytes).unwrap_or(4096)
+    rustix::param::page_size() as u64
 }
 
 /// An open file, and whether reads of it pass the page cache by.
@@ -45,8 +43,8 @@ pub(crate) struct WeightFile {
 /// Anonymous memory over a run of a file's mapping, at the same addresses. Places in it are bytes from the file's start.
 #[derive(Debug)]
 pub struct MemoryArea {
-    file: usize,
-    bytes: Range<u64>,
+    pub(crate) file: usize,
+    pub(crate) bytes: Range<u64>,
     base: usize,
 }
 
@@ -61,27 +59,19 @@ impl MemoryArea {
     /// These pages must be mapped. While the value lives, no other code may map, unmap or write them, and readers must
     /// expect that they change: they are all zero at first.
     pub unsafe fn lay_over(file: usize, bytes: Range<u64>, base: usize) -> io::Result<Self> {
-        let length = usize::try_from(bytes.end - bytes.start).map_err(io::Error::other)?;
         // SAFETY: as the caller says; a fixed private mapping without a file.
-        unsafe { lay_memory(base, length)? };
+        unsafe { lay_memory(base, (bytes.end - bytes.start) as usize)? };
         Ok(Self { file, bytes, base })
-    }
-
-    pub(crate) fn file(&self) -> usize {
-        self.file
-    }
-
-    pub(crate) fn bytes(&self) -> &Range<u64> {
-        &self.bytes
     }
 
     /// The address of a run of it; `None` if it does not lie within.
     fn address(&self, run: &Range<u64>) -> Option<(usize, usize)> {
         let within =
             self.bytes.start <= run.start && run.start <= run.end && run.end <= self.bytes.end;
-        let length = usize::try_from(run.end.checked_sub(run.start)?).ok()?;
-        let ahead = usize::try_from(run.start.checked_sub(self.bytes.start)?).ok()?;
-        within.then_some((self.base + ahead, length))
+        within.then(|| {
+            let ahead = run.start - self.bytes.start;
+            (self.base + ahead as usize, (run.end - run.start) as usize)
+        })
     }
 
     /// Reads this run of the file into its place, or what the file has of it, and returns how many bytes that were.
@@ -174,9 +164,12 @@ impl MappedFile {
     /// The address of a run of whole pages, the last one perhaps beyond the file's end.
     fn address(&self, run: &Range<u64>) -> Option<(usize, usize)> {
         let within = run.start < run.end && run.end <= self.bytes.next_multiple_of(page_bytes());
-        let length = usize::try_from(run.end.checked_sub(run.start)?).ok()?;
-        let ahead = usize::try_from(run.start).ok()?;
-        within.then_some((self.base + ahead, length))
+        within.then(|| {
+            (
+                self.base + run.start as usize,
+                (run.end - run.start) as usize,
+            )
+        })
     }
 
     /// Has the system read what is missing and no more: where a disk's read-ahead is large, each fault would bring experts that

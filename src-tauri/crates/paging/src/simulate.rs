@@ -56,7 +56,7 @@ pub fn simulate(trace: &Trace, held: u64, policy: EvictionPolicy) -> CacheStats 
             cache.loaded(unit);
         }
     }
-    cache.stats()
+    cache.stats
 }
 
 /// Returns what a cache would have done that knows the future, and evicts what is used last of all (Belády, *IBM Systems

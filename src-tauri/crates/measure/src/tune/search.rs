@@ -132,6 +132,14 @@ impl Search {
             settings,
             measured: measured.clone(),
         };
+        let compare = |before: &CandidateMeasurement| {
+            let (gain, noise) = gain(&before.request_ms, &measured.request_ms);
+            let outcome = match gain > noise {
+                true => Outcome::Faster,
+                false => Outcome::NotFaster,
+            };
+            (outcome, gain, words::describe_gain(gain, noise))
+        };
         match (&self.best, self.stage) {
             (_, Stage::CheckBefore) => {
                 self.checked = Some(measured.clone());
@@ -141,30 +149,26 @@ impl Search {
                 let Some(before) = &self.checked else {
                     return (Outcome::NotFaster, String::new());
                 };
-                let (gain, noise) = gain(&before.request_ms, &measured.request_ms);
-                if gain > noise {
+                let (outcome, gain, time) = compare(before);
+                if outcome == Outcome::Faster {
                     self.gain = gain;
-                    (Outcome::Faster, words::describe_gain(gain))
-                } else {
-                    (Outcome::NotFaster, words::not_faster(gain, noise))
                 }
+                (outcome, time)
             }
             (None, _) => {
                 self.best = Some(candidate());
                 (Outcome::Base, words::AS_CONFIGURED.to_owned())
             }
             (Some(best), _) => {
-                let (gain, noise) = gain(&best.measured.request_ms, &measured.request_ms);
+                let (outcome, _, time) = compare(&best.measured);
                 if self.only_reported() {
-                    let words =
-                        words::difference(gain, noise, &best.measured.memory, &measured.memory);
-                    (Outcome::Told, words)
-                } else if gain > noise {
-                    self.best = Some(candidate());
-                    (Outcome::Faster, words::describe_gain(gain))
-                } else {
-                    (Outcome::NotFaster, words::not_faster(gain, noise))
+                    let words = words::difference(&time, &best.measured.memory, &measured.memory);
+                    return (Outcome::Told, words);
                 }
+                if outcome == Outcome::Faster {
+                    self.best = Some(candidate());
+                }
+                (outcome, time)
             }
         }
     }

@@ -11,33 +11,19 @@ fn percent(part: f64) -> String {
     format!("{:.0} %", (part.abs() * 100.0).max(0.0))
 }
 
-pub(super) fn describe_gain(gain: f64) -> String {
-    format!("{} less time", percent(gain))
-}
-
-pub(super) fn not_faster(gain: f64, noise: f64) -> String {
-    if gain < -noise {
-        return format!("{} more time", percent(gain));
-    }
+/// The difference in time, which is noise if it is no larger.
+pub(super) fn describe_gain(gain: f64, noise: f64) -> String {
     let sign = if gain < 0.0 { "more" } else { "less" };
-    format!(
-        "{} {sign} time, which may be chance: measurements vary by {}",
-        percent(gain),
-        percent(noise)
-    )
+    let time = format!("{} {sign} time", percent(gain));
+    if gain > noise || gain < -noise {
+        return time;
+    }
+    let noise = percent(noise);
+    format!("{time}, which may be chance: measurements vary by {noise}")
 }
 
-pub(super) fn difference(
-    gain: f64,
-    noise: f64,
-    before: &BenchMemory,
-    after: &BenchMemory,
-) -> String {
-    let time = if gain > noise {
-        describe_gain(gain)
-    } else {
-        not_faster(gain, noise)
-    };
+/// The difference of a candidate that is not chosen, by its time in words.
+pub(super) fn difference(time: &str, before: &BenchMemory, after: &BenchMemory) -> String {
     let (before, after) = (before.total_bytes(), after.total_bytes());
     let memory = if after < before {
         format!("{} less memory", gib(before - after))
@@ -45,21 +31,6 @@ pub(super) fn difference(
         format!("{} more memory", gib(after - before))
     };
     format!("{time}; {memory}. Not chosen automatically, because it changes answers")
-}
-
-/// The result of the search, with the settings that changed.
-#[must_use]
-pub(super) fn summary(before: Settings, after: Settings, gain: f64, written: bool) -> String {
-    let changes = changes(before, after);
-    if changes.is_empty() {
-        return "The tier's settings are already the fastest.".to_owned();
-    }
-    let kept = if written {
-        "Saved in config.toml"
-    } else {
-        "The configuration is unchanged"
-    };
-    format!("{}: {}. {kept}.", changes.join(", "), describe_gain(gain))
 }
 
 fn changes(before: Settings, after: Settings) -> Vec<String> {
@@ -91,10 +62,20 @@ fn changes(before: Settings, after: Settings) -> Vec<String> {
 }
 
 impl super::TuneReport {
-    /// The sentence of these outcomes; see [`super::TuneReport::summary`].
+    /// The result of the search, with the settings that changed; see [`super::TuneReport::summary`].
     #[must_use]
     pub fn sentence(before: Settings, after: Settings, gain: f64, written: bool) -> String {
-        summary(before, after, gain, written)
+        let changes = changes(before, after);
+        if changes.is_empty() {
+            return "The tier's settings are already the fastest.".to_owned();
+        }
+        let kept = if written {
+            "Saved in config.toml"
+        } else {
+            "The configuration is unchanged"
+        };
+        let changes = changes.join(", ");
+        format!("{changes}: {} less time. {kept}.", percent(gain))
     }
 }
 

@@ -27,7 +27,7 @@ fn the_one_used_longest_ago_goes_first() {
     let taken = use_of(&mut cache, &[3]);
     assert_eq!((taken.missing, taken.evicted), (vec![3], vec![2]));
     assert_eq!(
-        cache.stats(),
+        cache.stats,
         CacheStats {
             hits: 1,
             misses: 3,
@@ -62,7 +62,7 @@ fn often_used_ones_outlive_recent_ones() {
 fn what_is_in_use_stays_beyond_the_budget() {
     let mut cache = cache(9, 2);
     assert!(use_of(&mut cache, &[1, 2, 3]).evicted.is_empty());
-    assert_eq!(cache.held_pages(), 3);
+    assert_eq!(cache.held, 3);
     assert_eq!(use_of(&mut cache, &[4]).evicted, [1, 2]);
 }
 
@@ -71,7 +71,7 @@ fn a_failed_read_can_be_tried_again() {
     let mut cache = cache(9, 2);
     assert_eq!(cache.take(&[1], 0).missing, [1]);
     cache.failed(1);
-    assert_eq!(cache.held_pages(), 0);
+    assert_eq!(cache.held, 0);
     assert_eq!(cache.take(&[1], 0).missing, [1]);
 }
 
@@ -87,7 +87,7 @@ fn reading_ahead_evicts_nothing_of_its_layer_or_in_use() {
         cache.loaded(unit);
     }
     assert!(cache.is_held(0) && cache.is_held(1) && cache.is_held(10));
-    assert_eq!(cache.held_pages(), 6);
+    assert_eq!(cache.held, 6);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_smaller_budget_frees_at_once() {
         use_of(&mut cache, &[unit]);
     }
     assert_eq!(cache.resize(1), [1, 2, 3]);
-    assert_eq!(cache.held_pages(), 1);
+    assert_eq!(cache.held, 1);
 }
 
 #[test]
@@ -148,13 +148,13 @@ proptest! {
             let units: Vec<_> = units.iter().copied().collect();
             let taken = cache.take(&units, token);
             prop_assert!(taken.evicted.iter().all(|unit| !units.contains(unit)));
-            prop_assert!(cache.held_pages() <= 16);
+            prop_assert!(cache.held <= 16);
             for unit in taken.missing {
                 cache.loaded(unit);
             }
             prop_assert!(units.iter().all(|&unit| cache.is_held(unit)));
             let ahead = cache.take_ahead(0..10, |_| false);
-            prop_assert!(cache.held_pages() <= 16);
+            prop_assert!(cache.held <= 16);
             prop_assert!(units.iter().all(|&unit| !ahead.evicted.contains(&unit)));
             for unit in ahead.missing {
                 cache.loaded(unit);

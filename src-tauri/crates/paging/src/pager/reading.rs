@@ -1,6 +1,6 @@
 //! Reading what is missing, into memory that is freed or recycled.
 
-use super::{PagerState, SharedPager, UnreadExpert, unreadable_error};
+use super::{ModelFile, PagerState, SharedPager, UnreadExpert, unreadable_error};
 use crate::{
     cache::CacheUpdate,
     layout::{ExpertIndex, ExpertSlice},
@@ -11,7 +11,7 @@ use crate::{
 use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::HashMap,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicUsize, Ordering},
 };
 use tierbar_core::{Code, Error};
 
@@ -90,12 +90,9 @@ impl SharedPager {
 
     /// The bytes of these pages, which lie in one area.
     fn run(&self, file: usize, pages: &PageRange) -> FileRange {
-        let page = self.layout.page();
-        let bytes = pages.start * page..pages.end * page;
+        let bytes = self.layout.bytes_of(pages);
         let holds = |area: &MemoryArea| {
-            area.file() == file
-                && area.bytes().start <= bytes.start
-                && bytes.end <= area.bytes().end
+            area.file == file && area.bytes.start <= bytes.start && bytes.end <= area.bytes.end
         };
         // Without one, its reads fail and its pages are left alone.
         let area = self.areas.iter().position(holds).unwrap_or(0);
@@ -105,13 +102,11 @@ impl SharedPager {
     /// All pages of a slice that memory is laid over.
     fn read_run(&self, slice: &ExpertSlice) -> FileRange {
         let inner = self.run(slice.file, &slice.own);
-        let page = self.layout.page();
-        let area = self.areas[inner.area].bytes();
-        let start = (slice.pages.start * page).max(area.start);
-        let end = (slice.pages.end * page).min(area.end);
+        let all = self.layout.bytes_of(&slice.pages);
+        let area = &self.areas[inner.area].bytes;
         FileRange {
-            area: inner.area,
-            bytes: start..end,
+            bytes: all.start.max(area.start)..all.end.min(area.end),
+            ..inner
         }
     }
 
@@ -122,10 +117,10 @@ impl SharedPager {
     /// # Errors
     /// [`Code::Storage`] if a file is no longer what it was.
     pub(super) fn check_files(&self) -> Result<(), Error> {
-        let files = self.sources.iter().zip(&self.identities).zip(&self.paths);
-        for ((source, identity), path) in files {
-            if FileIdentity::of(source).ok().as_ref() != Some(identity) {
-                let message = format!("{} has changed while it was in use", path.display());
+        for file in &self.files {
+            if FileIdentity::of(&file.source).ok().as_ref() != Some(&file.identity) {
+                let path = file.path.display();
+                let message = format!("{path} has changed while it was in use");
                 return Err(Error::new(Code::Storage, message).hint("load the model again"));
             }
         }
@@ -134,7 +129,7 @@ impl SharedPager {
 
     /// Reads what is always held, on several threads, and keeps it from the swap.
     pub(super) fn read_held(&self, threads: usize) -> Result<(), Error> {
-        let page = self.layout.page();
+        let page = self.layout.page;
         let mut pieces = Vec::new();
         for file in 0..self.layout.files() {
             for pages in self.layout.held(file) {
@@ -152,14 +147,12 @@ impl SharedPager {
                 }
             }
         }
-        let (next, failed) = (AtomicU64::new(0), Mutex::new(None));
+        let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
         std::thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| {
-                    while let Some(run) = usize::try_from(next.fetch_add(1, Ordering::Relaxed))
-                        .ok()
-                        .and_then(|at| pieces.get(at))
-                        .filter(|_| failed.lock().is_none())
+                    while failed.lock().is_none()
+                        && let Some(run) = pieces.get(next.fetch_add(1, Ordering::Relaxed))
                     {
                         if let Err(error) = self.read(run, run.bytes.start) {
                             *failed.lock() = Some(error);
@@ -174,9 +167,9 @@ impl SharedPager {
     /// Reads a run of which the file must reach `end` at least.
     fn read(&self, run: &FileRange, end: u64) -> Result<(), Error> {
         let area = &self.areas[run.area];
-        let path = &self.paths[area.file()];
+        let ModelFile { path, source, .. } = &self.files[area.file];
         let read = area
-            .read(&self.sources[area.file()], &run.bytes)
+            .read(source, &run.bytes)
             .map_err(|error| unreadable_error(path, &error))?;
         self.read_bytes.fetch_add(read, Ordering::Relaxed);
         if run.bytes.start + read < end.min(run.bytes.end) {

@@ -1,10 +1,12 @@
 //! Linux: `O_DIRECT`, and pages moved by `mremap`.
 
 use super::WeightFile;
+use rustix::fs::{Advice, OFlags, fadvise, fcntl_getfl, fcntl_setfl};
 use std::{
     fs::{File, OpenOptions},
     io,
-    os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
+    num::NonZeroU64,
+    os::unix::fs::OpenOptionsExt,
     path::Path,
 };
 
@@ -73,23 +75,12 @@ pub(super) unsafe fn drop_pages(at: usize, bytes: usize) {
 
 /// Has further reads go through the page cache.
 pub(super) fn read_through_the_cache(file: &File) -> io::Result<()> {
-    // SAFETY: reads and sets the flags of an open file.
-    let set = unsafe {
-        let flags = libc::fcntl(file.as_raw_fd(), libc::F_GETFL);
-        libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_DIRECT)
-    };
-    if set == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    Ok(fcntl_setfl(file, fcntl_getfl(file)? - OFlags::DIRECT)?)
 }
 
 /// Lets the page cache go of what was read through it.
 pub(super) fn forget(file: &File, offset: u64, bytes: usize) {
-    let (Ok(offset), Ok(bytes)) = (i64::try_from(offset), i64::try_from(bytes)) else {
-        return;
-    };
-    // SAFETY: advice on an open file.
-    unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, bytes, libc::POSIX_FADV_DONTNEED) };
+    if let Some(bytes) = NonZeroU64::new(bytes as u64) {
+        let _kept = fadvise(file, offset, Some(bytes), Advice::DontNeed);
+    }
 }
