@@ -17,10 +17,11 @@ mod task;
 
 pub(crate) use embedding::run_pooled;
 pub(crate) use job::{
-    AnswerParams, AnswerSummary, FinishReason, Job, JobEvent, JobGoal, Timings, WrittenState,
-    check_fits, too_long_error,
+    AnswerParams, AnswerRules, AnswerSummary, FinishReason, Job, JobEvent, JobGoal, Timings,
+    WrittenState, check_fits, too_long_error,
 };
 pub(crate) use media::Media;
+pub(crate) use shares::PrefillPace;
 pub(crate) use speculation::{Drafter, MOST as MOST_DRAFTED};
 pub(crate) use task::{Candidate, TokenReport};
 
@@ -31,7 +32,6 @@ use crate::{
     trims::TrimRequests,
 };
 use serde::Serialize;
-use shares::PrefillPace;
 use slots::{Seat, Slots};
 use speculation::DraftingGain;
 use std::{
@@ -119,7 +119,6 @@ pub(crate) fn run_generations(
     }
 }
 
-/// A generation in its slot.
 #[derive(Debug)]
 struct RunningTask {
     slot: usize,
@@ -208,7 +207,7 @@ impl<'a> GenerationBatch<'a> {
         if shares.is_empty() {
             return;
         }
-        let decoded = self.slots.decode(&mut self.batch);
+        let decoded = self.slots.context.decode(&mut self.batch);
         match decoded {
             Ok(DecodeOutcome::Done) => {
                 let took = started.elapsed();
@@ -219,12 +218,7 @@ impl<'a> GenerationBatch<'a> {
             Ok(DecodeOutcome::Aborted) => self.recover(&shares),
             Ok(DecodeOutcome::NoRoom) => {
                 self.recover(&shares);
-                if !self.slots.evict() && !self.suspend_youngest() {
-                    self.fail_all(&Error::new(
-                        Code::Internal,
-                        "the KV cache has no room for tokens that should fit",
-                    ));
-                }
+                self.free_cells();
             }
             Err(error) => self.fail_all(&error),
         }
@@ -284,7 +278,10 @@ impl<'a> GenerationBatch<'a> {
 
     /// Makes room for one more step: evicts old conversations first, then suspends the youngest generation.
     fn make_room(&mut self) {
-        while !self.slots.has_room(self.wanted().min(self.slots.batch())) {
+        while !self
+            .slots
+            .has_room(self.wanted().min(self.slots.context.batch))
+        {
             if !self.slots.evict() && !self.suspend_youngest() {
                 return;
             }
@@ -293,6 +290,14 @@ impl<'a> GenerationBatch<'a> {
 
     fn wanted(&self) -> usize {
         self.running.iter().map(|one| self.pending(one).len()).sum()
+    }
+
+    /// Frees cells after an evaluation found too few, or gives up.
+    fn free_cells(&mut self) {
+        if !self.slots.evict() && !self.suspend_youngest() {
+            let message = "the KV cache has no room for tokens that should fit";
+            self.fail_all(&Error::new(Code::Internal, message));
+        }
     }
 
     /// Suspends the youngest generation, which resumes later. Returns `false` if it is the only one.
@@ -308,7 +313,6 @@ impl<'a> GenerationBatch<'a> {
         true
     }
 
-    /// Returns the tokens that its slot does not hold yet.
     fn pending<'t>(&self, running: &'t RunningTask) -> &'t [Token] {
         &running.task.tokens[self.slots.held(running.slot)..]
     }

@@ -15,6 +15,7 @@ mod draft;
 mod encoding;
 mod interrupt;
 mod model;
+mod owned;
 mod paged;
 mod parser;
 mod positions;

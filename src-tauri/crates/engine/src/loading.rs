@@ -1,8 +1,8 @@
 //! What the worker loads, as its arguments say: the model, its context, its draft model, and its projector.
 
 use crate::{
-    Args, announce,
-    generate::{Drafter, MOST_DRAFTED},
+    Args, announce, bad,
+    generate::{Drafter, MOST_DRAFTED, PrefillPace},
     internal_error,
     llama::{
         Context, ContextParams, CpuWeights, DraftModel, ExpertsUsed, Model, PagingMode,
@@ -29,7 +29,10 @@ pub(crate) fn placed_weights(args: &Args, account: &ModelAccount) -> Result<Weig
     Ok(Weights {
         gpu_layers: args.gpu_layers,
         mapped: args.mapped,
-        off_gpu: cpu_weights(args),
+        off_gpu: match args.layer_cache_mib {
+            Some(_) => Some(CpuWeights::FeedForward),
+            None => args.experts_on_cpu.then_some(CpuWeights::Experts),
+        },
         experts_used: experts_used(args, account)?,
     })
 }
@@ -70,13 +73,6 @@ fn paging_mode(args: &Args) -> Option<PagingMode> {
     }
 }
 
-fn cpu_weights(args: &Args) -> Option<CpuWeights> {
-    if args.layer_cache_mib.is_some() {
-        return Some(CpuWeights::FeedForward);
-    }
-    args.experts_on_cpu.then_some(CpuWeights::Experts)
-}
-
 /// # Errors
 /// [`Code::BadRequest`] if they are not fewer than the model's.
 fn experts_used(args: &Args, account: &ModelAccount) -> Result<Option<ExpertsUsed>, Error> {
@@ -84,12 +80,11 @@ fn experts_used(args: &Args, account: &ModelAccount) -> Result<Option<ExpertsUse
         return Ok(None);
     };
     if count >= account.experts_used {
-        let message = format!(
+        return Err(bad(format!(
             "{} uses {} experts for a token, and {count} are not fewer",
             args.model.display(),
             account.experts_used
-        );
-        return Err(Error::new(Code::BadRequest, message));
+        )));
     }
     let used = ExpertsUsed::new(&account.architecture, account.experts_used, count);
     Ok(Some(used))
@@ -143,7 +138,10 @@ pub(crate) fn load_drafter(
         ..params
     };
     let context = Context::new(Arc::clone(&small), params, Some(beside))?;
-    Ok(Some(DraftModel::new(context, &small, large)?.into()))
+    Ok(Some(Drafter::Model {
+        model: Box::new(DraftModel::new(context, &small, large)?),
+        pace: PrefillPace::default(),
+    }))
 }
 
 /// Loads the media reader. If the projector is unusable, the model still answers text, and images get the error.
@@ -186,15 +184,11 @@ pub(crate) fn open_media_reader(
 fn context_tokens(args: &Args, model: &Model, pooling: Option<Pooling>) -> u32 {
     let tokens = args.context.min(model.context_train());
     if !pooling.is_some_and(Pooling::takes_whole) {
-        return pad_context(tokens);
+        // llama.cpp pads a context's cells but not its batches, which would then be smaller than the context.
+        return tokens.checked_next_multiple_of(256).unwrap_or(tokens);
     }
     let row = model.vocabulary().max(1) * size_of::<f32>();
     tokens.min(u32::try_from(MOST_OUTPUT_BYTES / row).unwrap_or(u32::MAX))
-}
-
-/// llama.cpp pads a context's cells but not its batches, which would then be smaller than the context.
-fn pad_context(context: u32) -> u32 {
-    context.checked_next_multiple_of(256).unwrap_or(context)
 }
 
 /// Returns the chat template to use instead of the model's own.

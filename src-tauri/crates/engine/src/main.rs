@@ -3,7 +3,6 @@
 //! It prints the progress and result of the load (`core::worker::Handshake`). It ends with its parent, when stdin closes, and
 //! on SIGTERM, once the conversations in memory are written.
 
-mod exit;
 mod generate;
 mod llama;
 mod loading;
@@ -30,9 +29,9 @@ use pause::Pause;
 use serve::Engine;
 use std::{
     fs,
-    io::{Read, Write},
+    io::{self, Write},
     os::unix::fs::PermissionsExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::{Arc, mpsc},
 };
@@ -173,20 +172,24 @@ fn main() -> ExitCode {
     }
 }
 
+/// Removes the socket and ends the process at once, without running destructors.
+fn exit(socket: &Path) -> ! {
+    let _absent = fs::remove_file(socket);
+    platform::exit_now(0)
+}
+
 /// Ends the process when stdin closes, even during a load: a killed host cannot send a signal.
 fn end_with_parent(socket: PathBuf) {
     std::thread::spawn(move || {
-        let mut stdin = std::io::stdin().lock();
-        let mut sink = [0; 256];
-        while stdin.read(&mut sink).is_ok_and(|read| read > 0) {}
-        exit::now(&socket);
+        let _closed = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        exit(&socket);
     });
 }
 
 /// Prints a line for the parent. A parent that has ended is detected by stdin.
 fn announce(handshake: &Handshake) {
     if let Ok(line) = serde_json::to_string(handshake) {
-        let mut stdout = std::io::stdout().lock();
+        let mut stdout = io::stdout().lock();
         let _gone = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
     }
 }
@@ -211,8 +214,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         |stem| stem.to_string_lossy().into_owned(),
     );
     let id = args.id.clone().unwrap_or(stem);
-    let saved_contexts = states::open_saved_contexts(args, &model, given.as_deref(), &id)?;
-    let swap = states::open_swap(args, &model, given.as_deref(), &id, pooling)?;
+    let (saved_contexts, swap) = states::open_states(args, &model, given.as_deref(), &id)?;
     let (jobs, queue) = mpsc::sync_channel(QUEUE);
     let generations = Arc::new(Generations::default());
     let pause = Arc::new(Pause::default());
@@ -277,7 +279,7 @@ fn serve(args: &Args) -> Result<(), Error> {
 }
 
 async fn listen(args: &Args, ready: WorkerReady, engine: Arc<Engine>) -> Result<(), Error> {
-    let failed = |error: std::io::Error| {
+    let failed = |error: io::Error| {
         internal_error(
             &format!("cannot listen on {}", args.socket.display()),
             &error,
@@ -298,7 +300,12 @@ async fn listen(args: &Args, ready: WorkerReady, engine: Arc<Engine>) -> Result<
         tokio::time::sleep(swap::TIMEOUT).await;
         tracing::warn!("not all conversations were written in time");
     }
-    exit::now(&args.socket)
+    exit(&args.socket)
+}
+
+/// The error for a request that is wrong, or that this model cannot follow.
+fn bad(message: impl Into<String>) -> Error {
+    Error::new(Code::BadRequest, message)
 }
 
 fn internal_error(what: &str, error: &dyn std::fmt::Display) -> Error {

@@ -3,16 +3,18 @@
 mod file;
 
 use crate::{
+    bad,
     generate::{Media, check_fits},
     llama::{Chunk, Chunks, EncoderState, MediumChunk, Projector, RowPositions, Token, stand_ins},
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use file::{LARGEST, MOST_PIXELS};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
+    sync::{Arc, atomic::AtomicBool},
 };
 use tierbar_core::{Code, Error};
 
@@ -37,13 +39,9 @@ pub(crate) struct MediaReader {
 /// The medium, and the index of its chunk.
 type RowKey = (String, usize);
 
+/// Encoded rows in order of use, the oldest first.
 #[derive(Debug, Default)]
-struct RowCache {
-    rows: HashMap<RowKey, Arc<[f32]>>,
-    /// In order of use, the oldest first.
-    order: VecDeque<RowKey>,
-    bytes: usize,
-}
+struct RowCache(VecDeque<(RowKey, Arc<[f32]>)>);
 
 /// A file in a message.
 #[derive(Debug, PartialEq, Eq)]
@@ -77,8 +75,8 @@ impl MediaReader {
 
     /// Drops the cached rows. Returns their size in bytes.
     pub(crate) fn forget(&self) -> u64 {
-        let kept = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
-        kept.bytes as u64
+        let kept = std::mem::take(&mut *self.kept.lock());
+        kept.bytes() as u64
     }
 
     /// Takes the files out of the messages, in order, and leaves a marker for each.
@@ -136,10 +134,7 @@ impl MediaReader {
     }
 
     fn cut(&self, prompt: &str, sent: Vec<MediaFile>) -> Result<Chunks, Error> {
-        let _one = self
-            .unpacking
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _one = self.unpacking.lock();
         let mut media = Vec::with_capacity(sent.len());
         let mut pixels = MOST_PIXELS;
         for file in sent {
@@ -159,41 +154,33 @@ impl MediaReader {
         chunk: &MediumChunk<'_>,
         gone: &Arc<AtomicBool>,
     ) -> Result<Arc<[f32]>, Error> {
-        if let Some(rows) = self.kept().get(&key) {
+        if let Some(rows) = self.kept.lock().get(&key) {
             return Ok(rows);
         }
         let rows: Arc<[f32]> = self.projector.encode(chunk, gone)?.into();
-        self.kept().put(key, Arc::clone(&rows));
+        self.kept.lock().put(key, Arc::clone(&rows));
         Ok(rows)
-    }
-
-    fn kept(&self) -> std::sync::MutexGuard<'_, RowCache> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl RowCache {
+    fn bytes(&self) -> usize {
+        self.0.iter().map(|(_, rows)| size_of_val(&**rows)).sum()
+    }
+
     fn get(&mut self, key: &RowKey) -> Option<Arc<[f32]>> {
-        let rows = Arc::clone(self.rows.get(key)?);
-        self.order.retain(|other| other != key);
-        self.order.push_back(key.clone());
+        let at = self.0.iter().position(|(other, _)| other == key)?;
+        let entry = self.0.remove(at)?;
+        let rows = Arc::clone(&entry.1);
+        self.0.push_back(entry);
         Some(rows)
     }
 
     fn put(&mut self, key: RowKey, rows: Arc<[f32]>) {
-        self.bytes += size_of_val(&*rows);
-        self.order.push_back(key.clone());
-        if let Some(before) = self.rows.insert(key.clone(), rows) {
-            self.bytes -= size_of_val(&*before);
-            let first = self.order.iter().position(|other| *other == key);
-            first.map(|first| self.order.remove(first));
-        }
-        while self.bytes > KEPT_BYTES
-            && let Some(oldest) = self.order.pop_front()
-        {
-            if let Some(rows) = self.rows.remove(&oldest) {
-                self.bytes -= size_of_val(&*rows);
-            }
+        self.0.retain(|(other, _)| *other != key);
+        self.0.push_back((key, rows));
+        while self.bytes() > KEPT_BYTES {
+            self.0.pop_front();
         }
     }
 }
@@ -306,10 +293,6 @@ fn decode_base64(data: &str, what: &str) -> Result<Vec<u8>, Error> {
 fn missing_sense(sense: &str) -> Error {
     bad(format!("this model's projector cannot {sense}"))
         .hint("send the request without it, or to another model")
-}
-
-fn bad(message: impl Into<String>) -> Error {
-    Error::new(Code::BadRequest, message)
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! What differs between systems: which cores compute, what a thread has computed, how to return memory, and to end at
-//! once.
+//! What differs between systems: what a thread has computed, how to return memory, and to end at once.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -17,7 +16,7 @@ pub(crate) use system::ThreadClock;
 pub(crate) fn compute_threads(requested: u16) -> u16 {
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let wanted = match usize::from(requested) {
-        0 => system::fast_cores().unwrap_or(available),
+        0 => tierbar_telemetry::fast_cores().unwrap_or(available),
         requested => requested,
     };
     let threads = wanted.min(available.saturating_sub(1));

@@ -5,10 +5,13 @@ mod generic;
 mod options;
 mod prompts;
 
-pub(crate) use options::{Options, describe_wrong_option};
+pub(crate) use options::{Options, check_tokens, describe_wrong_option};
 pub(crate) use prompts::{PromptInput, Prompts, deserialize_input};
 
-use crate::llama::{Prompt, schema_grammar};
+use crate::{
+    bad,
+    llama::{Prompt, schema_grammar},
+};
 use options::form::SCHEMA;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
@@ -188,7 +191,6 @@ impl ChatRequest {
         Ok(input)
     }
 
-    /// Whether the answer may have calls.
     pub(crate) fn offers_tools(&self) -> bool {
         self.offers().is_ok_and(|tools| tools.may_be_called())
     }
@@ -234,7 +236,6 @@ impl ChatRequest {
         Ok(())
     }
 
-    /// Whether it has parts that are not text.
     pub(crate) fn has_media(&self) -> bool {
         self.messages.iter().any(has_media)
     }
@@ -327,7 +328,6 @@ impl ChatRequest {
     }
 }
 
-/// Those of OpenAI's API.
 const ROLES: [&str; 6] = [
     "system",
     "developer",
@@ -336,7 +336,6 @@ const ROLES: [&str; 6] = [
     "tool",
     "function",
 ];
-/// The types of parts that are read.
 const PARTS: [&str; 3] = ["text", "image_url", "input_audio"];
 
 /// Turns refusals in messages into text, and older forms of calls into newer ones, since templates know only one of each.
@@ -368,25 +367,16 @@ fn deserialize_messages<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>
 
 fn has_media(message: &Value) -> bool {
     let parts = message.get("content").and_then(Value::as_array);
-    parts.is_some_and(|parts| {
-        parts
-            .iter()
-            // A marker is where a medium was taken out.
-            .any(|part| {
-                part.get("type")
-                    .is_some_and(|kind| kind != "text" && kind != "media_marker")
-            })
-    })
+    // A marker is where a medium was taken out.
+    let is_medium = |kind: &Value| kind != "text" && kind != "media_marker";
+    let mut parts = parts.into_iter().flatten();
+    parts.any(|part| part.get("type").is_some_and(is_medium))
 }
 
 /// The error for images or audio without a projector.
 pub(crate) fn text_only() -> Error {
     bad("this model accepts only text; the request has an image or audio part")
         .hint("models that see or hear need a projector (\"mmproj\" file): put it beside the model, or choose such a model")
-}
-
-fn bad(message: impl Into<String>) -> Error {
-    Error::new(Code::BadRequest, message)
 }
 
 #[cfg(test)]

@@ -2,14 +2,11 @@
 
 use crate::{
     llama::Token,
-    saved_state::{MIN_SWAPPED_TOKENS, SavedState, usable},
+    saved_state::{MIN_SWAPPED_TOKENS, SavedState},
 };
+use parking_lot::{Mutex, MutexGuard};
 use std::{
-    cmp::Reverse,
-    collections::HashMap,
-    os::unix::fs::MetadataExt,
-    path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    cmp::Reverse, collections::HashMap, os::unix::fs::MetadataExt, path::Path, sync::Arc,
     time::SystemTime,
 };
 use tierbar_contexts::{ContextDescription, Contexts, Difference, Draft, Key};
@@ -18,23 +15,15 @@ use tierbar_core::{Code, Error, ModelId};
 /// A state is not worth reading if the prompt uses less than one part in this many of it.
 const WORTH: usize = 10;
 
-/// What the states were saved for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StatePurpose {
-    /// They were saved by name and are kept, even if damaged.
-    Named,
-    /// They were swapped out and are removed if damaged.
-    Swap,
-}
-
 #[derive(Debug)]
 pub(crate) struct SavedContexts {
-    contexts: Contexts,
-    key: Key,
+    pub(crate) contexts: Contexts,
+    pub(crate) key: Key,
     model: ModelId,
     /// Whether a state with more tokens than the prompt is useless, because the model cannot go back in it.
-    whole_only: bool,
-    purpose: StatePurpose,
+    pub(crate) whole_only: bool,
+    /// Whether they were swapped out, and are removed if damaged. Those that were saved by name are kept.
+    swapped: bool,
     /// The states with our key.
     known: Mutex<ContextIndex>,
 }
@@ -50,9 +39,7 @@ struct ContextIndex {
 #[derive(Debug)]
 struct IndexedState {
     stamp: FileVersion,
-    tokens: Arc<[Token]>,
-    /// The number of tokens at its checkpoint.
-    back: Option<usize>,
+    saved: SavedState,
     /// Whether the file is undamaged; `None` until it is checked.
     whole: Option<bool>,
 }
@@ -72,20 +59,16 @@ impl SavedContexts {
         key: Key,
         model: ModelId,
         whole_only: bool,
-        purpose: StatePurpose,
+        swapped: bool,
     ) -> Self {
         Self {
             contexts,
             key,
             model,
             whole_only,
-            purpose,
+            swapped,
             known: Mutex::default(),
         }
-    }
-
-    pub(crate) fn contexts(&self) -> &Contexts {
-        &self.contexts
     }
 
     /// Returns the state that covers most of the prompt. Blocks for microseconds, or longer after a save.
@@ -100,7 +83,7 @@ impl SavedContexts {
                 .filter(|(name, state)| state.whole != Some(false) && !unread.contains(*name));
             let (shared, name, state) = states
                 .map(|(name, state)| (self.shared(state, prompt), name, state))
-                .max_by_key(|(shared, _, state)| (*shared, Reverse(state.tokens.len())))?;
+                .max_by_key(|(shared, _, state)| (*shared, Reverse(state.saved.tokens.len())))?;
             if shared == 0 {
                 return None;
             }
@@ -118,15 +101,9 @@ impl SavedContexts {
             };
             state.whole = Some(whole);
             if whole {
-                return Some(SavedState {
-                    path: self.contexts.path(name),
-                    tokens: Arc::clone(&state.tokens),
-                    back: state.back.filter(|_| self.whole_only),
-                    whole_only: self.whole_only,
-                    swapped: self.purpose == StatePurpose::Swap,
-                });
+                return Some(state.saved.clone());
             }
-            if self.purpose == StatePurpose::Swap {
+            if self.swapped {
                 tracing::warn!(
                     "a swapped-out conversation is damaged; its prompt is evaluated again"
                 );
@@ -139,10 +116,9 @@ impl SavedContexts {
 
     /// Returns how many tokens of the prompt the state covers.
     fn shared(&self, state: &IndexedState, prompt: &[Token]) -> usize {
-        let IndexedState { tokens, back, .. } = state;
-        let shared = usable(tokens, *back, self.whole_only, prompt);
-        let little = shared < MIN_SWAPPED_TOKENS || shared * WORTH < tokens.len();
-        if self.purpose == StatePurpose::Swap && little {
+        let shared = state.saved.usable(prompt);
+        let little = shared < MIN_SWAPPED_TOKENS || shared * WORTH < state.saved.tokens.len();
+        if self.swapped && little {
             return 0;
         }
         shared
@@ -154,13 +130,13 @@ impl SavedContexts {
         let states = known.iter().flat_map(|known| &known.states);
         let sound = states.filter(|(_, state)| state.whole != Some(false));
         sound
-            .map(|(name, state)| (name.clone(), Arc::clone(&state.tokens)))
+            .map(|(name, state)| (name.clone(), Arc::clone(&state.saved.tokens)))
             .collect()
     }
 
     /// Returns the current states, or `None` if the folder does not exist.
     fn known(&self) -> Option<MutexGuard<'_, ContextIndex>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let changed = self.contexts.changed()?;
         if known.seen != Some(changed) {
             known.seen = self.refresh(&mut known).then_some(changed);
@@ -185,8 +161,7 @@ impl SavedContexts {
                 || {
                     Ok(IndexedState {
                         stamp,
-                        tokens: self.contexts.tokens(&saved.name)?.into(),
-                        back: saved.back.map(|back| back.tokens),
+                        saved: self.read(&saved.name, saved.back.map(|back| back.tokens))?,
                         whole: None,
                     })
                 },
@@ -220,10 +195,7 @@ impl SavedContexts {
     ) -> Result<ContextDescription, Error> {
         let saved = draft.seal(self.model.clone(), tokens, self.key.clone(), bytes);
         // After two renames within one clock tick, the folder has the same time.
-        self.known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .seen = None;
+        self.known.lock().seen = None;
         saved
     }
 
@@ -237,52 +209,52 @@ impl SavedContexts {
             return Err(self.mismatch(&saved, difference));
         }
         self.contexts.check(name)?;
-        let tokens = self.contexts.tokens(name)?.into();
-        let path = self.contexts.path(name);
-        let state = SavedState {
-            path,
-            tokens,
-            back: None,
-            whole_only: self.whole_only,
-            swapped: false,
-        };
+        let state = self.read(name, None)?;
         Ok((saved, state))
     }
 
+    fn read(&self, name: &str, back: Option<usize>) -> Result<SavedState, Error> {
+        Ok(SavedState {
+            path: self.contexts.path(name),
+            tokens: self.contexts.tokens(name)?.into(),
+            back: back.filter(|_| self.whole_only),
+            whole_only: self.whole_only,
+            swapped: self.swapped,
+        })
+    }
+
     fn mismatch(&self, saved: &ContextDescription, difference: Difference) -> Error {
-        let name = &saved.name;
+        let (name, own) = (&saved.name, &self.key);
         let (why, hint) = match difference {
-            Difference::Model => (
-                format!(
-                    "was saved with another model, \"{}\"; this is \"{}\" with other weights",
-                    saved.model, self.model
-                ),
-                "load it with its own model, or save it again",
-            ),
+            Difference::Model => {
+                let (other, own) = (&saved.model, &self.model);
+                (
+                    format!(
+                        "with another model, \"{other}\"; this is \"{own}\" with other weights"
+                    ),
+                    "load it with its own model, or save it again",
+                )
+            }
             Difference::Template => (
-                "was saved with another chat template".to_owned(),
+                "with another chat template".to_owned(),
                 "use the same model file on both machines, or save it again",
             ),
-            Difference::KvCache => (
-                format!(
-                    "was saved with a {} KV cache; this tier uses {}",
-                    saved.key.kv_cache.as_str(),
-                    self.key.kv_cache.as_str()
-                ),
-                "change the tier's `kv_cache` back, or save it again",
-            ),
-            Difference::Engine => (
-                format!(
-                    "was saved by another engine version, {}; this is {}",
-                    saved.key.engine, self.key.engine
-                ),
-                "save it again, or use the same version of Tierbar on both machines",
-            ),
+            Difference::KvCache => {
+                let [other, own] = [&saved.key, own].map(|key| key.kv_cache.as_str());
+                (
+                    format!("with a {other} KV cache; this tier uses {own}"),
+                    "change the tier's `kv_cache` back, or save it again",
+                )
+            }
+            Difference::Engine => {
+                let [other, own] = [&saved.key, own].map(|key| &key.engine);
+                (
+                    format!("by another engine version, {other}; this is {own}"),
+                    "save it again, or use the same version of Tierbar on both machines",
+                )
+            }
         };
-        Error::new(
-            Code::ContextMismatch,
-            format!("the saved context \"{name}\" {why}"),
-        )
-        .hint(hint)
+        let message = format!("the saved context \"{name}\" was saved {why}");
+        Error::new(Code::ContextMismatch, message).hint(hint)
     }
 }

@@ -24,22 +24,12 @@ pub(crate) struct SavedState {
 impl SavedState {
     /// Returns how many tokens of the prompt it covers.
     pub(crate) fn usable(&self, prompt: &[Token]) -> usize {
-        usable(&self.tokens, self.back, self.whole_only, prompt)
+        let shared = undivided(prompt, common_prefix(&self.tokens, prompt));
+        if shared == self.tokens.len() || !self.whole_only {
+            return shared;
+        }
+        self.back.filter(|&back| back <= shared).unwrap_or(0)
     }
-}
-
-/// Returns how many tokens of the prompt a state with these tokens covers.
-pub(crate) fn usable(
-    tokens: &[Token],
-    back: Option<usize>,
-    whole_only: bool,
-    prompt: &[Token],
-) -> usize {
-    let shared = undivided(prompt, common_prefix(tokens, prompt));
-    if shared == tokens.len() || !whole_only {
-        return shared;
-    }
-    back.filter(|&back| back <= shared).unwrap_or(0)
 }
 
 /// Returns the state that covers more of the prompt; the first one if they cover the same.

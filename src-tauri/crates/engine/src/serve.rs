@@ -3,15 +3,14 @@
 mod answer;
 mod contexts;
 mod embeddings;
-mod experts;
 mod generation;
 mod prompts;
 mod reader;
 mod rerank;
 mod running;
-mod trim;
 
 use crate::{
+    bad,
     generate::{Generations, Job, JobGoal},
     llama::{ChatTemplate, Interrupt, Model, Pooling},
     media::MediaReader,
@@ -36,7 +35,7 @@ use std::{
     sync::{Arc, mpsc},
     time::Duration,
 };
-use tierbar_core::{Code, Error, sampling::ModelSampling, worker::Memory};
+use tierbar_core::{Code, Error, paging::Residency, sampling::ModelSampling, worker::Memory};
 use tierbar_paging::PagingCost;
 use tierbar_request_fields::wrong_field;
 
@@ -83,9 +82,9 @@ pub(crate) fn router(engine: Arc<Engine>) -> Router {
     Router::new()
         .route("/health", get(async || Json(json!({"status": "ok"}))))
         .route("/props", get(report_properties))
-        .route("/experts", get(experts::report_experts))
+        .route("/experts", get(report_experts))
         .route("/yield", post(pause))
-        .route("/trim", post(trim::trim))
+        .route("/trim", post(trim))
         .route("/tokenize", post(tokenize))
         .route("/apply-template", post(apply_template))
         .route("/v1/chat/completions", post(generation::answer_chat))
@@ -129,7 +128,7 @@ async fn report_properties(State(engine): EngineState) -> Json<Value> {
         "memory": engine.memory,
         "yields_seconds": engine.pause.left().as_secs_f64(),
         "generations": *engine.generations,
-        "experts": engine.model.paged().map(|paged| expert_cache_report(&paged.spent().cost)),
+        "experts": engine.model.paged.as_ref().map(|paged| expert_cache_report(&paged.spent().cost)),
         "encodings": engine.media.as_ref().map(MediaReader::encoding).ok(),
         "tools": if engine.template.calls_tools() { "native" } else { "generic" },
         "modalities": {
@@ -153,6 +152,38 @@ fn expert_cache_report(cost: &PagingCost) -> Value {
     })
 }
 
+/// Reports which experts, or layers of a dense model, are in memory; `null` if nothing is paged.
+async fn report_experts(State(engine): EngineState) -> Result<Json<Option<Residency>>, Refusal> {
+    let model = Arc::clone(&engine.model);
+    // The system is asked about all pages of the file where it decides what stays.
+    let found = run_blocking(move || model.paged.as_ref().map(|paged| paged.residency())).await?;
+    Ok(Json(found))
+}
+
+/// Frees the checkpoints of idle conversations, the rows of recent images and half of the experts, and returns free memory to
+/// the system. Running generations continue.
+async fn trim(State(engine): EngineState) -> Result<Json<Value>, Refusal> {
+    // An embedding model keeps nothing.
+    let checkpoints = if engine.pooling.is_some() {
+        0
+    } else {
+        let trimmed = engine.trims.request();
+        engine.wake()?;
+        trimmed.await.unwrap_or(0)
+    };
+    let media = engine.media.as_ref().map_or(0, MediaReader::forget);
+    let model = Arc::clone(&engine.model);
+    let experts = run_blocking(move || {
+        let freed = model.paged.as_ref().map_or(0, |paged| paged.shrink());
+        tierbar_telemetry::return_memory();
+        freed
+    })
+    .await?;
+    Ok(Json(
+        json!({"checkpoint_bytes": checkpoints, "media_bytes": media, "expert_bytes": experts}),
+    ))
+}
+
 #[derive(Deserialize)]
 struct YieldRequest {
     seconds: f64,
@@ -166,8 +197,7 @@ async fn pause(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, R
         .filter(|length| *length <= LONGEST_YIELD)
         .ok_or_else(|| {
             let longest = LONGEST_YIELD.as_secs();
-            let message = format!("`seconds` is {seconds}; send 0 to {longest}");
-            Error::new(Code::BadRequest, message)
+            bad(format!("`seconds` is {seconds}; send 0 to {longest}"))
         })?;
     engine.pause.set(length);
     if !length.is_zero() {
@@ -181,20 +211,15 @@ struct TokenizeRequest {
     content: String,
     #[serde(default)]
     add_special: bool,
-    #[serde(default = "default_true")]
-    parse_special: bool,
-}
-
-fn default_true() -> bool {
-    true
+    parse_special: Option<bool>,
 }
 
 async fn tokenize(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
     let request: TokenizeRequest = read(&body)?;
     let tokens = run_blocking(move || {
-        engine
-            .model
-            .tokenize(&request.content, request.add_special, request.parse_special)
+        let parse_special = request.parse_special.unwrap_or(true);
+        let model = &engine.model;
+        model.tokenize(&request.content, request.add_special, parse_special)
     })
     .await??;
     Ok(Json(json!({"tokens": tokens})))
@@ -205,10 +230,11 @@ async fn apply_template(State(engine): EngineState, body: Bytes) -> Result<Json<
     if request.has_media()
         && let Ok(_reader) = &engine.media
     {
-        let message = "`messages` contain images or audio, which a text prompt cannot hold";
-        return Err(Error::new(Code::BadRequest, message)
-            .hint("send only text, or use /v1/chat/completions")
-            .into());
+        return Err(
+            bad("`messages` contain images or audio, which a text prompt cannot hold")
+                .hint("send only text, or use /v1/chat/completions")
+                .into(),
+        );
     }
     let prompt = run_blocking(move || engine.rendered(&request)).await??;
     Ok(Json(json!({"prompt": prompt.prompt})))
@@ -247,16 +273,14 @@ impl Engine {
                 Pooling::Rank => ("scores", "documents to /v1/rerank"),
                 _ => ("embeddings", "texts to /v1/embeddings"),
             };
-            let message = format!("this model produces {what}, not text");
-            return Err(Error::new(Code::BadRequest, message)
+            return Err(bad(format!("this model produces {what}, not text"))
                 .hint(format!("send {send}, or choose a chat model for this tier")));
         }
         self.jobs.try_send(job).map_err(|error| match error {
-            mpsc::TrySendError::Full(_) => Error::new(
-                Code::Overloaded,
-                "too many requests are waiting for this model",
-            )
-            .hint("try again later"),
+            mpsc::TrySendError::Full(_) => {
+                let message = "too many requests are waiting for this model";
+                Error::new(Code::Overloaded, message).hint("try again later")
+            }
             mpsc::TrySendError::Disconnected(_) => {
                 Error::new(Code::WorkerCrashed, "the engine thread has ended")
             }
@@ -269,8 +293,7 @@ fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
         let field =
             wrong_field::describe::<T>(body).or_else(|| request::describe_wrong_option(body));
         let wrong = field.unwrap_or_else(|| error.to_string());
-        let message = format!("the request body is invalid: {wrong}");
-        Error::new(Code::BadRequest, message)
+        bad(format!("the request body is invalid: {wrong}"))
     })
 }
 
@@ -279,9 +302,7 @@ async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {
-        Error::new(
-            Code::Internal,
-            format!("the thread of the request failed: {error}"),
-        )
+        let message = format!("the thread of the request failed: {error}");
+        Error::new(Code::Internal, message)
     })
 }

@@ -2,46 +2,38 @@
 
 use crate::{
     Args, internal_error,
-    llama::{Model, Pooling, model_files},
-    saved_contexts::{SavedContexts, StatePurpose},
+    llama::{Model, model_files},
+    saved_contexts::SavedContexts,
     swap::{ConversationSwap, Swapping},
 };
 use std::{path::PathBuf, sync::Arc};
 use tierbar_contexts::{Contexts, Key, SwapFolder, fingerprint, hash};
 use tierbar_core::{Error, ModelId, run::Approximation};
 
-pub(crate) fn open_saved_contexts(
+/// Opens the contexts that are saved by name, and those that are kept at the end. An embedding model keeps nothing between texts.
+pub(crate) fn open_states(
     args: &Args,
     model: &Model,
     template: Option<&str>,
     id: &str,
-) -> Result<Option<Arc<SavedContexts>>, Error> {
-    let Some(folder) = &args.contexts else {
-        return Ok(None);
-    };
+) -> Result<(Option<Arc<SavedContexts>>, Swapping), Error> {
+    let swapped = args.swapped.clone().zip(args.swapped_mib);
+    let swapped = swapped.filter(|_| model.pooling().is_none());
+    if args.contexts.is_none() && swapped.is_none() {
+        return Ok((None, None));
+    }
     let key = state_key(args, model, template)?;
-    let contexts = Contexts::new(folder.clone());
-    let id = ModelId(id.to_owned());
-    let saved = SavedContexts::new(contexts, key, id, model.forgets(), StatePurpose::Named);
-    Ok(Some(Arc::new(saved)))
-}
-
-/// An embedding model keeps nothing between texts.
-pub(crate) fn open_swap(
-    args: &Args,
-    model: &Model,
-    template: Option<&str>,
-    id: &str,
-    pooling: Option<Pooling>,
-) -> Result<Swapping, Error> {
-    let (Some(folder), Some(mib), None) = (&args.swapped, args.swapped_mib, pooling) else {
-        return Ok(None);
-    };
-    let folder = SwapFolder::new(folder.clone(), u64::from(mib) << 20);
-    let key = state_key(args, model, template)?;
-    let id = ModelId(id.to_owned());
-    let swap = ConversationSwap::new(folder, key, id, model.forgets(), &args.socket);
-    Ok(Some(Arc::new(swap)))
+    let (id, whole_only) = (ModelId(id.to_owned()), model.forgets());
+    let saved = args.contexts.clone().map(|folder| {
+        let (contexts, key, id) = (Contexts::new(folder), key.clone(), id.clone());
+        Arc::new(SavedContexts::new(contexts, key, id, whole_only, false))
+    });
+    let swap = swapped.map(|(folder, mib)| {
+        let folder = SwapFolder::new(folder, u64::from(mib) << 20);
+        let swap = ConversationSwap::new(folder, key, id, whole_only, &args.socket);
+        Arc::new(swap)
+    });
+    Ok((saved, swap))
 }
 
 /// Returns the key of the model's states.
@@ -50,7 +42,7 @@ fn state_key(args: &Args, model: &Model, template: Option<&str>) -> Result<Key, 
         .map_err(|error| internal_error("the model could not be read again", &error))?;
     Ok(Key {
         model: fingerprint,
-        template: hash(template.unwrap_or(&model.chat_template())),
+        template: hash(template.unwrap_or(&model.template(None).unwrap_or_default())),
         kv_cache: args.kv_cache,
         engine: engine(args),
     })

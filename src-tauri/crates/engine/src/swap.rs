@@ -1,12 +1,7 @@
 //! Keeps the conversations in memory when the worker ends: their states are written to disk, and the next worker of the
 //! model finds them.
 
-use crate::{
-    exit,
-    llama::Token,
-    saved_contexts::{SavedContexts, StatePurpose},
-    saved_state::SavedState,
-};
+use crate::{llama::Token, saved_contexts::SavedContexts, saved_state::SavedState};
 use std::{
     path::{Path, PathBuf},
     sync::{
@@ -26,9 +21,6 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) struct ConversationSwap {
     folder: SwapFolder,
     states: SavedContexts,
-    key: Key,
-    /// Whether a state with more tokens than the prompt is of little use, because the model cannot go back in it.
-    whole_only: bool,
     requested: AtomicBool,
     socket: PathBuf,
 }
@@ -44,16 +36,8 @@ impl ConversationSwap {
         folder.tidy();
         let contexts = folder.contexts().clone();
         Self {
-            states: SavedContexts::new(
-                contexts,
-                key.clone(),
-                model,
-                whole_only,
-                StatePurpose::Swap,
-            ),
+            states: SavedContexts::new(contexts, key, model, whole_only, true),
             folder,
-            key,
-            whole_only,
             requested: AtomicBool::new(false),
             socket: socket.to_owned(),
         }
@@ -70,7 +54,7 @@ impl ConversationSwap {
 
     /// Ends the process.
     pub(crate) fn exit(&self) -> ! {
-        exit::now(&self.socket)
+        crate::exit(&self.socket)
     }
 
     /// Returns the state that covers most of the prompt, if it is worth restoring.
@@ -83,7 +67,7 @@ impl ConversationSwap {
     pub(crate) fn draft(&self, tokens: &[Token], bytes: u64) -> Result<Option<Draft>, Error> {
         let known = self.states.all();
         let holds = |state: &[Token]| {
-            state.starts_with(tokens) && (state.len() == tokens.len() || !self.whole_only)
+            state.starts_with(tokens) && (state.len() == tokens.len() || !self.states.whole_only)
         };
         if let Some((name, _)) = known.iter().find(|(_, state)| holds(state)) {
             self.folder.touch(name);
@@ -110,7 +94,7 @@ impl ConversationSwap {
     }
 
     fn identity(&self, tokens: &[Token]) -> String {
-        let key = &self.key;
+        let key = &self.states.key;
         let kv = key.kv_cache.as_str();
         format!(
             "{} {} {kv} {} {tokens:?}",

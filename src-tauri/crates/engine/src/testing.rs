@@ -21,8 +21,7 @@ pub(crate) fn load() -> Model {
     let weights = Weights {
         gpu_layers: Some(0),
         mapped: true,
-        off_gpu: None,
-        experts_used: None,
+        ..Weights::default()
     };
     Model::load(&path, weights, &|_| ())
         .unwrap_or_else(|error| panic!("{error:?}: run `make setup`"))

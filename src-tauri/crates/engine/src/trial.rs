@@ -24,8 +24,7 @@ pub(crate) fn run_trial(args: &Args, projector: &Path) -> ExitCode {
         let weights = Weights {
             gpu_layers: Some(0),
             mapped: true,
-            off_gpu: None,
-            experts_used: None,
+            ..Weights::default()
         };
         let model = Arc::new(Model::load(&args.model, weights, &|_| ())?);
         let params = ProjectorParams {
@@ -52,11 +51,9 @@ pub(crate) fn run_trial(args: &Args, projector: &Path) -> ExitCode {
 pub(crate) fn try_projector(args: &Args, projector: &Path) -> Result<(), Error> {
     let invalid = |why: &str| {
         let path = projector.display();
-        Error::new(
-            Code::ModelInvalid,
-            format!("the projector {path} could not be loaded: {why}"),
-        )
-        .hint("the file may be damaged, or belong to another model: download it again")
+        let message = format!("the projector {path} could not be loaded: {why}");
+        Error::new(Code::ModelInvalid, message)
+            .hint("the file may be damaged, or belong to another model: download it again")
     };
     let program = std::env::current_exe().map_err(|error| invalid(&error.to_string()))?;
     let child = Command::new(program)

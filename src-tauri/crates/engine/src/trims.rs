@@ -1,6 +1,6 @@
 //! Requests to free the caches of the engine.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 /// The pending requests, until the engine thread takes them.
@@ -11,12 +11,11 @@ impl TrimRequests {
     /// Requests a trim. The receiver gets the number of bytes freed.
     pub(crate) fn request(&self) -> oneshot::Receiver<u64> {
         let (reply, wait) = oneshot::channel();
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.push(reply);
+        self.0.lock().push(reply);
         wait
     }
 
     pub(crate) fn take(&self) -> Vec<oneshot::Sender<u64>> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.lock())
     }
 }

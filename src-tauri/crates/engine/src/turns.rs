@@ -1,10 +1,7 @@
 //! Turns to compute: tokens and media are evaluated alternately, so that no more threads compute than configured.
 
-use std::{
-    collections::VecDeque,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::{collections::VecDeque, time::Duration};
 
 /// How often a waiting thread checks whether it still needs its turn.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -41,15 +38,14 @@ impl Turns {
                 line.tickets.retain(|&other| other != ticket);
                 return None;
             }
-            let woken = self.changed.wait_timeout(line, POLL_INTERVAL);
-            line = woken.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut line, POLL_INTERVAL);
         }
         Some(Turn(self))
     }
 
     /// Returns whether another thread waits for the current turn.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.line().tickets.len() > 1
+        self.line.lock().tickets.len() > 1
     }
 
     /// Passes the current turn on, runs `between`, and waits for the next turn.
@@ -60,13 +56,13 @@ impl Turns {
     }
 
     fn wait(&self) {
-        let (ticket, line) = self.join_line();
+        let (ticket, mut line) = self.join_line();
         let others = |line: &mut TurnQueue| line.tickets.front() != Some(&ticket);
-        let _line = self.changed.wait_while(line, others);
+        self.changed.wait_while(&mut line, others);
     }
 
     fn join_line(&self) -> (u64, MutexGuard<'_, TurnQueue>) {
-        let mut line = self.line();
+        let mut line = self.line.lock();
         let ticket = line.given;
         line.given += 1;
         line.tickets.push_back(ticket);
@@ -74,12 +70,8 @@ impl Turns {
     }
 
     fn end(&self) {
-        self.line().tickets.pop_front();
+        self.line.lock().tickets.pop_front();
         self.changed.notify_all();
-    }
-
-    fn line(&self) -> MutexGuard<'_, TurnQueue> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -101,7 +93,7 @@ mod tests {
     fn a_passed_turn_comes_back_after_the_waiting_thread() {
         let turns = Turns::default();
         let log = Mutex::new(Vec::new());
-        let record = |who| log.lock().unwrap().push(who);
+        let record = |who| log.lock().push(who);
         scope(|scope| {
             let turn = turns.take();
             assert!(!turns.is_wanted());
@@ -113,13 +105,13 @@ mod tests {
                 while !turns.is_wanted() {
                     yield_now();
                 }
-                assert_eq!(log.lock().unwrap().len(), 2 * round);
+                assert_eq!(log.lock().len(), 2 * round);
                 turns.pass(|| ());
                 record("first");
             }
             drop(turn);
         });
-        let pairs = log.into_inner().unwrap();
+        let pairs = log.into_inner();
         assert!(pairs.chunks(2).all(|pair| pair == ["other", "first"]));
     }
 

@@ -32,9 +32,16 @@ pub fn hardware() -> Hardware {
         system: format!("{name} {version}").trim_end().to_owned(),
         processor: processor.unwrap_or_default(),
         cores: cores.len(),
-        fast_cores: platform::performance_cores().or_else(|| System::physical_core_count().ok()),
+        fast_cores: fast_cores(),
         gpu_cores: platform::gpu_cores(),
     }
+}
+
+/// Returns the number of physical performance cores; without a difference, of all physical cores: hyper-threads of one core share
+/// its arithmetic units.
+#[must_use]
+pub fn fast_cores() -> Option<usize> {
+    platform::performance_cores().or_else(|| System::physical_core_count().ok())
 }
 
 #[cfg(test)]

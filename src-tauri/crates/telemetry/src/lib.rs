@@ -23,7 +23,7 @@ mod simulate;
 
 pub use disks::DiskUse;
 pub use energy::EnergyMeter;
-pub use hardware::{Hardware, hardware};
+pub use hardware::{Hardware, fast_cores, hardware};
 pub use platform::{
     MEMORY_INTERVAL, MachineMemory, PressureListener, cpu_ms, footprint, machine_memory, oom_kills,
     return_memory,

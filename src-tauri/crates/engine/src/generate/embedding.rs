@@ -31,7 +31,6 @@ pub(super) fn normalize_vector(vector: Option<&[f32]>) -> Result<Vec<f32>, Error
         return Err(none());
     }
     let shortened = vector.iter().map(|&each| f64::from(each) / length);
-    #[expect(clippy::cast_possible_truncation, reason = "to the nearest f32")]
     Ok(shortened.map(|each| each as f32).collect())
 }
 
@@ -73,7 +72,7 @@ pub(crate) fn run_pooled(
                 Err(_) => return,
             }
         }
-        let most = embedder.context.sequences().into();
+        let most = embedder.context.sequences;
         while embedder.waiting.len() < most
             && let Ok(job) = jobs.try_recv()
         {
@@ -113,7 +112,7 @@ impl Embedder<'_> {
         let mut tokens = 0;
         for job in &self.waiting {
             tokens += job.prompt.len();
-            if taken > 0 && tokens > self.context.batch() {
+            if taken > 0 && tokens > self.context.batch {
                 break;
             }
             taken += 1;
@@ -171,7 +170,7 @@ impl Embedder<'_> {
             return Err(Error::new(Code::Internal, message));
         }
         // Only a single text may be longer than an evaluation, and only if it can be split.
-        let pieces = jobs[0].prompt.len().div_ceil(self.context.batch());
+        let pieces = jobs[0].prompt.len().div_ceil(self.context.batch);
         for piece in 0..pieces.max(1) {
             self.batch.clear();
             for (sequence, job) in (0..).zip(jobs) {
@@ -200,7 +199,7 @@ impl Embedder<'_> {
 
     fn push(&mut self, sequence: Sequence, prompt: &[Token], piece: usize) {
         debug_assert!(piece == 0 || !self.pooling.takes_whole());
-        let size = self.context.batch();
+        let size = self.context.batch;
         let start = piece * size;
         let end = prompt.len().min(start + size);
         let positions = i32::try_from(start).unwrap_or(i32::MAX)..;

@@ -25,7 +25,6 @@ pub(super) struct StepShare {
     pub(super) last: bool,
     /// Drafted tokens evaluated after them, each with a row of its own.
     pub(super) draft: Vec<Token>,
-    /// The effort of drafting them.
     pub(super) effort: DraftingEffort,
 }
 
@@ -33,7 +32,7 @@ impl GenerationBatch<'_> {
     /// Fills the batch for the next evaluation.
     pub(super) fn fill(&mut self) -> Vec<StepShare> {
         self.batch.clear();
-        let room = self.slots.batch();
+        let room = self.slots.context.batch;
         let wants: Vec<_> = self
             .running
             .iter()
@@ -46,10 +45,14 @@ impl GenerationBatch<'_> {
             room
         };
         let embeds = self.is_embedding(&wants);
-        self.slots.set_embeddings(embeds);
+        self.slots.context.set_embeddings(embeds);
         let mut filled = Vec::new();
         // Each generation may have one row of logits, and those whose prompts are scored share the rest.
-        let mut rows = self.slots.outputs().saturating_sub(self.running.len());
+        let mut rows = self
+            .slots
+            .context
+            .outputs
+            .saturating_sub(self.running.len());
         for (at, share) in divide_step(&wants, room, prefill).into_iter().enumerate() {
             let running = &self.running[at];
             let share = if running.task.embeds() && wants[at] > 1 {
@@ -118,7 +121,7 @@ impl GenerationBatch<'_> {
     /// prompt, where the next turn will differ from this answer.
     fn next_mark(&self, running: &RunningTask) -> Option<usize> {
         let kept = running.task.job.cache_prompt;
-        if !kept || !self.slots.forgets() || !running.task.is_reading() {
+        if !kept || !self.slots.forgets || !running.task.is_reading() {
             return None;
         }
         let held = self.slots.held(running.slot);
@@ -146,7 +149,7 @@ impl GenerationBatch<'_> {
             }
             for place in 0..share.scored.map_or(0, |_| share.tokens) {
                 let row = share.scored.map(|first| first + place);
-                if let Some(logits) = row.and_then(|row| self.slots.logits(row)) {
+                if let Some(logits) = row.and_then(|row| self.slots.context.logits(row)) {
                     task.score(held + place, logits);
                 }
             }
@@ -159,12 +162,13 @@ impl GenerationBatch<'_> {
             };
             let capacity = self.slots.capacity();
             if task.embeds() {
-                ended.push((share.at, task.embed(self.slots.embedding(row))));
+                ended.push((share.at, task.embed(self.slots.context.embedding(row))));
                 continue;
             }
             for place in 0..=share.draft.len() {
                 let next = self
                     .slots
+                    .context
                     .logits(row + place)
                     .ok_or_else(|| Error::new(Code::Internal, "no logits to sample from"))
                     .and_then(|logits| task.choose(logits, capacity));

@@ -5,6 +5,7 @@ use super::{
     task::{Candidate, TokenReport},
 };
 use crate::{
+    bad,
     llama::{PagingReport, Sampler, Token},
     saved_state::SavedState,
 };
@@ -18,7 +19,6 @@ use tierbar_contexts::Draft;
 use tierbar_core::{Code, Error};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// A job for the context.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) prompt: Vec<Token>,
@@ -50,11 +50,16 @@ pub(crate) enum JobGoal {
     Embed,
 }
 
-/// The parameters of an answer.
 #[derive(Debug)]
 pub(crate) struct AnswerParams {
     /// Built by the caller, because parsing a grammar would delay running generations.
     pub(crate) sampler: Sampler,
+    pub(crate) rules: AnswerRules,
+}
+
+/// When an answer ends, and what is reported of it; the same for all answers to a request.
+#[derive(Debug, Clone)]
+pub(crate) struct AnswerRules {
     pub(crate) stops: Vec<String>,
     /// Control tokens whose text belongs to the answer.
     pub(crate) shown: Vec<Token>,
@@ -99,7 +104,7 @@ impl JobEvent {
     pub(crate) fn cached(&self) -> usize {
         match self {
             Self::Text { cached, .. } => *cached,
-            Self::Done(summary) => summary.timings.cached(),
+            Self::Done(summary) => summary.timings.cache_n,
             _ => 0,
         }
     }
@@ -118,7 +123,7 @@ pub(crate) struct AnswerSummary {
     pub(crate) finish: FinishReason,
     /// The stop string that ended it.
     pub(crate) stop: Option<String>,
-    /// The token of [`AnswerParams::stop_tokens`] that ended it.
+    /// The token of [`AnswerRules::stop_tokens`] that ended it.
     pub(crate) stop_token: Option<Token>,
     pub(crate) timings: Timings,
 }
@@ -133,7 +138,7 @@ pub(crate) enum FinishReason {
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Timings {
     /// Prompt tokens that the cache already held.
-    cache_n: usize,
+    pub(crate) cache_n: usize,
     /// Prompt tokens that were evaluated.
     prompt_n: usize,
     prompt_ms: f64,
@@ -188,12 +193,10 @@ pub(super) fn expert_reads(
     })
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 fn fraction(of: u64, all: u64) -> f64 {
     of as f64 / all.max(1) as f64
 }
 
-/// Drafted tokens of one generation.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(crate) struct DraftCounts {
     pub(super) draft_n: usize,
@@ -201,11 +204,6 @@ pub(crate) struct DraftCounts {
 }
 
 impl Timings {
-    /// Prompt tokens that needed no evaluation.
-    pub(crate) fn cached(&self) -> usize {
-        self.cache_n
-    }
-
     pub(super) fn new(
         cache_n: usize,
         prompt_n: usize,
@@ -213,33 +211,20 @@ impl Timings {
         predicted_n: usize,
         predicted: Duration,
     ) -> Self {
-        let (prompt_ms, predicted_ms) = (prompt.as_secs_f64() * 1e3, predicted.as_secs_f64() * 1e3);
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "token counts are far below 2^52"
-        )]
-        let rate = |tokens: usize, ms: f64| {
-            if ms > 0.0 {
-                tokens as f64 * 1e3 / ms
-            } else {
-                0.0
-            }
-        };
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "token counts are far below 2^52"
-        )]
-        let each = |tokens: usize, ms: f64| if tokens > 0 { ms / tokens as f64 } else { 0.0 };
+        let [prompt_seconds, predicted_seconds] =
+            [prompt, predicted].map(|took| took.as_secs_f64());
+        let [prompt_tokens, predicted_tokens] = [prompt_n, predicted_n].map(|count| count as f64);
+        let ratio = |of: f64, by: f64| if by > 0.0 { of / by } else { 0.0 };
         Self {
             cache_n,
             prompt_n,
-            prompt_ms,
-            prompt_per_token_ms: each(prompt_n, prompt_ms),
-            prompt_per_second: rate(prompt_n, prompt_ms),
+            prompt_ms: prompt_seconds * 1e3,
+            prompt_per_token_ms: ratio(prompt_seconds * 1e3, prompt_tokens),
+            prompt_per_second: ratio(prompt_tokens, prompt_seconds),
             predicted_n,
-            predicted_ms,
-            predicted_per_token_ms: each(predicted_n, predicted_ms),
-            predicted_per_second: rate(predicted_n, predicted_ms),
+            predicted_ms: predicted_seconds * 1e3,
+            predicted_per_token_ms: ratio(predicted_seconds * 1e3, predicted_tokens),
+            predicted_per_second: ratio(predicted_tokens, predicted_seconds),
             n_ctx: 0,
             drafts: None,
             experts: None,
@@ -251,7 +236,7 @@ impl Timings {
 /// [`Code::ContextExceeded`] with both figures: a prompt needs room for itself and one token of an answer.
 pub(crate) fn check_fits(prompt: usize, context: usize) -> Result<(), Error> {
     if prompt == 0 {
-        return Err(Error::new(Code::BadRequest, "the prompt is empty"));
+        return Err(bad("the prompt is empty"));
     }
     if prompt < context {
         return Ok(());

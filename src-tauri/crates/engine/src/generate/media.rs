@@ -3,7 +3,6 @@
 use super::{GenerationBatch, RunningTask};
 use crate::llama::{DecodeOutcome, RowPositions};
 use std::{sync::Arc, time::Instant};
-use tierbar_core::{Code, Error};
 
 /// Rows for a prompt, in place of its stand-ins.
 #[derive(Debug)]
@@ -54,7 +53,7 @@ impl GenerationBatch<'_> {
             self.slots.clear(slot);
             return;
         }
-        let room = self.slots.batch();
+        let room = self.slots.context.batch;
         // Interrupting one evaluation would lose all rows before it: llama.cpp removes by position.
         let joined = media.is_joined();
         if joined {
@@ -77,8 +76,8 @@ impl GenerationBatch<'_> {
         let places = &media.places[offset..offset + count];
         let tokens = &task.tokens[held..held + count];
         let started = Instant::now();
-        self.slots.set_embeddings(false);
-        match self.slots.decode_rows(slot, rows, places, whole) {
+        self.slots.context.set_embeddings(false);
+        match self.slots.context.decode_rows(slot, rows, places, whole) {
             Ok(DecodeOutcome::Done) => {
                 self.pace.observe(count, started.elapsed());
                 self.slots.extend(slot, tokens);
@@ -86,12 +85,7 @@ impl GenerationBatch<'_> {
             Ok(DecodeOutcome::Aborted) => self.slots.recover(slot),
             Ok(DecodeOutcome::NoRoom) => {
                 self.slots.recover(slot);
-                if !self.slots.evict() && !self.suspend_youngest() {
-                    self.fail_all(&Error::new(
-                        Code::Internal,
-                        "the KV cache has no room for rows that should fit",
-                    ));
-                }
+                self.free_cells();
             }
             Err(error) => self.fail_all(&error),
         }

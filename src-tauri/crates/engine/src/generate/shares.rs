@@ -32,7 +32,7 @@ pub(super) fn divide_step(wants: &[usize], room: usize, prefill: usize) -> Vec<u
 
 /// The prefill speed, by the last steps.
 #[derive(Debug, Default)]
-pub(super) struct PrefillPace {
+pub(crate) struct PrefillPace {
     seconds_per_token: f64,
 }
 
@@ -42,7 +42,6 @@ impl PrefillPace {
         if tokens < LEAST {
             return;
         }
-        #[expect(clippy::cast_precision_loss, reason = "at most a micro-batch")]
         let now = took.as_secs_f64() / tokens as f64;
         self.seconds_per_token = if self.seconds_per_token > 0.0 {
             self.seconds_per_token.mul_add(0.7, now * 0.3)
@@ -55,7 +54,6 @@ impl PrefillPace {
     pub(super) fn chunk(&self, most: usize) -> usize {
         let mut chunk = LEAST;
         while chunk * 2 <= most {
-            #[expect(clippy::cast_precision_loss, reason = "at most a micro-batch")]
             let seconds = self.seconds_per_token * (chunk * 2) as f64;
             if seconds == 0.0 || seconds > STEP.as_secs_f64() {
                 break;

@@ -4,10 +4,8 @@ mod swapping;
 
 use super::WrittenState;
 use crate::{
-    llama::{
-        Batch, Context, DecodeOutcome, Model, RowPositions, Sequence, SequenceEnd, SequenceTokens,
-        Token, common_prefix, undivided,
-    },
+    bad,
+    llama::{Batch, Context, Model, SequenceEnd, SequenceTokens, Token, common_prefix, undivided},
     saved_state::SavedState,
 };
 use std::{cmp::Reverse, sync::Arc};
@@ -59,7 +57,7 @@ pub(super) enum LogitOutputs {
 }
 
 /// A sequence and the tokens that it holds.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Slot {
     held: SequenceTokens,
     /// In order of position.
@@ -81,24 +79,17 @@ struct Checkpoint {
 
 #[derive(Debug)]
 pub(super) struct Slots {
-    context: Context,
+    pub(super) context: Context,
     slots: Vec<Slot>,
     /// Whether the model cannot go back by itself, so that this needs a checkpoint.
-    forgets: bool,
+    pub(super) forgets: bool,
     uses: u64,
 }
 
 impl Slots {
     pub(super) fn new(model: &Arc<Model>, context: Context) -> Self {
-        let empty = || Slot {
-            held: SequenceTokens::default(),
-            checkpoints: Vec::new(),
-            busy: false,
-            used: 0,
-            kept: false,
-        };
         Self {
-            slots: (0..context.sequences()).map(|_| empty()).collect(),
+            slots: (0..context.sequences).map(|_| Slot::default()).collect(),
             forgets: model.forgets(),
             context,
             uses: 0,
@@ -110,22 +101,8 @@ impl Slots {
         self.context.capacity() as usize
     }
 
-    /// Returns the most tokens of one step.
-    pub(super) fn batch(&self) -> usize {
-        self.context.batch()
-    }
-
-    /// Returns the most tokens of one step that have logits.
-    pub(super) fn outputs(&self) -> usize {
-        self.context.outputs()
-    }
-
     pub(super) fn held(&self, slot: usize) -> usize {
         self.slots[slot].held.len()
-    }
-
-    pub(super) fn forgets(&self) -> bool {
-        self.forgets
     }
 
     pub(super) fn has_idle(&self) -> bool {
@@ -191,8 +168,7 @@ impl Slots {
         }
         self.clear(slot);
         let held = SequenceTokens::from(wanted.tokens[..shared].to_vec());
-        self.context
-            .share(sequence_of_slot(lender), sequence_of_slot(slot), held.end());
+        self.context.share(lender, slot, held.end());
         self.slots[slot].held = held;
     }
 
@@ -213,7 +189,7 @@ impl Slots {
     }
 
     pub(super) fn clear(&mut self, slot: usize) {
-        self.context.clear(sequence_of_slot(slot));
+        self.context.clear(slot);
         self.slots[slot].held.clear();
         self.slots[slot].checkpoints.clear();
     }
@@ -226,7 +202,7 @@ impl Slots {
             return shared;
         }
         let end = SequenceEnd::of(&slot.held[..shared]);
-        if self.context.can_truncate(sequence_of_slot(at), end) {
+        if self.context.can_truncate(at, end) {
             return shared;
         }
         let at_checkpoint = slot.checkpoints.iter().map(|checkpoint| checkpoint.tokens);
@@ -282,10 +258,7 @@ impl Slots {
     /// damaged; [`Code::ContextMismatch`] if it is whole and llama.cpp refuses it.
     fn fill(&mut self, at: usize, saved: &SavedState) -> Result<(), Error> {
         let state = tierbar_contexts::state(&saved.path)?;
-        let sequence = sequence_of_slot(at);
-        let filled = self
-            .context
-            .restore(sequence, state.as_ref(), &saved.tokens);
+        let filled = self.context.restore(at, state.as_ref(), &saved.tokens);
         // llama.cpp does not say whether it could not read the file, or did not like it.
         filled.or_else(|refused| tierbar_contexts::verify(&saved.path).and(Err(refused)))
     }
@@ -309,13 +282,10 @@ impl Slots {
         before - self.checkpoint_bytes()
     }
 
-    /// Writes the state of the slot.
     pub(super) fn save(&mut self, at: usize, draft: Draft) -> Result<WrittenState, Error> {
-        draft.check_room(self.context.state_bytes(sequence_of_slot(at)))?;
+        draft.check_room(self.context.state_bytes(at))?;
         let tokens = &self.slots[at].held;
-        let bytes = self
-            .context
-            .save(sequence_of_slot(at), draft.path(), tokens)?;
+        let bytes = self.context.save(at, draft.path(), tokens)?;
         Ok(WrittenState {
             tokens: tokens.len(),
             bytes,
@@ -330,7 +300,7 @@ impl Slots {
             .filter(idle)
             .max_by_key(|&at| self.slots[at].used);
         let latest = latest.ok_or_else(|| {
-            Error::new(Code::BadRequest, "there is no conversation to save")
+            bad("there is no conversation to save")
                 .hint("save after an answer, or send the conversation as `messages` or `prompt`")
         })?;
         self.save(latest, draft)
@@ -342,7 +312,7 @@ impl Slots {
         slot.checkpoints
             .retain(|checkpoint| checkpoint.tokens <= keep);
         let end = SequenceEnd::of(&slot.held[..keep]);
-        if keep > 0 && self.context.truncate(sequence_of_slot(at), end) {
+        if keep > 0 && self.context.truncate(at, end) {
             slot.held.truncate(keep);
             return;
         }
@@ -350,7 +320,7 @@ impl Slots {
             let end = SequenceEnd::of(&slot.held[..checkpoint.tokens]);
             if self
                 .context
-                .restore_passing_state(sequence_of_slot(at), &checkpoint.state, end)
+                .restore_passing_state(at, &checkpoint.state, end)
             {
                 slot.held.truncate(checkpoint.tokens);
                 return;
@@ -368,7 +338,7 @@ impl Slots {
         if self.slots[at].checkpoints.iter().any(marked) {
             return;
         }
-        let state = self.context.passing_state(sequence_of_slot(at));
+        let state = self.context.passing_state(at);
         if !state.is_empty() {
             self.add_mark(at, tokens, state);
         }
@@ -415,7 +385,7 @@ impl Slots {
                 LogitOutputs::Last => place + 1 == tokens.len(),
                 LogitOutputs::All => true,
             };
-            row = Some(batch.push(token, position, sequence_of_slot(slot), output));
+            row = Some(batch.push(token, position, slot, output));
         }
         if outputs == LogitOutputs::All {
             batch.reads_prompt();
@@ -433,24 +403,8 @@ impl Slots {
     ) {
         let start = self.slots[slot].held.end().after(pushed).next;
         for (&token, position) in draft.iter().zip(start..) {
-            batch.push(token, position, sequence_of_slot(slot), true);
+            batch.push(token, position, slot, true);
         }
-    }
-
-    pub(super) fn decode(&mut self, batch: &mut Batch) -> Result<DecodeOutcome, Error> {
-        self.context.decode(batch)
-    }
-
-    /// Evaluates rows at their positions, after the slot's tokens.
-    pub(super) fn decode_rows(
-        &mut self,
-        slot: usize,
-        rows: &[f32],
-        places: &[RowPositions],
-        whole: bool,
-    ) -> Result<DecodeOutcome, Error> {
-        self.context
-            .decode_rows(sequence_of_slot(slot), rows, places, whole)
     }
 
     /// Adds these tokens to the slot after the batch with them was evaluated.
@@ -461,29 +415,13 @@ impl Slots {
     /// Restores a slot to its tokens before an interrupted evaluation.
     pub(super) fn recover(&mut self, slot: usize) {
         let held = &self.slots[slot].held;
-        if self.context.last(sequence_of_slot(slot)) != held.end().last {
+        if self.context.last(slot) != held.end().last {
             self.rewind(slot, held.len());
         }
-    }
-
-    pub(super) fn logits(&mut self, row: usize) -> Option<&[f32]> {
-        self.context.logits(row)
-    }
-
-    pub(super) fn set_embeddings(&mut self, on: bool) {
-        self.context.set_embeddings(on);
-    }
-
-    pub(super) fn embedding(&mut self, row: usize) -> Option<&[f32]> {
-        self.context.embedding(row)
     }
 }
 
 fn no_room() -> Error {
     let message = "running answers leave no room for the saved context";
     Error::new(Code::Overloaded, message).hint("try again when they have ended")
-}
-
-fn sequence_of_slot(slot: usize) -> Sequence {
-    Sequence::try_from(slot).unwrap_or(Sequence::MAX)
 }

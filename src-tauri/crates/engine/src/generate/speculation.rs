@@ -22,34 +22,22 @@ const KEY: usize = 3;
 const PLAIN: u32 = 4;
 /// The number of steps with a draft before they are judged.
 const TRIAL: u32 = 8;
-/// Tokens without drafts after a losing trial; doubles with each.
+/// Tokens without drafts after a losing trial; doubles with each, so many times.
 const REST: u32 = 64;
-const LONGEST_REST: u32 = 4096;
+const MOST_DOUBLINGS: u32 = 6;
 
-/// The source of drafts.
 #[derive(Debug)]
 pub(crate) enum Drafter {
     /// What followed the last tokens where they occur earlier in the text (prompt lookup decoding).
     Lookup,
     /// A smaller model of the same vocabulary.
-    Model(Box<PacedDraftModel>),
+    Model {
+        model: Box<DraftModel>,
+        /// The large model waits for it.
+        pace: PrefillPace,
+    },
 }
 
-/// A draft model and its speed, since the large model waits for it.
-#[derive(Debug)]
-pub(crate) struct PacedDraftModel {
-    model: DraftModel,
-    pace: PrefillPace,
-}
-
-impl From<DraftModel> for Drafter {
-    fn from(model: DraftModel) -> Self {
-        let pace = PrefillPace::default();
-        Self::Model(Box::new(PacedDraftModel { model, pace }))
-    }
-}
-
-/// What a step spent on drafting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DraftingEffort {
     /// Nothing significant.
@@ -61,27 +49,24 @@ pub(super) enum DraftingEffort {
 }
 
 impl Drafter {
-    /// Drafts at most `most` tokens.
     pub(super) fn draft(&mut self, tokens: &[Token], most: usize) -> (Vec<Token>, DraftingEffort) {
         match self {
             Self::Lookup => {
                 let found = look_up_draft(tokens, most);
-                let effort = if found.is_empty() {
-                    DraftingEffort::None
-                } else {
-                    DraftingEffort::Guessing
+                let effort = match found.is_empty() {
+                    true => DraftingEffort::None,
+                    false => DraftingEffort::Guessing,
                 };
                 (found, effort)
             }
-            Self::Model(model) => {
+            Self::Model { model, pace } => {
                 let began = Instant::now();
-                let chunk = model.pace.chunk(CATCH_UP);
-                if model.model.is_behind(tokens) {
-                    let read = model.model.read_on(tokens, chunk);
-                    model.pace.observe(read, began.elapsed());
+                if model.is_behind(tokens) {
+                    let read = model.read_on(tokens, pace.chunk(CATCH_UP));
+                    pace.observe(read, began.elapsed());
                     return (Vec::new(), DraftingEffort::Reading);
                 }
-                (model.model.draft(tokens, most), DraftingEffort::Guessing)
+                (model.draft(tokens, most), DraftingEffort::Guessing)
             }
         }
     }
@@ -103,27 +88,15 @@ fn look_up_draft(tokens: &[Token], most: usize) -> Vec<Token> {
 }
 
 /// Measures whether drafting pays, by the time per token with and without.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct DraftingGain {
     plain_seconds: RunningMean,
     drafted_seconds: f64,
     drafted_tokens: usize,
     trials: u32,
     rest: u32,
-    next_rest: u32,
-}
-
-impl Default for DraftingGain {
-    fn default() -> Self {
-        Self {
-            plain_seconds: RunningMean::default(),
-            drafted_seconds: 0.0,
-            drafted_tokens: 0,
-            trials: 0,
-            rest: 0,
-            next_rest: REST,
-        }
-    }
+    /// Losing trials in a row.
+    losses: u32,
 }
 
 /// A mean over the last steps.
@@ -169,13 +142,12 @@ impl DraftingGain {
         if self.trials < TRIAL {
             return;
         }
-        #[expect(clippy::cast_precision_loss, reason = "some tens of tokens")]
         let each = self.drafted_seconds / self.drafted_tokens.max(1) as f64;
         if each < self.plain_seconds.value {
-            self.next_rest = REST;
+            self.losses = 0;
         } else {
-            self.rest = self.next_rest;
-            self.next_rest = (self.next_rest * 2).min(LONGEST_REST);
+            self.rest = REST << self.losses.min(MOST_DOUBLINGS);
+            self.losses += 1;
         }
         (self.drafted_seconds, self.drafted_tokens, self.trials) = (0.0, 0, 0);
     }
@@ -195,7 +167,7 @@ impl GenerationBatch<'_> {
         }
         let total = self.slots.held(*slot) + 2;
         let most = (MOST as usize)
-            .min(self.slots.batch() - 1)
+            .min(self.slots.context.batch - 1)
             .min(self.slots.capacity().saturating_sub(total))
             .min(task.left().saturating_sub(1));
         if most == 0 || !self.slots.has_room(most + 1) {
@@ -278,6 +250,6 @@ mod tests {
                 break;
             }
         }
-        assert_eq!(gain.next_rest, REST);
+        assert_eq!(gain.losses, 0);
     }
 }

@@ -35,7 +35,6 @@ pub(crate) struct Candidate {
     pub(crate) log_probability: f32,
 }
 
-/// What comes after a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NextStep {
     Token,
@@ -85,7 +84,7 @@ pub(super) struct GenerationTask {
 impl GenerationTask {
     pub(super) fn new(model: &Arc<Model>, mut job: Job) -> Self {
         let stops = match &mut job.goal {
-            JobGoal::Answer(answering) => std::mem::take(&mut answering.stops),
+            JobGoal::Answer(answering) => std::mem::take(&mut answering.rules.stops),
             _ => Vec::new(),
         };
         Self {
@@ -131,7 +130,6 @@ impl GenerationTask {
         end.saturating_sub(held)
     }
 
-    /// Returns the requirements on a slot.
     pub(super) fn wanted(&self) -> SlotRequest<'_> {
         SlotRequest {
             tokens: &self.tokens,
@@ -153,7 +151,7 @@ impl GenerationTask {
 
     fn prompt_probabilities(&self) -> Option<usize> {
         match &self.job.goal {
-            JobGoal::Answer(answering) => answering.prompt_probabilities,
+            JobGoal::Answer(answering) => answering.rules.prompt_probabilities,
             _ => None,
         }
     }
@@ -207,7 +205,7 @@ impl GenerationTask {
     pub(super) fn seated(&mut self, held: usize, began: Instant) {
         if self.started.is_none() {
             self.started = Some(began);
-            self.paged = self.model.paged().map(|paged| {
+            self.paged = self.model.paged.as_ref().map(|paged| {
                 paged.regrow();
                 paged.spent()
             });
@@ -219,6 +217,7 @@ impl GenerationTask {
     pub(super) fn left(&self) -> usize {
         match &self.job.goal {
             JobGoal::Answer(answering) => answering
+                .rules
                 .max_tokens
                 .map_or(usize::MAX, |max| max.saturating_sub(self.predicted)),
             _ => 0,
@@ -247,29 +246,20 @@ impl GenerationTask {
         let JobGoal::Answer(answering) = &mut self.job.goal else {
             return Ok(NextStep::Held);
         };
-        let AnswerParams {
-            sampler,
-            shown,
-            ignore_eos,
-            log_probabilities,
-            prompt_probabilities,
-            min_tokens,
-            stop_tokens,
-            ..
-        } = &mut **answering;
-        let token = if self.predicted < *min_tokens {
-            let ends = self.model.end_tokens().iter().chain(&*stop_tokens);
+        let AnswerParams { sampler, rules } = &mut **answering;
+        let token = if self.predicted < rules.min_tokens {
+            let ends = self.model.end_tokens().iter().chain(&rules.stop_tokens);
             sampler.sample(&logits_without(logits, ends))?
         } else {
             sampler.sample(logits)?
         };
-        let shown = shown.contains(&token);
-        let (ignore_eos, top, fewest) = (*ignore_eos, *log_probabilities, *min_tokens);
-        let stops = stop_tokens.contains(&token);
+        let shown = rules.shown.contains(&token);
+        let (top, fewest) = (rules.log_probabilities, rules.min_tokens);
+        let stops = rules.stop_tokens.contains(&token);
         // As in vLLM and OpenAI's API: the probabilities of a whole text include its last token.
-        let reports_end = prompt_probabilities.is_some();
+        let reports_end = rules.prompt_probabilities.is_some();
+        let ends = stops || (!rules.ignore_eos && self.model.is_end(token));
         self.predicted += 1;
-        let ends = stops || (!ignore_eos && self.model.is_end(token));
         if let Some(top) = top.filter(|_| !ends || reports_end) {
             let report = self.report_of(logits, token, top);
             self.reports.push(report);
@@ -304,7 +294,7 @@ impl GenerationTask {
 
     fn report_of(&self, logits: &[f32], token: Token, top: usize) -> TokenReport {
         let (chosen, top) = log_probabilities(logits, token, top);
-        let candidate = |one: LogProbability| self.candidate(one.token, one.value);
+        let candidate = |(token, value): LogProbability| self.candidate(token, value);
         TokenReport {
             chosen: candidate(chosen),
             rank: count_likelier_tokens(logits, token) + 1,
@@ -371,7 +361,7 @@ impl GenerationTask {
         );
         timings.n_ctx = capacity;
         timings.drafts = self.drafts;
-        let paged = self.model.paged();
+        let paged = self.model.paged.as_ref();
         let spent = self
             .paged
             .zip(paged)
@@ -380,7 +370,7 @@ impl GenerationTask {
         timings.experts = expert_reads(
             spent,
             layers,
-            self.model.unused_experts(),
+            self.model.unused_experts,
             self.prompt - self.cached + self.predicted,
         );
         let (stop, stop_token) = (self.stop.take(), self.stop_token);

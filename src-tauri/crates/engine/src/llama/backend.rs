@@ -2,10 +2,8 @@
 
 use llama_cpp_2::{LogOptions, llama_backend::LlamaBackend, send_logs_to_tracing};
 use llama_cpp_sys_2 as sys;
-use std::{
-    fmt,
-    sync::{Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::fmt;
 use tracing::{
     Event, Level, Subscriber,
     field::{Field, Visit},
@@ -55,7 +53,7 @@ static FIRST_ERROR: Mutex<String> = Mutex::new(String::new());
 
 /// Takes the first error line since the last call, without its function prefix; empty without one.
 pub(crate) fn take_error() -> String {
-    std::mem::take(&mut FIRST_ERROR.lock().unwrap_or_else(PoisonError::into_inner))
+    std::mem::take(&mut FIRST_ERROR.lock())
 }
 
 struct FirstError;
@@ -69,7 +67,7 @@ impl<S: Subscriber> Layer<S> for FirstError {
         event.record(&mut line);
         let text = line.0.trim();
         // The first of a chain of errors names the cause; "failed to load model" follows it.
-        let mut first = FIRST_ERROR.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first = FIRST_ERROR.lock();
         if !text.is_empty() && first.is_empty() {
             *first = text
                 .split_once(": ")

@@ -57,7 +57,7 @@ impl Batch {
     ) -> usize {
         self.tokens.push(token);
         self.positions.push(position);
-        self.sequences.push(sequence.into());
+        self.sequences.push(sequence as i32);
         self.outputs.push(output.into());
         self.tokens.len() - 1
     }

@@ -5,19 +5,22 @@ mod call_ids;
 use super::{
     Token,
     model::Model,
-    shim::{c_string, on_deep_stack, take_result, take_string},
+    owned::Owned,
+    shim::{c_string, on_deep_stack, or_reason, take_string},
 };
+use crate::bad;
 use llama_cpp_sys_2 as sys;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::{
+    collections::BTreeSet,
     ffi::{CStr, c_char},
-    ptr::{self, NonNull},
     sync::Arc,
 };
 use tierbar_core::{Code, Error};
 use tierbar_grammar::replace_placeholders;
 
+#[derive(Debug)]
 #[repr(C)]
 struct RawTemplates {
     _opaque: [u8; 0],
@@ -44,29 +47,24 @@ pub(crate) struct Prompt {
     pub(crate) prompt: String,
     /// Strings of the template that end an answer.
     pub(crate) stops: Vec<String>,
-    /// The end of the prompt, which is already part of the answer.
-    generation_prompt: String,
     /// GBNF; empty for none.
     pub(crate) grammar: String,
-    /// Whether the grammar applies only from its trigger on.
-    grammar_lazy: bool,
-    trigger_patterns: Vec<String>,
-    trigger_tokens: Vec<Token>,
     /// Control tokens whose text the parser needs.
     pub(crate) preserved_tokens: Vec<Token>,
     /// The start marker of thinking; empty without one.
     thinking_start: String,
-    thinking_ends: Vec<String>,
     /// llama.cpp's `common_chat_format`; 0 is plain text.
     format: i32,
     parser: String,
     /// Whether the template has a place for tools, and its answers' calls are read; of a try alone.
     #[serde(default)]
     calls_tools: bool,
-    /// Whether the answer is only calls.
     pub(super) calls_only: bool,
     /// Whether the answer has at most one call.
     pub(super) one_call: bool,
+    /// What else the shim constrains and parses the answer by.
+    #[serde(flatten)]
+    others: Map<String, Value>,
 }
 
 impl Prompt {
@@ -86,7 +84,7 @@ impl Prompt {
 
 #[derive(Debug)]
 pub(crate) struct ChatTemplate {
-    raw: NonNull<RawTemplates>,
+    raw: Owned<RawTemplates>,
     model: Arc<Model>,
     calls_tools: bool,
     /// Whether calls need ids of Mistral's length.
@@ -95,8 +93,6 @@ pub(crate) struct ChatTemplate {
     written_markers: Vec<String>,
 }
 
-// SAFETY: the C++ object is bound to no thread.
-unsafe impl Send for ChatTemplate {}
 // SAFETY: rendering takes it as constant, and makes its own state; llama-server renders from several threads, too.
 unsafe impl Sync for ChatTemplate {}
 
@@ -107,27 +103,25 @@ impl ChatTemplate {
     /// `ModelInvalid` if it does not parse, or exceeds the shim's limits.
     pub(crate) fn new(model: Arc<Model>, given: Option<&str>) -> Result<Self, Error> {
         let given = c_string(given.unwrap_or_default())?;
-        let mut template = on_deep_stack(move || {
-            let mut error = ptr::null_mut();
+        let raw = on_deep_stack(|| {
             // SAFETY: the model is live; `error` receives a string that we own.
-            let raw =
-                unsafe { tierbar_chat_new(model.raw.as_ptr(), given.as_ptr(), &raw mut error) };
-            let made = NonNull::new(raw).map(|raw| Self {
-                raw,
-                model,
-                calls_tools: false,
-                short_call_ids: false,
-                written_markers: Vec::new(),
+            let made = or_reason(|error| unsafe {
+                let raw = tierbar_chat_new(model.raw.as_ptr(), given.as_ptr(), error);
+                Owned::new(raw, tierbar_chat_free)
             });
-            made.ok_or_else(|| {
-                let reason = take_string(error).unwrap_or_default();
-                Error::new(
-                    Code::ModelInvalid,
-                    format!("the chat template cannot be used: {reason}"),
-                )
-                .hint("choose another chat template or model for the tier")
+            made.map_err(|reason| {
+                let message = format!("the chat template cannot be used: {reason}");
+                Error::new(Code::ModelInvalid, message)
+                    .hint("choose another chat template or model for the tier")
             })
         })?;
+        let mut template = Self {
+            raw,
+            model,
+            calls_tools: false,
+            short_call_ids: false,
+            written_markers: Vec::new(),
+        };
         template.calls_tools = template.try_tools();
         template.short_call_ids = template.calls_tools
             && template
@@ -213,55 +207,31 @@ impl ChatTemplate {
         if let Some(forms) = forms {
             prompt.grammar = replace_placeholders(prompt.grammar, forms);
         }
-        let markers = self.written_markers.iter().cloned();
-        prompt.stops.extend(markers);
+        prompt.stops.extend_from_slice(&self.written_markers);
         Ok(prompt)
     }
 
     fn render(&self, request: &CStr) -> Result<String, Error> {
-        let mut error = ptr::null_mut();
-        // SAFETY: templates and model are live; the request is NUL-terminated; `error` receives a string that we own.
-        let rendered = unsafe {
-            tierbar_chat_apply(
-                self.raw.as_ptr(),
-                self.model.raw.as_ptr(),
-                request.as_ptr(),
-                &raw mut error,
+        let (templates, model) = (self.raw.as_ptr(), self.model.raw.as_ptr());
+        let rendered = or_reason(|error| {
+            // SAFETY: templates and model are live; the request is NUL-terminated; `error` receives a string that we own.
+            take_string(unsafe { tierbar_chat_apply(templates, model, request.as_ptr(), error) })
+        });
+        rendered.map_err(|reason| {
+            bad(format!("the messages cannot be rendered: {reason}")).hint(
+                "change the messages, tools or schemas, or choose another chat template for the tier",
             )
-        };
-        take_result(rendered, error).map_err(|reason| {
-            Error::new(
-                Code::BadRequest,
-                format!("the messages cannot be rendered: {reason}"),
-            )
-            .hint("change the messages, tools or schemas, or choose another chat template for the tier")
         })
-    }
-}
-
-impl Drop for ChatTemplate {
-    fn drop(&mut self) {
-        // SAFETY: created by tierbar_chat_new, freed once.
-        unsafe { tierbar_chat_free(self.raw.as_ptr()) }
     }
 }
 
 /// The words in angle brackets of a text, each once.
 fn angle_bracket_words(text: &str) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for end in text.split_inclusive('>').filter(|end| end.ends_with('>')) {
-        let Some(begin) = end.rfind('<') else {
-            continue;
-        };
-        let marker = &end[begin..];
-        if marker.len() > 2
-            && !marker.contains(char::is_whitespace)
-            && !found.iter().any(|known| known == marker)
-        {
-            found.push(marker.to_owned());
-        }
-    }
-    found
+    let ends = text.split_inclusive('>').filter(|end| end.ends_with('>'));
+    let markers = ends.filter_map(|end| Some(&end[end.rfind('<')?..]));
+    let is_word = |marker: &&str| marker.len() > 2 && !marker.contains(char::is_whitespace);
+    let found: BTreeSet<_> = markers.filter(is_word).map(str::to_owned).collect();
+    found.into_iter().collect()
 }
 
 #[cfg(test)]

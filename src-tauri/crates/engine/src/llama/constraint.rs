@@ -3,15 +3,15 @@
 use super::{
     Token,
     model::Model,
-    shim::{c_string, on_deep_stack, take_result, take_string},
+    owned::Owned,
+    shim::{c_string, on_deep_stack, or_reason, take_string},
 };
+use crate::bad;
 use llama_cpp_sys_2 as sys;
-use std::{
-    ffi::c_char,
-    ptr::{self, NonNull},
-};
-use tierbar_core::{Code, Error};
+use std::ffi::c_char;
+use tierbar_core::Error;
 
+#[derive(Debug)]
 #[repr(C)]
 struct RawConstraint {
     _opaque: [u8; 0],
@@ -45,24 +45,18 @@ unsafe extern "C" {
 pub(crate) fn schema_grammar(schema: &str) -> Result<String, Error> {
     let schema = c_string(schema)?;
     on_deep_stack(|| {
-        let mut error = ptr::null_mut();
-        // SAFETY: the schema is NUL-terminated; `error` receives a string that we own.
-        let grammar = unsafe { tierbar_schema_grammar(schema.as_ptr(), &raw mut error) };
-        take_result(grammar, error).map_err(|reason| {
-            Error::new(
-                Code::BadRequest,
-                format!("the JSON schema is not supported: {reason}"),
-            )
-            .hint("send a simpler schema")
+        let grammar = or_reason(|error| {
+            // SAFETY: the schema is NUL-terminated; `error` receives a string that we own.
+            take_string(unsafe { tierbar_schema_grammar(schema.as_ptr(), error) })
+        });
+        grammar.map_err(|reason| {
+            bad(format!("the JSON schema is not supported: {reason}")).hint("send a simpler schema")
         })
     })
 }
 
 #[derive(Debug)]
-pub(super) struct Constraint(NonNull<RawConstraint>);
-
-// SAFETY: bound to no thread; `&mut self` guards what changes it.
-unsafe impl Send for Constraint {}
+pub(super) struct Constraint(Owned<RawConstraint>);
 
 impl Constraint {
     /// Creates a constraint from a JSON object for the shim's `tierbar_constraint_new`. It must not outlive the model.
@@ -72,18 +66,14 @@ impl Constraint {
     pub(super) fn new(model: &Model, spec: &str) -> Result<Self, Error> {
         let spec = c_string(spec)?;
         on_deep_stack(|| {
-            let mut error = ptr::null_mut();
             // SAFETY: the model is live; the spec is NUL-terminated; `error` receives a string that we own.
-            let raw = unsafe {
-                tierbar_constraint_new(model.raw.as_ptr(), spec.as_ptr(), &raw mut error)
-            };
-            NonNull::new(raw).map(Self).ok_or_else(|| {
-                let reason = take_string(error).unwrap_or_default();
-                Error::new(
-                    Code::BadRequest,
-                    format!("the answer cannot be constrained: {reason}"),
-                )
-                .hint("write the grammar in GBNF with the root rule `root`")
+            let made = or_reason(|error| unsafe {
+                let raw = tierbar_constraint_new(model.raw.as_ptr(), spec.as_ptr(), error);
+                Owned::new(raw, tierbar_constraint_free)
+            });
+            made.map(Self).map_err(|reason| {
+                bad(format!("the answer cannot be constrained: {reason}"))
+                    .hint("write the grammar in GBNF with the root rule `root`")
             })
         })
     }
@@ -94,34 +84,25 @@ impl Constraint {
         candidates: &mut sys::llama_token_data_array,
         grammar: bool,
     ) -> Result<(), Error> {
-        let mut error = ptr::null_mut();
-        // SAFETY: both are live; `error` receives a string that we own.
-        let applied = unsafe {
-            tierbar_constraint_apply(self.0.as_ptr(), candidates, grammar, &raw mut error)
-        };
-        check_outcome(applied, error)
+        check_outcome(|error| {
+            // SAFETY: both are live; `error` receives a string that we own.
+            unsafe { tierbar_constraint_apply(self.0.as_ptr(), candidates, grammar, error) }
+        })
     }
 
     pub(super) fn accept(&mut self, token: Token) -> Result<(), Error> {
-        let mut error = ptr::null_mut();
-        // SAFETY: the constraint is live; `error` receives a string that we own.
-        let accepted = unsafe { tierbar_constraint_accept(self.0.as_ptr(), token, &raw mut error) };
-        check_outcome(accepted, error)
+        check_outcome(|error| {
+            // SAFETY: the constraint is live; `error` receives a string that we own.
+            unsafe { tierbar_constraint_accept(self.0.as_ptr(), token, error) }
+        })
     }
 }
 
-fn check_outcome(done: bool, error: *mut c_char) -> Result<(), Error> {
-    if done {
-        return Ok(());
-    }
-    let reason = take_string(error).unwrap_or_default();
-    let message = format!("the grammar does not allow the answer to continue: {reason}");
-    Err(Error::new(Code::BadRequest, message).hint("send a simpler grammar or schema"))
-}
-
-impl Drop for Constraint {
-    fn drop(&mut self) {
-        // SAFETY: created by tierbar_constraint_new, freed once.
-        unsafe { tierbar_constraint_free(self.0.as_ptr()) }
-    }
+fn check_outcome(call: impl FnOnce(*mut *mut c_char) -> bool) -> Result<(), Error> {
+    or_reason(|error| call(error).then_some(())).map_err(|reason| {
+        bad(format!(
+            "the grammar does not allow the answer to continue: {reason}"
+        ))
+        .hint("send a simpler grammar or schema")
+    })
 }

@@ -6,6 +6,7 @@ use super::{
     batch::Batch,
     interrupt::Interrupt,
     model::{Model, Pooling},
+    owned::Owned,
     paged::{EvaluationHook, evaluating},
     positions::SequenceEnd,
     threadpool::Threadpool,
@@ -14,24 +15,22 @@ use crate::turns::Turns;
 use llama_cpp_sys_2 as sys;
 use std::{
     ffi::c_void,
-    ptr::NonNull,
     sync::{Arc, atomic::Ordering},
 };
 use tierbar_core::{Code, Error, config::KvCache, worker::Memory};
 
 /// A sequence's number in its context, from 0.
-pub(crate) type Sequence = u16;
+pub(crate) type Sequence = usize;
 
 /// The positions of a row: only the first in models of one dimension; with M-RoPE the position in the sequence, the row and
 /// column of an image, and one more in some models.
 pub(crate) type RowPositions = [i32; 4];
 
-/// The parameters of a context.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ContextParams {
     /// The tokens of all sequences together, which share one cache.
     pub(crate) tokens: u32,
-    pub(crate) sequences: Sequence,
+    pub(crate) sequences: u16,
     /// The most tokens of one evaluation with logits.
     pub(crate) outputs: u32,
     pub(crate) kv_cache: KvCache,
@@ -45,7 +44,6 @@ pub(crate) struct ContextParams {
     pub(crate) pooling: Option<Pooling>,
 }
 
-/// How an evaluation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DecodeOutcome {
     Done,
@@ -57,20 +55,19 @@ pub(crate) enum DecodeOutcome {
 
 #[derive(Debug)]
 pub(crate) struct Context {
-    raw: NonNull<sys::llama_context>,
+    /// Freed before what it uses, which the fields below hold.
+    raw: Owned<sys::llama_context>,
     threadpool: Arc<Threadpool>,
     /// Read by the abort callback on the compute threads.
     interrupt: Arc<Interrupt>,
     /// Called at the choices of a model whose experts are paged.
     hook: Option<Box<EvaluationHook>>,
-    sequences: Sequence,
-    batch: u32,
-    outputs: u32,
+    pub(crate) sequences: usize,
+    /// The most tokens of one evaluation, and of those the most with logits.
+    pub(crate) batch: usize,
+    pub(crate) outputs: usize,
     model: Arc<Model>,
 }
-
-// SAFETY: a context may be used from any thread, one at a time; `&mut self` guards what changes it.
-unsafe impl Send for Context {}
 
 impl Context {
     /// Creates a context with its own threads and interrupt, or with those of another.
@@ -116,35 +113,28 @@ impl Context {
                 Arc::clone(&interrupt),
             ))
         };
-        let hook = model.paged().map(hook);
+        let hook = model.paged.as_ref().map(hook);
         if let Some(hook) = &hook {
             raw_params.cb_eval = Some(evaluating);
             raw_params.cb_eval_user_data = (&raw const **hook).cast_mut().cast();
         }
         // SAFETY: the model and the callbacks' data are live, and held below for as long as the context is.
-        let raw = unsafe { sys::llama_init_from_model(model.raw.as_ptr(), raw_params) };
-        let raw = NonNull::new(raw).ok_or_else(|| {
-            Error::new(
-                Code::TierFailed,
-                format!(
-                    "a context of {} tokens with a {} KV cache could not be created: {}",
-                    params.tokens,
-                    params.kv_cache.as_str(),
-                    super::take_error()
-                ),
-            )
-            .hint("set a smaller context for this tier")
+        let raw = unsafe {
+            let raw = sys::llama_init_from_model(model.raw.as_ptr(), raw_params);
+            Owned::new(raw, sys::llama_free)
+        };
+        let raw = raw.ok_or_else(|| {
+            let message = format!(
+                "a context of {} tokens with a {} KV cache could not be created: {}",
+                params.tokens,
+                params.kv_cache.as_str(),
+                super::take_error()
+            );
+            Error::new(Code::TierFailed, message).hint("set a smaller context for this tier")
         })?;
         let threadpool = match beside {
             Some(other) => Arc::clone(&other.threadpool),
-            None => match Threadpool::new(params.threads) {
-                Ok(pool) => pool,
-                Err(error) => {
-                    // SAFETY: made above and not used elsewhere.
-                    unsafe { sys::llama_free(raw.as_ptr()) };
-                    return Err(error);
-                }
-            },
+            None => Threadpool::new(params.threads)?,
         };
         let threads = threadpool.0.as_ptr();
         // SAFETY: both are live; the context is freed before it lets the pool go.
@@ -154,9 +144,9 @@ impl Context {
             threadpool,
             interrupt,
             hook,
-            sequences: params.sequences,
-            batch: raw_params.n_ubatch,
-            outputs: params.outputs,
+            sequences: params.sequences.into(),
+            batch: raw_params.n_ubatch as usize,
+            outputs: params.outputs as usize,
             model,
         })
     }
@@ -170,20 +160,6 @@ impl Context {
         Arc::clone(&self.interrupt)
     }
 
-    pub(crate) fn sequences(&self) -> Sequence {
-        self.sequences
-    }
-
-    /// Returns the most tokens of one evaluation.
-    pub(crate) fn batch(&self) -> usize {
-        self.batch as usize
-    }
-
-    /// Returns the most tokens of one evaluation with logits.
-    pub(crate) fn outputs(&self) -> usize {
-        self.outputs as usize
-    }
-
     /// Returns the capacity of the cache in tokens, for all sequences together.
     pub(crate) fn capacity(&self) -> u32 {
         // SAFETY: the context is live.
@@ -191,25 +167,24 @@ impl Context {
     }
 
     pub(crate) fn memory(&self) -> Memory {
-        let mut out = RawMemory::default();
-        // SAFETY: the context is live, `out` is writable.
+        let mut out = [0; 5];
+        // SAFETY: the context is live; `out` has a place for each number of the shim's struct.
         unsafe { tierbar_memory_breakdown(self.raw.as_ptr(), &raw mut out) };
+        let [mapped, weights, device, kv, compute] = out.map(|bytes| bytes as u64);
         let memory = Memory {
-            weights_mapped_bytes: out.weights_mapped as u64,
-            weights_bytes: out.weights as u64,
-            weights_device_bytes: out.weights_device as u64,
-            kv_bytes: out.kv as u64,
-            compute_bytes: out.compute as u64,
+            weights_mapped_bytes: mapped,
+            weights_bytes: weights,
+            weights_device_bytes: device,
+            kv_bytes: kv,
+            compute_bytes: compute,
         };
-        match self.model.paged() {
-            Some(paged) => paged.memory(memory),
-            None => memory,
-        }
+        let paged = self.model.paged.as_ref();
+        paged.map_or(memory, |paged| paged.memory(memory))
     }
 
     /// Evaluates a batch of at most one micro-batch. Its outputs' logits can be sampled until the next one.
     pub(crate) fn decode(&mut self, batch: &mut Batch) -> Result<DecodeOutcome, Error> {
-        debug_assert!(!batch.is_empty() && batch.len() <= self.batch());
+        debug_assert!(!batch.is_empty() && batch.len() <= self.batch);
         let generates = batch.generates();
         // SAFETY: the batch's arrays live until it changes, and are of one length.
         unsafe { self.evaluate(batch.raw(), generates) }
@@ -225,7 +200,7 @@ impl Context {
         whole: bool,
     ) -> Result<DecodeOutcome, Error> {
         let count = places.len();
-        debug_assert!((1..=self.batch()).contains(&count));
+        debug_assert!((1..=self.batch).contains(&count));
         if rows.len() != count * self.model.input_width() {
             let message = "the rows of a medium do not have the model's width";
             return Err(Error::new(Code::Internal, message));
@@ -235,7 +210,7 @@ impl Context {
         let mut positions: Vec<_> = dimensions
             .flat_map(|dimension| places.iter().map(move |place| place[dimension]))
             .collect();
-        let mut sequence = sys::llama_seq_id::from(sequence);
+        let mut sequence = sequence as sys::llama_seq_id;
         let mut counts = vec![1; count];
         let mut sequences = vec![&raw mut sequence; count];
         let mut outputs = vec![0; count];
@@ -290,10 +265,10 @@ impl Context {
                 tracing::error!("llama.cpp's decode failed permanently with status {fatal}");
                 crate::platform::exit_now(70)
             }
-            other => Err(Error::new(
-                Code::Internal,
-                format!("llama.cpp's decode failed with status {other}"),
-            )),
+            other => {
+                let message = format!("llama.cpp's decode failed with status {other}");
+                Err(Error::new(Code::Internal, message))
+            }
         }
     }
 
@@ -309,7 +284,7 @@ impl Context {
         }
         // SAFETY: the context is live.
         let oldest =
-            unsafe { sys::llama_memory_seq_pos_min(self.memory_handle(), sequence.into()) };
+            unsafe { sys::llama_memory_seq_pos_min(self.memory_handle(), sequence as i32) };
         match self.model.sliding_window() {
             0 => true,
             window => oldest <= (end.next - window).max(0),
@@ -321,27 +296,27 @@ impl Context {
         self.can_truncate(sequence, end)
             // SAFETY: the context is live; a range to the end of the sequence.
             && unsafe {
-                sys::llama_memory_seq_rm(self.memory_handle(), sequence.into(), end.next, -1)
+                sys::llama_memory_seq_rm(self.memory_handle(), sequence as i32, end.next, -1)
             }
     }
 
     pub(crate) fn clear(&mut self, sequence: Sequence) {
         // SAFETY: the context is live; a whole sequence can always be removed.
-        unsafe { sys::llama_memory_seq_rm(self.memory_handle(), sequence.into(), -1, -1) };
+        unsafe { sys::llama_memory_seq_rm(self.memory_handle(), sequence as i32, -1, -1) };
     }
 
     /// Makes the empty sequence `to` share the tokens of `from` up to this end. For models that keep their whole past.
     pub(crate) fn share(&mut self, from: Sequence, to: Sequence, end: SequenceEnd) {
         // SAFETY: the context is live; both sequences are below its number of them.
         unsafe {
-            sys::llama_memory_seq_cp(self.memory_handle(), from.into(), to.into(), 0, end.next);
+            sys::llama_memory_seq_cp(self.memory_handle(), from as i32, to as i32, 0, end.next);
         }
     }
 
     /// Returns the last cached position of the sequence; -1 if there is none.
     pub(crate) fn last(&self, sequence: Sequence) -> i32 {
         // SAFETY: the context is live.
-        unsafe { sys::llama_memory_seq_pos_max(self.memory_handle(), sequence.into()) }
+        unsafe { sys::llama_memory_seq_pos_max(self.memory_handle(), sequence as i32) }
     }
 
     /// Returns the logits of an output, one per token of the vocabulary; `row` is its place in the last batch.
@@ -372,7 +347,7 @@ impl Context {
     pub(crate) fn pooled(&mut self, sequence: Sequence) -> Option<&[f32]> {
         // SAFETY: the context is live; the vector is valid until the next decode, which needs `&mut`.
         let embedding =
-            unsafe { sys::llama_get_embeddings_seq(self.raw.as_ptr(), sequence.into()) };
+            unsafe { sys::llama_get_embeddings_seq(self.raw.as_ptr(), sequence as i32) };
         self.vector(embedding)
     }
 
@@ -394,7 +369,7 @@ impl Context {
     pub(crate) fn score(&mut self, sequence: Sequence) -> Option<f32> {
         // SAFETY: the context is live; with this pooling there is a float at least, until the next decode, which needs `&mut`.
         unsafe {
-            let scores = sys::llama_get_embeddings_seq(self.raw.as_ptr(), sequence.into());
+            let scores = sys::llama_get_embeddings_seq(self.raw.as_ptr(), sequence as i32);
             (!scores.is_null()).then(|| *scores)
         }
     }
@@ -408,13 +383,6 @@ impl Context {
     fn memory_handle(&self) -> sys::llama_memory_t {
         // SAFETY: the context is live; the handle lives as long.
         unsafe { sys::llama_get_memory(self.raw.as_ptr()) }
-    }
-}
-
-impl Drop for Context {
-    fn drop(&mut self) {
-        // SAFETY: freed once, and before the pool, which the fields' drop lets go.
-        unsafe { sys::llama_free(self.raw.as_ptr()) }
     }
 }
 
@@ -432,16 +400,6 @@ unsafe extern "C" fn aborted(data: *mut c_void) -> bool {
     unsafe { &*data.cast::<Interrupt>() }.is_due()
 }
 
-#[repr(C)]
-#[derive(Default)]
-struct RawMemory {
-    weights_mapped: usize,
-    weights: usize,
-    weights_device: usize,
-    kv: usize,
-    compute: usize,
-}
-
 unsafe extern "C" {
-    fn tierbar_memory_breakdown(ctx: *const sys::llama_context, out: *mut RawMemory);
+    fn tierbar_memory_breakdown(ctx: *const sys::llama_context, out: *mut [usize; 5]);
 }

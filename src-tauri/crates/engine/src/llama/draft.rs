@@ -35,11 +35,9 @@ impl DraftModel {
         let same = a.abs_diff(b) <= MORE_TOKENS
             && (FIRST_TOKENS..a.min(b)).all(|token| piece(small, token) == piece(large, token));
         if !same {
-            return Err(Error::new(
-                Code::ConfigInvalid,
-                "the vocabulary of the draft model differs from the model's",
-            )
-            .hint("choose a smaller model of the same family, or none"));
+            let message = "the vocabulary of the draft model differs from the model's";
+            return Err(Error::new(Code::ConfigInvalid, message)
+                .hint("choose a smaller model of the same family, or none"));
         }
         Ok(Self {
             context,
@@ -58,13 +56,12 @@ impl DraftModel {
     pub(crate) fn read_on(&mut self, tokens: &[Token], most: usize) -> usize {
         self.go_back(tokens);
         let next = &tokens[self.held.len()..];
-        let most = most.min(self.context.batch());
+        let most = most.min(self.context.batch);
         let before = self.held.len();
         let _not_wanted_yet = self.read(&next[..next.len().min(most)]);
         self.held.len().saturating_sub(before)
     }
 
-    /// Drafts the following tokens.
     pub(crate) fn draft(&mut self, tokens: &[Token], most: usize) -> Vec<Token> {
         self.go_back(tokens);
         let mut guess = self.read(&tokens[self.held.len()..]);

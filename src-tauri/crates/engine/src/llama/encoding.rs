@@ -2,11 +2,12 @@
 
 use crate::{pause::Pause, turns::Turns};
 use llama_cpp_sys_2 as sys;
+use parking_lot::Mutex;
 use serde::Serialize;
 use std::{
     ffi::c_void,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -73,7 +74,7 @@ impl EncoderState {
         gone: &Arc<AtomicBool>,
         encode: impl FnOnce() -> T,
     ) -> Result<T, Error> {
-        *self.gone.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(gone);
+        *self.gone.lock() = Arc::clone(gone);
         self.work.store(0, Ordering::Relaxed);
         self.running.store(1, Ordering::Relaxed);
         self.stand_still();
@@ -96,8 +97,7 @@ impl EncoderState {
     }
 
     fn is_gone(&self) -> bool {
-        let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
-        gone.load(Ordering::Acquire)
+        self.gone.lock().load(Ordering::Acquire)
     }
 
     /// Yields to others whose turn it is; returns whether the client is still there.
@@ -134,7 +134,7 @@ impl EncoderState {
     }
 
     fn begin_share(&self, requested: Instant) {
-        let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut share = self.share.lock();
         share.waited = requested.elapsed();
         share.since = Some(Instant::now());
     }
@@ -142,10 +142,8 @@ impl EncoderState {
     /// Returns whether it has computed as long as the others before it: an evaluation of a long prompt takes far longer
     /// than a few nodes.
     fn has_had_its_share(&self) -> bool {
-        let share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
-        share
-            .since
-            .is_none_or(|since| since.elapsed() >= share.waited)
+        let TimeShare { since, waited } = *self.share.lock();
+        since.is_none_or(|since| since.elapsed() >= waited)
     }
 
     /// Returns whether a check is due after a node of this many multiplications.

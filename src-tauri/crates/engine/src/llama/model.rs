@@ -8,14 +8,15 @@ pub(crate) use weights::{CpuWeights, ExpertsUsed, Weights};
 use super::{
     Token,
     backend::{self, take_error},
+    owned::Owned,
     paged::{PagedWeights, PagingOptions},
 };
 use llama_cpp_sys_2 as sys;
 use std::{
-    ffi::{CStr, CString, c_void},
+    ffi::{CStr, CString, c_char, c_void},
     os::unix::ffi::OsStrExt,
     path::Path,
-    ptr::{self, NonNull},
+    ptr,
     sync::{Arc, OnceLock},
 };
 use tierbar_core::{Code, Error, ModelAccount};
@@ -29,11 +30,6 @@ struct Progress<'a> {
 unsafe extern "C" fn advanced(share: f32, data: *mut c_void) -> bool {
     // SAFETY: `data` is the progress of `Model::load`, which waits for the load.
     let progress = unsafe { &mut *data.cast::<Progress<'_>>() };
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "from 0 to 100"
-    )]
     let percent = (share.clamp(0.0, 1.0) * 100.0) as u8;
     if progress.reported.replace(percent) != Some(percent) {
         (progress.loading)(percent);
@@ -74,27 +70,24 @@ impl Pooling {
 /// Weights and vocabulary. Immutable once loaded, so it can be shared between threads.
 #[derive(Debug)]
 pub(crate) struct Model {
-    pub(super) raw: NonNull<sys::llama_model>,
-    vocab: NonNull<sys::llama_vocab>,
+    /// Set if it is larger than memory. Dropped first: its threads write into the mapping.
+    pub(crate) paged: Option<Arc<PagedWeights>>,
+    pub(super) raw: Owned<sys::llama_model>,
     ends: OnceLock<Vec<Token>>,
-    unused_experts: Option<f64>,
-    /// Set if it is larger than memory.
-    paged: Option<Arc<PagedWeights>>,
+    /// The part of its experts that a token does not use, if they are fewer than the file's.
+    pub(crate) unused_experts: Option<f64>,
 }
 
-// SAFETY: llama.cpp only reads a loaded model; contexts that use it keep their own state.
-unsafe impl Send for Model {}
-// SAFETY: as above; tokenizing and metadata look-ups are const functions in C++.
+// SAFETY: llama.cpp only reads a loaded model: contexts that use it keep their own state, and tokenizing and metadata look-ups
+// are const functions in C++.
 unsafe impl Sync for Model {}
 
 impl Model {
     /// Maps a GGUF file and loads its tensors. `loading` is called once per percent.
     pub(crate) fn load(path: &Path, weights: Weights, loading: &dyn Fn(u8)) -> Result<Self, Error> {
         let invalid = |reason: String| {
-            Error::new(
-                Code::ModelInvalid,
-                format!("{} could not be loaded: {reason}", path.display()),
-            )
+            let message = format!("{} could not be loaded: {reason}", path.display());
+            Error::new(Code::ModelInvalid, message)
         };
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| invalid("its path contains a NUL byte".into()))?;
@@ -126,44 +119,34 @@ impl Model {
         params.progress_callback_user_data = (&raw mut progress).cast();
         // SAFETY: `name` is NUL-terminated and outlives the call, as the progress and the overrides of keys do; the overrides that the params
         // point to are never freed.
-        let load = || unsafe { sys::llama_model_load_from_file(name.as_ptr(), params) };
+        let load = || unsafe {
+            let raw = sys::llama_model_load_from_file(name.as_ptr(), params);
+            Owned::new(raw, sys::llama_model_free)
+        };
         let raw = if weights.off_gpu.is_some() {
             backend::copying(sys::GGML_BACKEND_DEVICE_TYPE_GPU, load)
         } else {
             load()
         };
-        let Some(raw) = NonNull::new(raw) else {
-            let reason = take_error();
-            return Err(if reason.contains("unknown model architecture") {
-                Error::new(
-                    Code::ModelUnsupported,
-                    format!("{} cannot be run: {reason}", path.display()),
-                )
-                .hint("update Tierbar, or choose a model of another architecture")
+        let raw = raw.ok_or_else(|| {
+            let (reason, path) = (take_error(), path.display());
+            if reason.contains("unknown model architecture") {
+                let message = format!("{path} cannot be run: {reason}");
+                Error::new(Code::ModelUnsupported, message)
+                    .hint("update Tierbar, or choose a model of another architecture")
             } else if reason.contains("alloc") {
-                Error::new(
-                    Code::OverBudget,
-                    format!(
-                        "there is not enough memory for {}: {reason}",
-                        path.display()
-                    ),
-                )
-                .hint("close other programs, or choose a smaller model")
+                let message = format!("there is not enough memory for {path}: {reason}");
+                Error::new(Code::OverBudget, message)
+                    .hint("close other programs, or choose a smaller model")
             } else {
                 invalid(reason).hint("the file may be damaged: download it again")
-            });
-        };
-        // SAFETY: `raw` is a live model; its vocabulary lives as long as it does.
-        let vocab = unsafe { sys::llama_model_get_vocab(raw.as_ptr()) };
-        let vocab =
-            NonNull::new(vocab.cast_mut()).ok_or_else(|| invalid("it has no vocabulary".into()))?;
-        let ends = OnceLock::new();
+            }
+        })?;
         Ok(Self {
-            raw,
-            vocab,
-            ends,
-            unused_experts: weights.experts_used.map(|used| used.unused),
             paged: None,
+            raw,
+            ends: OnceLock::new(),
+            unused_experts: weights.experts_used.map(|used| used.unused),
         })
     }
 
@@ -183,18 +166,9 @@ impl Model {
         Ok(())
     }
 
-    /// The part of its experts that a token does not use, if they are fewer than the file's.
-    pub(crate) fn unused_experts(&self) -> Option<f64> {
-        self.unused_experts
-    }
-
-    /// The weights that come and go, if there are any.
-    pub(crate) fn paged(&self) -> Option<&Arc<PagedWeights>> {
-        self.paged.as_ref()
-    }
-
     pub(super) fn vocab(&self) -> *const sys::llama_vocab {
-        self.vocab.as_ptr()
+        // SAFETY: `raw` is a live model; its vocabulary is a part of it.
+        unsafe { sys::llama_model_get_vocab(self.raw.as_ptr()) }
     }
 
     /// Context the model was trained for, in tokens.
@@ -227,18 +201,10 @@ impl Model {
     /// A value of the file's header, as text.
     fn header(&self, key: &str) -> Option<String> {
         let key = CString::new(key).ok()?;
-        let mut buffer = [0u8; 64];
-        // SAFETY: `raw` is a live model, the key NUL-terminated, the buffer writable for its length.
-        let length = unsafe {
-            sys::llama_model_meta_val_str(
-                self.raw.as_ptr(),
-                key.as_ptr(),
-                buffer.as_mut_ptr().cast(),
-                buffer.len(),
-            )
-        };
-        let length = usize::try_from(length).ok()?.min(buffer.len() - 1);
-        Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
+        read_text(|to, room| {
+            // SAFETY: `raw` is a live model, the key NUL-terminated, the buffer writable for its length.
+            unsafe { sys::llama_model_meta_val_str(self.raw.as_ptr(), key.as_ptr(), to, room) }
+        })
     }
 
     /// Returns how an embedding or reranking model pools; `None` for a generative model.
@@ -258,11 +224,6 @@ impl Model {
             _ if encodes || !causal => Some(Pooling::Mean),
             _ => None,
         }
-    }
-
-    /// Returns the template in which a reranking model reads a query and a document, if it has one.
-    pub(crate) fn rerank_template(&self) -> Option<String> {
-        self.template(Some(c"rerank"))
     }
 
     /// Sliding window in tokens; 0 if the model has none.
@@ -293,21 +254,14 @@ impl Model {
 
     /// llama.cpp's one-line description, such as `llama 135M Q4_1`.
     pub(crate) fn description(&self) -> String {
-        let mut buffer = [0u8; 256];
-        // SAFETY: the buffer is writable for its length, which is passed; llama.cpp terminates within it.
-        let written = unsafe {
-            sys::llama_model_desc(self.raw.as_ptr(), buffer.as_mut_ptr().cast(), buffer.len())
-        };
-        let written = usize::try_from(written).unwrap_or(0).min(buffer.len() - 1);
-        String::from_utf8_lossy(&buffer[..written]).into_owned()
+        // SAFETY: `raw` is a live model, the buffer writable for its length.
+        let text =
+            read_text(|to, room| unsafe { sys::llama_model_desc(self.raw.as_ptr(), to, room) });
+        text.unwrap_or_default()
     }
 
-    /// Returns the model's own template; empty without one.
-    pub(crate) fn chat_template(&self) -> String {
-        self.template(None).unwrap_or_default()
-    }
-
-    fn template(&self, name: Option<&CStr>) -> Option<String> {
+    /// Returns the model's own chat template, or that of another name.
+    pub(crate) fn template(&self, name: Option<&CStr>) -> Option<String> {
         let name = name.map_or(ptr::null(), CStr::as_ptr);
         // SAFETY: `raw` is a live model, the name NUL-terminated; the text lives as long, and is NUL-terminated.
         unsafe {
@@ -317,11 +271,10 @@ impl Model {
     }
 }
 
-impl Drop for Model {
-    fn drop(&mut self) {
-        // Their threads write into the mapping.
-        self.paged = None;
-        // SAFETY: contexts and templates hold an `Arc` of the model, so nothing uses it any more.
-        unsafe { sys::llama_model_free(self.raw.as_ptr()) }
-    }
+/// Reads a text that llama.cpp writes into a buffer, with a zero at its end, and returns the length of.
+fn read_text(write: impl FnOnce(*mut c_char, usize) -> i32) -> Option<String> {
+    let mut buffer = [0u8; 256];
+    let length = write(buffer.as_mut_ptr().cast(), buffer.len());
+    let length = usize::try_from(length).ok()?.min(buffer.len() - 1);
+    Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
 }

@@ -16,6 +16,7 @@ mod trace;
 
 use super::model::Model;
 pub(super) use hook::{EvaluationHook, evaluating};
+use parking_lot::Mutex;
 pub(crate) use places::model_files;
 use places::{
     PagedParts, create_announcer, lay_over, mapped_weights, mapping_bases, paged_tensors,
@@ -24,7 +25,6 @@ use places::{
 use std::{
     collections::BTreeMap,
     path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 use tierbar_core::{
@@ -59,7 +59,6 @@ pub(crate) enum PagingMode {
     Layers { bytes: u64 },
 }
 
-/// How a model is paged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PagingOptions<'a> {
     pub(crate) keeping: PagingMode,
@@ -149,12 +148,10 @@ enum PagingBackend {
     System(Announcer),
 }
 
-/// The size of a cache.
 #[derive(Debug, Clone, Copy)]
 struct CacheSize {
     now: u64,
     planned: u64,
-    /// When it was changed last.
     changed: Instant,
 }
 
@@ -182,11 +179,8 @@ impl PagedWeights {
         manner: PagingOptions<'_>,
     ) -> Result<Self, Error> {
         let unsupported = |why: &dyn std::fmt::Display| {
-            Error::new(
-                Code::ModelUnsupported,
-                format!("{} cannot be paged: {why}", path.display()),
-            )
-            .hint("set the tier's paging to \"mmap\"")
+            let message = format!("{} cannot be paged: {why}", path.display());
+            Error::new(Code::ModelUnsupported, message).hint("set the tier's paging to \"mmap\"")
         };
         // Its weights are made of the exponentials, so that a zero would count.
         if manner.approximation == Approximation::Drop && account.architecture == "gpt-oss" {
@@ -265,7 +259,7 @@ impl PagedWeights {
             return mapped;
         };
         let gone = held_bytes + expert_bytes;
-        let own = held_bytes + lock(size).now;
+        let own = held_bytes + size.lock().now;
         Memory {
             weights_mapped_bytes: mapped.weights_mapped_bytes.saturating_sub(gone),
             weights_bytes: mapped.weights_bytes + own,
@@ -279,7 +273,7 @@ impl PagedWeights {
             // The system takes what it needs by itself.
             return 0;
         };
-        let mut size = lock(size);
+        let mut size = size.lock();
         let before = size.now;
         size.now = pager.resize(before / 2).min(before);
         size.changed = Instant::now();
@@ -291,7 +285,7 @@ impl PagedWeights {
         let PagingBackend::Cache { pager, size, .. } = &self.paging else {
             return;
         };
-        let mut size = lock(size);
+        let mut size = size.lock();
         let now = Instant::now();
         if let Some(bytes) = size.grown(now) {
             size.now = pager.resize(bytes);
@@ -326,13 +320,9 @@ impl PagedWeights {
                 PagingBackend::System(announcer) => announcer.cost(),
             },
             knows_wait: matches!(self.paging, PagingBackend::Cache { .. }),
-            changed: approximates.then(|| *lock(&self.changed)),
+            changed: approximates.then(|| *self.changed.lock()),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

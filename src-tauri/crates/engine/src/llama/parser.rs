@@ -2,15 +2,15 @@
 
 use super::{
     chat::Prompt,
-    shim::{c_string, on_deep_stack, take_result, take_string},
+    owned::Owned,
+    shim::{c_string, on_deep_stack, or_reason, take_string},
 };
+use crate::bad;
 use serde::Deserialize;
-use std::{
-    ffi::{CStr, c_char},
-    ptr::{self, NonNull},
-};
+use std::ffi::{CStr, c_char};
 use tierbar_core::{Code, Error};
 
+#[derive(Debug)]
 #[repr(C)]
 struct RawParser {
     _opaque: [u8; 0],
@@ -33,7 +33,6 @@ unsafe extern "C" {
 const SHALLOW: usize = 64;
 const DEEPEST: usize = 4096;
 
-/// An answer in its parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct Message {
     pub(crate) content: String,
@@ -52,14 +51,12 @@ pub(crate) struct ToolCall {
 /// Reads the answers to one rendered conversation.
 #[derive(Debug)]
 pub(crate) struct AnswerParser {
-    raw: NonNull<RawParser>,
+    raw: Owned<RawParser>,
     calls_only: bool,
     one_call: bool,
 }
 
-// SAFETY: the C++ object is constant after it was made, and bound to no thread.
-unsafe impl Send for AnswerParser {}
-// SAFETY: as above; reading makes its own state.
+// SAFETY: the C++ object is constant after it was made; reading makes its own state.
 unsafe impl Sync for AnswerParser {}
 
 impl AnswerParser {
@@ -75,22 +72,22 @@ impl AnswerParser {
             .map_err(|error| Error::new(Code::Internal, format!("chat shim: {error}")))?;
         let spec = c_string(&spec)?;
         on_deep_stack(|| {
-            let mut error = ptr::null_mut();
             // SAFETY: the spec is NUL-terminated; `error` receives a string that we own.
-            let raw = unsafe { tierbar_parser_new(spec.as_ptr(), &raw mut error) };
-            let made = NonNull::new(raw).map(|raw| Self {
+            let made = or_reason(|error| unsafe {
+                Owned::new(
+                    tierbar_parser_new(spec.as_ptr(), error),
+                    tierbar_parser_free,
+                )
+            });
+            let raw = made.map_err(|reason| {
+                bad(format!("the answer could not be parsed: {reason}"))
+                    .hint("send fewer or simpler tools")
+            })?;
+            Ok(Some(Self {
                 raw,
                 calls_only: prompt.calls_only,
                 one_call: prompt.one_call,
-            });
-            made.map(Some).ok_or_else(|| {
-                let reason = take_string(error).unwrap_or_default();
-                Error::new(
-                    Code::BadRequest,
-                    format!("the answer could not be parsed: {reason}"),
-                )
-                .hint("send fewer or simpler tools")
-            })
+            }))
         })
     }
 
@@ -122,22 +119,14 @@ impl AnswerParser {
     }
 
     fn parse(&self, text: &CStr, partial: bool, deep: bool) -> Result<String, String> {
-        let mut error = ptr::null_mut();
-        // SAFETY: the parser is live; the text is NUL-terminated; `error` receives a string that we own.
-        let read = unsafe {
-            tierbar_parser_read(
-                self.raw.as_ptr(),
-                text.as_ptr(),
-                partial,
-                deep,
-                &raw mut error,
-            )
-        };
-        take_result(read, error)
+        let (parser, text) = (self.raw.as_ptr(), text.as_ptr());
+        or_reason(|error| {
+            // SAFETY: the parser is live; the text is NUL-terminated; `error` receives a string that we own.
+            take_string(unsafe { tierbar_parser_read(parser, text, partial, deep, error) })
+        })
     }
 }
 
-/// Returns the maximum nesting of brackets.
 fn nesting_depth(text: &str) -> usize {
     let (mut open, mut most) = (0_usize, 0);
     for byte in text.bytes() {
@@ -149,11 +138,4 @@ fn nesting_depth(text: &str) -> usize {
         most = most.max(open);
     }
     most
-}
-
-impl Drop for AnswerParser {
-    fn drop(&mut self) {
-        // SAFETY: created by tierbar_parser_new, freed once.
-        unsafe { tierbar_parser_free(self.raw.as_ptr()) }
-    }
 }

@@ -42,7 +42,6 @@ fn joins(token: Token) -> bool {
     token < 0 && token & JOINS != 0
 }
 
-/// Returns the length of the common prefix.
 pub(crate) fn common_prefix(one: &[Token], other: &[Token]) -> usize {
     let pairs = one.iter().zip(other);
     pairs.take_while(|(one, other)| one == other).count()

@@ -3,11 +3,7 @@
 use super::Token;
 
 /// A token with its logarithmic probability, before any sampler.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct LogProbability {
-    pub(crate) token: Token,
-    pub(crate) value: f32,
-}
+pub(crate) type LogProbability = (Token, f32);
 
 /// Returns how many tokens are likelier than this one.
 pub(crate) fn count_likelier_tokens(logits: &[f32], token: Token) -> usize {
@@ -26,20 +22,13 @@ pub(crate) fn log_probabilities(
         .iter()
         .map(|&logit| f64::from(logit - greatest).exp())
         .sum();
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a logarithm of at most the vocabulary's size"
-    )]
     let whole = greatest + sum.ln() as f32;
     let logit = |token: Token| {
         let at = usize::try_from(token).ok();
         let known = at.and_then(|at| logits.get(at));
         known.copied().unwrap_or(f32::NEG_INFINITY)
     };
-    let of = |token: Token| LogProbability {
-        token,
-        value: logit(token) - whole,
-    };
+    let of = |token: Token| (token, logit(token) - whole);
     // Few of a vocabulary's tokens are ever among the best so far, so that this costs one look at each.
     let mut best: Vec<(f32, Token)> = Vec::with_capacity(top + 1);
     let known = logits.iter().zip(0..).filter(|(logit, _)| !logit.is_nan());
@@ -64,16 +53,13 @@ mod tests {
     fn log_probabilities_are_softmax_values_in_order() {
         let (chosen, top) = log_probabilities(&[0.0, 2.0, 1.0, 2.0], 2, 3);
         let whole = (1.0 + 2.0 * 2.0_f32.exp() + 1.0_f32.exp()).ln();
-        assert!((chosen.value - (1.0 - whole)).abs() < 1e-6);
-        assert_eq!(
-            top.iter().map(|one| one.token).collect::<Vec<_>>(),
-            [1, 3, 2]
-        );
-        assert!((top[0].value - (2.0 - whole)).abs() < 1e-6);
+        assert!((chosen.1 - (1.0 - whole)).abs() < 1e-6);
+        assert_eq!(top.iter().map(|one| one.0).collect::<Vec<_>>(), [1, 3, 2]);
+        assert!((top[0].1 - (2.0 - whole)).abs() < 1e-6);
         assert_eq!(log_probabilities(&[1.0], 0, 5).1.len(), 1);
         assert!(log_probabilities(&[1.0, 2.0], 0, 0).1.is_empty());
         let (_, top) = log_probabilities(&[f32::NAN, 1.0, 5.0, 3.0, 4.0], 1, 2);
-        assert_eq!([top[0].token, top[1].token], [2, 4]);
+        assert_eq!([top[0].0, top[1].0], [2, 4]);
         assert_eq!(
             [0, 1, 2].map(|token| count_likelier_tokens(&[0.0, 2.0, 1.0, 2.0], token)),
             [3, 0, 2]

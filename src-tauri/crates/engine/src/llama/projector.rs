@@ -2,21 +2,23 @@
 
 use super::{
     Token, backend::take_error, context::RowPositions, encoding::EncoderState, model::Model,
+    owned::Owned,
 };
-use crate::{pause::Pause, turns::Turns};
+use crate::{bad, pause::Pause, turns::Turns};
 use llama_cpp_sys_2 as sys;
+use parking_lot::Mutex;
 use std::{
     ffi::{CStr, CString, c_char, c_void},
     os::unix::ffi::OsStrExt,
     path::Path,
-    ptr::{self, NonNull},
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
+    ptr,
+    sync::{Arc, atomic::AtomicBool},
 };
 use tierbar_core::{Code, Error};
 
 #[derive(Debug)]
 pub(crate) struct Projector {
-    raw: NonNull<sys::mtmd_context>,
+    raw: Owned<sys::mtmd_context>,
     /// The placeholder of an image or sound in a prompt. It is random per process, so that no client can write it.
     marker: CString,
     /// Locked while encoding, because the result is in the projector.
@@ -27,11 +29,8 @@ pub(crate) struct Projector {
 }
 
 // SAFETY: preparing is documented as safe from several threads, and encoding is done under the mutex.
-unsafe impl Send for Projector {}
-// SAFETY: as above.
 unsafe impl Sync for Projector {}
 
-/// How a projector is loaded.
 #[derive(Debug, Clone)]
 pub(crate) struct ProjectorParams {
     pub(crate) threads: u16,
@@ -47,14 +46,11 @@ pub(crate) struct ProjectorParams {
 
 /// A decoded image or sound.
 #[derive(Debug)]
-pub(crate) struct Medium(NonNull<sys::mtmd_bitmap>);
-
-// SAFETY: owned, and not bound to a thread.
-unsafe impl Send for Medium {}
+pub(crate) struct Medium(Owned<sys::mtmd_bitmap>);
 
 /// A prompt, cut into text and media.
 #[derive(Debug)]
-pub(crate) struct Chunks(NonNull<sys::mtmd_input_chunks>);
+pub(crate) struct Chunks(Owned<sys::mtmd_input_chunks>);
 
 /// One of [`Chunks`].
 #[derive(Debug)]
@@ -82,14 +78,10 @@ impl Projector {
         given: ProjectorParams,
     ) -> Result<Self, Error> {
         let invalid = |reason: &str| {
-            Error::new(
-                Code::ModelInvalid,
-                format!(
-                    "the projector {} could not be loaded: {reason}",
-                    path.display()
-                ),
-            )
-            .hint("the file may be damaged or belong to another model; download it again")
+            let path = path.display();
+            let message = format!("the projector {path} could not be loaded: {reason}");
+            Error::new(Code::ModelInvalid, message)
+                .hint("the file may be damaged or belong to another model; download it again")
         };
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| invalid("its path contains a NUL byte"))?;
@@ -113,8 +105,11 @@ impl Projector {
         params.cb_eval_user_data = Arc::as_ptr(&encoding).cast_mut().cast();
         // SAFETY: path and marker are NUL-terminated and outlive the call, the model is live and held below, as is what the
         // callback is given.
-        let raw = unsafe { sys::mtmd_init_from_file(name.as_ptr(), model.raw.as_ptr(), params) };
-        let raw = NonNull::new(raw).ok_or_else(|| invalid(&take_error()))?;
+        let raw = unsafe {
+            let raw = sys::mtmd_init_from_file(name.as_ptr(), model.raw.as_ptr(), params);
+            Owned::new(raw, sys::mtmd_free)
+        };
+        let raw = raw.ok_or_else(|| invalid(&take_error()))?;
         Ok(Self {
             raw,
             marker,
@@ -157,7 +152,9 @@ impl Projector {
     /// Splits a prompt with a marker for each medium.
     pub(crate) fn cut(&self, prompt: &str, media: &[Medium]) -> Result<Chunks, Error> {
         // SAFETY: answers a list that we own.
-        let chunks = NonNull::new(unsafe { sys::mtmd_input_chunks_init() }).map(Chunks);
+        let chunks = unsafe {
+            Owned::new(sys::mtmd_input_chunks_init(), sys::mtmd_input_chunks_free).map(Chunks)
+        };
         let chunks =
             chunks.ok_or_else(|| Error::new(Code::Internal, "not enough memory for the prompt"))?;
         let text = sys::mtmd_input_text {
@@ -182,17 +179,13 @@ impl Projector {
         };
         match status {
             0 => Ok(chunks),
-            1 => Err(Error::new(
-                Code::BadRequest,
-                "the chat template does not support images or audio",
-            )),
-            _ => Err(Error::new(
-                Code::BadRequest,
-                format!(
-                    "an image or audio part cannot be prepared: {}",
-                    take_error()
-                ),
-            )),
+            1 => Err(bad("the chat template does not support images or audio")),
+            _ => {
+                let reason = take_error();
+                Err(bad(format!(
+                    "an image or audio part cannot be prepared: {reason}"
+                )))
+            }
         }
     }
 
@@ -257,16 +250,14 @@ impl Projector {
         chunk: &MediumChunk<'_>,
         gone: &Arc<AtomicBool>,
     ) -> Result<Vec<f32>, Error> {
-        let _one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.one.lock();
         let status = self.encoding.run(gone, || {
             // SAFETY: the projector and the chunk are live, and no other thread encodes.
             unsafe { sys::mtmd_encode_chunk(self.raw.as_ptr(), chunk.raw) }
         })?;
         if status != 0 {
-            return Err(Error::new(
-                Code::Internal,
-                format!("the projector failed: {}", take_error()),
-            ));
+            let message = format!("the projector failed: {}", take_error());
+            return Err(Error::new(Code::Internal, message));
         }
         let floats = chunk.rows * self.model.input_width();
         // SAFETY: the result is as long as the chunk's rows, and stays until the next is encoded.
@@ -289,11 +280,12 @@ impl Medium {
     }
 
     fn new(raw: *mut sys::mtmd_bitmap, id: &str) -> Option<Self> {
-        let medium = Self(NonNull::new(raw)?);
-        let id = CString::new(id).ok()?;
-        // SAFETY: the medium is live; the text is copied.
-        unsafe { sys::mtmd_bitmap_set_id(raw, id.as_ptr()) };
-        Some(medium)
+        // SAFETY: what both callers have made is ours; the text is copied.
+        unsafe {
+            let medium = Owned::new(raw, sys::mtmd_bitmap_free)?;
+            sys::mtmd_bitmap_set_id(raw, CString::new(id).ok()?.as_ptr());
+            Some(Self(medium))
+        }
     }
 }
 
@@ -309,26 +301,5 @@ unsafe extern "C" fn logged(level: sys::ggml_log_level, text: *const c_char, _: 
         sys::GGML_LOG_LEVEL_ERROR => tracing::error!("{text}"),
         sys::GGML_LOG_LEVEL_WARN => tracing::warn!("{text}"),
         _ => {}
-    }
-}
-
-impl Drop for Projector {
-    fn drop(&mut self) {
-        // SAFETY: freed once, before the model that it knows.
-        unsafe { sys::mtmd_free(self.raw.as_ptr()) }
-    }
-}
-
-impl Drop for Medium {
-    fn drop(&mut self) {
-        // SAFETY: owned, freed once.
-        unsafe { sys::mtmd_bitmap_free(self.0.as_ptr()) }
-    }
-}
-
-impl Drop for Chunks {
-    fn drop(&mut self) {
-        // SAFETY: owned, freed once.
-        unsafe { sys::mtmd_input_chunks_free(self.0.as_ptr()) }
     }
 }

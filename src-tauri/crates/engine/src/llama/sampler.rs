@@ -4,36 +4,36 @@ use super::{
     Token,
     constraint::Constraint,
     model::Model,
+    owned::Owned,
     sampling::{Dry, Mirostat, Sampling},
 };
 use llama_cpp_sys_2 as sys;
-use std::{ffi::CString, ptr::NonNull, sync::Arc};
+use std::{ffi::CString, sync::Arc};
 use tierbar_core::{Code, Error};
 
 /// A sampler chain of llama.cpp's, and a constraint beside it.
 #[derive(Debug)]
 pub(crate) struct Sampler {
-    chain: NonNull<sys::llama_sampler>,
+    chain: SamplerChain,
     constraint: Option<Constraint>,
     greedy: bool,
     candidates: Vec<sys::llama_token_data>,
     _model: Arc<Model>,
 }
 
-// SAFETY: a sampler may be used from any thread, one at a time; `&mut self` guards what changes it.
-unsafe impl Send for Sampler {}
-
-/// The samplers that choose among what a token's logits offer, in llama-server's order.
-struct SamplerChain(NonNull<sys::llama_sampler>);
+/// The samplers that choose among what a token's logits offer, in llama-server's order. It owns those that were added.
+#[derive(Debug)]
+struct SamplerChain(Owned<sys::llama_sampler>);
 
 impl SamplerChain {
     fn new() -> Result<Self, Error> {
-        // SAFETY: a plain struct of defaults.
-        let chain =
-            unsafe { sys::llama_sampler_chain_init(sys::llama_sampler_chain_default_params()) };
-        NonNull::new(chain)
-            .map(Self)
-            .ok_or_else(|| Error::new(Code::Internal, "no sampler chain"))
+        // SAFETY: a plain struct of defaults, and a chain that we own.
+        let chain = unsafe {
+            let raw = sys::llama_sampler_chain_init(sys::llama_sampler_chain_default_params());
+            Owned::new(raw, sys::llama_sampler_free)
+        };
+        let chain = chain.ok_or_else(|| Error::new(Code::Internal, "no sampler chain"))?;
+        Ok(Self(chain))
     }
 
     /// # Safety
@@ -50,12 +50,8 @@ impl SamplerChain {
             if !sampling.logit_bias.is_empty() {
                 let bias = |&(token, bias)| sys::llama_logit_bias { token, bias };
                 let biases: Vec<_> = sampling.logit_bias.iter().map(bias).collect();
-                let count = i32::try_from(biases.len()).unwrap_or(0);
-                self.add(sys::llama_sampler_init_logit_bias(
-                    vocabulary,
-                    count,
-                    biases.as_ptr(),
-                ));
+                let (list, count) = (biases.as_ptr(), biases.len() as i32);
+                self.add(sys::llama_sampler_init_logit_bias(vocabulary, count, list));
             }
             if sampling.penalizes() {
                 self.add(sys::llama_sampler_init_penalties(
@@ -69,35 +65,19 @@ impl SamplerChain {
             if sampling.dries() {
                 self.dry(model, &sampling.dry);
             }
-            match (sampling.temperature, sampling.mirostat) {
-                (..=0.0, _) => self.add(sys::llama_sampler_init_greedy()),
-                (
-                    temperature,
-                    Mirostat {
-                        version: 1,
-                        tau,
-                        eta,
-                    },
-                ) => {
+            let Mirostat { version, tau, eta } = sampling.mirostat;
+            let (temperature, seed) = (sampling.temperature, sampling.seed);
+            match version {
+                _ if temperature <= 0.0 => self.add(sys::llama_sampler_init_greedy()),
+                1 => {
                     self.add(sys::llama_sampler_init_temp(temperature));
-                    self.add(sys::llama_sampler_init_mirostat(
-                        vocabulary,
-                        sampling.seed,
-                        tau,
-                        eta,
-                        100,
-                    ));
+                    let mirostat =
+                        sys::llama_sampler_init_mirostat(vocabulary, seed, tau, eta, 100);
+                    self.add(mirostat);
                 }
-                (
-                    temperature,
-                    Mirostat {
-                        version: 2,
-                        tau,
-                        eta,
-                    },
-                ) => {
+                2 => {
                     self.add(sys::llama_sampler_init_temp(temperature));
-                    self.add(sys::llama_sampler_init_mirostat_v2(sampling.seed, tau, eta));
+                    self.add(sys::llama_sampler_init_mirostat_v2(seed, tau, eta));
                 }
                 _ => self.cut_and_choose(sampling),
             }
@@ -175,24 +155,22 @@ impl Sampler {
         prompt: &[Token],
     ) -> Result<Self, Error> {
         let chain = SamplerChain::new()?;
-        let mut sampler = Self {
-            chain: chain.0,
-            constraint: None,
-            greedy: constraint.is_empty() && sampling.is_plain_greedy(),
-            candidates: Vec::new(),
-            _model: Arc::clone(&model),
-        };
         chain.build(&model, sampling);
-        if !constraint.is_empty() {
-            sampler.constraint = Some(Constraint::new(&model, constraint)?);
-        }
         let last = &prompt[prompt.len().saturating_sub(sampling.looks_back())..];
         // Below 0 are the stand-ins of media.
         for &token in last.iter().filter(|&&token| token >= 0) {
             // SAFETY: the chain is live.
             unsafe { sys::llama_sampler_accept(chain.0.as_ptr(), token) };
         }
-        Ok(sampler)
+        let constraint = (!constraint.is_empty()).then(|| Constraint::new(&model, constraint));
+        let constraint = constraint.transpose()?;
+        Ok(Self {
+            chain,
+            greedy: constraint.is_none() && sampling.is_plain_greedy(),
+            constraint,
+            candidates: Vec::new(),
+            _model: model,
+        })
     }
 
     /// Chooses a token by its logits and accepts the choice.
@@ -208,7 +186,7 @@ impl Sampler {
             token = self.choose(true)?;
         }
         // SAFETY: the chain is live.
-        unsafe { sys::llama_sampler_accept(self.chain.as_ptr(), token) };
+        unsafe { sys::llama_sampler_accept(self.chain.0.as_ptr(), token) };
         if let Some(constraint) = &mut self.constraint {
             constraint.accept(token)?;
         }
@@ -236,7 +214,7 @@ impl Sampler {
             constraint.apply(&mut array, with_grammar)?;
         }
         // SAFETY: the chain is live; the array points at our candidates, which the samplers reorder in place.
-        unsafe { sys::llama_sampler_apply(self.chain.as_ptr(), &raw mut array) };
+        unsafe { sys::llama_sampler_apply(self.chain.0.as_ptr(), &raw mut array) };
         let selected = usize::try_from(array.selected).unwrap_or(0);
         let chosen = self.candidates.get(selected);
         Ok(chosen.map_or(0, |candidate| candidate.id))
@@ -259,13 +237,6 @@ impl Sampler {
         };
         constraint.apply(&mut array, true)?;
         Ok(one.logit.is_finite())
-    }
-}
-
-impl Drop for Sampler {
-    fn drop(&mut self) {
-        // SAFETY: freed once; the chain frees what was added to it.
-        unsafe { sys::llama_sampler_free(self.chain.as_ptr()) };
     }
 }
 

@@ -112,17 +112,9 @@ impl Sampling {
 
     /// How many of the last tokens before the answer bear on it.
     pub(super) fn looks_back(&self) -> usize {
-        let penalties = if self.penalizes() {
-            self.repeat_last_n
-        } else {
-            0
-        };
-        let dry = if self.dries() {
-            self.dry.penalty_last_n
-        } else {
-            0
-        };
-        usize::try_from(penalties.max(dry)).unwrap_or(0)
+        let penalties = self.penalizes().then_some(self.repeat_last_n);
+        let dry = self.dries().then_some(self.dry.penalty_last_n);
+        usize::try_from(penalties.max(dry).unwrap_or(0)).unwrap_or(0)
     }
 }
 

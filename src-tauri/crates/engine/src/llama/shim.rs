@@ -1,9 +1,12 @@
 //! What calls into the C++ shim share: strings to and from it, and a stack for those that recurse.
 
-use crate::platform::{ThreadClock, exit_now};
+use crate::{
+    bad,
+    platform::{ThreadClock, exit_now},
+};
 use std::{
     ffi::{CStr, CString, c_char},
-    panic,
+    panic, ptr,
     sync::mpsc::{RecvTimeoutError, channel},
     thread,
     time::Duration,
@@ -57,12 +60,14 @@ pub(super) fn on_deep_stack<T: Send>(
 /// # Errors
 /// `BadRequest` if the text has a NUL byte.
 pub(super) fn c_string(text: &str) -> Result<CString, Error> {
-    CString::new(text).map_err(|_| Error::new(Code::BadRequest, "the request contains a NUL byte"))
+    CString::new(text).map_err(|_| bad("the request contains a NUL byte"))
 }
 
-/// What a call returned, or the reason that it gave.
-pub(super) fn take_result(text: *mut c_char, error: *mut c_char) -> Result<String, String> {
-    take_string(text).ok_or_else(|| take_string(error).unwrap_or_default())
+/// Returns what a call returned, or the reason that it wrote to the place that it was given.
+pub(super) fn or_reason<T>(call: impl FnOnce(*mut *mut c_char) -> Option<T>) -> Result<T, String> {
+    let mut error = ptr::null_mut();
+    let returned = call(&raw mut error);
+    returned.ok_or_else(|| take_string(error).unwrap_or_default())
 }
 
 /// Takes over a string of the shim's.

@@ -1,6 +1,6 @@
 //! Image and sound files from clients: their kind and limits.
 
-use super::bad;
+use crate::bad;
 use crate::llama::{Medium, Projector};
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 use std::{io::Cursor, ops::RangeInclusive};

@@ -131,5 +131,5 @@ fn the_most_recent_rows_are_kept_within_the_limit() {
     // Created twice at the same time, counted once.
     kept.put(key(3), Arc::clone(&rows));
     assert!([0, 2, 3].iter().all(|&nth| kept.get(&key(nth)).is_some()));
-    assert!(kept.bytes <= KEPT_BYTES);
+    assert!(kept.bytes() <= KEPT_BYTES);
 }

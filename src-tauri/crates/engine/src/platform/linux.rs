@@ -1,21 +1,10 @@
-//! Linux: cores from sysfs.
+//! Linux: times of threads from `/proc`.
 
 use rustix::param::clock_ticks_per_second;
-use std::{collections::BTreeSet, fs, time::Duration};
+use std::{fs, time::Duration};
 
 /// Frees the pages, which read as zeros afterwards.
 pub(super) const RELEASE: libc::c_int = libc::MADV_DONTNEED;
-
-/// Physical cores: hyper-threads of one core share its arithmetic units, so a second thread there gains nothing.
-pub(super) fn fast_cores() -> Option<usize> {
-    let cores: BTreeSet<String> = fs::read_dir("/sys/devices/system/cpu")
-        .ok()?
-        .filter_map(|entry| {
-            fs::read_to_string(entry.ok()?.path().join("topology/thread_siblings_list")).ok()
-        })
-        .collect();
-    (!cores.is_empty()).then_some(cores.len())
-}
 
 /// How long one thread has computed, as any thread can ask.
 #[derive(Debug, PartialEq, Eq)]

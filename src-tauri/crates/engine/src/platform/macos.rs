@@ -1,4 +1,4 @@
-//! macOS: cores from `sysctl`.
+//! macOS: times of threads from Mach.
 
 #![expect(unsafe_code, reason = "libc")]
 
@@ -6,23 +6,6 @@ use std::time::Duration;
 
 /// No longer counts the pages as the process's, and frees them when memory is needed. `MADV_DONTNEED` is only a hint here.
 pub(super) const RELEASE: libc::c_int = libc::MADV_FREE_REUSABLE;
-
-/// Performance cores; an efficiency core in the pool would hold the others up at every barrier.
-pub(super) fn fast_cores() -> Option<usize> {
-    let mut count: libc::c_int = 0;
-    let mut size = size_of::<libc::c_int>();
-    // SAFETY: the name is NUL-terminated; the output is an int of `size` bytes, as this name's value is.
-    let status = unsafe {
-        libc::sysctlbyname(
-            c"hw.perflevel0.physicalcpu".as_ptr(),
-            (&raw mut count).cast(),
-            &raw mut size,
-            std::ptr::null_mut(),
-            0,
-        )
-    };
-    (status == 0).then(|| usize::try_from(count).ok()).flatten()
-}
 
 /// How long one thread has computed, as any thread can ask.
 #[derive(Debug, PartialEq, Eq)]

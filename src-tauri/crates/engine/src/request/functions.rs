@@ -1,6 +1,6 @@
 //! OpenAI's older fields for tools, `functions` and `function_call`, as the newer ones.
 
-use super::bad;
+use crate::bad;
 use serde_json::{Map, Value, json};
 use tierbar_core::Error;
 

@@ -3,8 +3,7 @@
 pub(super) mod form;
 pub(super) mod sampling;
 
-use super::bad;
-use crate::llama::Token;
+use crate::{bad, llama::Token};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
 use tierbar_core::Error;
@@ -110,10 +109,6 @@ fn deserialize_biases<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String,
         Value::String(id) => Some(id.clone()),
         _ => None,
     };
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "llama.cpp's biases are f32"
-    )]
     let bias = |bias: &Value| match bias {
         Value::Bool(false) => Some(f32::NEG_INFINITY),
         bias => bias.as_f64().map(|bias| bias as f32),
@@ -138,6 +133,17 @@ fn deserialize_biases<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String,
                 .ok_or_else(wrong)
         }
         _ => Err(wrong()),
+    }
+}
+
+/// Checks that a field has tokens of the vocabulary alone.
+pub(crate) fn check_tokens(field: &str, tokens: &[Token], vocabulary: usize) -> Result<(), Error> {
+    let known = |&token: &Token| usize::try_from(token).is_ok_and(|id| id < vocabulary);
+    match tokens.iter().find(|token| !known(token)) {
+        None => Ok(()),
+        Some(token) => Err(bad(format!(
+            "`{field}` contains {token}, which is not a token of this model"
+        ))),
     }
 }
 
@@ -227,7 +233,6 @@ impl Options {
         }
     }
 
-    /// The fewest tokens of an answer.
     pub(crate) fn min_tokens(&self) -> Result<usize, Error> {
         let min = self.min_tokens.unwrap_or(0);
         // Once its form is complete, no token but the end fits.
@@ -254,13 +259,8 @@ impl Options {
                 "`stop_token_ids` has {count} tokens; send at most {MOST_STOPS}"
             )));
         }
-        let known = |&&token: &&Token| usize::try_from(token).is_ok_and(|id| id < vocabulary);
-        match stops.iter().find(|token| !known(token)) {
-            Some(token) => Err(bad(format!(
-                "`stop_token_ids` contains {token}, which is not a token of this model"
-            ))),
-            None => Ok(stops),
-        }
+        check_tokens("stop_token_ids", &stops, vocabulary)?;
+        Ok(stops)
     }
 
     /// Tokens to generate at most; `None`, or llama-server's -1, for as many as the context holds.

@@ -14,7 +14,7 @@ use axum::{
 };
 use futures_util::{StreamExt, stream};
 use probabilities::{ScoredPrompt, TextProbabilities, chat_probabilities, probabilities_by_id};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::{
     convert::Infallible,
     sync::Arc,
@@ -147,20 +147,20 @@ impl Answer {
         };
         let choices = choices.into_iter().enumerate();
         let choices = choices.map(|(index, choice)| self.finished(index, choice));
-        let mut body = self.body(self.object(false), choices.collect());
-        body.insert("usage".into(), self.usage());
-        body.insert("sampling".into(), self.sampling.take());
+        let mut body = self.body(false, choices.collect());
+        body["usage"] = self.usage();
+        body["sampling"] = self.sampling.take();
         if let Some(timings) = timings {
-            body.insert("timings".into(), json!(timings));
+            body["timings"] = json!(timings);
         }
-        Ok(Value::Object(body))
+        Ok(body)
     }
 
     fn count(&mut self, index: usize, summary: &AnswerSummary) {
         self.completion_tokens += summary.timings.predicted_n;
         // Further answers to a prompt share the prefill of the first.
         if index.is_multiple_of(self.prompted.answers) {
-            self.cached_tokens += summary.timings.cached();
+            self.cached_tokens += summary.timings.cache_n;
         }
     }
 
@@ -201,11 +201,8 @@ impl Answer {
         if let Some(token) = summary.stop_token {
             choice["stop_reason"] = json!(token);
         }
-        if let Some(stop) = summary
-            .stop
-            .as_ref()
-            .filter(|stop| self.stops.contains(stop))
-        {
+        let stop = summary.stop.as_ref();
+        if let Some(stop) = stop.filter(|stop| self.stops.contains(stop)) {
             choice["stop_reason"] = json!(stop);
         }
         choice
@@ -259,12 +256,12 @@ impl Answer {
             AnswerKind::Chat { .. } => {
                 let role = json!({"role": "assistant", "content": ""});
                 let choice = one(index, ("delta", role), Value::Null, None);
-                let mut body = self.body(self.object(true), vec![choice]);
-                body.insert("sampling".into(), self.sampling.clone());
+                let mut body = self.body(true, vec![choice]);
+                body["sampling"] = self.sampling.clone();
                 // Anthropic's streams begin with them.
-                body.insert("prompt_tokens".into(), json!(self.prompted.tokens));
-                body.insert("cached_tokens".into(), json!(cached));
-                event_data(&Value::Object(body))
+                body["prompt_tokens"] = json!(self.prompted.tokens);
+                body["cached_tokens"] = json!(cached);
+                event_data(&body)
             }
             // Its probabilities come with it.
             AnswerKind::Completion if self.prompted.echoed_top.is_some() => String::new(),
@@ -285,17 +282,17 @@ impl Answer {
         let Some((index, event)) = event else {
             let mut events = String::new();
             if self.include_usage {
-                let mut body = self.body(self.object(true), Vec::new());
-                body.insert("usage".into(), self.usage());
-                events += &event_data(&Value::Object(body));
+                let mut body = self.body(true, Vec::new());
+                body["usage"] = self.usage();
+                events += &event_data(&body);
             }
             return (events + "data: [DONE]\n\n", true);
         };
         match event {
-            JobEvent::Prompt { first, reports } => (
-                self.echo_event(index, &ScoredPrompt { first, reports }),
-                false,
-            ),
+            JobEvent::Prompt { first, reports } => {
+                let scored = ScoredPrompt { first, reports };
+                (self.echo_event(index, &scored), false)
+            }
             JobEvent::Text { text, reports, .. } => {
                 (self.text_event(index, &text, &reports), false)
             }
@@ -362,32 +359,31 @@ impl Answer {
     }
 
     fn chunk(&self, choice: Value, summary: Option<&AnswerSummary>) -> String {
-        let mut body = self.body(self.object(true), vec![choice]);
+        let mut body = self.body(true, vec![choice]);
         if let Some(summary) = summary {
-            body.insert("timings".into(), json!(summary.timings));
+            body["timings"] = json!(summary.timings);
         }
-        event_data(&Value::Object(body))
+        event_data(&body)
     }
 
-    fn body(&self, object: &str, choices: Vec<Value>) -> Map<String, Value> {
-        let mut body = Map::new();
-        body.insert("id".into(), json!(self.id));
-        body.insert("object".into(), json!(object));
-        body.insert("created".into(), json!(self.created));
-        body.insert("model".into(), json!(self.model));
-        body.insert("choices".into(), Value::Array(choices));
-        if self.include_usage {
-            body.insert("usage".into(), Value::Null);
-        }
-        body
-    }
-
-    fn object(&self, chunk: bool) -> &'static str {
-        match (&self.kind, chunk) {
+    /// Returns a whole answer or a chunk of one.
+    fn body(&self, is_chunk: bool, choices: Vec<Value>) -> Value {
+        let object = match (&self.kind, is_chunk) {
             (AnswerKind::Chat { .. }, true) => "chat.completion.chunk",
             (AnswerKind::Chat { .. }, false) => "chat.completion",
             (AnswerKind::Completion, _) => "text_completion",
+        };
+        let mut body = json!({
+            "id": self.id,
+            "object": object,
+            "created": self.created,
+            "model": self.model,
+            "choices": choices,
+        });
+        if self.include_usage {
+            body["usage"] = Value::Null;
         }
+        body
     }
 
     fn usage(&self) -> Value {

@@ -5,6 +5,7 @@ use super::{
     run_blocking,
 };
 use crate::{
+    bad,
     generate::{AnswerSummary, Job, JobEvent, JobGoal, Media, Timings, WrittenState, check_fits},
     llama::Token,
     request::CompletionRequest,
@@ -48,7 +49,7 @@ struct SaveRequest {
 
 async fn list(State(engine): EngineState) -> Result<Json<Value>, Refusal> {
     let contexts = engine.saved_contexts()?;
-    let all = run_blocking(move || contexts.contexts().list()).await??;
+    let all = run_blocking(move || contexts.contexts.list()).await??;
     Ok(Json(json!({"object": "list", "data": all})))
 }
 
@@ -56,7 +57,7 @@ async fn delete(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, 
     let ContextName { name } = read(&body)?;
     let contexts = engine.saved_contexts()?;
     let removed = name.clone();
-    run_blocking(move || contexts.contexts().remove(&removed)).await??;
+    run_blocking(move || contexts.contexts.remove(&removed)).await??;
     Ok(Json(json!({"name": name, "deleted": true})))
 }
 
@@ -82,10 +83,8 @@ async fn save(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Re
     let (tokens, media) = read.unwrap_or_default();
     let (written, timings) = run_job(&engine, tokens, media, None, goal).await?;
     let written = written.ok_or_else(|| {
-        Error::new(
-            Code::Internal,
-            format!("the context \"{name}\" was not written"),
-        )
+        let message = format!("the context \"{name}\" was not written");
+        Error::new(Code::Internal, message)
     })?;
     let saved =
         run_blocking(move || contexts.seal(written.draft, written.tokens, written.bytes)).await??;
@@ -116,8 +115,7 @@ fn to_json(saved: &ContextDescription, timings: Option<Timings>) -> Value {
 impl Engine {
     fn saved_contexts(&self) -> Result<Arc<SavedContexts>, Error> {
         self.saved_contexts.clone().ok_or_else(|| {
-            Error::new(Code::BadRequest, "this worker has no folder for contexts")
-                .hint("start it with --contexts")
+            bad("this worker has no folder for contexts").hint("start it with --contexts")
         })
     }
 
@@ -139,8 +137,10 @@ impl Engine {
             let completion: CompletionRequest = read(body)?;
             let (mut prompts, _) = self.read_prompts(completion.prompt.0, false)?;
             if prompts.len() > 1 {
-                let message = format!("`prompt` has {} texts; send one", prompts.len());
-                return Err(Error::new(Code::BadRequest, message));
+                return Err(bad(format!(
+                    "`prompt` has {} texts; send one",
+                    prompts.len()
+                )));
             }
             (prompts.pop().unwrap_or_default(), Arc::default())
         } else {
@@ -151,8 +151,9 @@ impl Engine {
             tokens.pop();
         }
         if tokens.is_empty() {
-            let message = "the conversation has one token; there is nothing to save";
-            return Err(Error::new(Code::BadRequest, message));
+            return Err(bad(
+                "the conversation has one token; there is nothing to save",
+            ));
         }
         Ok(Some((tokens, media)))
     }
@@ -177,10 +178,10 @@ async fn run_job(
     drop(source);
     while let Some((_, event)) = running.next().await {
         match event {
-            JobEvent::Prompt { .. } | JobEvent::Text { .. } | JobEvent::Embedded(_) => {}
             JobEvent::Saved(written, timings) => return Ok((Some(written), timings)),
             JobEvent::Done(AnswerSummary { timings, .. }) => return Ok((None, Some(timings))),
             JobEvent::Failed(error) => return Err(error),
+            _ => {}
         }
     }
     Ok((None, None))

@@ -2,9 +2,10 @@
 
 use super::{Engine, EngineState, Refusal, RunningJobs, read, run_blocking};
 use crate::{
+    bad,
     generate::{JobEvent, JobGoal, too_long_error},
     llama::{Pooling, Token},
-    request::{PromptInput, Prompts, deserialize_input},
+    request::{PromptInput, Prompts, check_tokens, deserialize_input},
 };
 use axum::{Json, body::Bytes, extract::State};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -42,8 +43,7 @@ enum Encoding {
 
 pub(super) async fn embed(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
     if engine.pooling == Some(Pooling::Rank) {
-        let message = "this model ranks documents and produces no embeddings";
-        return Err(Error::new(Code::BadRequest, message)
+        return Err(bad("this model ranks documents and produces no embeddings")
             .hint("choose an embedding model for this tier, or name another tier")
             .into());
     }
@@ -66,7 +66,12 @@ pub(super) async fn embed(State(engine): EngineState, body: Bytes) -> Result<Jso
     let data = run_blocking(move || {
         let data = (0..).zip(vectors).map(|(index, vector): (usize, _)| {
             let embedding = match format {
-                Some(Encoding::Base64) => json!(base64_of(&vector)),
+                // OpenAI's form: little-endian floats.
+                Some(Encoding::Base64) => {
+                    let bytes: Vec<u8> =
+                        vector.iter().flat_map(|each| each.to_le_bytes()).collect();
+                    json!(BASE64_STANDARD.encode(bytes))
+                }
                 _ => json!(vector),
             };
             json!({"object": "embedding", "index": index, "embedding": embedding})
@@ -86,10 +91,9 @@ pub(super) async fn embed(State(engine): EngineState, body: Bytes) -> Result<Jso
 /// Model files do not say which shorter lengths the model supports.
 fn check_dimensions(requested: Option<usize>, own: usize) -> Result<(), Error> {
     match requested {
-        Some(requested) if requested != own => Err(Error::new(
-            Code::BadRequest,
-            format!("`dimensions` is {requested}; this model's embeddings have {own}"),
-        )
+        Some(requested) if requested != own => Err(bad(format!(
+            "`dimensions` is {requested}; this model's embeddings have {own}"
+        ))
         .hint("omit `dimensions`; if the model's card allows it, truncate the vectors yourself")),
         _ => Ok(()),
     }
@@ -98,8 +102,8 @@ fn check_dimensions(requested: Option<usize>, own: usize) -> Result<(), Error> {
 /// To how many tokens longer texts are cut, if they are to be.
 fn longest(wanted: Option<i64>, context: usize) -> Result<Option<usize>, Error> {
     let wrong = |wanted: i64| {
-        let message = format!("`truncate_prompt_tokens` is {wanted}");
-        Error::new(Code::BadRequest, message).hint("send -1, or the number of tokens to keep")
+        bad(format!("`truncate_prompt_tokens` is {wanted}"))
+            .hint("send -1, or the number of tokens to keep")
     };
     match wanted {
         None => Ok(None),
@@ -129,14 +133,7 @@ fn check_count(inputs: usize, dimensions: usize) -> Result<(), Error> {
     if (1..=most).contains(&inputs) {
         return Ok(());
     }
-    let message = format!("`input` has {inputs} texts; send 1 to {most}");
-    Err(Error::new(Code::BadRequest, message))
-}
-
-/// OpenAI's form: little-endian floats.
-fn base64_of(vector: &[f32]) -> String {
-    let bytes: Vec<u8> = vector.iter().flat_map(|each| each.to_le_bytes()).collect();
-    BASE64_STANDARD.encode(bytes)
+    Err(bad(format!("`input` has {inputs} texts; send 1 to {most}")))
 }
 
 impl Engine {
@@ -154,13 +151,12 @@ impl Engine {
             let mut tokens = match prompt {
                 PromptInput::Text(text) => self.model.tokenize(&text, true, true)?,
                 PromptInput::Tokens(tokens) => {
-                    self.check_known("input", &tokens)?;
+                    check_tokens("input", &tokens, self.model.vocabulary())?;
                     tokens
                 }
             };
             if empty || tokens.is_empty() {
-                let message = format!("text {index} of `input` is empty");
-                return Err(Error::new(Code::BadRequest, message));
+                return Err(bad(format!("text {index} of `input` is empty")));
             }
             if let Some(most) = most {
                 truncated += usize::from(truncate(&mut tokens, most, end));
@@ -222,13 +218,7 @@ pub(super) async fn run_jobs(
             None => return Ok(vectors),
             Some((index, JobEvent::Embedded(vector))) => vectors[index] = vector,
             Some((_, JobEvent::Failed(error))) => return Err(error),
-            Some((
-                _,
-                JobEvent::Prompt { .. }
-                | JobEvent::Text { .. }
-                | JobEvent::Done(_)
-                | JobEvent::Saved(..),
-            )) => {}
+            Some(_) => {}
         }
     }
 }

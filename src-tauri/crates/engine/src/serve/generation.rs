@@ -7,7 +7,8 @@ use super::{
     running::{RunningJobs, WaitingClient},
 };
 use crate::{
-    generate::{AnswerParams, Job, JobGoal, Media, check_fits},
+    bad,
+    generate::{AnswerParams, AnswerRules, Job, JobGoal, Media, check_fits},
     llama::{AnswerParser, Sampler, Sampling, Token},
     request::{CompletionRequest, Options},
     saved_state::{self, SavedState},
@@ -19,8 +20,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
-use std::sync::Arc;
-use tierbar_core::{Code, Error};
+use std::{iter::repeat_n, sync::Arc};
+use tierbar_core::Error;
 
 /// The most log probabilities of prompts in one answer, of a few tens of bytes each.
 const MOST_SCORES: usize = 1 << 20;
@@ -60,7 +61,6 @@ pub(super) async fn answer_chat(
     started.map_err(|Refusal(error)| Refusal(request.explain(error)))
 }
 
-/// Counts the tokens of a chat's prompt.
 pub(super) async fn count_tokens(
     State(engine): EngineState,
     body: Bytes,
@@ -105,7 +105,6 @@ pub(super) async fn answer_completion(
     started.map_err(|Refusal(error)| Refusal(request.options.explain(error)))
 }
 
-/// What to generate for a request.
 struct GenerationRequest {
     kind: AnswerKind,
     prompts: Vec<Vec<Token>>,
@@ -139,7 +138,6 @@ async fn start_generation(
 ) -> Result<Response, Refusal> {
     let answers = options.answers()? as usize;
     let sampling = sampling_of_request(engine, wanted.thinks, options)?;
-    let report = sampling_report(&sampling);
     let own_stops = options.stops()?;
     // A template's markers end an answer as the model's own end token does.
     let stops = if options.ignore_eos() {
@@ -147,21 +145,33 @@ async fn start_generation(
     } else {
         [own_stops.clone(), wanted.stops].concat()
     };
-    let max_tokens = options.max_tokens()?;
-    let log_probabilities = options.log_probabilities()?;
-    let prompt_probabilities = options.prompt_probabilities()?;
-    let min_tokens = options.min_tokens()?;
-    let stop_tokens = options.stop_tokens(engine.model.vocabulary())?;
-    check_scores(&wanted.prompts, answers, prompt_probabilities)?;
+    let rules = AnswerRules {
+        stops,
+        shown: wanted.shown,
+        max_tokens: options.max_tokens()?,
+        ignore_eos: options.ignore_eos(),
+        log_probabilities: options.log_probabilities()?,
+        prompt_probabilities: options.prompt_probabilities()?,
+        min_tokens: options.min_tokens()?,
+        stop_tokens: options.stop_tokens(engine.model.vocabulary())?,
+    };
+    check_scores(&wanted.prompts, answers, rules.prompt_probabilities)?;
     for prompt in &wanted.prompts {
         check_fits(prompt.len(), engine.context_tokens as usize)?;
     }
     let (source, running) = RunningJobs::begin(engine, wanted.prompts.len() * answers);
-    let prompt_tokens = wanted.prompts.iter().map(Vec::len).sum();
-    let (kind, echoes) = (wanted.kind, wanted.echoes);
-    let ignore_eos = options.ignore_eos();
+    let echoes = wanted.echoes.into_iter();
+    let prompted = PromptReport {
+        echoes: echoes.flat_map(|echo| repeat_n(echo, answers)).collect(),
+        echoed_top: rules.log_probabilities.filter(|_| options.echo()),
+        top: options.prompt_logprobs(),
+        tokens: wanted.prompts.iter().map(Vec::len).sum(),
+        answers,
+    };
+    let report = sampling_report(&sampling);
+    let answer = Answer::new(wanted.kind, engine.id.clone(), prompted, own_stops, report);
     // The cache holds no logits.
-    let cache_prompt = options.cache_prompt() && prompt_probabilities.is_none();
+    let cache_prompt = options.cache_prompt() && rules.prompt_probabilities.is_none();
     let queue = Arc::clone(engine);
     run_blocking(move || {
         let each = wanted.prompts.iter().flat_map(|prompt| {
@@ -177,14 +187,7 @@ async fn start_generation(
                     true => refused_tools_error(&error),
                     false => error,
                 })?,
-                stops: stops.clone(),
-                shown: wanted.shown.clone(),
-                max_tokens,
-                ignore_eos,
-                log_probabilities,
-                prompt_probabilities,
-                min_tokens,
-                stop_tokens: stop_tokens.clone(),
+                rules: rules.clone(),
             };
             queue.queue(Job {
                 media: Arc::clone(&wanted.media),
@@ -196,31 +199,10 @@ async fn start_generation(
         Ok::<_, Error>(())
     })
     .await??;
-    let echoes = echoes
-        .into_iter()
-        .flat_map(|echo| std::iter::repeat_n(echo, answers))
-        .collect();
-    let answer = Answer::new(
-        kind,
-        engine.id.clone(),
-        PromptReport {
-            echoes,
-            echoed_top: log_probabilities.filter(|_| options.echo()),
-            top: options.prompt_logprobs(),
-            tokens: prompt_tokens,
-            answers,
-        },
-        own_stops,
-        report,
-    );
     if options.stream() {
-        answer
-            .stream(running, options.include_usage())
-            .await
-            .map_err(Refusal)
+        Ok(answer.stream(running, options.include_usage()).await?)
     } else {
-        let body = answer.whole(running).await.map_err(Refusal)?;
-        Ok(Json(body).into_response())
+        Ok(Json(answer.whole(running).await?).into_response())
     }
 }
 
@@ -264,9 +246,8 @@ fn check_scores(prompts: &[Vec<Token>], answers: usize, top: Option<usize>) -> R
     if scores <= MOST_SCORES {
         return Ok(());
     }
-    let message = format!(
+    Err(bad(format!(
         "the log probabilities of the prompts would be {scores} values; an answer has at most {MOST_SCORES}"
-    );
-    Err(Error::new(Code::BadRequest, message)
+    ))
         .hint("send fewer prompts at once, or ask for fewer alternatives"))
 }

@@ -2,13 +2,14 @@
 
 use super::{Engine, MOST_PROMPTS, read};
 use crate::{
+    bad,
     generate::Media,
     llama::{Prompt, Token},
-    request::{ChatRequest, PromptInput},
+    request::{ChatRequest, PromptInput, check_tokens},
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, atomic::AtomicBool};
-use tierbar_core::{Code, Error};
+use tierbar_core::Error;
 
 /// A prompt's tokens, and the media of its stand-ins.
 pub(super) type ReadPrompt = (Vec<Token>, Arc<[Media]>);
@@ -87,20 +88,17 @@ impl Engine {
         echo: bool,
     ) -> Result<(Vec<Vec<Token>>, Vec<String>), Error> {
         if prompts.is_empty() || prompts.len() > MOST_PROMPTS {
-            return Err(Error::new(
-                Code::BadRequest,
-                format!(
-                    "`prompt` has {} texts; send 1 to {MOST_PROMPTS}",
-                    prompts.len()
-                ),
-            ));
+            return Err(bad(format!(
+                "`prompt` has {} texts; send 1 to {MOST_PROMPTS}",
+                prompts.len()
+            )));
         }
         let (mut lists, mut echoes) = (Vec::new(), Vec::new());
         for prompt in prompts {
             let (tokens, text) = match prompt {
                 PromptInput::Text(text) => (self.model.tokenize(&text, true, true)?, Some(text)),
                 PromptInput::Tokens(tokens) => {
-                    self.check_known("prompt", &tokens)?;
+                    check_tokens("prompt", &tokens, self.model.vocabulary())?;
                     (tokens, None)
                 }
             };
@@ -110,18 +108,6 @@ impl Engine {
             lists.push(tokens);
         }
         Ok((lists, echoes))
-    }
-
-    pub(super) fn check_known(&self, field: &str, tokens: &[Token]) -> Result<(), Error> {
-        let known =
-            |&token: &Token| usize::try_from(token).is_ok_and(|id| id < self.model.vocabulary());
-        match tokens.iter().find(|token| !known(token)) {
-            None => Ok(()),
-            Some(token) => Err(Error::new(
-                Code::BadRequest,
-                format!("`{field}` contains {token}, which is not a token of this model"),
-            )),
-        }
     }
 
     fn text_of(&self, tokens: &[Token]) -> String {

@@ -5,12 +5,15 @@ use super::{
     embeddings::{MOST_INPUTS, run_jobs},
     read, run_blocking,
 };
-use crate::llama::{Pooling, Token};
+use crate::{
+    bad,
+    llama::{Pooling, Token},
+};
 use axum::{Json, body::Bytes, extract::State};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tierbar_core::{Code, Error};
+use tierbar_core::Error;
 
 #[derive(Deserialize)]
 struct Request {
@@ -46,26 +49,23 @@ pub(super) async fn rerank(
     body: Bytes,
 ) -> Result<Json<Value>, Refusal> {
     if engine.pooling != Some(Pooling::Rank) {
-        let message = format!("{} does not rank documents", engine.id);
-        return Err(Error::new(Code::BadRequest, message)
+        return Err(bad(format!("{} does not rank documents", engine.id))
             .hint("choose a reranking model for this tier, or name a tier with one")
             .into());
     }
-    let request: Request = read(&body)?;
     let Request {
         query,
         documents,
         top_n,
         return_documents,
-    } = request;
-    let bad = |message: String| Error::new(Code::BadRequest, message);
+    } = read(&body)?;
     if !(1..=MOST_INPUTS).contains(&documents.len()) {
         let count = documents.len();
-        let message = format!("`documents` has {count} texts; send 1 to {MOST_INPUTS}");
-        return Err(bad(message).into());
+        let why = format!("`documents` has {count} texts; send 1 to {MOST_INPUTS}");
+        return Err(bad(why).into());
     }
     if top_n == Some(0) {
-        return Err(bad("`top_n` is 0; send 1 or more".to_owned()).into());
+        return Err(bad("`top_n` is 0; send 1 or more").into());
     }
     let tokenizer = Arc::clone(&engine);
     let (documents, prompts) = run_blocking(move || {
@@ -105,11 +105,11 @@ impl Engine {
         query: &str,
         documents: &[Document],
     ) -> Result<Vec<Vec<Token>>, Error> {
-        let empty = |what: String| Error::new(Code::BadRequest, format!("{what} is empty"));
+        let empty = |what: String| bad(format!("{what} is empty"));
         if query.is_empty() {
             return Err(empty("`query`".to_owned()));
         }
-        let template = self.model.rerank_template();
+        let template = self.model.template(Some(c"rerank"));
         let query_tokens = self.model.tokenize(query, false, false)?;
         let mut prompts = Vec::with_capacity(documents.len());
         for (index, document) in documents.iter().enumerate() {
@@ -137,22 +137,9 @@ impl Engine {
 
 /// Returns the template with the texts in their places. What looks like a place in a text stays as it is.
 fn fill_template(template: &str, query: &str, document: &str) -> String {
-    const PLACES: [&str; 2] = ["{query}", "{document}"];
-    let mut filled = String::with_capacity(template.len() + query.len() + document.len());
-    let mut rest = template;
-    loop {
-        let found = PLACES.map(|place| rest.find(place));
-        let (at, place, text) = match found {
-            [Some(at), other] if other.is_none_or(|other| at < other) => (at, PLACES[0], query),
-            [_, Some(at)] => (at, PLACES[1], document),
-            _ => break,
-        };
-        filled.push_str(&rest[..at]);
-        filled.push_str(text);
-        rest = &rest[at + place.len()..];
-    }
-    filled.push_str(rest);
-    filled
+    let parts = template.split("{document}");
+    let parts: Vec<_> = parts.map(|part| part.replace("{query}", query)).collect();
+    parts.join(document)
 }
 
 #[cfg(test)]

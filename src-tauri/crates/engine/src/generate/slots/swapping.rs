@@ -1,6 +1,6 @@
 //! Writes the conversations in the slots when the process ends.
 
-use super::{Slot, Slots, WrittenState, sequence_of_slot};
+use super::{Slot, Slots, WrittenState};
 use crate::{saved_state::MIN_SWAPPED_TOKENS, swap::ConversationSwap};
 use std::cmp::Reverse;
 use tierbar_core::Error;
@@ -25,7 +25,7 @@ impl Slots {
         let back = self.slots[at].checkpoints.pop();
         let back = back.filter(|back| back.tokens < held);
         let bytes = back.as_ref().map_or(0, |back| back.state.len() as u64);
-        let bytes = bytes + self.context.state_bytes(sequence_of_slot(at));
+        let bytes = bytes + self.context.state_bytes(at);
         let Some(draft) = swap.draft(&self.slots[at].held, bytes)? else {
             return Ok(());
         };

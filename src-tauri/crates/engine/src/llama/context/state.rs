@@ -16,13 +16,13 @@ impl Context {
         let flags = PARTIAL_ONLY;
         // SAFETY: the context is live, and the buffer as long as is said.
         unsafe {
-            let size = sys::llama_state_seq_get_size_ext(self.raw.as_ptr(), sequence.into(), flags);
+            let size = sys::llama_state_seq_get_size_ext(self.raw.as_ptr(), sequence as i32, flags);
             let mut state = vec![0; size];
             let written = sys::llama_state_seq_get_data_ext(
                 self.raw.as_ptr(),
                 state.as_mut_ptr(),
                 size,
-                sequence.into(),
+                sequence as i32,
                 flags,
             );
             state.truncate(written);
@@ -44,11 +44,11 @@ impl Context {
                 self.raw.as_ptr(),
                 state.as_ptr(),
                 state.len(),
-                sequence.into(),
+                sequence as i32,
                 PARTIAL_ONLY,
             );
             read == state.len()
-                && sys::llama_memory_seq_rm(self.memory_handle(), sequence.into(), end.next, -1)
+                && sys::llama_memory_seq_rm(self.memory_handle(), sequence as i32, end.next, -1)
         };
         let whole = restored && self.last(sequence) == end.last;
         if !whole {
@@ -60,7 +60,7 @@ impl Context {
     /// Returns the bytes that [`Self::save`] writes.
     pub(crate) fn state_bytes(&mut self, sequence: Sequence) -> u64 {
         // SAFETY: the context is live.
-        let bytes = unsafe { sys::llama_state_seq_get_size(self.raw.as_ptr(), sequence.into()) };
+        let bytes = unsafe { sys::llama_state_seq_get_size(self.raw.as_ptr(), sequence as i32) };
         bytes as u64
     }
 
@@ -80,7 +80,7 @@ impl Context {
                 sys::llama_state_seq_save_file(
                     self.raw.as_ptr(),
                     name.as_ptr(),
-                    sequence.into(),
+                    sequence as i32,
                     tokens.as_ptr(),
                     tokens.len(),
                 )
@@ -90,11 +90,8 @@ impl Context {
             return Ok(written as u64);
         }
         let reason = take_error();
-        Err(Error::new(
-            Code::Storage,
-            format!("{} could not be written: {reason}", path.display()),
-        )
-        .hint("check the free space on the disk"))
+        let message = format!("{} could not be written: {reason}", path.display());
+        Err(Error::new(Code::Storage, message).hint("check the free space on the disk"))
     }
 
     /// Fills a sequence from a complete file that [`Self::save`] wrote for these tokens. After an error, its contents are
@@ -116,7 +113,7 @@ impl Context {
                 sys::llama_state_seq_load_file(
                     self.raw.as_ptr(),
                     name.as_ptr(),
-                    sequence.into(),
+                    sequence as i32,
                     found.as_mut_ptr(),
                     found.len(),
                     &raw mut count,

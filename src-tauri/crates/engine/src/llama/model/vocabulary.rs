@@ -1,9 +1,9 @@
 //! A model's vocabulary: tokens of texts, texts of tokens, and the tokens that end an answer.
 
 use super::Model;
-use crate::llama::Token;
+use crate::{bad, llama::Token};
 use llama_cpp_sys_2 as sys;
-use tierbar_core::{Code, Error};
+use tierbar_core::Error;
 
 impl Model {
     pub(crate) fn vocabulary(&self) -> usize {
@@ -11,13 +11,11 @@ impl Model {
         usize::try_from(unsafe { sys::llama_vocab_n_tokens(self.vocab()) }).unwrap_or(0)
     }
 
-    /// Whether the token ends a generation.
     pub(crate) fn is_end(&self, token: Token) -> bool {
         // SAFETY: the vocabulary lives as long as the model; any token value is accepted.
         unsafe { sys::llama_vocab_is_eog(self.vocab(), token) }
     }
 
-    /// Every token that ends a generation.
     pub(crate) fn end_tokens(&self) -> &[Token] {
         // This takes some hundred thousand calls, so the result is cached.
         self.ends.get_or_init(|| {
@@ -49,12 +47,7 @@ impl Model {
         special: bool,
         parse_special: bool,
     ) -> Result<Vec<Token>, Error> {
-        let too_long = || {
-            Error::new(
-                Code::BadRequest,
-                format!("{} bytes of text cannot be tokenized", text.len()),
-            )
-        };
+        let too_long = || bad(format!("{} bytes of text cannot be tokenized", text.len()));
         let length = i32::try_from(text.len()).map_err(|_| too_long())?;
         // No tokenizer returns more tokens than bytes, plus BOS and EOS.
         let mut tokens = vec![0; text.len() + 2];

@@ -30,7 +30,7 @@ fn cpu_overrides(names: &'static CStr) -> [sys::llama_model_tensor_buft_override
 }
 
 /// The placement of a model's weights.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Weights {
     /// How many of the last layers the GPU gets, and nothing else; `None` for the whole model, if there is a GPU.
     pub(crate) gpu_layers: Option<u32>,
@@ -57,7 +57,6 @@ impl Weights {
 /// Weights that no GPU gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CpuWeights {
-    /// A mixture's experts.
     Experts,
     /// The feed-forward matrices of a dense model.
     FeedForward,

@@ -3,15 +3,15 @@
 use super::{
     PagedWeights, PagingBackend,
     approximation::{approximate_choice, renormalize},
-    lock,
     places::feed_forward_matrix,
 };
 use crate::llama::interrupt::Interrupt;
 use llama_cpp_sys_2 as sys;
+use parking_lot::Mutex;
 use std::{
     collections::BTreeSet,
     ffi::{CStr, c_void},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 use tierbar_core::{Error, run::Approximation};
 
@@ -62,7 +62,7 @@ impl EvaluationHook {
 
     /// Why the last evaluation was stopped, if it was because of its weights.
     pub(crate) fn take_failure(&self) -> Option<Error> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.layer = None;
         state.probabilities = None;
         state.failure.take()
@@ -70,7 +70,7 @@ impl EvaluationHook {
 
     /// Sets whether each row of the next batch is a token whose successor is asked for. Prompts are read exactly.
     pub(crate) fn generates(&self, all: bool) {
-        lock(&self.state).generates = all;
+        self.state.lock().generates = all;
     }
 
     /// Has the chosen experts in memory. If that fails, stops the evaluation; if it is interrupted, it ends by itself.
@@ -87,14 +87,14 @@ impl EvaluationHook {
             PagingBackend::System(announcer) => announcer.need(layer, chosen, next),
         };
         if let Err(error) = provided {
-            lock(&self.state).failure = Some(error);
+            self.state.lock().failure = Some(error);
             self.interrupt.stop();
         }
     }
 
     /// Has a dense layer in memory, unless it is the one that is computed.
     fn provide_layer(&self, layer: u32) {
-        if lock(&self.state).layer.replace(layer) == Some(layer) {
+        if self.state.lock().layer.replace(layer) == Some(layer) {
             return;
         }
         let parts: Vec<u32> = (0..self.paged.parts.get(&layer).copied().unwrap_or(0)).collect();
@@ -138,7 +138,7 @@ impl EvaluationHook {
             && let Some(layer) = name.strip_prefix(PROBABILITIES).and_then(number)
         {
             // It is computed before the choice, and read once more after it.
-            lock(&self.state).probabilities = Some((layer, tensor as usize));
+            self.state.lock().probabilities = Some((layer, tensor as usize));
         }
         let drops = self.paged.approximation == Approximation::Drop;
         (drops && name.starts_with(WEIGHTS)).then_some(HookPoint::Weights)
@@ -157,7 +157,7 @@ impl EvaluationHook {
         // So many rows use nearly all of the next layer, too.
         let many = rows * used >= self.paged.all as usize;
         let generates = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             state.dropped.clear();
             state.generates
         };
@@ -168,12 +168,7 @@ impl EvaluationHook {
         let mut chosen = BTreeSet::new();
         for row in 0..rows {
             // SAFETY: as the caller says.
-            let experts = unsafe { read_numbers(tensor, row, used) };
-            chosen.extend(
-                experts
-                    .into_iter()
-                    .filter_map(|expert| u32::try_from(expert).ok()),
-            );
+            chosen.extend(unsafe { read_experts(tensor, row, used) });
         }
         let chosen: Vec<u32> = chosen.into_iter().collect();
         self.provide(layer, &chosen, many);
@@ -194,7 +189,7 @@ impl EvaluationHook {
             return;
         };
         let all = self.paged.all as usize;
-        let Some((of, weights)) = lock(&self.state).probabilities else {
+        let Some((of, weights)) = self.state.lock().probabilities else {
             return;
         };
         let weights = weights as *const sys::ggml_tensor;
@@ -218,15 +213,9 @@ impl EvaluationHook {
         for row in 0..rows {
             // SAFETY: both have a row of all experts for each row of the choice.
             let (order, weights) = unsafe {
-                (
-                    read_numbers(order, row, all),
-                    read_floats(weights, row, all),
-                )
+                let weights = read_row::<f32>(weights, row * (*weights).nb[1], all);
+                (read_experts(order, row, all), weights)
             };
-            let order: Vec<u32> = order
-                .into_iter()
-                .filter_map(|expert| u32::try_from(expert).ok())
-                .collect();
             let choice =
                 approximate_choice(self.paged.approximation, &order, used, &weights, &is_held);
             if choice.changed > 0 {
@@ -236,10 +225,10 @@ impl EvaluationHook {
                     .filter_map(|expert| i32::try_from(*expert).ok())
                     .collect();
                 // SAFETY: a row of as many numbers as were read.
-                unsafe { write_numbers(tensor, row, &experts) };
+                unsafe { write_row(tensor, row * (*tensor).nb[1], &experts) };
             }
-            lock(&self.paged.changed).add(used, &choice);
-            lock(&self.state).dropped.push(choice.dropped);
+            self.paged.changed.lock().add(used, &choice);
+            self.state.lock().dropped.push(choice.dropped);
         }
     }
 
@@ -250,7 +239,7 @@ impl EvaluationHook {
     unsafe fn weights(&self, tensor: *mut sys::ggml_tensor) {
         // SAFETY: as the caller says. Its shape is [1, experts used, rows].
         let used = usize::try_from(unsafe { (*tensor).ne[1] }).unwrap_or(0);
-        let dropped = std::mem::take(&mut lock(&self.state).dropped);
+        let dropped = std::mem::take(&mut self.state.lock().dropped);
         for (row, dropped) in dropped.iter().enumerate() {
             if dropped.is_empty() {
                 continue;
@@ -297,29 +286,17 @@ pub(crate) unsafe extern "C" fn evaluating(
     true
 }
 
-/// Reads a row of a matrix of numbers of 32 bits.
+/// Reads a row of a matrix of numbers of experts.
 ///
 /// # Safety
-/// The tensor must be live, and have the row with as many numbers.
-unsafe fn read_numbers(tensor: *const sys::ggml_tensor, row: usize, count: usize) -> Vec<i32> {
+/// The tensor must be live, and have the row with as many numbers of 32 bits.
+unsafe fn read_experts(tensor: *const sys::ggml_tensor, row: usize, count: usize) -> Vec<u32> {
     // SAFETY: as the caller says.
-    unsafe { read_row(tensor, row * (*tensor).nb[1], count) }
-}
-
-/// As [`read_numbers`], of floating-point numbers.
-///
-/// # Safety
-/// As [`read_numbers`].
-unsafe fn read_floats(tensor: *const sys::ggml_tensor, row: usize, count: usize) -> Vec<f32> {
-    // SAFETY: as the caller says.
-    unsafe { read_row(tensor, row * (*tensor).nb[1], count) }
-}
-
-/// # Safety
-/// As [`read_numbers`].
-unsafe fn write_numbers(tensor: *mut sys::ggml_tensor, row: usize, numbers: &[i32]) {
-    // SAFETY: as the caller says.
-    unsafe { write_row(tensor, row * (*tensor).nb[1], numbers) }
+    let numbers: Vec<i32> = unsafe { read_row(tensor, row * (*tensor).nb[1], count) };
+    let experts = numbers.into_iter();
+    experts
+        .filter_map(|expert| expert.try_into().ok())
+        .collect()
 }
 
 /// # Safety

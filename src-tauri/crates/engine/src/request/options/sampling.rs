@@ -2,8 +2,8 @@
 
 use super::Options;
 use crate::{
+    bad,
     llama::{Dry, Mirostat, Sampling, Token},
-    request::bad,
 };
 use tierbar_core::{Error, sampling::Sampling as OwnSampling};
 
