@@ -129,7 +129,7 @@ mod tests {
                 yield_now();
             }
             let staying = scope.spawn(|| turns.take_unless(|| false).is_some());
-            while turns.line().tickets.len() < 3 {
+            while turns.line.lock().tickets.len() < 3 {
                 yield_now();
             }
             wanted.store(false, Ordering::SeqCst);
@@ -138,7 +138,7 @@ mod tests {
             drop(turn);
             assert!(staying.join().unwrap());
         });
-        assert!(turns.line().tickets.is_empty());
+        assert!(turns.line.lock().tickets.is_empty());
         // A free turn is taken at once.
         assert!(turns.take_unless(|| true).is_some());
     }

@@ -51,7 +51,7 @@ fn describe(act: &Act) -> Value {
         Act::Read { path, .. } => json!({"path": path}),
         Act::Write { change, .. } => json!({"path": change.path, "diff": change.diff}),
         Act::Search { words, .. } | Act::Documents { words, .. } => json!({"query": words}),
-        Act::Page { address, .. } => json!({"url": address}),
+        Act::Page { address, .. } => json!({"url": address.url().as_str()}),
         Act::Tool { arguments, .. } => arguments.clone(),
     }
 }
