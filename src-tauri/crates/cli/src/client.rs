@@ -30,7 +30,9 @@ pub(crate) fn admin_path(parts: &[&str], query: &[(&str, &str)]) -> String {
     if query.is_empty() {
         return path;
     }
-    let mut pairs = form_urlencoded::Serializer::new(path + "?");
+    path.push('?');
+    let start = path.len();
+    let mut pairs = form_urlencoded::Serializer::for_suffix(path, start);
     pairs.extend_pairs(query).finish()
 }
 
@@ -196,7 +198,8 @@ impl Client {
         if response.status() == StatusCode::NO_CONTENT {
             return Ok(Value::Null);
         }
-        let read = response.json().await;
+        // Each answer is an object, whose fields commands take by their names.
+        let read = response.json().await.map(Value::Object);
         read.map_err(|error: reqwest::Error| self.unresponsive(&error.to_string()))
     }
 
@@ -274,7 +277,8 @@ impl Events {
                 None => continue,
                 Some("[DONE]") => Value::Null,
                 Some(data) => serde_json::from_str(data)
-                    .map_err(|error| format!("an event is not valid JSON: {error}"))?,
+                    .map(Value::Object)
+                    .map_err(|error| format!("an event is not a JSON object: {error}"))?,
             };
             return Ok(Some(Event { name: event, data }));
         }

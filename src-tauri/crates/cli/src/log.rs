@@ -196,6 +196,7 @@ fn kind_name(kind: Kind) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::tier_status;
     use tierbar_core::journal::LogEvent;
 
     #[test]
@@ -203,12 +204,7 @@ mod tests {
         let error = check_tier("fats", &[]).unwrap_err();
         assert_eq!(error.code, Code::TierUnknown);
         assert_eq!(error.hint.as_deref(), Some("there are no tiers"));
-        let fast: TierStatus = serde_json::from_value(serde_json::json!({
-            "id": "fast", "engine": "embedded", "state": "stopped", "model": null, "pid": null, "footprint_bytes": null,
-            "context_tokens": 4096, "reason": null,
-        }))
-        .unwrap();
-        let tiers = [fast];
+        let tiers = [tier_status(&serde_json::json!({"id": "fast"}))];
         assert!(check_tier("fast", &tiers).is_ok());
         let hint = check_tier("fats", &tiers).unwrap_err().hint.unwrap();
         assert_eq!(hint, "did you mean fast? the tiers are fast");

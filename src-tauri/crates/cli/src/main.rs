@@ -43,6 +43,8 @@ mod setup;
 mod shell;
 mod status;
 mod task;
+#[cfg(test)]
+mod testing;
 mod tier;
 mod tune;
 mod typed;

@@ -170,28 +170,45 @@ fn plan_lines(plan: &LoadPlan) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::tier_status;
     use serde_json::json;
+    use tierbar_core::status::{BudgetStatus, Pressure, Ram, Swap};
 
     #[test]
     fn a_status_shows_memory_speed_and_tiers() {
-        let status: Status = serde_json::from_value(json!({
-            "version": "0.1.0", "url": "http://127.0.0.1:11435",
-            "ram": {"total_bytes": 17_179_869_184_u64, "available_bytes": 8_589_934_592_u64, "pressure": "warning"},
-            "swap": {"used_bytes": 1_073_741_824, "growth_bytes_per_minute": 52_428_800},
-            "speed": {"decode_tokens_per_second": 41.25, "prefill_tokens_per_second": null},
-            "budget": {"total_bytes": 12_884_901_888_u64, "planned_bytes": 0},
-            "tiers": [
-                {"id": "fast", "state": "ready", "model": "m", "pid": 7, "footprint_bytes": 104_857_600,
-                 "context_tokens": 4096, "reason": null,
-                 "plan": {"placement": "mmap", "context_tokens": 4096, "lines": [
-                     {"what": "dense_weights", "bytes": 94_371_840}, {"what": "paged_weights", "bytes": 3_221_225_472_u64},
-                     {"what": "kv_cache", "bytes": 47_185_920}]}},
-                {"id": "heavy", "state": "failed", "model": null, "pid": null, "footprint_bytes": null,
-                 "context_tokens": 8192, "reason": "no model is chosen"}
-            ],
-            "notices": ["a key is unknown"]
-        }))
-        .unwrap();
+        let plan = json!({"placement": "mmap", "context_tokens": 4096, "lines": [
+            {"what": "dense_weights", "bytes": 94_371_840}, {"what": "paged_weights", "bytes": 3_221_225_472_u64},
+            {"what": "kv_cache", "bytes": 47_185_920}]});
+        let fast = json!({
+            "id": "fast", "state": "ready", "model": "m", "pid": 7, "footprint_bytes": 104_857_600, "plan": plan,
+        });
+        let heavy = json!({
+            "id": "heavy", "state": "failed", "context_tokens": 8192, "reason": "no model is chosen",
+        });
+        let status = Status {
+            version: "0.1.0".to_owned(),
+            url: "http://127.0.0.1:11435".to_owned(),
+            ram: Ram {
+                total_bytes: 16 << 30,
+                available_bytes: 8 << 30,
+                pressure: Pressure::Warning,
+            },
+            swap: Swap {
+                used_bytes: 1 << 30,
+                growth_bytes_per_minute: 50 << 20,
+            },
+            speed: serde_json::from_value(
+                json!({"decode_tokens_per_second": 41.25, "prefill_tokens_per_second": null}),
+            )
+            .unwrap(),
+            budget: BudgetStatus {
+                total_bytes: 12 << 30,
+                ..BudgetStatus::default()
+            },
+            tiers: vec![tier_status(&fast), tier_status(&heavy)],
+            notices: vec!["a key is unknown".to_owned()],
+            ..Status::default()
+        };
         let mut args = Args {
             json: false,
             plan: false,

@@ -101,7 +101,8 @@ mod tests {
 
     fn tier(state: &str) -> TierStatus {
         serde_json::from_value(json!({
-            "id": "fast", "state": state, "context_tokens": 4096,
+            "id": "fast", "kind": "chat", "state": state, "context_tokens": 4096, "engine": "embedded", "is_starter": false, "aliases": [],
+            "kv_cache": "f16", "input_modalities": [],
         }))
         .unwrap()
     }

@@ -31,6 +31,7 @@ pub struct Vectors {
 struct Answer {
     data: Vec<Vector>,
     usage: Option<Usage>,
+    #[serde(default, deserialize_with = "if_known")]
     timings: Option<Timings>,
     #[serde(default, deserialize_with = "if_known")]
     truncated: Option<usize>,

@@ -352,10 +352,15 @@ async fn search<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
     })
 }
 
+/// A field of an answer; null if the answer is no object or lacks it.
+fn take(answer: &mut Value, name: &str) -> Value {
+    answer.get_mut(name).map(Value::take).unwrap_or_default()
+}
+
 async fn collections<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error> {
     let NoArguments {} = read_arguments(arguments)?;
     let mut documents = api.send("/tierbar/v1/documents", None).await?;
-    let sources: Vec<DocumentSource> = read_answer(documents["sources"].take())?;
+    let sources: Vec<DocumentSource> = read_answer(take(&mut documents, "sources"))?;
     let mut names: Vec<&str> = Vec::new();
     for source in &sources {
         if !names.contains(&source.collection.as_str()) {
@@ -429,7 +434,7 @@ async fn models<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
     }
     let NoArguments {} = read_arguments(arguments)?;
     let mut listed = api.send("/v1/models", None).await?;
-    let listed: Vec<Entry> = read_answer(listed["data"].take())?;
+    let listed: Vec<Entry> = read_answer(take(&mut listed, "data"))?;
     let mut text = String::new();
     let mut models = Vec::new();
     for Entry { id, tierbar } in listed {

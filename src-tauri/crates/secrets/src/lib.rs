@@ -5,7 +5,7 @@
 //! file work: an async caller goes through `spawn_blocking`.
 
 mod file;
-#[cfg(target_os = "macos")]
+#[cfg(target_vendor = "apple")]
 mod keychain;
 mod name;
 mod reads;
@@ -183,9 +183,9 @@ impl Secrets {
 
 /// Returns the Keychain. Elsewhere there is none: a secret service is missing on servers and in tests, and prompts for a password.
 fn system_store() -> Option<Arc<dyn Store>> {
-    #[cfg(target_os = "macos")]
+    #[cfg(target_vendor = "apple")]
     return keychain::open();
-    #[cfg(not(target_os = "macos"))]
+    #[cfg(not(target_vendor = "apple"))]
     None
 }
 

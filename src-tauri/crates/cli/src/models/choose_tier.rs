@@ -133,20 +133,18 @@ fn question(model: &LibraryModel, tiers: &[TierStatus], default: Option<&str>) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::tier_status;
     use serde_json::{Value, json};
 
     fn tier(id: &str, model: Option<&str>) -> TierStatus {
-        serde_json::from_value(json!({
-            "id": id, "state": "stopped", "model": model, "is_starter": model == Some("starter"), "pid": null,
-            "footprint_bytes": null, "context_tokens": 4096, "reason": null,
-        }))
-        .unwrap()
+        let is_starter = model == Some("starter");
+        tier_status(&json!({"id": id, "model": model, "is_starter": is_starter}))
     }
 
     fn model(account: &Value) -> LibraryModel {
         serde_json::from_value(json!({
             "id": "m", "path": "/models/m.gguf", "size_bytes": 1, "keeper": "tierbar", "account": account, "error": null,
-            "reference": "a/b:Q4", "sha256": null, "tiers": [], "fit": null,
+            "reference": "a/b:Q4", "tiers": [], "input_modalities": [], "profiles": [], "sampling": {}, "agent": [],
         }))
         .unwrap()
     }

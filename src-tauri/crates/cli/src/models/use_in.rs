@@ -146,13 +146,10 @@ pub(super) fn tier_of_kind(kind: ModelKind) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::tier_status;
 
     fn tier(id: &str, engine: &str) -> TierStatus {
-        serde_json::from_value(json!({
-            "id": id, "engine": engine, "state": "stopped", "model": null, "pid": null, "footprint_bytes": null,
-            "context_tokens": 4096, "reason": null,
-        }))
-        .unwrap()
+        tier_status(&json!({"id": id, "engine": engine}))
     }
 
     #[test]

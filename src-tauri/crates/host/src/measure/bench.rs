@@ -247,6 +247,7 @@ impl<'a> Meter<'a> {
 
     /// Adds to a report what is known after its runs.
     pub(super) async fn complete(&self, report: &mut BenchReport) -> Result<(), Error> {
+        report.taken_at = now();
         report.model = self.model();
         report.context_tokens = self.context_tokens;
         report.threads_used = self.threads;

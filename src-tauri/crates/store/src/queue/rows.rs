@@ -80,7 +80,8 @@ pub(super) fn outcome(connection: &Connection, id: &str) -> Outcome<JobOutcome> 
     let found = sql::first(connection, &select, [id], |row| {
         let status = status(row)?;
         let body: Option<Vec<u8>> = row.get("answer")?;
-        let headers: Option<Json<_>> = row.get("answer_headers")?;
+        // What cannot be read holds nothing else up.
+        let headers: Option<Json<_>> = row.get("answer_headers").ok().flatten();
         Ok(JobOutcome {
             answer: status.status.zip(body).map(|(status, body)| JobAnswer {
                 status,
@@ -110,7 +111,7 @@ pub(super) fn claim(connection: &Connection, seq: i64) -> Outcome<Claim> {
                 owner: Some(row.get(8)?).filter(|owner: &String| !owner.is_empty()),
                 request: JobRequest {
                     path: row.get(5)?,
-                    headers: row.get::<_, Json<_>>(6)?.0,
+                    headers: row.get(6).map(|Json(headers)| headers).unwrap_or_default(),
                     body: row.get(7)?,
                 },
             })

@@ -289,5 +289,5 @@ fn markers_that_are_no_tokens_end_an_answer() {
     assert!(!stops(&own).iter().any(|stop| stop.contains("<|im_")));
     let text = "{% for message in messages %}<|begin|>{{ message['role'] }}\n{{ message['content'] }}<|finish|>\n{% endfor %}";
     let foreign = ChatTemplate::new(model(), Some(text)).unwrap();
-    assert_eq!(stops(&foreign), ["<|finish|>", "<|begin|>"]);
+    assert_eq!(stops(&foreign), ["<|begin|>", "<|finish|>"]);
 }

@@ -40,6 +40,8 @@ impl Tiers for ScriptedEmbedder {
     fn snapshot(&self) -> Vec<TierStatus> {
         let tier = json!({
             "id": "embedder", "kind": "embedding", "model": *self.model.lock(), "state": "ready", "context_tokens": 512,
+            "engine": "embedded", "is_starter": false, "aliases": [],
+            "kv_cache": "f16", "input_modalities": [],
         });
         vec![serde_json::from_value(tier).unwrap()]
     }

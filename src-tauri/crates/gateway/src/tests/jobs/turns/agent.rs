@@ -225,7 +225,7 @@ async fn choose_a_word(tools: bool, agent: &Value) {
     let mut stage = Stage::new().await;
     let model = json!({
         "id": "small", "path": "/models/small.gguf", "size_bytes": 1, "keeper": "tierbar", "error": null, "reference": null,
-        "sha256": null, "tiers": ["fast"], "fit": null, "agent": agent,
+        "sha256": null, "tiers": ["fast"], "fit": null, "agent": agent, "input_modalities": [], "profiles": [], "sampling": {},
         "account": {
             "architecture": "llama", "name": "Small", "quant": "Q4_1", "file_bytes": 1, "parts": 1, "dense_bytes": 1,
             "embedding_bytes": 1, "per_layer_embedding_bytes": 0, "expert_bytes": 0, "parameters": 1, "tied_output": true,
