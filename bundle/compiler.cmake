@@ -16,7 +16,7 @@ endif()
 
 # Where no program of llama.cpp is built, a third of its compilation is saved. A sixth of the time goes into what only its programs use:
 # their options, their downloads and an HTTP client. Half of it goes into headers, which sources compiled in groups read once. What
-# computes is in ggml, and keeps its level; the rest takes -O2, which compiles clip.cpp in half the time.
+# reads templates, answers and media takes -O2, which compiles clip.cpp in half the time; what computes or samples keeps its level.
 if(PROJECT_NAME STREQUAL "llama.cpp")
     # In groups, but for the named ones, which do not compile beside others.
     function(tierbar_group_sources target)
@@ -27,7 +27,6 @@ if(PROJECT_NAME STREQUAL "llama.cpp")
         list(TRANSFORM ARGN PREPEND "${folder}/" OUTPUT_VARIABLE alone)
         set_source_files_properties(${alone} TARGET_DIRECTORY ${target} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
         set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
-        target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:-O2>")
     endfunction()
 
     function(tierbar_build_less)
@@ -49,7 +48,9 @@ if(PROJECT_NAME STREQUAL "llama.cpp")
         tierbar_group_sources(llama llama-kv-cache-dsv4.cpp llama-model-loader.cpp)
         if(TARGET mtmd)
             tierbar_group_sources(mtmd clip.cpp mtmd.cpp mtmd-audio.cpp mtmd-image.cpp mtmd-helper.cpp mtmd-helper-gen.cpp)
+            target_compile_options(mtmd PRIVATE "$<$<CONFIG:Release>:-O2>")
         endif()
+        target_compile_options(llama-common PRIVATE "$<$<CONFIG:Release>:-O2>")
     endfunction()
     cmake_language(DEFER DIRECTORY "${CMAKE_SOURCE_DIR}" CALL tierbar_build_less)
 endif()
