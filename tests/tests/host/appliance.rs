@@ -118,11 +118,11 @@ async fn a_service_takes_the_place_of_a_tierbar_that_ends() {
     assert!(alive(service));
 
     host.kill().await;
-    // For a moment, the file of the host that was killed still lies beside the lock of the service.
-    until("the service", async || {
-        tierbar_host::find_running_host(Some(data.path())).filter(|host| host.pid == service)
+    let running = until("the service", async || {
+        tierbar_host::find_running_host(Some(data.path()))
     })
     .await;
+    assert_eq!(running.pid, service);
     let (code, _, stderr) = data.run(&["service", "uninstall", "--yes"]).await;
     assert_eq!(code, Some(0), "{stderr}");
     assert!(!alive(service));

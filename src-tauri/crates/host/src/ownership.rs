@@ -120,6 +120,12 @@ impl Ownership {
         let run = folder.run();
         let path = run.join(LOCK);
         let lock = open_lock(&path)?;
+        let forget_killed = || fs::remove_file(run.join(HOST));
+        // While nobody owns the folder: beside the lock of this host, its file would be read as this one's.
+        if lock.try_lock_shared().is_ok() {
+            let _ = forget_killed();
+            let _ = lock.unlock();
+        }
         let mut tries = 0..5;
         loop {
             match lock.try_lock() {
@@ -132,8 +138,8 @@ impl Ownership {
                 Err(TryLockError::Error(error)) => return Err(not_locked(&path, &error)),
             }
         }
-        // A killed host has left it.
-        let _ = fs::remove_file(run.join(HOST));
+        // The owner may have been killed since.
+        let _ = forget_killed();
         Ok(Self { run, _lock: lock })
     }
 
