@@ -121,7 +121,7 @@ impl Ownership {
         let path = run.join(LOCK);
         let lock = open_lock(&path)?;
         let forget_killed = || fs::remove_file(run.join(HOST));
-        // While nobody owns the folder: beside the lock of this host, its file would be read as this one's.
+        // While the folder has no owner: beside the lock of this host, its file would be read as this one's.
         if lock.try_lock_shared().is_ok() {
             let _ = forget_killed();
             let _ = lock.unlock();
