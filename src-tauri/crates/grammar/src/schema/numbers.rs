@@ -29,7 +29,7 @@ impl SchemaWalk<'_> {
                         self.wrong(at, "contradicts itself: no multiple is within its bounds")
                     );
                 }
-                return Ok(json!({"enum": values}));
+                return Ok(self.one_of(values.into_iter().map(Value::from).collect()));
             } else {
                 let why = "is supported for powers of ten up to 1, and for integers within two bounds that are close";
                 self.refuse(at, "multipleOf", why)?;

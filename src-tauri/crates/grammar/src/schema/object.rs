@@ -135,9 +135,8 @@ impl SchemaWalk<'_> {
             return Ok(None);
         }
         if names.contains_key("enum") || names.contains_key("const") {
-            let values = self.translate_values(&names, &place)?;
-            let values = values["enum"].as_array().into_iter().flatten();
-            let texts = values.filter_map(Value::as_str).map(str::to_owned);
+            let values = self.allowed_values(&names, &place)?;
+            let texts = values.iter().filter_map(Value::as_str).map(str::to_owned);
             return Ok(Some(texts.collect()));
         }
         self.refuse(at, key, "is supported only with `enum` or `const`")?;

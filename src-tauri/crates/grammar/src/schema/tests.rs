@@ -284,3 +284,24 @@ fn constants_stand_for_grammars_of_ours() {
     let share = grammars["tierbar-form-1-0"].as_str().unwrap();
     assert_eq!(grammar, format!("a ::= ({share}) | ({share})"));
 }
+
+#[test]
+fn many_values_share_their_beginnings() {
+    let mut values: Vec<_> = (0..100).map(|n| json!(format!("é{n}"))).collect();
+    values.extend([json!(1), json!("é1"), json!("\"\\")]);
+    let mut placeholders = Placeholders::absent_from("");
+    let schema = json!({"enum": values});
+    let held = translate_schema(&schema, SCHEMA, true, &mut placeholders).unwrap();
+    assert_eq!(held, json!({"const": "tierbar-form-0-0"}));
+    let grammar = placeholders.grammars["tierbar-form-0-0"].as_str().unwrap();
+    let of_nine = r#""9" ("\"" | "0\"" | "1\"""#;
+    assert!(grammar.contains(of_nine), "{grammar}");
+    let begins = r#""1" | "\"" ("\\\"\\\\\"" | "é" ("0\"" | "1" ("\"" | "0\"""#;
+    assert!(grammar.starts_with(begins), "{grammar}");
+    // As many brackets as llama.cpp reads.
+    let nested: Vec<_> = (0..500).map(|n| json!("a".repeat(n))).collect();
+    let mut placeholders = Placeholders::absent_from("");
+    translate_schema(&json!({"enum": nested}), SCHEMA, true, &mut placeholders).unwrap();
+    let grammar = placeholders.grammars["tierbar-form-0-0"].as_str().unwrap();
+    assert!(grammar.matches('(').count() < 40, "{grammar}");
+}

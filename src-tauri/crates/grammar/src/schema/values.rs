@@ -1,12 +1,35 @@
 //! Values that a schema lists.
 
 use super::{Fields, SchemaWalk, keyword_type};
+use crate::pattern::gbnf_literal;
 use serde_json::{Value, json};
 use tierbar_core::Error;
 
+/// How many values llama.cpp's grammar lists one by one: it holds each token against all that are still possible.
+const MOST_LISTED: usize = 64;
+/// Brackets within one another.
+const DEEPEST: usize = 32;
+
 impl SchemaWalk<'_> {
     /// One of some values.
-    pub(super) fn translate_values(&self, fields: &Fields, at: &str) -> Result<Value, Error> {
+    pub(super) fn translate_values(&mut self, fields: &Fields, at: &str) -> Result<Value, Error> {
+        let values = self.allowed_values(fields, at)?;
+        Ok(self.one_of(values))
+    }
+
+    pub(super) fn one_of(&mut self, values: Vec<Value>) -> Value {
+        if values.len() <= MOST_LISTED {
+            return json!({"enum": values});
+        }
+        let mut texts: Vec<_> = values.iter().map(Value::to_string).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        let texts: Vec<_> = texts.iter().map(String::as_str).collect();
+        self.placeholders.constant(grammar_of_texts(&texts, 0))
+    }
+
+    /// The values of `enum` or `const` that the other keywords allow, at least one.
+    pub(super) fn allowed_values(&self, fields: &Fields, at: &str) -> Result<Vec<Value>, Error> {
         let mut values = match fields.get("enum") {
             Some(Value::Array(values)) if !values.is_empty() => values.clone(),
             Some(_) => return Err(self.wrong(at, "has an `enum` without a value")),
@@ -41,8 +64,24 @@ impl SchemaWalk<'_> {
         if values.is_empty() {
             return Err(self.wrong(at, "contradicts itself: no value of `enum` or `const` fits"));
         }
-        Ok(json!({"enum": values}))
+        Ok(values)
     }
+}
+
+/// A grammar of texts, sorted and each another, in which those that begin alike share their beginning.
+fn grammar_of_texts(texts: &[&str], depth: usize) -> String {
+    let begin_alike = |a: &&str, b: &&str| depth < DEEPEST && a.chars().next() == b.chars().next();
+    let groups = texts.chunk_by(begin_alike).map(|group| match group {
+        [first, .., last] => {
+            let same = first.chars().zip(last.chars()).take_while(|(a, b)| a == b);
+            let shared = same.map(|(a, _)| a.len_utf8()).sum();
+            let rests: Vec<_> = group.iter().map(|text| &text[shared..]).collect();
+            let rest = grammar_of_texts(&rests, depth + 1);
+            format!("{} ({rest})", gbnf_literal(&first[..shared]))
+        }
+        _ => group.iter().copied().map(gbnf_literal).collect(),
+    });
+    groups.collect::<Vec<_>>().join(" | ")
 }
 
 pub(super) fn has_type(value: &Value, kind: &str) -> bool {
