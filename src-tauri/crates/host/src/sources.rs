@@ -34,7 +34,7 @@ pub(crate) fn open(path: &Path) -> Result<Opened, Error> {
     Ok(opened)
 }
 
-/// Opens a source and reads the first of it, since the system may let a folder be opened and keep its names. Blocking.
+/// Opens a source and, of a folder, looks at one name, since the system may let a folder be opened and keep its names. Blocking.
 ///
 /// # Errors
 /// Those of [`open`], and `Storage` for a file whose content is in iCloud only.
@@ -43,8 +43,11 @@ pub(crate) fn look(path: &Path) -> Result<About, Error> {
     let unreadable = |error| unreadable(path, &error);
     let about = opened.about().map_err(unreadable)?;
     if about.is_folder {
-        let first = opened.entries().map_err(unreadable)?.next();
-        first.transpose().map_err(unreadable)?;
+        for entry in opened.entries().map_err(unreadable)? {
+            if entry.map_err(unreadable)?.fault.is_none() {
+                break;
+            }
+        }
     } else if about.in_cloud {
         let message = format!("{} is in iCloud only", path.display());
         return Err(Error::new(Code::Storage, message).hint("download it in the Finder"));

@@ -21,6 +21,7 @@ use std::{
     ffi::{OsStr, OsString},
     fs::File,
     io::{self, Read},
+    iter,
     os::{
         fd::{AsFd, BorrowedFd},
         unix::ffi::OsStringExt,
@@ -242,10 +243,10 @@ impl Opened {
     /// Returns the names in this folder, without `.` and `..`.
     ///
     /// # Errors
-    /// Those of the system, now or while it is read. A folder whose names may not be looked at is one of them.
+    /// Those of the system, now or while it is read. A folder of which no name may be looked at is one of them.
     pub fn entries(&self) -> io::Result<impl Iterator<Item = io::Result<Entry>>> {
         let entries = Dir::read_from(&self.file)?;
-        Ok(entries.filter_map(|entry| {
+        Ok(refuse_if_all(entries.filter_map(|entry| {
             let name = match entry {
                 Ok(entry) => entry.file_name().to_owned(),
                 Err(error) => return Some(Err(error.into())),
@@ -257,12 +258,11 @@ impl Opened {
                 Ok(stat) => (About::of(&stat), None),
                 // It is gone.
                 Err(Errno::NOENT) => return None,
-                Err(error @ (Errno::PERM | Errno::ACCESS)) => return Some(Err(error.into())),
                 Err(error) => (About::default(), Some(error.into())),
             };
             let name = OsString::from_vec(name.into_bytes());
             Some(Ok(Entry { name, about, fault }))
-        }))
+        })))
     }
 
     /// Writes a file of this folder whole or not at all. Of a file that is replaced, the permissions stay; a new one has this mode.
@@ -343,6 +343,28 @@ impl Opened {
         }
         Ok(lineage)
     }
+}
+
+/// Ends with the refusal if each name is refused: so the system keeps a folder closed that it lets be listed.
+fn refuse_if_all(
+    mut entries: impl Iterator<Item = io::Result<Entry>>,
+) -> impl Iterator<Item = io::Result<Entry>> {
+    let (mut refusal, mut is_open) = (None, false);
+    iter::from_fn(move || {
+        let Some(entry) = entries.next() else {
+            let errno = refusal.take().filter(|_| !is_open);
+            return errno.map(|errno| Err(io::Error::from_raw_os_error(errno)));
+        };
+        if let Ok(Entry { fault, .. }) = &entry {
+            match fault {
+                Some(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    refusal = error.raw_os_error();
+                }
+                _ => is_open = true,
+            }
+        }
+        Some(entry)
+    })
 }
 
 impl AsFd for Opened {

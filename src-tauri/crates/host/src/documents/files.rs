@@ -46,13 +46,13 @@ const LONGEST_GITIGNORE: u64 = 64 << 10;
 /// The most lines of all of them: as patterns, these take some 50 MiB, and two seconds to compile.
 const MOST_RULES: usize = 20_000;
 
-/// More folders of a source that cannot be read are as none of them.
+/// A source of which more cannot be read counts as unread.
 const MOST_UNREADABLE: usize = 100;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Scan {
     pub(super) files: Vec<SeenFile>,
-    /// Folders in it that cannot be read. What they have may be as it was.
+    /// What in it cannot be read, and may be as it was.
     pub(super) unreadable: Vec<Unreadable>,
     /// The paths of files whose content is in iCloud only.
     pub(super) in_cloud: HashSet<String>,
@@ -85,10 +85,10 @@ impl Scan {
         let as_it_was = match self.unreadable.as_slice() {
             [] => None,
             [Unreadable { path, reason }] => Some(format!(
-                "{path} cannot be read ({reason}); its files are searched as they were"
+                "{path} cannot be read ({reason}), and is searched as it was"
             )),
             [Unreadable { path, reason }, others @ ..] => Some(format!(
-                "{path} and {} other folders cannot be read ({reason}); their files are searched as they were",
+                "{path} and {} more cannot be read ({reason}), and are searched as they were",
                 others.len()
             )),
         };
@@ -146,7 +146,7 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Scan> {
     }
     let files = &mut scan.files;
     files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
-    Some(scan)
+    (scan.unreadable.len() <= MOST_UNREADABLE).then_some(scan)
 }
 
 /// Opens a folder of a source and reads all its names, or returns why it cannot: with a part of them, the others would seem gone.
@@ -186,12 +186,15 @@ impl Scan {
         for Entry { name, about, fault } in entries {
             let (inner, path) = (folder.place.join(&name), whole.join(&name));
             let name = name.to_string_lossy();
-            if let Some(error) = fault.filter(|_| self.unreadable.len() < MOST_UNREADABLE) {
+            if is_hidden(&name) {
+                continue;
+            }
+            if let Some(error) = fault {
                 self.keep_unread(&path, reason(&error));
                 continue;
             }
             let is_document = about.is_file && about.bytes > 0 && is_readable(&inner);
-            if is_hidden(&name) || !(about.is_folder || is_document) {
+            if !(about.is_folder || is_document) {
                 continue;
             }
             let why = if about.is_folder && is_generated(&name) {
