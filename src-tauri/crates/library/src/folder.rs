@@ -1,6 +1,9 @@
 //! Walking a folder: bounded, through links, never in a circle.
 
-use crate::headers::{Stamp, stamp};
+use crate::{
+    headers::{Stamp, stamp},
+    platform,
+};
 use std::{
     collections::{HashSet, VecDeque},
     ffi::{OsStr, OsString},
@@ -8,7 +11,7 @@ use std::{
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
 };
-use tierbar_nofollow::reason;
+use tierbar_nofollow::{is_dataless, reason};
 
 /// A link to a folder, to a file that is wanted, or to nothing now; and what was there. The system does not tell of
 /// changes where it leads.
@@ -67,7 +70,9 @@ pub(crate) fn walk(
     while let Some((folder, level)) = waiting.pop_front() {
         // A link may lead to a folder that was read already, or to one above it.
         let read = fs::metadata(&folder).and_then(|this| {
-            if seen.insert((this.dev(), this.ino())) {
+            if is_dataless(platform::flags(&this)) {
+                Err(io::Error::other("it is in iCloud only"))
+            } else if seen.insert((this.dev(), this.ino())) {
                 read_names(&folder, &mut left, &mut walked).map(Some)
             } else {
                 Ok(None)

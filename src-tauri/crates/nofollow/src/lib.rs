@@ -12,8 +12,8 @@ pub use rustix::fs::Mode;
 
 use rustix::{
     fs::{
-        AtFlags, CWD, Dev, Dir, FileType, OFlags, Stat, fchmod, fstat, fsync, mkdirat, openat,
-        renameat, stat, statat, unlinkat,
+        AtFlags, CWD, Dev, Dir, FileType, OFlags, Stat, fchmod, fstat, fsync, lstat, mkdirat,
+        openat, renameat, stat, statat, unlinkat,
     },
     io::Errno,
 };
@@ -44,7 +44,7 @@ pub struct About {
     pub is_file: bool,
     pub is_folder: bool,
     pub bytes: u64,
-    /// Its content is in iCloud only: reading it would download it.
+    /// Its content is in iCloud only: reading a file would download it, and so would opening a folder.
     pub in_cloud: bool,
     /// When its content changed, in nanoseconds since 1970.
     pub modified: i64,
@@ -387,7 +387,7 @@ impl Identity {
     }
 }
 
-/// Whether a file with these flags (`st_flags` of macOS) has its content elsewhere: `SF_DATALESS`, as
+/// Whether a file or folder with these flags (`st_flags` of macOS) has its content elsewhere: `SF_DATALESS`, as
 /// <https://developer.apple.com/documentation/technotes/tn3150-getting-ready-for-data-less-files> describes.
 #[must_use]
 pub const fn is_dataless(flags: u32) -> bool {
@@ -395,6 +395,14 @@ pub const fn is_dataless(flags: u32) -> bool {
 }
 
 impl About {
+    /// Returns what is at a path, without following a link in its place. By the time it is opened, it may be something else.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self::of(&lstat(path)?))
+    }
+
     fn of(stat: &Stat) -> Self {
         let kind = FileType::from_raw_mode(stat.st_mode);
         Self {

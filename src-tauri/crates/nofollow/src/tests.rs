@@ -309,11 +309,9 @@ fn a_file_without_its_content_is_recognized() {
         assert_eq!(is_dataless(flags), expected, "{flags:#x}");
     }
     let place = Place::new();
-    assert!(
-        !open(&place.at("work/sub/file"))
-            .unwrap()
-            .about()
-            .unwrap()
-            .in_cloud
-    );
+    for name in ["work/sub/file", "work/sub", "link"] {
+        let about = About::at(&place.at(name)).unwrap();
+        assert!(!about.in_cloud, "{name}");
+        assert_eq!(about.is_folder, name == "work/sub", "{name}");
+    }
 }

@@ -8,7 +8,7 @@ use left_out::{LeftOut, Why};
 use notify::{Config, RecommendedWatcher, RecursiveMode, Watcher};
 use parking_lot::Mutex;
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     io::Read,
     path::{Path, PathBuf},
     rc::Rc,
@@ -54,8 +54,8 @@ pub(super) struct Scan {
     pub(super) files: Vec<SeenFile>,
     /// What in it cannot be read, and may be as it was.
     pub(super) unreadable: Vec<Unreadable>,
-    /// The paths of files whose content is in iCloud only.
-    pub(super) in_cloud: HashSet<String>,
+    /// The files and folders in iCloud only, and why they are not searched. Those with files that were read before are.
+    pub(super) in_cloud: HashMap<PathBuf, Option<Why>>,
     left_out: LeftOut,
     /// How many lines of `.gitignore` files are followed.
     rules: usize,
@@ -69,14 +69,17 @@ pub(super) struct Unreadable {
 }
 
 impl Scan {
-    /// Keeps the files whose content is in iCloud only as they were read before. `known`: the files of the source that were found before.
+    /// Keeps the files in iCloud only as they were read before. `known`: the files of the source that were found before.
     pub(super) fn keep(&mut self, known: Vec<SeenFile>) {
-        let in_cloud = &mut self.in_cloud;
-        let kept = known.into_iter();
-        self.files
-            .extend(kept.filter(|file| in_cloud.remove(&file.path)));
-        for _ in &self.in_cloud {
-            self.left_out.note(Why::InCloud);
+        for file in known {
+            let mut places = Path::new(&file.path).ancestors();
+            if let Some(place) = places.find(|place| self.in_cloud.contains_key(*place)) {
+                self.in_cloud.insert(place.to_owned(), None);
+                self.files.push(file);
+            }
+        }
+        for why in self.in_cloud.values().flatten() {
+            self.left_out.note(*why);
         }
     }
 
@@ -213,8 +216,12 @@ impl Scan {
             };
             match why {
                 Some(why) => self.left_out.note(why),
-                None if about.is_file && about.in_cloud => {
-                    self.in_cloud.extend(path.to_str().map(str::to_owned));
+                None if about.in_cloud => {
+                    let why = match about.is_folder {
+                        true => Why::FolderInCloud,
+                        false => Why::FileInCloud,
+                    };
+                    self.in_cloud.insert(path, Some(why));
                 }
                 None if about.is_folder => folders.push(Folder {
                     place: inner,

@@ -308,12 +308,14 @@ fn a_name_that_cannot_be_looked_at_hides_no_other() {
 }
 
 #[test]
-fn files_in_icloud_only_are_searched_as_they_were() {
+fn what_is_in_icloud_only_is_searched_as_it_was() {
     let folder = folder_of(&[("a.md", "x")]);
     let root = sources::open(folder.path()).unwrap();
     let (opened, entries) = read_folder(&root, Path::new("")).unwrap();
     let named = |name: &str| {
         let about = About {
+            is_file: name.contains('.'),
+            is_folder: !name.contains('.'),
             in_cloud: name != "here.md",
             ..entries[0].about
         };
@@ -324,7 +326,10 @@ fn files_in_icloud_only_are_searched_as_they_were() {
             fault: None,
         }
     };
-    let entries = ["here.md", "read.md", "new.md", "new.pdf", "new.jpg"].map(named);
+    let entries = [
+        "here.md", "read.md", "new.md", "new.pdf", "new.jpg", "read", "new", "target",
+    ];
+    let entries = entries.map(named);
     let inner = Folder {
         place: PathBuf::new(),
         depth: 0,
@@ -333,16 +338,22 @@ fn files_in_icloud_only_are_searched_as_they_were() {
     let (mut scan, mut folders) = (Scan::default(), Vec::new());
     scan.look_into(inner, folder.path(), &opened, entries.into(), &mut folders);
     assert_eq!(names(&scan, folder.path()), ["here.md"]);
+    assert!(
+        folders.is_empty(),
+        "none is listed, which would download it"
+    );
     let known = |name: &str| SeenFile {
         path: folder.path().join(name).to_str().unwrap().to_owned(),
         size: 7,
         modified: 1,
     };
-    scan.keep(vec![known("here.md"), known("read.md"), known("gone.md")]);
-    assert_eq!(names(&scan, folder.path()), ["here.md", "read.md"]);
+    let files = ["here.md", "read.md", "gone.md", "read/a.md", "read/b/c.md"];
+    scan.keep(files.map(known).into());
+    let kept = ["here.md", "read.md", "read/a.md", "read/b/c.md"];
+    assert_eq!(names(&scan, folder.path()), kept);
     assert_eq!(
         scan.left_out().unwrap(),
-        "Not searched: 2 files in iCloud only"
+        "Not searched: 1 folder that programs have generated, 2 files in iCloud only, 1 folder in iCloud only"
     );
 }
 
