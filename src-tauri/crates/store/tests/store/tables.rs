@@ -685,7 +685,7 @@ fn a_newer_schema_is_refused_and_unchanged() {
     assert!(
         error
             .message
-            .contains("newer Tierbar (schema 99; this one knows 24)"),
+            .contains("newer Tierbar (schema 99; this one knows 25)"),
         "{error}"
     );
     assert_eq!(fs::read(fixture.path()).unwrap(), before);
