@@ -8,7 +8,7 @@ mod denial;
 mod platform;
 
 pub use denial::reason;
-pub use rustix::fs::Mode;
+pub use rustix::fs::{Mode, RawMode};
 
 use rustix::{
     fs::{
@@ -269,13 +269,21 @@ impl Opened {
     ///
     /// # Errors
     /// Those of the system, and of reading the content; the file is then as it was.
-    pub fn replace(&self, name: &OsStr, mut content: impl Read, mode: Mode) -> io::Result<()> {
+    pub fn replace(&self, name: &OsStr, content: impl Read, mode: Mode) -> io::Result<()> {
         let mode = match statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if About::of(&stat).is_file => {
                 Mode::from_raw_mode(stat.st_mode) & Mode::from(0o777)
             }
             _ => mode,
         };
+        self.replace_as(name, content, mode)
+    }
+
+    /// As [`Self::replace`], with this mode also of a file that is replaced.
+    ///
+    /// # Errors
+    /// As [`Self::replace`].
+    pub fn replace_as(&self, name: &OsStr, mut content: impl Read, mode: Mode) -> io::Result<()> {
         let (draft, mut file) = self.create_draft()?;
         let written = (|| {
             io::copy(&mut content, &mut file)?;

@@ -197,6 +197,10 @@ fn a_file_is_replaced_whole_and_a_link_itself() {
     fs::set_permissions(at.join("file"), fs::Permissions::from_mode(0o750)).unwrap();
     write("file").unwrap();
     assert_eq!(mode(&at.join("file")), 0o750);
+    folder
+        .replace_as(OsStr::new("file"), &b"x"[..], PRIVATE)
+        .unwrap();
+    assert_eq!(mode(&at.join("file")), 0o600);
     symlink(place.at("private/file"), at.join("link")).unwrap();
     write("link").unwrap();
     assert_eq!(fs::read(place.at("private/file")).unwrap(), b"secret");

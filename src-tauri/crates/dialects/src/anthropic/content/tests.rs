@@ -49,6 +49,18 @@ fn what_the_model_said_is_one_message() {
 }
 
 #[test]
+fn a_call_without_input_has_no_arguments() {
+    for call in [
+        json!({"type": "tool_use", "id": "a", "name": "look"}),
+        json!({"type": "tool_use", "id": "a", "name": "look", "input": null}),
+    ] {
+        let message = messages("assistant", json!([call])).unwrap().remove(0);
+        let function = &message["tool_calls"][0]["function"];
+        assert_eq!(function["arguments"], "{}", "{call}");
+    }
+}
+
+#[test]
 fn text_alone_is_a_text_and_a_documents_text_is_text() {
     let blocks = json!([{"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}}]);
     assert_eq!(messages("user", blocks).unwrap()[0]["content"], "Hi");
@@ -99,7 +111,7 @@ fn what_others_did_for_the_model_is_left_out_and_the_rest_stays() {
 }
 
 #[test]
-fn a_search_result_is_text_and_a_pdf_a_line_that_says_so() {
+fn a_search_result_is_text() {
     let found = json!({"type": "search_result", "source": "https://a.example", "title": "T",
         "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]});
     let reply = "T\nhttps://a.example\n\none\n\ntwo";
@@ -110,14 +122,23 @@ fn a_search_result_is_text_and_a_pdf_a_line_that_says_so() {
         messages("user", result).unwrap(),
         [json!({"role": "tool", "tool_call_id": "a", "content": reply})]
     );
+}
+
+#[test]
+fn a_document_that_is_no_text_is_refused_with_what_to_send() {
     for source in [
         json!({"type": "base64", "media_type": "application/pdf", "data": "AAAA"}),
         json!({"type": "url", "url": "https://a.example/a.pdf"}),
         json!({"type": "file", "file_id": "f"}),
     ] {
-        let pdf = json!([{"type": "document", "title": "T", "source": source}]);
-        let said = messages("user", pdf).unwrap();
-        assert_eq!(said[0]["content"], format!("T\n\n{LEFT_OUT}"));
+        let pdf = json!({"type": "document", "title": "T", "source": source});
+        let result = json!({"type": "tool_result", "tool_use_id": "a", "content": [pdf]});
+        for blocks in [json!([pdf]), json!([result])] {
+            let error = messages("user", blocks.clone()).unwrap_err();
+            assert_eq!(error.code, Code::BadRequest, "{blocks}");
+            let hint = error.hint.unwrap();
+            assert!(hint.contains("/tierbar/v1/documents/text"), "{hint}");
+        }
     }
 }
 
@@ -166,13 +187,13 @@ fn a_summary_is_read_and_a_sealed_one_refused() {
 
 #[test]
 fn what_no_model_gets_is_named_by_its_place() {
-    let pdf = json!({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "AAAA"}});
+    let tool = json!({"type": "tool_reference", "tool_name": "look"});
     let text = json!({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "D"}});
     let blocks = json!([
         text,
         {"type": "redacted_thinking", "data": "…"},
         {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
-        {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "text", "text": "Hi"}, pdf]},
+        {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "text", "text": "Hi"}, tool]},
     ]);
     let content: Content = serde_json::from_value(blocks).unwrap();
     let mut left_out = Vec::new();
@@ -181,7 +202,7 @@ fn what_no_model_gets_is_named_by_its_place() {
         left_out,
         [
             "messages[0].content[2]: server_tool_use",
-            "messages[0].content[3].content[1]: document"
+            "messages[0].content[3].content[1]: tool_reference"
         ]
     );
 }
