@@ -6,6 +6,9 @@ use tierbar_chats::context::summary_note;
 use tierbar_core::{Error, bad_request};
 use utoipa::ToSchema;
 
+/// In place of a document that is no plain text.
+const LEFT_OUT: &str = "[A PDF document was omitted: only text documents can be read.]";
+
 /// A text, or blocks: texts, images, documents, and calls and results of tools.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = MessageBlocks)]
@@ -272,13 +275,7 @@ fn part(block: Block) -> Result<Option<Value>, Error> {
             let data = match source {
                 Source::Text { data } => data,
                 Source::Content { content } => content.text()?,
-                // Without it, the model would answer something else than it is asked.
-                _ => {
-                    return Err(bad_request(
-                        "a document block is not text, and no model here reads PDFs or stored files",
-                    )
-                    .hint("send its text in a `text` source (`POST /tierbar/v1/documents/text` returns it), or its pages as images"));
-                }
+                _ => LEFT_OUT.to_owned(),
             };
             text(match title {
                 Some(title) => format!("{title}\n\n{data}"),
@@ -335,6 +332,10 @@ pub(super) fn add_left_out(place: &str, blocks: &[Value], left_out: &mut Vec<Str
         let is_read = match kind {
             // Thoughts are the model's own, and no part of what it is asked.
             Some("redacted_thinking") => true,
+            Some("document") => {
+                let source = block.get("source").and_then(|source| source.get("type"));
+                source.is_none_or(|source| *source == "text" || *source == "content")
+            }
             kind => !kind.is_some_and(|kind| LEFT_OUT_KINDS.contains(&kind)),
         };
         match (kind, block.get("content")) {

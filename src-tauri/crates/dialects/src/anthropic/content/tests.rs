@@ -111,7 +111,7 @@ fn what_others_did_for_the_model_is_left_out_and_the_rest_stays() {
 }
 
 #[test]
-fn a_search_result_is_text() {
+fn a_search_result_is_text_and_a_pdf_a_line_that_says_so() {
     let found = json!({"type": "search_result", "source": "https://a.example", "title": "T",
         "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]});
     let reply = "T\nhttps://a.example\n\none\n\ntwo";
@@ -122,23 +122,14 @@ fn a_search_result_is_text() {
         messages("user", result).unwrap(),
         [json!({"role": "tool", "tool_call_id": "a", "content": reply})]
     );
-}
-
-#[test]
-fn a_document_that_is_no_text_is_refused_with_what_to_send() {
     for source in [
         json!({"type": "base64", "media_type": "application/pdf", "data": "AAAA"}),
         json!({"type": "url", "url": "https://a.example/a.pdf"}),
         json!({"type": "file", "file_id": "f"}),
     ] {
-        let pdf = json!({"type": "document", "title": "T", "source": source});
-        let result = json!({"type": "tool_result", "tool_use_id": "a", "content": [pdf]});
-        for blocks in [json!([pdf]), json!([result])] {
-            let error = messages("user", blocks.clone()).unwrap_err();
-            assert_eq!(error.code, Code::BadRequest, "{blocks}");
-            let hint = error.hint.unwrap();
-            assert!(hint.contains("/tierbar/v1/documents/text"), "{hint}");
-        }
+        let pdf = json!([{"type": "document", "title": "T", "source": source}]);
+        let said = messages("user", pdf).unwrap();
+        assert_eq!(said[0]["content"], format!("T\n\n{LEFT_OUT}"));
     }
 }
 
@@ -187,13 +178,13 @@ fn a_summary_is_read_and_a_sealed_one_refused() {
 
 #[test]
 fn what_no_model_gets_is_named_by_its_place() {
-    let tool = json!({"type": "tool_reference", "tool_name": "look"});
+    let pdf = json!({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "AAAA"}});
     let text = json!({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "D"}});
     let blocks = json!([
         text,
         {"type": "redacted_thinking", "data": "…"},
         {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
-        {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "text", "text": "Hi"}, tool]},
+        {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "text", "text": "Hi"}, pdf]},
     ]);
     let content: Content = serde_json::from_value(blocks).unwrap();
     let mut left_out = Vec::new();
@@ -202,7 +193,7 @@ fn what_no_model_gets_is_named_by_its_place() {
         left_out,
         [
             "messages[0].content[2]: server_tool_use",
-            "messages[0].content[3].content[1]: tool_reference"
+            "messages[0].content[3].content[1]: document"
         ]
     );
 }
