@@ -131,7 +131,6 @@ async fn no_answer_takes_much_more_memory_than_its_bytes() {
             table.ask("values", path, model, true).await;
         }
     }
-    let words = |length, start: &str, end: &str| filled(length, start, "word ", end);
     for (length, path, model, start, end) in [
         (
             15,
@@ -169,7 +168,14 @@ async fn no_answer_takes_much_more_memory_than_its_bytes() {
             "\"}]}",
         ),
         (
-            11,
+            15,
+            MESSAGES,
+            "gpt",
+            "{\"choices\":[{\"message\":{\"content\":\"",
+            "\"}}]}",
+        ),
+        (
+            15,
             MESSAGES,
             "claude",
             "{\"content\":[{\"type\":\"text\",\"text\":\"",
@@ -183,9 +189,11 @@ async fn no_answer_takes_much_more_memory_than_its_bytes() {
             "\"}]}]}",
         ),
     ] {
-        hostile.will_answer(200, json, words(length * MIB, start, end));
-        table.ask("words", path, model, false).await;
-        table.ask("words", path, model, true).await;
+        for (what, part) in [("words", "word "), ("escaped words", "w\\u00f6rd\\n ")] {
+            hostile.will_answer(200, json, filled(length * MIB, start, part, end));
+            table.ask(what, path, model, false).await;
+            table.ask(what, path, model, true).await;
+        }
     }
     let start = "{\"choices\":[{\"message\":{\"tool_calls\":[{\"id\":\"1\",\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"a\\\":[";
     hostile.will_answer(200, json, filled(15 * MIB, start, "[0],", "0]}\"}}]}}]}"));

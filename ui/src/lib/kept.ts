@@ -6,15 +6,11 @@ export interface Kept<T> {
 }
 
 /** Where the storage is blocked, full or damaged, the list is as if it were empty: even naming the storage may throw. */
-export function kept<T extends unknown[]>(
-  storage: 'localStorage' | 'sessionStorage',
-  key: string,
-  most: number,
-): Kept<T> {
+export function kept<T extends unknown[]>(key: string, most: number): Kept<T> {
   return {
     read() {
       try {
-        const entries: unknown = JSON.parse(window[storage].getItem(key) ?? '[]');
+        const entries: unknown = JSON.parse(window.localStorage.getItem(key) ?? '[]');
         return Array.isArray(entries) ? (entries.filter(Array.isArray) as T[]) : [];
       } catch {
         return [];
@@ -22,14 +18,14 @@ export function kept<T extends unknown[]>(
     },
     write(entries) {
       try {
-        window[storage].setItem(key, JSON.stringify(entries.slice(-most)));
+        window.localStorage.setItem(key, JSON.stringify(entries.slice(-most)));
       } catch {
         // The page has it still.
       }
     },
     forget() {
       try {
-        window[storage].removeItem(key);
+        window.localStorage.removeItem(key);
       } catch {
         // There is nothing.
       }

@@ -181,7 +181,9 @@ export class RunningTurn {
     hint: string | null = null,
     more: { tier?: string; retry_after_seconds?: number } = {},
   ): void {
-    const answer = this.text === '' ? null : this.#answer('error', null);
+    const failure = { code, message, hint };
+    const answer = this.text === '' ? null : { ...this.#answer('error', null), failure };
+    if (answer === null) this.#question.failure = failure;
     this.#store(answer);
     this.#end({
       type: 'failed',

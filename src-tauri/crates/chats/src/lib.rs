@@ -3,11 +3,14 @@
 pub mod agent;
 pub mod context;
 pub mod export;
+mod failure;
 pub mod import;
 pub mod repetition;
 pub mod settings;
 pub mod thinking;
 pub mod training;
+
+pub use failure::TurnFailure;
 
 use agent::{ConsentQuestion, ConsentScope};
 use context::{ContextOmission, ContextUse, WhenFull};
@@ -15,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use settings::AnswerSettings;
 use std::collections::BTreeMap;
-use tierbar_core::{Code, Error};
+use tierbar_core::Error;
 use tierbar_routing::grade::Grade;
 
 /// A chat without its messages. Times are RFC 3339 in UTC.
@@ -88,7 +91,7 @@ pub struct ChatMessage {
     pub answer: AnswerFacts,
 }
 
-/// What is known of an answer; nothing for other messages.
+/// What is known of an answer; of a question, at most why it has none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 pub struct AnswerFacts {
@@ -126,6 +129,9 @@ pub struct AnswerFacts {
     /// What the owner thinks of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grade: Option<Grade>,
+    /// Why the turn that wrote it failed; of a question, why the last one left no answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<TurnFailure>,
 }
 
 /// Where the time of an answer went, in milliseconds. What was not measured is `null`.
@@ -458,7 +464,7 @@ impl TurnEvent {
             return None;
         };
         let error = Error {
-            code: serde_json::from_value(code.as_str().into()).unwrap_or(Code::Internal),
+            code: failure::code(code),
             message: message.clone(),
             hint: hint.clone(),
             details: details.clone(),
@@ -494,6 +500,7 @@ pub struct StartedTurn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierbar_core::Code;
 
     fn message(id: u64, parent: Option<u64>) -> ChatMessage {
         ChatMessage {

@@ -79,15 +79,15 @@ impl Input {
 
 /// Returns an image or a sound, in Base64, as a part of a message in OpenAI's form.
 pub(crate) fn media_part(media_type: &str, data: &str) -> Value {
-    match media_type.strip_prefix("audio/") {
-        Some(format) => {
-            json!({"type": "input_audio", "input_audio": {"data": data, "format": format}})
-        }
-        None => {
+    let format = match media_type {
+        "audio/mpeg" => "mp3",
+        "audio/wav" => "wav",
+        _ => {
             let url = format!("data:{media_type};base64,{data}");
-            json!({"type": "image_url", "image_url": {"url": url}})
+            return json!({"type": "image_url", "image_url": {"url": url}});
         }
-    }
+    };
+    json!({"type": "input_audio", "input_audio": {"data": data, "format": format}})
 }
 
 fn too_large(name: &str, size: u64, most: u64) -> Error {

@@ -155,9 +155,9 @@ fn media_type(head: &[u8]) -> Option<&'static str> {
     let is_riff = |kind: &[u8]| begins(b"RIFF") && head.get(8..12) == Some(kind);
     Some(match head {
         _ if is_riff(b"WAVE") => "audio/wav",
-        _ if begins(b"ID3") => "audio/mp3",
+        _ if begins(b"ID3") => "audio/mpeg",
         // A frame of layer III; a text in UTF-16 begins alike.
-        [0xff, second, ..] if second & 0xe6 == 0xe2 => "audio/mp3",
+        [0xff, second, ..] if second & 0xe6 == 0xe2 => "audio/mpeg",
         _ if begins(b"\x89PNG\r\n\x1a\n") => "image/png",
         _ if begins(b"\xff\xd8\xff") => "image/jpeg",
         _ if begins(b"GIF87a") || begins(b"GIF89a") => "image/gif",
@@ -194,8 +194,8 @@ mod tests {
             (b"RIFF\x24\0\0\0WEBPVP8 ", "image/webp"),
             (b"BM\x36\x84\x03\0\0\0\0\0\x36", "image/bmp"),
             (b"RIFF\x24\0\0\0WAVEfmt ", "audio/wav"),
-            (b"ID3\x04\0\0", "audio/mp3"),
-            (b"\xff\xfb\x90\x64", "audio/mp3"),
+            (b"ID3\x04\0\0", "audio/mpeg"),
+            (b"\xff\xfb\x90\x64", "audio/mpeg"),
         ] {
             assert_eq!(media_type(start), Some(kind));
         }

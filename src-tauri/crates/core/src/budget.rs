@@ -256,7 +256,11 @@ pub(crate) fn plan_placement(
     batch: u32,
     budget: &Budget,
 ) -> LoadPlan {
-    let needs = needs(model, context, kv, batch).within(budget);
+    let mut needs = needs(model, context, kv, batch).within(budget);
+    let is_paged = needs.experts > 0 && needs.total_bytes() > budget.total_bytes;
+    if is_paged && budget.paging == Paging::AdviseGpu {
+        needs = needs.with_gpu_prompts(model);
+    }
     let total = needs.total_bytes();
     let over = total.saturating_sub(budget.total_bytes);
     let placement = if over == 0 {

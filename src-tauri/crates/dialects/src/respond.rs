@@ -17,6 +17,7 @@ use tierbar_inference::{
     dispatch::QueuePermission,
     error::seconds_of,
     request::Request,
+    response::pieces,
     source::Source,
 };
 
@@ -62,11 +63,11 @@ pub async fn respond<D: Dialect>(
     }
     match answer.gather().await {
         // How full the context was is known by now.
-        Ok(mut whole) => {
+        Ok(whole) => {
             let headers = whole.source.headers();
-            match whole.passed.take() {
-                Some(body) => (headers, JSON, Body::from(body)).into_response(),
-                None => (headers, Json(dialect.whole(whole))).into_response(),
+            match whole.passed.is_empty() {
+                true => (headers, Json(dialect.whole(whole))).into_response(),
+                false => (headers, JSON, Body::new(pieces(whole.passed))).into_response(),
             }
         }
         Err(failed) => refusal(failed),

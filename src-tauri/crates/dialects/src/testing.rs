@@ -59,7 +59,9 @@ pub(crate) fn events_of(chunks: impl IntoIterator<Item = Value>) -> Vec<Event> {
 /// What a complete answer is read as.
 pub(crate) fn gathered(answer: &Value) -> CompleteAnswer {
     let mut decoder = Decoder::default();
-    decoder.read_whole(answer.to_string().as_bytes()).unwrap();
+    decoder
+        .read_whole(answer.to_string().into(), Vec::new())
+        .unwrap();
     let mut whole = CompleteAnswer::default();
     for event in decoder.events {
         assert_eq!(whole.add(event), None);

@@ -225,7 +225,7 @@ impl ChatRequest {
                         format!("`messages[{at}].content[{nth}]` has the type \"{shown}\"");
                     let hint = match kind {
                         "file" => {
-                            "send the text of the file, as a part of the type text".to_owned()
+                            "send the text of the file, which `POST /tierbar/v1/documents/text` returns, as a part of the type text".to_owned()
                         }
                         _ => format!("send one of {}", PARTS.join(", ")),
                     };

@@ -17,8 +17,12 @@ pub(crate) fn expanded(path: &str) -> PathBuf {
 ///
 /// # Errors
 /// `NotFound`, `AccessDenied` or `Storage` for what cannot be read; `BadRequest` for what lies behind a symbolic link, and for the data
-/// of a Tierbar.
+/// of a Tierbar; `Storage` for a folder that is in iCloud only, which opening it would download.
 pub(crate) fn open(path: &Path) -> Result<Opened, Error> {
+    let about = About::at(path).unwrap_or_default();
+    if about.is_folder {
+        check_is_here(path, about)?;
+    }
     let opened = tierbar_nofollow::open(path).map_err(|error| match error {
         OpenError::System { error, .. } => unreadable(path, &error),
         error => Error::new(Code::BadRequest, error.to_string())
@@ -34,22 +38,31 @@ pub(crate) fn open(path: &Path) -> Result<Opened, Error> {
     Ok(opened)
 }
 
-/// Opens a source and reads the first of it, since the system may let a folder be opened and keep its names. Blocking.
+/// Opens a source and, of a folder, looks at one name, since the system may let a folder be opened and keep its names. Blocking.
 ///
 /// # Errors
-/// Those of [`open`], and `Storage` for a file whose content is in iCloud only.
+/// Those of [`open`], and `Storage` for a file that is in iCloud only.
 pub(crate) fn look(path: &Path) -> Result<About, Error> {
     let opened = open(path)?;
     let unreadable = |error| unreadable(path, &error);
     let about = opened.about().map_err(unreadable)?;
     if about.is_folder {
-        let first = opened.entries().map_err(unreadable)?.next();
-        first.transpose().map_err(unreadable)?;
-    } else if about.in_cloud {
-        let message = format!("{} is in iCloud only", path.display());
-        return Err(Error::new(Code::Storage, message).hint("download it in the Finder"));
+        for entry in opened.entries().map_err(unreadable)? {
+            if entry.map_err(unreadable)?.fault.is_none() {
+                break;
+            }
+        }
     }
+    check_is_here(path, about)?;
     Ok(about)
+}
+
+fn check_is_here(path: &Path, about: About) -> Result<(), Error> {
+    if !about.in_cloud {
+        return Ok(());
+    }
+    let message = format!("{} is in iCloud only", path.display());
+    Err(Error::new(Code::Storage, message).hint("download it in the Finder"))
 }
 
 pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Error {
@@ -93,5 +106,18 @@ pub(crate) mod tests {
         assert_eq!(error.code, Code::BadRequest);
         assert!(error.message.contains("is a symbolic link"), "{error}");
         assert_eq!(open(&path.join("none")).unwrap_err().code, Code::NotFound);
+    }
+
+    #[test]
+    fn what_is_in_icloud_only_is_refused() {
+        let path = Path::new("/d/papers");
+        let mut about = About {
+            is_folder: true,
+            ..About::default()
+        };
+        check_is_here(path, about).unwrap();
+        about.in_cloud = true;
+        let error = check_is_here(path, about).unwrap_err();
+        assert_eq!(error.message, "/d/papers is in iCloud only");
     }
 }

@@ -5,6 +5,7 @@ use super::{
     caller::Caller,
     dispatch::{self, AnswerStart, RequestRoute, RoutedRequest},
     events::Decoder,
+    json_edit,
     original::Form,
     prompts,
     relay::{
@@ -226,26 +227,35 @@ impl AnswerReader {
 
     fn begin_whole(&mut self, whole: WholeAnswer) -> Result<(), Error> {
         let not_an_answer = |what: &str| Error::new(Code::Corrupt, what);
-        let passes = match whole.form {
-            Form::Messages | Form::Responses if !self.stream => Some(whole.body),
+        let WholeAnswer {
+            form,
+            body,
+            changes,
+            ..
+        } = whole;
+        let passes = match form {
+            Form::Messages | Form::Responses if !self.stream => json_edit::pieces(&body, &changes),
             // A stream was asked for.
             Form::Messages => {
-                Some(unstreamed::as_message_events(&whole.body).ok_or_else(|| {
+                vec![unstreamed::as_message_events(body, changes).ok_or_else(|| {
                     not_an_answer("the answer is not a message, or too long to be a stream")
-                })?)
+                })?]
             }
             Form::Responses => {
-                Some(unstreamed::as_response_events(&whole.body).ok_or_else(|| {
-                    not_an_answer("the answer is not a response, or too long to be a stream")
-                })?)
+                vec![
+                    unstreamed::as_response_events(body, changes).ok_or_else(|| {
+                        not_an_answer("the answer is not a response, or too long to be a stream")
+                    })?,
+                ]
             }
-            Form::Chat if wire::has_choices(&whole.body) => {
-                self.decoder.read_whole(&whole.body)?;
-                None
+            Form::Chat if wire::has_choices(&body) => {
+                self.decoder.read_whole(body, changes)?;
+                Vec::new()
             }
             Form::Chat => return Err(not_an_answer("the answer is not a completion")),
         };
-        self.decoder.events.extend(passes.map(Event::Passed));
+        let passes = passes.into_iter().map(Event::Passed);
+        self.decoder.events.extend(passes);
         Ok(())
     }
 

@@ -88,12 +88,7 @@ impl Content {
         let edited = bytes.map(|bytes| Bytes::from(json_edit::edit(bytes, changes)));
         self.bytes = Arc::new(edited.map_or_else(OnceLock::new, OnceLock::from));
         if let Value::Object(fields) = Arc::make_mut(&mut self.fields) {
-            for (name, value) in changes {
-                match value {
-                    Some(value) => fields.insert((*name).to_owned(), value.clone()),
-                    None => fields.shift_remove(*name),
-                };
-            }
+            json_edit::apply(fields, changes.iter().cloned());
         }
         self
     }

@@ -2,6 +2,7 @@
 
 use super::{
     calls::Calls,
+    json_edit::Change,
     relay::unstreamed,
     source::Source,
     stream_meter::Line,
@@ -163,8 +164,8 @@ impl From<AnswerFailure> for Error {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CompleteAnswer {
     pub source: Source,
-    /// See [`Event::Passed`].
-    pub passed: Option<Bytes>,
+    /// The pieces of [`Event::Passed`].
+    pub passed: Vec<Bytes>,
     /// See [`Event::Chain`].
     pub chain: Option<Value>,
     /// See [`Event::Model`].
@@ -216,7 +217,7 @@ impl CompleteAnswer {
         match event {
             Event::Started(source) => self.source = source,
             Event::Progress(_) => {}
-            Event::Passed(bytes) => self.passed = Some(bytes),
+            Event::Passed(bytes) => self.passed.push(bytes),
             Event::Chain(report) => self.chain = Some(report),
             Event::Model(model) => self.model = Some(model),
             Event::Sampling(sampling) => self.sampling = Some(sampling),
@@ -279,12 +280,12 @@ impl Decoder {
         Ok(false)
     }
 
-    /// Reads an answer that is complete.
+    /// Reads an answer that is complete, with these changes.
     ///
     /// # Errors
     /// `Unreachable` if it cannot be read.
-    pub fn read_whole(&mut self, answer: &[u8]) -> Result<(), Error> {
-        let chunk = unstreamed::as_chunk(answer).and_then(Chunk::deserialize);
+    pub fn read_whole(&mut self, answer: Bytes, changes: Vec<Change>) -> Result<(), Error> {
+        let chunk = unstreamed::as_chunk(answer, changes).and_then(Chunk::deserialize);
         self.chunk(chunk.map_err(|error| wire::unreadable(&error))?);
         self.finish();
         Ok(())

@@ -1,11 +1,12 @@
 //! Changes to the members of a JSON object in its text. Every other byte stays as it is.
 
+use bytes::Bytes;
 use serde::{
     Deserializer as _, Serializer as _,
     de::{MapAccess, Visitor},
 };
 use serde_json::{Deserializer, Map, Serializer, Value, value::RawValue};
-use std::{fmt, ops::Range};
+use std::{borrow::Cow, fmt, ops::Range};
 
 /// A member's new value, or `None` to take it out.
 pub type Change = (&'static str, Option<Value>);
@@ -19,51 +20,60 @@ pub(crate) struct Member {
 
 impl Member {
     fn is_named(&self, json: &[u8], name: &str) -> bool {
-        let written = serde_json::from_slice::<String>(&json[self.name.clone()]);
-        written.is_ok_and(|written| written == name)
+        let written = &json[self.name.clone()];
+        // An escape has six bytes. What is longer is not copied.
+        written.len() <= 6 * name.len() + 2
+            && serde_json::from_slice::<String>(written).is_ok_and(|written| written == name)
     }
 }
 
-/// Finds the members of this object in their order.
-struct Members<'a>(&'a [u8]);
+/// Calls a function with each member of this object, in their order. They are not kept: there may be millions.
+struct Members<'a, F>(&'a [u8], F);
 
-impl<'de> Visitor<'de> for Members<'de> {
-    type Value = Vec<Member>;
+impl<'de, F: FnMut(Member)> Visitor<'de> for Members<'de, F> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Vec<Member>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        let Self(json, mut found) = self;
         let place = |part: &'de RawValue| {
-            let begin = part.get().as_ptr().addr() - self.0.as_ptr().addr();
+            let begin = part.get().as_ptr().addr() - json.as_ptr().addr();
             begin..begin + part.get().len()
         };
-        let mut members = Vec::new();
         while let Some((name, value)) = entries.next_entry()? {
             let (name, value) = (place(name), place(value));
-            members.push(Member { name, value });
+            found(Member { name, value });
         }
-        Ok(members)
+        Ok(())
     }
 }
 
-fn members(json: &[u8]) -> Result<Vec<Member>, serde_json::Error> {
-    Deserializer::from_slice(json).deserialize_map(Members(json))
+fn members(json: &[u8], found: impl FnMut(Member)) -> Result<(), serde_json::Error> {
+    Deserializer::from_slice(json).deserialize_map(Members(json, found))
 }
 
 /// Returns the names of an object's members, each as often as it stands there.
 pub(crate) fn names(json: &[u8]) -> Result<Vec<String>, serde_json::Error> {
-    let members = members(json)?.into_iter();
-    members
-        .map(|member| serde_json::from_slice(&json[member.name]))
+    let mut names = Vec::new();
+    members(json, |member| names.push(member.name))?;
+    let names = names.into_iter();
+    names
+        .map(|name| serde_json::from_slice(&json[name]))
         .collect()
 }
 
 /// Returns the member of this name, the last if it stands there twice.
 pub(crate) fn member(json: &[u8], name: &str) -> Option<Member> {
-    let mut members = members(json).ok()?.into_iter();
-    members.rfind(|member| member.is_named(json, name))
+    let mut last = None;
+    let read = members(json, |member| {
+        if member.is_named(json, name) {
+            last = Some(member);
+        }
+    });
+    read.ok().and(last)
 }
 
 /// Returns the value of a member.
@@ -74,18 +84,34 @@ pub fn value(json: &[u8], name: &str) -> Option<Value> {
 
 /// Returns the object with these changes. What it lacks is put at its end. What is no object stays as it is.
 pub fn edit(json: &[u8], changes: &[Change]) -> Vec<u8> {
-    let brace = json.iter().position(|&byte| byte == b'{');
-    let (Some(brace), Ok(members)) = (brace, members(json)) else {
-        return json.to_vec();
+    parts(json, changes).concat()
+}
+
+/// Returns the same in pieces. What stays is not copied.
+pub(crate) fn pieces(json: &Bytes, changes: &[Change]) -> Vec<Bytes> {
+    if changes.is_empty() {
+        return vec![json.clone()];
+    }
+    let pieces = parts(json, changes).into_iter().map(|part| match part {
+        Cow::Borrowed(part) => json.slice_ref(part),
+        Cow::Owned(part) => part.into(),
+    });
+    pieces.filter(|piece| !piece.is_empty()).collect()
+}
+
+fn parts<'a>(json: &'a [u8], changes: &[Change]) -> Vec<Cow<'a, [u8]>> {
+    let stays = |range: Range<usize>| Cow::Borrowed(&json[range]);
+    let all = || vec![stays(0..json.len())];
+    let Some(brace) = json.iter().position(|&byte| byte == b'{') else {
+        return all();
     };
     let begin = brace + 1;
-    let first = members.first().map_or(begin, |member| member.name.start);
-    let mut edited = Vec::with_capacity(json.len() + 64);
-    edited.extend_from_slice(&json[..begin]);
+    let mut parts = vec![stays(0..begin)];
     let mut found = vec![false; changes.len()];
-    let mut before = None;
+    // Where what is not in the parts yet begins, and where the last member ends.
+    let (mut rest, mut end) = (begin, begin);
     let mut is_first = true;
-    for member in members {
+    let read = members(json, |member| {
         let change = changes
             .iter()
             .position(|(name, _)| member.is_named(json, name));
@@ -93,30 +119,48 @@ pub fn edit(json: &[u8], changes: &[Change]) -> Vec<u8> {
             found[at] = true;
             &changes[at].1
         });
-        let separator = match before {
-            Some(end) if !is_first => end..member.name.start,
-            _ => begin..first,
-        };
-        before = Some(member.value.end);
-        if matches!(changed, Some(None)) {
-            continue;
+        // The separator of a member goes with it: the one before it, or behind the first.
+        if let Some(None) = changed {
+            if !is_first {
+                parts.push(stays(rest..end));
+            }
+            rest = member.value.end;
+        } else {
+            if is_first && rest > begin {
+                rest = member.name.start;
+            }
+            is_first = false;
         }
-        is_first = false;
-        edited.extend_from_slice(&json[separator]);
-        edited.extend_from_slice(&json[member.name.start..member.value.start]);
-        match changed {
-            Some(Some(value)) => edited.extend_from_slice(value.to_string().as_bytes()),
-            _ => edited.extend_from_slice(&json[member.value.clone()]),
+        if let Some(Some(value)) = changed {
+            parts.push(stays(rest..member.value.start));
+            parts.push(Cow::Owned(value.to_string().into_bytes()));
+            rest = member.value.end;
         }
+        end = member.value.end;
+    });
+    if read.is_err() {
+        return all();
     }
+    parts.push(stays(rest..end));
     for ((name, value), _) in changes.iter().zip(found).filter(|(_, found)| !found) {
         let Some(value) = value else { continue };
         let comma = if is_first { "" } else { "," };
         is_first = false;
-        edited.extend_from_slice(format!("{comma}{}:{value}", Value::from(*name)).as_bytes());
+        let added = format!("{comma}{}:{value}", Value::from(*name));
+        parts.push(Cow::Owned(added.into_bytes()));
     }
-    edited.extend_from_slice(&json[before.unwrap_or(begin)..]);
-    edited
+    parts.push(stays(end..json.len()));
+    parts
+}
+
+/// Makes these changes to an object.
+pub(crate) fn apply(fields: &mut Map<String, Value>, changes: impl IntoIterator<Item = Change>) {
+    for (name, value) in changes {
+        match value {
+            Some(value) => fields.insert(name.to_owned(), value),
+            None => fields.shift_remove(name),
+        };
+    }
 }
 
 /// Returns the text of an object with these changes. What it lacks is put at its end.
@@ -176,6 +220,18 @@ mod tests {
             assert_eq!(reply.replace(' ', ""), left.replace(' ', ""), "{reply}");
             serde_json::from_str::<Value>(&reply).unwrap();
         }
+    }
+
+    #[test]
+    fn what_stays_is_not_copied() {
+        let object = Bytes::from(r#"{"a":"x","b":1}"#);
+        let changes = [("b", None), ("c", Some(json!(2)))];
+        let pieces = pieces(&object, &changes);
+        assert_eq!(pieces, [&b"{"[..], b"\"a\":\"x\"", b",\"c\":2", b"}"]);
+        for (piece, at) in [(0, 0), (1, 1), (3, object.len() - 1)] {
+            assert_eq!(pieces[piece].as_ptr(), object[at..].as_ptr(), "{piece}");
+        }
+        assert_eq!(super::pieces(&object, &[]), [object]);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub fn repair(json: &[u8]) -> Option<String> {
     }
     let text = String::from_utf8_lossy(json);
     let plain = text.trim_start_matches(BYTE_ORDER_MARK);
-    let changed = matches!(text, Cow::Owned(_)) || plain.len() < text.len();
+    let has_mark = plain.len() < text.len();
     let mut repaired: Option<String> = None;
     // Up to here it is repaired.
     let (mut done, mut at) = (0, 0);
@@ -55,7 +55,11 @@ pub fn repair(json: &[u8]) -> Option<String> {
     }
     match repaired {
         Some(repaired) => Some(repaired + &plain[done..]),
-        None => changed.then(|| plain.to_owned()),
+        None if has_mark => Some(plain.to_owned()),
+        None => match text {
+            Cow::Owned(text) => Some(text),
+            Cow::Borrowed(_) => None,
+        },
     }
 }
 

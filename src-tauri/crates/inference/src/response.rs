@@ -3,8 +3,14 @@
 use crate::error::seconds_of;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
-use std::convert::Infallible;
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+    vec,
+};
 use tierbar_core::{Code, Error};
 
 /// The bytes of a response, whole or as they arrive.
@@ -14,6 +20,35 @@ pub type Response = http::Response<Body>;
 /// Returns a body of complete bytes.
 pub fn whole(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).boxed_unsync()
+}
+
+/// Returns the same of bytes in pieces, none of which is copied.
+pub fn pieces(pieces: Vec<Bytes>) -> Body {
+    Pieces(pieces.into_iter()).boxed_unsync()
+}
+
+struct Pieces(vec::IntoIter<Bytes>);
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.next().map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_slice().is_empty()
+    }
+
+    /// A client gets the answer's length, as of one piece.
+    fn size_hint(&self) -> SizeHint {
+        let lengths = self.0.as_slice().iter().map(|piece| piece.len() as u64);
+        SizeHint::with_exact(lengths.sum())
+    }
 }
 
 /// Puts a response together.

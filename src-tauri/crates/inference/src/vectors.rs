@@ -4,12 +4,12 @@ use super::{
     EMBEDDINGS, Inference, dispatch,
     hints::Hints,
     request::Request,
-    wire::{Timings, Usage, if_known},
+    wire::{Timings, Usage},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tierbar_core::{Code, Error, TierId};
+use tierbar_core::{Code, Error, TierId, json::short};
 
 /// The longest answer that is read, in bytes, and the most numbers in it: a thousand texts by four thousand.
 const LONGEST: usize = 24 << 20;
@@ -31,9 +31,9 @@ pub struct Vectors {
 struct Answer {
     data: Vec<Vector>,
     usage: Option<Usage>,
-    #[serde(default, deserialize_with = "if_known")]
+    #[serde(default, deserialize_with = "short")]
     timings: Option<Timings>,
-    #[serde(default, deserialize_with = "if_known")]
+    #[serde(default, deserialize_with = "short")]
     truncated: Option<usize>,
 }
 

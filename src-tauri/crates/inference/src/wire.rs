@@ -4,7 +4,7 @@
 use http::StatusCode;
 use serde::{
     Deserialize, Deserializer, Serialize,
-    de::{DeserializeOwned, Error as _, IgnoredAny},
+    de::{Error as _, IgnoredAny},
 };
 use serde_json::Value;
 use tierbar_chats::ExpertReads;
@@ -182,13 +182,6 @@ fn or_nothing<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     value: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(value)?.unwrap_or_default())
-}
-
-/// Figures of another form are none: no answer is lost for them.
-pub(crate) fn if_known<'de, D: Deserializer<'de>, T: DeserializeOwned>(
-    value: D,
-) -> Result<Option<T>, D::Error> {
-    Ok(serde_json::from_value(Value::deserialize(value)?).ok())
 }
 
 /// A text, the texts of a list of parts, or what a server writes without the quotes of a text.

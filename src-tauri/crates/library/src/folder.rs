@@ -1,6 +1,9 @@
 //! Walking a folder: bounded, through links, never in a circle.
 
-use crate::headers::{Stamp, stamp};
+use crate::{
+    headers::{Stamp, stamp},
+    platform,
+};
 use std::{
     collections::{HashSet, VecDeque},
     ffi::{OsStr, OsString},
@@ -8,7 +11,7 @@ use std::{
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
 };
-use tierbar_nofollow::reason;
+use tierbar_nofollow::{is_dataless, reason};
 
 /// A link to a folder, to a file that is wanted, or to nothing now; and what was there. The system does not tell of
 /// changes where it leads.
@@ -23,7 +26,7 @@ pub(crate) struct FolderContents {
     pub(crate) links: Vec<Link>,
     /// There was more than `limit`.
     pub(crate) cut: bool,
-    /// Folders below it that could not be read, and why.
+    /// What could not be read below it, and why.
     pub(crate) unreadable: Vec<(PathBuf, String)>,
 }
 
@@ -37,9 +40,9 @@ impl FolderContents {
         self.unreadable.extend(other.unreadable);
     }
 
-    /// Returns what was read of a folder, or notes why it was not. One that is not there has nothing.
-    pub(crate) fn take<T>(&mut self, folder: &Path, read: io::Result<T>) -> Option<T> {
-        let read = read.map_err(|error| refusal(folder, &error));
+    /// Returns what was read at a path, or notes why it was not. One that is not there has nothing.
+    pub(crate) fn take<T>(&mut self, path: &Path, read: io::Result<T>) -> Option<T> {
+        let read = read.map_err(|error| refusal(path, &error));
         read.map_err(|refusal| self.unreadable.extend(refusal)).ok()
     }
 }
@@ -67,14 +70,16 @@ pub(crate) fn walk(
     while let Some((folder, level)) = waiting.pop_front() {
         // A link may lead to a folder that was read already, or to one above it.
         let read = fs::metadata(&folder).and_then(|this| {
-            if seen.insert((this.dev(), this.ino())) {
-                read_names(&folder, &mut left).map(Some)
+            if is_dataless(platform::flags(&this)) {
+                Err(io::Error::other("it is in iCloud only"))
+            } else if seen.insert((this.dev(), this.ino())) {
+                read_names(&folder, &mut left, &mut walked).map(Some)
             } else {
                 Ok(None)
             }
         });
-        let (names, cut) = match read {
-            Ok(Some(read)) => read,
+        let names = match read {
+            Ok(Some(names)) => names,
             Ok(None) => continue,
             Err(error) if level == 0 => return Err(error),
             // It is gone.
@@ -84,7 +89,6 @@ pub(crate) fn walk(
                 continue;
             }
         };
-        walked.cut |= cut;
         for (name, kind) in names {
             let path = folder.join(&name);
             let mut is_folder = kind.is_dir();
@@ -112,23 +116,29 @@ pub(crate) fn walk(
 
 type NamedEntry = (OsString, fs::FileType);
 
-/// Returns all but hidden entries, sorted, and whether some were left out.
-fn read_names(folder: &Path, left: &mut usize) -> io::Result<(Vec<NamedEntry>, bool)> {
-    let (mut names, mut cut) = (Vec::new(), false);
+/// Returns all but hidden entries, sorted. Notes whether some were left out, and which cannot be looked at.
+fn read_names(
+    folder: &Path,
+    left: &mut usize,
+    walked: &mut FolderContents,
+) -> io::Result<Vec<NamedEntry>> {
+    let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         if *left == 0 {
-            cut = true;
+            walked.cut = true;
             break;
         }
         *left -= 1;
         let name = entry.file_name();
-        if !is_hidden(&name) {
-            names.push((name, entry.file_type()?));
+        if is_hidden(&name) {
+            continue;
         }
+        let kind = walked.take(&entry.path(), entry.file_type());
+        names.extend(kind.map(|kind| (name, kind)));
     }
     names.sort_by(|a, b| a.0.cmp(&b.0));
-    Ok((names, cut))
+    Ok(names)
 }
 
 pub(crate) fn is_hidden(name: &OsStr) -> bool {

@@ -8,12 +8,12 @@ mod denial;
 mod platform;
 
 pub use denial::reason;
-pub use rustix::fs::Mode;
+pub use rustix::fs::{Mode, RawMode};
 
 use rustix::{
     fs::{
-        AtFlags, CWD, Dev, Dir, FileType, OFlags, Stat, fchmod, fstat, fsync, mkdirat, openat,
-        renameat, stat, statat, unlinkat,
+        AtFlags, CWD, Dev, Dir, FileType, OFlags, Stat, fchmod, fstat, fsync, lstat, mkdirat,
+        openat, renameat, stat, statat, unlinkat,
     },
     io::Errno,
 };
@@ -21,6 +21,7 @@ use std::{
     ffi::{OsStr, OsString},
     fs::File,
     io::{self, Read},
+    iter,
     os::{
         fd::{AsFd, BorrowedFd},
         unix::ffi::OsStringExt,
@@ -43,7 +44,7 @@ pub struct About {
     pub is_file: bool,
     pub is_folder: bool,
     pub bytes: u64,
-    /// Its content is in iCloud only: reading it would download it.
+    /// Its content is in iCloud only: reading a file would download it, and so would opening a folder.
     pub in_cloud: bool,
     /// When its content changed, in nanoseconds since 1970.
     pub modified: i64,
@@ -242,10 +243,10 @@ impl Opened {
     /// Returns the names in this folder, without `.` and `..`.
     ///
     /// # Errors
-    /// Those of the system, now or while it is read. A folder whose names may not be looked at is one of them.
+    /// Those of the system, now or while it is read. A folder of which no name may be looked at is one of them.
     pub fn entries(&self) -> io::Result<impl Iterator<Item = io::Result<Entry>>> {
         let entries = Dir::read_from(&self.file)?;
-        Ok(entries.filter_map(|entry| {
+        Ok(refuse_if_all(entries.filter_map(|entry| {
             let name = match entry {
                 Ok(entry) => entry.file_name().to_owned(),
                 Err(error) => return Some(Err(error.into())),
@@ -257,25 +258,32 @@ impl Opened {
                 Ok(stat) => (About::of(&stat), None),
                 // It is gone.
                 Err(Errno::NOENT) => return None,
-                Err(error @ (Errno::PERM | Errno::ACCESS)) => return Some(Err(error.into())),
                 Err(error) => (About::default(), Some(error.into())),
             };
             let name = OsString::from_vec(name.into_bytes());
             Some(Ok(Entry { name, about, fault }))
-        }))
+        })))
     }
 
     /// Writes a file of this folder whole or not at all. Of a file that is replaced, the permissions stay; a new one has this mode.
     ///
     /// # Errors
     /// Those of the system, and of reading the content; the file is then as it was.
-    pub fn replace(&self, name: &OsStr, mut content: impl Read, mode: Mode) -> io::Result<()> {
+    pub fn replace(&self, name: &OsStr, content: impl Read, mode: Mode) -> io::Result<()> {
         let mode = match statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if About::of(&stat).is_file => {
                 Mode::from_raw_mode(stat.st_mode) & Mode::from(0o777)
             }
             _ => mode,
         };
+        self.replace_as(name, content, mode)
+    }
+
+    /// As [`Self::replace`], with this mode also of a file that is replaced.
+    ///
+    /// # Errors
+    /// As [`Self::replace`].
+    pub fn replace_as(&self, name: &OsStr, mut content: impl Read, mode: Mode) -> io::Result<()> {
         let (draft, mut file) = self.create_draft()?;
         let written = (|| {
             io::copy(&mut content, &mut file)?;
@@ -345,6 +353,28 @@ impl Opened {
     }
 }
 
+/// Ends with the refusal if each name is refused: so the system keeps a folder closed that it lets be listed.
+fn refuse_if_all(
+    mut entries: impl Iterator<Item = io::Result<Entry>>,
+) -> impl Iterator<Item = io::Result<Entry>> {
+    let (mut refusal, mut is_open) = (None, false);
+    iter::from_fn(move || {
+        let Some(entry) = entries.next() else {
+            let errno = refusal.take().filter(|_| !is_open);
+            return errno.map(|errno| Err(io::Error::from_raw_os_error(errno)));
+        };
+        if let Ok(Entry { fault, .. }) = &entry {
+            match fault {
+                Some(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    refusal = error.raw_os_error();
+                }
+                _ => is_open = true,
+            }
+        }
+        Some(entry)
+    })
+}
+
 impl AsFd for Opened {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
@@ -365,7 +395,7 @@ impl Identity {
     }
 }
 
-/// Whether a file with these flags (`st_flags` of macOS) has its content elsewhere: `SF_DATALESS`, as
+/// Whether a file or folder with these flags (`st_flags` of macOS) has its content elsewhere: `SF_DATALESS`, as
 /// <https://developer.apple.com/documentation/technotes/tn3150-getting-ready-for-data-less-files> describes.
 #[must_use]
 pub const fn is_dataless(flags: u32) -> bool {
@@ -373,6 +403,14 @@ pub const fn is_dataless(flags: u32) -> bool {
 }
 
 impl About {
+    /// Returns what is at a path, without following a link in its place. By the time it is opened, it may be something else.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self::of(&lstat(path)?))
+    }
+
     fn of(stat: &Stat) -> Self {
         let kind = FileType::from_raw_mode(stat.st_mode);
         Self {

@@ -156,6 +156,32 @@ fn a_folder_lists_links_as_nothing() {
 }
 
 #[test]
+fn a_folder_is_denied_if_each_of_its_names_is() {
+    let entry = |errno: Option<Errno>| {
+        Ok(Entry {
+            name: "a".into(),
+            about: About::default(),
+            fault: errno.map(io::Error::from),
+        })
+    };
+    for (faults, is_denied) in [
+        (vec![], false),
+        (vec![Some(Errno::PERM), None, Some(Errno::ACCESS)], false),
+        (vec![Some(Errno::PERM), Some(Errno::IO)], false),
+        (vec![Some(Errno::ACCESS), Some(Errno::PERM)], true),
+    ] {
+        let entries = refuse_if_all(faults.iter().copied().map(entry));
+        let entries: io::Result<Vec<Entry>> = entries.collect();
+        let found = entries.map_or_else(|error| Err(error.kind()), |found| Ok(found.len()));
+        let expected = match is_denied {
+            true => Err(io::ErrorKind::PermissionDenied),
+            false => Ok(faults.len()),
+        };
+        assert_eq!(found, expected, "{faults:?}");
+    }
+}
+
+#[test]
 fn a_file_is_replaced_whole_and_a_link_itself() {
     let place = Place::new();
     let work = open(&place.at("work")).unwrap();
@@ -171,6 +197,10 @@ fn a_file_is_replaced_whole_and_a_link_itself() {
     fs::set_permissions(at.join("file"), fs::Permissions::from_mode(0o750)).unwrap();
     write("file").unwrap();
     assert_eq!(mode(&at.join("file")), 0o750);
+    folder
+        .replace_as(OsStr::new("file"), &b"x"[..], PRIVATE)
+        .unwrap();
+    assert_eq!(mode(&at.join("file")), 0o600);
     symlink(place.at("private/file"), at.join("link")).unwrap();
     write("link").unwrap();
     assert_eq!(fs::read(place.at("private/file")).unwrap(), b"secret");
@@ -283,11 +313,9 @@ fn a_file_without_its_content_is_recognized() {
         assert_eq!(is_dataless(flags), expected, "{flags:#x}");
     }
     let place = Place::new();
-    assert!(
-        !open(&place.at("work/sub/file"))
-            .unwrap()
-            .about()
-            .unwrap()
-            .in_cloud
-    );
+    for name in ["work/sub/file", "work/sub", "link"] {
+        let about = About::at(&place.at(name)).unwrap();
+        assert!(!about.in_cloud, "{name}");
+        assert_eq!(about.is_folder, name == "work/sub", "{name}");
+    }
 }

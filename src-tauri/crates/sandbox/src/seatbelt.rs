@@ -81,8 +81,21 @@ const START: &str = r#"(version 1)
 (allow mach-lookup (global-name "com.apple.system.opendirectoryd.libinfo"))
 "#;
 
-/// Renders the profile. `home` is the command's own folder, and `proxy` the port of its network.
-pub fn profile(policy: &Policy, home: &Path, proxy: Option<u16>) -> Result<Profile, String> {
+/// Returns the Xcode that has the developer tools of this folder, as `xcode-select` chose it. Any other folder may hold more than tools.
+pub(crate) fn xcode_of(developer: &Path) -> Option<&Path> {
+    let app = developer.ancestors().nth(2)?;
+    let is_xcode = developer.ends_with("Contents/Developer") && app.extension()? == "app";
+    is_xcode.then_some(app)
+}
+
+/// Renders the profile. `home` is the command's own folder, `developer` the real path of Apple's developer tools, and `proxy` the port of
+/// the command's network.
+pub fn profile(
+    policy: &Policy,
+    home: &Path,
+    developer: Option<&Path>,
+    proxy: Option<u16>,
+) -> Result<Profile, String> {
     let mut text = START.to_owned();
     let mut parameters = Vec::new();
     let mut parameter = |name: &str, path: &Path| {
@@ -109,7 +122,8 @@ pub fn profile(policy: &Policy, home: &Path, proxy: Option<u16>) -> Result<Profi
     for place in PLACES.read {
         line("allow file-read*", &format!("(subpath \"{place}\")"));
     }
-    for path in &policy.read {
+    let xcode = developer.and_then(xcode_of);
+    for path in policy.read.iter().map(|path| path.as_path()).chain(xcode) {
         line(RUN, &parameter("READ", path)?);
     }
     for path in policy.write.iter().map(|path| path.as_path()).chain([home]) {

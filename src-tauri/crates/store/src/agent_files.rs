@@ -25,6 +25,8 @@ pub struct AgentFile {
     pub path: String,
     /// `None`: there was none.
     pub before: Option<Vec<u8>>,
+    /// Its permissions then, such as `0o644`; `None` if they are not known.
+    pub mode: Option<u32>,
     /// The SHA-256 of what the run has left, if it is certain.
     pub after: Option<[u8; 32]>,
 }
@@ -70,7 +72,7 @@ impl Store {
         self.read(move |connection| {
             sql::all(
                 connection,
-                "SELECT run, chat_id, message, folder, path, before, after FROM agent_files WHERE run = ?1 ORDER BY rowid",
+                "SELECT run, chat_id, message, folder, path, before, after, mode FROM agent_files WHERE run = ?1 ORDER BY rowid",
                 [run],
                 file,
             )
@@ -95,6 +97,7 @@ fn keep(change: &Connection, file: &AgentFile, now: u64) -> Outcome<bool> {
         folder,
         path,
         before,
+        mode,
         after: _,
     } = file;
     let known = sql::run(
@@ -128,8 +131,9 @@ fn keep(change: &Connection, file: &AgentFile, now: u64) -> Outcome<bool> {
         .unzip();
     sql::run(
         change,
-        "INSERT INTO agent_files (run, chat_id, message, folder, path, changed_at, before) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        params![run, chat, message, folder, path, signed(now), before],
+        "INSERT INTO agent_files (run, chat_id, message, folder, path, changed_at, before, mode)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![run, chat, message, folder, path, signed(now), before, mode],
     )?;
     Ok(true)
 }
@@ -177,5 +181,6 @@ fn file(row: &Row) -> rusqlite::Result<AgentFile> {
         path: row.get(4)?,
         before: row.get(5)?,
         after: after.and_then(|after| after.try_into().ok()),
+        mode: row.get(7)?,
     })
 }

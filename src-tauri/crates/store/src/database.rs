@@ -52,6 +52,8 @@ const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("document_times.sql")),
     M::up(include_str!("passage_characters.sql")),
     M::up(include_str!("agent_files.sql")),
+    M::up(include_str!("agent_file_modes.sql")),
+    M::up(include_str!("message_failures.sql")),
 ];
 
 /// A backup program may hold the file for a moment.

@@ -8,14 +8,14 @@ use rusqlite::{Connection, Row, params};
 use serde::{Deserialize, de::DeserializeOwned};
 use std::{borrow::Cow, collections::HashMap};
 use tierbar_chats::{
-    AnswerFacts, ChatMessage, Finish, Part, Role, context::ContextOmission, text_parts,
+    AnswerFacts, ChatMessage, Finish, Part, Role, TurnFailure, context::ContextOmission, text_parts,
 };
 use tierbar_core::{Code, Error};
 
 /// The most that a chat takes when a message is added: a chat is read, shown and sent to a model as a whole.
 pub(crate) const CHAT_BYTES: u64 = 16 << 20;
 const COLUMNS: &str = "id, parent, role, parts, tier, model, why, instead_of, finish, \
-                       decode_tokens_per_second, time_to_first_token_ms, experts, context, left_out, times";
+                       decode_tokens_per_second, time_to_first_token_ms, experts, context, left_out, times, failure";
 
 /// A message that a client adds at the end of the shown branch: the body of `POST /tierbar/v1/chats/{id}/messages`.
 #[derive(Debug, Clone, PartialEq, Deserialize, utoipa::ToSchema)]
@@ -115,8 +115,8 @@ pub(crate) fn insert(
     sql::run(
         connection,
         "INSERT INTO messages (chat_id, parent, role, parts, tier, model, why, instead_of, finish,
-         decode_tokens_per_second, time_to_first_token_ms, turn, experts, context, left_out, times)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+         decode_tokens_per_second, time_to_first_token_ms, turn, experts, context, left_out, times, failure)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         params![
             chat,
             parent,
@@ -134,6 +134,7 @@ pub(crate) fn insert(
             answer.context.map(Json),
             answer.left_out.as_ref().map(Json),
             answer.times.map(Json),
+            answer.failure.as_ref().map(Json),
         ],
     )?;
     // SQLite's row ids begin at 1.
@@ -174,7 +175,8 @@ pub(crate) fn size_of_chat(connection: &Connection, chat: &str) -> Outcome<u64> 
         connection,
         "SELECT (SELECT coalesce(sum(octet_length(parts) + coalesce(octet_length(tier), 0)
             + coalesce(octet_length(model), 0) + coalesce(octet_length(why), 0)
-            + coalesce(octet_length(instead_of), 0) + coalesce(octet_length(left_out), 0) + 512), 0) FROM messages WHERE chat_id = ?1)
+            + coalesce(octet_length(instead_of), 0) + coalesce(octet_length(left_out), 0)
+            + coalesce(octet_length(failure), 0) + 512), 0) FROM messages WHERE chat_id = ?1)
          + (SELECT coalesce(sum(octet_length(part)), 0) FROM answer_pieces
             JOIN messages ON messages.id = message WHERE chat_id = ?1)",
         [chat],
@@ -312,7 +314,7 @@ pub(crate) fn append(
 
 /// Has a turn carry an answer on: it is unfinished again and without its grade, and its parts are the first of its pieces.
 pub(crate) fn reopen(connection: &Connection, answer: &ChatMessage, turn: &str) -> Outcome<()> {
-    let update = "UPDATE messages SET finish = NULL, turn = ?2 WHERE id = ?1";
+    let update = "UPDATE messages SET finish = NULL, failure = NULL, turn = ?2 WHERE id = ?1";
     sql::run(connection, update, params![answer.id, turn])?;
     grades::remove(connection, answer.id)?;
     answer_pieces::append(connection, answer.id, &answer.parts)
@@ -328,8 +330,8 @@ pub(crate) fn write(
     let written = sql::run(
         connection,
         "UPDATE messages SET parts = ?2, tier = ?3, model = ?4, why = ?5, instead_of = ?6, finish = ?7,
-         decode_tokens_per_second = ?8, time_to_first_token_ms = ?9, experts = ?10, context = ?11, left_out = ?12, times = ?13
-         WHERE id = ?1",
+         decode_tokens_per_second = ?8, time_to_first_token_ms = ?9, experts = ?10, context = ?11, left_out = ?12, times = ?13,
+         failure = ?14 WHERE id = ?1",
         params![
             id,
             Json(parts),
@@ -344,6 +346,7 @@ pub(crate) fn write(
             answer.context.map(Json),
             answer.left_out.as_ref().map(Json),
             answer.times.map(Json),
+            answer.failure.as_ref().map(Json),
         ],
     )?;
     if written > 0 {
@@ -367,8 +370,22 @@ pub(crate) fn of_turn(
     sql::first(connection, &select, [turn, chat], message)
 }
 
-/// Removes an answer of which nothing has arrived. Its question is the shown branch's last message again.
-pub(crate) fn discard(connection: &Connection, id: u64) -> Outcome<()> {
+/// Forgets why a question has no answer, as it is about to get one.
+pub(crate) fn forget_failure(connection: &Connection, question: u64) -> Outcome<()> {
+    let forget = "UPDATE messages SET failure = NULL WHERE id = ?1";
+    sql::run(connection, forget, [question])?;
+    Ok(())
+}
+
+/// Removes an answer of which nothing has arrived. Its question keeps why, and is the shown branch's last message again.
+pub(crate) fn discard(
+    connection: &Connection,
+    id: u64,
+    failure: Option<&TurnFailure>,
+) -> Outcome<()> {
+    let explain =
+        "UPDATE messages SET failure = ?2 WHERE id = (SELECT parent FROM messages WHERE id = ?1)";
+    sql::run(connection, explain, params![id, failure.map(Json)])?;
     for change in [
         "UPDATE chats SET leaf = (SELECT parent FROM messages WHERE id = ?1) WHERE leaf = ?1",
         // What a program has added behind it stays in the branch.
@@ -395,7 +412,7 @@ pub(crate) fn end_unfinished(connection: &Connection) -> Outcome<()> {
         "SELECT id FROM messages WHERE turn IS NOT NULL AND finish IS NULL AND parts = '[]'";
     let empty: Vec<u64> = sql::all(connection, empty, [], |row| row.get(0))?;
     for id in empty {
-        discard(connection, id)?;
+        discard(connection, id, None)?;
     }
     let end = "UPDATE messages SET finish = ?1 WHERE turn IS NOT NULL AND finish IS NULL";
     sql::run(connection, end, [Word(Finish::Error)])?;
@@ -421,6 +438,7 @@ fn message(row: &Row) -> rusqlite::Result<ChatMessage> {
             left_out: optional(row, 13)?,
             times: optional(row, 14)?,
             grade: None,
+            failure: optional(row, 15)?,
         },
     })
 }

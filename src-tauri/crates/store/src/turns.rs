@@ -4,7 +4,7 @@ use crate::{NewAttachment, Store, attachments, chats, messages, sql::Outcome, ti
 use rusqlite::{Connection, Transaction};
 use serde::{Deserialize, Deserializer};
 use tierbar_chats::{
-    AnswerFacts, ChatMessage, ChatSummary, Finish, Part, Role, branch,
+    AnswerFacts, ChatMessage, ChatSummary, Finish, Part, Role, TurnFailure, branch,
     context::{ContextOmission, WhenFull},
     text_parts,
 };
@@ -144,11 +144,15 @@ impl Store {
             .await
     }
 
-    /// Removes a turn's answer of which nothing has arrived.
-    pub async fn discard_answer(&self, turn: &str) -> Result<(), Error> {
+    /// Removes a turn's answer of which nothing has arrived. Its question keeps why, if the turn failed.
+    pub async fn discard_answer(
+        &self,
+        turn: &str,
+        failure: Option<TurnFailure>,
+    ) -> Result<(), Error> {
         let turn = turn.to_owned();
         self.write(move |change| match messages::written_by(change, &turn)? {
-            Some(id) => messages::discard(change, id),
+            Some(id) => messages::discard(change, id, failure.as_ref()),
             None => Ok(()),
         })
         .await
@@ -243,7 +247,12 @@ fn open(change: &Transaction, chat: &str, turn: &NewTurn) -> Outcome<OpenedTurn>
                 .map(|parent| branch(&all, parent))
                 .unwrap_or_default();
             let last = path.iter().rfind(|message| message.role == Role::User);
-            last.map(|message| message.id)
+            let last = last.map(|message| message.id);
+            if let Some(asked) = all.iter_mut().find(|message| Some(message.id) == last) {
+                asked.answer.failure = None;
+                messages::forget_failure(change, asked.id)?;
+            }
+            last
         }
     };
     let question = question.ok_or_else(|| {

@@ -17,7 +17,6 @@ import { type AgentReach, agentOptions } from './agent';
 import type { QuestionFile } from './files';
 import { followTurn } from './follow';
 import { NO_SETTINGS } from './presets.svelte';
-import { keepReason, readReasons } from './reasons';
 import { beginsThinking, splitThinking } from './thinking';
 import type { ToolUse } from './tools';
 import { branchOf, lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
@@ -111,8 +110,6 @@ export class Conversation {
   /** From sending until the answer is whole. */
   busy = $state(false);
   problem = $state.raw<ApiError | null>(null);
-  /** Why questions have no answer, by the question's id, as far as this window knows. */
-  reasons = $state.raw<ReadonlyMap<number, string>>(new Map());
   /** The messages are being fetched. */
   opening = $state(false);
   /** What a search has found. */
@@ -406,14 +403,14 @@ export class Conversation {
     };
   }
 
-  /** The card of a problem goes away with the next turn or a reload. Its reason stays at the question. */
+  /** The card of a problem goes away with the next turn or a reload. Its reason stays at the question, where the host keeps it too. */
   #keepReason(): void {
     const { problem } = this;
-    const failed = this.turns.at(-1);
-    const question = failed?.question?.id ?? null;
-    if (problem === null || problem instanceof ConnectionError || this.id === null) return;
-    if (question === null || failed?.shown) return;
-    this.reasons = keepReason(this.id, question, problem.sentences);
+    const { question, shown } = this.turns.at(-1) ?? {};
+    if (problem === null || problem instanceof ConnectionError || !question?.id || shown) return;
+    const { code, message, hint } = problem;
+    const explained = { ...question, failure: { code, message, hint } };
+    this.messages = this.messages.map((other) => (other === question ? explained : other));
   }
 
   #end(): void {
@@ -473,7 +470,6 @@ export class Conversation {
           messages.findLast(({ role, finish }) => role === 'assistant' && finish === null));
     this.leaf = written ? written.parent : leaf;
     this.messages = messages.filter((message) => message !== written).map(shownMessage);
-    this.reasons = readReasons(chat.id);
     if (turn !== null) void this.#join(turn);
   }
 

@@ -4,7 +4,7 @@ import { kept } from '../../lib/kept';
  * What is typed and not sent, by chat. The browser keeps it, so that a reload, a closed window or a crash loses no word. More
  * than these belong to abandoned chats.
  */
-const drafts = kept<[chat: string, text: string]>('localStorage', 'tierbar-drafts', 30);
+const drafts = kept<[chat: string, text: string]>('tierbar-drafts', 30);
 
 /** A chat that does not exist yet has none. */
 const name = (chat: string | null) => chat ?? '';

@@ -10,7 +10,7 @@ export interface KeptAgent {
  * The folders that models may act in, by chat. The browser keeps them, so that a chat goes on as it was after a reload. More
  * than these belong to abandoned chats.
  */
-const agents = kept<[chat: string, agent: KeptAgent]>('localStorage', 'tierbar-agents', 30);
+const agents = kept<[chat: string, agent: KeptAgent]>('tierbar-agents', 30);
 
 export function readAgent(chat: string): KeptAgent | null {
   const agent = agents.read().find(([of]) => of === chat)?.[1];

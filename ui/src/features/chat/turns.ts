@@ -1,3 +1,4 @@
+import { ApiError } from '../../lib/http';
 import type {
   AnswerTimes,
   ChatMessage,
@@ -7,8 +8,8 @@ import type {
   Grade,
   LeftOut,
   Role,
+  TurnFailure,
 } from '../../platform/openapi';
-
 import { type QuestionFile, storedFile } from './files';
 import { type ToolUse, toolUses } from './tools';
 
@@ -43,6 +44,8 @@ export interface Message {
   leftOut: LeftOut | null;
   /** What the owner thinks of it. */
   grade?: Grade | null;
+  /** Why the turn that wrote it failed; of a question, why the last one left no answer. */
+  failure?: TurnFailure | null;
 }
 
 /** A question and its answers. */
@@ -70,6 +73,13 @@ export function shownMessage(stored: ChatMessage): Message {
     tools: toolUses(parts),
     files: parts.map(storedFile).filter((file) => file !== null),
   };
+}
+
+/** Why its turn failed, as running text. */
+export function reasonOf(message: Message | null | undefined): string | null {
+  if (!message?.failure) return null;
+  const { code, message: text, hint } = message.failure;
+  return new ApiError(code, text, hint).sentences;
 }
 
 /** A question on its way to the host. */

@@ -13,11 +13,12 @@ use similar::TextDiff;
 use std::{
     fs::File,
     io::{self, Read, Seek},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::Duration,
 };
 use tierbar_documents::{charset::TextForm, text_kind};
-use tierbar_nofollow::{Mode, OpenError, Opened, open};
+use tierbar_nofollow::{Mode, OpenError, Opened, RawMode, open};
 
 /// The largest file that is read or written, in bytes.
 pub const FILE_BYTES: u64 = 16 * 1024 * 1024;
@@ -25,7 +26,7 @@ pub const FILE_BYTES: u64 = 16 * 1024 * 1024;
 const HEAD: u64 = 4096;
 /// How much of a file the model reads at once, in characters, so that nothing of it is left out.
 pub const READ_CHARACTERS: usize = OBSERVATION_CHARACTERS - 1_000;
-/// The modes of a file that the agent creates, and of one that comes back.
+/// The modes of a file that the agent creates, and of one that comes back if its own is not known.
 const NEW: Mode = Mode::from_bits_retain(0o644);
 const PRIVATE: Mode = Mode::from_bits_retain(0o600);
 /// How many names of a folder are listed.
@@ -60,6 +61,8 @@ pub struct FormerFile {
     pub path: PathBuf,
     /// `None`: there was none.
     pub before: Option<Vec<u8>>,
+    /// Its permissions then; `None` if they are not known.
+    pub mode: Option<u32>,
     /// `None` if it is not known.
     pub after: Option<Digest>,
 }
@@ -69,7 +72,8 @@ pub struct FormerFile {
 pub enum NotUndone {
     /// These files have changed since. None was written.
     ChangedSince(Vec<PathBuf>),
-    Failed(Failure),
+    /// Why these files stay as they are. All others are as they were before the run.
+    Left(Vec<Failure>),
 }
 
 impl Excerpt {
@@ -251,13 +255,13 @@ impl Folder {
         }
     }
 
-    /// Returns the content that a change replaces; `None` if the file is new.
+    /// Returns the content that a change replaces, with the file's permissions; `None` if the file is new.
     ///
     /// # Errors
     /// [`Failure`] if the file is no longer as it was when the change was prepared.
-    pub fn former_content(&self, change: &Change) -> Result<Option<Vec<u8>>, Failure> {
-        let now = self.bytes(&change.path)?;
-        if now.as_deref().map(digest) == change.before {
+    pub fn former_content(&self, change: &Change) -> Result<Option<(Vec<u8>, u32)>, Failure> {
+        let now = self.content(&change.path)?;
+        if now.as_ref().map(|(bytes, _)| digest(bytes)) == change.before {
             Ok(now)
         } else {
             let why = "has changed since it was read; read it again";
@@ -277,13 +281,16 @@ impl Folder {
             return Err(Failure::new("the change is for another folder"));
         }
         self.former_content(change)?;
-        self.replace(&change.path, &change.after, NEW)
+        let path = &change.path;
+        self.create_parent(path)?
+            .replace(path.file_name().unwrap_or_default(), &*change.after, NEW)
+            .map_err(|error| failure(path, &error))
     }
 
-    /// Puts files back to what they were before a run, all of them or, if one has changed since and `force` is not set, none.
+    /// Puts files back to what they were before a run, or, if one has changed since and `force` is not set, none of them.
     ///
     /// # Errors
-    /// [`NotUndone`]. After a failure, files before the one that failed are as they were before the run.
+    /// [`NotUndone`].
     pub fn undo(&self, files: &[FormerFile], force: bool) -> Result<(), NotUndone> {
         let (mut to_restore, mut changed) = (Vec::new(), Vec::new());
         for file in files {
@@ -301,33 +308,46 @@ impl Folder {
         if !force && !changed.is_empty() {
             return Err(NotUndone::ChangedSince(changed));
         }
-        for file in to_restore {
-            let restored = match &file.before {
-                // The mode of one that is gone is not known.
-                Some(content) => self.replace(&file.path, content, PRIVATE),
-                None => self.remove(&file.path),
-            };
-            restored.map_err(NotUndone::Failed)?;
+        let restored = to_restore.into_iter().map(|file| self.restore(file));
+        let left: Vec<_> = restored.filter_map(Result::err).collect();
+        if left.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        Err(NotUndone::Left(left))
     }
 
-    /// Writes a file whole, with the folders on the way to it. `mode`: of one that is not there.
-    fn replace(&self, path: &Path, content: &[u8], mode: Mode) -> Result<(), Failure> {
+    fn restore(&self, file: &FormerFile) -> Result<(), Failure> {
+        let path = &file.path;
+        let name = path.file_name().unwrap_or_default();
+        // What the system says of removing one differs.
+        let is_folder = |there: Opened| there.about().is_ok_and(|about| about.is_folder);
+        if self.0.inside(path).is_ok_and(is_folder) {
+            return Err(fault(path, "is a folder now"));
+        }
+        let restored = match (&file.before, file.mode) {
+            (Some(content), Some(mode)) => {
+                // Modes have 16 bits on macOS.
+                let mode = RawMode::try_from(u64::from(mode)).map_or(PRIVATE, Mode::from_raw_mode);
+                self.create_parent(path)?
+                    .replace_as(name, content.as_slice(), mode)
+            }
+            (Some(content), None) => {
+                self.create_parent(path)?
+                    .replace(name, content.as_slice(), PRIVATE)
+            }
+            (None, _) => {
+                let parent = self.0.inside(path.parent().unwrap_or(Path::new("")));
+                parent.map_err(|error| refusal(path, error))?.remove(name)
+            }
+        };
+        restored.map_err(|error| failure(path, &error))
+    }
+
+    /// Opens the folder of a file, with the folders on the way to it.
+    fn create_parent(&self, path: &Path) -> Result<Opened, Failure> {
         let parent = path.parent().unwrap_or(Path::new(""));
         let parent = self.0.create_folder(parent, Mode::from_raw_mode(0o755));
-        parent
-            .map_err(|error| refusal(path, error))?
-            .replace(path.file_name().unwrap_or_default(), content, mode)
-            .map_err(|error| failure(path, &error))
-    }
-
-    fn remove(&self, path: &Path) -> Result<(), Failure> {
-        let parent = self.0.inside(path.parent().unwrap_or(Path::new("")));
-        parent
-            .map_err(|error| refusal(path, error))?
-            .remove(path.file_name().unwrap_or_default())
-            .map_err(|error| failure(path, &error))
+        parent.map_err(|error| refusal(path, error))
     }
 
     fn permitted_path<'a>(&self, permitted: &'a PermittedAct) -> Result<&'a Path, Failure> {
@@ -346,6 +366,11 @@ impl Folder {
 
     /// The content of a file of this folder; `None` if there is no such file.
     fn bytes(&self, path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+        Ok(self.content(path)?.map(|(bytes, _)| bytes))
+    }
+
+    /// As [`Self::bytes`], with the file's permissions.
+    fn content(&self, path: &Path) -> Result<Option<(Vec<u8>, u32)>, Failure> {
         let failed = |error| failure(path, &error);
         let opened = match self.0.inside(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -355,14 +380,16 @@ impl Folder {
             return Err(fault(path, "is not a file"));
         }
         let mut bytes = Vec::new();
-        let mut file = opened.into_file().take(FILE_BYTES + 1);
-        file.read_to_end(&mut bytes).map_err(failed)?;
+        let file = opened.into_file();
+        let mode = file.metadata().map_err(failed)?.mode() & 0o777;
+        let read = file.take(FILE_BYTES + 1).read_to_end(&mut bytes);
+        read.map_err(failed)?;
         if bytes.len() as u64 > FILE_BYTES {
             let most = FILE_BYTES >> 20;
             let why = format!("is larger than {most} MiB, the most that is read");
             return Err(fault(path, &why));
         }
-        Ok(Some(bytes))
+        Ok(Some((bytes, mode)))
     }
 }
 
@@ -731,6 +758,7 @@ mod tests {
         FormerFile {
             path: path.into(),
             before: before.map(|text| text.as_bytes().to_vec()),
+            mode: None,
             after: after.map(|text| digest(text.as_bytes())),
         }
     }
@@ -765,6 +793,50 @@ mod tests {
         assert!(place.folder.undo(&deleted, false).is_err());
         assert_eq!(place.folder.undo(&deleted, true), Ok(()));
         assert_eq!(read("src/b").as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn an_undone_file_has_its_permissions_again() {
+        let place = place();
+        let file = place.folder.path().join("src/a.txt");
+        let set_mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        for mode in [0o600, 0o755] {
+            set_mode(mode);
+            let change = place.folder.prepare_edit("src/a.txt", "two", "2").unwrap();
+            let (content, kept) = place.folder.former_content(&change).unwrap().unwrap();
+            place.write(change).unwrap();
+            let former = [FormerFile {
+                mode: Some(kept),
+                ..former("src/a.txt", str::from_utf8(&content).ok(), None)
+            }];
+            set_mode(0o644);
+            assert_eq!(place.folder.undo(&former, true), Ok(()));
+            let is = || fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+            assert_eq!(is(), mode);
+            fs::remove_file(&file).unwrap();
+            assert_eq!(place.folder.undo(&former, true), Ok(()));
+            assert_eq!(is(), mode, "it was deleted");
+        }
+    }
+
+    #[test]
+    fn an_undo_goes_on_after_a_file_that_is_a_folder_now() {
+        let place = place();
+        let path = place.folder.path().to_owned();
+        for folder in ["a", "made"] {
+            fs::create_dir(path.join(folder)).unwrap();
+        }
+        fs::write(path.join("b"), "new b").unwrap();
+        let files = [
+            former("a", Some("old a"), Some("new a")),
+            former("made", None, Some("made")),
+            former("b", Some("old b"), Some("new b")),
+        ];
+        let left = ["a is a folder now", "made is a folder now"].map(Failure::new);
+        let undone = place.folder.undo(&files, true);
+        assert_eq!(undone, Err(NotUndone::Left(left.to_vec())));
+        assert_eq!(fs::read(path.join("b")).unwrap(), b"old b");
+        assert!(path.join("a").is_dir() && path.join("made").is_dir());
     }
 
     #[test]

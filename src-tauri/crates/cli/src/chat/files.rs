@@ -81,13 +81,24 @@ mod tests {
         assert_eq!(asked, "File \"a.rs\":\n\nfn\n\nWhy?");
         let image =
             json!({"type": "image", "name": "a.png", "media_type": "image/png", "data": "AA=="});
-        let sound =
-            json!({"type": "audio", "name": "a.mp3", "media_type": "audio/mp3", "data": "AA=="});
-        let asked = content("Why?", &[image, sound]);
+        let asked = content("Why?", &[image]);
         assert_eq!(asked[0]["image_url"]["url"], "data:image/png;base64,AA==");
-        assert_eq!(asked[1]["input_audio"]["format"], "mp3");
-        assert_eq!(asked[2]["text"], "Why?");
+        assert_eq!(asked[1]["text"], "Why?");
         assert_eq!(content("Why?", &[]), "Why?");
+    }
+
+    #[tokio::test]
+    async fn a_sound_is_sent_in_a_format_of_openai() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, format) in [("a.mp3", "mp3"), ("a.WAV", "wav")] {
+            let path = folder.path().join(name);
+            fs::write(&path, [0]).unwrap();
+            let asked = content("Why?", &[read(&path).await.unwrap()]);
+            assert_eq!(
+                asked[0],
+                json!({"type": "input_audio", "input_audio": {"data": "AA==", "format": format}})
+            );
+        }
     }
 
     #[tokio::test]

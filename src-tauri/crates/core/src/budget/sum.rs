@@ -85,9 +85,13 @@ fn least_cache(model: &ModelAccount) -> u64 {
 
 /// Two layers, of which one is computed with while the next is read. Their parts seldom end where pages do.
 fn two_layers(model: &ModelAccount, all_layers: u64) -> u64 {
-    let average = all_layers / u64::from(model.layers.max(1));
     // The worker gets whole mebibytes.
-    average.max(model.largest_layer_bytes).saturating_mul(2) / 32 * 33 + MIB
+    largest_layer(model, all_layers).saturating_mul(2) / 32 * 33 + MIB
+}
+
+fn largest_layer(model: &ModelAccount, all_layers: u64) -> u64 {
+    let average = all_layers / u64::from(model.layers.max(1));
+    average.max(model.largest_layer_bytes)
 }
 
 impl Needs {
@@ -108,6 +112,16 @@ impl Needs {
                 embedder: budget.embedder_bytes,
                 ..self
             },
+        }
+    }
+
+    /// The same where the GPU computes prompts with experts that are off it: llama.cpp reserves a copy of what it computes with at once,
+    /// which is at most a layer's.
+    pub(super) fn with_gpu_prompts(self, model: &ModelAccount) -> Self {
+        let copy = largest_layer(model, self.experts);
+        Self {
+            compute: sum([self.compute, copy]),
+            ..self
         }
     }
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     Code,
-    fit::{Machine, tests::accounts},
+    fit::{Machine, gpu_share, tests::accounts},
 };
 
 #[test]
@@ -252,6 +252,35 @@ fn a_mixture_beyond_the_budget_has_its_experts_cached() {
     assert_eq!(advised.lines, mapped.lines);
     assert_eq!(plan(Paging::Auto), advised, "as a Mac does");
     assert_eq!(plan(Paging::Off).placement, Placement::Refused);
+}
+
+#[test]
+fn prompts_on_the_gpu_need_a_copy_of_a_layers_experts() {
+    let model = accounts::qwen35_35b(22_016_023_168);
+    let placed = |ram, paging| {
+        let machine = Machine::mac(ram).paging(paging);
+        let plan = plan_placement(
+            &model,
+            12_288,
+            KvCache::Q4_0,
+            MICRO_BATCH,
+            &machine.budget(),
+        );
+        let limit = machine.gpu_limit.unwrap();
+        let share = gpu_share(&model, &plan, KvCache::Q4_0, MICRO_BATCH, limit);
+        (plan, share.bytes)
+    };
+    let (advised, held) = placed(16 * GIB, Paging::Advise);
+    let (copied, held_with_copy) = placed(16 * GIB, Paging::AdviseGpu);
+    assert_eq!(copied.placement, Placement::Advise);
+    assert_eq!(copied.total_bytes(), advised.total_bytes());
+    let more = |what| copied.bytes(what) - advised.bytes(what);
+    let copy = more(LineKind::ComputeBuffers);
+    assert!(copy >= model.expert_bytes / u64::from(model.layers));
+    assert_eq!(more(LineKind::PagedExperts), copy);
+    assert_eq!(held_with_copy - held, copy);
+    let whole = placed(64 * GIB, Paging::AdviseGpu);
+    assert_eq!(whole, placed(64 * GIB, Paging::Advise), "it is not paged");
 }
 
 #[test]

@@ -4,9 +4,10 @@ const GB: u64 = 1_000_000_000;
 
 /// A chip, the fewest GPU cores of the variant, and what Apple publishes, in GB/s. Of two variants, the larger comes first.
 ///
-/// From the technical specifications and the announcements of each chip (apple.com/newsroom: M2 on 2022-06-06, M2 Pro and Max on
-/// 2023-01-17, M2 Ultra on 2023-06-05, M3 family on 2023-10-30, M4 Pro and Max on 2024-10-30, M3 Ultra on 2025-03-05, M5 on
-/// 2025-10-15, M5 Pro and Max and MacBook Neo in 2026-03); of the M1, from that of the M2, which has "50 percent more".
+/// From the announcement of each chip (apple.com/newsroom: M1 Pro and Max on 2021-10-18, M1 Ultra on 2022-03-08, M2 on 2022-06-06, M2 Pro
+/// and Max on 2023-01-17, M2 Ultra on 2023-06-05, M3 family on 2023-10-30, M4 on 2024-05-07, M4 Pro and Max on 2024-10-30, M3 Ultra on
+/// 2025-03-05, M5 on 2025-10-15, M5 Pro and Max on 2026-03-03, MacBook Neo on 2026-03-04); of the M1, from that of the M2, which has "50
+/// percent more". Of the smaller Max variants, from the technical specifications of the MacBook Pro.
 const CHIPS: [(&str, usize, u64); 22] = [
     ("A18 Pro", 0, 60),
     ("M1", 0, 68),
@@ -56,6 +57,10 @@ mod tests {
             ("Apple M3 Max", Some(30), Some(300)),
             ("Apple M3 Max", Some(40), Some(400)),
             ("Apple M4 Max", None, Some(410)),
+            ("Apple M4 Max", Some(32), Some(410)),
+            ("Apple M4 Max", Some(40), Some(546)),
+            ("Apple M5", Some(10), Some(153)),
+            ("Apple M5 Max", Some(32), Some(460)),
             ("Apple M5 Max", Some(40), Some(614)),
             ("Apple M1 (Virtual)", None, None),
             ("Apple M9", Some(10), None),

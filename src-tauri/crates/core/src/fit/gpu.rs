@@ -25,6 +25,8 @@ pub fn share(
     limit_bytes: u64,
 ) -> GpuShare {
     let mut needs = needs(model, plan.context_tokens, kv, batch);
+    // These depend on how the model is paged, too.
+    needs.compute = plan.bytes(LineKind::ComputeBuffers);
     let without_experts = plan.bytes(LineKind::PagedExperts) > 0;
     let without_layers = plan.placement == Placement::Stream;
     if without_experts || without_layers {

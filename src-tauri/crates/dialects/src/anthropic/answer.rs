@@ -72,11 +72,13 @@ impl AnswerWriter {
             "type": "message",
             "role": "assistant",
             "model": self.model,
-            "content": content,
+            "content": null,
             "stop_reason": ended.then(|| self.stop_reason()),
             "stop_sequence": self.stop,
             "usage": self.usage(),
         });
+        // In `json!` it would be copied.
+        message["content"] = content.into();
         if let Some(chain) = &self.chain {
             message["tierbar"] = chain.clone();
         }
@@ -102,7 +104,12 @@ pub(super) fn tool_use(call: ToolCall, taken: &mut usize) -> Value {
     // A model may write what is no JSON: the client gets it as it stands.
     let input = calls::arguments(&call.arguments, taken);
     let input = input.unwrap_or_else(|| json!({"arguments": call.arguments}));
-    json!({"type": "tool_use", "id": call_id(call.id), "name": call.name, "input": input})
+    Value::from_iter([
+        ("type", Value::from("tool_use")),
+        ("id", call_id(call.id).into()),
+        ("name", call.name.into()),
+        ("input", input),
+    ])
 }
 
 pub(super) fn call_id(id: Option<String>) -> String {

@@ -57,10 +57,10 @@ impl AnswerWriter {
             Kind::Thinking => json!({"type": "thinking", "thinking": "", "signature": ""}),
             _ => json!({"type": "text", "text": ""}),
         });
-        out + &self.delta(&match kind {
-            Kind::Thinking => json!({"type": "thinking_delta", "thinking": text}),
-            _ => json!({"type": "text_delta", "text": text}),
-        })
+        out + &match kind {
+            Kind::Thinking => self.delta("thinking_delta", "thinking", text),
+            _ => self.delta("text_delta", "text", text),
+        }
     }
 
     /// Writes what is held, at the end of the answer.
@@ -89,7 +89,7 @@ impl AnswerWriter {
                 || json!({"type": "tool_use", "id": call_id(id), "name": name, "input": {}}),
             );
             if !arguments.is_empty() {
-                out += &self.delta(&json!({"type": "input_json_delta", "partial_json": arguments}));
+                out += &self.delta("input_json_delta", "partial_json", arguments);
             }
             if !goes_on {
                 return out;

@@ -70,8 +70,7 @@ enum Block {
     ToolUse {
         id: String,
         name: String,
-        #[serde(default)]
-        input: Value,
+        input: Option<Value>,
     },
     ToolResult {
         tool_use_id: String,
@@ -212,7 +211,8 @@ fn assistant_message(blocks: Vec<Value>) -> Result<Value, Error> {
             } => text.extend(summary(content, encrypted_content.as_deref())?),
             Block::Other => {}
             Block::ToolUse { id, name, input } => {
-                let function = json!({"name": name, "arguments": input.to_string()});
+                let arguments = input.unwrap_or_else(|| json!({})).to_string();
+                let function = json!({"name": name, "arguments": arguments});
                 calls.push(json!({"id": id, "type": "function", "function": function}));
             }
             _ => {

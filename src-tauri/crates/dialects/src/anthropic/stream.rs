@@ -49,12 +49,15 @@ impl Dialect for AnswerWriter {
         (self.finish, self.stop) = (answer.reason, answer.stop);
         let mut content = Vec::new();
         if !answer.reasoning.is_empty() {
-            content.push(
-                json!({"type": "thinking", "thinking": answer.reasoning, "signature": SIGNATURE}),
-            );
+            content.push(Value::from_iter([
+                ("type", "thinking".to_owned()),
+                ("thinking", answer.reasoning),
+                ("signature", SIGNATURE.to_owned()),
+            ]));
         }
         if !answer.text.is_empty() {
-            content.push(json!({"type": "text", "text": answer.text}));
+            let text = [("type", "text".to_owned()), ("text", answer.text)];
+            content.push(Value::from_iter(text));
         }
         let mut taken = 0;
         let calls = answer.calls.into_iter();
@@ -99,19 +102,19 @@ impl AnswerWriter {
         let Some(open) = self.open.take() else {
             return String::new();
         };
-        let signature = json!({"type": "signature_delta", "signature": SIGNATURE});
         let signed = match open {
-            Kind::Thinking => self.delta(&signature),
+            Kind::Thinking => self.delta("signature_delta", "signature", SIGNATURE.to_owned()),
             Kind::Text | Kind::Tool(_) => String::new(),
         };
         let closed = json!({"type": "content_block_stop", "index": self.blocks - 1});
         signed + &render("content_block_stop", &closed)
     }
 
-    pub(super) fn delta(&self, delta: &Value) -> String {
+    pub(super) fn delta(&self, kind: &str, field: &str, piece: String) -> String {
         let index = self.blocks.saturating_sub(1);
-        let delta = json!({"type": "content_block_delta", "index": index, "delta": delta});
-        render("content_block_delta", &delta)
+        let mut event = json!({"type": "content_block_delta", "index": index});
+        event["delta"] = Value::from_iter([("type", kind.to_owned()), (field, piece)]);
+        render("content_block_delta", &event)
     }
 }
 

@@ -11,7 +11,9 @@ use axum::{
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
 use std::sync::Arc;
-use tierbar_chats::{ChatMessage, Finish, StartedTurn, TurnEvent, agent::ConsentAnswer};
+use tierbar_chats::{
+    ChatMessage, Finish, StartedTurn, TurnEvent, TurnFailure, agent::ConsentAnswer,
+};
 use tierbar_core::{Code, Error};
 use tierbar_edge::sessions::{self, SessionMark};
 use tierbar_http::{
@@ -149,13 +151,17 @@ pub(crate) async fn events(
     Ok(response.map(|body| weight.with(body)))
 }
 
-/// The end of a turn whose events are gone. Why it failed was in them.
+/// The end of a turn whose events are gone. A host that was killed has stored no reason.
 fn last_event(message: ChatMessage) -> TurnEvent {
     if message.answer.finish != Some(Finish::Error) {
         return TurnEvent::Finished { message };
     }
-    let error = Error::new(Code::Internal, "the answer broke off")
-        .hint("ask again, or see the event log for the reason");
+    let failure = message.answer.failure.as_ref();
+    let unknown = || {
+        Error::new(Code::Internal, "the answer broke off")
+            .hint("ask again, or see the event log for the reason")
+    };
+    let error = failure.map_or_else(unknown, TurnFailure::to_error);
     TurnEvent::failed(error, message.answer.tier.clone(), Some(message))
 }
 
@@ -186,6 +192,10 @@ mod tests {
         let error = last.to_error().unwrap();
         assert_eq!(error.code, Code::Internal);
         assert!(error.hint.unwrap().contains("event log"));
+        let mut known = message(Finish::Error);
+        let why = Error::new(Code::OverBudget, "it does not fit").hint("choose a smaller one");
+        known.answer.failure = Some(TurnFailure::from(&why));
+        assert_eq!(last_event(known).to_error(), Some(why));
         let TurnEvent::Failed { tier, answer, .. } = last else {
             panic!("{last:?}");
         };

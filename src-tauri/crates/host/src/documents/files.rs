@@ -8,7 +8,7 @@ use left_out::{LeftOut, Why};
 use notify::{Config, RecommendedWatcher, RecursiveMode, Watcher};
 use parking_lot::Mutex;
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     io::Read,
     path::{Path, PathBuf},
     rc::Rc,
@@ -46,16 +46,16 @@ const LONGEST_GITIGNORE: u64 = 64 << 10;
 /// The most lines of all of them: as patterns, these take some 50 MiB, and two seconds to compile.
 const MOST_RULES: usize = 20_000;
 
-/// More folders of a source that cannot be read are as none of them.
+/// A source of which more cannot be read counts as unread.
 const MOST_UNREADABLE: usize = 100;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Scan {
     pub(super) files: Vec<SeenFile>,
-    /// Folders in it that cannot be read. What they have may be as it was.
+    /// What in it cannot be read, and may be as it was.
     pub(super) unreadable: Vec<Unreadable>,
-    /// The paths of files whose content is in iCloud only.
-    pub(super) in_cloud: HashSet<String>,
+    /// The files and folders in iCloud only, and why they are not searched. Those with files that were read before are.
+    pub(super) in_cloud: HashMap<PathBuf, Option<Why>>,
     left_out: LeftOut,
     /// How many lines of `.gitignore` files are followed.
     rules: usize,
@@ -69,14 +69,17 @@ pub(super) struct Unreadable {
 }
 
 impl Scan {
-    /// Keeps the files whose content is in iCloud only as they were read before. `known`: the files of the source that were found before.
+    /// Keeps the files in iCloud only as they were read before. `known`: the files of the source that were found before.
     pub(super) fn keep(&mut self, known: Vec<SeenFile>) {
-        let in_cloud = &mut self.in_cloud;
-        let kept = known.into_iter();
-        self.files
-            .extend(kept.filter(|file| in_cloud.remove(&file.path)));
-        for _ in &self.in_cloud {
-            self.left_out.note(Why::InCloud);
+        for file in known {
+            let mut places = Path::new(&file.path).ancestors();
+            if let Some(place) = places.find(|place| self.in_cloud.contains_key(*place)) {
+                self.in_cloud.insert(place.to_owned(), None);
+                self.files.push(file);
+            }
+        }
+        for why in self.in_cloud.values().flatten() {
+            self.left_out.note(*why);
         }
     }
 
@@ -85,10 +88,10 @@ impl Scan {
         let as_it_was = match self.unreadable.as_slice() {
             [] => None,
             [Unreadable { path, reason }] => Some(format!(
-                "{path} cannot be read ({reason}); its files are searched as they were"
+                "{path} cannot be read ({reason}), and is searched as it was"
             )),
             [Unreadable { path, reason }, others @ ..] => Some(format!(
-                "{path} and {} other folders cannot be read ({reason}); their files are searched as they were",
+                "{path} and {} more cannot be read ({reason}), and are searched as they were",
                 others.len()
             )),
         };
@@ -146,7 +149,7 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Scan> {
     }
     let files = &mut scan.files;
     files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
-    Some(scan)
+    (scan.unreadable.len() <= MOST_UNREADABLE).then_some(scan)
 }
 
 /// Opens a folder of a source and reads all its names, or returns why it cannot: with a part of them, the others would seem gone.
@@ -186,12 +189,15 @@ impl Scan {
         for Entry { name, about, fault } in entries {
             let (inner, path) = (folder.place.join(&name), whole.join(&name));
             let name = name.to_string_lossy();
-            if let Some(error) = fault.filter(|_| self.unreadable.len() < MOST_UNREADABLE) {
+            if is_hidden(&name) {
+                continue;
+            }
+            if let Some(error) = fault {
                 self.keep_unread(&path, reason(&error));
                 continue;
             }
             let is_document = about.is_file && about.bytes > 0 && is_readable(&inner);
-            if is_hidden(&name) || !(about.is_folder || is_document) {
+            if !(about.is_folder || is_document) {
                 continue;
             }
             let why = if about.is_folder && is_generated(&name) {
@@ -210,8 +216,12 @@ impl Scan {
             };
             match why {
                 Some(why) => self.left_out.note(why),
-                None if about.is_file && about.in_cloud => {
-                    self.in_cloud.extend(path.to_str().map(str::to_owned));
+                None if about.in_cloud => {
+                    let why = match about.is_folder {
+                        true => Why::FolderInCloud,
+                        false => Why::FileInCloud,
+                    };
+                    self.in_cloud.insert(path, Some(why));
                 }
                 None if about.is_folder => folders.push(Folder {
                     place: inner,

@@ -7,7 +7,6 @@ use crate::{
 };
 use std::{
     cmp::Reverse,
-    ffi::OsString,
     fs::File,
     io::{self, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
@@ -17,7 +16,7 @@ use tierbar_core::{Code, Error, config::is_url, documents::FileText};
 use tierbar_documents::{extraction::to_file, plain_text};
 use tierbar_fetch::{Get, Url, Web};
 use tierbar_inference::blocking::blocking;
-use tierbar_nofollow::{About, Entry, Opened};
+use tierbar_nofollow::{Entry, Opened, reason};
 
 /// Half of the largest request; a night is too short for more.
 const MOST_BYTES: usize = 16 << 20;
@@ -144,38 +143,41 @@ fn notice_words(path: &Path, notice: &str) -> String {
     format!("; {name}: {}", notice.trim_end_matches('.'))
 }
 
-/// Returns the files of the folder, without subfolders, that have changed since then, the newest first.
-fn changed_files(
-    folder: &Opened,
-    since: i64,
-    own: Option<&Outputs>,
-) -> Result<Vec<(OsString, About)>, Error> {
+/// Returns the files of the folder, without subfolders, that have changed since then, the newest first, and what cannot be looked at.
+fn changed_files(folder: &Opened, since: i64, own: Option<&Outputs>) -> Result<Vec<Entry>, Error> {
     let unreadable = |error| unreadable(folder.path(), &error);
     let own = own.filter(|own| own.is_in(folder.path()));
     let since = since.saturating_mul(NANOSECONDS);
-    let mut files: Vec<(OsString, About)> = Vec::new();
+    let mut files: Vec<Entry> = Vec::new();
     for entry in folder.entries().map_err(unreadable)?.take(MOST_NAMES) {
-        let Entry { name, about, .. } = entry.map_err(unreadable)?;
+        let entry = entry.map_err(unreadable)?;
+        let Entry { name, about, fault } = &entry;
         let hidden = name.as_encoded_bytes().starts_with(b".");
-        if own.is_some_and(|own| own.wrote(&name)) {
+        if own.is_some_and(|own| own.wrote(name)) {
             continue;
         }
-        if !hidden && about.is_file && about.modified >= since && about.bytes > 0 {
-            files.push((name, about));
+        let changed = about.is_file && about.modified >= since && about.bytes > 0;
+        if !hidden && (changed || fault.is_some()) {
+            files.push(entry);
         }
     }
-    files.sort_by_key(|(_, about)| Reverse(about.modified));
+    files.sort_by_key(|entry| Reverse(entry.about.modified));
     Ok(files)
 }
 
 /// Reads as many of these files of the folder as fit, and returns their texts by name.
 async fn read_files(
     folder: Arc<Opened>,
-    files: Vec<(OsString, About)>,
+    files: Vec<Entry>,
     extract: Option<&Extract>,
 ) -> Result<Option<Material>, Error> {
     let (mut parts, mut left, mut skipped) = (Vec::new(), MOST_BYTES, 0_usize);
-    for (name, about) in files {
+    let mut notices = Vec::new();
+    for Entry { name, about, fault } in files {
+        if let Some(error) = fault {
+            notices.push(notice_words(Path::new(&name), &reason(&error)));
+            continue;
+        }
         // Reading it would download it.
         if about.in_cloud || parts.len() == MOST_FILES || left == 0 {
             skipped += 1;
@@ -222,7 +224,6 @@ async fn read_files(
     parts.sort_by(|(one, _), (other, _)| one.cmp(other));
     let mut text = String::new();
     let count = parts.len();
-    let mut notices = Vec::new();
     for (name, read) in parts {
         text += &read.text;
         if !text.ends_with('\n') {
@@ -452,6 +453,22 @@ mod tests {
     #[ignore = "slow"]
     fn a_folder_exchanged_with_a_link_for_long_is_not_left() {
         exchange(Duration::from_secs(30));
+    }
+
+    #[tokio::test]
+    async fn a_name_that_is_refused_is_reported_and_hides_no_other() {
+        let folder = tempdir();
+        for name in ["a.log", "b.log"] {
+            put(&folder.path().join(name), b"a line\n", 3000);
+        }
+        let opened = sources::open(folder.path()).unwrap();
+        let mut files = changed_files(&opened, 0, None).unwrap();
+        let refused = files.iter_mut().find(|entry| entry.name == "b.log");
+        refused.unwrap().fault = Some(io::ErrorKind::PermissionDenied.into());
+        let read = read_files(Arc::new(opened), files, None).await;
+        let material = read.unwrap().unwrap();
+        assert_eq!(material.text, "a line\n");
+        assert_eq!(material.words, "1 file, 7 bytes; b.log: permission denied");
     }
 
     #[tokio::test]

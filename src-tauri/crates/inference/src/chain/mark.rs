@@ -69,10 +69,7 @@ pub(super) fn annotate(
                 mark_choices(&mut choices);
                 changes.push(("choices", Some(choices)));
             }
-            // What is no object is no answer, and passes as it is.
-            if whole.body.trim_ascii_start().starts_with(b"{") {
-                whole.body = json_edit::edit(&whole.body, &changes).into();
-            }
+            whole.changes = changes;
         }
     }
     sent

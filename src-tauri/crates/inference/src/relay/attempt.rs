@@ -8,7 +8,9 @@ use crate::{
     chat_calls,
     clouds::anthropic,
     error::for_seconds,
-    fields, limits, media,
+    fields,
+    json_edit::{self, Change},
+    limits, media,
     original::Form,
     request::Request,
     send,
@@ -49,6 +51,8 @@ pub struct WholeAnswer {
     /// The form of the body.
     pub form: Form,
     pub body: Bytes,
+    /// What is changed in the body on its way to the client.
+    pub changes: Vec<Change>,
     /// What the answer means for the endpoint's availability.
     pub outcome: Outcome,
 }
@@ -72,7 +76,8 @@ fn refusal(form: Form, status: StatusCode, body: &[u8]) -> Error {
 
 impl From<WholeAnswer> for Response {
     fn from(whole: WholeAnswer) -> Self {
-        response::new(whole.status, whole.headers, response::whole(whole.body))
+        let pieces = json_edit::pieces(&whole.body, &whole.changes);
+        response::new(whole.status, whole.headers, response::pieces(pieces))
     }
 }
 
@@ -233,6 +238,7 @@ pub async fn send(
         headers,
         form,
         body,
+        changes: Vec::new(),
         outcome,
     }))
 }

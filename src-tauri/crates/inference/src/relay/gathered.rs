@@ -195,6 +195,7 @@ impl AnswerParts {
             headers,
             form: answer.meter.form,
             body: share.hold(self.whole().to_string().into_bytes()),
+            changes: Vec::new(),
             outcome: Outcome::Answered,
         }
     }

@@ -302,7 +302,7 @@ impl Relay {
                             continue;
                         }
                         Ok(ServerAnswer::Whole(whole)) if whole.status.is_success() => {
-                            return Some(unstreamed::as_events(&whole.body));
+                            return Some(unstreamed::as_events(whole.body, whole.changes));
                         }
                         Ok(ServerAnswer::Whole(refused)) => refused.error(),
                         Err(error) => error,
@@ -344,7 +344,7 @@ pub fn events(headers: HeaderMap, relay: Relay) -> Response {
 
 /// An answer that came whole to a client that asked for a stream.
 pub(crate) fn as_stream(whole: WholeAnswer) -> Response {
-    let events = unstreamed::as_events(&whole.body);
+    let events = unstreamed::as_events(whole.body, whole.changes);
     streaming(whole.headers, response::whole(events))
 }
 

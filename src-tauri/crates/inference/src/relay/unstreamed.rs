@@ -2,27 +2,36 @@
 
 use crate::{
     error,
-    repair::{parse, parse_for},
+    json_edit::{self, Change},
+    repair::parse_for,
     wire,
 };
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+use tierbar_core::json::COPIES;
 
-/// How often a text is in the events of a message, and in those of a response, at most.
-const MESSAGE_COPIES: usize = 4;
+/// How often a text is in the events of a response at most.
 const RESPONSE_COPIES: usize = 8;
 
+/// Parses an answer and changes it. Its bytes are dropped, before more is made of it.
+fn read(answer: Bytes, changes: Vec<Change>, copies: usize) -> Result<Value, serde_json::Error> {
+    let mut fields: Map<String, Value> = parse_for(&answer, copies)?;
+    json_edit::apply(&mut fields, changes);
+    Ok(Value::Object(fields))
+}
+
 /// One event with all of it, and the last one.
-pub(crate) fn as_events(answer: &[u8]) -> Bytes {
-    match as_chunk(answer) {
+pub(crate) fn as_events(answer: Bytes, changes: Vec<Change>) -> Bytes {
+    match as_chunk(answer, changes) {
         Ok(event) => format!("data: {event}\n\ndata: [DONE]\n\n").into(),
         Err(error) => error::last_event(&wire::unreadable(&error)).into(),
     }
 }
 
 /// A whole answer as one chunk.
-pub(crate) fn as_chunk(answer: &[u8]) -> Result<Value, serde_json::Error> {
-    let mut answer: Map<String, Value> = parse(answer)?;
+pub(crate) fn as_chunk(answer: Bytes, changes: Vec<Change>) -> Result<Value, serde_json::Error> {
+    let mut answer = read(answer, changes, COPIES)?;
     let choices = answer.get_mut("choices").and_then(Value::as_array_mut);
     let mut is_chat = false;
     for (index, choice) in choices.into_iter().flatten().enumerate() {
@@ -37,14 +46,14 @@ pub(crate) fn as_chunk(answer: &[u8]) -> Result<Value, serde_json::Error> {
         }
     }
     if is_chat {
-        answer.insert("object".to_owned(), "chat.completion.chunk".into());
+        answer["object"] = "chat.completion.chunk".into();
     }
-    Ok(Value::Object(answer))
+    Ok(answer)
 }
 
 /// A whole message of Anthropic's as its events; `None` for what is none, or takes too much memory.
-pub(crate) fn as_message_events(message: &[u8]) -> Option<Bytes> {
-    let mut message: Value = parse_for(message, MESSAGE_COPIES).ok()?;
+pub(crate) fn as_message_events(message: Bytes, changes: Vec<Change>) -> Option<Bytes> {
+    let mut message = read(message, changes, COPIES).ok()?;
     let Value::Array(content) = message.get_mut("content")?.take() else {
         return None;
     };
@@ -52,14 +61,15 @@ pub(crate) fn as_message_events(message: &[u8]) -> Option<Bytes> {
     let usage = message["usage"].clone();
     let [reason, stop] = ["stop_reason", "stop_sequence"].map(|name| message[name].take());
     let mut events = Events::default();
-    events.write("message_start", json!({"message": message}));
+    events.write("message_start", Value::from_iter([("message", message)]));
     for (index, mut block) in content.into_iter().enumerate() {
         let deltas = block_pieces(&mut block);
-        let begun = json!({"index": index, "content_block": block});
-        events.write("content_block_start", begun);
+        let place = |name: &str, what: Value| {
+            Value::from_iter([("index", Value::from(index)), (name, what)])
+        };
+        events.write("content_block_start", place("content_block", block));
         for delta in deltas {
-            let delta = json!({"index": index, "delta": delta});
-            events.write("content_block_delta", delta);
+            events.write("content_block_delta", place("delta", delta));
         }
         events.write("content_block_stop", json!({"index": index}));
     }
@@ -76,7 +86,9 @@ fn block_pieces(block: &mut Value) -> Vec<Value> {
         let value = block.get_mut(field).filter(|value| !value.is_null());
         value.map(|value| std::mem::replace(value, empty))
     };
-    let text = |name: &str, field: &str, text: Value| json!({"type": name, field: text});
+    let text = |name: &str, field: &str, text: Value| {
+        Value::from_iter([("type", Value::from(name)), (field, text)])
+    };
     let mut pieces = Vec::new();
     match kind.as_deref() {
         Some("text") => {
@@ -106,9 +118,8 @@ fn block_pieces(block: &mut Value) -> Vec<Value> {
 /// A whole response of OpenAI's as its events.
 ///
 /// `None` for what is no object, or takes too much memory.
-pub(crate) fn as_response_events(response: &[u8]) -> Option<Bytes> {
-    let response: Value = parse_for(response, RESPONSE_COPIES).ok()?;
-    response.as_object()?;
+pub(crate) fn as_response_events(response: Bytes, changes: Vec<Change>) -> Option<Bytes> {
+    let response = read(response, changes, RESPONSE_COPIES).ok()?;
     let mut begun = response.clone();
     begun["status"] = "in_progress".into();
     (begun["output"], begun["usage"]) = (json!([]), Value::Null);
@@ -148,7 +159,8 @@ impl Events {
             event.extend(about);
         }
         let event = Value::Object(event);
-        self.out += &format!("event: {kind}\ndata: {event}\n\n");
+        // A text takes whatever is written to it.
+        let _ = write!(self.out, "event: {kind}\ndata: {event}\n\n");
     }
 
     /// An item of a response. What of it streams in pieces is one piece.
@@ -240,11 +252,12 @@ mod tests {
     fn an_answer_that_takes_too_much_memory_becomes_no_events() {
         let lists = "[0],".repeat(70_000);
         let answer = format!("{{\"content\":[],\"choices\":[],\"x\":[{lists}0]}}");
-        let events = as_events(answer.as_bytes());
+        let answer = Bytes::from(answer);
+        let events = as_events(answer.clone(), Vec::new());
         let events = str::from_utf8(&events).unwrap();
         assert!(events.starts_with("data: {\"error\":"), "{events:.99}");
-        assert_eq!(as_message_events(answer.as_bytes()), None);
-        assert_eq!(as_response_events(answer.as_bytes()), None);
+        assert_eq!(as_message_events(answer.clone(), Vec::new()), None);
+        assert_eq!(as_response_events(answer, Vec::new()), None);
     }
 
     #[test]
@@ -258,8 +271,9 @@ mod tests {
             {"type": "of_next_year", "data": "x"},
         ]);
         let response = json!({"id": "resp_1", "status": "incomplete", "output": items, "usage": {"input_tokens": 3}});
-        assert_eq!(as_response_events(b"[null, null, null, 1]"), None);
-        let stream = as_response_events(response.to_string().as_bytes()).unwrap();
+        let events = |response: String| as_response_events(response.into(), Vec::new());
+        assert_eq!(events("[null, null, null, 1]".to_owned()), None);
+        let stream = events(response.to_string()).unwrap();
         let stream = str::from_utf8(&stream).unwrap();
         let data = stream
             .lines()

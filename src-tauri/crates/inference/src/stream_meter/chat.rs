@@ -3,7 +3,7 @@
 use super::event_facts::EventFacts;
 use crate::{
     metrics::TokenUse,
-    wire::{self, Timings, if_known},
+    wire::{self, Timings},
 };
 use http::StatusCode;
 use serde::{
@@ -18,7 +18,7 @@ use tierbar_core::json::short;
 #[derive(Debug, Deserialize)]
 pub(super) struct Payload {
     choices: Option<Choices>,
-    #[serde(default, deserialize_with = "if_known")]
+    #[serde(default, deserialize_with = "short")]
     timings: Option<Timings>,
     #[serde(default, deserialize_with = "short")]
     usage: Option<Value>,

@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_chats::{
-    AnswerFacts, ChatMessage, Finish, Part, Role, TurnEvent, TurnStage, answer_parts,
+    AnswerFacts, ChatMessage, Finish, Part, Role, TurnEvent, TurnFailure, TurnStage, answer_parts,
     context::WhenFull, repetition::Repetition, thinking::WithoutThinking,
 };
 use tierbar_core::{Code, Error, status::TierStatus};
@@ -383,6 +383,7 @@ impl AnswerWriter {
         };
         self.note_thinking(false);
         self.facts.finish = Some(finish);
+        self.facts.failure = error.as_ref().map(TurnFailure::from);
         // An answer to which nothing was added stays as it was.
         let broke_off = matches!(finish, Finish::Stopped | Finish::Error);
         if let Some(before) = self.continued.take_if(|_| broke_off)
@@ -420,7 +421,8 @@ impl AnswerWriter {
         let (turn, parts) = (&self.turn.id, self.parts());
         let broke_off = matches!(finish, Finish::Stopped | Finish::Error);
         if parts.is_empty() && broke_off {
-            self.jobs.store.discard_answer(turn).await?;
+            let failure = self.facts.failure.clone();
+            self.jobs.store.discard_answer(turn, failure).await?;
             return Ok(None);
         }
         let written = self

@@ -51,20 +51,22 @@ pub(super) async fn keep_former_content(
         return Ok(None);
     };
     let path = change.path.display().to_string();
-    let before = change.before;
+    let hash = change.before;
     let read = blocking("a file before its change", move || {
         let former = place.folder.former_content(&change);
         Ok(former.map(|former| (former, digest(&change.after))))
     });
     let read = read.await.map_err(|error| error.message)?;
     let (former, after) = read.map_err(|failure| failure.0)?;
+    let (before, mode) = former.unzip();
     let chat = turn.chat.clone();
     let file = AgentFile {
         run: turn.id.clone(),
         answer: chat.map(|chat| (chat, turn.answer)),
         folder: folder.display().to_string(),
         path: path.clone(),
-        before: former,
+        before,
+        mode,
         after: None,
     };
     let kept = store.keep_agent_file(file, now()).await;
@@ -78,7 +80,7 @@ pub(super) async fn keep_former_content(
         store: store.clone(),
         run: turn.id.clone(),
         path,
-        before,
+        before: hash,
         after,
     }))
 }
@@ -96,7 +98,8 @@ impl Jobs {
     ///
     /// # Errors
     /// `NotFound` if nothing of it is kept; `Conflict` while it runs, and for files that have changed since, in which case none is
-    /// written; `BadRequest` for a folder that an agent cannot use any more; `Storage`.
+    /// written; `BadRequest` for a folder that an agent cannot use any more; `Storage`, also for files that could not be put back, in which
+    /// case all others are.
     pub async fn undo_agent_run(&self, run: &str, force: bool) -> Result<Vec<String>, Error> {
         let turns = self.turns.turns.lock().await;
         let is_running = |turn: &Arc<Turn>| turn.id == run && !turn.log.has_ended();
@@ -118,6 +121,7 @@ impl Jobs {
         let former = files.into_iter().map(|file| FormerFile {
             path: file.path.into(),
             before: file.before,
+            mode: file.mode,
             after: file.after,
         });
         let former: Vec<_> = former.collect();
@@ -137,7 +141,11 @@ fn not_undone(why: NotUndone) -> Error {
             Error::new(Code::Conflict, message)
                 .hint("undo it by force to lose what has changed since")
         }
-        NotUndone::Failed(failure) => Error::new(Code::Storage, failure.0)
-            .hint("files before this one are undone; undo again once it can be written"),
+        NotUndone::Left(why) => {
+            let why: Vec<_> = why.into_iter().map(|failure| failure.0).collect();
+            let why = why.join(", ");
+            let message = format!("not undone: {why}; all other files are as they were");
+            Error::new(Code::Storage, message).hint("remove what is in the way, then undo again")
+        }
     }
 }

@@ -1,7 +1,12 @@
 //! macOS: Seatbelt, by the system's own `sandbox-exec`, and resource limits.
 
 use super::{Process, Processes, set_limits};
-use crate::{Policy, Request, policy::Granted, profile, seatbelt::PLACES};
+use crate::{
+    Policy, Request,
+    policy::Granted,
+    profile,
+    seatbelt::{PLACES, xcode_of},
+};
 use rustix::{
     process::{Pid, getpid, getuid, setsid},
     stdio::dup2_stdin,
@@ -35,7 +40,7 @@ pub(crate) const PACKAGES: &[&str] = &["/opt/homebrew/bin", "/usr/local/bin", "/
 /// Every Mac has it.
 pub(crate) const UTF_8: &str = "en_US.UTF-8";
 
-/// Where Xcode or the Command Line Tools are, as `xcode-select -p` prints it.
+/// Where Xcode or the Command Line Tools really are, as `xcode-select -p` prints it or behind that.
 pub(crate) fn developer_folder() -> Option<PathBuf> {
     let chosen = std::fs::read_link("/var/db/xcode_select_link").ok();
     let usual = [
@@ -43,11 +48,15 @@ pub(crate) fn developer_folder() -> Option<PathBuf> {
         "/Library/Developer/CommandLineTools",
     ];
     let mut folders = chosen.into_iter().chain(usual.map(PathBuf::from));
-    folders.find(|folder| folder.join("usr/bin").is_dir())
+    let found = folders.find(|folder| folder.join("usr/bin").is_dir())?;
+    found.canonicalize().ok()
 }
 
 pub(crate) fn system_folders() -> Vec<PathBuf> {
-    PLACES.programs.iter().map(PathBuf::from).collect()
+    let developer = developer_folder();
+    let xcode = developer.as_deref().and_then(xcode_of);
+    let places = PLACES.programs.iter().map(Path::new).chain(xcode);
+    places.map(Path::to_owned).collect()
 }
 
 /// What enforces a sandbox, or why nothing does.
@@ -90,7 +99,7 @@ pub(crate) fn restrict(
             .collect(),
         ..policy.clone()
     };
-    let profile = profile(&policy, home, proxy)?;
+    let profile = profile(&policy, home, developer_folder().as_deref(), proxy)?;
     let mut command = vec![SANDBOX_EXEC.to_owned()];
     for parameter in profile.parameters {
         command.extend(["-D".to_owned(), parameter]);

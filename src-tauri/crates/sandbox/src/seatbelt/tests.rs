@@ -11,7 +11,8 @@ fn rendered(policy: &Policy) -> Profile {
 }
 
 fn with_proxy(policy: &Policy, proxy: Option<u16>) -> Profile {
-    profile(policy, Path::new("/private/tmp/home"), proxy).unwrap()
+    let xcode = Path::new("/Applications/Xcode-beta.app/Contents/Developer");
+    profile(policy, Path::new("/private/tmp/home"), Some(xcode), proxy).unwrap()
 }
 
 #[test]
@@ -27,9 +28,10 @@ fn a_profile_allows_what_its_policy_does() {
         parameters,
         [
             "READ_0=/Users/a/notes",
-            "WRITE_1=/Users/a/work",
-            "WRITE_2=/private/tmp/home",
-            "PROTECTED_3=/Users/a/Library/Application Support/Tierbar"
+            "READ_1=/Applications/Xcode-beta.app",
+            "WRITE_2=/Users/a/work",
+            "WRITE_3=/private/tmp/home",
+            "PROTECTED_4=/Users/a/Library/Application Support/Tierbar"
         ]
     );
     let lines: Vec<_> = text.lines().collect();
@@ -38,13 +40,13 @@ fn a_profile_allows_what_its_policy_does() {
     for wanted in [
         format!("{run} (subpath \"/usr/bin\"))"),
         format!("{run} (subpath (param \"READ_0\")))"),
-        format!("{run} file-write* (subpath (param \"WRITE_1\")))"),
+        format!("{run} file-write* (subpath (param \"WRITE_2\")))"),
         "(allow file-read* (subpath \"/private/etc/hosts\"))".into(),
     ] {
         assert!(lines.contains(&wanted.as_str()), "{wanted}\n{text}");
     }
     // After all that allows.
-    let denied = "(deny file-read* file-test-existence file-write* process-exec* (subpath (param \"PROTECTED_3\")))";
+    let denied = "(deny file-read* file-test-existence file-write* process-exec* (subpath (param \"PROTECTED_4\")))";
     let denied = lines.iter().position(|line| *line == denied).unwrap();
     let last = lines.iter().rposition(|line| line.starts_with("(allow"));
     assert!(last.unwrap() < denied, "{text}");
@@ -100,7 +102,35 @@ fn nothing_is_written_but_what_was_granted() {
     let writes = text.lines().filter(|line| line.contains("file-write*"));
     let writes: Vec<_> = writes.collect();
     assert_eq!(writes.len(), 1, "{writes:?}");
-    assert!(writes[0].contains("WRITE_0"), "{writes:?}");
+    assert!(writes[0].contains("WRITE_1"), "{writes:?}");
+}
+
+#[test]
+fn of_the_chosen_developer_tools_an_xcode_is_granted() {
+    for (developer, expected) in [
+        (
+            "/Applications/Xcode-26.1.app/Contents/Developer",
+            Some("/Applications/Xcode-26.1.app"),
+        ),
+        (
+            "/Users/a/Xcode.app/Contents/Developer",
+            Some("/Users/a/Xcode.app"),
+        ),
+        // It is among the places that every command may read.
+        ("/Library/Developer/CommandLineTools", None),
+        // These hold more than tools.
+        ("/", None),
+        ("/Users/a", None),
+        ("/Users/a/Contents/Developer", None),
+        ("/Contents/Developer", None),
+        ("/Applications/Xcode.app/Contents", None),
+    ] {
+        assert_eq!(
+            xcode_of(Path::new(developer)),
+            expected.map(Path::new),
+            "{developer}"
+        );
+    }
 }
 
 #[test]
@@ -122,7 +152,7 @@ fn a_folders_name_cannot_add_a_rule() {
     };
     let Profile { text, parameters } = rendered(&policy);
     assert!(!text.contains("allow default"), "{text}");
-    assert_eq!(parameters[0], format!("WRITE_0={evil}"));
+    assert_eq!(parameters[1], format!("WRITE_1={evil}"));
 }
 
 #[test]

@@ -188,7 +188,7 @@ impl Store {
         self.write(move |change| sync(change, source, &files)).await
     }
 
-    /// Returns the files of a source in a folder, as they were seen last.
+    /// Returns the file of a source with this path, or those in the folder that has it, as they were seen last.
     pub async fn document_files_in(
         &self,
         source: u64,
@@ -199,7 +199,7 @@ impl Store {
             sql::all(
                 connection,
                 "SELECT path, size, modified FROM document_files
-                 WHERE source = ?1 AND substr(path, 1, length(?2)) = ?2",
+                 WHERE source = ?1 AND substr(path || '/', 1, length(?2)) = ?2",
                 params![source, folder],
                 |row| {
                     Ok(SeenFile {

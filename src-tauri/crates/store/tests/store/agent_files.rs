@@ -17,6 +17,7 @@ fn file(run: &str, path: &str, before: Option<&[u8]>) -> AgentFile {
         folder: "/work".into(),
         path: path.into(),
         before: before.map(<[u8]>::to_vec),
+        mode: before.map(|_| 0o755),
         after: None,
     }
 }

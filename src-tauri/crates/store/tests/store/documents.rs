@@ -313,6 +313,8 @@ async fn a_folder_has_its_files_as_they_were_seen() {
     store.sync_documents(id, files.clone()).await.unwrap();
     let found = store.document_files_in(id, "/d/ab").await.unwrap();
     assert_eq!(found, files[1..3]);
+    let found = store.document_files_in(id, "/d/abc.md").await.unwrap();
+    assert_eq!(found, files[3..]);
 }
 
 #[tokio::test]

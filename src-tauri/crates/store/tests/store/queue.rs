@@ -301,6 +301,7 @@ async fn older_jobs_go_to_the_key_that_they_came_with() {
              DROP TABLE document_passages; DROP TABLE document_files; DROP TABLE document_sources;
              DROP TABLE messages_to_index; DROP TABLE message_characters; DROP TRIGGER message_characters_rewritten;
              DROP TRIGGER message_characters_removed; DROP INDEX chats_listed; ALTER TABLE messages DROP COLUMN times;
+             ALTER TABLE messages DROP COLUMN failure;
              DROP TRIGGER message_rewritten; DROP TRIGGER message_removed;
              DROP TRIGGER chat_added; DROP TRIGGER chat_renamed; DROP TRIGGER chat_removed; DROP TABLE message_words;
              DROP TABLE title_words; DROP VIEW message_texts; DROP INDEX chats_of_source; DROP INDEX chats_deleted;

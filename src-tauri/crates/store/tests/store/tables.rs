@@ -73,6 +73,7 @@ async fn a_chat_reads_back_whole_after_reopening() {
                 summary: Some("They spoke of Paris.".into()),
             }),
             grade: None,
+            failure: None,
         },
         ..message(Role::Assistant, "Paris.")
     };
@@ -509,6 +510,7 @@ async fn a_search_finds_chinese_japanese_and_korean() {
              DROP TABLE document_passages; DROP TABLE document_files; DROP TABLE document_sources;
              DROP TABLE messages_to_index; DROP TABLE message_characters; DROP TRIGGER message_characters_rewritten;
              DROP TRIGGER message_characters_removed; DROP INDEX chats_listed; ALTER TABLE messages DROP COLUMN times;
+             ALTER TABLE messages DROP COLUMN failure;
              PRAGMA user_version = 15;",
         )
         .unwrap();
@@ -685,7 +687,7 @@ fn a_newer_schema_is_refused_and_unchanged() {
     assert!(
         error
             .message
-            .contains("newer Tierbar (schema 99; this one knows 24)"),
+            .contains("newer Tierbar (schema 99; this one knows 26)"),
         "{error}"
     );
     assert_eq!(fs::read(fixture.path()).unwrap(), before);

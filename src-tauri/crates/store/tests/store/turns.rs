@@ -1,8 +1,10 @@
 //! What turns read and write, and databases of earlier versions.
 
 use crate::support::{Fixture, all_chats};
-use tierbar_chats::{AnswerFacts, Attachment, Chat, Finish, Part, Role, branch, text_parts};
-use tierbar_core::{Code, journal::Filter};
+use tierbar_chats::{
+    AnswerFacts, Attachment, Chat, Finish, Part, Role, TurnFailure, branch, text_parts,
+};
+use tierbar_core::{Code, Error, journal::Filter};
 use tierbar_store::{ChatFields, NewAttachment, NewMessage, NewTurn, OpenedTurn, Parent, Store};
 
 fn turn(id: &str, text: &str) -> NewTurn {
@@ -288,7 +290,7 @@ async fn what_was_added_behind_a_discarded_answer_stays_in_the_branch() {
         answer: AnswerFacts::default(),
     };
     store.add_message(&id, message).await.unwrap();
-    store.discard_answer("a").await.unwrap();
+    store.discard_answer("a", None).await.unwrap();
     assert_eq!(shown(&store.chat(&id).await.unwrap()), ["?", "added"]);
 }
 
@@ -307,6 +309,11 @@ async fn the_answer_of_a_turn_is_found_once_it_is_whole() {
     assert_eq!(found(&other, "a").await, None);
 }
 
+fn failure() -> TurnFailure {
+    let error = Error::new(Code::OverBudget, "it does not fit").hint("choose a smaller one");
+    TurnFailure::from(&error)
+}
+
 #[tokio::test]
 async fn a_failed_answer_is_kept_as_such_with_its_tier() {
     let fixture = Fixture::new();
@@ -317,6 +324,7 @@ async fn a_failed_answer_is_kept_as_such_with_its_tier() {
         tier: Some("fast".to_owned()),
         why: Some("it is short".to_owned()),
         finish: Some(Finish::Error),
+        failure: Some(failure()),
         ..AnswerFacts::default()
     };
     let parts = text_parts("so far".to_owned());
@@ -330,6 +338,37 @@ async fn a_failed_answer_is_kept_as_such_with_its_tier() {
     // It can be carried on.
     let unfinished = store.unfinished_answer(&id, Parent::Leaf).await.unwrap();
     assert_eq!(unfinished.id, found.id);
+    let on = NewTurn {
+        id: "b".into(),
+        continues: true,
+        ..NewTurn::default()
+    };
+    store.open_turn(&id, on).await.unwrap();
+    let chat = store.chat(&id).await.unwrap();
+    assert_eq!(chat.messages[1].answer.failure, None);
+}
+
+#[tokio::test]
+async fn a_question_keeps_why_it_has_no_answer_until_the_next_turn() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let id = chat(&store).await;
+    store.open_turn(&id, turn("a", "One?")).await.unwrap();
+    store.discard_answer("a", Some(failure())).await.unwrap();
+    drop(store);
+    let store = fixture.store();
+    let kept = store.chat(&id).await.unwrap();
+    assert_eq!(shown(&kept), ["One?"]);
+    assert_eq!(kept.messages[0].answer.failure, Some(failure()));
+    let again = NewTurn {
+        id: "b".into(),
+        ..NewTurn::default()
+    };
+    let opened = store.open_turn(&id, again).await.unwrap();
+    assert_eq!(opened.conversation[0].answer.failure, None);
+    store.discard_answer("b", None).await.unwrap();
+    let chat = store.chat(&id).await.unwrap();
+    assert_eq!(chat.messages[0].answer.failure, None, "it was stopped");
 }
 
 #[tokio::test]
@@ -428,7 +467,7 @@ async fn the_answer_of_a_deleted_chat_is_not_written() {
     let parts = text_parts("late".to_owned());
     let written = store.write_answer("a", parts, AnswerFacts::default()).await;
     assert_eq!(written.unwrap(), None);
-    store.discard_answer("a").await.unwrap();
+    store.discard_answer("a", None).await.unwrap();
     let chat = store.chat(&other).await.unwrap();
     assert_eq!(chat.messages.len(), 2);
     assert_eq!(chat.messages[1].text(), "");

@@ -49,6 +49,18 @@ fn what_the_model_said_is_one_message() {
 }
 
 #[test]
+fn a_call_without_input_has_no_arguments() {
+    for call in [
+        json!({"type": "tool_use", "id": "a", "name": "look"}),
+        json!({"type": "tool_use", "id": "a", "name": "look", "input": null}),
+    ] {
+        let message = messages("assistant", json!([call])).unwrap().remove(0);
+        let function = &message["tool_calls"][0]["function"];
+        assert_eq!(function["arguments"], "{}", "{call}");
+    }
+}
+
+#[test]
 fn text_alone_is_a_text_and_a_documents_text_is_text() {
     let blocks = json!([{"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}}]);
     assert_eq!(messages("user", blocks).unwrap()[0]["content"], "Hi");

@@ -53,6 +53,12 @@ fn part(place: &str, part: &Value) -> Result<Value, Error> {
             json!({"type": "image_url", "image_url": image})
         }
         "input_audio" => json!({"type": "input_audio", "input_audio": part["input_audio"]}),
+        "input_file" => {
+            return Err(bad_request(format!(
+                "`{place}` is a file, and no model here reads files"
+            ))
+            .hint("send its text as input_text (`POST /tierbar/v1/documents/text` returns it), or its pages as input_image"));
+        }
         other => {
             return Err(bad_request(format!(
                 "`{place}` has the type \"{other}\", which is not supported"

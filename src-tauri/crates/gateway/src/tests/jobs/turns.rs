@@ -607,6 +607,8 @@ async fn a_failure_is_the_last_event_and_keeps_the_text() {
     let answer = &chat["messages"][1];
     assert_eq!(&last["answer"], answer);
     assert_eq!(answer["finish"], "error");
+    assert_eq!(answer["failure"]["code"], "worker_crashed");
+    assert_eq!(answer["failure"]["message"], last["message"]);
     assert!(answer["decode_tokens_per_second"].is_null(), "{answer}");
 
     let unknown = stage.begin(json!({"text": "!", "model": "gpt-5"})).await;
@@ -615,7 +617,14 @@ async fn a_failure_is_the_last_event_and_keeps_the_text() {
         (&last["code"], &last["answer"]),
         (&json!("model_unknown"), &Value::Null)
     );
-    assert_eq!(texts(&stage.chat().await), ["?", "so far", "!"]);
+    let chat = stage.chat().await;
+    assert_eq!(texts(&chat), ["?", "so far", "!"]);
+    let failure = &chat["messages"][2]["failure"];
+    assert_eq!(failure["code"], "model_unknown");
+    assert_eq!(
+        (&failure["message"], &failure["hint"]),
+        (&last["message"], &last["hint"])
+    );
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// Why a file or folder is left out. Hidden ones, links and files of other kinds are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Why {
+pub(in crate::documents) enum Why {
     IgnoredFile,
     IgnoredFolder,
     /// A folder.
@@ -16,7 +16,8 @@ pub(super) enum Why {
     /// A folder.
     TooDeep,
     TooMany,
-    InCloud,
+    FileInCloud,
+    FolderInCloud,
 }
 
 /// How many, for each reason.
@@ -50,7 +51,8 @@ impl Why {
             Self::Unnamed => format!("{count} file{s} whose names are not UTF-8"),
             Self::TooDeep => format!("{count} folder{s} more than {DEEPEST} levels deep"),
             Self::TooMany => format!("{count} file{s} beyond the first {MOST_FILES}"),
-            Self::InCloud => format!("{count} file{s} in iCloud only"),
+            Self::FileInCloud => format!("{count} file{s} in iCloud only"),
+            Self::FolderInCloud => format!("{count} folder{s} in iCloud only"),
         }
     }
 }

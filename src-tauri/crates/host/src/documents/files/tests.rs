@@ -4,6 +4,7 @@ use crate::{
     sources::tests::tempdir,
 };
 use data_encoding::HEXLOWER;
+use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 use std::{
     fs,
@@ -120,11 +121,11 @@ fn what_is_not_seen_of_a_folder_is_named() {
     scan.unreadable = vec![unreadable("/d/a")];
     assert_eq!(
         scan.left_out().unwrap(),
-        "/d/a cannot be read (permission denied); its files are searched as they were. Not searched: 1 file beyond the first 50000"
+        "/d/a cannot be read (permission denied), and is searched as it was. Not searched: 1 file beyond the first 50000"
     );
     scan.unreadable.push(unreadable("/d/b"));
     let left_out = scan.left_out().unwrap();
-    assert!(left_out.starts_with("/d/a and 1 other"), "{left_out}");
+    assert!(left_out.starts_with("/d/a and 1 more cannot"), "{left_out}");
 }
 
 /// A folder with these files, in those that their names have.
@@ -279,12 +280,19 @@ fn a_source_that_the_system_denies_is_not_empty() {
 
 #[test]
 fn a_name_that_cannot_be_looked_at_hides_no_other() {
-    let folder = folder_of(&[("a.md", "x"), ("mount/b.md", "x")]);
+    let files = ["a.md", "kept.md", ".kept", "mount/b.md"];
+    let folder = folder_of(&files.map(|name| (name, "x")));
     let root = sources::open(folder.path()).unwrap();
     let (opened, mut entries) = read_folder(&root, Path::new("")).unwrap();
-    let mount = entries.iter_mut().find(|entry| entry.name == "mount");
-    // As of a mount whose server is gone.
-    mount.unwrap().fault = Some(std::io::Error::from_raw_os_error(107));
+    for entry in &mut entries {
+        let errno = match entry.name.to_str().unwrap() {
+            "kept.md" | ".kept" => Errno::PERM,
+            // Its server is gone.
+            "mount" => Errno::NOTCONN,
+            _ => continue,
+        };
+        entry.fault = Some(errno.into());
+    }
     let mut scan = Scan::default();
     let all = Folder {
         place: PathBuf::new(),
@@ -293,16 +301,21 @@ fn a_name_that_cannot_be_looked_at_hides_no_other() {
     };
     scan.look_into(all, folder.path(), &opened, entries, &mut Vec::new());
     assert!(scan.files[0].path.ends_with("a.md") && scan.files.len() == 1);
-    assert!(scan.unreadable[0].path.ends_with("mount"));
+    let mut unreadable: Vec<_> = scan.unreadable.iter().map(|one| &one.path).collect();
+    unreadable.sort_unstable();
+    assert!(unreadable[0].ends_with("kept.md") && unreadable[1].ends_with("mount"));
+    assert_eq!(unreadable.len(), 2, "{unreadable:?}");
 }
 
 #[test]
-fn files_in_icloud_only_are_searched_as_they_were() {
+fn what_is_in_icloud_only_is_searched_as_it_was() {
     let folder = folder_of(&[("a.md", "x")]);
     let root = sources::open(folder.path()).unwrap();
     let (opened, entries) = read_folder(&root, Path::new("")).unwrap();
     let named = |name: &str| {
         let about = About {
+            is_file: name.contains('.'),
+            is_folder: !name.contains('.'),
             in_cloud: name != "here.md",
             ..entries[0].about
         };
@@ -313,7 +326,10 @@ fn files_in_icloud_only_are_searched_as_they_were() {
             fault: None,
         }
     };
-    let entries = ["here.md", "read.md", "new.md", "new.pdf", "new.jpg"].map(named);
+    let entries = [
+        "here.md", "read.md", "new.md", "new.pdf", "new.jpg", "read", "new", "target",
+    ];
+    let entries = entries.map(named);
     let inner = Folder {
         place: PathBuf::new(),
         depth: 0,
@@ -322,16 +338,22 @@ fn files_in_icloud_only_are_searched_as_they_were() {
     let (mut scan, mut folders) = (Scan::default(), Vec::new());
     scan.look_into(inner, folder.path(), &opened, entries.into(), &mut folders);
     assert_eq!(names(&scan, folder.path()), ["here.md"]);
+    assert!(
+        folders.is_empty(),
+        "none is listed, which would download it"
+    );
     let known = |name: &str| SeenFile {
         path: folder.path().join(name).to_str().unwrap().to_owned(),
         size: 7,
         modified: 1,
     };
-    scan.keep(vec![known("here.md"), known("read.md"), known("gone.md")]);
-    assert_eq!(names(&scan, folder.path()), ["here.md", "read.md"]);
+    let files = ["here.md", "read.md", "gone.md", "read/a.md", "read/b/c.md"];
+    scan.keep(files.map(known).into());
+    let kept = ["here.md", "read.md", "read/a.md", "read/b/c.md"];
+    assert_eq!(names(&scan, folder.path()), kept);
     assert_eq!(
         scan.left_out().unwrap(),
-        "Not searched: 2 files in iCloud only"
+        "Not searched: 1 folder that programs have generated, 2 files in iCloud only, 1 folder in iCloud only"
     );
 }
 

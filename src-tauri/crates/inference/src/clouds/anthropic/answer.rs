@@ -148,39 +148,54 @@ impl Usage {
 }
 
 impl Message {
+    /// Moves the texts: `json!` would copy each into every object around it.
     pub(super) fn into_completion(self) -> Value {
         let (mut text, mut thoughts, mut calls) = (String::new(), String::new(), Vec::new());
         for block in self.content {
             match block {
-                Block::Text { text: more } => text.push_str(&more),
-                Block::Thinking { thinking } => thoughts.push_str(&thinking),
-                Block::ToolUse { id, name, input } => calls.push(json!({
-                    "id": id, "type": "function",
-                    "function": {"name": name, "arguments": arguments(&input)},
-                })),
+                Block::Text { text: more } => add(&mut text, more),
+                Block::Thinking { thinking } => add(&mut thoughts, thinking),
+                Block::ToolUse { id, name, input } => {
+                    let function = [("name", name), ("arguments", arguments(&input))];
+                    calls.push(Value::from_iter([
+                        ("id", Value::from(id)),
+                        ("type", "function".into()),
+                        ("function", Value::from_iter(function)),
+                    ]));
+                }
                 Block::Other => {}
             }
         }
-        let mut message = json!({"role": "assistant", "content": text});
+        let mut message = Value::from_iter([("role", "assistant".to_owned()), ("content", text)]);
         if !thoughts.is_empty() {
             message["reasoning_content"] = thoughts.into();
         }
         if !calls.is_empty() {
             message["tool_calls"] = calls.into();
         }
-        let mut choice =
-            json!({"index": 0, "message": message, "finish_reason": self.end.finish()});
+        let mut choice = Value::from_iter([
+            ("index", Value::from(0)),
+            ("message", message),
+            ("finish_reason", self.end.finish().into()),
+        ]);
         if let Some(stop) = self.end.stop() {
             choice["stop_reason"] = stop.into();
         }
-        json!({
-            "id": self.id,
-            "object": "chat.completion",
-            "created": Timestamp::now().as_second(),
-            "model": self.model,
-            "choices": [choice],
-            "usage": self.usage.openai(),
-        })
+        Value::from_iter([
+            ("id", Value::from(self.id)),
+            ("object", "chat.completion".into()),
+            ("created", Timestamp::now().as_second().into()),
+            ("model", self.model.into()),
+            ("choices", vec![choice].into()),
+            ("usage", self.usage.openai()),
+        ])
+    }
+}
+
+fn add(text: &mut String, more: String) {
+    match text.is_empty() {
+        true => *text = more,
+        false => text.push_str(&more),
     }
 }
 

@@ -52,21 +52,22 @@ impl ExpectedAnswer {
         let mut arriving = Upstream::new(head.clone(), body);
         let body = stream::once(async move {
             let body = arriving.whole(ANSWER_LIMIT).await?;
-            let body = self.to_openai(status, &body)?;
+            let body = self.to_openai(status, body)?;
             Ok(Frame::data(Bytes::from(body.to_string())))
         });
         Upstream::new(head, StreamBody::new(body).boxed_unsync())
     }
 
-    fn to_openai(self, status: StatusCode, body: &[u8]) -> Result<Value, ConnectionFailure> {
+    /// The body is dropped before what this returns is written.
+    fn to_openai(self, status: StatusCode, body: Bytes) -> Result<Value, ConnectionFailure> {
         if !status.is_success() {
-            return Ok(failure::openai(body));
+            return Ok(failure::openai(&body));
         }
         match self {
             Self::Message { .. } => {
-                let answer: Value = read(body)?;
+                let answer: Value = read(&body)?;
                 if answer.get("error").is_some_and(|error| !error.is_null()) {
-                    return Ok(failure::openai(body));
+                    return Ok(failure::openai(&body));
                 }
                 if !answer.get("content").is_some_and(Value::is_array) {
                     return Err(form_error("no `content`"));
@@ -80,7 +81,7 @@ impl ExpectedAnswer {
                 struct CountAnswer {
                     input_tokens: u64,
                 }
-                let CountAnswer { input_tokens } = read(body)?;
+                let CountAnswer { input_tokens } = read(&body)?;
                 Ok(json!({"tokens": input_tokens}))
             }
         }
@@ -168,7 +169,7 @@ mod tests {
     #[test]
     fn a_success_without_a_message_is_an_error() {
         let expected = ExpectedAnswer::Message { usage: false };
-        let reply = |body: Value| expected.to_openai(StatusCode::OK, body.to_string().as_bytes());
+        let reply = |body: Value| expected.to_openai(StatusCode::OK, body.to_string().into());
         let error =
             json!({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}});
         assert_eq!(reply(error).unwrap()["error"]["message"], "slow down");

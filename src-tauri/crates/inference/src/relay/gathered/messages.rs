@@ -208,7 +208,8 @@ mod tests {
             ],
             "usage": {"input_tokens": 3, "cache_read_input_tokens": 4, "output_tokens": 9},
         });
-        let stream = unstreamed::as_message_events(message.to_string().as_bytes()).unwrap();
+        let events = |message: String| unstreamed::as_message_events(message.into(), Vec::new());
+        let stream = events(message.to_string()).unwrap();
         let stream = str::from_utf8(&stream).unwrap();
         let mut gathering = MessageParts::default();
         for data in stream
@@ -219,7 +220,7 @@ mod tests {
         }
         assert_eq!(gathering.whole(), message);
         for no_message in ["{}", "[]", r#"{"content": 1}"#, "no"] {
-            assert_eq!(unstreamed::as_message_events(no_message.as_bytes()), None);
+            assert_eq!(events(no_message.to_owned()), None);
         }
     }
 

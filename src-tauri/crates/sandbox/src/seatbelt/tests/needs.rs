@@ -7,6 +7,8 @@ use super::{
 };
 
 const HOME: &str = "/private/tmp/home";
+/// One that `xcode-select` points to.
+const DEVELOPER: &str = "/Applications/Xcode-26.1.app/Contents/Developer";
 
 /// Every program: the loader, its cache, and the C library.
 const ANY: &[Use<'_>] = &[
@@ -75,6 +77,22 @@ const NEEDS: &[(&str, &[Use<'_>])] = &[
                 "process-exec",
                 "/Library/Developer/CommandLineTools/usr/libexec/git-core/git-remote-https",
             ),
+            Use(
+                "process-exec",
+                "/Applications/Xcode.app/Contents/Developer/usr/bin/git",
+            ),
+            Use(
+                "process-exec",
+                "/Applications/Xcode-26.1.app/Contents/Developer/usr/bin/git",
+            ),
+            Use(
+                "process-exec",
+                "/Applications/Xcode-26.1.app/Contents/Developer/usr/libexec/git-core/git-remote-https",
+            ),
+            Use(
+                "file-read-data",
+                "/Applications/Xcode-26.1.app/Contents/Developer/usr/share/git-core/templates/HEAD",
+            ),
             Use("file-test-existence", "/Users/a/work/.git/index.lock"),
             Use("file-test-existence", "/private/etc/gitconfig"),
             Use("file-write-mode", "/Users/a/work/.git/config"),
@@ -140,6 +158,10 @@ const NEEDS: &[(&str, &[Use<'_>])] = &[
                 "process-exec",
                 "/Library/Developer/CommandLineTools/usr/bin/make",
             ),
+            Use(
+                "process-exec",
+                "/Applications/Xcode-26.1.app/Contents/Developer/usr/bin/make",
+            ),
             Use("process-exec", "/bin/sh"),
             Use("file-read-metadata", "/private/var/select/sh"),
             Use("file-test-existence", "/Users/a/work/Makefile"),
@@ -156,6 +178,23 @@ const NEEDS: &[(&str, &[Use<'_>])] = &[
             Use(
                 "process-exec",
                 "/Applications/Xcode.app/Contents/Developer/Toolchains/XcodeDefault.xctoolchain/usr/bin/ld",
+            ),
+            Use(
+                "process-exec",
+                "/Applications/Xcode-26.1.app/Contents/Developer/Toolchains/XcodeDefault.xctoolchain/usr/bin/clang",
+            ),
+            Use(
+                "file-map-executable",
+                "/Applications/Xcode-26.1.app/Contents/Developer/Toolchains/XcodeDefault.xctoolchain/usr/lib/libLTO.dylib",
+            ),
+            Use(
+                "file-read-data",
+                "/Applications/Xcode-26.1.app/Contents/Developer/Platforms/MacOSX.platform/Developer/SDKs/MacOSX.sdk/usr/include/stdio.h",
+            ),
+            // What `xcodebuild` and `xcrun` are made of.
+            Use(
+                "file-map-executable",
+                "/Applications/Xcode-26.1.app/Contents/SharedFrameworks/DVTFoundation.framework/Versions/A/DVTFoundation",
             ),
             Use(
                 "file-read-data",
@@ -203,7 +242,13 @@ const DENIED: &[Use<'_>] = &[
         "process-exec",
         "/Applications/Safari.app/Contents/MacOS/Safari",
     ),
+    // An Xcode that was not chosen.
+    Use(
+        "file-read-data",
+        "/Applications/Xcode-26.0.app/Contents/Info.plist",
+    ),
     // Written are the granted folders alone.
+    Use("file-write-create", "/Applications/Xcode-26.1.app/a"),
     Use("file-write-data", "/Users/a/notes/todo.md"),
     Use("file-write-create", "/Users/a/Library/LaunchAgents/a.plist"),
     Use("file-write-create", "/usr/local/bin/git"),
@@ -243,7 +288,8 @@ fn rules(proxy: Option<u16>) -> Rules {
         protected: vec!["/Users/a/work/Tierbar".into()],
         ..Policy::default()
     };
-    Rules::read(&profile(&policy, Path::new(HOME), proxy).unwrap())
+    let (home, developer) = (Path::new(HOME), Some(Path::new(DEVELOPER)));
+    Rules::read(&profile(&policy, home, developer, proxy).unwrap())
 }
 
 #[test]

@@ -153,6 +153,10 @@ fn what_cannot_be_read_is_refused_with_its_place() {
             "`input[0].content[0]`",
         ),
         (
+            json!([{"role": "user", "content": [{"type": "input_file", "file_data": "data:application/pdf;base64,AA=="}]}]),
+            "/tierbar/v1/documents/text",
+        ),
+        (
             json!([{"role": "user", "content": [{"type": "input_image", "file_id": "f"}]}]),
             "data: URI",
         ),
