@@ -16,12 +16,13 @@ use tierbar_core::{
     config::ContextForm,
     status::{EngineKind, TierStatus},
 };
+use tierbar_fetch::blocking;
 use tierbar_http::{
     InferenceCall, RequestHints, error::Failure, mount::Routes, routes, schema::Errors,
 };
 use tierbar_inference::{
-    Inference, blocking::blocking, body, caller::Caller, charge::Charge, content::Content,
-    dispatch, hints::Hints, request::Request, route, source::Source,
+    Inference, body, caller::Caller, charge::Charge, content::Content, dispatch, hints::Hints,
+    request::Request, route, source::Source,
 };
 use utoipa::ToSchema;
 

@@ -22,7 +22,7 @@ use tierbar_core::{
     documents::{DEFAULT_COLLECTION, DocumentSource, Documents, Indexing, IndexingState},
     lease::{BoxFuture, Tiers},
 };
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::blocking;
 use tierbar_store::Store;
 use tokio::sync::watch;
 

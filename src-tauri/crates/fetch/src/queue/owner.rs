@@ -337,5 +337,6 @@ pub(super) async fn discard(entry: Entry, others: &[Entry]) -> Result<(), Error>
         .flat_map(|other| other.job.files.iter().map(|file| entry::folded(&file.dest)))
         .collect();
     // Deleting gigabytes takes a while on some volumes.
-    blocking(move || entry.discard(|path| needed.contains(&entry::folded(path)))).await
+    let work = move || entry.discard(|path| needed.contains(&entry::folded(path)));
+    blocking("deleting the download", work).await
 }

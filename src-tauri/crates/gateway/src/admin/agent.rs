@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tierbar_chats::agent::{AgentGrant, AgentRun, ConsentAnswer};
 use tierbar_edge::sessions::SessionMark;
+use tierbar_fetch::detached;
 use tierbar_http::{
     error::Failure,
     path::Id,
@@ -23,7 +24,7 @@ use tierbar_http::{
     schema::Errors,
     sse::{self, json_event},
 };
-use tierbar_inference::{blocking::detached, body};
+use tierbar_inference::body;
 use tierbar_jobs::turns::follow;
 pub(super) use tierbar_jobs::turns::{AgentAnswer, AgentRequest, AgentRunEvent};
 use utoipa::ToSchema;

@@ -27,8 +27,9 @@ use tierbar_chats::{
 };
 use tierbar_core::{Code, Error, json::values_memory};
 use tierbar_edge::keys::Weight;
+use tierbar_fetch::blocking;
 use tierbar_http::{error::Failure, path::Id, request::QueryFields, schema::Errors};
-use tierbar_inference::{blocking::blocking, body, repair::repair};
+use tierbar_inference::{body, repair::repair};
 pub(super) use tierbar_jobs::turns::hash_of;
 use tierbar_store::{ImportedFile, Store};
 use utoipa::{IntoParams, ToSchema};

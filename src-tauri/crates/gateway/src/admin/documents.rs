@@ -19,6 +19,7 @@ use tierbar_core::{
     status::EngineKind,
 };
 use tierbar_documents::extraction::to_file;
+use tierbar_fetch::blocking;
 use tierbar_http::{
     error::Failure,
     path::Id,
@@ -26,7 +27,7 @@ use tierbar_http::{
     schema::Errors,
     sse::{self, json_event},
 };
-use tierbar_inference::{blocking::blocking, body};
+use tierbar_inference::body;
 pub(super) use tierbar_jobs::documents::{DocumentEvent, DocumentQuestion, DocumentSearch};
 use tierbar_store::MOST_ID;
 use tokio::sync::mpsc;

@@ -5,11 +5,9 @@ use axum::{Json, extract::State, http::StatusCode};
 use serde::Serialize;
 use std::sync::Arc;
 use tierbar_core::download::DownloadStatus;
+use tierbar_fetch::detached;
 use tierbar_http::{error::Failure, path::Id, request::JsonBody, schema::Errors};
-use tierbar_inference::{
-    blocking::detached,
-    services::models::{DownloadChange, DownloadRequest},
-};
+use tierbar_inference::services::models::{DownloadChange, DownloadRequest};
 use utoipa::ToSchema;
 
 /// All downloads.

@@ -11,13 +11,13 @@ use serde::Deserialize;
 use std::{collections::HashMap, sync::Arc};
 use tierbar_chats::training::{self, ExportForm};
 use tierbar_core::{Code, Error};
+use tierbar_fetch::blocking;
 use tierbar_http::{
     error::Failure,
     path::Id,
     request::{JsonBody, QueryFields},
     schema::Errors,
 };
-use tierbar_inference::blocking::blocking;
 use tierbar_routing::{
     grade::{Grade, GradeGroup, GradeReport},
     learned::LearnedLevels,

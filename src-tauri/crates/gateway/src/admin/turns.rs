@@ -14,6 +14,7 @@ use std::sync::Arc;
 use tierbar_chats::{ChatMessage, Finish, StartedTurn, TurnEvent, agent::ConsentAnswer};
 use tierbar_core::{Code, Error};
 use tierbar_edge::sessions::{self, SessionMark};
+use tierbar_fetch::detached;
 use tierbar_http::{
     error::Failure,
     path::Id,
@@ -21,7 +22,7 @@ use tierbar_http::{
     schema::Errors,
     sse::{self, json_event},
 };
-use tierbar_inference::{blocking::detached, body};
+use tierbar_inference::body;
 use tierbar_jobs::turns::{Question, follow};
 
 /// Starts a turn: a question or another answer, which the host runs and stores.

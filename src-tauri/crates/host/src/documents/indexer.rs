@@ -20,7 +20,7 @@ use tierbar_documents::{
     extraction::{ExtractedDocument, OutputReader},
     pictured,
 };
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::blocking;
 use tierbar_store::{NewDocument, NewPassage, Store, WaitingFile};
 use tokio::{
     sync::watch,

@@ -17,12 +17,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::Arc};
 use tierbar_core::{Code, Error};
+use tierbar_fetch::blocking;
 use tierbar_http::{
     RequestHints,
     error::Failure,
     schema::{Errors, Queued, RequestHeaders},
 };
-use tierbar_inference::{blocking::blocking, body};
+use tierbar_inference::body;
 use tierbar_tasks::{
     Task,
     aggregate::{Aggregate, Counter},

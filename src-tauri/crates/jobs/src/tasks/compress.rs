@@ -11,13 +11,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, ops::RangeInclusive, sync::Arc};
 use tierbar_core::{Code, Error};
+use tierbar_fetch::blocking;
 use tierbar_http::{
     RequestHints,
     error::Failure,
     request::check_range,
     schema::{Errors, Queued, RequestHeaders},
 };
-use tierbar_inference::{blocking::blocking, body};
+use tierbar_inference::body;
 use tierbar_tasks::{
     Task, count_words,
     delimited::delimited,

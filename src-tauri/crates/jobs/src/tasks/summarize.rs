@@ -19,13 +19,14 @@ use tierbar_core::{
     Code, Error,
     queue::{Setback, setback},
 };
+use tierbar_fetch::blocking;
 use tierbar_http::{
     RequestHints,
     error::Failure,
     request::check_range,
     schema::{Errors, Queued, RequestHeaders},
 };
-use tierbar_inference::{Inference, blocking::blocking, body, hints::Hints};
+use tierbar_inference::{Inference, body, hints::Hints};
 use tierbar_tasks::{
     Task, count_words, fallback,
     pieces::{self, Room},

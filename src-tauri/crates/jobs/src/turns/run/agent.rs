@@ -33,7 +33,8 @@ use tierbar_chats::{
     },
 };
 use tierbar_core::{Code, Error, ModelKind};
-use tierbar_inference::{Inference, blocking::blocking};
+use tierbar_fetch::blocking;
+use tierbar_inference::Inference;
 use tierbar_sandbox::Stop;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
