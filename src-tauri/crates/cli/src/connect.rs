@@ -7,7 +7,7 @@ mod undo;
 mod write;
 
 use crate::{
-    client::{Client as Host, read},
+    client::{Client as Host, read_field},
     output,
 };
 use serde_json::json;
@@ -113,7 +113,7 @@ async fn server(home: Option<&PathBuf>) -> Result<ClientServer, Error> {
         output::error_line("Tierbar is not running; these are the settings of its configuration.");
         return Ok(server);
     };
-    read(host.get("/tierbar/v1/connect").await?["server"].take())
+    read_field(host.get("/tierbar/v1/connect").await?, "server")
 }
 
 fn list(as_json: bool) -> Result<(), Error> {
