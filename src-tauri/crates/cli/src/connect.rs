@@ -73,9 +73,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         ..render(client, &server, args.tier.as_deref(), None)
     };
     if let Err(unknown) = known {
-        let hint = unknown.hint.map(|hint| format!(": {hint}"));
-        let warning = unknown.message + &hint.unwrap_or_default();
-        settings.warnings.push(warning);
+        settings.warnings.push(unknown.to_text(": "));
     }
     if args.json {
         output::write_json(&json!(settings));

@@ -260,7 +260,7 @@ impl Tool {
                 result.structured_content = Some(fields);
                 result
             }
-            Err(error) => CallToolResult::error(vec![ContentBlock::text(error_sentence(&error))]),
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_text(": "))]),
         }
     }
 }
@@ -270,13 +270,6 @@ fn object(value: Value) -> Arc<JsonObject> {
         return Arc::default();
     };
     Arc::new(object)
-}
-
-fn error_sentence(error: &Error) -> String {
-    match &error.hint {
-        Some(hint) => format!("{}: {hint}", error.message),
-        None => error.message.clone(),
-    }
 }
 
 fn read_arguments<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Error> {

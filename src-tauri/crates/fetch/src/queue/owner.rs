@@ -178,7 +178,7 @@ impl Owner {
                 if !(was_cancelled && error.code == Code::Cancelled) =>
             {
                 tracing::warn!(reference, %error, "download failed");
-                entry.standing = EntryState::Failed(error_sentence(&error));
+                entry.standing = EntryState::Failed(error.to_text(": "));
             }
             // It was stopped by a command, which set its state.
             (Err(_), _) => {}
@@ -320,14 +320,6 @@ impl Owner {
 pub(super) fn slots(at_once: u8) -> usize {
     let allowed = DownloadsConfig::AT_ONCE;
     at_once.clamp(*allowed.start(), *allowed.end()).into()
-}
-
-/// What happened, and what to do.
-fn error_sentence(error: &Error) -> String {
-    match &error.hint {
-        Some(hint) => format!("{}: {hint}", error.message),
-        None => error.message.clone(),
-    }
 }
 
 /// Deletes what has arrived of a download, but for what others still need.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tierbar_core::{Code, Error, config::McpServerConfig, nearest::suggest};
 use tierbar_fetch::detached;
 use tierbar_http::{error::Failure, path::Id, schema::Errors};
-use tierbar_inference::{body, error::with_advice};
+use tierbar_inference::body;
 use tierbar_jobs::mcp;
 use tierbar_secrets::{Name, Secrets};
 use utoipa::ToSchema;
@@ -103,7 +103,7 @@ pub(crate) async fn put(
         Err(error) if anyway => McpServerTest {
             name,
             tools: Vec::new(),
-            problem: Some(with_advice(&error.message, &error)),
+            problem: Some(error.to_text("; ")),
         },
         Err(error) => return Err(error.detail("saved", false).into()),
     };
@@ -162,7 +162,7 @@ async fn try_out(
     let (_session, listing) = mcp::open(name, server, key, services, secrets).await?;
     let (offered, problem) = match mcp::offered_tools(name, server, listing.tools.clone()) {
         Ok(offered) => (offered, None),
-        Err(error) => (Vec::new(), Some(with_advice(&error.message, &error))),
+        Err(error) => (Vec::new(), Some(error.to_text("; "))),
     };
     let left_out = listing.left_out.into_iter().map(|(name, why)| McpTool {
         name,
