@@ -5,47 +5,27 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use utoipa::ToSchema;
 
-/// The state of a queued request.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum JobState {
-    /// Waiting for its turn or its next attempt.
-    Waiting,
-    Running,
-    /// Answered.
-    Done,
-    /// Refused, or tried too often.
-    Failed,
-    /// Canceled by its client or the user.
-    Cancelled,
-    /// Not answered by its deadline.
-    Expired,
+crate::words! {
+    /// The state of a queued request.
+    #[derive(
+        Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+    )]
+    pub enum JobState {
+        /// Waiting for its turn or its next attempt.
+        Waiting = "waiting",
+        Running = "running",
+        /// Answered.
+        Done = "done",
+        /// Refused, or tried too often.
+        Failed = "failed",
+        /// Canceled by its client or the user.
+        Cancelled = "cancelled",
+        /// Not answered by its deadline.
+        Expired = "expired",
+    }
 }
 
 impl JobState {
-    pub const ALL: [Self; 6] = [
-        Self::Waiting,
-        Self::Running,
-        Self::Done,
-        Self::Failed,
-        Self::Cancelled,
-        Self::Expired,
-    ];
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::Expired => "expired",
-        }
-    }
-
     #[must_use]
     pub fn has_ended(self) -> bool {
         !matches!(self, Self::Waiting | Self::Running)

@@ -27,22 +27,15 @@ pub struct ScheduleConfig {
     pub words: Option<u32>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ScheduledTask {
-    Brief,
-    Summarize,
+crate::words! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+    pub enum ScheduledTask {
+        Brief = "brief",
+        Summarize = "summarize",
+    }
 }
 
 impl ScheduledTask {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Brief => "brief",
-            Self::Summarize => "summarize",
-        }
-    }
-
     /// What the task makes, which is also the field of its answer.
     #[must_use]
     pub fn result(self) -> &'static str {
