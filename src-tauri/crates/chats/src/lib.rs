@@ -19,7 +19,7 @@ use tierbar_core::{Code, Error};
 use tierbar_routing::grade::Grade;
 
 /// A chat without its messages. Times are RFC 3339 in UTC.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ChatSummary {
     pub id: String,
     pub title: String,
