@@ -88,12 +88,6 @@ impl fmt::Display for TimeOfDay {
     }
 }
 
-impl From<TimeOfDay> for String {
-    fn from(time: TimeOfDay) -> Self {
-        time.to_string()
-    }
-}
-
 impl ScheduleConfig {
     /// The placeholder for the day in `to`.
     pub const DATE: &'static str = "{date}";
