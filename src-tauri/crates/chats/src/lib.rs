@@ -49,7 +49,6 @@ pub struct ChatSummary {
 #[schema(as = Found)]
 pub struct SearchMatch {
     /// The newest message that has them; `null` if only the title does.
-    #[schema(required = true)]
     pub message: Option<u64>,
     /// The text around them.
     pub excerpt: String,
@@ -60,7 +59,6 @@ pub struct Chat {
     #[serde(flatten)]
     pub summary: ChatSummary,
     /// The last message of the branch that is shown; none in an empty chat.
-    #[schema(required = true)]
     pub leaf: Option<u64>,
     /// All branches, oldest message first.
     pub messages: Vec<ChatMessage>,
@@ -80,7 +78,6 @@ pub enum Role {
 pub struct ChatMessage {
     pub id: u64,
     /// The message before it; none for the first.
-    #[schema(required = true)]
     pub parent: Option<u64>,
     pub role: Role,
     pub parts: Vec<Part>,
@@ -354,13 +351,9 @@ pub enum TurnEvent {
     },
     /// A tier has begun to answer.
     Started {
-        #[schema(required = true)]
         tier: Option<String>,
-        #[schema(required = true)]
         model: Option<String>,
-        #[schema(required = true)]
         why: Option<String>,
-        #[schema(required = true)]
         instead_of: Option<String>,
     },
     /// As [`Self::Text`], of what the model thinks before it answers.
@@ -392,7 +385,6 @@ pub enum TurnEvent {
         /// The question's.
         id: String,
         /// `null`: it was refused.
-        #[schema(required = true)]
         allow: Option<ConsentScope>,
     },
     /// What a step has found, or why it failed.
@@ -408,20 +400,16 @@ pub enum TurnEvent {
     Failed {
         code: String,
         message: String,
-        #[schema(required = true)]
         hint: Option<String>,
         /// The tier that did not answer, if it came to one.
         #[serde(default)]
-        #[schema(required = true)]
         tier: Option<String>,
         /// After this time the same request may succeed, where a server has said so.
         #[serde(default)]
-        #[schema(required = true)]
         retry_after_seconds: Option<u64>,
         /// The error's other figures, such as `spent` and `budget`.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         details: BTreeMap<String, Value>,
-        #[schema(required = true)]
         answer: Option<ChatMessage>,
     },
 }

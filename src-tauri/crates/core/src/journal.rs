@@ -43,9 +43,7 @@ crate::words! {
 pub struct LogEvent {
     pub kind: Kind,
     /// `null` where it concerns the machine.
-    #[schema(required = true)]
     pub tier: Option<TierId>,
-    #[schema(required = true)]
     pub model: Option<ModelId>,
     /// One sentence without a full stop, which names the tier and has the figures.
     pub sentence: String,

@@ -55,18 +55,14 @@ pub struct JobStatus {
     /// It is not tried before this time.
     pub not_before_ms: u64,
     pub deadline_ms: u64,
-    #[schema(required = true)]
     pub ended_ms: Option<u64>,
     pub attempts: u32,
     pub max_attempts: u32,
     /// The answer's status, once there is one.
-    #[schema(required = true)]
     pub status: Option<u16>,
     /// Why it waits or failed, in one sentence.
-    #[schema(required = true)]
     pub reason: Option<String>,
     /// `null` without a webhook.
-    #[schema(required = true)]
     pub webhook: Option<WebhookState>,
 }
 

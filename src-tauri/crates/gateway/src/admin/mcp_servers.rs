@@ -35,7 +35,6 @@ pub(crate) struct McpServerTest {
     /// In the server's order; last, those that no model can call.
     tools: Vec<McpTool>,
     /// Why agents are offered none of them; `null` if they are.
-    #[schema(required = true)]
     problem: Option<String>,
 }
 

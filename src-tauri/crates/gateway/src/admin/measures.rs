@@ -29,21 +29,18 @@ use utoipa::ToSchema;
 /// The latest measurement.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LastBench {
-    #[schema(required = true)]
     report: Option<BenchReport>,
 }
 
 /// The latest tuning.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LastTune {
-    #[schema(required = true)]
     report: Option<TuneReport>,
 }
 
 /// How a tier's model acts.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LastAgent {
-    #[schema(required = true)]
     report: Option<AgentReport>,
 }
 

@@ -40,13 +40,10 @@ enum Classify {
 pub(super) struct Route {
     level: Level,
     /// `null` if no tier has a model.
-    #[schema(required = true)]
     tier: Option<TierId>,
-    #[schema(required = true)]
     why: Option<String>,
     rules: Judgement,
     /// `null` if the fast tier's model was not asked.
-    #[schema(required = true)]
     classifier: Option<RouteClassifier>,
     /// An estimate.
     prompt_tokens: u64,

@@ -31,7 +31,6 @@ pub(crate) struct SecretList {
 pub(crate) struct SecretPlace {
     name: String,
     /// Where it was found; `null` if it is not stored.
-    #[schema(required = true)]
     source: Option<Source>,
 }
 

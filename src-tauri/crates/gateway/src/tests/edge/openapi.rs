@@ -2,21 +2,94 @@ use crate::testing::{Bench, json, text};
 use axum::http::header;
 use axum::{body::Body, http::Request};
 use serde_json::Value;
-use utoipa::openapi::{self, Object, RefOr, Schema};
+use std::collections::HashSet;
+use utoipa::openapi::{self, Object, RefOr, Schema, schema::ArrayItems};
+
+/// Answers that leave out some of what would be null: their types say which fields they have.
+const LEAVES_OUT: [&str; 18] = [
+    "AnthropicError",
+    "ApiKey",
+    "ChatCompletion",
+    "ChatSummary",
+    "CommandEngine",
+    "EndpointEngine",
+    "Error",
+    "KeyLimits",
+    "LibraryModel",
+    "MessagesAnswer",
+    "Model",
+    "OllamaEmbedAnswer",
+    "Point",
+    "RequestRecord",
+    "Reranked",
+    "Response",
+    "ScheduleStatus",
+    "TextCompletion",
+];
+
+/// Requires the properties whose schema is so.
+fn require(object: &mut Object, is_so: fn(&Value) -> bool) {
+    let is_so = |property: &RefOr<Schema>| is_so(&serde_json::to_value(property).unwrap());
+    let names = object.properties.iter();
+    let names = names.filter(|(_, property)| is_so(property));
+    let names: Vec<_> = names.map(|(name, _)| name.clone()).collect();
+    if !names.is_empty() {
+        object.required.extend(names);
+        object.required.sort();
+        object.required.dedup();
+    }
+}
 
 /// The configuration is answered whole: each key that has a default, but for tables that are left out while they are empty.
-fn require_keys(table: &mut Object) {
-    let has_default = |key: &RefOr<Schema>| {
-        let key = serde_json::to_value(key).unwrap();
-        !key["default"].is_null() && key["default"] != serde_json::json!({})
-    };
-    let keys = table.properties.iter().filter(|(_, key)| has_default(key));
-    let keys: Vec<_> = keys.map(|(name, _)| name.clone()).collect();
-    if !keys.is_empty() {
-        table.required.extend(keys);
-        table.required.sort();
-        table.required.dedup();
+fn has_default(key: &Value) -> bool {
+    !key["default"].is_null() && key["default"] != serde_json::json!({})
+}
+
+/// An answer has all of its fields, too: what it does not know is null.
+fn may_be_null(property: &Value) -> bool {
+    let is_null = |form: &Value| form == "null" || form["type"] == "null";
+    let forms = [&property["type"], &property["oneOf"]];
+    let mut forms = forms.into_iter().filter_map(Value::as_array).flatten();
+    forms.any(is_null)
+}
+
+/// Requires such properties of each object in a schema.
+fn require_nullable(schema: &mut RefOr<Schema>) {
+    let RefOr::T(schema) = schema else { return };
+    match schema {
+        Schema::Object(object) => {
+            require(object, may_be_null);
+            object.properties.values_mut().for_each(require_nullable);
+        }
+        Schema::AllOf(parts) => parts.items.iter_mut().for_each(require_nullable),
+        Schema::OneOf(forms) => forms.items.iter_mut().for_each(require_nullable),
+        Schema::Array(list) => {
+            if let ArrayItems::RefOrSchema(item) = &mut list.items {
+                require_nullable(item);
+            }
+        }
+        _ => {}
     }
+}
+
+/// The schemas of requests, in which a missing field is null.
+fn asked(api: &Value) -> HashSet<String> {
+    let mut found = Vec::new();
+    for methods in api["paths"].as_object().unwrap().values() {
+        for operation in methods.as_object().unwrap().values() {
+            references(&operation["requestBody"], &mut found);
+            references(&operation["parameters"], &mut found);
+        }
+    }
+    let mut asked = HashSet::new();
+    while let Some(to) = found.pop() {
+        let path = to.strip_prefix('#').unwrap();
+        let name = path.rsplit('/').next().unwrap();
+        if asked.insert(name.to_owned()) {
+            references(api.pointer(path).unwrap(), &mut found);
+        }
+    }
+    asked
 }
 
 /// As `docs/openapi.json` has it.
@@ -26,9 +99,14 @@ fn collected(mut api: openapi::OpenApi) -> String {
     api.paths.paths = paths
         .map(|(path, item)| (path.replace("{*", "{"), item))
         .collect();
+    let asked = asked(&serde_json::to_value(&api).unwrap());
     for (name, schema) in &mut api.components.as_mut().unwrap().schemas {
-        if let (true, RefOr::T(Schema::Object(table))) = (name.ends_with("Config"), schema) {
-            require_keys(table);
+        match schema {
+            RefOr::T(Schema::Object(table)) if name.ends_with("Config") => {
+                require(table, has_default);
+            }
+            _ if asked.contains(name) || LEAVES_OUT.contains(&name.as_str()) => {}
+            answer => require_nullable(answer),
         }
     }
     api.to_pretty_json().unwrap() + "\n"
