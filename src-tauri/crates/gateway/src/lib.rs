@@ -173,7 +173,6 @@ impl Gateway {
     get,
     path = "/health",
     tag = "operations",
-    operation_id = "health",
     reach(Anyone),
     responses((status = 200, description = "The server answers", body = schema::Health), Errors),
 )]

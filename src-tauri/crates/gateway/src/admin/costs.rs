@@ -25,7 +25,6 @@ pub(crate) struct Question {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/costs",
-    operation_id = "costs",
     reach(Owner, Reads),
     params(Question),
     responses((status = 200, description = "The costs", body = Costs), Errors),
@@ -66,7 +65,6 @@ pub(crate) struct Span {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/ledger",
-    operation_id = "ledger",
     reach(Owner, Reads),
     params(Span),
     responses((status = 200, description = "The ledger", body = LedgerReport), Errors),

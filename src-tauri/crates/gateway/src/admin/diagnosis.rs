@@ -27,7 +27,6 @@ pub(crate) struct DiagnosisReport {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/diagnosis",
-    operation_id = "diagnose",
     reach(Owner, Reads),
     responses((status = 200, description = "The figures", body = DiagnosisReport), Errors),
 )]

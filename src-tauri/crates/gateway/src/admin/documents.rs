@@ -223,7 +223,6 @@ pub(crate) struct PassageContext {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/passages/{id}",
-    operation_id = "passage",
     reach(Owner, Reads),
     params(("id" = u64, Path, description = "The id of a passage")),
     responses((status = 200, description = "The passages", body = PassageContext), Errors),

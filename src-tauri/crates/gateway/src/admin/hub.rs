@@ -31,7 +31,6 @@ pub(crate) struct HubSearch {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/catalog",
-    operation_id = "catalog",
     reach(Owner, Reads),
     responses((status = 200, description = "The catalog", body = CatalogAnswer), Errors),
 )]

@@ -44,7 +44,6 @@ pub(crate) struct EventLog {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/log",
-    operation_id = "log",
     reach(Owner, Reads),
     params(Question),
     responses((status = 200, description = "The events", body = EventLog), Errors),
@@ -97,7 +96,6 @@ pub(crate) struct Requests {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/requests",
-    operation_id = "requests",
     reach(Owner, Reads),
     params(RequestsQuery),
     responses((status = 200, description = "The requests", body = Requests), Errors),

@@ -25,7 +25,6 @@ use tokio::sync::{broadcast, watch};
 #[utoipa::path(
     get,
     path = "/tierbar/v1/status",
-    operation_id = "status",
     reach(Owner, Reads),
     responses((status = 200, description = "The status", body = Status), Errors),
 )]
@@ -37,7 +36,6 @@ pub(crate) async fn status(State(admin): State<Arc<Admin>>) -> Json<Status> {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/events",
-    operation_id = "events",
     reach(Owner, Reads),
     responses((status = 200, description = "Server-sent events: `snapshot`, then `change`, `log` and `chats`", content(("text/event-stream"))), Errors),
 )]
@@ -121,7 +119,6 @@ fn default_minutes() -> u64 {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/history",
-    operation_id = "history",
     reach(Owner, Reads),
     params(Question),
     responses((status = 200, description = "The readings", body = History), Errors),
@@ -140,7 +137,6 @@ pub(crate) async fn history(
 #[utoipa::path(
     get,
     path = "/tierbar/v1/paging",
-    operation_id = "paging",
     reach(Owner, Reads),
     responses((status = 200, description = "The experts and the disks", body = PagingStatus), Errors),
 )]
@@ -153,7 +149,6 @@ pub(crate) async fn paging(State(admin): State<Arc<Admin>>) -> Result<Json<Pagin
     get,
     path = "/metrics",
     tag = "operations",
-    operation_id = "metrics",
     reach(Inference, Reads),
     responses(
         (status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text"),

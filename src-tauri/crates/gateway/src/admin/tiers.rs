@@ -32,7 +32,6 @@ pub(crate) struct Announcement {
 #[utoipa::path(
     post,
     path = "/tierbar/v1/expect",
-    operation_id = "expect",
     reach(Owner, Spends),
     request_body = Announcement,
     responses((status = 204, description = "The announcement is noted"), Errors),
@@ -131,7 +130,6 @@ pub(crate) struct Pause {
 #[utoipa::path(
     post,
     path = "/tierbar/v1/pause",
-    operation_id = "pause",
     reach(Owner, Writes),
     request_body = Pause,
     responses((status = 200, description = "The status", body = Status), Errors),
@@ -148,7 +146,6 @@ pub(crate) async fn pause(
 #[utoipa::path(
     post,
     path = "/tierbar/v1/resume",
-    operation_id = "resume",
     reach(Owner, Writes),
     responses((status = 200, description = "The status", body = Status), Errors),
 )]

@@ -84,7 +84,6 @@ struct Lines {
     post,
     path = "/v1/brief",
     tag = "tasks",
-    operation_id = "brief",
     reach(Inference, Spends, Counts, Lines),
     params(RequestHeaders, Options),
     request_body(content((BriefRequest = "application/json"), (String = "application/x-ndjson"))),

@@ -52,7 +52,6 @@ struct CompressRequest {
     post,
     path = "/v1/compress",
     tag = "tasks",
-    operation_id = "compress",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = CompressRequest,

@@ -77,7 +77,6 @@ struct SummarizeRequest {
     post,
     path = "/v1/summarize",
     tag = "tasks",
-    operation_id = "summarize",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = SummarizeRequest,

@@ -48,7 +48,6 @@ struct TriageRequest {
     post,
     path = "/v1/triage",
     tag = "tasks",
-    operation_id = "triage",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = TriageRequest,
