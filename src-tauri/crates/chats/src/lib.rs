@@ -36,7 +36,6 @@ pub struct ChatSummary {
     #[schema(required = true)]
     pub pinned: bool,
     /// The id of the turn that is running, if one is.
-    #[serde(default)]
     #[schema(required = true)]
     pub turn: Option<String>,
     /// Where a search found its words; only in the answer to a search.
@@ -160,7 +159,6 @@ pub struct ExpertReads {
     #[serde(default)]
     pub layers: bool,
     /// Set if the answer may differ from the model's own.
-    #[serde(default)]
     #[schema(required = true)]
     pub approximated: Option<AnswerDeviation>,
 }
@@ -402,10 +400,8 @@ pub enum TurnEvent {
         message: String,
         hint: Option<String>,
         /// The tier that did not answer, if it came to one.
-        #[serde(default)]
         tier: Option<String>,
         /// After this time the same request may succeed, where a server has said so.
-        #[serde(default)]
         retry_after_seconds: Option<u64>,
         /// The error's other figures, such as `spent` and `budget`.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
