@@ -81,7 +81,6 @@ fn is_path(path: &str, headers: &HeaderMap) -> bool {
 #[utoipa::path(
     post,
     path = MESSAGES,
-    tag = "anthropic",
     operation_id = "message",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
@@ -114,7 +113,6 @@ async fn messages(
 #[utoipa::path(
     post,
     path = COUNT,
-    tag = "anthropic",
     operation_id = "countTokens",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),

@@ -86,7 +86,6 @@ struct ContextCopy {
 #[utoipa::path(
     get,
     path = "/v1/context",
-    tag = "contexts",
     operation_id = "listContexts",
     reach(Owner, Reads),
     responses((status = 200, description = "The list", body = schema::Contexts), Errors),
@@ -100,7 +99,6 @@ async fn list(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
 #[utoipa::path(
     post,
     path = SAVE,
-    tag = "contexts",
     operation_id = "saveContext",
     reach(Owner, Writes, Spends, Counts),
     request_body = ContextSave,
@@ -130,7 +128,6 @@ async fn save(
 #[utoipa::path(
     post,
     path = "/v1/context/delete",
-    tag = "contexts",
     operation_id = "deleteContext",
     reach(Owner, Writes),
     request_body = ContextDelete,
@@ -154,7 +151,6 @@ async fn delete(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, F
 #[utoipa::path(
     post,
     path = "/v1/context/upload",
-    tag = "contexts",
     operation_id = "uploadContext",
     reach(Owner, Reads, Opens),
     request_body = ContextCopy,
@@ -170,7 +166,6 @@ async fn upload(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, F
 #[utoipa::path(
     post,
     path = "/v1/context/download",
-    tag = "contexts",
     operation_id = "downloadContext",
     reach(Owner, Writes, Opens),
     request_body = ContextCopy,
@@ -186,7 +181,6 @@ async fn download(State(saves): State<Saves>, body: Body) -> Result<Json<Value>,
 #[utoipa::path(
     get,
     path = "/v1/context/store",
-    tag = "contexts",
     operation_id = "listStoredContexts",
     reach(Owner, Reads),
     responses((status = 200, description = "The list", body = schema::Contexts), Errors),
@@ -199,7 +193,6 @@ async fn list_store(State(saves): State<Saves>) -> Result<Json<Value>, Failure> 
 #[utoipa::path(
     post,
     path = LOAD,
-    tag = "contexts",
     operation_id = "loadContext",
     reach(Owner, Reads, Spends, Counts),
     request_body = ContextName,

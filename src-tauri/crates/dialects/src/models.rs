@@ -33,7 +33,6 @@ pub fn routes() -> Routes<Arc<Inference>> {
 #[utoipa::path(
     get,
     path = "/v1/models",
-    tag = "openai",
     operation_id = "listModels",
     reach(Inference, Reads),
     responses((status = 200, description = "The list", body = Models), Errors),
@@ -55,7 +54,6 @@ async fn list(
 #[utoipa::path(
     get,
     path = "/v1/models/{*id}",
-    tag = "openai",
     operation_id = "getModel",
     reach(Inference, Reads),
     params(("id" = String, Path, description = "A tier, a chain, a model's id, or `auto`")),

@@ -32,7 +32,6 @@ pub fn routes() -> Routes<Arc<Inference>> {
 #[utoipa::path(
     post,
     path = CHAT,
-    tag = "openai",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = ChatRequest,
@@ -59,7 +58,6 @@ async fn chat(call: InferenceCall) -> Result<Response, Failure> {
 #[utoipa::path(
     post,
     path = TEXT,
-    tag = "openai",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = TextRequest,
@@ -86,7 +84,6 @@ async fn complete(call: InferenceCall) -> Result<Response, Failure> {
 #[utoipa::path(
     post,
     path = EMBEDDINGS,
-    tag = "openai",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = EmbeddingsRequest,
@@ -112,7 +109,6 @@ async fn embed(call: InferenceCall) -> Result<Response, Failure> {
 #[utoipa::path(
     post,
     path = RERANK,
-    tag = "openai",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = RerankRequest,

@@ -69,7 +69,6 @@ pub static API_DESCRIPTION: &str = include_str!("../../../../docs/openapi.json")
 #[utoipa::path(
     get,
     path = "/openapi.json",
-    tag = "operations",
     operation_id = "openapi",
     reach(Anyone),
     responses((status = 200, description = "The document", body = Object), Errors),

@@ -172,7 +172,6 @@ impl Gateway {
 #[utoipa::path(
     get,
     path = "/health",
-    tag = "operations",
     reach(Anyone),
     responses((status = 200, description = "The server answers", body = schema::Health), Errors),
 )]

@@ -37,7 +37,6 @@ pub(crate) fn routes() -> Routes<Arc<Mcp>> {
 #[utoipa::path(
     post,
     path = "/mcp",
-    tag = "tools",
     operation_id = "mcp",
     reach(Inference, Reads, Spends),
     request_body(content = Object, description = "A message of JSON-RPC 2.0, as the Model Context Protocol has it"),

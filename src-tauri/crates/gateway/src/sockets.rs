@@ -64,7 +64,6 @@ pub(crate) fn routes() -> Routes<Arc<Sockets>> {
 #[utoipa::path(
     get,
     path = RESPONSES,
-    tag = "openai",
     operation_id = "respondOverWebSocket",
     reach(Inference, Spends),
     responses(

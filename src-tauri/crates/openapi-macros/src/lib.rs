@@ -67,7 +67,7 @@ pub fn path(attributes: TokenStream, handler: TokenStream) -> TokenStream {
     })
 }
 
-/// As [`macro@path`], with the description: it has the credentials that follow from the reach, and below `/tierbar` the tag `owner`.
+/// As [`macro@path`], with the description, which has the credentials that follow from the reach.
 #[proc_macro_attribute]
 pub fn described_path(attributes: TokenStream, handler: TokenStream) -> TokenStream {
     declare(attributes, handler, |route| {
@@ -79,12 +79,7 @@ pub fn described_path(attributes: TokenStream, handler: TokenStream) -> TokenStr
         } else {
             "security((\"token\" = []))"
         };
-        let tag = if route.path.starts_with("\"/tierbar/") {
-            "tag = \"owner\", "
-        } else {
-            ""
-        };
-        let described = format!("#[utoipa::describe({}, {tag}{security})]", route.described);
+        let described = format!("#[utoipa::describe({}, {security})]", route.described);
         (described, String::new())
     })
 }

@@ -44,7 +44,6 @@ struct Chat {
 #[utoipa::path(
     post,
     path = "/api/chat",
-    tag = "ollama",
     operation_id = "ollamaChat",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),

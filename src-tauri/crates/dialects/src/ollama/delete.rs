@@ -11,7 +11,6 @@ use tierbar_inference::{Inference, body, route};
 #[utoipa::path(
     delete,
     path = "/api/delete",
-    tag = "ollama",
     operation_id = "ollamaDelete",
     request_body = OllamaModelName,
     reach(Owner, Writes),

@@ -78,7 +78,6 @@ struct OllamaEmbeddingsAnswer {
 #[utoipa::path(
     post,
     path = "/api/embed",
-    tag = "ollama",
     operation_id = "ollamaEmbed",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
@@ -127,7 +126,6 @@ pub(super) async fn embed(
 #[utoipa::path(
     post,
     path = "/api/embeddings",
-    tag = "ollama",
     operation_id = "ollamaEmbeddings",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),

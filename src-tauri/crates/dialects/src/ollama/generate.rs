@@ -42,7 +42,6 @@ struct Generate {
 #[utoipa::path(
     post,
     path = "/api/generate",
-    tag = "ollama",
     operation_id = "ollamaGenerate",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),

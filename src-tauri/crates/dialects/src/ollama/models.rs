@@ -22,7 +22,6 @@ const FOREVER: &str = "2318-01-01T00:00:00Z";
 #[utoipa::path(
     get,
     path = "/api/tags",
-    tag = "ollama",
     operation_id = "ollamaTags",
     reach(Inference, Reads),
     responses((status = 200, description = "The list", body = OllamaModels), Errors),
@@ -68,7 +67,6 @@ pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value>
 #[utoipa::path(
     get,
     path = "/api/ps",
-    tag = "ollama",
     operation_id = "ollamaPs",
     reach(Inference, Reads),
     responses((status = 200, description = "The list", body = OllamaLoadedTiers), Errors),

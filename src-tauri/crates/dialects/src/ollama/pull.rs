@@ -29,7 +29,6 @@ use tokio::sync::watch;
 #[utoipa::path(
     post,
     path = "/api/pull",
-    tag = "ollama",
     operation_id = "ollamaPull",
     request_body = OllamaModelName,
     reach(Owner, Writes, Spends),

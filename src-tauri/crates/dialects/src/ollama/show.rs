@@ -20,7 +20,6 @@ use tierbar_inference::{Inference, body, models, route};
 #[utoipa::path(
     post,
     path = "/api/show",
-    tag = "ollama",
     operation_id = "ollamaShow",
     reach(Inference, Reads, Counts),
     request_body = OllamaModelName,

@@ -33,7 +33,6 @@ use utoipa::ToSchema;
 #[utoipa::path(
     post,
     path = "/v1/agent",
-    tag = "agent",
     operation_id = "runAgent",
     reach(Owner, Reads, Writes, Spends, Runs),
     request_body = AgentRequest,
@@ -68,7 +67,6 @@ pub(crate) async fn run(State(admin): State<Arc<Admin>>, body: Body) -> Result<R
 #[utoipa::path(
     post,
     path = "/v1/agent/{run}/consent",
-    tag = "agent",
     operation_id = "answerRunConsent",
     reach(Owner, MayRun),
     params(("run" = String, Path, description = "The id of a run")),

@@ -239,7 +239,6 @@ pub(crate) async fn passage(
 #[utoipa::path(
     post,
     path = "/v1/documents/search",
-    tag = "documents",
     operation_id = "searchDocuments",
     reach(Owner, Reads, Spends),
     request_body = DocumentSearch,
@@ -256,7 +255,6 @@ pub(crate) async fn search(
 #[utoipa::path(
     post,
     path = "/v1/documents/ask",
-    tag = "documents",
     operation_id = "askDocuments",
     reach(Owner, Reads, Spends),
     request_body = DocumentQuestion,

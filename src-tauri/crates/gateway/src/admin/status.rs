@@ -148,7 +148,6 @@ pub(crate) async fn paging(State(admin): State<Arc<Admin>>) -> Result<Json<Pagin
 #[utoipa::path(
     get,
     path = "/metrics",
-    tag = "operations",
     reach(Inference, Reads),
     responses(
         (status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text"),

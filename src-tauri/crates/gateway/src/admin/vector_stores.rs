@@ -27,7 +27,6 @@ use tierbar_store::{FileRange, MOST_ID};
 #[utoipa::path(
     get,
     path = "/v1/vector_stores",
-    tag = "documents",
     operation_id = "vectorStores",
     reach(Owner, Reads),
     params(Page),
@@ -45,7 +44,6 @@ pub(crate) async fn list(
 #[utoipa::path(
     post,
     path = "/v1/vector_stores",
-    tag = "documents",
     operation_id = "createVectorStore",
     reach(Owner, Reads),
     request_body = NewVectorStore,
@@ -74,7 +72,6 @@ pub(crate) async fn create(
 #[utoipa::path(
     get,
     path = "/v1/vector_stores/{id}",
-    tag = "documents",
     operation_id = "vectorStore",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "A vector store's id")),
@@ -91,7 +88,6 @@ pub(crate) async fn get(
 #[utoipa::path(
     post,
     path = "/v1/vector_stores/{id}",
-    tag = "documents",
     operation_id = "updateVectorStore",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "A vector store's id")),
@@ -117,7 +113,6 @@ pub(crate) async fn update(
 #[utoipa::path(
     delete,
     path = "/v1/vector_stores/{id}",
-    tag = "documents",
     operation_id = "deleteVectorStore",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "A vector store's id")),
@@ -140,7 +135,6 @@ pub(crate) async fn delete(
 #[utoipa::path(
     post,
     path = "/v1/vector_stores/{id}/search",
-    tag = "documents",
     operation_id = "searchVectorStore",
     reach(Owner, Reads, Spends),
     params(("id" = String, Path, description = "A vector store's id")),
@@ -169,7 +163,6 @@ pub(crate) async fn search(
 #[utoipa::path(
     get,
     path = "/v1/vector_stores/{id}/files",
-    tag = "documents",
     operation_id = "vectorStoreFiles",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "A vector store's id"), Page),
@@ -192,7 +185,6 @@ pub(crate) async fn files(
 #[utoipa::path(
     get,
     path = "/v1/vector_stores/{id}/files/{file}",
-    tag = "documents",
     operation_id = "vectorStoreFile",
     reach(Owner, Reads),
     params(
@@ -227,7 +219,6 @@ pub(crate) async fn file(
 #[utoipa::path(
     post,
     path = "/v1/vector_stores/{id}/files",
-    tag = "documents",
     operation_id = "addVectorStoreFile",
     reach(Owner),
     params(("id" = String, Path, description = "A vector store's id")),
@@ -241,7 +232,6 @@ pub(crate) async fn add_file(Id(id): Id) -> Result<Infallible, Failure> {
 #[utoipa::path(
     post,
     path = "/v1/vector_stores/{id}/file_batches",
-    tag = "documents",
     operation_id = "addVectorStoreFiles",
     reach(Owner),
     params(("id" = String, Path, description = "A vector store's id")),
@@ -255,7 +245,6 @@ pub(crate) async fn add_files(Id(id): Id) -> Result<Infallible, Failure> {
 #[utoipa::path(
     post,
     path = "/v1/files",
-    tag = "documents",
     operation_id = "uploadFile",
     reach(Owner),
     responses((status = 400, response = Refusal)),

@@ -35,7 +35,6 @@ const LONGEST_SHOWN: usize = 8 << 20;
 #[utoipa::path(
     get,
     path = "/v1/queue/{id}",
-    tag = "queue",
     operation_id = "queued",
     reach(Inference, Reads),
     params(("id" = String, Path, description = "A queued request's id")),
@@ -56,7 +55,6 @@ pub(super) async fn one(
 #[utoipa::path(
     get,
     path = "/v1/queue/{id}/result",
-    tag = "queue",
     operation_id = "queuedResult",
     reach(Inference, Reads),
     params(("id" = String, Path, description = "A queued request's id")),
@@ -130,7 +128,6 @@ enum KeptJobs {
 #[utoipa::path(
     delete,
     path = "/v1/queue/{id}",
-    tag = "queue",
     operation_id = "cancelQueued",
     reach(Inference, Writes),
     params(
@@ -171,7 +168,6 @@ pub(super) async fn cancel(
 #[utoipa::path(
     get,
     path = "/v1/queue/{id}/events",
-    tag = "queue",
     operation_id = "queuedEvents",
     reach(Inference, Reads, Counts),
     params(("id" = String, Path, description = "A queued request's id")),

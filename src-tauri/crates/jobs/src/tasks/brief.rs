@@ -83,7 +83,6 @@ struct Lines {
 #[utoipa::path(
     post,
     path = "/v1/brief",
-    tag = "tasks",
     reach(Inference, Spends, Counts, Lines),
     params(RequestHeaders, Options),
     request_body(content((BriefRequest = "application/json"), (String = "application/x-ndjson"))),

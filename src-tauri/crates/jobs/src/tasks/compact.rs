@@ -54,7 +54,6 @@ pub(super) struct CompactRequest {
 #[utoipa::path(
     post,
     path = "/v1/responses/compact",
-    tag = "openai",
     operation_id = "compactResponse",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),

@@ -51,7 +51,6 @@ struct CompressRequest {
 #[utoipa::path(
     post,
     path = "/v1/compress",
-    tag = "tasks",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = CompressRequest,

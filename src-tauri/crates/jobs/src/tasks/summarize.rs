@@ -76,7 +76,6 @@ struct SummarizeRequest {
 #[utoipa::path(
     post,
     path = "/v1/summarize",
-    tag = "tasks",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = SummarizeRequest,

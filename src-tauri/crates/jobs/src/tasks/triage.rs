@@ -47,7 +47,6 @@ struct TriageRequest {
 #[utoipa::path(
     post,
     path = "/v1/triage",
-    tag = "tasks",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = TriageRequest,

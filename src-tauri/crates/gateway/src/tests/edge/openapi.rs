@@ -3,7 +3,27 @@ use axum::http::header;
 use axum::{body::Body, http::Request};
 use serde_json::Value;
 use std::collections::HashSet;
-use utoipa::openapi::{self, Object, RefOr, Schema, schema::ArrayItems};
+use utoipa::openapi::{self, Object, PathItem, RefOr, Schema, schema::ArrayItems};
+
+/// The groups of routes by how their paths begin; the first that fits counts.
+const GROUPS: [(&str, &str); 16] = [
+    ("/api/", "ollama"),
+    ("/mcp", "tools"),
+    ("/tierbar/", "owner"),
+    ("/v1/agent", "agent"),
+    ("/v1/brief", "tasks"),
+    ("/v1/compress", "tasks"),
+    ("/v1/context", "contexts"),
+    ("/v1/documents", "documents"),
+    ("/v1/files", "documents"),
+    ("/v1/messages", "anthropic"),
+    ("/v1/queue", "queue"),
+    ("/v1/summarize", "tasks"),
+    ("/v1/triage", "tasks"),
+    ("/v1/vector_stores", "documents"),
+    ("/v1/", "openai"),
+    ("/", "operations"),
+];
 
 /// Answers that leave out some of what would be null: their types say which fields they have.
 const LEAVES_OUT: [&str; 18] = [
@@ -26,6 +46,23 @@ const LEAVES_OUT: [&str; 18] = [
     "ScheduleStatus",
     "TextCompletion",
 ];
+
+/// Puts the operations of a path in their group.
+fn group(path: &str, item: &mut PathItem) {
+    let mut groups = GROUPS.into_iter();
+    let (_, group) = groups.find(|(begin, _)| path.starts_with(begin)).unwrap();
+    let PathItem {
+        get,
+        put,
+        post,
+        delete,
+        head,
+        patch,
+        ..
+    } = item;
+    let operations = [get, put, post, delete, head, patch].into_iter().flatten();
+    operations.for_each(|operation| operation.tags = Some(vec![group.to_owned()]));
+}
 
 /// Requires the properties whose schema is so.
 fn require(object: &mut Object, is_so: fn(&Value) -> bool) {
@@ -97,7 +134,10 @@ fn collected(mut api: openapi::OpenApi) -> String {
     // A path may have slashes in its last part, which OpenAPI has no way to write.
     let paths = std::mem::take(&mut api.paths.paths).into_iter();
     api.paths.paths = paths
-        .map(|(path, item)| (path.replace("{*", "{"), item))
+        .map(|(path, mut item)| {
+            group(&path, &mut item);
+            (path.replace("{*", "{"), item)
+        })
         .collect();
     let asked = asked(&serde_json::to_value(&api).unwrap());
     for (name, schema) in &mut api.components.as_mut().unwrap().schemas {
