@@ -25,7 +25,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use request::MessageFields;
-use schema::{Errors, MessagesAnswer, MessagesRequest, TokenCount};
+use schema::{MessagesAnswer, MessagesRequest, TokenCount};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_core::Error;
@@ -92,7 +92,6 @@ fn is_path(path: &str, headers: &HeaderMap) -> bool {
             content((MessagesAnswer = "application/json"), ("text/event-stream")),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 async fn messages(
@@ -120,7 +119,6 @@ async fn messages(
     responses(
         (status = 200, description = "The count", body = TokenCount),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 async fn count(InferenceCall(inference, hints, body): InferenceCall) -> Result<Response, Failure> {

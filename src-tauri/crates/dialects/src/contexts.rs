@@ -17,9 +17,7 @@ use tierbar_core::{
     status::{EngineKind, TierStatus},
 };
 use tierbar_fetch::blocking;
-use tierbar_http::{
-    InferenceCall, RequestHints, error::Failure, mount::Routes, routes, schema::Errors,
-};
+use tierbar_http::{InferenceCall, RequestHints, error::Failure, mount::Routes, routes};
 use tierbar_inference::{
     Inference, body, caller::Caller, charge::Charge, content::Content, dispatch, hints::Hints,
     request::Request, route, source::Source,
@@ -88,7 +86,7 @@ struct ContextCopy {
     path = "/v1/context",
     operation_id = "listContexts",
     reach(Owner, Reads),
-    responses((status = 200, description = "The list", body = schema::Contexts), Errors),
+    responses((status = 200, description = "The list", body = schema::Contexts)),
 )]
 async fn list(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
     let all = on_disk(&saves, |contexts| contexts.list()).await?;
@@ -102,7 +100,7 @@ async fn list(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
     operation_id = "saveContext",
     reach(Owner, Writes, Spends, Counts),
     request_body = ContextSave,
-    responses((status = 200, description = "The saved context", body = SavedContext), Errors),
+    responses((status = 200, description = "The saved context", body = SavedContext)),
 )]
 async fn save(
     State(saves): State<Saves>,
@@ -131,7 +129,7 @@ async fn save(
     operation_id = "deleteContext",
     reach(Owner, Writes),
     request_body = ContextDelete,
-    responses((status = 200, description = "The context is deleted", body = ContextDeleted), Errors),
+    responses((status = 200, description = "The context is deleted", body = ContextDeleted)),
 )]
 async fn delete(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
     let ContextDelete { name, store } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
@@ -154,7 +152,7 @@ async fn delete(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, F
     operation_id = "uploadContext",
     reach(Owner, Reads, Opens),
     request_body = ContextCopy,
-    responses((status = 200, description = "The context that the store has now", body = Context), Errors),
+    responses((status = 200, description = "The context that the store has now", body = Context)),
 )]
 async fn upload(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
     let ContextCopy { name, replace } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
@@ -169,7 +167,7 @@ async fn upload(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, F
     operation_id = "downloadContext",
     reach(Owner, Writes, Opens),
     request_body = ContextCopy,
-    responses((status = 200, description = "The context that this machine has now", body = Context), Errors),
+    responses((status = 200, description = "The context that this machine has now", body = Context)),
 )]
 async fn download(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
     let ContextCopy { name, replace } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
@@ -183,7 +181,7 @@ async fn download(State(saves): State<Saves>, body: Body) -> Result<Json<Value>,
     path = "/v1/context/store",
     operation_id = "listStoredContexts",
     reach(Owner, Reads),
-    responses((status = 200, description = "The list", body = schema::Contexts), Errors),
+    responses((status = 200, description = "The list", body = schema::Contexts)),
 )]
 async fn list_store(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
     Ok(to_list(&saves.remote.list().await?))
@@ -196,7 +194,7 @@ async fn list_store(State(saves): State<Saves>) -> Result<Json<Value>, Failure> 
     operation_id = "loadContext",
     reach(Owner, Reads, Spends, Counts),
     request_body = ContextName,
-    responses((status = 200, description = "The loaded context", body = SavedContext), Errors),
+    responses((status = 200, description = "The loaded context", body = SavedContext)),
 )]
 async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failure> {
     let arrived = Instant::now();

@@ -21,7 +21,7 @@ use tierbar_core::{
     config::ChainConfig,
     status::{EngineKind, TierStatus},
 };
-use tierbar_http::{error::Failure, mount::Routes, path::Id, routes, schema::Errors};
+use tierbar_http::{error::Failure, mount::Routes, path::Id, routes};
 use tierbar_inference::{Inference, models::models_by_name, route};
 
 pub fn routes() -> Routes<Arc<Inference>> {
@@ -35,7 +35,7 @@ pub fn routes() -> Routes<Arc<Inference>> {
     path = "/v1/models",
     operation_id = "listModels",
     reach(Inference, Reads),
-    responses((status = 200, description = "The list", body = Models), Errors),
+    responses((status = 200, description = "The list", body = Models)),
 )]
 async fn list(
     State(inference): State<Arc<Inference>>,
@@ -57,7 +57,7 @@ async fn list(
     operation_id = "getModel",
     reach(Inference, Reads),
     params(("id" = String, Path, description = "A tier, a chain, a model's id, or `auto`")),
-    responses((status = 200, description = "The entry", body = Model), Errors),
+    responses((status = 200, description = "The entry", body = Model)),
 )]
 async fn one(
     State(inference): State<Arc<Inference>>,

@@ -30,7 +30,7 @@ use axum::{
     http::{HeaderMap, Uri},
     routing::get,
 };
-use schema::{Errors, OllamaRefusal, OllamaVersion};
+use schema::{OllamaRefusal, OllamaVersion};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_core::bad_request;
@@ -94,7 +94,7 @@ pub fn as_ollama(router: Router) -> Router {
     path = "/api/version",
     operation_id = "ollamaVersion",
     reach(Inference, Reads),
-    responses((status = 200, description = "The versions", body = OllamaVersion), Errors),
+    responses((status = 200, description = "The versions", body = OllamaVersion)),
 )]
 async fn version() -> Json<Value> {
     Json(json!({"version": VERSION, "tierbar": env!("CARGO_PKG_VERSION")}))

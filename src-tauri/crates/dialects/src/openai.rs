@@ -15,7 +15,7 @@ use tierbar_http::{
     error::Failure,
     mount::Routes,
     routes,
-    schema::{Errors, Queued, RequestHeaders},
+    schema::{Queued, RequestHeaders},
 };
 use tierbar_inference::{CHAT, EMBEDDINGS, Inference, RERANK, TEXT};
 
@@ -47,7 +47,6 @@ pub fn routes() -> Routes<Arc<Inference>> {
             ),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 async fn chat(call: InferenceCall) -> Result<Response, Failure> {
@@ -73,7 +72,6 @@ async fn chat(call: InferenceCall) -> Result<Response, Failure> {
             ),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 async fn complete(call: InferenceCall) -> Result<Response, Failure> {
@@ -98,7 +96,6 @@ async fn complete(call: InferenceCall) -> Result<Response, Failure> {
             ),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 async fn embed(call: InferenceCall) -> Result<Response, Failure> {
@@ -123,7 +120,6 @@ async fn embed(call: InferenceCall) -> Result<Response, Failure> {
             ),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 async fn rerank(call: InferenceCall) -> Result<Response, Failure> {

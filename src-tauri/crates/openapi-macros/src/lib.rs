@@ -15,15 +15,6 @@ pub fn into_params(_: TokenStream) -> TokenStream {
     TokenStream::new()
 }
 
-/// As `utoipa::IntoResponses`: nothing.
-#[proc_macro_derive(
-    IntoResponses,
-    attributes(response, to_schema, ref_response, to_response)
-)]
-pub fn into_responses(_: TokenStream) -> TokenStream {
-    TokenStream::new()
-}
-
 /// As `utoipa::ToResponse`: nothing.
 #[proc_macro_derive(ToResponse, attributes(response, content, to_schema))]
 pub fn to_response(_: TokenStream) -> TokenStream {

@@ -8,6 +8,6 @@
 pub use utoipa::*;
 
 #[cfg(not(openapi))]
-pub use tierbar_openapi_macros::{IntoParams, IntoResponses, OpenApi, ToResponse, ToSchema, path};
+pub use tierbar_openapi_macros::{IntoParams, OpenApi, ToResponse, ToSchema, path};
 #[cfg(openapi)]
 pub use {tierbar_openapi_macros::described_path as path, utoipa::path as describe};

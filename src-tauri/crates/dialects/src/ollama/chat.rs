@@ -4,7 +4,7 @@ use super::{
     common::{CommonFields, request},
     load,
     messages::{self, Message},
-    schema::{Errors, OllamaChatAnswer},
+    schema::OllamaChatAnswer,
     writer::{AnswerWriter, Shape},
 };
 use crate::{openai::schema::tool_choice, respond::respond};
@@ -55,7 +55,6 @@ struct Chat {
             content((OllamaChatAnswer = "application/json"), (String = "application/x-ndjson")),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 pub(super) async fn chat(

@@ -4,7 +4,7 @@ use super::{
     chat,
     common::{CommonFields, request},
     images, load,
-    schema::{Errors, OllamaGenerateAnswer},
+    schema::OllamaGenerateAnswer,
     writer::{AnswerWriter, Shape},
 };
 use crate::respond::respond;
@@ -53,7 +53,6 @@ struct Generate {
             content((OllamaGenerateAnswer = "application/json"), (String = "application/x-ndjson")),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 pub(super) async fn generate(

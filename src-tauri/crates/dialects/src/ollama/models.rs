@@ -2,7 +2,7 @@
 
 use super::{
     details::{self, Library},
-    schema::{Errors, OllamaLoadedTiers, OllamaModels},
+    schema::{OllamaLoadedTiers, OllamaModels},
 };
 use axum::{Json, extract::State};
 use jiff::Timestamp;
@@ -24,7 +24,7 @@ const FOREVER: &str = "2318-01-01T00:00:00Z";
     path = "/api/tags",
     operation_id = "ollamaTags",
     reach(Inference, Reads),
-    responses((status = 200, description = "The list", body = OllamaModels), Errors),
+    responses((status = 200, description = "The list", body = OllamaModels)),
 )]
 pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value> {
     let tiers = inference.tiers.snapshot();
@@ -69,7 +69,7 @@ pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value>
     path = "/api/ps",
     operation_id = "ollamaPs",
     reach(Inference, Reads),
-    responses((status = 200, description = "The list", body = OllamaLoadedTiers), Errors),
+    responses((status = 200, description = "The list", body = OllamaLoadedTiers)),
 )]
 pub(super) async fn ps(State(inference): State<Arc<Inference>>) -> Json<Value> {
     let status = inference.services.status();

@@ -4,7 +4,7 @@ use super::{
     details::{Library, digest},
     failure,
     name::OllamaModelName,
-    schema::{Errors, OllamaPullAnswer},
+    schema::OllamaPullAnswer,
 };
 use axum::{
     Json,
@@ -38,7 +38,6 @@ use tokio::sync::watch;
             description = "The progress as lines of JSON, or the end alone",
             content((String = "application/x-ndjson"), (OllamaPullAnswer = "application/json")),
         ),
-        Errors,
     ),
 )]
 pub(super) async fn pull(

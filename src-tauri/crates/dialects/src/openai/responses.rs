@@ -30,7 +30,7 @@ use tierbar_http::{
     mount::Routes,
     path::Id,
     routes,
-    schema::{Errors, Queued, Refusal, RequestHeaders},
+    schema::{Queued, Refusal, RequestHeaders},
 };
 use tierbar_inference::{
     CHAT, Inference, body, dispatch,
@@ -87,7 +87,6 @@ pub fn routes() -> Routes<Arc<Inference>> {
             content((ResponseBody = "application/json"), ("text/event-stream")),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 async fn create(
@@ -134,7 +133,6 @@ async fn create(
     responses(
         (status = 200, description = "The count", body = ResponseTokenCount),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 async fn count(

@@ -9,7 +9,6 @@ use tierbar_core::{Code, Error, ledger::LedgerReport};
 use tierbar_http::{
     error::Failure,
     request::{JsonBody, QueryFields, check_range},
-    schema::Errors,
 };
 use tierbar_measure::break_even::{BreakEven, BreakEvenInputs};
 use tierbar_tasks::saved::Costs;
@@ -27,7 +26,7 @@ pub(crate) struct Question {
     path = "/tierbar/v1/costs",
     reach(Owner, Reads),
     params(Question),
-    responses((status = 200, description = "The costs", body = Costs), Errors),
+    responses((status = 200, description = "The costs", body = Costs)),
 )]
 pub(crate) async fn costs(
     State(admin): State<Arc<Admin>>,
@@ -44,7 +43,7 @@ pub(crate) async fn costs(
     operation_id = "breakEven",
     reach(Owner, Reads),
     request_body = BreakEvenInputs,
-    responses((status = 200, description = "The sum", body = BreakEven), Errors),
+    responses((status = 200, description = "The sum", body = BreakEven)),
 )]
 pub(crate) async fn break_even(
     JsonBody(inputs): JsonBody<BreakEvenInputs>,
@@ -67,7 +66,7 @@ pub(crate) struct Span {
     path = "/tierbar/v1/ledger",
     reach(Owner, Reads),
     params(Span),
-    responses((status = 200, description = "The ledger", body = LedgerReport), Errors),
+    responses((status = 200, description = "The ledger", body = LedgerReport)),
 )]
 pub(crate) async fn ledger(
     State(admin): State<Arc<Admin>>,

@@ -12,7 +12,6 @@ use tierbar_core::{
 use tierbar_http::{
     error::Failure,
     request::{QueryFields, check_range},
-    schema::Errors,
 };
 use utoipa::ToSchema;
 
@@ -46,7 +45,7 @@ pub(crate) struct EventLog {
     path = "/tierbar/v1/log",
     reach(Owner, Reads),
     params(Question),
-    responses((status = 200, description = "The events", body = EventLog), Errors),
+    responses((status = 200, description = "The events", body = EventLog)),
 )]
 pub(crate) async fn log(
     State(admin): State<Arc<Admin>>,
@@ -98,7 +97,7 @@ pub(crate) struct Requests {
     path = "/tierbar/v1/requests",
     reach(Owner, Reads),
     params(RequestsQuery),
-    responses((status = 200, description = "The requests", body = Requests), Errors),
+    responses((status = 200, description = "The requests", body = Requests)),
 )]
 pub(crate) async fn requests(
     State(admin): State<Arc<Admin>>,

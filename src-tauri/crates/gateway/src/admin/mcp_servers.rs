@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{Code, Error, config::McpServerConfig, nearest::suggest};
 use tierbar_fetch::detached;
-use tierbar_http::{error::Failure, path::Id, schema::Errors};
+use tierbar_http::{error::Failure, path::Id};
 use tierbar_inference::body;
 use tierbar_jobs::mcp;
 use tierbar_secrets::{Name, Secrets};
@@ -57,7 +57,7 @@ pub(crate) struct McpTool {
     reach(Owner, Writes, Runs, Opens),
     params(("name" = String, Path, description = "The name of an MCP server")),
     request_body = McpServerChange,
-    responses((status = 200, description = "The server is saved; its tools", body = McpServerTest), Errors),
+    responses((status = 200, description = "The server is saved; its tools", body = McpServerTest)),
 )]
 pub(crate) async fn put(
     State(admin): State<Arc<Admin>>,
@@ -136,7 +136,7 @@ async fn save(admin: &Admin, patch: Value, key: Option<(Name, SecretString)>) ->
     operation_id = "testMcpServer",
     reach(Owner, Reads, Runs),
     params(("name" = String, Path, description = "The name of an MCP server in the configuration")),
-    responses((status = 200, description = "The server's tools", body = McpServerTest), Errors),
+    responses((status = 200, description = "The server's tools", body = McpServerTest)),
 )]
 pub(crate) async fn test(
     State(admin): State<Arc<Admin>>,

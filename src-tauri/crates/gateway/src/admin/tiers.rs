@@ -12,7 +12,7 @@ use tierbar_core::{
     nearest::suggest,
     status::{Status, TierStatus},
 };
-use tierbar_http::{error::Failure, path::Id, request::JsonBody, schema::Errors};
+use tierbar_http::{error::Failure, path::Id, request::JsonBody};
 use tierbar_inference::{content::Content, route};
 use utoipa::ToSchema;
 
@@ -34,7 +34,7 @@ pub(crate) struct Announcement {
     path = "/tierbar/v1/expect",
     reach(Owner, Spends),
     request_body = Announcement,
-    responses((status = 204, description = "The announcement is noted"), Errors),
+    responses((status = 204, description = "The announcement is noted")),
 )]
 pub(crate) async fn expect(
     State(admin): State<Arc<Admin>>,
@@ -54,7 +54,7 @@ pub(crate) async fn expect(
     operation_id = "startTier",
     reach(Owner, Spends),
     params(("id" = String, Path, description = "The name of a tier")),
-    responses((status = 200, description = "The tier", body = TierStatus), Errors),
+    responses((status = 200, description = "The tier", body = TierStatus)),
 )]
 pub(crate) async fn start(
     State(admin): State<Arc<Admin>>,
@@ -73,7 +73,7 @@ pub(crate) async fn start(
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The name of a tier")),
     request_body = StopTier,
-    responses((status = 200, description = "The tier", body = TierStatus), Errors),
+    responses((status = 200, description = "The tier", body = TierStatus)),
 )]
 pub(crate) async fn stop(
     State(admin): State<Arc<Admin>>,
@@ -132,7 +132,7 @@ pub(crate) struct Pause {
     path = "/tierbar/v1/pause",
     reach(Owner, Writes),
     request_body = Pause,
-    responses((status = 200, description = "The status", body = Status), Errors),
+    responses((status = 200, description = "The status", body = Status)),
 )]
 pub(crate) async fn pause(
     State(admin): State<Arc<Admin>>,
@@ -147,7 +147,7 @@ pub(crate) async fn pause(
     post,
     path = "/tierbar/v1/resume",
     reach(Owner, Writes),
-    responses((status = 200, description = "The status", body = Status), Errors),
+    responses((status = 200, description = "The status", body = Status)),
 )]
 pub(crate) async fn resume(State(admin): State<Arc<Admin>>) -> Json<Status> {
     Json(Status::clone(&admin.services.resume()))
@@ -165,7 +165,7 @@ pub(crate) struct ChainList {
     path = "/tierbar/v1/chains",
     operation_id = "listChains",
     reach(Owner, Reads),
-    responses((status = 200, description = "The chains", body = ChainList), Errors),
+    responses((status = 200, description = "The chains", body = ChainList)),
 )]
 pub(crate) async fn chains(State(admin): State<Arc<Admin>>) -> Json<ChainList> {
     let chains = admin.inference.chain_status();

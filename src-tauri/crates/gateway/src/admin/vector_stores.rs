@@ -11,12 +11,7 @@ use tierbar_dialects::openai::stores::{
     VectorStoreFiles, VectorStoreList, VectorStoreResults, VectorStoreSearch, collection_of,
     file_number,
 };
-use tierbar_http::{
-    error::Failure,
-    path::Id,
-    request::QueryFields,
-    schema::{Errors, Refusal},
-};
+use tierbar_http::{error::Failure, path::Id, request::QueryFields, schema::Refusal};
 use tierbar_inference::body;
 use tierbar_request_fields::{
     self as fields, Table, VECTOR_STORE, VECTOR_STORE_SEARCH, VECTOR_STORES,
@@ -30,7 +25,7 @@ use tierbar_store::{FileRange, MOST_ID};
     operation_id = "vectorStores",
     reach(Owner, Reads),
     params(Page),
-    responses((status = 200, description = "The vector stores", body = VectorStoreList), Errors),
+    responses((status = 200, description = "The vector stores", body = VectorStoreList)),
 )]
 pub(crate) async fn list(
     State(admin): State<Arc<Admin>>,
@@ -47,7 +42,7 @@ pub(crate) async fn list(
     operation_id = "createVectorStore",
     reach(Owner, Reads),
     request_body = NewVectorStore,
-    responses((status = 200, description = "The vector store", body = VectorStore), Errors),
+    responses((status = 200, description = "The vector store", body = VectorStore)),
 )]
 pub(crate) async fn create(
     State(admin): State<Arc<Admin>>,
@@ -75,7 +70,7 @@ pub(crate) async fn create(
     operation_id = "vectorStore",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "A vector store's id")),
-    responses((status = 200, description = "The vector store", body = VectorStore), Errors),
+    responses((status = 200, description = "The vector store", body = VectorStore)),
 )]
 pub(crate) async fn get(
     State(admin): State<Arc<Admin>>,
@@ -92,7 +87,7 @@ pub(crate) async fn get(
     reach(Owner, Reads),
     params(("id" = String, Path, description = "A vector store's id")),
     request_body = NewVectorStore,
-    responses((status = 200, description = "The vector store", body = VectorStore), Errors),
+    responses((status = 200, description = "The vector store", body = VectorStore)),
 )]
 pub(crate) async fn update(
     State(admin): State<Arc<Admin>>,
@@ -116,7 +111,7 @@ pub(crate) async fn update(
     operation_id = "deleteVectorStore",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "A vector store's id")),
-    responses((status = 200, description = "It is forgotten", body = DeletedVectorStore), Errors),
+    responses((status = 200, description = "It is forgotten", body = DeletedVectorStore)),
 )]
 pub(crate) async fn delete(
     State(admin): State<Arc<Admin>>,
@@ -139,7 +134,7 @@ pub(crate) async fn delete(
     reach(Owner, Reads, Spends),
     params(("id" = String, Path, description = "A vector store's id")),
     request_body = VectorStoreSearch,
-    responses((status = 200, description = "The passages", body = VectorStoreResults), Errors),
+    responses((status = 200, description = "The passages", body = VectorStoreResults)),
 )]
 pub(crate) async fn search(
     State(admin): State<Arc<Admin>>,
@@ -166,7 +161,7 @@ pub(crate) async fn search(
     operation_id = "vectorStoreFiles",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "A vector store's id"), Page),
-    responses((status = 200, description = "The files", body = VectorStoreFiles), Errors),
+    responses((status = 200, description = "The files", body = VectorStoreFiles)),
 )]
 pub(crate) async fn files(
     State(admin): State<Arc<Admin>>,
@@ -191,7 +186,7 @@ pub(crate) async fn files(
         ("id" = String, Path, description = "A vector store's id"),
         ("file" = String, Path, description = "A file's id"),
     ),
-    responses((status = 200, description = "The file", body = VectorStoreFile), Errors),
+    responses((status = 200, description = "The file", body = VectorStoreFile)),
 )]
 pub(crate) async fn file(
     State(admin): State<Arc<Admin>>,

@@ -21,7 +21,7 @@ pub(super) use tierbar_edge::keys::Sender;
 use tierbar_http::{
     error::Failure,
     path::Id,
-    schema::{Errors, Queued, QueuedRequest},
+    schema::{Queued, QueuedRequest},
     sse::{self, json_event},
 };
 use tierbar_store::{CanceledJob, JobAnswer, JobOutcome, Store};
@@ -38,7 +38,7 @@ const LONGEST_SHOWN: usize = 8 << 20;
     operation_id = "queued",
     reach(Inference, Reads),
     params(("id" = String, Path, description = "A queued request's id")),
-    responses((status = 200, description = "The request", body = QueuedOutcome), Errors),
+    responses((status = 200, description = "The request", body = QueuedOutcome)),
 )]
 pub(super) async fn one(
     State(jobs): State<Arc<Jobs>>,
@@ -137,7 +137,6 @@ enum KeptJobs {
     responses(
         (status = 200, description = "The request is canceled", body = QueuedRequest),
         (status = 204, description = "The request had ended and is deleted"),
-        Errors,
     ),
 )]
 pub(super) async fn cancel(
@@ -173,7 +172,6 @@ pub(super) async fn cancel(
     params(("id" = String, Path, description = "A queued request's id")),
     responses(
         (status = 200, description = "Server-sent events", content(("text/event-stream"))),
-        Errors,
     ),
 )]
 pub(super) async fn events(

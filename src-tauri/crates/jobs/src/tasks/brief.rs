@@ -21,7 +21,7 @@ use tierbar_fetch::blocking;
 use tierbar_http::{
     RequestHints,
     error::Failure,
-    schema::{Errors, Queued, RequestHeaders},
+    schema::{Queued, RequestHeaders},
 };
 use tierbar_inference::body;
 use tierbar_tasks::{
@@ -93,7 +93,6 @@ struct Lines {
             body = TaskAnswer<schema::Brief>,
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 pub(super) async fn brief(

@@ -16,7 +16,7 @@ use tierbar_http::{
     RequestHints,
     error::Failure,
     request::check_range,
-    schema::{Errors, Queued, RequestHeaders},
+    schema::{Queued, RequestHeaders},
 };
 use tierbar_inference::body;
 use tierbar_tasks::{
@@ -61,7 +61,6 @@ struct CompressRequest {
             body = TaskAnswer<Compression>,
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 pub(super) async fn compress(

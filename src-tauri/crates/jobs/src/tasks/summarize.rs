@@ -24,7 +24,7 @@ use tierbar_http::{
     RequestHints,
     error::Failure,
     request::check_range,
-    schema::{Errors, Queued, RequestHeaders},
+    schema::{Queued, RequestHeaders},
 };
 use tierbar_inference::{Inference, body, hints::Hints};
 use tierbar_tasks::{
@@ -86,7 +86,6 @@ struct SummarizeRequest {
             content((TaskAnswer<schema::Summary> = "application/json"), ("text/event-stream")),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 pub(super) async fn summarize(

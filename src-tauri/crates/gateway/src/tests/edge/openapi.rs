@@ -3,7 +3,7 @@ use axum::http::header;
 use axum::{body::Body, http::Request};
 use serde_json::Value;
 use std::collections::HashSet;
-use utoipa::openapi::{self, Object, PathItem, RefOr, Schema, schema::ArrayItems};
+use utoipa::openapi::{self, Object, PathItem, Ref, RefOr, Schema, schema::ArrayItems};
 
 /// The groups of routes by how their paths begin; the first that fits counts.
 const GROUPS: [(&str, &str); 16] = [
@@ -47,7 +47,7 @@ const LEAVES_OUT: [&str; 18] = [
     "TextCompletion",
 ];
 
-/// Puts the operations of a path in their group.
+/// Puts the operations of a path in their group, each with its refusals in the group's form.
 fn group(path: &str, item: &mut PathItem) {
     let mut groups = GROUPS.into_iter();
     let (_, group) = groups.find(|(begin, _)| path.starts_with(begin)).unwrap();
@@ -60,8 +60,20 @@ fn group(path: &str, item: &mut PathItem) {
         patch,
         ..
     } = item;
-    let operations = [get, put, post, delete, head, patch].into_iter().flatten();
-    operations.for_each(|operation| operation.tags = Some(vec![group.to_owned()]));
+    let refusal = match group {
+        "anthropic" => "AnthropicRefusal",
+        "ollama" => "OllamaRefusal",
+        _ => "Refusal",
+    };
+    for operation in [get, put, post, delete, head, patch].into_iter().flatten() {
+        operation.tags = Some(vec![group.to_owned()]);
+        let responses = &mut operation.responses.responses;
+        let is_always_refused = responses.keys().all(|status| status.starts_with('4'));
+        for status in ["4XX", "5XX"].into_iter().filter(|_| !is_always_refused) {
+            let refused = || RefOr::Ref(Ref::from_response_name(refusal));
+            responses.entry(status.to_owned()).or_insert_with(refused);
+        }
+    }
 }
 
 /// Requires the properties whose schema is so.
