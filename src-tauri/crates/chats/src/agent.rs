@@ -112,10 +112,8 @@ pub struct ConsentQuestion {
     /// All of what is to happen, with misleading characters as their codes, and with long blanks and repeated lines folded.
     pub what: String,
     /// The change of a file, as a unified diff.
-    #[schema(required = true)]
     pub diff: Option<String>,
     /// Where, if it has a place.
-    #[schema(required = true)]
     pub folder: Option<String>,
     /// How far it can be allowed.
     pub scopes: Vec<ConsentScope>,
@@ -153,18 +151,14 @@ pub struct AgentGrant {
     /// Such as `Run all commands`.
     pub title: String,
     /// The command, the tool or whom it is for, with invisible characters made visible.
-    #[schema(required = true)]
     pub what: Option<String>,
     /// Where, if it has a place.
-    #[schema(required = true)]
     pub folder: Option<String>,
     /// The chat or the run in which it holds; `null`: in each.
-    #[schema(required = true)]
     pub chat: Option<String>,
     /// In seconds since 1970.
     pub since: u64,
     /// In seconds since 1970; `null`: until it is revoked.
-    #[schema(required = true)]
     pub until: Option<u64>,
 }
 
@@ -174,9 +168,7 @@ pub struct AgentRun {
     /// That of its turn, or of a program's run.
     pub id: String,
     /// The chat and the message of its answer; `null`: a program's run.
-    #[schema(required = true)]
     pub chat: Option<String>,
-    #[schema(required = true)]
     pub message: Option<u64>,
     pub folder: String,
     /// When it last changed a file, in seconds since 1970.

@@ -10,10 +10,7 @@ mod open_webui;
 mod tree;
 mod value;
 
-use super::{
-    Chat, ChatSummary, Part, Role, answer_parts, context::WhenFull, settings::AnswerSettings,
-    text_parts,
-};
+use super::{Chat, ChatSummary, Part, Role, answer_parts, settings::AnswerSettings, text_parts};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -263,16 +260,10 @@ fn source(program: &str, id: Option<&str>) -> String {
 /// A chat of another program, which is answered by `auto` here.
 fn summary(title: &str, pinned: bool) -> ChatSummary {
     ChatSummary {
-        id: String::new(),
         title: title.to_owned(),
         model: TierId::AUTO.to_owned(),
-        created_at: String::new(),
-        updated_at: String::new(),
-        when_full: WhenFull::default(),
-        settings: AnswerSettings::default(),
         pinned,
-        turn: None,
-        found: None,
+        ..ChatSummary::default()
     }
 }
 

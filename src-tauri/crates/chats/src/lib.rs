@@ -22,7 +22,7 @@ use tierbar_core::Error;
 use tierbar_routing::grade::Grade;
 
 /// A chat without its messages. Times are RFC 3339 in UTC.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ChatSummary {
     pub id: String,
     pub title: String,
@@ -39,7 +39,6 @@ pub struct ChatSummary {
     #[schema(required = true)]
     pub pinned: bool,
     /// The id of the turn that is running, if one is.
-    #[serde(default)]
     #[schema(required = true)]
     pub turn: Option<String>,
     /// Where a search found its words; only in the answer to a search.
@@ -52,7 +51,6 @@ pub struct ChatSummary {
 #[schema(as = Found)]
 pub struct SearchMatch {
     /// The newest message that has them; `null` if only the title does.
-    #[schema(required = true)]
     pub message: Option<u64>,
     /// The text around them.
     pub excerpt: String,
@@ -63,7 +61,6 @@ pub struct Chat {
     #[serde(flatten)]
     pub summary: ChatSummary,
     /// The last message of the branch that is shown; none in an empty chat.
-    #[schema(required = true)]
     pub leaf: Option<u64>,
     /// All branches, oldest message first.
     pub messages: Vec<ChatMessage>,
@@ -83,7 +80,6 @@ pub enum Role {
 pub struct ChatMessage {
     pub id: u64,
     /// The message before it; none for the first.
-    #[schema(required = true)]
     pub parent: Option<u64>,
     pub role: Role,
     pub parts: Vec<Part>,
@@ -169,7 +165,6 @@ pub struct ExpertReads {
     #[serde(default)]
     pub layers: bool,
     /// Set if the answer may differ from the model's own.
-    #[serde(default)]
     #[schema(required = true)]
     pub approximated: Option<AnswerDeviation>,
 }
@@ -360,13 +355,9 @@ pub enum TurnEvent {
     },
     /// A tier has begun to answer.
     Started {
-        #[schema(required = true)]
         tier: Option<String>,
-        #[schema(required = true)]
         model: Option<String>,
-        #[schema(required = true)]
         why: Option<String>,
-        #[schema(required = true)]
         instead_of: Option<String>,
     },
     /// As [`Self::Text`], of what the model thinks before it answers.
@@ -398,7 +389,6 @@ pub enum TurnEvent {
         /// The question's.
         id: String,
         /// `null`: it was refused.
-        #[schema(required = true)]
         allow: Option<ConsentScope>,
     },
     /// What a step has found, or why it failed.
@@ -414,20 +404,14 @@ pub enum TurnEvent {
     Failed {
         code: String,
         message: String,
-        #[schema(required = true)]
         hint: Option<String>,
         /// The tier that did not answer, if it came to one.
-        #[serde(default)]
-        #[schema(required = true)]
         tier: Option<String>,
         /// After this time the same request may succeed, where a server has said so.
-        #[serde(default)]
-        #[schema(required = true)]
         retry_after_seconds: Option<u64>,
         /// The error's other figures, such as `spent` and `budget`.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         details: BTreeMap<String, Value>,
-        #[schema(required = true)]
         answer: Option<ChatMessage>,
     },
 }

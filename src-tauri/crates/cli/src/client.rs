@@ -10,6 +10,7 @@ use std::{
     pin::Pin,
     time::{Duration, Instant},
 };
+pub(crate) use tierbar_core::json::{read_answer as read, read_field};
 use tierbar_core::{Code, Error, status::TierStatus};
 use tierbar_host::{Host, HostKind, HostOptions, RunningHost};
 use url::form_urlencoded;
@@ -34,13 +35,6 @@ pub(crate) fn admin_path(parts: &[&str], query: &[(&str, &str)]) -> String {
     let start = path.len();
     let mut pairs = form_urlencoded::Serializer::for_suffix(path, start);
     pairs.extend_pairs(query).finish()
-}
-
-pub(crate) fn read<T: DeserializeOwned>(body: Value) -> Result<T, Error> {
-    serde_json::from_value(body).map_err(|error| {
-        let message = format!("the running Tierbar is another version: {error}");
-        Error::new(Code::Internal, message)
-    })
 }
 
 /// A connection to a host's API.
@@ -168,7 +162,7 @@ impl Client {
         path: &str,
         name: &str,
     ) -> Result<Vec<T>, Error> {
-        read(self.get(path).await?[name].take())
+        read_field(self.get(path).await?, name)
     }
 
     pub(crate) async fn tiers(&self) -> Result<Vec<TierStatus>, Error> {

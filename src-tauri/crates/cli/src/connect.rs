@@ -7,7 +7,7 @@ mod undo;
 mod write;
 
 use crate::{
-    client::{Client as Host, read},
+    client::{Client as Host, read_field},
     output,
 };
 use serde_json::json;
@@ -73,9 +73,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         ..render(client, &server, args.tier.as_deref(), None)
     };
     if let Err(unknown) = known {
-        let hint = unknown.hint.map(|hint| format!(": {hint}"));
-        let warning = unknown.message + &hint.unwrap_or_default();
-        settings.warnings.push(warning);
+        settings.warnings.push(unknown.to_text(": "));
     }
     if args.json {
         output::write_json(&json!(settings));
@@ -113,7 +111,7 @@ async fn server(home: Option<&PathBuf>) -> Result<ClientServer, Error> {
         output::error_line("Tierbar is not running; these are the settings of its configuration.");
         return Ok(server);
     };
-    read(host.get("/tierbar/v1/connect").await?["server"].take())
+    read_field(host.get("/tierbar/v1/connect").await?, "server")
 }
 
 fn list(as_json: bool) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 
 use crate::{
     Group,
-    client::{Client, admin_path, read, with_client},
+    client::{Client, admin_path, read, read_field, with_client},
     output::{self, count},
 };
 use reqwest::Method;
@@ -298,20 +298,20 @@ async fn ask(client: &Client, question: &Value, as_json: bool) -> Result<(), Err
     let mut shown = String::new();
     let mut found: Vec<Passage> = Vec::new();
     while let Some(event) = events.next().await.map_err(broken_off)? {
-        let mut event = event.data;
+        let event = event.data;
         match event["type"].as_str().unwrap_or_default() {
             "part" => output::error_line(&format!(
                 "Reading part {} of {} …",
                 event["part"], event["parts"]
             )),
-            "passages" => found = read(event["passages"].take())?,
+            "passages" => found = read_field(event, "passages")?,
             "text" => {
                 let text = event["text"].as_str().unwrap_or_default();
                 output::write(text);
                 shown.push_str(text);
             }
             "answer" => {
-                let answer: DocumentAnswer = read(event["answer"].take())?;
+                let answer: DocumentAnswer = read_field(event, "answer")?;
                 show(&answer, &shown, &found);
                 return Ok(());
             }

@@ -2,7 +2,7 @@
 
 use crate::{
     Group,
-    client::{Client, Events, admin_path, read, with_client},
+    client::{Client, Events, admin_path, read, read_field, with_client},
     output,
 };
 use reqwest::Method;
@@ -72,12 +72,12 @@ async fn cancel(client: &Client, id: &str, as_json: bool) -> Result<(), Error> {
 }
 
 async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
-    let mut listed = client.get("/tierbar/v1/downloads").await?;
+    let listed = client.get("/tierbar/v1/downloads").await?;
     if as_json {
         output::write_json(&listed);
         return Ok(());
     }
-    let downloads: Vec<DownloadStatus> = read(listed["downloads"].take())?;
+    let downloads: Vec<DownloadStatus> = read_field(listed, "downloads")?;
     let none = "There are no downloads. To start one: tierbar models pull gemma-4-e4b";
     output::write(&output::lines(&downloads, none, render_download));
     if client.is_own() && downloads.iter().any(|it| it.state.is_under_way()) {

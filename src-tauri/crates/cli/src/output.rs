@@ -1,6 +1,6 @@
 //! Output for people: results to stdout, everything else to stderr. A closed stdout ends the program quietly.
 
-use crate::client::read;
+use crate::client::{read, read_field};
 use jiff::{Timestamp, tz::TimeZone};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -53,7 +53,7 @@ pub(crate) fn write_answer<T: DeserializeOwned>(
 /// Writes a list of an answer: as [`lines`], or the whole answer for a script.
 pub(crate) fn write_list<T: DeserializeOwned>(
     as_json: bool,
-    mut answer: Value,
+    answer: Value,
     list: &str,
     none: &str,
     line: impl Fn(&T) -> String,
@@ -61,7 +61,7 @@ pub(crate) fn write_list<T: DeserializeOwned>(
     if as_json {
         write_json(&answer);
     } else {
-        write(&lines(&read::<Vec<T>>(answer[list].take())?, none, line));
+        write(&lines(&read_field::<Vec<T>>(answer, list)?, none, line));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `tierbar requests`: the last requests, with their times and tokens.
 
 use crate::{
-    client::{Client, admin_path, read},
+    client::{Client, admin_path, read_field},
     measure::render_table,
     output,
 };
@@ -26,12 +26,12 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     let client = Client::running(home.as_ref())?;
     let limit = args.limit.to_string();
     let path = admin_path(&["requests"], &[("limit", &limit)]);
-    let mut answer = client.get(&path).await?;
+    let answer = client.get(&path).await?;
     if args.json {
         output::write_json(&answer);
         return Ok(());
     }
-    let requests: Vec<RequestRecord> = read(answer["requests"].take())?;
+    let requests: Vec<RequestRecord> = read_field(answer, "requests")?;
     if requests.is_empty() {
         output::error_line("No requests yet. They are kept in memory until Tierbar quits.");
         return Ok(());

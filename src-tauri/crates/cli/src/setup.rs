@@ -66,14 +66,11 @@ fn parse_tier_folder(text: &str) -> Result<(String, PathBuf), String> {
 type Rooms = BTreeMap<TierId, FolderRoom>;
 
 /// The entry of a tier that could not be asked.
-fn failed_answer(plan: &TierPlan, error: Error) -> TierAnswer {
+fn failed_answer(plan: &TierPlan, error: &Error) -> TierAnswer {
     TierAnswer {
         state: AnswerState::Failed,
         model: Some(format!("{} {}", plan.name, plan.quant)),
-        error: Some(match error.hint {
-            Some(hint) => format!("{}; {hint}", error.message),
-            None => error.message,
-        }),
+        error: Some(error.to_text("; ")),
         ..TierAnswer::waiting(plan.tier.clone())
     }
 }
@@ -131,7 +128,7 @@ async fn set_up(client: &mut Client, home: Option<&PathBuf>, args: &Args) -> Res
         if matches!(&answer, Err(error) if error.code == Code::Cancelled) {
             return answer.map(|_| ());
         }
-        let answer = answer.unwrap_or_else(|error| failed_answer(tier, error));
+        let answer = answer.unwrap_or_else(|error| failed_answer(tier, &error));
         if !args.json {
             show(&answer);
         }

@@ -1,7 +1,7 @@
 //! `tierbar status`: memory, speed and tiers of the running host.
 
 use crate::{
-    client::{Client, read},
+    client::{Client, read, read_field},
     experts, output,
 };
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error>
         return Ok(());
     }
     output::write(&render_status(&read(body)?, &read(paging)?, args));
-    let chains: Vec<ChainStatus> = read(chains["chains"].take())?;
+    let chains: Vec<ChainStatus> = read_field(chains, "chains")?;
     if !chains.is_empty() {
         output::write("\n");
     }

@@ -133,7 +133,6 @@ pub struct ClientServer {
     /// The tiers that have a model, in reading order.
     pub tiers: Vec<ClientTier>,
     /// The tier for embeddings, if it has a model.
-    #[schema(required = true)]
     pub embedder: Option<TierId>,
     /// The command that serves MCP over stdin and stdout on the server's machine, the program first.
     pub mcp_command: Vec<String>,
@@ -144,10 +143,8 @@ pub struct ClientServer {
 pub struct ClientTier {
     pub id: TierId,
     /// Its context in tokens; `null` if that is not known before it loads.
-    #[schema(required = true)]
     pub context_tokens: Option<u32>,
     /// Whether its model's chat template knows tools. If not, Tierbar tells the model of them in words. `null` if nothing is known.
-    #[schema(required = true)]
     pub tools: Option<bool>,
 }
 
@@ -161,10 +158,8 @@ pub struct ClientSettings {
     #[schema(required = true)]
     pub needs: Needs,
     /// Whether it is installed on this machine; `null` if nothing would show that.
-    #[schema(required = true)]
     pub found: Option<bool>,
     /// The suggested `model`: a tier. `null` for a client that uses Tierbar's tools alone.
-    #[schema(required = true)]
     pub model: Option<String>,
     /// Why this one, in a sentence.
     pub reason: String,
@@ -182,7 +177,6 @@ pub struct Snippet {
     pub place: String,
     pub text: String,
     /// The form of the file, which `tierbar connect CLIENT --write` can change; `null` for all else.
-    #[schema(required = true)]
     pub form: Option<Form>,
 }
 

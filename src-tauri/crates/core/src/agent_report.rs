@@ -37,7 +37,6 @@ pub struct AgentReport {
     pub model: ModelId,
     pub size_bytes: u64,
     /// The sha256 of the file in lower-case hex, if it was known.
-    #[schema(required = true)]
     pub sha256: Option<String>,
     /// Whether the model thought before it answered.
     pub thinking: bool,
@@ -46,7 +45,6 @@ pub struct AgentReport {
     pub calls: AgentScore,
     pub text: AgentScore,
     /// The better way; `null` if the model is too small to act.
-    #[schema(required = true)]
     pub way: Option<AgentWay>,
 }
 

@@ -98,22 +98,23 @@ impl Budget {
     }
 }
 
-/// How a model's weights are held while it runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Placement {
-    /// All weights stay in memory.
-    Resident,
-    /// The system reads what exceeds the budget through llama.cpp's file mapping.
-    Mmap,
-    /// Like `Mmap`, and the experts that the router chose are announced to the system before they are read.
-    Advise,
-    /// Experts are read into a cache of fixed size.
-    Cache,
-    /// A dense model's layers are read one after another for each pass.
-    Stream,
-    /// The model does not run on this machine.
-    Refused,
+crate::words! {
+    /// How a model's weights are held while it runs.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+    pub enum Placement {
+        /// All weights stay in memory.
+        Resident = "resident",
+        /// The system reads what exceeds the budget through llama.cpp's file mapping.
+        Mmap = "mmap",
+        /// Like `Mmap`, and the experts that the router chose are announced to the system before they are read.
+        Advise = "advise",
+        /// Experts are read into a cache of fixed size.
+        Cache = "cache",
+        /// A dense model's layers are read one after another for each pass.
+        Stream = "stream",
+        /// The model does not run on this machine.
+        Refused = "refused",
+    }
 }
 
 impl Placement {
@@ -136,19 +137,6 @@ impl Placement {
     #[must_use]
     pub fn is_paged(self) -> bool {
         !matches!(self, Self::Resident | Self::Refused)
-    }
-
-    /// Returns the word for it in the API, the configuration and the documents.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Resident => "resident",
-            Self::Mmap => "mmap",
-            Self::Advise => "advise",
-            Self::Cache => "cache",
-            Self::Stream => "stream",
-            Self::Refused => "refused",
-        }
     }
 }
 

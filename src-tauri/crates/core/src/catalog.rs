@@ -20,14 +20,12 @@ pub struct CatalogModel {
     pub aliases: Vec<String>,
     pub capabilities: Capabilities,
     /// The longest context that it was trained for, in tokens; `null` for a model that the engine does not run.
-    #[schema(required = true)]
     pub context_train: Option<u32>,
     /// Speeds that others published, on their Macs. What to expect of this machine is in `fit`.
     pub speeds: Vec<PublishedSpeed>,
     /// Results that its maker published, of the model before quantization.
     pub scores: Vec<PublishedScore>,
     /// The tier that it suits, if it is a default or an alternative of one.
-    #[schema(required = true)]
     pub tier: Option<String>,
     /// Whether it is the default of that tier.
     pub default: bool,
@@ -36,14 +34,12 @@ pub struct CatalogModel {
     /// Who made the model, which may be another than who published its files.
     pub maker: String,
     /// The languages that its maker names, as a phrase such as `more than 140`; `null` if it names none.
-    #[schema(required = true)]
     pub languages: Option<String>,
     /// `owner/repository` on the hub.
     pub repository: String,
     pub licence: String,
     pub quants: Vec<OfferedFile>,
     /// Downloaded with each of them, unless it is left out.
-    #[schema(required = true)]
     pub projector: Option<OfferedProjector>,
 }
 
@@ -53,7 +49,6 @@ pub struct OfferedProjector {
     /// The file in the repository.
     pub file: String,
     /// `null` if only the hub knows it.
-    #[schema(required = true)]
     pub size_bytes: Option<u64>,
     /// What a message may contain with it; empty if its header was not read.
     pub input_modalities: Vec<Modality>,
@@ -77,12 +72,10 @@ pub struct PublishedSpeed {
     /// Such as `Apple M4 Pro`.
     pub chip: String,
     /// `null`: not published.
-    #[schema(required = true)]
     pub ram_gb: Option<u32>,
     /// Generated.
     pub tokens_per_second: f64,
     /// `null`: not published.
-    #[schema(required = true)]
     pub quant: Option<String>,
     /// Such as `llama.cpp`.
     pub engine: String,
@@ -132,26 +125,20 @@ pub struct OfferedFile {
     pub file: String,
     pub parts: u32,
     /// The size of all parts; `null` if only the hub knows it.
-    #[schema(required = true)]
     pub size_bytes: Option<u64>,
     /// Lower-case hex. `null`: not known yet; the download is compared with the hub's, which is kept from then on.
-    #[schema(required = true)]
     pub sha256: Option<String>,
     /// How much worse than 16 bits it answers; `null` if no measurement of the quant is published.
-    #[schema(required = true)]
     pub loss: Option<QuantLoss>,
     /// Whether it is the best choice for this machine.
     pub recommended: bool,
     /// Why it is recommended.
-    #[schema(required = true)]
     pub reason: Option<String>,
     /// What `reason` says, with the figures, for other languages.
-    #[schema(required = true)]
     pub grounds: Option<Grounds>,
     /// Whether the models folder has it.
     pub installed: bool,
     /// `null` for what the engine cannot run by itself, and for an unknown model.
-    #[schema(required = true)]
     pub fit: Option<Verdict>,
 }
 
@@ -162,7 +149,6 @@ pub struct HubModel {
     pub downloads: u64,
     pub likes: u64,
     /// When it last changed, RFC 3339.
-    #[schema(required = true)]
     pub updated: Option<String>,
     /// Whether its license must be accepted before the download.
     pub gated: bool,
@@ -174,12 +160,10 @@ pub struct HubRepository {
     pub repository: String,
     /// The commit of the files.
     pub revision: String,
-    #[schema(required = true)]
     pub licence: Option<String>,
     pub gated: bool,
     pub files: Vec<OfferedFile>,
     /// Downloaded with each of them, unless it is left out.
-    #[schema(required = true)]
     pub projector: Option<OfferedProjector>,
 }
 

@@ -208,6 +208,15 @@ impl Error {
         self
     }
 
+    /// Returns what happened and what to do as one text, with `between` before the hint, if there is one.
+    #[must_use]
+    pub fn to_text(&self, between: &str) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}{between}{hint}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// Names the one field that it is about, where the message does not begin with its name in backticks.
     #[must_use]
     pub fn param(self, field: impl Into<Value>) -> Self {

@@ -21,6 +21,7 @@ mod schedule;
 mod server;
 mod shortcut;
 mod size;
+mod text;
 mod time;
 
 pub use crate::run::{Approximation, KvCache, Paging, Profile};

@@ -29,7 +29,6 @@ pub enum DocumentKind {
 pub struct FileText {
     pub text: String,
     /// What of it is missing or may be wrong, in sentences.
-    #[schema(required = true)]
     pub notice: Option<String>,
 }
 
@@ -43,7 +42,6 @@ pub struct DocumentSource {
     /// It is not there now, such as on a disconnected disk. Its passages stay.
     pub is_missing: bool,
     /// Why it cannot be read now, in a sentence, such as for a folder that the system does not let Tierbar read. Its passages stay.
-    #[schema(required = true)]
     pub problem: Option<String>,
     /// Files that are searched.
     pub indexed: u64,
@@ -60,7 +58,6 @@ pub struct DocumentSource {
     /// refuses, and all of them if there is no embedder.
     pub without_vectors: u64,
     /// What of a folder is not searched, how much of it and why, in a sentence; `null` before the first look, and if that is nothing.
-    #[schema(required = true)]
     pub left_out: Option<String>,
 }
 
@@ -79,17 +76,13 @@ pub struct DocumentFile {
     pub source: u64,
     pub path: String,
     pub state: FileState,
-    #[schema(required = true)]
     pub kind: Option<DocumentKind>,
-    #[schema(required = true)]
     pub title: Option<String>,
     /// Pages or slides.
-    #[schema(required = true)]
     pub pages: Option<u32>,
     pub passages: u64,
     pub size_bytes: u64,
     /// Why it cannot be read, or what of it is not read or may be wrong.
-    #[schema(required = true)]
     pub notice: Option<String>,
     /// When it was first seen in its source, in seconds since 1970.
     pub added_at: u64,
@@ -110,16 +103,13 @@ pub enum IndexingState {
 pub struct Indexing {
     pub state: IndexingState,
     /// The file that is being read.
-    #[schema(required = true)]
     pub file: Option<String>,
     /// Files read since there was last nothing to do.
     pub done: u64,
     pub waiting: u64,
     /// The model that reads passages; without one, they are found by their words alone.
-    #[schema(required = true)]
     pub embedder: Option<String>,
     /// What keeps it from going on, in a sentence.
-    #[schema(required = true)]
     pub problem: Option<String>,
 }
 
@@ -143,10 +133,8 @@ pub struct Passage {
     /// The headings above it, the highest first.
     pub headings: Vec<String>,
     /// The page or slide where it begins, from 1.
-    #[schema(required = true)]
     pub page: Option<u32>,
     /// The line where it begins, from 1.
-    #[schema(required = true)]
     pub line: Option<u32>,
     pub text: String,
     /// How well it matches. Scores of one search can be compared, and no others.
@@ -174,7 +162,6 @@ impl Passage {
 pub struct FoundPassages {
     pub passages: Vec<Passage>,
     /// The model that compared their meaning; `null` if only words were compared.
-    #[schema(required = true)]
     pub embedder: Option<String>,
     /// Whether a reranker has ordered them.
     pub reranked: bool,
@@ -207,12 +194,9 @@ pub struct DocumentAnswer {
     /// The passages that the answer names. Numbers that no passage has were removed from the answer.
     pub citations: Vec<Citation>,
     pub reading: Reading,
-    #[schema(required = true)]
     pub tier: Option<TierId>,
-    #[schema(required = true)]
     pub model: Option<ModelId>,
     /// What the reader should know, such as that the answer cites nothing.
-    #[schema(required = true)]
     pub notice: Option<String>,
 }
 

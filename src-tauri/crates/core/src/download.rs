@@ -20,15 +20,12 @@ pub struct DownloadStatus {
     /// Bytes safely on disk.
     pub received_bytes: u64,
     /// `null` until a server has reported it.
-    #[schema(required = true)]
     pub total_bytes: Option<u64>,
     /// Over the last five seconds; 0 while nothing arrives.
     pub bytes_per_second: u64,
     /// `null` while there is no rate.
-    #[schema(required = true)]
     pub eta_seconds: Option<u64>,
     /// One sentence: why the download waits or failed, and what to do.
-    #[schema(required = true)]
     pub reason: Option<String>,
     /// Warnings, such as a nearly full disk or a model that hardly fits.
     pub warnings: Vec<String>,
@@ -40,7 +37,6 @@ pub struct DownloadFile {
     /// The name in the models folder.
     pub name: String,
     /// `null` until a server has reported it.
-    #[schema(required = true)]
     pub size_bytes: Option<u64>,
 }
 

@@ -42,7 +42,6 @@ pub struct Verdict {
     /// One plain sentence with the figures that decided.
     pub summary: String,
     /// What the user should know although the model runs.
-    #[schema(required = true)]
     pub warning: Option<String>,
     /// What `warning` says, with the figures, for other languages.
     #[serde(default)]
@@ -56,19 +55,15 @@ pub struct Verdict {
     pub context_tokens: u32,
     pub kv_cache: KvCache,
     /// The largest context whose plan fits; `null` if not even the smallest does.
-    #[schema(required = true)]
     pub largest_context_tokens: Option<u32>,
     /// `null` on a machine without a GPU that shares its memory, and where the model does not run.
-    #[schema(required = true)]
     pub gpu: Option<GpuShare>,
     /// `null` where it does not run, and until the machine's bandwidths have been measured.
-    #[schema(required = true)]
     pub speed: Option<SpeedEstimate>,
     /// Of a mixture whose experts do not all fit, the expected speed by each way to page them; else none.
     #[serde(default)]
     pub paging_speeds: Vec<PagingSpeed>,
     /// Another quant of the same repository that suits this machine better.
-    #[schema(required = true)]
     pub instead: Option<Instead>,
     /// The model's header has not been read: the sum stands on published facts of its architecture.
     pub estimated: bool,
@@ -106,10 +101,8 @@ pub struct SpeedEstimate {
     pub active_bytes: u64,
     pub paged_bytes: u64,
     /// The median of this model's last answers on this machine.
-    #[schema(required = true)]
     pub measured: Option<f64>,
     /// How far the measured speed is outside the range: 0 inside it, −0.2 if it is 20 % below `low`.
-    #[schema(required = true)]
     pub error: Option<f64>,
 }
 
@@ -124,7 +117,6 @@ pub struct Instead {
     /// Why, in one or two sentences.
     pub reason: String,
     /// What `reason` says, with the figures, for other languages.
-    #[schema(required = true)]
     pub grounds: Option<Grounds>,
 }
 

@@ -7,54 +7,34 @@ use crate::{ModelId, TierId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What kind of thing happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// A worker was started.
-    Load,
-    /// It can be used.
-    Ready,
-    /// A worker was ended, and is gone.
-    Unload,
-    /// Requests for a tier were refused.
-    Refusal,
-    /// A tier could not be loaded, for a reason that its worker reported.
-    Failure,
-    /// A worker crashed.
-    Crash,
-    /// Memory is low, or shorter than before.
-    Alarm,
-    /// Memory is no longer short.
-    Calm,
-    /// A smaller tier answers in place of a larger one.
-    StepDown,
-    /// Models load only on request, or not at all, for some time.
-    Pause,
-    /// Models load as configured again.
-    Resume,
-    /// Anything else, including kinds of newer versions.
-    Note,
-}
-
-impl Kind {
-    /// The wire name, such as `step_down`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Load => "load",
-            Self::Ready => "ready",
-            Self::Unload => "unload",
-            Self::Refusal => "refusal",
-            Self::Failure => "failure",
-            Self::Crash => "crash",
-            Self::Alarm => "alarm",
-            Self::Calm => "calm",
-            Self::StepDown => "step_down",
-            Self::Pause => "pause",
-            Self::Resume => "resume",
-            Self::Note => "note",
-        }
+crate::words! {
+    /// What kind of thing happened.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+    pub enum Kind {
+        /// A worker was started.
+        Load = "load",
+        /// It can be used.
+        Ready = "ready",
+        /// A worker was ended, and is gone.
+        Unload = "unload",
+        /// Requests for a tier were refused.
+        Refusal = "refusal",
+        /// A tier could not be loaded, for a reason that its worker reported.
+        Failure = "failure",
+        /// A worker crashed.
+        Crash = "crash",
+        /// Memory is low, or shorter than before.
+        Alarm = "alarm",
+        /// Memory is no longer short.
+        Calm = "calm",
+        /// A smaller tier answers in place of a larger one.
+        StepDown = "step_down",
+        /// Models load only on request, or not at all, for some time.
+        Pause = "pause",
+        /// Models load as configured again.
+        Resume = "resume",
+        /// Anything else, including kinds of newer versions.
+        Note = "note",
     }
 }
 
@@ -63,9 +43,7 @@ impl Kind {
 pub struct LogEvent {
     pub kind: Kind,
     /// `null` where it concerns the machine.
-    #[schema(required = true)]
     pub tier: Option<TierId>,
-    #[schema(required = true)]
     pub model: Option<ModelId>,
     /// One sentence without a full stop, which names the tier and has the figures.
     pub sentence: String,

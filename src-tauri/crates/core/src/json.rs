@@ -1,5 +1,6 @@
 //! JSON that another program has written, parsed within bounds: as values, four bytes of it can take four hundred.
 
+use crate::code;
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error as _},
@@ -115,6 +116,25 @@ pub fn check(json: &[u8], copies: usize, most: usize) -> Result<(), Error> {
 pub fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T, Error> {
     check(json, COPIES, MOST_MEMORY)?;
     serde_json::from_slice(json)
+}
+
+/// Reads an answer of Tierbar's own API.
+///
+/// # Errors
+/// [`code::Code::Internal`] if it has another form: the running Tierbar is another version.
+pub fn read_answer<T: DeserializeOwned>(answer: Value) -> Result<T, code::Error> {
+    serde_json::from_value(answer).map_err(|error| {
+        let message = format!("the running Tierbar is another version: {error}");
+        code::Error::new(code::Code::Internal, message)
+    })
+}
+
+/// Reads a field of such an answer, which is null if the answer lacks it or is no object.
+///
+/// # Errors
+/// As [`read_answer`].
+pub fn read_field<T: DeserializeOwned>(mut answer: Value, name: &str) -> Result<T, code::Error> {
+    read_answer(answer.get_mut(name).map(Value::take).unwrap_or_default())
 }
 
 /// Reads a field in a document whose other fields are not kept. One that is longer than [`LONGEST_FIELD`], takes too much memory, or is

@@ -79,10 +79,8 @@ pub struct LedgerEntry {
     /// The tier is an endpoint: nothing was computed here.
     pub elsewhere: bool,
     /// The name of the API key; `null` for the owner.
-    #[schema(required = true)]
     pub client: Option<String>,
     /// The chain that was asked.
-    #[schema(required = true)]
     pub chain: Option<String>,
     #[serde(flatten)]
     pub costs: RequestCosts,
@@ -98,16 +96,13 @@ pub struct RequestCosts {
     /// Of the processors, as the machine measured it, with all that ran beside.
     pub measured_joules: f64,
     /// The time that was not measured, with `costs.busy_watts`; `null` if that is not set.
-    #[schema(required = true)]
     pub estimated_joules: Option<f64>,
     /// The price of both, with `costs.kwh_price`; `null` if that or the energy is unknown.
-    #[schema(required = true)]
     pub electricity: Option<f64>,
     /// What endpoints charge, by their prices.
     pub paid: f64,
     /// What the tokens that were computed here would have cost at `costs.cloud_input_price` and `costs.cloud_output_price`; `null` if
     /// these are not set.
-    #[schema(required = true)]
     pub cloud: Option<f64>,
 }
 

@@ -47,6 +47,7 @@ pub mod status;
 pub mod tier;
 pub mod units;
 pub mod volume;
+mod words;
 pub mod worker;
 
 pub use code::{Code, Error, bad_request};

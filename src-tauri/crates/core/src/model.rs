@@ -50,7 +50,6 @@ pub struct ModelAccount {
     #[schema(required = true)]
     pub kind: ModelKind,
     /// `general.name`, if the file has one.
-    #[schema(required = true)]
     pub name: Option<String>,
     /// The file's quantization, such as `Q4_K_M`.
     pub quant: String,

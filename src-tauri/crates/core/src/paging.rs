@@ -23,7 +23,6 @@ pub struct PagingStatus {
     /// The loaded tiers whose experts or layers come and go.
     pub tiers: Vec<TierPaging>,
     /// `null` where the system does not report it, and in the first seconds after the start.
-    #[schema(required = true)]
     pub disk: Option<DiskTraffic>,
 }
 
@@ -41,7 +40,6 @@ pub struct TierPaging {
     pub held_bytes: u64,
     pub all_bytes: u64,
     /// The part of the chosen experts that was in memory, from 0 to 1; `null` before the first.
-    #[schema(required = true)]
     pub hit_rate: Option<f64>,
     pub read_bytes: u64,
     /// The time that computing has waited for the disk, if that is known.
@@ -55,7 +53,6 @@ pub struct DiskTraffic {
     pub written_bytes_per_second: u64,
     /// What a day's writing comes to at the rate since Tierbar started; `null` in the first ten minutes. Only writing wears a
     /// solid-state disk.
-    #[schema(required = true)]
     pub written_bytes_per_day: Option<u64>,
 }
 

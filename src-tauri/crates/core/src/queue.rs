@@ -5,47 +5,27 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use utoipa::ToSchema;
 
-/// The state of a queued request.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum JobState {
-    /// Waiting for its turn or its next attempt.
-    Waiting,
-    Running,
-    /// Answered.
-    Done,
-    /// Refused, or tried too often.
-    Failed,
-    /// Canceled by its client or the user.
-    Cancelled,
-    /// Not answered by its deadline.
-    Expired,
+crate::words! {
+    /// The state of a queued request.
+    #[derive(
+        Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+    )]
+    pub enum JobState {
+        /// Waiting for its turn or its next attempt.
+        Waiting = "waiting",
+        Running = "running",
+        /// Answered.
+        Done = "done",
+        /// Refused, or tried too often.
+        Failed = "failed",
+        /// Canceled by its client or the user.
+        Cancelled = "cancelled",
+        /// Not answered by its deadline.
+        Expired = "expired",
+    }
 }
 
 impl JobState {
-    pub const ALL: [Self; 6] = [
-        Self::Waiting,
-        Self::Running,
-        Self::Done,
-        Self::Failed,
-        Self::Cancelled,
-        Self::Expired,
-    ];
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::Expired => "expired",
-        }
-    }
-
     #[must_use]
     pub fn has_ended(self) -> bool {
         !matches!(self, Self::Waiting | Self::Running)
@@ -75,18 +55,14 @@ pub struct JobStatus {
     /// It is not tried before this time.
     pub not_before_ms: u64,
     pub deadline_ms: u64,
-    #[schema(required = true)]
     pub ended_ms: Option<u64>,
     pub attempts: u32,
     pub max_attempts: u32,
     /// The answer's status, once there is one.
-    #[schema(required = true)]
     pub status: Option<u16>,
     /// Why it waits or failed, in one sentence.
-    #[schema(required = true)]
     pub reason: Option<String>,
     /// `null` without a webhook.
-    #[schema(required = true)]
     pub webhook: Option<WebhookState>,
 }
 

@@ -59,7 +59,6 @@ pub enum Thermal {
 pub struct Power {
     pub on_battery: bool,
     /// The charge of the battery, from 0 to 100.
-    #[serde(default)]
     pub level_percent: Option<u8>,
 }
 

@@ -11,56 +11,39 @@ pub const MICRO_BATCH: u32 = 512;
 /// Requests that a worker answers at the same time, sharing one context.
 pub const SLOTS: u16 = 2;
 
-/// The KV cache's cell type. Block sizes: ggml's `block_q8_0` (34 bytes per 32) and `block_q4_0` (18 per 32).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum KvCache {
-    #[default]
-    F16,
-    #[serde(rename = "q8_0")]
-    Q8_0,
-    #[serde(rename = "q4_0")]
-    Q4_0,
+crate::words! {
+    /// The KV cache's cell type. Block sizes: ggml's `block_q8_0` (34 bytes per 32) and `block_q4_0` (18 per 32).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+    pub enum KvCache {
+        #[default]
+        F16 = "f16",
+        Q8_0 = "q8_0",
+        Q4_0 = "q4_0",
+    }
 }
 
-/// What a tier is used for: how long its context is, and in how many bits its KV cache is kept, where the tier does not say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Profile {
-    /// The longest context for an eighth of the budget, and 16,384 tokens where they fit.
-    #[default]
-    Balanced,
-    /// The longest context that fits.
-    LongContext,
-    /// Up to 32,768 tokens, for programs that send their tools and files with each request.
-    Agent,
-    /// 16,384 tokens, which leaves the most memory for a mixture's experts.
-    Paged,
-}
-
-impl Profile {
-    pub const ALL: [Self; 4] = [Self::Balanced, Self::LongContext, Self::Agent, Self::Paged];
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Balanced => "balanced",
-            Self::LongContext => "long_context",
-            Self::Agent => "agent",
-            Self::Paged => "paged",
-        }
+crate::words! {
+    /// What a tier is used for: how long its context is, and in how many bits its KV cache is kept, where the tier does not say.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+    pub enum Profile {
+        /// The longest context for an eighth of the budget, and 16,384 tokens where they fit.
+        #[default]
+        Balanced = "balanced",
+        /// The longest context that fits.
+        LongContext = "long_context",
+        /// Up to 32,768 tokens, for programs that send their tools and files with each request.
+        Agent = "agent",
+        /// 16,384 tokens, which leaves the most memory for a mixture's experts.
+        Paged = "paged",
     }
 }
 
 impl std::str::FromStr for Profile {
     type Err = String;
     fn from_str(name: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|profile| profile.as_str() == name)
-            .ok_or_else(|| {
-                format!("\"{name}\" is not a profile: use balanced, long_context, agent or paged")
-            })
+        Self::find(name).ok_or_else(|| {
+            format!("\"{name}\" is not a profile: use balanced, long_context, agent or paged")
+        })
     }
 }
 
@@ -86,37 +69,25 @@ pub enum Paging {
     Stream,
 }
 
-/// Whether a mixture's answers may differ from the model's own, so that a token reads less.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Approximation {
-    /// They are the model's own, to the bit.
-    #[default]
-    Off,
-    /// Experts that are in memory take the place of chosen ones that are not, if they are next in the router's order. The first half
-    /// of a choice stays.
-    Substitute,
-    /// Chosen experts that are not in memory are left out if they weigh less than a tenth.
-    Drop,
-}
-
-impl Approximation {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Substitute => "substitute",
-            Self::Drop => "drop",
-        }
+crate::words! {
+    /// Whether a mixture's answers may differ from the model's own, so that a token reads less.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+    pub enum Approximation {
+        /// They are the model's own, to the bit.
+        #[default]
+        Off = "off",
+        /// Experts that are in memory take the place of chosen ones that are not, if they are next in the router's order. The first half
+        /// of a choice stays.
+        Substitute = "substitute",
+        /// Chosen experts that are not in memory are left out if they weigh less than a tenth.
+        Drop = "drop",
     }
 }
 
 impl std::str::FromStr for Approximation {
     type Err = String;
     fn from_str(name: &str) -> Result<Self, String> {
-        [Self::Off, Self::Substitute, Self::Drop]
-            .into_iter()
-            .find(|each| each.as_str() == name)
+        Self::find(name)
             .ok_or_else(|| format!("\"{name}\" is no approximation: use off, substitute or drop"))
     }
 }
@@ -130,23 +101,12 @@ impl KvCache {
             Self::Q4_0 => elements.div_ceil(32).saturating_mul(18),
         }
     }
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::F16 => "f16",
-            Self::Q8_0 => "q8_0",
-            Self::Q4_0 => "q4_0",
-        }
-    }
 }
 
 impl std::str::FromStr for KvCache {
     type Err = String;
     fn from_str(name: &str) -> Result<Self, String> {
-        [Self::F16, Self::Q8_0, Self::Q4_0]
-            .into_iter()
-            .find(|kv| kv.as_str() == name)
+        Self::find(name)
             .ok_or_else(|| format!("\"{name}\" is not a KV cache type: use f16, q8_0 or q4_0"))
     }
 }

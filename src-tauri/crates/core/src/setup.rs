@@ -30,16 +30,12 @@ pub struct TierAnswer {
     pub tier: TierId,
     pub state: AnswerState,
     /// Who answered; `null` before.
-    #[schema(required = true)]
     pub model: Option<String>,
     pub answer: String,
     /// From the question to the end of the answer, with loading the model.
-    #[schema(required = true)]
     pub seconds: Option<f64>,
-    #[schema(required = true)]
     pub tokens_per_second: Option<f64>,
     /// Why it did not answer, and what to do.
-    #[schema(required = true)]
     pub error: Option<String>,
 }
 
@@ -95,14 +91,12 @@ pub struct SetupPlan {
     /// In order of use, which is the order of the downloads.
     pub tiers: Vec<TierPlan>,
     /// The tier whose model to begin with, if one is lacking: the one for most questions, unless its model is slow here.
-    #[schema(required = true)]
     pub first: Option<TierId>,
     /// What all of it still has to download.
     pub download_bytes: u64,
     /// The folder of the models.
     pub models_dir: String,
     /// The room there; `null` if that is unknown, or for another machine.
-    #[schema(required = true)]
     pub room: Option<FolderRoom>,
     /// What should be known, each with what to do.
     pub notes: Vec<String>,
@@ -114,17 +108,12 @@ pub struct SetupMachine {
     /// What models may use of it.
     pub budget_bytes: u64,
     /// What other programs use now; `null` for a machine that is only given by its memory.
-    #[schema(required = true)]
     pub others_bytes: Option<u64>,
     /// The bytes that may be placed on the GPU; `null` without one that shares the memory.
-    #[schema(required = true)]
     pub gpu_bytes: Option<u64>,
-    #[schema(required = true)]
     pub memory_bytes_per_second: Option<u64>,
     /// How fast the disk with the models is read.
-    #[schema(required = true)]
     pub disk_bytes_per_second: Option<u64>,
-    #[schema(required = true)]
     pub disk_free_bytes: Option<u64>,
 }
 
@@ -146,16 +135,13 @@ pub struct TierPlan {
     /// Why this model and this quant.
     pub reason: String,
     /// What `reason` says, with the figures, for other languages.
-    #[schema(required = true)]
     pub grounds: Option<Grounds>,
     pub fit: Verdict,
     /// The installed model, if it is here.
-    #[schema(required = true)]
     pub installed: Option<String>,
     /// Whether the tier has this model already.
     pub in_use: bool,
     /// The model of the user's choice that the tier has now, if it is another one.
-    #[schema(required = true)]
     pub replaces: Option<String>,
 }
 

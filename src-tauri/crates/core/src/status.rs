@@ -76,9 +76,7 @@ pub struct Swap {
 /// Speed of the answer that is streaming now, else of the last one; `null` before the first.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Speed {
-    #[schema(required = true)]
     pub decode_tokens_per_second: Option<f64>,
-    #[schema(required = true)]
     pub prefill_tokens_per_second: Option<f64>,
 }
 
@@ -116,10 +114,8 @@ pub struct GuardStatus {
     pub alarm: Alarm,
     pub stance: Stance,
     /// Why, in one sentence with figures; `null` without a reason.
-    #[schema(required = true)]
     pub why: Option<String>,
     /// When a pause with an end ends, in milliseconds since 1970.
-    #[schema(required = true)]
     pub paused_until: Option<i64>,
 }
 
@@ -162,7 +158,6 @@ pub struct TierStatus {
     /// What answers for it.
     pub engine: EngineKind,
     /// The configured model; `null` while the tier has none.
-    #[schema(required = true)]
     pub model: Option<ModelId>,
     /// Whether that is only the small model that comes with Tierbar, to try things with.
     pub is_starter: bool,
@@ -170,13 +165,10 @@ pub struct TierStatus {
     pub aliases: Vec<String>,
     /// What that is for.
     pub kind: ModelKind,
-    #[schema(required = true)]
     pub pid: Option<u32>,
     /// Memory that the worker's end would free.
-    #[schema(required = true)]
     pub footprint_bytes: Option<u64>,
     /// The plan of its load, while it has a process; otherwise `null`.
-    #[schema(required = true)]
     pub plan: Option<LoadPlan>,
     pub context_tokens: u32,
     /// The type of its KV cache; of no meaning for a command or an endpoint.
@@ -184,16 +176,12 @@ pub struct TierStatus {
     /// What a message to it may contain; empty if that is unknown, as for other programs and servers.
     pub input_modalities: Vec<Modality>,
     /// While the tier starts, the percentage of its model's weights that is loaded.
-    #[schema(required = true)]
     pub loaded_percent: Option<u8>,
     /// One plain sentence: why the tier failed, was stopped, or is waiting.
-    #[schema(required = true)]
     pub reason: Option<String>,
     /// When it is unloaded if no request comes before, in milliseconds since 1970; `null` while it answers, if it stays
     /// loaded, and without a process.
-    #[schema(required = true)]
     pub unloads_at_ms: Option<u64>,
     /// After memory ran low with this tier loaded, the smaller tier that answers its requests for a while.
-    #[schema(required = true)]
     pub steps_down_to: Option<TierId>,
 }

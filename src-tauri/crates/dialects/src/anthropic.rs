@@ -25,7 +25,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use request::MessageFields;
-use schema::{Errors, MessagesAnswer, MessagesRequest, TokenCount};
+use schema::{MessagesAnswer, MessagesRequest, TokenCount};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_core::Error;
@@ -81,7 +81,6 @@ fn is_path(path: &str, headers: &HeaderMap) -> bool {
 #[utoipa::path(
     post,
     path = MESSAGES,
-    tag = "anthropic",
     operation_id = "message",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
@@ -93,7 +92,6 @@ fn is_path(path: &str, headers: &HeaderMap) -> bool {
             content((MessagesAnswer = "application/json"), ("text/event-stream")),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 async fn messages(
@@ -114,7 +112,6 @@ async fn messages(
 #[utoipa::path(
     post,
     path = COUNT,
-    tag = "anthropic",
     operation_id = "countTokens",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
@@ -122,7 +119,6 @@ async fn messages(
     responses(
         (status = 200, description = "The count", body = TokenCount),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 async fn count(InferenceCall(inference, hints, body): InferenceCall) -> Result<Response, Failure> {

@@ -16,12 +16,11 @@ use tierbar_core::{
     config::ContextForm,
     status::{EngineKind, TierStatus},
 };
-use tierbar_http::{
-    InferenceCall, RequestHints, error::Failure, mount::Routes, routes, schema::Errors,
-};
+use tierbar_fetch::blocking;
+use tierbar_http::{InferenceCall, RequestHints, error::Failure, mount::Routes, routes};
 use tierbar_inference::{
-    Inference, blocking::blocking, body, caller::Caller, charge::Charge, content::Content,
-    dispatch, hints::Hints, request::Request, route, source::Source,
+    Inference, body, caller::Caller, charge::Charge, content::Content, dispatch, hints::Hints,
+    request::Request, route, source::Source,
 };
 use utoipa::ToSchema;
 
@@ -85,10 +84,9 @@ struct ContextCopy {
 #[utoipa::path(
     get,
     path = "/v1/context",
-    tag = "contexts",
     operation_id = "listContexts",
     reach(Owner, Reads),
-    responses((status = 200, description = "The list", body = schema::Contexts), Errors),
+    responses((status = 200, description = "The list", body = schema::Contexts)),
 )]
 async fn list(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
     let all = on_disk(&saves, |contexts| contexts.list()).await?;
@@ -99,11 +97,10 @@ async fn list(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
 #[utoipa::path(
     post,
     path = SAVE,
-    tag = "contexts",
     operation_id = "saveContext",
     reach(Owner, Writes, Spends, Counts),
     request_body = ContextSave,
-    responses((status = 200, description = "The saved context", body = SavedContext), Errors),
+    responses((status = 200, description = "The saved context", body = SavedContext)),
 )]
 async fn save(
     State(saves): State<Saves>,
@@ -129,11 +126,10 @@ async fn save(
 #[utoipa::path(
     post,
     path = "/v1/context/delete",
-    tag = "contexts",
     operation_id = "deleteContext",
     reach(Owner, Writes),
     request_body = ContextDelete,
-    responses((status = 200, description = "The context is deleted", body = ContextDeleted), Errors),
+    responses((status = 200, description = "The context is deleted", body = ContextDeleted)),
 )]
 async fn delete(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
     let ContextDelete { name, store } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
@@ -153,11 +149,10 @@ async fn delete(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, F
 #[utoipa::path(
     post,
     path = "/v1/context/upload",
-    tag = "contexts",
     operation_id = "uploadContext",
     reach(Owner, Reads, Opens),
     request_body = ContextCopy,
-    responses((status = 200, description = "The context that the store has now", body = Context), Errors),
+    responses((status = 200, description = "The context that the store has now", body = Context)),
 )]
 async fn upload(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
     let ContextCopy { name, replace } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
@@ -169,11 +164,10 @@ async fn upload(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, F
 #[utoipa::path(
     post,
     path = "/v1/context/download",
-    tag = "contexts",
     operation_id = "downloadContext",
     reach(Owner, Writes, Opens),
     request_body = ContextCopy,
-    responses((status = 200, description = "The context that this machine has now", body = Context), Errors),
+    responses((status = 200, description = "The context that this machine has now", body = Context)),
 )]
 async fn download(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
     let ContextCopy { name, replace } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
@@ -185,10 +179,9 @@ async fn download(State(saves): State<Saves>, body: Body) -> Result<Json<Value>,
 #[utoipa::path(
     get,
     path = "/v1/context/store",
-    tag = "contexts",
     operation_id = "listStoredContexts",
     reach(Owner, Reads),
-    responses((status = 200, description = "The list", body = schema::Contexts), Errors),
+    responses((status = 200, description = "The list", body = schema::Contexts)),
 )]
 async fn list_store(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
     Ok(to_list(&saves.remote.list().await?))
@@ -198,11 +191,10 @@ async fn list_store(State(saves): State<Saves>) -> Result<Json<Value>, Failure> 
 #[utoipa::path(
     post,
     path = LOAD,
-    tag = "contexts",
     operation_id = "loadContext",
     reach(Owner, Reads, Spends, Counts),
     request_body = ContextName,
-    responses((status = 200, description = "The loaded context", body = SavedContext), Errors),
+    responses((status = 200, description = "The loaded context", body = SavedContext)),
 )]
 async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failure> {
     let arrived = Instant::now();

@@ -21,7 +21,7 @@ use tierbar_core::{
     config::ChainConfig,
     status::{EngineKind, TierStatus},
 };
-use tierbar_http::{error::Failure, mount::Routes, path::Id, routes, schema::Errors};
+use tierbar_http::{error::Failure, mount::Routes, path::Id, routes};
 use tierbar_inference::{Inference, models::models_by_name, route};
 
 pub fn routes() -> Routes<Arc<Inference>> {
@@ -33,10 +33,9 @@ pub fn routes() -> Routes<Arc<Inference>> {
 #[utoipa::path(
     get,
     path = "/v1/models",
-    tag = "openai",
     operation_id = "listModels",
     reach(Inference, Reads),
-    responses((status = 200, description = "The list", body = Models), Errors),
+    responses((status = 200, description = "The list", body = Models)),
 )]
 async fn list(
     State(inference): State<Arc<Inference>>,
@@ -55,11 +54,10 @@ async fn list(
 #[utoipa::path(
     get,
     path = "/v1/models/{*id}",
-    tag = "openai",
     operation_id = "getModel",
     reach(Inference, Reads),
     params(("id" = String, Path, description = "A tier, a chain, a model's id, or `auto`")),
-    responses((status = 200, description = "The entry", body = Model), Errors),
+    responses((status = 200, description = "The entry", body = Model)),
 )]
 async fn one(
     State(inference): State<Arc<Inference>>,

@@ -30,7 +30,7 @@ use axum::{
     http::{HeaderMap, Uri},
     routing::get,
 };
-use schema::{Errors, OllamaRefusal, OllamaVersion};
+use schema::{OllamaRefusal, OllamaVersion};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_core::bad_request;
@@ -92,10 +92,9 @@ pub fn as_ollama(router: Router) -> Router {
 #[utoipa::path(
     get,
     path = "/api/version",
-    tag = "ollama",
     operation_id = "ollamaVersion",
     reach(Inference, Reads),
-    responses((status = 200, description = "The versions", body = OllamaVersion), Errors),
+    responses((status = 200, description = "The versions", body = OllamaVersion)),
 )]
 async fn version() -> Json<Value> {
     Json(json!({"version": VERSION, "tierbar": env!("CARGO_PKG_VERSION")}))
@@ -105,7 +104,6 @@ async fn version() -> Json<Value> {
 #[utoipa::path(
     post,
     path = "/api/copy",
-    tag = "ollama",
     operation_id = "ollamaCopy",
     reach(Inference, Counts),
     responses((status = 400, response = OllamaRefusal)),
@@ -118,7 +116,6 @@ async fn copy(uri: Uri) -> Failure {
 #[utoipa::path(
     post,
     path = "/api/create",
-    tag = "ollama",
     operation_id = "ollamaCreate",
     reach(Inference, Counts),
     responses((status = 400, response = OllamaRefusal)),
@@ -131,7 +128,6 @@ async fn create(uri: Uri) -> Failure {
 #[utoipa::path(
     post,
     path = "/api/push",
-    tag = "ollama",
     operation_id = "ollamaPush",
     reach(Inference, Counts),
     responses((status = 400, response = OllamaRefusal)),
@@ -144,7 +140,6 @@ async fn push(uri: Uri) -> Failure {
 #[utoipa::path(
     post,
     path = "/api/blobs/{digest}",
-    tag = "ollama",
     operation_id = "ollamaBlob",
     reach(Inference, Counts),
     params(("digest" = String, Path, description = "The file's digest")),
@@ -158,7 +153,6 @@ async fn blob(uri: Uri) -> Failure {
 #[utoipa::path(
     head,
     path = "/api/blobs/{digest}",
-    tag = "ollama",
     operation_id = "ollamaBlobHead",
     reach(Inference),
     params(("digest" = String, Path, description = "The file's digest")),

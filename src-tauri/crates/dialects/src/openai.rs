@@ -15,7 +15,7 @@ use tierbar_http::{
     error::Failure,
     mount::Routes,
     routes,
-    schema::{Errors, Queued, RequestHeaders},
+    schema::{Queued, RequestHeaders},
 };
 use tierbar_inference::{CHAT, EMBEDDINGS, Inference, RERANK, TEXT};
 
@@ -32,8 +32,6 @@ pub fn routes() -> Routes<Arc<Inference>> {
 #[utoipa::path(
     post,
     path = CHAT,
-    tag = "openai",
-    operation_id = "chat",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = ChatRequest,
@@ -49,7 +47,6 @@ pub fn routes() -> Routes<Arc<Inference>> {
             ),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 async fn chat(call: InferenceCall) -> Result<Response, Failure> {
@@ -60,8 +57,6 @@ async fn chat(call: InferenceCall) -> Result<Response, Failure> {
 #[utoipa::path(
     post,
     path = TEXT,
-    tag = "openai",
-    operation_id = "complete",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = TextRequest,
@@ -77,7 +72,6 @@ async fn chat(call: InferenceCall) -> Result<Response, Failure> {
             ),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 async fn complete(call: InferenceCall) -> Result<Response, Failure> {
@@ -88,8 +82,6 @@ async fn complete(call: InferenceCall) -> Result<Response, Failure> {
 #[utoipa::path(
     post,
     path = EMBEDDINGS,
-    tag = "openai",
-    operation_id = "embed",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = EmbeddingsRequest,
@@ -104,7 +96,6 @@ async fn complete(call: InferenceCall) -> Result<Response, Failure> {
             ),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 async fn embed(call: InferenceCall) -> Result<Response, Failure> {
@@ -115,8 +106,6 @@ async fn embed(call: InferenceCall) -> Result<Response, Failure> {
 #[utoipa::path(
     post,
     path = RERANK,
-    tag = "openai",
-    operation_id = "rerank",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = RerankRequest,
@@ -131,7 +120,6 @@ async fn embed(call: InferenceCall) -> Result<Response, Failure> {
             ),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 async fn rerank(call: InferenceCall) -> Result<Response, Failure> {

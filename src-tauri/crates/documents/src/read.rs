@@ -73,13 +73,10 @@ pub enum Part {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     pub kind: Option<DocumentKind>,
-    #[serde(default)]
     pub title: Option<String>,
     /// Pages or slides.
-    #[serde(default)]
     pub pages: Option<u32>,
     /// What is missing or may be wrong, in sentences.
-    #[serde(default)]
     pub notice: Option<String>,
     /// Pages that are pictures without text, if their pictures were asked for; the notice does not have them then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -22,34 +22,23 @@ use tierbar_grammar::{AnswerRule, OfferedTools, Placeholders, translate_schema};
 pub(crate) struct ChatRequest {
     #[serde(deserialize_with = "deserialize_messages")]
     pub(crate) messages: Vec<Value>,
-    #[serde(default)]
     tools: Option<Vec<Value>>,
-    #[serde(default)]
     tool_choice: Option<Value>,
-    #[serde(default)]
     parallel_tool_calls: Option<bool>,
     /// OpenAI's older form of `tools`.
-    #[serde(default)]
     functions: Option<Value>,
     /// OpenAI's older form of `tool_choice`.
-    #[serde(default)]
     function_call: Option<Value>,
-    #[serde(default)]
     chat_template_kwargs: Option<Map<String, Value>>,
     /// OpenAI's: `none` is off, the others are on.
-    #[serde(default)]
     reasoning_effort: Option<String>,
     /// Ollama's: a flag, or an effort.
-    #[serde(default)]
     think: Option<Value>,
     /// OpenRouter's form of these, and of `thinking_budget_tokens`.
-    #[serde(default)]
     reasoning: Option<Reasoning>,
     /// How long the answer is, for templates that know it.
-    #[serde(default)]
     verbosity: Option<String>,
     /// Most tokens that the model may think; below 0 for any number.
-    #[serde(default)]
     thinking_budget_tokens: Option<i32>,
     /// As in vLLM: the last message is the assistant's, and the answer continues it.
     #[serde(default)]

@@ -150,12 +150,16 @@ fn unreachable(cause: &str, remedy: Option<&str>) -> String {
     }
 }
 
-/// Returns whether the URL is on this machine or network, judging by its address.
-pub(crate) fn is_near(url: &Url) -> bool {
+/// Returns whether a server is on this machine or network, judging by its address: there, http is usual, and no proxy is between. A name
+/// without a dot is one of the network, and so is one that ends in `.localhost` (RFC 6761) or `.local` (RFC 6762).
+#[must_use]
+pub fn is_near(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(ip)) => address::is_near(ip.into()),
         Some(Host::Ipv6(ip)) => address::is_near(ip.into()),
-        Some(Host::Domain(name)) => !name.contains('.') || name.ends_with(".local"),
+        Some(Host::Domain(name)) => {
+            !name.contains('.') || name.ends_with(".localhost") || name.ends_with(".local")
+        }
         None => false,
     }
 }
@@ -193,5 +197,21 @@ mod tests {
             "cannot be reached (No route to host; if it is running, allow Tierbar)"
         );
         assert_eq!(unreachable("refused", None), "cannot be reached (refused)");
+    }
+
+    #[test]
+    fn a_server_is_near_by_its_address() {
+        for (url, near) in [
+            ("http://localhost", true),
+            ("http://gpubox:80", true),
+            ("http://a.localhost", true),
+            ("http://nas.local", true),
+            ("http://[fe80::1]", true),
+            ("http://127.0.0.1.example.org", false),
+            ("http://local.example", false),
+            ("http://[2001:db8::1]", false),
+        ] {
+            assert_eq!(is_near(&Url::parse(url).unwrap()), near, "{url}");
+        }
     }
 }

@@ -213,7 +213,7 @@ async fn existing(
     }
     let (dest, sha256, cancel) = (spec.dest.clone(), spec.sha256.clone(), cancel.clone());
     let check = move || verify::check_existing(&dest, sha256.as_deref(), || !cancel.is_cancelled());
-    let size = blocking(check).await?;
+    let size = blocking("checking the file", check).await?;
     let (Some(size), Some(sha256)) = (size, &spec.sha256) else {
         return Ok(None);
     };

@@ -25,12 +25,7 @@ use std::sync::Arc;
 use tierbar_contexts::Contexts;
 use tierbar_edge::{Edge, encoding::refuse_compressed, keys::admit, origin::same_site};
 use tierbar_http::{
-    count::count,
-    error::write_in_form,
-    mount::Routes,
-    reach::Reaches,
-    routes,
-    schema::{self, Errors},
+    count::count, error::write_in_form, mount::Routes, reach::Reaches, routes, schema,
 };
 use tierbar_inference::{
     Inference,
@@ -172,10 +167,8 @@ impl Gateway {
 #[utoipa::path(
     get,
     path = "/health",
-    tag = "operations",
-    operation_id = "health",
     reach(Anyone),
-    responses((status = 200, description = "The server answers", body = schema::Health), Errors),
+    responses((status = 200, description = "The server answers", body = schema::Health)),
 )]
 async fn health() -> Json<Value> {
     Json(json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))

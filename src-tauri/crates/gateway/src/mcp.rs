@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tierbar_core::{Code, Error, json};
 use tierbar_edge::origin::TlsMark;
-use tierbar_http::{mount::Routes, routes, schema::Errors};
+use tierbar_http::{mount::Routes, routes};
 use tierbar_inference::{
     body::{self, INFERENCE_LIMIT},
     headers::on_behalf,
@@ -37,14 +37,12 @@ pub(crate) fn routes() -> Routes<Arc<Mcp>> {
 #[utoipa::path(
     post,
     path = "/mcp",
-    tag = "tools",
     operation_id = "mcp",
     reach(Inference, Reads, Spends),
     request_body(content = Object, description = "A message of JSON-RPC 2.0, as the Model Context Protocol has it"),
     responses(
         (status = 200, description = "The answer", content(("text/event-stream"))),
         (status = 202, description = "A notification has been read"),
-        Errors,
     ),
 )]
 async fn message(State(mcp): State<Arc<Mcp>>, request: Request<Body>) -> Response {

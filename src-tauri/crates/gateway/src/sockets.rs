@@ -24,7 +24,7 @@ use tierbar_edge::{
     keys::{Keys, Sender, Weight},
     origin::TlsMark,
 };
-use tierbar_http::{error::Failure, mount::Routes, routes, schema::Errors};
+use tierbar_http::{error::Failure, mount::Routes, routes};
 use tierbar_inference::headers::{REQUEST_ID, on_behalf};
 use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 use tokio_util::sync::CancellationToken;
@@ -64,13 +64,9 @@ pub(crate) fn routes() -> Routes<Arc<Sockets>> {
 #[utoipa::path(
     get,
     path = RESPONSES,
-    tag = "openai",
     operation_id = "respondOverWebSocket",
     reach(Inference, Spends),
-    responses(
-        (status = 101, description = "The connection is a WebSocket"),
-        Errors,
-    ),
+    responses((status = 101, description = "The connection is a WebSocket")),
 )]
 async fn open(
     State(sockets): State<Arc<Sockets>>,

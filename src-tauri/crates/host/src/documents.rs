@@ -22,7 +22,7 @@ use tierbar_core::{
     documents::{DEFAULT_COLLECTION, DocumentSource, Documents, Indexing, IndexingState},
     lease::{BoxFuture, Tiers},
 };
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::blocking;
 use tierbar_store::Store;
 use tokio::sync::watch;
 
@@ -69,7 +69,7 @@ impl DocumentIndex {
                 match sources::look(Path::new(&source.path)) {
                     Ok(_) => {}
                     Err(error) if error.code == Code::NotFound => source.is_missing = true,
-                    Err(error) => source.problem = Some(error_sentence(&error)),
+                    Err(error) => source.problem = Some(error.to_text("; ")),
                 }
             }
             Ok(sources)
@@ -147,13 +147,6 @@ impl tierbar_inference::services::documents::DocumentIndex for DocumentIndex {
     fn set_paused(&self, paused: bool) {
         self.state.lock().paused = paused;
         self.bell.send_replace(());
-    }
-}
-
-fn error_sentence(error: &Error) -> String {
-    match &error.hint {
-        Some(hint) => format!("{}; {hint}", error.message),
-        None => error.message.clone(),
     }
 }
 

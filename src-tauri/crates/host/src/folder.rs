@@ -8,7 +8,7 @@ use std::{
 };
 use tierbar_contexts::SwapFolder;
 use tierbar_core::{Code, Error, TierId, config::PolicyConfig, home::from_home};
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::blocking;
 
 /// The speeds of the models' last answers.
 pub(crate) const SPEEDS: &str = "speeds.json";

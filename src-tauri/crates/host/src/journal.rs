@@ -12,7 +12,8 @@ use tierbar_core::{
     Error,
     journal::{Entry, Filter, Journal, Kind, LogEvent},
 };
-use tierbar_inference::{blocking::blocking, metrics::Metrics};
+use tierbar_fetch::blocking;
+use tierbar_inference::metrics::Metrics;
 use tierbar_store::Store;
 use tokio::sync::{broadcast, mpsc, oneshot};
 

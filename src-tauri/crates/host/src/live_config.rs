@@ -12,8 +12,7 @@ use crate::{
 use serde_json::{Map, Value};
 use std::{path::Path, sync::Arc};
 use tierbar_core::{Config, Error, TierId, lease::Tiers, status::TierStatus};
-use tierbar_fetch::Queue;
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::{Queue, blocking};
 use tierbar_library::LibraryWatch;
 use tierbar_supervisor::{Handle, TierSpec};
 use tokio::{

@@ -24,7 +24,7 @@ use tierbar_core::{
     fit::{Machine, gpu_share, settle},
     lease::BoxFuture,
 };
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::blocking;
 use tierbar_library::{Library, LibraryOptions, catalog::catalog, model_id};
 use tierbar_measure::{bench::Settings, tune::Limits};
 use tierbar_supervisor::{LoadSettings, LoadSpec, ModelSource, Rules, TierSpec};

@@ -6,10 +6,7 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tierbar_core::{download::Priority, queue::JobStatus};
-use utoipa::{
-    IntoParams, IntoResponses, ToResponse, ToSchema,
-    openapi::{Ref, RefOr, response::Response},
-};
+use utoipa::{IntoParams, ToResponse, ToSchema};
 
 /// Defines a string that is always the same.
 #[macro_export]
@@ -110,24 +107,6 @@ constant!(HealthStatus = "ok");
 /// The request was refused or failed; the code is stable.
 #[derive(Debug, ToResponse)]
 pub struct Refusal(ErrorBody);
-
-/// Every refusal and failure, in OpenAI's form.
-#[derive(Debug)]
-pub struct Errors;
-
-impl IntoResponses for Errors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        refusals("Refusal")
-    }
-}
-
-/// Every status of a refusal or failure, as the response component of this name.
-pub fn refusals(component: &str) -> BTreeMap<String, RefOr<Response>> {
-    let response = || RefOr::Ref(Ref::from_response_name(component));
-    ["4XX", "5XX"]
-        .map(|status| (status.to_owned(), response()))
-        .into()
-}
 
 /// The request is queued; its answer will be at `url`.
 #[derive(Debug, ToResponse)]

@@ -16,14 +16,6 @@ pub fn seconds_of(error: &Error) -> Option<u64> {
         .and_then(Value::as_u64)
 }
 
-/// Joins message and hint, for clients that show only one text.
-pub fn with_advice(message: &str, error: &Error) -> String {
-    match &error.hint {
-        Some(hint) => format!("{message}; {hint}"),
-        None => message.to_owned(),
-    }
-}
-
 /// Returns an error as the last event of a stream.
 pub fn last_event(error: &Error) -> String {
     format!("data: {}\n\n", error.openai_body())

@@ -10,7 +10,6 @@
 pub mod answers;
 pub mod ask;
 pub mod auto;
-pub mod blocking;
 pub mod body;
 pub mod caller;
 pub mod calls;

@@ -8,7 +8,7 @@ use tierbar_core::{
     Code, Error, TierId,
     setup::{ANSWER_TOKENS, AnswerState, QUESTION, TierAnswer},
 };
-use tierbar_inference::{caller::Caller, error::with_advice, request::Request};
+use tierbar_inference::{caller::Caller, request::Request};
 use tokio_util::sync::CancellationToken;
 
 /// How the tiers answer, since the host started.
@@ -100,7 +100,7 @@ impl Jobs {
             Ok(()) => AnswerState::Answered,
             Err(_) => AnswerState::Failed,
         };
-        answer.error = put.err().map(|error| with_advice(&error.message, &error));
+        answer.error = put.err().map(|error| error.to_text("; "));
         answer
     }
 

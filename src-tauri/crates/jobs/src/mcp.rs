@@ -12,10 +12,8 @@ use tierbar_core::{
     config::{McpServerConfig, server_of},
     home::from_home,
 };
-use tierbar_inference::{
-    blocking::blocking,
-    services::{SandboxPlace, Services},
-};
+use tierbar_fetch::blocking;
+use tierbar_inference::services::{SandboxPlace, Services};
 use tierbar_sandbox::Network;
 use tierbar_secrets::{Name, Secrets};
 

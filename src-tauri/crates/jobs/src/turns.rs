@@ -30,7 +30,7 @@ use tierbar_chats::{
 };
 use tierbar_core::{Code, Error, home::from_home};
 use tierbar_edge::keys::Weight;
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::blocking;
 use tierbar_store::{NewTurn, Parent, RESTORABLE, Store};
 use tokio::{
     sync::{Mutex, watch},

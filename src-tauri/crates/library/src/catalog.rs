@@ -68,7 +68,6 @@ pub struct Entry {
     /// Sorted by size; for an embedding model, the first is recommended.
     pub quants: Vec<Quant>,
     /// The media projector, where the catalog's sources describe one.
-    #[serde(default)]
     pub projector: Option<Projector>,
 }
 

@@ -3,8 +3,6 @@
 
 mod address;
 
-pub(crate) use address::is_near;
-
 use address::{hub_url, of_url};
 use std::fmt;
 use tierbar_core::{Code, Error};

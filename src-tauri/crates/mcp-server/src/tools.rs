@@ -8,6 +8,7 @@ use std::{fmt::Write, sync::Arc};
 use tierbar_core::{
     Code, Error,
     documents::{DocumentSource, FoundPassages, MOST_PASSAGES, Passage},
+    json::{read_answer, read_field},
 };
 
 /// What a tool has found out.
@@ -259,7 +260,7 @@ impl Tool {
                 result.structured_content = Some(fields);
                 result
             }
-            Err(error) => CallToolResult::error(vec![ContentBlock::text(error_sentence(&error))]),
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_text(": "))]),
         }
     }
 }
@@ -271,24 +272,10 @@ fn object(value: Value) -> Arc<JsonObject> {
     Arc::new(object)
 }
 
-fn error_sentence(error: &Error) -> String {
-    match &error.hint {
-        Some(hint) => format!("{}: {hint}", error.message),
-        None => error.message.clone(),
-    }
-}
-
 fn read_arguments<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Error> {
     serde_json::from_value(Value::Object(arguments)).map_err(|error| {
         let message = format!("the arguments are not valid: {error}");
         Error::new(Code::BadRequest, message)
-    })
-}
-
-fn read_answer<T: DeserializeOwned>(answer: Value) -> Result<T, Error> {
-    serde_json::from_value(answer).map_err(|error| {
-        let message = format!("the running Tierbar is another version: {error}");
-        Error::new(Code::Internal, message)
     })
 }
 
@@ -352,15 +339,10 @@ async fn search<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
     })
 }
 
-/// A field of an answer; null if the answer is no object or lacks it.
-fn take(answer: &mut Value, name: &str) -> Value {
-    answer.get_mut(name).map(Value::take).unwrap_or_default()
-}
-
 async fn collections<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error> {
     let NoArguments {} = read_arguments(arguments)?;
-    let mut documents = api.send("/tierbar/v1/documents", None).await?;
-    let sources: Vec<DocumentSource> = read_answer(take(&mut documents, "sources"))?;
+    let documents = api.send("/tierbar/v1/documents", None).await?;
+    let sources: Vec<DocumentSource> = read_field(documents, "sources")?;
     let mut names: Vec<&str> = Vec::new();
     for source in &sources {
         if !names.contains(&source.collection.as_str()) {
@@ -433,8 +415,8 @@ async fn models<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
         tierbar: Map<String, Value>,
     }
     let NoArguments {} = read_arguments(arguments)?;
-    let mut listed = api.send("/v1/models", None).await?;
-    let listed: Vec<Entry> = read_answer(take(&mut listed, "data"))?;
+    let listed = api.send("/v1/models", None).await?;
+    let listed: Vec<Entry> = read_field(listed, "data")?;
     let mut text = String::new();
     let mut models = Vec::new();
     for Entry { id, tierbar } in listed {

@@ -15,7 +15,6 @@ pub struct Settings {
     pub threads: u16,
     pub batch: u32,
     /// The most layers on the GPU; `null` for as many as fit.
-    #[schema(required = true)]
     pub gpu_layers: Option<u32>,
     pub kv_cache: KvCache,
 }
@@ -182,7 +181,6 @@ pub struct BenchReport {
     #[serde(default)]
     pub paging: Vec<PagingRow>,
     /// From the worker's start until it could answer; `null` if it was loaded already.
-    #[schema(required = true)]
     pub load_ms: Option<f64>,
     pub memory: BenchMemory,
     /// Runs that were repeated because the tier did other work at the same time.
@@ -195,16 +193,12 @@ pub struct BenchRow {
     /// Tokens in the cache before the prompt.
     pub depth: u32,
     /// Prefill in tokens per second.
-    #[schema(required = true)]
     pub prefill: Option<Figure>,
     /// Decode in tokens per second, without the first token: its time belongs to the prompt.
-    #[schema(required = true)]
     pub decode: Option<Figure>,
     /// Time to first token, in milliseconds.
-    #[schema(required = true)]
     pub first_token_ms: Option<Figure>,
     /// Why there are no figures.
-    #[schema(required = true)]
     pub skipped: Option<String>,
 }
 
@@ -213,19 +207,13 @@ pub struct BenchRow {
 pub struct PagingRow {
     pub paging: Paging,
     /// Prefill and decode in tokens per second.
-    #[schema(required = true)]
     pub prefill: Option<Figure>,
-    #[schema(required = true)]
     pub decode: Option<Figure>,
     /// Of decoding: the part of what was used that was in memory, from 0 to 1, and what a token read and waited.
-    #[schema(required = true)]
     pub hit_rate: Option<f64>,
-    #[schema(required = true)]
     pub read_bytes_per_token: Option<f64>,
-    #[schema(required = true)]
     pub wait_ms_per_token: Option<f64>,
     /// Why there are no figures.
-    #[schema(required = true)]
     pub skipped: Option<String>,
 }
 
@@ -258,7 +246,6 @@ pub struct BenchMemory {
     pub weights_bytes: u64,
     pub kv_bytes: u64,
     pub compute_bytes: u64,
-    #[schema(required = true)]
     pub footprint_bytes: Option<u64>,
 }
 

@@ -46,7 +46,6 @@ pub struct BreakEven {
     /// What is left of the avoided price after the electricity; negative if it costs more.
     pub saved: f64,
     /// Months until the savings are the machine's price; `null` if they never are.
-    #[schema(required = true)]
     pub months: Option<f64>,
 }
 

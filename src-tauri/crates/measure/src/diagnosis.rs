@@ -47,21 +47,15 @@ pub struct MachineFigures {
     /// All cores, with those of hyper-threading.
     pub cores: u32,
     /// Physical performance cores; without a difference, all physical cores.
-    #[schema(required = true)]
     pub fast_cores: Option<u32>,
     /// What Metal recommends to use of the memory; `null` without a GPU that shares it.
-    #[schema(required = true)]
     pub working_set_bytes: Option<u64>,
     /// `null` until measured.
-    #[schema(required = true)]
     pub memory_bytes_per_second: Option<u64>,
     /// Of the disk with the models; `null` until measured.
-    #[schema(required = true)]
     pub disk_bytes_per_second: Option<u64>,
-    #[schema(required = true)]
     pub disk_free_bytes: Option<u64>,
     /// The median time until 4 KiB are safe on the disk of the data folder, in milliseconds.
-    #[schema(required = true)]
     pub sync_ms: Option<f64>,
 }
 
@@ -71,10 +65,8 @@ pub struct HostFigures {
     /// The app with its menu; otherwise the command line or a service.
     pub app: bool,
     pub uptime_seconds: u64,
-    #[schema(required = true)]
     pub footprint_bytes: Option<u64>,
     /// CPU time since its start.
-    #[schema(required = true)]
     pub cpu_ms: Option<u64>,
 }
 
@@ -84,23 +76,17 @@ pub struct TierFigures {
     pub tier: String,
     pub state: TierState,
     pub engine: EngineKind,
-    #[schema(required = true)]
     pub model: Option<ModelFigures>,
     pub context_tokens: u32,
     /// `null` for a tier that was removed from the configuration a moment ago.
-    #[schema(required = true)]
     pub settings: Option<Settings>,
-    #[schema(required = true)]
     pub paging: Option<Paging>,
-    #[schema(required = true)]
     pub footprint_bytes: Option<u64>,
     /// While it has a process.
-    #[schema(required = true)]
     pub plan: Option<LoadPlan>,
     /// Seconds from the start of a load to its end, of the last day, oldest first.
     pub loads_seconds: Vec<f64>,
     /// The last measurement with this model.
-    #[schema(required = true)]
     pub bench: Option<BenchFigures>,
 }
 
@@ -119,7 +105,6 @@ pub struct ModelFigures {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BenchFigures {
     pub threads_used: u16,
-    #[schema(required = true)]
     pub load_ms: Option<f64>,
     pub rows: Vec<BenchRow>,
 }

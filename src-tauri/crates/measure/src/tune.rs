@@ -141,16 +141,11 @@ pub struct TuneRow {
     /// Why, as a sentence.
     pub reason: String,
     /// The time of the request, in milliseconds.
-    #[schema(required = true)]
     pub request_ms: Option<Figure>,
     /// Prefill in tokens per second.
-    #[schema(required = true)]
     pub prefill: Option<f64>,
-    #[schema(required = true)]
     pub decode: Option<f64>,
-    #[schema(required = true)]
     pub load_ms: Option<f64>,
-    #[schema(required = true)]
     pub memory: Option<BenchMemory>,
 }
 

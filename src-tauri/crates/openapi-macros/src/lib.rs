@@ -15,15 +15,6 @@ pub fn into_params(_: TokenStream) -> TokenStream {
     TokenStream::new()
 }
 
-/// As `utoipa::IntoResponses`: nothing.
-#[proc_macro_derive(
-    IntoResponses,
-    attributes(response, to_schema, ref_response, to_response)
-)]
-pub fn into_responses(_: TokenStream) -> TokenStream {
-    TokenStream::new()
-}
-
 /// As `utoipa::ToResponse`: nothing.
 #[proc_macro_derive(ToResponse, attributes(response, content, to_schema))]
 pub fn to_response(_: TokenStream) -> TokenStream {
@@ -67,7 +58,7 @@ pub fn path(attributes: TokenStream, handler: TokenStream) -> TokenStream {
     })
 }
 
-/// As [`macro@path`], with the description: it has the credentials that follow from the reach, and below `/tierbar` the tag `owner`.
+/// As [`macro@path`], with the description, which has the credentials that follow from the reach.
 #[proc_macro_attribute]
 pub fn described_path(attributes: TokenStream, handler: TokenStream) -> TokenStream {
     declare(attributes, handler, |route| {
@@ -79,12 +70,7 @@ pub fn described_path(attributes: TokenStream, handler: TokenStream) -> TokenStr
         } else {
             "security((\"token\" = []))"
         };
-        let tag = if route.path.starts_with("\"/tierbar/") {
-            "tag = \"owner\", "
-        } else {
-            ""
-        };
-        let described = format!("#[utoipa::describe({}, {tag}{security})]", route.described);
+        let described = format!("#[utoipa::describe({}, {security})]", route.described);
         (described, String::new())
     })
 }

@@ -105,12 +105,9 @@ pub struct Share {
 /// The grades of one model's answers as one tier, to requests of one level.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct GradeGroup {
-    #[schema(required = true)]
     pub model: Option<String>,
-    #[schema(required = true)]
     pub tier: Option<String>,
     /// How the model is quantized, where that is known.
-    #[schema(required = true)]
     pub quant: Option<String>,
     /// How hard the question is, by the rules of `auto`.
     pub level: Level,
@@ -118,7 +115,6 @@ pub struct GradeGroup {
     /// Those of them that `auto` learns from: given since the last reset.
     pub learned: GradeCounts,
     /// `null` without grades.
-    #[schema(required = true)]
     pub share: Option<Share>,
 }
 
@@ -128,7 +124,6 @@ pub struct GradeReport {
     /// All grades.
     pub counts: GradeCounts,
     /// `null` without grades.
-    #[schema(required = true)]
     pub share: Option<Share>,
     /// By model, tier and level; the most graded first.
     pub groups: Vec<GradeGroup>,

@@ -117,7 +117,6 @@ pub struct CommandResult {
     pub end: End,
     pub stdout: Output,
     pub stderr: Output,
-    #[serde(default)]
     pub network: Option<NetworkUse>,
 }
 

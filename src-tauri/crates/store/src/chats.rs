@@ -157,8 +157,7 @@ pub(crate) fn create(connection: &Connection, fields: ChatFields) -> Outcome<Cha
         when_full: fields.when_full.unwrap_or_default(),
         settings,
         pinned: fields.pinned.unwrap_or_default(),
-        turn: None,
-        found: None,
+        ..ChatSummary::default()
     };
     insert(connection, &chat, None)?;
     Ok(chat)

@@ -16,28 +16,15 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use utoipa::ToSchema;
 
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Task {
-    Triage,
-    Compress,
-    Summarize,
-    Brief,
-}
-
-impl Task {
-    pub const ALL: [Self; 4] = [Self::Triage, Self::Compress, Self::Summarize, Self::Brief];
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Triage => "triage",
-            Self::Compress => "compress",
-            Self::Summarize => "summarize",
-            Self::Brief => "brief",
-        }
+tierbar_core::words! {
+    #[derive(
+        Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+    )]
+    pub enum Task {
+        Triage = "triage",
+        Compress = "compress",
+        Summarize = "summarize",
+        Brief = "brief",
     }
 }
 

@@ -40,7 +40,7 @@ const SAME_TOTALS: u32 = 3;
 const CELSIUS: RangeInclusive<f64> = -50.0..=150.0;
 
 /// Judges figures in sequence, for one owner.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ReadingJudge {
     /// Whether the kernel's pressure level accounts for available memory.
     kernel_grades: bool,
@@ -76,13 +76,7 @@ impl ReadingJudge {
         Self {
             kernel_grades,
             simulated,
-            total: BelievedTotal::default(),
-            growth: GrowthWindow::default(),
-            moved: None,
-            slept_ms: 0,
-            rates: RateBase::default(),
-            announced: None,
-            scarce: false,
+            ..Self::default()
         }
     }
 

@@ -52,7 +52,6 @@ pub enum Place {
 #[serde(rename_all = "camelCase")]
 struct Page {
     tools: Vec<Value>,
-    #[serde(default)]
     next_cursor: Option<String>,
 }
 

@@ -8,7 +8,7 @@ use super::{
     undo::revoke_key,
 };
 use crate::{
-    client::{Client as Host, read},
+    client::{Client as Host, read_field},
     output,
 };
 use serde_json::json;
@@ -144,13 +144,13 @@ async fn create_key(
     }
     let body = json!({"name": client.id});
     let answer = host.post("/tierbar/v1/keys", &body).await;
-    let mut answer = answer.map_err(|error| {
+    let answer = answer.map_err(|error| {
         error.hint(format!(
             "if nothing uses the key {0}, revoke it: tierbar key revoke {0}",
             client.id
         ))
     })?;
-    read(answer["key"].take())
+    read_field(answer, "key")
 }
 
 /// What has become of a file.

@@ -1,7 +1,7 @@
 //! `tierbar models list` and `tierbar models import`.
 
 use crate::{
-    client::{Client, read},
+    client::{Client, read, read_field},
     output,
 };
 use serde::Deserialize;
@@ -107,12 +107,12 @@ pub(super) async fn import(client: &Client, path: &Path, as_json: bool) -> Resul
 }
 
 /// Prints models that are not in the models folder.
-fn write_used_in_place(as_json: bool, mut answer: Value, none: &str) -> Result<(), Error> {
+fn write_used_in_place(as_json: bool, answer: Value, none: &str) -> Result<(), Error> {
     if as_json {
         output::write_json(&answer);
         return Ok(());
     }
-    let models: Vec<LibraryModel> = read(answer["models"].take())?;
+    let models: Vec<LibraryModel> = read_field(answer, "models")?;
     if models.is_empty() {
         output::error_line(none);
         return Ok(());

@@ -12,14 +12,6 @@ pub struct ChainBudget {
     pub period: Period,
 }
 
-impl utoipa::PartialSchema for ChainBudget {
-    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
-        String::schema()
-    }
-}
-
-impl utoipa::ToSchema for ChainBudget {}
-
 /// A stretch of the calendar. A week begins on Monday.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Period {

@@ -74,14 +74,6 @@ pub enum Step {
     Queue,
 }
 
-impl utoipa::PartialSchema for Step {
-    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
-        String::schema()
-    }
-}
-
-impl utoipa::ToSchema for Step {}
-
 impl Step {
     const QUEUE: &'static str = "queue";
 
@@ -101,12 +93,6 @@ impl TryFrom<String> for Step {
             return Ok(Self::Queue);
         }
         TierId::new(name).map(Self::Tier)
-    }
-}
-
-impl From<Step> for String {
-    fn from(step: Step) -> Self {
-        step.to_string()
     }
 }
 

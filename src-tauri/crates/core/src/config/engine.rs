@@ -112,18 +112,16 @@ impl Dialect {
     }
 }
 
-/// The signal that asks a program to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
-pub enum StopSignal {
-    #[default]
-    #[serde(rename = "SIGTERM")]
-    Term,
-    #[serde(rename = "SIGINT")]
-    Int,
-    #[serde(rename = "SIGQUIT")]
-    Quit,
-    #[serde(rename = "SIGHUP")]
-    Hup,
+crate::words! {
+    /// The signal that asks a program to end.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+    pub enum StopSignal {
+        #[default]
+        Term = "SIGTERM",
+        Int = "SIGINT",
+        Quit = "SIGQUIT",
+        Hup = "SIGHUP",
+    }
 }
 
 impl CommandEngine {
@@ -237,25 +235,10 @@ impl EndpointEngine {
     }
 }
 
-impl StopSignal {
-    /// As it is written.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Term => "SIGTERM",
-            Self::Int => "SIGINT",
-            Self::Quit => "SIGQUIT",
-            Self::Hup => "SIGHUP",
-        }
-    }
-}
-
 impl std::str::FromStr for StopSignal {
     type Err = String;
     fn from_str(name: &str) -> Result<Self, String> {
-        [Self::Term, Self::Int, Self::Quit, Self::Hup]
-            .into_iter()
-            .find(|signal| signal.as_str() == name)
+        Self::find(name)
             .ok_or_else(|| format!("\"{name}\" is not SIGTERM, SIGINT, SIGQUIT or SIGHUP"))
     }
 }

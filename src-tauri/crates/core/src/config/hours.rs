@@ -68,12 +68,6 @@ impl fmt::Display for QuietHours {
     }
 }
 
-impl From<QuietHours> for String {
-    fn from(hours: QuietHours) -> Self {
-        hours.to_string()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,22 +27,15 @@ pub struct ScheduleConfig {
     pub words: Option<u32>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ScheduledTask {
-    Brief,
-    Summarize,
+crate::words! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+    pub enum ScheduledTask {
+        Brief = "brief",
+        Summarize = "summarize",
+    }
 }
 
 impl ScheduledTask {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Brief => "brief",
-            Self::Summarize => "summarize",
-        }
-    }
-
     /// What the task makes, which is also the field of its answer.
     #[must_use]
     pub fn result(self) -> &'static str {
@@ -92,12 +85,6 @@ impl fmt::Display for TimeOfDay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (hour, minute) = self.hour_and_minute();
         write!(f, "{hour:02}:{minute:02}")
-    }
-}
-
-impl From<TimeOfDay> for String {
-    fn from(time: TimeOfDay) -> Self {
-        time.to_string()
     }
 }
 

@@ -150,12 +150,6 @@ impl fmt::Display for Shortcut {
     }
 }
 
-impl From<Shortcut> for String {
-    fn from(shortcut: Shortcut) -> Self {
-        shortcut.to_string()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

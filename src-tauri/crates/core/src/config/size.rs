@@ -46,12 +46,6 @@ impl fmt::Display for Size {
     }
 }
 
-impl From<Size> for String {
-    fn from(size: Size) -> Self {
-        size.to_string()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,14 +19,6 @@ pub enum IdleUnload {
     Never,
 }
 
-impl utoipa::PartialSchema for IdleUnload {
-    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
-        String::schema()
-    }
-}
-
-impl utoipa::ToSchema for IdleUnload {}
-
 impl Span {
     const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 
@@ -95,12 +87,6 @@ impl fmt::Display for Span {
             seconds if seconds % 60 == 0 => write!(f, "{}m", seconds / 60),
             seconds => write!(f, "{seconds}s"),
         }
-    }
-}
-
-impl From<Span> for String {
-    fn from(span: Span) -> Self {
-        span.to_string()
     }
 }
 

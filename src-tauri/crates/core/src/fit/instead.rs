@@ -23,10 +23,8 @@ pub struct Offer {
 pub struct Grounds {
     pub basis: Basis,
     /// The quant whose loss of quality is published: this one, or the one that it is made of. `null` if none is published.
-    #[schema(required = true)]
     pub measured: Option<String>,
     /// By how much its perplexity is higher than that of 16 bits, measured with Llama 3 8B: 0.024 is 2.4 %.
-    #[schema(required = true)]
     pub perplexity_increase: Option<f64>,
 }
 

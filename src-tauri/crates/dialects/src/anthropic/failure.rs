@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use tierbar_core::{Code, Error};
-use tierbar_inference::error::with_advice;
 
 /// Anthropic's API reference, "Errors"; `code`, `hint` and the figures are additions. Its clients show the message alone: what to do is a
 /// part of it.
@@ -23,9 +22,13 @@ fn message(error: &Error) -> String {
     match figures.filter(|_| error.code == Code::ContextExceeded) {
         Some((prompt, context)) => {
             let message = format!("prompt is too long: {prompt} tokens > {context} maximum");
-            with_advice(&message, error)
+            let error = Error {
+                message,
+                ..error.clone()
+            };
+            error.to_text("; ")
         }
-        None => with_advice(&error.message, error),
+        None => error.to_text("; "),
     }
 }
 

@@ -7,11 +7,8 @@ use super::request::MessageFields;
 use crate::openai::schema::KeepAlive;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tierbar_http::{constant, schema::refusals};
-use utoipa::{
-    IntoResponses, ToResponse, ToSchema,
-    openapi::{RefOr, response::Response},
-};
+use tierbar_http::constant;
+use utoipa::{ToResponse, ToSchema};
 
 /// A request for a message. Other fields, such as llama-server's, are passed to the model's server.
 #[derive(Debug, ToSchema)]
@@ -104,13 +101,3 @@ struct ErrorFields {
 /// The request was refused or failed, in Anthropic's form.
 #[derive(Debug, ToResponse)]
 pub(crate) struct AnthropicRefusal(ErrorBody);
-
-/// Every refusal and failure, in Anthropic's form.
-#[derive(Debug)]
-pub struct Errors;
-
-impl IntoResponses for Errors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        refusals("AnthropicRefusal")
-    }
-}

@@ -13,8 +13,8 @@ use tierbar_core::{
     home::from_home,
     status::TierStatus,
 };
-use tierbar_fetch::{BucketOptions, Object, Objects};
-use tierbar_inference::{Inference, blocking::blocking};
+use tierbar_fetch::{BucketOptions, Object, Objects, blocking};
+use tierbar_inference::Inference;
 use tierbar_secrets::Name;
 
 /// What an uploaded context's file is called after its key's tag.

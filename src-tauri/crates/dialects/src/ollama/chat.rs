@@ -4,7 +4,7 @@ use super::{
     common::{CommonFields, request},
     load,
     messages::{self, Message},
-    schema::{Errors, OllamaChatAnswer},
+    schema::OllamaChatAnswer,
     writer::{AnswerWriter, Shape},
 };
 use crate::{openai::schema::tool_choice, respond::respond};
@@ -44,7 +44,6 @@ struct Chat {
 #[utoipa::path(
     post,
     path = "/api/chat",
-    tag = "ollama",
     operation_id = "ollamaChat",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
@@ -56,7 +55,6 @@ struct Chat {
             content((OllamaChatAnswer = "application/json"), (String = "application/x-ndjson")),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 pub(super) async fn chat(

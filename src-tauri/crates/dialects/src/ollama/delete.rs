@@ -1,6 +1,6 @@
 //! `DELETE /api/delete`: a model's file goes to the Trash.
 
-use super::{name::OllamaModelName, schema::Errors};
+use super::name::OllamaModelName;
 use axum::{body::Body, extract::State, http::StatusCode};
 use std::sync::Arc;
 use tierbar_core::{Code, TierId, bad_request};
@@ -11,11 +11,10 @@ use tierbar_inference::{Inference, body, route};
 #[utoipa::path(
     delete,
     path = "/api/delete",
-    tag = "ollama",
     operation_id = "ollamaDelete",
     request_body = OllamaModelName,
     reach(Owner, Writes),
-    responses((status = 200, description = "The file is in the Trash"), Errors),
+    responses((status = 200, description = "The file is in the Trash")),
 )]
 pub(super) async fn delete(
     State(inference): State<Arc<Inference>>,

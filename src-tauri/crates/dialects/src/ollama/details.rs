@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, fs};
 use tierbar_core::{Modality, ModelId, ModelKind, TierId, fit::LibraryModel, status::TierStatus};
-use tierbar_inference::{Inference, blocking::blocking};
+use tierbar_fetch::blocking;
+use tierbar_inference::Inference;
 
 /// The models that are here.
 #[derive(Debug, Default)]

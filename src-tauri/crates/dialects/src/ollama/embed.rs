@@ -3,7 +3,7 @@
 use super::{
     common::request,
     load,
-    schema::{EmbedInput, Errors},
+    schema::EmbedInput,
     writer::{duration, nanoseconds},
 };
 use crate::openai;
@@ -78,7 +78,6 @@ struct OllamaEmbeddingsAnswer {
 #[utoipa::path(
     post,
     path = "/api/embed",
-    tag = "ollama",
     operation_id = "ollamaEmbed",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
@@ -91,7 +90,6 @@ struct OllamaEmbeddingsAnswer {
             headers(("x-tierbar-truncated" = u64, description = "How many texts were longer than the context and cut, if any")),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 pub(super) async fn embed(
@@ -127,7 +125,6 @@ pub(super) async fn embed(
 #[utoipa::path(
     post,
     path = "/api/embeddings",
-    tag = "ollama",
     operation_id = "ollamaEmbeddings",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
@@ -135,7 +132,6 @@ pub(super) async fn embed(
     responses(
         (status = 200, description = "The vector", body = OllamaEmbeddingsAnswer),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 pub(super) async fn embeddings(

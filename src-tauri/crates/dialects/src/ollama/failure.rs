@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use tierbar_core::{Code, Error};
-use tierbar_inference::error::with_advice;
 
 /// Ollama and its clients show only the message, so the hint is a part of it. `code`, `hint` and the figures are additions.
 pub(crate) fn error_body(error: &Error) -> Value {
@@ -12,7 +11,11 @@ pub(crate) fn error_body(error: &Error) -> Value {
         Code::ContextExceeded => format!("{} ({})", error.message, error.code.as_str()),
         _ => error.message.clone(),
     };
-    let mut body = json!({"error": with_advice(&message, error)});
+    let shown = Error {
+        message,
+        ..error.clone()
+    };
+    let mut body = json!({"error": shown.to_text("; ")});
     if let (Some(rendered), Some(body)) = (rendered.as_object_mut(), body.as_object_mut()) {
         for part in ["message", "type", "param"] {
             rendered.shift_remove(part);

@@ -4,7 +4,7 @@ use super::{
     chat,
     common::{CommonFields, request},
     images, load,
-    schema::{Errors, OllamaGenerateAnswer},
+    schema::OllamaGenerateAnswer,
     writer::{AnswerWriter, Shape},
 };
 use crate::respond::respond;
@@ -42,7 +42,6 @@ struct Generate {
 #[utoipa::path(
     post,
     path = "/api/generate",
-    tag = "ollama",
     operation_id = "ollamaGenerate",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
@@ -54,7 +53,6 @@ struct Generate {
             content((OllamaGenerateAnswer = "application/json"), (String = "application/x-ndjson")),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 pub(super) async fn generate(

@@ -2,7 +2,7 @@
 
 use super::{
     details::{self, Library},
-    schema::{Errors, OllamaLoadedTiers, OllamaModels},
+    schema::{OllamaLoadedTiers, OllamaModels},
 };
 use axum::{Json, extract::State};
 use jiff::Timestamp;
@@ -22,10 +22,9 @@ const FOREVER: &str = "2318-01-01T00:00:00Z";
 #[utoipa::path(
     get,
     path = "/api/tags",
-    tag = "ollama",
     operation_id = "ollamaTags",
     reach(Inference, Reads),
-    responses((status = 200, description = "The list", body = OllamaModels), Errors),
+    responses((status = 200, description = "The list", body = OllamaModels)),
 )]
 pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value> {
     let tiers = inference.tiers.snapshot();
@@ -68,10 +67,9 @@ pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value>
 #[utoipa::path(
     get,
     path = "/api/ps",
-    tag = "ollama",
     operation_id = "ollamaPs",
     reach(Inference, Reads),
-    responses((status = 200, description = "The list", body = OllamaLoadedTiers), Errors),
+    responses((status = 200, description = "The list", body = OllamaLoadedTiers)),
 )]
 pub(super) async fn ps(State(inference): State<Arc<Inference>>) -> Json<Value> {
     let status = inference.services.status();

@@ -4,7 +4,7 @@ use super::{
     details::{Library, digest},
     failure,
     name::OllamaModelName,
-    schema::{Errors, OllamaPullAnswer},
+    schema::OllamaPullAnswer,
 };
 use axum::{
     Json,
@@ -29,7 +29,6 @@ use tokio::sync::watch;
 #[utoipa::path(
     post,
     path = "/api/pull",
-    tag = "ollama",
     operation_id = "ollamaPull",
     request_body = OllamaModelName,
     reach(Owner, Writes, Spends),
@@ -39,7 +38,6 @@ use tokio::sync::watch;
             description = "The progress as lines of JSON, or the end alone",
             content((String = "application/x-ndjson"), (OllamaPullAnswer = "application/json")),
         ),
-        Errors,
     ),
 )]
 pub(super) async fn pull(

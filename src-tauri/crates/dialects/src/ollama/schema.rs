@@ -5,11 +5,8 @@
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tierbar_http::{constant, schema::refusals};
-use utoipa::{
-    IntoResponses, ToResponse, ToSchema,
-    openapi::{RefOr, response::Response},
-};
+use tierbar_http::constant;
+use utoipa::{ToResponse, ToSchema};
 
 /// An error in Ollama's form.
 #[derive(Debug, ToSchema)]
@@ -31,15 +28,6 @@ pub struct ErrorBody {
 /// The request was refused or failed, in Ollama's form.
 #[derive(Debug, ToResponse)]
 pub(crate) struct OllamaRefusal(ErrorBody);
-
-/// Every refusal and failure, in Ollama's form.
-pub(super) struct Errors;
-
-impl IntoResponses for Errors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        refusals("OllamaRefusal")
-    }
-}
 
 /// The version of Ollama whose API this is, and Tierbar's own.
 #[derive(Debug, ToSchema)]

@@ -3,7 +3,7 @@
 use super::{
     details::{self, Library},
     name::OllamaModelName,
-    schema::{Errors, OllamaModelDetails},
+    schema::OllamaModelDetails,
 };
 use axum::{Json, body::Body, extract::State};
 use serde_json::{Map, Value, json};
@@ -20,11 +20,10 @@ use tierbar_inference::{Inference, body, models, route};
 #[utoipa::path(
     post,
     path = "/api/show",
-    tag = "ollama",
     operation_id = "ollamaShow",
     reach(Inference, Reads, Counts),
     request_body = OllamaModelName,
-    responses((status = 200, description = "The model", body = OllamaModelDetails), Errors),
+    responses((status = 200, description = "The model", body = OllamaModelDetails)),
 )]
 pub(super) async fn show(
     State(inference): State<Arc<Inference>>,

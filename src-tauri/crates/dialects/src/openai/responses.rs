@@ -30,7 +30,7 @@ use tierbar_http::{
     mount::Routes,
     path::Id,
     routes,
-    schema::{Errors, Queued, Refusal, RequestHeaders},
+    schema::{Queued, Refusal, RequestHeaders},
 };
 use tierbar_inference::{
     CHAT, Inference, body, dispatch,
@@ -76,7 +76,6 @@ pub fn routes() -> Routes<Arc<Inference>> {
 #[utoipa::path(
     post,
     path = RESPONSES,
-    tag = "openai",
     operation_id = "respond",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
@@ -88,7 +87,6 @@ pub fn routes() -> Routes<Arc<Inference>> {
             content((ResponseBody = "application/json"), ("text/event-stream")),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 async fn create(
@@ -128,7 +126,6 @@ async fn create(
 #[utoipa::path(
     post,
     path = COUNT,
-    tag = "openai",
     operation_id = "countResponseTokens",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
@@ -136,7 +133,6 @@ async fn create(
     responses(
         (status = 200, description = "The count", body = ResponseTokenCount),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 async fn count(
@@ -153,7 +149,6 @@ async fn count(
 #[utoipa::path(
     get,
     path = "/v1/responses/{id}",
-    tag = "openai",
     operation_id = "stored",
     reach(Inference, Reads),
     params(("id" = String, Path, description = "A response's id")),
@@ -167,7 +162,6 @@ async fn get(Id(id): Id) -> Result<Infallible, Failure> {
 #[utoipa::path(
     delete,
     path = "/v1/responses/{id}",
-    tag = "openai",
     operation_id = "forget",
     reach(Inference, Writes),
     params(("id" = String, Path, description = "A response's id")),
@@ -181,7 +175,6 @@ async fn delete(Id(id): Id) -> Result<Infallible, Failure> {
 #[utoipa::path(
     post,
     path = "/v1/responses/{id}/cancel",
-    tag = "openai",
     operation_id = "cancelResponse",
     reach(Inference, Writes, Counts),
     params(("id" = String, Path, description = "A response's id")),
@@ -195,7 +188,6 @@ async fn cancel(Id(id): Id) -> Result<Infallible, Failure> {
 #[utoipa::path(
     get,
     path = "/v1/responses/{id}/input_items",
-    tag = "openai",
     operation_id = "inputItems",
     reach(Inference, Reads),
     params(("id" = String, Path, description = "A response's id")),

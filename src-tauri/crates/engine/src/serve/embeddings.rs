@@ -25,12 +25,9 @@ const AT_ONCE: usize = 16;
 struct Request {
     #[serde(deserialize_with = "deserialize_input")]
     input: Prompts,
-    #[serde(default)]
     encoding_format: Option<Encoding>,
-    #[serde(default)]
     dimensions: Option<usize>,
     /// To so many tokens longer texts are cut; -1 means the context, `None` that they are refused.
-    #[serde(default)]
     truncate_prompt_tokens: Option<i64>,
 }
 

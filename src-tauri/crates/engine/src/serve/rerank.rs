@@ -19,7 +19,6 @@ use tierbar_core::Error;
 struct Request {
     query: String,
     documents: Vec<Document>,
-    #[serde(default)]
     top_n: Option<usize>,
     #[serde(default)]
     return_documents: bool,

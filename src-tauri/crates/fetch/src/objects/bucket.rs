@@ -188,7 +188,7 @@ impl Bucket {
 
     pub(super) async fn upload(&self, name: &str, from: &Path) -> Result<(), Error> {
         let path = from.to_owned();
-        let (sum, bytes) = blocking(move || sum(&path)).await?;
+        let (sum, bytes) = blocking("reading the context", move || sum(&path)).await?;
         if bytes > MOST_BYTES {
             let (bytes, most) = (file_size(bytes), file_size(MOST_BYTES));
             let message = format!("the context has {bytes}; S3 takes at most {most} at once");

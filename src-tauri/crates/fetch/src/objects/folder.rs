@@ -123,7 +123,7 @@ impl Folder {
         work: impl FnOnce(&Path) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let folder = self.0.clone();
-        blocking(move || work(&folder)).await
+        blocking("the store's folder", move || work(&folder)).await
     }
 }
 

@@ -178,7 +178,7 @@ impl Owner {
                 if !(was_cancelled && error.code == Code::Cancelled) =>
             {
                 tracing::warn!(reference, %error, "download failed");
-                entry.standing = EntryState::Failed(error_sentence(&error));
+                entry.standing = EntryState::Failed(error.to_text(": "));
             }
             // It was stopped by a command, which set its state.
             (Err(_), _) => {}
@@ -322,14 +322,6 @@ pub(super) fn slots(at_once: u8) -> usize {
     at_once.clamp(*allowed.start(), *allowed.end()).into()
 }
 
-/// What happened, and what to do.
-fn error_sentence(error: &Error) -> String {
-    match &error.hint {
-        Some(hint) => format!("{}: {hint}", error.message),
-        None => error.message.clone(),
-    }
-}
-
 /// Deletes what has arrived of a download, but for what others still need.
 pub(super) async fn discard(entry: Entry, others: &[Entry]) -> Result<(), Error> {
     let needed: Vec<_> = (others.iter())
@@ -337,5 +329,6 @@ pub(super) async fn discard(entry: Entry, others: &[Entry]) -> Result<(), Error>
         .flat_map(|other| other.job.files.iter().map(|file| entry::folded(&file.dest)))
         .collect();
     // Deleting gigabytes takes a while on some volumes.
-    blocking(move || entry.discard(|path| needed.contains(&entry::folded(path)))).await
+    let work = move || entry.discard(|path| needed.contains(&entry::folded(path)));
+    blocking("deleting the download", work).await
 }

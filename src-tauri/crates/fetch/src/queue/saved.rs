@@ -70,7 +70,7 @@ impl StateFile {
     /// [`Code::Storage`]; what was there before is still there.
     pub(super) async fn write(&mut self, text: Vec<u8>) -> Result<(), Error> {
         let path = self.path.clone();
-        self.written = blocking(move || {
+        self.written = blocking("storing the list of downloads", move || {
             replace(&path, &text).map(|()| text).map_err(|error| {
                 let message = format!(
                     "The list of downloads cannot be written to {}: {error}. Downloads continue, but the latest \

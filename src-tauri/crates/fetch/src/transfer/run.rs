@@ -298,7 +298,7 @@ impl Transfer<'_> {
         }
         let (file, paths) = (self.file.clone(), self.paths.clone());
         let (dest, folder) = (self.spec.dest.clone(), self.folder.to_owned());
-        blocking(move || {
+        blocking("moving the download into place", move || {
             // Bytes beyond the end are from an earlier, longer file.
             destination::check_in_place(&file, &paths.part)
                 .and_then(|()| file.set_len(total))

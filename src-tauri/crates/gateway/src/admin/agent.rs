@@ -16,14 +16,14 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tierbar_chats::agent::{AgentGrant, AgentRun, ConsentAnswer};
 use tierbar_edge::sessions::SessionMark;
+use tierbar_fetch::detached;
 use tierbar_http::{
     error::Failure,
     path::Id,
     request::JsonBody,
-    schema::Errors,
     sse::{self, json_event},
 };
-use tierbar_inference::{blocking::detached, body};
+use tierbar_inference::body;
 use tierbar_jobs::turns::follow;
 pub(super) use tierbar_jobs::turns::{AgentAnswer, AgentRequest, AgentRunEvent};
 use utoipa::ToSchema;
@@ -32,7 +32,6 @@ use utoipa::ToSchema;
 #[utoipa::path(
     post,
     path = "/v1/agent",
-    tag = "agent",
     operation_id = "runAgent",
     reach(Owner, Reads, Writes, Spends, Runs),
     request_body = AgentRequest,
@@ -42,7 +41,6 @@ use utoipa::ToSchema;
             description = "The answer, whole or as events: the data of the first is an `AgentRunEvent`, of each other a `TurnEvent`",
             content((AgentAnswer = "application/json"), (AgentRunEvent = "text/event-stream")),
         ),
-        Errors,
     ),
 )]
 pub(crate) async fn run(State(admin): State<Arc<Admin>>, body: Body) -> Result<Response, Failure> {
@@ -67,12 +65,11 @@ pub(crate) async fn run(State(admin): State<Arc<Admin>>, body: Body) -> Result<R
 #[utoipa::path(
     post,
     path = "/v1/agent/{run}/consent",
-    tag = "agent",
     operation_id = "answerRunConsent",
     reach(Owner, MayRun),
     params(("run" = String, Path, description = "The id of a run")),
     request_body = ConsentAnswer,
-    responses((status = 204, description = "The agent goes on"), Errors),
+    responses((status = 204, description = "The agent goes on")),
 )]
 pub(crate) async fn consent(
     State(admin): State<Arc<Admin>>,
@@ -100,7 +97,7 @@ pub(crate) struct AgentFolder {
     operation_id = "checkAgentFolder",
     reach(Owner, Reads),
     request_body = AgentFolder,
-    responses((status = 200, description = "The folder can be used", body = AgentFolder), Errors),
+    responses((status = 200, description = "The folder can be used", body = AgentFolder)),
 )]
 pub(crate) async fn folder(
     State(admin): State<Arc<Admin>>,
@@ -129,7 +126,7 @@ pub(crate) struct RevokedGrants {
     path = "/tierbar/v1/agent/grants",
     operation_id = "agentGrants",
     reach(Owner, Reads),
-    responses((status = 200, description = "What is allowed", body = AgentGrants), Errors),
+    responses((status = 200, description = "What is allowed", body = AgentGrants)),
 )]
 pub(crate) async fn grants(State(admin): State<Arc<Admin>>) -> Result<Json<AgentGrants>, Failure> {
     let grants = admin.jobs.agent_grants().await?;
@@ -142,7 +139,7 @@ pub(crate) async fn grants(State(admin): State<Arc<Admin>>) -> Result<Json<Agent
     path = "/tierbar/v1/agent/grants",
     operation_id = "revokeAgentGrants",
     reach(Owner, Writes),
-    responses((status = 200, description = "How much was revoked", body = RevokedGrants), Errors),
+    responses((status = 200, description = "How much was revoked", body = RevokedGrants)),
 )]
 pub(crate) async fn revoke_all(
     State(admin): State<Arc<Admin>>,
@@ -158,7 +155,7 @@ pub(crate) async fn revoke_all(
     operation_id = "revokeAgentGrant",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a grant")),
-    responses((status = 204, description = "It is revoked"), Errors),
+    responses((status = 204, description = "It is revoked")),
 )]
 pub(crate) async fn revoke(
     State(admin): State<Arc<Admin>>,
@@ -181,7 +178,7 @@ pub(crate) struct AgentRuns {
     path = "/tierbar/v1/agent/runs",
     operation_id = "agentRuns",
     reach(Owner, Reads),
-    responses((status = 200, description = "The runs of the last seven days", body = AgentRuns), Errors),
+    responses((status = 200, description = "The runs of the last seven days", body = AgentRuns)),
 )]
 pub(crate) async fn runs(State(admin): State<Arc<Admin>>) -> Result<Json<AgentRuns>, Failure> {
     let runs = admin.jobs.agent_runs().await?;
@@ -212,7 +209,7 @@ pub(crate) struct UndoneRun {
     reach(Owner, Writes),
     params(("run" = String, Path, description = "The id of a run")),
     request_body = UndoRequest,
-    responses((status = 200, description = "The changes are undone", body = UndoneRun), Errors),
+    responses((status = 200, description = "The changes are undone", body = UndoneRun)),
 )]
 pub(crate) async fn undo(
     State(admin): State<Arc<Admin>>,

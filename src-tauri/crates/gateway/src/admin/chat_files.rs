@@ -27,8 +27,9 @@ use tierbar_chats::{
 };
 use tierbar_core::{Code, Error, json::values_memory};
 use tierbar_edge::keys::Weight;
-use tierbar_http::{error::Failure, path::Id, request::QueryFields, schema::Errors};
-use tierbar_inference::{blocking::blocking, body, repair::repair};
+use tierbar_fetch::blocking;
+use tierbar_http::{error::Failure, path::Id, request::QueryFields};
+use tierbar_inference::{body, repair::repair};
 pub(super) use tierbar_jobs::turns::hash_of;
 use tierbar_store::{ImportedFile, Store};
 use utoipa::{IntoParams, ToSchema};
@@ -76,7 +77,7 @@ pub(crate) struct Export {
     operation_id = "exportChat",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "The id of a chat"), Export),
-    responses((status = 200, description = "The file: Markdown, in which attached files are named, or an `ExportedChat` as JSON", content((String = "text/markdown"), (ExportedChat = "application/json"))), Errors),
+    responses((status = 200, description = "The file: Markdown, in which attached files are named, or an `ExportedChat` as JSON", content((String = "text/markdown"), (ExportedChat = "application/json")))),
 )]
 pub(crate) async fn export(
     State(admin): State<Arc<Admin>>,
@@ -163,7 +164,7 @@ fn disposition(name: &str, extension: &str) -> HeaderValue {
     operation_id = "importChats",
     reach(Owner, Writes, Streams),
     request_body(content = Object, description = "The file: a chat, or an array of chats"),
-    responses((status = 200, description = "What was imported", body = ChatImport), Errors),
+    responses((status = 200, description = "What was imported", body = ChatImport)),
 )]
 pub(crate) async fn import(
     State(admin): State<Arc<Admin>>,

@@ -14,7 +14,6 @@ use tierbar_http::{
     error::Failure,
     path::Id,
     request::{JsonBody, QueryFields, check_range},
-    schema::Errors,
 };
 use tierbar_store::{ChatFields, ChatPage, NewMessage};
 use utoipa::{IntoParams, ToSchema};
@@ -55,7 +54,7 @@ pub(crate) struct Fork {
     operation_id = "listChats",
     reach(Owner, Reads),
     params(Search),
-    responses((status = 200, description = "The chats", body = ChatList), Errors),
+    responses((status = 200, description = "The chats", body = ChatList)),
 )]
 pub(crate) async fn list(
     State(admin): State<Arc<Admin>>,
@@ -86,7 +85,7 @@ pub(crate) async fn list(
     operation_id = "createChat",
     reach(Owner, Writes),
     request_body = ChatFields,
-    responses((status = 201, description = "The chat", body = ChatSummary), Errors),
+    responses((status = 201, description = "The chat", body = ChatSummary)),
 )]
 pub(crate) async fn create(
     State(admin): State<Arc<Admin>>,
@@ -104,7 +103,7 @@ pub(crate) async fn create(
     operation_id = "readChat",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "The id of a chat")),
-    responses((status = 200, description = "The chat", body = Chat), Errors),
+    responses((status = 200, description = "The chat", body = Chat)),
 )]
 pub(crate) async fn get(State(admin): State<Arc<Admin>>, Id(id): Id) -> Result<Response, Failure> {
     let weight = admin.jobs.charge_chat(&id, 0).await?;
@@ -128,7 +127,7 @@ pub(crate) async fn get(State(admin): State<Arc<Admin>>, Id(id): Id) -> Result<R
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat")),
     request_body = ChatFields,
-    responses((status = 200, description = "The chat", body = ChatSummary), Errors),
+    responses((status = 200, description = "The chat", body = ChatSummary)),
 )]
 pub(crate) async fn update(
     State(admin): State<Arc<Admin>>,
@@ -148,7 +147,7 @@ pub(crate) async fn update(
     operation_id = "deleteChat",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat")),
-    responses((status = 204, description = "The chat is deleted"), Errors),
+    responses((status = 204, description = "The chat is deleted")),
 )]
 pub(crate) async fn delete(
     State(admin): State<Arc<Admin>>,
@@ -170,7 +169,7 @@ pub(crate) async fn delete(
     operation_id = "restoreChat",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat")),
-    responses((status = 200, description = "The chat", body = ChatSummary), Errors),
+    responses((status = 200, description = "The chat", body = ChatSummary)),
 )]
 pub(crate) async fn restore(
     State(admin): State<Arc<Admin>>,
@@ -189,7 +188,7 @@ pub(crate) async fn restore(
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat")),
     request_body = Fork,
-    responses((status = 201, description = "The new chat", body = ChatSummary), Errors),
+    responses((status = 201, description = "The new chat", body = ChatSummary)),
 )]
 pub(crate) async fn fork(
     State(admin): State<Arc<Admin>>,
@@ -210,7 +209,7 @@ pub(crate) async fn fork(
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat")),
     request_body = NewMessage,
-    responses((status = 201, description = "The chat", body = ChatSummary), Errors),
+    responses((status = 201, description = "The chat", body = ChatSummary)),
 )]
 pub(crate) async fn add_message(
     State(admin): State<Arc<Admin>>,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::{path::PathBuf, sync::Arc};
 use tierbar_core::Config;
 use tierbar_edge::sessions::{self, SessionMark};
-use tierbar_http::{error::Failure, request::JsonBody, schema::Errors};
+use tierbar_http::{error::Failure, request::JsonBody};
 use utoipa::ToSchema;
 
 /// The configuration, and where its file is.
@@ -24,7 +24,7 @@ pub(crate) struct ConfigAnswer {
     path = "/tierbar/v1/config",
     operation_id = "config",
     reach(Owner, Reads),
-    responses((status = 200, description = "The configuration", body = ConfigAnswer), Errors),
+    responses((status = 200, description = "The configuration", body = ConfigAnswer)),
 )]
 pub(crate) async fn get(State(admin): State<Arc<Admin>>) -> Json<ConfigAnswer> {
     answer(&admin, &admin.services.config())
@@ -37,7 +37,7 @@ pub(crate) async fn get(State(admin): State<Arc<Admin>>) -> Json<ConfigAnswer> {
     operation_id = "changeConfig",
     reach(Owner, Writes, MayOpen),
     request_body(content = BTreeMap<String, Value>, description = "The settings to change, in the form of the configuration; `null` removes one"),
-    responses((status = 200, description = "The configuration", body = ConfigAnswer), Errors),
+    responses((status = 200, description = "The configuration", body = ConfigAnswer)),
 )]
 pub(crate) async fn patch(
     State(admin): State<Arc<Admin>>,

@@ -14,7 +14,7 @@ use tierbar_core::{
     status::{EngineKind, TierStatus},
 };
 use tierbar_edge::origin::address_of;
-use tierbar_http::{error::Failure, schema::Errors};
+use tierbar_http::error::Failure;
 use utoipa::ToSchema;
 
 /// The server as clients see it, and their settings for it.
@@ -31,7 +31,7 @@ pub(crate) struct Connections {
     path = "/tierbar/v1/connect",
     operation_id = "listClients",
     reach(Owner, Reads),
-    responses((status = 200, description = "The clients", body = Connections), Errors),
+    responses((status = 200, description = "The clients", body = Connections)),
 )]
 pub(crate) async fn list(
     State(admin): State<Arc<Admin>>,

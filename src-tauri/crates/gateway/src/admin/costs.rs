@@ -9,7 +9,6 @@ use tierbar_core::{Code, Error, ledger::LedgerReport};
 use tierbar_http::{
     error::Failure,
     request::{JsonBody, QueryFields, check_range},
-    schema::Errors,
 };
 use tierbar_measure::break_even::{BreakEven, BreakEvenInputs};
 use tierbar_tasks::saved::Costs;
@@ -25,10 +24,9 @@ pub(crate) struct Question {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/costs",
-    operation_id = "costs",
     reach(Owner, Reads),
     params(Question),
-    responses((status = 200, description = "The costs", body = Costs), Errors),
+    responses((status = 200, description = "The costs", body = Costs)),
 )]
 pub(crate) async fn costs(
     State(admin): State<Arc<Admin>>,
@@ -45,7 +43,7 @@ pub(crate) async fn costs(
     operation_id = "breakEven",
     reach(Owner, Reads),
     request_body = BreakEvenInputs,
-    responses((status = 200, description = "The sum", body = BreakEven), Errors),
+    responses((status = 200, description = "The sum", body = BreakEven)),
 )]
 pub(crate) async fn break_even(
     JsonBody(inputs): JsonBody<BreakEvenInputs>,
@@ -66,10 +64,9 @@ pub(crate) struct Span {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/ledger",
-    operation_id = "ledger",
     reach(Owner, Reads),
     params(Span),
-    responses((status = 200, description = "The ledger", body = LedgerReport), Errors),
+    responses((status = 200, description = "The ledger", body = LedgerReport)),
 )]
 pub(crate) async fn ledger(
     State(admin): State<Arc<Admin>>,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::{collections::BTreeMap, sync::Arc};
 use tierbar_core::journal::Filter;
 use tierbar_edge::now_ms;
-use tierbar_http::{error::Failure, schema::Errors};
+use tierbar_http::error::Failure;
 use tierbar_measure::diagnosis::{Diagnosis, Sources};
 use utoipa::ToSchema;
 
@@ -27,9 +27,8 @@ pub(crate) struct DiagnosisReport {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/diagnosis",
-    operation_id = "diagnose",
     reach(Owner, Reads),
-    responses((status = 200, description = "The figures", body = DiagnosisReport), Errors),
+    responses((status = 200, description = "The figures", body = DiagnosisReport)),
 )]
 pub(crate) async fn diagnose(
     State(admin): State<Arc<Admin>>,

@@ -19,14 +19,14 @@ use tierbar_core::{
     status::EngineKind,
 };
 use tierbar_documents::extraction::to_file;
+use tierbar_fetch::blocking;
 use tierbar_http::{
     error::Failure,
     path::Id,
     request::{JsonBody, QueryFields},
-    schema::Errors,
     sse::{self, json_event},
 };
-use tierbar_inference::{blocking::blocking, body};
+use tierbar_inference::body;
 pub(super) use tierbar_jobs::documents::{DocumentEvent, DocumentQuestion, DocumentSearch};
 use tierbar_store::MOST_ID;
 use tokio::sync::mpsc;
@@ -39,7 +39,7 @@ use utoipa::{IntoParams, ToSchema};
     path = "/tierbar/v1/documents",
     operation_id = "documents",
     reach(Owner, Reads),
-    responses((status = 200, description = "The documents", body = Documents), Errors),
+    responses((status = 200, description = "The documents", body = Documents)),
 )]
 pub(crate) async fn status(State(admin): State<Arc<Admin>>) -> Result<Json<Documents>, Failure> {
     Ok(Json(admin.documents.status().await?))
@@ -61,7 +61,7 @@ pub(crate) struct NewDocuments {
     operation_id = "addDocuments",
     reach(Owner, Writes, Opens),
     request_body = NewDocuments,
-    responses((status = 201, description = "The file or folder", body = DocumentSource), Errors),
+    responses((status = 201, description = "The file or folder", body = DocumentSource)),
 )]
 pub(crate) async fn add(
     State(admin): State<Arc<Admin>>,
@@ -85,7 +85,7 @@ pub(crate) struct IndexingChange {
     operation_id = "changeIndexing",
     reach(Owner, Writes),
     request_body = IndexingChange,
-    responses((status = 200, description = "The documents", body = Documents), Errors),
+    responses((status = 200, description = "The documents", body = Documents)),
 )]
 pub(crate) async fn change(
     State(admin): State<Arc<Admin>>,
@@ -102,7 +102,7 @@ pub(crate) async fn change(
     operation_id = "removeDocuments",
     reach(Owner, Writes),
     params(("source" = u64, Path, description = "The id of a file or folder that was added")),
-    responses((status = 204, description = "It is forgotten"), Errors),
+    responses((status = 204, description = "It is forgotten")),
 )]
 pub(crate) async fn remove(
     State(admin): State<Arc<Admin>>,
@@ -127,7 +127,7 @@ pub(crate) struct DocumentSourceChange {
     reach(Owner, Writes, Spends),
     params(("source" = u64, Path, description = "The id of a file or folder that was added")),
     request_body = DocumentSourceChange,
-    responses((status = 200, description = "The documents", body = Documents), Errors),
+    responses((status = 200, description = "The documents", body = Documents)),
 )]
 pub(crate) async fn change_source(
     State(admin): State<Arc<Admin>>,
@@ -169,7 +169,7 @@ pub(crate) struct DocumentFiles {
     operation_id = "documentFiles",
     reach(Owner, Reads),
     params(("source" = u64, Path, description = "The id of a file or folder that was added"), FilesAfter),
-    responses((status = 200, description = "The files", body = DocumentFiles), Errors),
+    responses((status = 200, description = "The files", body = DocumentFiles)),
 )]
 pub(crate) async fn files(
     State(admin): State<Arc<Admin>>,
@@ -196,7 +196,7 @@ pub(crate) struct FileName {
     reach(Owner, Reads),
     params(FileName),
     request_body(content = String, content_type = "application/octet-stream", description = "The file, of at most 30 MiB"),
-    responses((status = 200, description = "Its text", body = FileText), Errors),
+    responses((status = 200, description = "Its text", body = FileText)),
 )]
 pub(crate) async fn text(
     State(admin): State<Arc<Admin>>,
@@ -222,10 +222,9 @@ pub(crate) struct PassageContext {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/passages/{id}",
-    operation_id = "passage",
     reach(Owner, Reads),
     params(("id" = u64, Path, description = "The id of a passage")),
-    responses((status = 200, description = "The passages", body = PassageContext), Errors),
+    responses((status = 200, description = "The passages", body = PassageContext)),
 )]
 pub(crate) async fn passage(
     State(admin): State<Arc<Admin>>,
@@ -239,11 +238,10 @@ pub(crate) async fn passage(
 #[utoipa::path(
     post,
     path = "/v1/documents/search",
-    tag = "documents",
     operation_id = "searchDocuments",
     reach(Owner, Reads, Spends),
     request_body = DocumentSearch,
-    responses((status = 200, description = "The passages that match best", body = FoundPassages), Errors),
+    responses((status = 200, description = "The passages that match best", body = FoundPassages)),
 )]
 pub(crate) async fn search(
     State(admin): State<Arc<Admin>>,
@@ -256,7 +254,6 @@ pub(crate) async fn search(
 #[utoipa::path(
     post,
     path = "/v1/documents/ask",
-    tag = "documents",
     operation_id = "askDocuments",
     reach(Owner, Reads, Spends),
     request_body = DocumentQuestion,
@@ -266,7 +263,6 @@ pub(crate) async fn search(
             description = "The answer, whole or as events whose data is a `DocumentEvent`",
             content((DocumentAnswer = "application/json"), (DocumentEvent = "text/event-stream")),
         ),
-        Errors,
     ),
 )]
 pub(crate) async fn ask(

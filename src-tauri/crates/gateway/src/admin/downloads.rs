@@ -5,11 +5,9 @@ use axum::{Json, extract::State, http::StatusCode};
 use serde::Serialize;
 use std::sync::Arc;
 use tierbar_core::download::DownloadStatus;
-use tierbar_http::{error::Failure, path::Id, request::JsonBody, schema::Errors};
-use tierbar_inference::{
-    blocking::detached,
-    services::models::{DownloadChange, DownloadRequest},
-};
+use tierbar_fetch::detached;
+use tierbar_http::{error::Failure, path::Id, request::JsonBody};
+use tierbar_inference::services::models::{DownloadChange, DownloadRequest};
 use utoipa::ToSchema;
 
 /// All downloads.
@@ -24,7 +22,7 @@ pub(crate) struct Downloads {
     path = "/tierbar/v1/downloads",
     operation_id = "listDownloads",
     reach(Owner, Reads),
-    responses((status = 200, description = "The downloads", body = Downloads), Errors),
+    responses((status = 200, description = "The downloads", body = Downloads)),
 )]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<Downloads> {
     let downloads = admin.models.downloads();
@@ -38,7 +36,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<Downloads> {
     operation_id = "addDownload",
     reach(Owner, Writes, Spends),
     request_body = DownloadRequest,
-    responses((status = 200, description = "The download was known", body = DownloadStatus), (status = 201, description = "The download is new", body = DownloadStatus), Errors),
+    responses((status = 200, description = "The download was known", body = DownloadStatus), (status = 201, description = "The download is new", body = DownloadStatus)),
 )]
 pub(crate) async fn add(
     State(admin): State<Arc<Admin>>,
@@ -63,7 +61,7 @@ pub(crate) async fn add(
     reach(Owner, Writes, Spends),
     params(("id" = String, Path, description = "The id of a download")),
     request_body = DownloadChange,
-    responses((status = 200, description = "The download", body = DownloadStatus), Errors),
+    responses((status = 200, description = "The download", body = DownloadStatus)),
 )]
 pub(crate) async fn change(
     State(admin): State<Arc<Admin>>,
@@ -80,7 +78,7 @@ pub(crate) async fn change(
     operation_id = "removeDownload",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a download")),
-    responses((status = 204, description = "The download is removed"), Errors),
+    responses((status = 204, description = "The download is removed")),
 )]
 pub(crate) async fn remove(
     State(admin): State<Arc<Admin>>,

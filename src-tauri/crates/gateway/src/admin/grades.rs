@@ -11,13 +11,12 @@ use serde::Deserialize;
 use std::{collections::HashMap, sync::Arc};
 use tierbar_chats::training::{self, ExportForm};
 use tierbar_core::{Code, Error};
+use tierbar_fetch::blocking;
 use tierbar_http::{
     error::Failure,
     path::Id,
     request::{JsonBody, QueryFields},
-    schema::Errors,
 };
-use tierbar_inference::blocking::blocking;
 use tierbar_routing::{
     grade::{Grade, GradeGroup, GradeReport},
     learned::LearnedLevels,
@@ -40,7 +39,7 @@ pub(crate) struct Export {
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat"), ("message" = u64, Path, description = "The id of an answer")),
     request_body = Grade,
-    responses((status = 200, description = "The grade", body = Grade), Errors),
+    responses((status = 200, description = "The grade", body = Grade)),
 )]
 pub(crate) async fn give(
     State(admin): State<Arc<Admin>>,
@@ -67,7 +66,7 @@ pub(crate) async fn give(
     operation_id = "removeGrade",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat"), ("message" = u64, Path, description = "The id of an answer")),
-    responses((status = 204, description = "The answer has no grade"), Errors),
+    responses((status = 204, description = "The answer has no grade")),
 )]
 pub(crate) async fn remove(
     State(admin): State<Arc<Admin>>,
@@ -85,7 +84,7 @@ pub(crate) async fn remove(
     path = "/tierbar/v1/grades",
     operation_id = "grades",
     reach(Owner, Reads),
-    responses((status = 200, description = "The rates", body = GradeReport), Errors),
+    responses((status = 200, description = "The rates", body = GradeReport)),
 )]
 pub(crate) async fn report(State(admin): State<Arc<Admin>>) -> Result<Json<GradeReport>, Failure> {
     let groups = learn(&admin).await?;
@@ -99,7 +98,7 @@ pub(crate) async fn report(State(admin): State<Arc<Admin>>) -> Result<Json<Grade
     operation_id = "exportGrades",
     reach(Owner, Reads),
     params(Export),
-    responses((status = 200, description = "One JSON object per line: `prompt`, `chosen` and `rejected`, or `prompt`, `completion` and `label`", content((String = "application/jsonl"))), Errors),
+    responses((status = 200, description = "One JSON object per line: `prompt`, `chosen` and `rejected`, or `prompt`, `completion` and `label`", content((String = "application/jsonl")))),
 )]
 pub(crate) async fn export(
     State(admin): State<Arc<Admin>>,
@@ -127,7 +126,7 @@ pub(crate) async fn export(
     path = "/tierbar/v1/grades/reset",
     operation_id = "resetLearnedRouting",
     reach(Owner, Writes),
-    responses((status = 204, description = "The router goes by its rules alone"), Errors),
+    responses((status = 204, description = "The router goes by its rules alone")),
 )]
 pub(crate) async fn reset(State(admin): State<Arc<Admin>>) -> Result<StatusCode, Failure> {
     admin.store.reset_learned().await?;

@@ -5,7 +5,7 @@ use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tierbar_core::catalog::{CatalogRefresh, HubModel, HubReadme, HubRepository};
-use tierbar_http::{error::Failure, request::QueryFields, schema::Errors};
+use tierbar_http::{error::Failure, request::QueryFields};
 use tierbar_inference::services::models::CatalogAnswer;
 use utoipa::ToSchema;
 
@@ -31,9 +31,8 @@ pub(crate) struct HubSearch {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/catalog",
-    operation_id = "catalog",
     reach(Owner, Reads),
-    responses((status = 200, description = "The catalog", body = CatalogAnswer), Errors),
+    responses((status = 200, description = "The catalog", body = CatalogAnswer)),
 )]
 pub(crate) async fn catalog(
     State(admin): State<Arc<Admin>>,
@@ -49,7 +48,7 @@ pub(crate) async fn catalog(
     path = "/tierbar/v1/catalog/refresh",
     operation_id = "refreshCatalog",
     reach(Owner, Writes, Spends),
-    responses((status = 200, description = "What was updated", body = CatalogRefresh), Errors),
+    responses((status = 200, description = "What was updated", body = CatalogRefresh)),
 )]
 pub(crate) async fn refresh(
     State(admin): State<Arc<Admin>>,
@@ -64,7 +63,7 @@ pub(crate) async fn refresh(
     operation_id = "searchHub",
     reach(Owner, Spends),
     params(HubSearchQuery),
-    responses((status = 200, description = "The models found", body = HubSearch), Errors),
+    responses((status = 200, description = "The models found", body = HubSearch)),
 )]
 pub(crate) async fn search(
     State(admin): State<Arc<Admin>>,
@@ -81,7 +80,7 @@ pub(crate) async fn search(
     operation_id = "hubRepository",
     reach(Owner, Spends),
     params(RepositoryQuery),
-    responses((status = 200, description = "The repository", body = HubRepository), Errors),
+    responses((status = 200, description = "The repository", body = HubRepository)),
 )]
 pub(crate) async fn repository(
     State(admin): State<Arc<Admin>>,
@@ -99,7 +98,7 @@ pub(crate) async fn repository(
     operation_id = "hubReadme",
     reach(Owner, Spends),
     params(RepositoryQuery),
-    responses((status = 200, description = "The readme", body = HubReadme), Errors),
+    responses((status = 200, description = "The readme", body = HubReadme)),
 )]
 pub(crate) async fn readme(
     State(admin): State<Arc<Admin>>,

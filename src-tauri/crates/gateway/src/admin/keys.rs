@@ -5,7 +5,7 @@ use axum::{Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tierbar_core::keys::{ApiKey, KeyLimits};
-use tierbar_http::{error::Failure, path::Id, request::JsonBody, schema::Errors};
+use tierbar_http::{error::Failure, path::Id, request::JsonBody};
 use utoipa::ToSchema;
 
 /// A new key and its limits. Unknown fields are refused.
@@ -39,7 +39,7 @@ pub(crate) struct NewKey {
     path = "/tierbar/v1/keys",
     operation_id = "listKeys",
     reach(Owner, Reads),
-    responses((status = 200, description = "The keys, without their text", body = KeyList), Errors),
+    responses((status = 200, description = "The keys, without their text", body = KeyList)),
 )]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<KeyList> {
     let keys = admin.edge.keys.list();
@@ -53,7 +53,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<KeyList> {
     operation_id = "addKey",
     reach(Owner, Writes, Opens),
     request_body = KeyRequest,
-    responses((status = 201, description = "The key, with its text: it is shown this once", body = NewKey), Errors),
+    responses((status = 201, description = "The key, with its text: it is shown this once", body = NewKey)),
 )]
 pub(crate) async fn add(
     State(admin): State<Arc<Admin>>,
@@ -75,7 +75,7 @@ pub(crate) async fn add(
     operation_id = "revokeKey",
     reach(Owner, Writes),
     params(("name" = String, Path, description = "The name of a key")),
-    responses((status = 204, description = "The key is revoked"), Errors),
+    responses((status = 204, description = "The key is revoked")),
 )]
 pub(crate) async fn revoke(
     State(admin): State<Arc<Admin>>,

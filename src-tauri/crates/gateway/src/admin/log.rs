@@ -12,7 +12,6 @@ use tierbar_core::{
 use tierbar_http::{
     error::Failure,
     request::{QueryFields, check_range},
-    schema::Errors,
 };
 use utoipa::ToSchema;
 
@@ -44,10 +43,9 @@ pub(crate) struct EventLog {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/log",
-    operation_id = "log",
     reach(Owner, Reads),
     params(Question),
-    responses((status = 200, description = "The events", body = EventLog), Errors),
+    responses((status = 200, description = "The events", body = EventLog)),
 )]
 pub(crate) async fn log(
     State(admin): State<Arc<Admin>>,
@@ -97,10 +95,9 @@ pub(crate) struct Requests {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/requests",
-    operation_id = "requests",
     reach(Owner, Reads),
     params(RequestsQuery),
-    responses((status = 200, description = "The requests", body = Requests), Errors),
+    responses((status = 200, description = "The requests", body = Requests)),
 )]
 pub(crate) async fn requests(
     State(admin): State<Arc<Admin>>,

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{Code, Error, config::McpServerConfig, nearest::suggest};
-use tierbar_http::{error::Failure, path::Id, schema::Errors};
-use tierbar_inference::{blocking::detached, body, error::with_advice};
+use tierbar_fetch::detached;
+use tierbar_http::{error::Failure, path::Id};
+use tierbar_inference::body;
 use tierbar_jobs::mcp;
 use tierbar_secrets::{Name, Secrets};
 use utoipa::ToSchema;
@@ -34,7 +35,6 @@ pub(crate) struct McpServerTest {
     /// In the server's order; last, those that no model can call.
     tools: Vec<McpTool>,
     /// Why agents are offered none of them; `null` if they are.
-    #[schema(required = true)]
     problem: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct McpTool {
     reach(Owner, Writes, Runs, Opens),
     params(("name" = String, Path, description = "The name of an MCP server")),
     request_body = McpServerChange,
-    responses((status = 200, description = "The server is saved; its tools", body = McpServerTest), Errors),
+    responses((status = 200, description = "The server is saved; its tools", body = McpServerTest)),
 )]
 pub(crate) async fn put(
     State(admin): State<Arc<Admin>>,
@@ -102,7 +102,7 @@ pub(crate) async fn put(
         Err(error) if anyway => McpServerTest {
             name,
             tools: Vec::new(),
-            problem: Some(with_advice(&error.message, &error)),
+            problem: Some(error.to_text("; ")),
         },
         Err(error) => return Err(error.detail("saved", false).into()),
     };
@@ -136,7 +136,7 @@ async fn save(admin: &Admin, patch: Value, key: Option<(Name, SecretString)>) ->
     operation_id = "testMcpServer",
     reach(Owner, Reads, Runs),
     params(("name" = String, Path, description = "The name of an MCP server in the configuration")),
-    responses((status = 200, description = "The server's tools", body = McpServerTest), Errors),
+    responses((status = 200, description = "The server's tools", body = McpServerTest)),
 )]
 pub(crate) async fn test(
     State(admin): State<Arc<Admin>>,
@@ -161,7 +161,7 @@ async fn try_out(
     let (_session, listing) = mcp::open(name, server, key, services, secrets).await?;
     let (offered, problem) = match mcp::offered_tools(name, server, listing.tools.clone()) {
         Ok(offered) => (offered, None),
-        Err(error) => (Vec::new(), Some(with_advice(&error.message, &error))),
+        Err(error) => (Vec::new(), Some(error.to_text("; "))),
     };
     let left_out = listing.left_out.into_iter().map(|(name, why)| McpTool {
         name,

@@ -16,7 +16,6 @@ use tierbar_http::{
     error::Failure,
     path::Id,
     request::JsonBody,
-    schema::Errors,
     sse::{self, json_event},
 };
 use tierbar_inference::services::measures::Measurement;
@@ -29,21 +28,18 @@ use utoipa::ToSchema;
 /// The latest measurement.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LastBench {
-    #[schema(required = true)]
     report: Option<BenchReport>,
 }
 
 /// The latest tuning.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LastTune {
-    #[schema(required = true)]
     report: Option<TuneReport>,
 }
 
 /// How a tier's model acts.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LastAgent {
-    #[schema(required = true)]
     report: Option<AgentReport>,
 }
 
@@ -55,7 +51,7 @@ pub(crate) struct LastAgent {
     reach(Owner, Writes, Spends),
     params(("id" = String, Path, description = "The name of a tier")),
     request_body = BenchRequest,
-    responses((status = 200, description = "Server-sent events: `progress`, `row`, and a `report` or an `error` at the end", content(("text/event-stream"))), Errors),
+    responses((status = 200, description = "Server-sent events: `progress`, `row`, and a `report` or an `error` at the end", content(("text/event-stream")))),
 )]
 pub(crate) async fn bench(
     State(admin): State<Arc<Admin>>,
@@ -77,7 +73,7 @@ pub(crate) async fn bench(
     reach(Owner, Writes, Spends),
     params(("id" = String, Path, description = "The name of a tier")),
     request_body = TuneRequest,
-    responses((status = 200, description = "Server-sent events: `progress`, `row`, and a `report` or an `error` at the end", content(("text/event-stream"))), Errors),
+    responses((status = 200, description = "Server-sent events: `progress`, `row`, and a `report` or an `error` at the end", content(("text/event-stream")))),
 )]
 pub(crate) async fn tune(
     State(admin): State<Arc<Admin>>,
@@ -98,7 +94,7 @@ pub(crate) async fn tune(
     operation_id = "measureAgent",
     reach(Owner, Writes, Spends),
     params(("id" = String, Path, description = "The name of a tier")),
-    responses((status = 200, description = "Server-sent events: `progress`, and a `report` or an `error` at the end", content(("text/event-stream"))), Errors),
+    responses((status = 200, description = "Server-sent events: `progress`, and a `report` or an `error` at the end", content(("text/event-stream")))),
 )]
 pub(crate) async fn agent(
     State(admin): State<Arc<Admin>>,
@@ -116,7 +112,7 @@ pub(crate) async fn agent(
     operation_id = "lastAgent",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "The name of a tier")),
-    responses((status = 200, description = "The report; `null` if its model was not measured as it answers now", body = LastAgent), Errors),
+    responses((status = 200, description = "The report; `null` if its model was not measured as it answers now", body = LastAgent)),
 )]
 pub(crate) async fn last_agent(
     State(admin): State<Arc<Admin>>,
@@ -134,7 +130,7 @@ pub(crate) async fn last_agent(
     operation_id = "lastBench",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "The name of a tier")),
-    responses((status = 200, description = "The report; `null` if there is none", body = LastBench), Errors),
+    responses((status = 200, description = "The report; `null` if there is none", body = LastBench)),
 )]
 pub(crate) async fn last_bench(
     State(admin): State<Arc<Admin>>,
@@ -152,7 +148,7 @@ pub(crate) async fn last_bench(
     operation_id = "lastTune",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "The name of a tier")),
-    responses((status = 200, description = "The report; `null` if there is none", body = LastTune), Errors),
+    responses((status = 200, description = "The report; `null` if there is none", body = LastTune)),
 )]
 pub(crate) async fn last_tune(
     State(admin): State<Arc<Admin>>,

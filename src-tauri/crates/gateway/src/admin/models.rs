@@ -12,7 +12,6 @@ use tierbar_http::{
     error::Failure,
     path::Id,
     request::{JsonBody, QueryFields},
-    schema::Errors,
 };
 use tierbar_inference::services::models::{FitQuestion, ModelList, ModelVerification};
 use utoipa::ToSchema;
@@ -50,7 +49,7 @@ pub(crate) struct ImportedModels {
     path = "/tierbar/v1/models",
     operation_id = "listLocalModels",
     reach(Owner, Reads),
-    responses((status = 200, description = "The models", body = ModelList), Errors),
+    responses((status = 200, description = "The models", body = ModelList)),
 )]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<ModelList>, Failure> {
     Ok(Json(admin.models.list().await?))
@@ -63,7 +62,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<ModelLi
     operation_id = "fitModel",
     reach(Owner, Reads),
     params(FitQuestion),
-    responses((status = 200, description = "The plan", body = Verdict), Errors),
+    responses((status = 200, description = "The plan", body = Verdict)),
 )]
 pub(crate) async fn fit(
     State(admin): State<Arc<Admin>>,
@@ -79,7 +78,7 @@ pub(crate) async fn fit(
     operation_id = "removeModel",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a model"), Removal),
-    responses((status = 200, description = "Whether the model was moved to the Trash", body = ModelRemoval), Errors),
+    responses((status = 200, description = "Whether the model was moved to the Trash", body = ModelRemoval)),
 )]
 pub(crate) async fn remove(
     State(admin): State<Arc<Admin>>,
@@ -98,7 +97,7 @@ pub(crate) async fn remove(
     operation_id = "verifyModel",
     reach(Owner, Spends),
     params(("id" = String, Path, description = "The id of a model")),
-    responses((status = 200, description = "The hashes", body = ModelVerification), Errors),
+    responses((status = 200, description = "The hashes", body = ModelVerification)),
 )]
 pub(crate) async fn verify(
     State(admin): State<Arc<Admin>>,
@@ -114,7 +113,7 @@ pub(crate) async fn verify(
     operation_id = "importModels",
     reach(Owner, Writes, Opens),
     request_body = Import,
-    responses((status = 200, description = "The models in the folder", body = ImportedModels), Errors),
+    responses((status = 200, description = "The models in the folder", body = ImportedModels)),
 )]
 pub(crate) async fn import(
     State(admin): State<Arc<Admin>>,

@@ -12,7 +12,6 @@ use tierbar_core::{
 use tierbar_http::{
     error::Failure,
     request::{JsonBody, QueryFields},
-    schema::Errors,
 };
 use utoipa::{IntoParams, ToSchema};
 
@@ -48,7 +47,7 @@ pub(crate) struct OriginQuery {
     path = "/tierbar/v1/origins",
     operation_id = "listOrigins",
     reach(Owner, Reads),
-    responses((status = 200, description = "The origins", body = OriginList), Errors),
+    responses((status = 200, description = "The origins", body = OriginList)),
 )]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<OriginList> {
     let allowed = admin.services.config().allowed_origins.clone();
@@ -62,7 +61,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<OriginList> {
     operation_id = "allowOrigin",
     reach(Owner, Writes, Opens),
     request_body = OriginRequest,
-    responses((status = 200, description = "The origins", body = OriginList), Errors),
+    responses((status = 200, description = "The origins", body = OriginList)),
 )]
 pub(crate) async fn allow(
     State(admin): State<Arc<Admin>>,
@@ -79,7 +78,7 @@ pub(crate) async fn allow(
     operation_id = "revokeOrigin",
     reach(Owner, Writes),
     params(OriginQuery),
-    responses((status = 200, description = "The origins", body = OriginList), Errors),
+    responses((status = 200, description = "The origins", body = OriginList)),
 )]
 pub(crate) async fn revoke(
     State(admin): State<Arc<Admin>>,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use tierbar_chats::settings::{AnswerSettings, Preset, built_in};
 use tierbar_core::{Code, Error};
-use tierbar_http::{error::Failure, path::Id, request::JsonBody, schema::Errors};
+use tierbar_http::{error::Failure, path::Id, request::JsonBody};
 use tierbar_inference::body;
 use utoipa::ToSchema;
 
@@ -24,7 +24,7 @@ pub(crate) struct PresetList {
     path = "/tierbar/v1/presets",
     operation_id = "listPresets",
     reach(Owner, Reads),
-    responses((status = 200, description = "The presets", body = PresetList), Errors),
+    responses((status = 200, description = "The presets", body = PresetList)),
 )]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<PresetList>, Failure> {
     let mut presets = built_in();
@@ -43,7 +43,7 @@ const FIELDS: [&str; 3] = ["instructions", "sampling", "thinking"];
     reach(Owner, Writes),
     params(("name" = String, Path, description = "The name of a preset")),
     request_body = AnswerSettings,
-    responses((status = 200, description = "The preset", body = Preset), Errors),
+    responses((status = 200, description = "The preset", body = Preset)),
 )]
 pub(crate) async fn put(
     State(admin): State<Arc<Admin>>,
@@ -65,7 +65,7 @@ pub(crate) async fn put(
     operation_id = "deletePreset",
     reach(Owner, Writes),
     params(("name" = String, Path, description = "The name of a preset")),
-    responses((status = 204, description = "The preset is deleted"), Errors),
+    responses((status = 204, description = "The preset is deleted")),
 )]
 pub(crate) async fn remove(
     State(admin): State<Arc<Admin>>,

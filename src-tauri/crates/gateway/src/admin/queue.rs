@@ -10,7 +10,7 @@ use tierbar_core::queue::JobState;
 use tierbar_http::{
     error::Failure,
     request::{QueryFields, check_range},
-    schema::{Errors, QueuedRequest},
+    schema::QueuedRequest,
 };
 use tierbar_jobs::queue;
 use utoipa::ToSchema;
@@ -48,7 +48,7 @@ pub(crate) struct WebhookSecret {
     operation_id = "listQueue",
     reach(Owner, Reads),
     params(Question),
-    responses((status = 200, description = "The requests", body = QueuePage), Errors),
+    responses((status = 200, description = "The requests", body = QueuePage)),
 )]
 pub(crate) async fn list(
     State(admin): State<Arc<Admin>>,
@@ -70,7 +70,7 @@ pub(crate) async fn list(
     path = "/tierbar/v1/queue/secret",
     operation_id = "queueSecret",
     reach(Owner, Reads, Opens),
-    responses((status = 200, description = "The secret", body = WebhookSecret), Errors),
+    responses((status = 200, description = "The secret", body = WebhookSecret)),
 )]
 pub(crate) async fn secret(
     State(admin): State<Arc<Admin>>,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 use tierbar_core::TierId;
-use tierbar_http::{error::Failure, request::QueryFields, schema::Errors};
+use tierbar_http::{error::Failure, request::QueryFields};
 use tierbar_inference::{
     auto::{self, Classification, RouteInputs},
     body,
@@ -40,13 +40,10 @@ enum Classify {
 pub(super) struct Route {
     level: Level,
     /// `null` if no tier has a model.
-    #[schema(required = true)]
     tier: Option<TierId>,
-    #[schema(required = true)]
     why: Option<String>,
     rules: Judgement,
     /// `null` if the fast tier's model was not asked.
-    #[schema(required = true)]
     classifier: Option<RouteClassifier>,
     /// An estimate.
     prompt_tokens: u64,
@@ -93,7 +90,7 @@ struct RouteExam {
     reach(Owner, Reads),
     params(Question),
     request_body(content = Object, description = "A request as for /v1/chat/completions"),
-    responses((status = 200, description = "The tier, and why", body = Route), Errors),
+    responses((status = 200, description = "The tier, and why", body = Route)),
 )]
 pub(super) async fn explain(
     State(admin): State<Arc<Admin>>,

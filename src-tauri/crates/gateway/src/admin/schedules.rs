@@ -5,7 +5,7 @@ use axum::{Json, extract::State};
 use serde::Serialize;
 use std::sync::Arc;
 use tierbar_core::schedule::ScheduleStatus;
-use tierbar_http::{error::Failure, path::Id, schema::Errors};
+use tierbar_http::{error::Failure, path::Id};
 use utoipa::ToSchema;
 
 /// All schedules.
@@ -28,7 +28,7 @@ pub(crate) struct ScheduleRun {
     path = "/tierbar/v1/schedules",
     operation_id = "listSchedules",
     reach(Owner, Reads),
-    responses((status = 200, description = "The schedules", body = ScheduleList), Errors),
+    responses((status = 200, description = "The schedules", body = ScheduleList)),
 )]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<ScheduleList>, Failure> {
     let schedules = admin.schedules.list().await?;
@@ -42,7 +42,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Schedul
     operation_id = "runSchedule",
     reach(Owner, Reads, Writes, Spends),
     params(("name" = String, Path, description = "The name of a schedule")),
-    responses((status = 200, description = "The outcome of the run", body = ScheduleRun), Errors),
+    responses((status = 200, description = "The outcome of the run", body = ScheduleRun)),
 )]
 pub(crate) async fn run(
     State(admin): State<Arc<Admin>>,

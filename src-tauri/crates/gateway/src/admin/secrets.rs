@@ -6,8 +6,9 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, sync::Arc};
 use tierbar_core::{Code, Error, config::Engine};
-use tierbar_http::{error::Failure, path::Id, schema::Errors};
-use tierbar_inference::{blocking::blocking, body};
+use tierbar_fetch::blocking;
+use tierbar_http::{error::Failure, path::Id};
+use tierbar_inference::body;
 use tierbar_jobs::mcp;
 use tierbar_secrets::{Name, Secrets, Source};
 use utoipa::ToSchema;
@@ -30,7 +31,6 @@ pub(crate) struct SecretList {
 pub(crate) struct SecretPlace {
     name: String,
     /// Where it was found; `null` if it is not stored.
-    #[schema(required = true)]
     source: Option<Source>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct SecretPlace {
     path = "/tierbar/v1/secrets",
     operation_id = "listSecrets",
     reach(Owner, Reads),
-    responses((status = 200, description = "The secrets, without their values", body = SecretList), Errors),
+    responses((status = 200, description = "The secrets, without their values", body = SecretList)),
 )]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SecretList>, Failure> {
     let config = admin.services.config();
@@ -78,7 +78,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SecretL
     reach(Owner, Writes, Opens),
     params(("name" = String, Path, description = "The name of a secret")),
     request_body = SecretValue,
-    responses((status = 204, description = "The secret is stored"), Errors),
+    responses((status = 204, description = "The secret is stored")),
 )]
 pub(crate) async fn set(
     State(admin): State<Arc<Admin>>,
@@ -101,7 +101,7 @@ pub(crate) async fn set(
     operation_id = "removeSecret",
     reach(Owner, Writes, Opens),
     params(("name" = String, Path, description = "The name of a secret")),
-    responses((status = 204, description = "The secret is deleted"), Errors),
+    responses((status = 204, description = "The secret is deleted")),
 )]
 pub(crate) async fn remove(
     State(admin): State<Arc<Admin>>,

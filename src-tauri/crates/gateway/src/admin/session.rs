@@ -15,7 +15,7 @@ use tierbar_edge::{
     sessions::{self, HALF, IDLE_MS, SessionMark},
     sign_in,
 };
-use tierbar_http::{error::Failure, schema::Errors};
+use tierbar_http::error::Failure;
 use utoipa::ToSchema;
 
 /// As long as browsers keep a cookie; the host ends a session earlier.
@@ -27,7 +27,7 @@ const COOKIE_SECONDS: u32 = 400 * 24 * 3600;
     path = "/tierbar/v1/session",
     operation_id = "beginSession",
     reach(SignIn, Opens),
-    responses((status = 204, description = "The session has begun"), Errors),
+    responses((status = 204, description = "The session has begun")),
 )]
 pub(crate) async fn begin(
     State(admin): State<Arc<Admin>>,
@@ -56,7 +56,7 @@ pub(crate) struct SignInCode {
     path = "/tierbar/v1/session/code",
     operation_id = "createSignInCode",
     reach(Token, Opens),
-    responses((status = 201, description = "The code, which is shown this once", body = SignInCode), Errors),
+    responses((status = 201, description = "The code, which is shown this once", body = SignInCode)),
 )]
 pub(crate) async fn create_code(
     State(admin): State<Arc<Admin>>,
@@ -74,7 +74,7 @@ pub(crate) async fn create_code(
     path = "/tierbar/v1/session",
     operation_id = "endSession",
     reach(Owner, Writes),
-    responses((status = 204, description = "The session has ended"), Errors),
+    responses((status = 204, description = "The session has ended")),
 )]
 pub(crate) async fn end(
     State(admin): State<Arc<Admin>>,
@@ -106,7 +106,7 @@ pub(crate) struct BrowserSession {
     path = "/tierbar/v1/sessions",
     operation_id = "listSessions",
     reach(Owner, Reads),
-    responses((status = 200, description = "The sessions", body = SessionList), Errors),
+    responses((status = 200, description = "The sessions", body = SessionList)),
 )]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SessionList>, Failure> {
     let sessions = admin.store.sessions(IDLE_MS, now_ms()).await?.into_iter();
@@ -124,7 +124,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Session
     path = "/tierbar/v1/sessions",
     operation_id = "endSessions",
     reach(Owner, Writes),
-    responses((status = 204, description = "The sessions have ended"), Errors),
+    responses((status = 204, description = "The sessions have ended")),
 )]
 pub(crate) async fn end_all(
     State(admin): State<Arc<Admin>>,

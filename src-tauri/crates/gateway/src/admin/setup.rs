@@ -12,7 +12,6 @@ use tierbar_core::{
 use tierbar_http::{
     error::Failure,
     request::{JsonBody, QueryFields},
-    schema::Errors,
 };
 use utoipa::ToSchema;
 
@@ -30,7 +29,7 @@ pub(crate) struct SetupQuery {
     operation_id = "planSetup",
     reach(Owner, Reads),
     params(SetupQuery),
-    responses((status = 200, description = "The plan", body = SetupPlan), Errors),
+    responses((status = 200, description = "The plan", body = SetupPlan)),
 )]
 pub(crate) async fn plan(
     State(admin): State<Arc<Admin>>,
@@ -61,7 +60,7 @@ pub(crate) struct Folder {
     operation_id = "checkFolder",
     reach(Owner, Reads),
     params(Folder),
-    responses((status = 200, description = "The folder", body = FolderRoom), Errors),
+    responses((status = 200, description = "The folder", body = FolderRoom)),
 )]
 pub(crate) async fn folder(
     State(admin): State<Arc<Admin>>,
@@ -90,7 +89,7 @@ pub(crate) struct Answers {
     path = "/tierbar/v1/setup/answers",
     operation_id = "listAnswers",
     reach(Owner, Reads),
-    responses((status = 200, description = "The answers", body = Answers), Errors),
+    responses((status = 200, description = "The answers", body = Answers)),
 )]
 pub(crate) async fn answers(State(admin): State<Arc<Admin>>) -> Json<Answers> {
     let answers = admin.jobs.answers.list();
@@ -104,7 +103,7 @@ pub(crate) async fn answers(State(admin): State<Arc<Admin>>) -> Json<Answers> {
     operation_id = "askTiers",
     reach(Owner, Spends),
     request_body = Question,
-    responses((status = 202, description = "The answers so far", body = Answers), Errors),
+    responses((status = 202, description = "The answers so far", body = Answers)),
 )]
 pub(crate) async fn ask(
     State(admin): State<Arc<Admin>>,
@@ -128,7 +127,7 @@ pub(crate) async fn ask(
     path = "/tierbar/v1/setup/answers",
     operation_id = "clearAnswers",
     reach(Owner, Writes),
-    responses((status = 204, description = "There are no answers"), Errors),
+    responses((status = 204, description = "There are no answers")),
 )]
 pub(crate) async fn stop_asking(State(admin): State<Arc<Admin>>) -> StatusCode {
     admin.jobs.answers.clear();

@@ -15,7 +15,6 @@ use tierbar_core::{history::History, journal::Entry, paging::PagingStatus, statu
 use tierbar_http::{
     error::Failure,
     request::{QueryFields, check_range},
-    schema::Errors,
     sse::{self, json_event},
 };
 use tierbar_inference::metrics::CONTENT_TYPE;
@@ -25,9 +24,8 @@ use tokio::sync::{broadcast, watch};
 #[utoipa::path(
     get,
     path = "/tierbar/v1/status",
-    operation_id = "status",
     reach(Owner, Reads),
-    responses((status = 200, description = "The status", body = Status), Errors),
+    responses((status = 200, description = "The status", body = Status)),
 )]
 pub(crate) async fn status(State(admin): State<Arc<Admin>>) -> Json<Status> {
     Json(Status::clone(&admin.services.status()))
@@ -37,9 +35,8 @@ pub(crate) async fn status(State(admin): State<Arc<Admin>>) -> Json<Status> {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/events",
-    operation_id = "events",
     reach(Owner, Reads),
-    responses((status = 200, description = "Server-sent events: `snapshot`, then `change`, `log` and `chats`", content(("text/event-stream"))), Errors),
+    responses((status = 200, description = "Server-sent events: `snapshot`, then `change`, `log` and `chats`", content(("text/event-stream")))),
 )]
 pub(crate) async fn events(State(admin): State<Arc<Admin>>) -> Response {
     let changes = Changes {
@@ -121,10 +118,9 @@ fn default_minutes() -> u64 {
 #[utoipa::path(
     get,
     path = "/tierbar/v1/history",
-    operation_id = "history",
     reach(Owner, Reads),
     params(Question),
-    responses((status = 200, description = "The readings", body = History), Errors),
+    responses((status = 200, description = "The readings", body = History)),
 )]
 pub(crate) async fn history(
     State(admin): State<Arc<Admin>>,
@@ -140,9 +136,8 @@ pub(crate) async fn history(
 #[utoipa::path(
     get,
     path = "/tierbar/v1/paging",
-    operation_id = "paging",
     reach(Owner, Reads),
-    responses((status = 200, description = "The experts and the disks", body = PagingStatus), Errors),
+    responses((status = 200, description = "The experts and the disks", body = PagingStatus)),
 )]
 pub(crate) async fn paging(State(admin): State<Arc<Admin>>) -> Result<Json<PagingStatus>, Failure> {
     Ok(Json(admin.services.paging().await))
@@ -152,13 +147,8 @@ pub(crate) async fn paging(State(admin): State<Arc<Admin>>) -> Result<Json<Pagin
 #[utoipa::path(
     get,
     path = "/metrics",
-    tag = "operations",
-    operation_id = "metrics",
     reach(Inference, Reads),
-    responses(
-        (status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text"),
-        Errors,
-    ),
+    responses((status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text")),
 )]
 pub(crate) async fn metrics(State(admin): State<Arc<Admin>>) -> Result<impl IntoResponse, Failure> {
     let (jobs, bytes) = admin.store.count_jobs().await?;

@@ -12,7 +12,7 @@ use tierbar_core::{
     nearest::suggest,
     status::{Status, TierStatus},
 };
-use tierbar_http::{error::Failure, path::Id, request::JsonBody, schema::Errors};
+use tierbar_http::{error::Failure, path::Id, request::JsonBody};
 use tierbar_inference::{content::Content, route};
 use utoipa::ToSchema;
 
@@ -32,10 +32,9 @@ pub(crate) struct Announcement {
 #[utoipa::path(
     post,
     path = "/tierbar/v1/expect",
-    operation_id = "expect",
     reach(Owner, Spends),
     request_body = Announcement,
-    responses((status = 204, description = "The announcement is noted"), Errors),
+    responses((status = 204, description = "The announcement is noted")),
 )]
 pub(crate) async fn expect(
     State(admin): State<Arc<Admin>>,
@@ -55,7 +54,7 @@ pub(crate) async fn expect(
     operation_id = "startTier",
     reach(Owner, Spends),
     params(("id" = String, Path, description = "The name of a tier")),
-    responses((status = 200, description = "The tier", body = TierStatus), Errors),
+    responses((status = 200, description = "The tier", body = TierStatus)),
 )]
 pub(crate) async fn start(
     State(admin): State<Arc<Admin>>,
@@ -74,7 +73,7 @@ pub(crate) async fn start(
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The name of a tier")),
     request_body = StopTier,
-    responses((status = 200, description = "The tier", body = TierStatus), Errors),
+    responses((status = 200, description = "The tier", body = TierStatus)),
 )]
 pub(crate) async fn stop(
     State(admin): State<Arc<Admin>>,
@@ -131,10 +130,9 @@ pub(crate) struct Pause {
 #[utoipa::path(
     post,
     path = "/tierbar/v1/pause",
-    operation_id = "pause",
     reach(Owner, Writes),
     request_body = Pause,
-    responses((status = 200, description = "The status", body = Status), Errors),
+    responses((status = 200, description = "The status", body = Status)),
 )]
 pub(crate) async fn pause(
     State(admin): State<Arc<Admin>>,
@@ -148,9 +146,8 @@ pub(crate) async fn pause(
 #[utoipa::path(
     post,
     path = "/tierbar/v1/resume",
-    operation_id = "resume",
     reach(Owner, Writes),
-    responses((status = 200, description = "The status", body = Status), Errors),
+    responses((status = 200, description = "The status", body = Status)),
 )]
 pub(crate) async fn resume(State(admin): State<Arc<Admin>>) -> Json<Status> {
     Json(Status::clone(&admin.services.resume()))
@@ -168,7 +165,7 @@ pub(crate) struct ChainList {
     path = "/tierbar/v1/chains",
     operation_id = "listChains",
     reach(Owner, Reads),
-    responses((status = 200, description = "The chains", body = ChainList), Errors),
+    responses((status = 200, description = "The chains", body = ChainList)),
 )]
 pub(crate) async fn chains(State(admin): State<Arc<Admin>>) -> Json<ChainList> {
     let chains = admin.inference.chain_status();

@@ -16,14 +16,14 @@ use tierbar_chats::{
 };
 use tierbar_core::{Code, Error};
 use tierbar_edge::sessions::{self, SessionMark};
+use tierbar_fetch::detached;
 use tierbar_http::{
     error::Failure,
     path::Id,
     request::{JsonBody, QueryFields},
-    schema::Errors,
     sse::{self, json_event},
 };
-use tierbar_inference::{blocking::detached, body};
+use tierbar_inference::body;
 use tierbar_jobs::turns::{Question, follow};
 
 /// Starts a turn: a question or another answer, which the host runs and stores.
@@ -34,7 +34,7 @@ use tierbar_jobs::turns::{Question, follow};
     reach(Owner, Writes, Spends, MayRun),
     params(("id" = String, Path, description = "The id of a chat")),
     request_body = Question,
-    responses((status = 201, description = "The turn", body = StartedTurn), Errors),
+    responses((status = 201, description = "The turn", body = StartedTurn)),
 )]
 pub(crate) async fn begin(
     State(admin): State<Arc<Admin>>,
@@ -64,7 +64,7 @@ pub(crate) async fn begin(
     operation_id = "stopTurn",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "The id of a chat"), ("turn" = String, Path, description = "The id of a turn")),
-    responses((status = 204, description = "The turn has ended"), Errors),
+    responses((status = 204, description = "The turn has ended")),
 )]
 pub(crate) async fn stop(
     State(admin): State<Arc<Admin>>,
@@ -82,7 +82,7 @@ pub(crate) async fn stop(
     reach(Owner, MayRun),
     params(("id" = String, Path, description = "The id of a chat"), ("turn" = String, Path, description = "The id of a turn")),
     request_body = ConsentAnswer,
-    responses((status = 204, description = "The agent goes on"), Errors),
+    responses((status = 204, description = "The agent goes on")),
 )]
 pub(crate) async fn consent(
     State(admin): State<Arc<Admin>>,
@@ -121,7 +121,7 @@ pub(crate) struct FollowQuery {
     operation_id = "turnEvents",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "The id of a chat"), ("turn" = String, Path, description = "The id of a turn"), FollowQuery),
-    responses((status = 200, description = "Server-sent events with ids; the data of each is a `TurnEvent`", content(("text/event-stream"))), Errors),
+    responses((status = 200, description = "Server-sent events with ids; the data of each is a `TurnEvent`", content(("text/event-stream")))),
 )]
 pub(crate) async fn events(
     State(admin): State<Arc<Admin>>,

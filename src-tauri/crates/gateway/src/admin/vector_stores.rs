@@ -11,12 +11,7 @@ use tierbar_dialects::openai::stores::{
     VectorStoreFiles, VectorStoreList, VectorStoreResults, VectorStoreSearch, collection_of,
     file_number,
 };
-use tierbar_http::{
-    error::Failure,
-    path::Id,
-    request::QueryFields,
-    schema::{Errors, Refusal},
-};
+use tierbar_http::{error::Failure, path::Id, request::QueryFields, schema::Refusal};
 use tierbar_inference::body;
 use tierbar_request_fields::{
     self as fields, Table, VECTOR_STORE, VECTOR_STORE_SEARCH, VECTOR_STORES,
@@ -27,11 +22,10 @@ use tierbar_store::{FileRange, MOST_ID};
 #[utoipa::path(
     get,
     path = "/v1/vector_stores",
-    tag = "documents",
     operation_id = "vectorStores",
     reach(Owner, Reads),
     params(Page),
-    responses((status = 200, description = "The vector stores", body = VectorStoreList), Errors),
+    responses((status = 200, description = "The vector stores", body = VectorStoreList)),
 )]
 pub(crate) async fn list(
     State(admin): State<Arc<Admin>>,
@@ -45,11 +39,10 @@ pub(crate) async fn list(
 #[utoipa::path(
     post,
     path = "/v1/vector_stores",
-    tag = "documents",
     operation_id = "createVectorStore",
     reach(Owner, Reads),
     request_body = NewVectorStore,
-    responses((status = 200, description = "The vector store", body = VectorStore), Errors),
+    responses((status = 200, description = "The vector store", body = VectorStore)),
 )]
 pub(crate) async fn create(
     State(admin): State<Arc<Admin>>,
@@ -74,11 +67,10 @@ pub(crate) async fn create(
 #[utoipa::path(
     get,
     path = "/v1/vector_stores/{id}",
-    tag = "documents",
     operation_id = "vectorStore",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "A vector store's id")),
-    responses((status = 200, description = "The vector store", body = VectorStore), Errors),
+    responses((status = 200, description = "The vector store", body = VectorStore)),
 )]
 pub(crate) async fn get(
     State(admin): State<Arc<Admin>>,
@@ -91,12 +83,11 @@ pub(crate) async fn get(
 #[utoipa::path(
     post,
     path = "/v1/vector_stores/{id}",
-    tag = "documents",
     operation_id = "updateVectorStore",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "A vector store's id")),
     request_body = NewVectorStore,
-    responses((status = 200, description = "The vector store", body = VectorStore), Errors),
+    responses((status = 200, description = "The vector store", body = VectorStore)),
 )]
 pub(crate) async fn update(
     State(admin): State<Arc<Admin>>,
@@ -117,11 +108,10 @@ pub(crate) async fn update(
 #[utoipa::path(
     delete,
     path = "/v1/vector_stores/{id}",
-    tag = "documents",
     operation_id = "deleteVectorStore",
     reach(Owner, Writes),
     params(("id" = String, Path, description = "A vector store's id")),
-    responses((status = 200, description = "It is forgotten", body = DeletedVectorStore), Errors),
+    responses((status = 200, description = "It is forgotten", body = DeletedVectorStore)),
 )]
 pub(crate) async fn delete(
     State(admin): State<Arc<Admin>>,
@@ -140,12 +130,11 @@ pub(crate) async fn delete(
 #[utoipa::path(
     post,
     path = "/v1/vector_stores/{id}/search",
-    tag = "documents",
     operation_id = "searchVectorStore",
     reach(Owner, Reads, Spends),
     params(("id" = String, Path, description = "A vector store's id")),
     request_body = VectorStoreSearch,
-    responses((status = 200, description = "The passages", body = VectorStoreResults), Errors),
+    responses((status = 200, description = "The passages", body = VectorStoreResults)),
 )]
 pub(crate) async fn search(
     State(admin): State<Arc<Admin>>,
@@ -169,11 +158,10 @@ pub(crate) async fn search(
 #[utoipa::path(
     get,
     path = "/v1/vector_stores/{id}/files",
-    tag = "documents",
     operation_id = "vectorStoreFiles",
     reach(Owner, Reads),
     params(("id" = String, Path, description = "A vector store's id"), Page),
-    responses((status = 200, description = "The files", body = VectorStoreFiles), Errors),
+    responses((status = 200, description = "The files", body = VectorStoreFiles)),
 )]
 pub(crate) async fn files(
     State(admin): State<Arc<Admin>>,
@@ -192,14 +180,13 @@ pub(crate) async fn files(
 #[utoipa::path(
     get,
     path = "/v1/vector_stores/{id}/files/{file}",
-    tag = "documents",
     operation_id = "vectorStoreFile",
     reach(Owner, Reads),
     params(
         ("id" = String, Path, description = "A vector store's id"),
         ("file" = String, Path, description = "A file's id"),
     ),
-    responses((status = 200, description = "The file", body = VectorStoreFile), Errors),
+    responses((status = 200, description = "The file", body = VectorStoreFile)),
 )]
 pub(crate) async fn file(
     State(admin): State<Arc<Admin>>,
@@ -227,7 +214,6 @@ pub(crate) async fn file(
 #[utoipa::path(
     post,
     path = "/v1/vector_stores/{id}/files",
-    tag = "documents",
     operation_id = "addVectorStoreFile",
     reach(Owner),
     params(("id" = String, Path, description = "A vector store's id")),
@@ -241,7 +227,6 @@ pub(crate) async fn add_file(Id(id): Id) -> Result<Infallible, Failure> {
 #[utoipa::path(
     post,
     path = "/v1/vector_stores/{id}/file_batches",
-    tag = "documents",
     operation_id = "addVectorStoreFiles",
     reach(Owner),
     params(("id" = String, Path, description = "A vector store's id")),
@@ -255,7 +240,6 @@ pub(crate) async fn add_files(Id(id): Id) -> Result<Infallible, Failure> {
 #[utoipa::path(
     post,
     path = "/v1/files",
-    tag = "documents",
     operation_id = "uploadFile",
     reach(Owner),
     responses((status = 400, response = Refusal)),

@@ -3,7 +3,7 @@
 use super::{
     DocumentIndex, State,
     embed::{Answer, BATCH, Embedder},
-    error_sentence, extract, files,
+    extract, files,
 };
 use parking_lot::Mutex;
 use std::{
@@ -20,7 +20,7 @@ use tierbar_documents::{
     extraction::{ExtractedDocument, OutputReader},
     pictured,
 };
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::blocking;
 use tierbar_store::{NewDocument, NewPassage, Store, WaitingFile};
 use tokio::{
     sync::watch,
@@ -89,7 +89,7 @@ impl Indexer {
             }
             let is_whole = self.work().await.unwrap_or_else(|error| {
                 tracing::warn!("the documents could not be read: {error}");
-                self.state.lock().problem = Some(error_sentence(&error));
+                self.state.lock().problem = Some(error.to_text("; "));
                 false
             });
             self.state.lock().file = None;
@@ -219,7 +219,7 @@ impl Indexer {
     fn begin(&self) -> Option<&PathBuf> {
         let mut state = self.state.lock();
         state.done = 0;
-        state.problem = self.program.as_ref().err().map(error_sentence);
+        state.problem = self.program.as_ref().err().map(|error| error.to_text("; "));
         self.program.as_ref().ok()
     }
 
@@ -288,7 +288,7 @@ impl Indexer {
                         passages.extend(chunks(&text, Size::default()));
                     }
                     Err(error) => {
-                        self.state.lock().problem = Some(error_sentence(&error));
+                        self.state.lock().problem = Some(error.to_text("; "));
                         break;
                     }
                 }
@@ -393,7 +393,7 @@ impl Indexer {
                 Some(vectors).filter(|_| self.embedder.tier().as_ref() == Some(embedder))
             }
             Err(error) => {
-                self.state.lock().problem = Some(error_sentence(&error));
+                self.state.lock().problem = Some(error.to_text("; "));
                 None
             }
         }

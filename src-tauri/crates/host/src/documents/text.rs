@@ -14,7 +14,7 @@ use tierbar_documents::{
     extraction::{LARGEST_FILE, OutputReader, too_large},
     plain_text,
 };
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::blocking;
 use tokio::sync::Semaphore;
 
 /// A reader may take a gigabyte, so one reads at a time.

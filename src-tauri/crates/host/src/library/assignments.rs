@@ -11,7 +11,7 @@ use tierbar_core::{
     download::{DownloadState, DownloadStatus},
     setup::settings_for,
 };
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::blocking;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 

@@ -14,8 +14,7 @@ use tierbar_core::{
     fit::{ContextChoice, Keeper, Verdict},
     nearest::suggest,
 };
-use tierbar_fetch::{FetchedFile, FileSpec, Job, OnComplete};
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::{FetchedFile, FileSpec, Job, OnComplete, blocking};
 use tierbar_inference::services::models::{DownloadChange, DownloadRequest};
 use tierbar_library::{
     Entry, Library, LibraryWatch, Origin,

@@ -14,7 +14,7 @@ use tierbar_core::{
     catalog::{CatalogRefresh, RefreshFailure},
     lease::BoxFuture,
 };
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::blocking;
 use tierbar_library::{
     catalog::{Catalog, Entry, HubFigures, KnownFile, catalog},
     hub::{Hub, HubFiles, ResolvedReference},

@@ -26,8 +26,8 @@ use tierbar_core::{
     sampling::{ModelSampling, Sampling},
     status::TierStatus,
 };
+use tierbar_fetch::blocking;
 use tierbar_inference::{
-    blocking::blocking,
     services::models::{ModelList, ModelVerification},
     speed::SpeedMeter,
 };

@@ -15,8 +15,7 @@ use tierbar_core::{
     download::{DownloadState, Include},
     fit::{ContextChoice, Machine, Verdict, verdict_with},
 };
-use tierbar_fetch::Url;
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::{Url, blocking};
 use tierbar_inference::services::models::{CatalogAnswer, FitQuestion};
 use tierbar_library::{
     Entry, Projector,

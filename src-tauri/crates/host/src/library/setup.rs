@@ -10,7 +10,7 @@ use tierbar_core::{
     Error, TierId,
     setup::{FolderRoom, SetupMachine, SetupPlan, TierPlan, first_model, is_starter},
 };
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::blocking;
 use tierbar_library::{
     model_id,
     setup::{TierProposal, propose},

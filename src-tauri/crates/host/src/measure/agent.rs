@@ -19,7 +19,7 @@ use tierbar_agent::{
 };
 use tierbar_chats::agent::{AgentReport, AgentScore, choose_way};
 use tierbar_core::{Code, Error, ModelId, TierId, status::Pressure};
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::blocking;
 use tokio::task::spawn_blocking;
 
 /// How many models' reports are kept.

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_core::{Code, Error, ModelId, TierId, TierState, lease::Tiers, status::Pressure};
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::blocking;
 use tierbar_measure::bench::{BenchMemory, BenchReport, BenchRequest, BenchRow, Figure, Settings};
 use tokio::{task::spawn_blocking, time::sleep};
 

@@ -9,7 +9,7 @@ use super::{
 use crate::{live_config::LiveConfig, models::Trial};
 use std::sync::Arc;
 use tierbar_core::{Error, TierId, budget::Placement, config::Paging, status::Pressure};
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::blocking;
 use tierbar_measure::bench::{BenchReport, BenchRequest, Figure, PagingRow, Settings};
 
 /// With what each is called once the model is loaded.

@@ -9,7 +9,7 @@ use crate::{live_config::LiveConfig, measured::now, models::Trial};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{Code, Config, Error, ModelId, TierId, status::Pressure};
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::blocking;
 use tierbar_measure::{
     bench::{Figure, Settings},
     tune::{CandidateMeasurement, Knob, Search, TuneReport, TuneRequest, TuneRow},

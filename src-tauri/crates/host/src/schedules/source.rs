@@ -14,8 +14,7 @@ use std::{
 };
 use tierbar_core::{Code, Error, config::is_url, documents::FileText};
 use tierbar_documents::{extraction::to_file, plain_text};
-use tierbar_fetch::{Get, Url, Web};
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::{Get, Url, Web, blocking};
 use tierbar_nofollow::{Entry, Opened, reason};
 
 /// Half of the largest request; a night is too short for more.

@@ -9,8 +9,7 @@ use tierbar_core::{
     Code, Error,
     config::{ScheduleConfig, is_url, server_of},
 };
-use tierbar_fetch::Remote;
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::{Remote, blocking};
 use tierbar_nofollow::{Mode, OpenError, open};
 use tierbar_secrets::{Name, Secrets};
 

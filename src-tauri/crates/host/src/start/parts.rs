@@ -24,8 +24,8 @@ use tierbar_core::{
     reading::Reading,
 };
 use tierbar_edge::token::Token;
-use tierbar_fetch::{Queue, QueueOptions, TokenFor, Url, Web, WebOptions};
-use tierbar_inference::{blocking::blocking, metrics::Metrics, speed::SpeedMeter};
+use tierbar_fetch::{Queue, QueueOptions, TokenFor, Url, Web, WebOptions, blocking};
+use tierbar_inference::{metrics::Metrics, speed::SpeedMeter};
 use tierbar_library::{
     LibraryWatch, Pace,
     hub::{self, Hub},

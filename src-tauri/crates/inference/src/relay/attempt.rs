@@ -3,9 +3,7 @@
 use super::{answered, brief::is_brief, streaming::Answer, who_answers};
 use crate::response::{self, Response};
 use crate::{
-    CHAT, EMBEDDINGS, Inference, TEXT, TOKENS, auto,
-    blocking::blocking,
-    chat_calls,
+    CHAT, EMBEDDINGS, Inference, TEXT, TOKENS, auto, chat_calls,
     clouds::anthropic,
     error::for_seconds,
     fields,
@@ -31,6 +29,7 @@ use tierbar_core::{
     lease::{Address, Endpoint, Foreign, Lease, Purpose},
     queue::{Setback, setback},
 };
+use tierbar_fetch::blocking;
 use tierbar_secrets::Name;
 use tokio::time::timeout;
 

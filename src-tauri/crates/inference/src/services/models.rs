@@ -126,9 +126,7 @@ pub struct FitQuestion {
 pub struct ModelVerification {
     pub sha256: String,
     /// What was fetched, or hashed when it was.
-    #[schema(required = true)]
     pub expected: Option<String>,
-    #[schema(required = true)]
     pub matches: Option<bool>,
     /// The files that differ from what was expected: of the model, and its media projector.
     #[schema(value_type = Vec<String>)]
@@ -141,7 +139,6 @@ pub struct CatalogAnswer {
     /// When its facts were collected: `2026-11-26`.
     pub date: String,
     /// When files, sizes and hashes were last updated from the hub, RFC 3339.
-    #[schema(required = true)]
     pub refreshed: Option<String>,
     pub models: Vec<CatalogModel>,
 }

@@ -62,7 +62,6 @@ pub enum DocumentEvent {
     Error {
         code: String,
         message: String,
-        #[schema(required = true)]
         hint: Option<String>,
     },
 }

@@ -21,7 +21,7 @@ pub(super) use tierbar_edge::keys::Sender;
 use tierbar_http::{
     error::Failure,
     path::Id,
-    schema::{Errors, Queued, QueuedRequest},
+    schema::{Queued, QueuedRequest},
     sse::{self, json_event},
 };
 use tierbar_store::{CanceledJob, JobAnswer, JobOutcome, Store};
@@ -35,11 +35,10 @@ const LONGEST_SHOWN: usize = 8 << 20;
 #[utoipa::path(
     get,
     path = "/v1/queue/{id}",
-    tag = "queue",
     operation_id = "queued",
     reach(Inference, Reads),
     params(("id" = String, Path, description = "A queued request's id")),
-    responses((status = 200, description = "The request", body = QueuedOutcome), Errors),
+    responses((status = 200, description = "The request", body = QueuedOutcome)),
 )]
 pub(super) async fn one(
     State(jobs): State<Arc<Jobs>>,
@@ -56,7 +55,6 @@ pub(super) async fn one(
 #[utoipa::path(
     get,
     path = "/v1/queue/{id}/result",
-    tag = "queue",
     operation_id = "queuedResult",
     reach(Inference, Reads),
     params(("id" = String, Path, description = "A queued request's id")),
@@ -130,7 +128,6 @@ enum KeptJobs {
 #[utoipa::path(
     delete,
     path = "/v1/queue/{id}",
-    tag = "queue",
     operation_id = "cancelQueued",
     reach(Inference, Writes),
     params(
@@ -140,7 +137,6 @@ enum KeptJobs {
     responses(
         (status = 200, description = "The request is canceled", body = QueuedRequest),
         (status = 204, description = "The request had ended and is deleted"),
-        Errors,
     ),
 )]
 pub(super) async fn cancel(
@@ -171,13 +167,11 @@ pub(super) async fn cancel(
 #[utoipa::path(
     get,
     path = "/v1/queue/{id}/events",
-    tag = "queue",
     operation_id = "queuedEvents",
     reach(Inference, Reads, Counts),
     params(("id" = String, Path, description = "A queued request's id")),
     responses(
         (status = 200, description = "Server-sent events", content(("text/event-stream"))),
-        Errors,
     ),
 )]
 pub(super) async fn events(

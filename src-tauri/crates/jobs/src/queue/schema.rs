@@ -37,7 +37,6 @@ pub(super) struct QueuedOutcome {
     #[serde(flatten)]
     request: QueuedRequest,
     /// The answer; null until the request has ended, or without one.
-    #[schema(required = true)]
     result: Option<QueuedResult>,
     /// The length of the answer's body.
     #[schema(required = false)]
@@ -52,7 +51,6 @@ pub(super) struct QueuedOutcome {
 struct QueuedResult {
     /// The HTTP status.
     status: u16,
-    #[schema(required = true)]
     content_type: Option<String>,
     /// As JSON, or else as text.
     #[schema(required = true)]

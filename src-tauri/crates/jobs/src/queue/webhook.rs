@@ -13,7 +13,7 @@ use tierbar_core::{
     Code, Error,
     queue::{WebhookState, next_delivery},
 };
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::blocking;
 use tierbar_secrets::Name;
 use tierbar_store::Delivery;
 use tokio::time::{sleep, timeout};

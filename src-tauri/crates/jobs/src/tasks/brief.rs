@@ -17,12 +17,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::Arc};
 use tierbar_core::{Code, Error};
+use tierbar_fetch::blocking;
 use tierbar_http::{
     RequestHints,
     error::Failure,
-    schema::{Errors, Queued, RequestHeaders},
+    schema::{Queued, RequestHeaders},
 };
-use tierbar_inference::{blocking::blocking, body};
+use tierbar_inference::body;
 use tierbar_tasks::{
     Task,
     aggregate::{Aggregate, Counter},
@@ -82,8 +83,6 @@ struct Lines {
 #[utoipa::path(
     post,
     path = "/v1/brief",
-    tag = "tasks",
-    operation_id = "brief",
     reach(Inference, Spends, Counts, Lines),
     params(RequestHeaders, Options),
     request_body(content((BriefRequest = "application/json"), (String = "application/x-ndjson"))),
@@ -94,7 +93,6 @@ struct Lines {
             body = TaskAnswer<schema::Brief>,
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 pub(super) async fn brief(

@@ -24,7 +24,7 @@ use tierbar_edge::now_ms;
 use tierbar_http::{
     RequestHints,
     error::Failure,
-    schema::{Errors, Queued, RequestHeaders},
+    schema::{Queued, RequestHeaders},
 };
 use tierbar_inference::{Inference, body, hints::Hints};
 use tierbar_request_fields as fields;
@@ -54,7 +54,6 @@ pub(super) struct CompactRequest {
 #[utoipa::path(
     post,
     path = "/v1/responses/compact",
-    tag = "openai",
     operation_id = "compactResponse",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
@@ -62,7 +61,6 @@ pub(super) struct CompactRequest {
     responses(
         (status = 200, description = "The compacted conversation", body = CompactedResponse),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 pub(super) async fn compact(

@@ -11,13 +11,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, ops::RangeInclusive, sync::Arc};
 use tierbar_core::{Code, Error};
+use tierbar_fetch::blocking;
 use tierbar_http::{
     RequestHints,
     error::Failure,
     request::check_range,
-    schema::{Errors, Queued, RequestHeaders},
+    schema::{Queued, RequestHeaders},
 };
-use tierbar_inference::{blocking::blocking, body};
+use tierbar_inference::body;
 use tierbar_tasks::{
     Task, count_words,
     delimited::delimited,
@@ -50,8 +51,6 @@ struct CompressRequest {
 #[utoipa::path(
     post,
     path = "/v1/compress",
-    tag = "tasks",
-    operation_id = "compress",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = CompressRequest,
@@ -62,7 +61,6 @@ struct CompressRequest {
             body = TaskAnswer<Compression>,
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 pub(super) async fn compress(

@@ -7,7 +7,7 @@ use super::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use tierbar_core::{Code, Error, Modality};
+use tierbar_core::{Error, Modality, bad_request};
 use tierbar_dialects::{anthropic, ollama};
 use tierbar_inference::content::{MEDIA_BYTES, modality_of_part};
 use tierbar_tasks::delimited::{break_rule, delimited, rule};
@@ -180,13 +180,10 @@ fn unknown(kind: &str) -> Error {
     )
 }
 
-fn bad_request(message: impl Into<String>) -> Error {
-    Error::new(Code::BadRequest, message)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierbar_core::Code;
 
     const PNG: &str = "iVBORw0KGgoAAAANSUhEUg==";
 

@@ -141,10 +141,8 @@ pub(super) struct Brief {
 #[derive(ToSchema)]
 pub(super) struct TaskFields {
     /// The tier that answered; null if no model was needed.
-    #[schema(required = true)]
     tier: Option<String>,
     /// Its model.
-    #[schema(required = true)]
     model: Option<String>,
     usage: TaskUsage,
     /// An estimate of the tokens that need not go to a cloud.

@@ -19,13 +19,14 @@ use tierbar_core::{
     Code, Error,
     queue::{Setback, setback},
 };
+use tierbar_fetch::blocking;
 use tierbar_http::{
     RequestHints,
     error::Failure,
     request::check_range,
-    schema::{Errors, Queued, RequestHeaders},
+    schema::{Queued, RequestHeaders},
 };
-use tierbar_inference::{Inference, blocking::blocking, body, hints::Hints};
+use tierbar_inference::{Inference, body, hints::Hints};
 use tierbar_tasks::{
     Task, count_words, fallback,
     pieces::{self, Room},
@@ -75,8 +76,6 @@ struct SummarizeRequest {
 #[utoipa::path(
     post,
     path = "/v1/summarize",
-    tag = "tasks",
-    operation_id = "summarize",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = SummarizeRequest,
@@ -87,7 +86,6 @@ struct SummarizeRequest {
             content((TaskAnswer<schema::Summary> = "application/json"), ("text/event-stream")),
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 pub(super) async fn summarize(

@@ -15,7 +15,7 @@ use tierbar_core::Error;
 use tierbar_http::{
     RequestHints,
     error::Failure,
-    schema::{Errors, Queued, RequestHeaders},
+    schema::{Queued, RequestHeaders},
 };
 use tierbar_inference::body;
 use tierbar_tasks::{
@@ -47,8 +47,6 @@ struct TriageRequest {
 #[utoipa::path(
     post,
     path = "/v1/triage",
-    tag = "tasks",
-    operation_id = "triage",
     reach(Inference, Spends, Counts),
     params(RequestHeaders),
     request_body = TriageRequest,
@@ -59,7 +57,6 @@ struct TriageRequest {
             body = TaskAnswer<schema::Triage>,
         ),
         (status = 202, response = Queued),
-        Errors,
     ),
 )]
 pub(super) async fn triage(

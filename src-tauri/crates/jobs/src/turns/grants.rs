@@ -7,7 +7,7 @@ use tierbar_agent::consent::{Grant, visible};
 use tierbar_chats::agent::AgentGrant;
 use tierbar_core::{Code, Error};
 use tierbar_edge::now_ms;
-use tierbar_inference::blocking::detached;
+use tierbar_fetch::detached;
 use tokio::sync::{Mutex, OnceCell};
 
 /// In seconds since 1970.

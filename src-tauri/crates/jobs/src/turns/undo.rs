@@ -11,7 +11,7 @@ use tierbar_agent::{
 };
 use tierbar_chats::agent::AgentRun;
 use tierbar_core::{Code, Error};
-use tierbar_inference::blocking::blocking;
+use tierbar_fetch::blocking;
 use tierbar_store::{AGENT_FILES_BYTES, AgentFile};
 
 /// A change of a file that can be undone, and is about to be written.

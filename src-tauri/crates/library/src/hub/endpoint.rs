@@ -1,9 +1,9 @@
 //! Where the hub is, and which requests carry its token.
 
-use crate::reference::{HUB, is_near};
+use crate::reference::HUB;
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
-use tierbar_fetch::{TokenFor, Url};
+use tierbar_fetch::{TokenFor, Url, is_near};
 use tierbar_secrets::{Name, Secrets};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},

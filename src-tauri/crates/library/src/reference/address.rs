@@ -4,8 +4,9 @@ use super::{
     HUB, HUB_HOSTS, Pick, Reference, Repository, file_path, is_gguf, malformed, of_repository,
     revision_of,
 };
-use tierbar_core::{Code, Error, address};
-use url::{Host, Url};
+use tierbar_core::{Code, Error};
+use tierbar_fetch::is_near;
+use url::Url;
 
 pub(super) fn hub_url(repository: &Repository, kind: &str, revision: &str, path: &str) -> Url {
     let mut url = Url::parse(HUB).expect("a constant");
@@ -91,16 +92,4 @@ fn decoded_parts(url: &Url, whole: &str) -> Result<Vec<String>, Error> {
         decoded.push(text.into_owned());
     }
     Ok(decoded)
-}
-
-/// Whether a server is on this computer or its network, where http:// is usual.
-pub(crate) fn is_near(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => {
-            name == "localhost" || name.ends_with(".localhost") || name.ends_with(".local")
-        }
-        Some(Host::Ipv4(ip)) => address::is_near(ip.into()),
-        Some(Host::Ipv6(ip)) => address::is_near(ip.into()),
-        None => false,
-    }
 }

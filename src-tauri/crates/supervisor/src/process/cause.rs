@@ -7,6 +7,8 @@ use super::{
 };
 use crate::{platform::Processor, reclaim::MemoryProbe};
 use rustix::process::Signal;
+use serde::Serialize;
+use serde_json::json;
 use std::{
     borrow::Cow, os::unix::process::ExitStatusExt, path::PathBuf, process::ExitStatus, sync::Arc,
 };
@@ -75,12 +77,13 @@ impl Evidence {
         let cause = CrashCause::of(status, &lines, oom_killed);
         error(sentence)
             .hint(cause.hint())
-            .detail("cause", cause.name())
+            .detail("cause", json!(cause))
             .detail("last_lines", lines)
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum CrashCause {
     OutOfMemory,
     /// The GPU or its driver.
@@ -166,19 +169,6 @@ impl CrashCause {
             known.find(|(_, sayings)| sayings.iter().any(|saying| line.contains(saying)))
         });
         cause.map_or(Self::Unknown, |(cause, _)| *cause)
-    }
-
-    /// The name for programs.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::OutOfMemory => "out_of_memory",
-            Self::DeviceFault => "device_fault",
-            Self::Unsupported => "unsupported",
-            Self::BadFile => "bad_file",
-            Self::WrongProcessor => "wrong_processor",
-            Self::Killed => "killed",
-            Self::Unknown => "unknown",
-        }
     }
 
     pub(crate) fn hint(self) -> Cow<'static, str> {

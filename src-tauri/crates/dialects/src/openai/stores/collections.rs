@@ -77,9 +77,7 @@ pub struct VectorStoreList {
     #[schema(value_type = String)]
     object: &'static str,
     data: Vec<VectorStore>,
-    #[schema(required = true)]
     first_id: Option<String>,
-    #[schema(required = true)]
     last_id: Option<String>,
     has_more: bool,
 }

@@ -76,9 +76,7 @@ pub struct VectorStoreFiles {
     #[schema(value_type = String)]
     object: &'static str,
     data: Vec<VectorStoreFile>,
-    #[schema(required = true)]
     first_id: Option<String>,
-    #[schema(required = true)]
     last_id: Option<String>,
     has_more: bool,
 }

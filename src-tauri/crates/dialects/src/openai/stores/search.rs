@@ -36,7 +36,6 @@ pub struct VectorStoreResults {
     data: Vec<VectorStoreResult>,
     /// Always false: there is one page.
     has_more: bool,
-    #[schema(required = true)]
     next_page: Option<String>,
 }
 

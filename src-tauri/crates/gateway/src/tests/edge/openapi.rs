@@ -2,21 +2,143 @@ use crate::testing::{Bench, json, text};
 use axum::http::header;
 use axum::{body::Body, http::Request};
 use serde_json::Value;
-use utoipa::openapi::{self, Object, RefOr, Schema};
+use std::collections::HashSet;
+use utoipa::openapi::{self, Object, PathItem, Ref, RefOr, Schema, schema::ArrayItems};
+
+/// The groups of routes by how their paths begin; the first that fits counts.
+const GROUPS: [(&str, &str); 16] = [
+    ("/api/", "ollama"),
+    ("/mcp", "tools"),
+    ("/tierbar/", "owner"),
+    ("/v1/agent", "agent"),
+    ("/v1/brief", "tasks"),
+    ("/v1/compress", "tasks"),
+    ("/v1/context", "contexts"),
+    ("/v1/documents", "documents"),
+    ("/v1/files", "documents"),
+    ("/v1/messages", "anthropic"),
+    ("/v1/queue", "queue"),
+    ("/v1/summarize", "tasks"),
+    ("/v1/triage", "tasks"),
+    ("/v1/vector_stores", "documents"),
+    ("/v1/", "openai"),
+    ("/", "operations"),
+];
+
+/// Answers that leave out some of what would be null: their types say which fields they have.
+const LEAVES_OUT: [&str; 18] = [
+    "AnthropicError",
+    "ApiKey",
+    "ChatCompletion",
+    "ChatSummary",
+    "CommandEngine",
+    "EndpointEngine",
+    "Error",
+    "KeyLimits",
+    "LibraryModel",
+    "MessagesAnswer",
+    "Model",
+    "OllamaEmbedAnswer",
+    "Point",
+    "RequestRecord",
+    "Reranked",
+    "Response",
+    "ScheduleStatus",
+    "TextCompletion",
+];
+
+/// Puts the operations of a path in their group, each with its refusals in the group's form.
+fn group(path: &str, item: &mut PathItem) {
+    let mut groups = GROUPS.into_iter();
+    let (_, group) = groups.find(|(begin, _)| path.starts_with(begin)).unwrap();
+    let PathItem {
+        get,
+        put,
+        post,
+        delete,
+        head,
+        patch,
+        ..
+    } = item;
+    let refusal = match group {
+        "anthropic" => "AnthropicRefusal",
+        "ollama" => "OllamaRefusal",
+        _ => "Refusal",
+    };
+    for operation in [get, put, post, delete, head, patch].into_iter().flatten() {
+        operation.tags = Some(vec![group.to_owned()]);
+        let responses = &mut operation.responses.responses;
+        let is_always_refused = responses.keys().all(|status| status.starts_with('4'));
+        for status in ["4XX", "5XX"].into_iter().filter(|_| !is_always_refused) {
+            let refused = || RefOr::Ref(Ref::from_response_name(refusal));
+            responses.entry(status.to_owned()).or_insert_with(refused);
+        }
+    }
+}
+
+/// Requires the properties whose schema is so.
+fn require(object: &mut Object, is_so: fn(&Value) -> bool) {
+    let is_so = |property: &RefOr<Schema>| is_so(&serde_json::to_value(property).unwrap());
+    let names = object.properties.iter();
+    let names = names.filter(|(_, property)| is_so(property));
+    let names: Vec<_> = names.map(|(name, _)| name.clone()).collect();
+    if !names.is_empty() {
+        object.required.extend(names);
+        object.required.sort();
+        object.required.dedup();
+    }
+}
 
 /// The configuration is answered whole: each key that has a default, but for tables that are left out while they are empty.
-fn require_keys(table: &mut Object) {
-    let has_default = |key: &RefOr<Schema>| {
-        let key = serde_json::to_value(key).unwrap();
-        !key["default"].is_null() && key["default"] != serde_json::json!({})
-    };
-    let keys = table.properties.iter().filter(|(_, key)| has_default(key));
-    let keys: Vec<_> = keys.map(|(name, _)| name.clone()).collect();
-    if !keys.is_empty() {
-        table.required.extend(keys);
-        table.required.sort();
-        table.required.dedup();
+fn has_default(key: &Value) -> bool {
+    !key["default"].is_null() && key["default"] != serde_json::json!({})
+}
+
+/// An answer has all of its fields, too: what it does not know is null.
+fn may_be_null(property: &Value) -> bool {
+    let is_null = |form: &Value| form == "null" || form["type"] == "null";
+    let forms = [&property["type"], &property["oneOf"]];
+    let mut forms = forms.into_iter().filter_map(Value::as_array).flatten();
+    forms.any(is_null)
+}
+
+/// Requires such properties of each object in a schema.
+fn require_nullable(schema: &mut RefOr<Schema>) {
+    let RefOr::T(schema) = schema else { return };
+    match schema {
+        Schema::Object(object) => {
+            require(object, may_be_null);
+            object.properties.values_mut().for_each(require_nullable);
+        }
+        Schema::AllOf(parts) => parts.items.iter_mut().for_each(require_nullable),
+        Schema::OneOf(forms) => forms.items.iter_mut().for_each(require_nullable),
+        Schema::Array(list) => {
+            if let ArrayItems::RefOrSchema(item) = &mut list.items {
+                require_nullable(item);
+            }
+        }
+        _ => {}
     }
+}
+
+/// The schemas of requests, in which a missing field is null.
+fn asked(api: &Value) -> HashSet<String> {
+    let mut found = Vec::new();
+    for methods in api["paths"].as_object().unwrap().values() {
+        for operation in methods.as_object().unwrap().values() {
+            references(&operation["requestBody"], &mut found);
+            references(&operation["parameters"], &mut found);
+        }
+    }
+    let mut asked = HashSet::new();
+    while let Some(to) = found.pop() {
+        let path = to.strip_prefix('#').unwrap();
+        let name = path.rsplit('/').next().unwrap();
+        if asked.insert(name.to_owned()) {
+            references(api.pointer(path).unwrap(), &mut found);
+        }
+    }
+    asked
 }
 
 /// As `docs/openapi.json` has it.
@@ -24,11 +146,19 @@ fn collected(mut api: openapi::OpenApi) -> String {
     // A path may have slashes in its last part, which OpenAPI has no way to write.
     let paths = std::mem::take(&mut api.paths.paths).into_iter();
     api.paths.paths = paths
-        .map(|(path, item)| (path.replace("{*", "{"), item))
+        .map(|(path, mut item)| {
+            group(&path, &mut item);
+            (path.replace("{*", "{"), item)
+        })
         .collect();
+    let asked = asked(&serde_json::to_value(&api).unwrap());
     for (name, schema) in &mut api.components.as_mut().unwrap().schemas {
-        if let (true, RefOr::T(Schema::Object(table))) = (name.ends_with("Config"), schema) {
-            require_keys(table);
+        match schema {
+            RefOr::T(Schema::Object(table)) if name.ends_with("Config") => {
+                require(table, has_default);
+            }
+            _ if asked.contains(name) || LEAVES_OUT.contains(&name.as_str()) => {}
+            answer => require_nullable(answer),
         }
     }
     api.to_pretty_json().unwrap() + "\n"

@@ -33,7 +33,8 @@ use tierbar_chats::{
     },
 };
 use tierbar_core::{Code, Error, ModelKind};
-use tierbar_inference::{Inference, blocking::blocking};
+use tierbar_fetch::blocking;
+use tierbar_inference::Inference;
 use tierbar_sandbox::Stop;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -186,10 +187,7 @@ impl AnswerWriter {
         acting.servers = servers;
         for (server, error) in failed {
             let id = self.begin_step("connect", &json!({"server": server}));
-            let hint = error
-                .hint
-                .map_or_else(String::new, |hint| format!(": {hint}"));
-            self.end_step(id, error.message + &hint, true);
+            self.end_step(id, error.to_text(": "), true);
         }
         Ok(())
     }

@@ -25,8 +25,8 @@ use tierbar_core::{
     nearest::suggest,
 };
 use tierbar_documents::charset::{self, DecodedText};
-use tierbar_fetch::{Get, Url, Web, WebOptions};
-use tierbar_inference::{Inference, blocking::blocking, services::SandboxPlace};
+use tierbar_fetch::{Get, Url, Web, WebOptions, blocking};
+use tierbar_inference::{Inference, services::SandboxPlace};
 use tierbar_sandbox::Limits;
 use tierbar_secrets::{Name, Secrets};
 
