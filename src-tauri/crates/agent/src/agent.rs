@@ -83,7 +83,6 @@ const ROUTE_TOKENS: u64 = 16;
 const ROUTE_TOKENS_WITHOUT_GRAMMAR: u64 = 256;
 
 impl Agent {
-    #[must_use]
     pub fn new(task: Task) -> Self {
         let known = addresses(&task.question);
         let messages = vec![Message::User(task.question.clone())];
@@ -109,7 +108,6 @@ impl Agent {
     }
 
     /// What was allowed so far, to be stored.
-    #[must_use]
     pub fn grants(&self) -> &Grants {
         &self.task.grants
     }
@@ -125,7 +123,6 @@ impl Agent {
     }
 
     /// The messages of this turn.
-    #[must_use]
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
@@ -438,7 +435,6 @@ impl Agent {
     }
 
     /// Returns the open step: the name of its tool, as the model has called it or could have, and the arguments.
-    #[must_use]
     pub fn open_step(&self) -> (String, Value) {
         match (self.calls.front(), &self.line) {
             (Some(call), _) => {

@@ -74,7 +74,6 @@ const BETWEEN: &str = "__";
 
 impl Surroundings {
     /// The routes that there are.
-    #[must_use]
     pub fn routes(&self) -> Vec<Route> {
         let mut routes = Vec::new();
         if self.provider.is_some() || self.pages {
@@ -91,7 +90,6 @@ impl Surroundings {
     }
 
     /// The tools in OpenAI's form.
-    #[must_use]
     pub fn tools(&self) -> Vec<Value> {
         let text = |description: &str| json!({ "type": "string", "description": description });
         let mut tools = Vec::new();
@@ -353,7 +351,6 @@ pub fn relative_path(folder: &Path, path: &str) -> Result<PathBuf, String> {
 }
 
 /// The addresses in a person's own words.
-#[must_use]
 pub fn addresses(text: &str) -> Vec<WebAddress> {
     let words =
         text.split(|letter: char| letter.is_whitespace() || "<>\"'`()[]{}".contains(letter));

@@ -54,13 +54,11 @@ pub struct PermittedAct {
 }
 
 impl PermittedAct {
-    #[must_use]
     pub fn act(&self) -> &Act {
         &self.act
     }
 
     /// Whether the act needed no consent because it only reads. Its command then runs without rights to write.
-    #[must_use]
     pub fn reads_only(&self) -> bool {
         self.reads_only
     }
@@ -83,7 +81,6 @@ pub struct PendingAct {
 }
 
 /// Decides about an act. `id` becomes the question's, and must not be guessable; `now` is in seconds.
-#[must_use]
 pub fn decide(act: Act, general: General, grants: &Grants, now: u64, id: String) -> Decision {
     if let Some(reason) = act.never() {
         return Decision::Refused(reason);
@@ -108,7 +105,6 @@ pub fn decide(act: Act, general: General, grants: &Grants, now: u64, id: String)
 }
 
 impl PendingAct {
-    #[must_use]
     pub fn question(&self) -> &Question {
         &self.question
     }

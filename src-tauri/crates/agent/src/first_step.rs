@@ -79,7 +79,6 @@ fn surroundings() -> Surroundings {
 }
 
 /// The first request of a turn with the prompt, in OpenAI's form, without a model. `thinking`: whether the model thinks before a call.
-#[must_use]
 pub fn request(way: Way, prompt: &Prompt, thinking: bool) -> Map<String, Value> {
     let mut agent = Agent::new(Task {
         question: prompt.text.to_owned(),
@@ -109,7 +108,6 @@ pub fn request(way: Way, prompt: &Prompt, thinking: bool) -> Map<String, Value> 
 }
 
 /// Reads what the answer does first. `None` if that is nothing that a turn could do. `message`: the assistant's, in OpenAI's form.
-#[must_use]
 pub fn read(way: Way, message: &Value) -> Option<Route> {
     let surroundings = surroundings();
     let text = message["content"].as_str().unwrap_or_default();

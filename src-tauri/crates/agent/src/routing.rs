@@ -27,7 +27,6 @@ impl Route {
         Self::Chat,
     ];
 
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Search => "search",
@@ -72,7 +71,6 @@ impl Route {
 }
 
 /// The system prompt of the question for the next route. `routes`: those that there are.
-#[must_use]
 pub fn prompt(routes: &[Route]) -> String {
     let mut prompt =
         "You choose the next step for the user's request. Answer with one word and nothing else.\n"
@@ -85,14 +83,12 @@ pub fn prompt(routes: &[Route]) -> String {
 }
 
 /// The last line of the question for the next route.
-#[must_use]
 pub fn question(routes: &[Route]) -> String {
     let words: Vec<_> = routes.iter().map(|route| route.word()).collect();
     format!("What is the next step? One word: {}.", words.join(", "))
 }
 
 /// A grammar of llama.cpp (GBNF) for one of the words.
-#[must_use]
 pub fn grammar(routes: &[Route]) -> String {
     let words: Vec<_> = routes
         .iter()
@@ -102,7 +98,6 @@ pub fn grammar(routes: &[Route]) -> String {
 }
 
 /// Reads an answer. `None`, if it names no route that there is, or more than one.
-#[must_use]
 pub fn parse(answer: &str, routes: &[Route]) -> Option<Route> {
     let answer = without_thoughts(answer).to_lowercase();
     let words = || {

@@ -70,7 +70,6 @@ impl AgentTier {
 
 /// Returns the way for what answers to a name, which is not `Auto`. A name that is neither a tier's nor a model's, such as `auto` or a
 /// chain's, goes by text if all tiers do: requests with tools go to one that calls them.
-#[must_use]
 pub fn way_of(name: &str, tiers: &[AgentTier]) -> AgentWay {
     let is_named = |tier: &&AgentTier| {
         let model = tier.model.as_ref();
@@ -178,7 +177,6 @@ pub struct AgentRun {
 }
 
 /// The part of a message for what a tool has returned.
-#[must_use]
 pub fn result_part(id: &str, text: &str, failed: bool) -> Part {
     Part::ToolResult {
         id: id.to_owned(),

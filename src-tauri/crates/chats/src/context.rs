@@ -41,14 +41,12 @@ pub struct ContextUse {
 
 impl ContextUse {
     /// Returns the part of the context that is used, in percent, rounded down.
-    #[must_use]
     pub fn percent(&self) -> u64 {
         let used = self.prompt_tokens.saturating_add(self.answer_tokens);
         used.saturating_mul(100) / self.context_tokens.max(1)
     }
 
     /// Returns whether the next questions may find no room.
-    #[must_use]
     pub fn is_nearly_full(&self) -> bool {
         self.percent() >= NEARLY_FULL
     }
@@ -69,7 +67,6 @@ pub struct ContextOmission {
 
 impl ContextOmission {
     /// Returns one sentence that says so.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let (messages, one) = match self.messages {
             1 => ("oldest message".to_owned(), true),
@@ -104,7 +101,6 @@ pub struct Excerpt {
 impl Excerpt {
     /// All of a conversation that ends with a question. `known`: summaries of messages of this chat; those of other branches are
     /// ignored.
-    #[must_use]
     pub fn new(conversation: Vec<ChatMessage>, known: Vec<ContextOmission>) -> Self {
         let size = |message: &ChatMessage| {
             let files = message.parts.iter().map(size_of_file);
@@ -128,7 +124,6 @@ impl Excerpt {
     }
 
     /// The last answer before the question whose use of the context is known.
-    #[must_use]
     pub fn last_answer(&self) -> Option<&ChatMessage> {
         let mut messages = self.conversation.iter();
         messages.rfind(|message| message.answer.context.is_some())
@@ -143,7 +138,6 @@ impl Excerpt {
     }
 
     /// Returns the number of the prompt's tokens to expect, from the number that the last answer's prompt had.
-    #[must_use]
     pub fn expected_tokens(&self) -> Option<u64> {
         let answer = self.last_answer()?;
         let place = self.place(answer.id)?;
@@ -219,7 +213,6 @@ impl Excerpt {
     }
 
     /// Returns what is left out, if anything is.
-    #[must_use]
     pub fn left_out(&self) -> Option<ContextOmission> {
         let left = self.conversation[..self.first_kept()].iter();
         let left = left.filter(|message| message.role != Role::System);
@@ -233,7 +226,6 @@ impl Excerpt {
     }
 
     /// Returns whether there are messages before the last question that could be left out.
-    #[must_use]
     pub fn can_shrink(&self) -> bool {
         self.gone < self.last_exchange()
     }
@@ -307,13 +299,11 @@ pub fn add_entry(text: &mut String, who: &str, said: &str) {
 }
 
 /// Returns the first entry of such a text, if what came before was summarized already.
-#[must_use]
 pub fn earlier_summary(summary: &str) -> String {
     format!("Summary of what came before:\n{summary}\n\n")
 }
 
 /// Returns what the user's message has in the place of a conversation that was summarized.
-#[must_use]
 pub fn summary_note(summary: &str) -> String {
     format!(
         "Summary of our conversation so far:\n{}",

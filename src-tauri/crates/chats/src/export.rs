@@ -20,7 +20,6 @@ const MAX_NAME_CHARS: usize = 80;
 
 /// Returns the shown branch of a chat as Markdown: its title and date, and each message below its role, with the tier and model of
 /// answers. `reasoning`: also what models thought before they answered.
-#[must_use]
 pub fn markdown(chat: &Chat, reasoning: bool) -> String {
     let one_line = |text: &str| text.replace(char::is_control, " ");
     let mut text = format!("# {}\n", one_line(title(chat)));
@@ -42,7 +41,6 @@ pub fn markdown(chat: &Chat, reasoning: bool) -> String {
 }
 
 /// Returns the name of a chat's file, without its extension: the title without what file systems refuse.
-#[must_use]
 pub fn file_name(chat: &Chat) -> String {
     let is_refused = |letter: char| letter.is_control() || r#"/\:*?"<>|"#.contains(letter);
     let name = title(chat).replace(is_refused, " ");

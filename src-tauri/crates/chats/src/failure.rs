@@ -14,7 +14,6 @@ pub struct TurnFailure {
 
 impl TurnFailure {
     /// Returns the error without its figures.
-    #[must_use]
     pub fn to_error(&self) -> Error {
         let error = Error::new(code(&self.code), self.message.clone());
         match &self.hint {

@@ -117,7 +117,6 @@ impl Omissions {
         }
     }
 
-    #[must_use]
     pub fn list(&self) -> Vec<Omission> {
         let counts = self.0.iter();
         let omission = |(what, count): (&OmittedPart, &u64)| Omission {
@@ -131,7 +130,6 @@ impl Omissions {
 
 /// Returns the chats of a file that is valid JSON: the elements of an array, or the one that an object is. `None` if there are more than
 /// `most`.
-#[must_use]
 pub fn elements(json: &[u8], most: usize) -> Option<Vec<&[u8]>> {
     let json = json.trim_ascii();
     let inside = json.strip_prefix(b"[");

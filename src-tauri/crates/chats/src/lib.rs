@@ -226,7 +226,6 @@ pub enum Part {
 
 impl Part {
     /// Returns the file that it is, if it is one.
-    #[must_use]
     pub fn file(&self) -> Option<&Attachment> {
         match self {
             Self::Image { file } | Self::Audio { file } | Self::File { file } => Some(file),
@@ -235,7 +234,6 @@ impl Part {
     }
 
     /// Returns the bytes of its texts.
-    #[must_use]
     pub fn text_size(&self) -> usize {
         match self {
             Self::Text { text } | Self::Reasoning { text } | Self::ToolResult { text, .. } => {
@@ -286,7 +284,6 @@ pub enum Finish {
 
 impl Finish {
     /// Returns whether the answer ended before the model ended it, so that it can be carried on.
-    #[must_use]
     pub fn can_continue(self) -> bool {
         match self {
             Self::Stop => false,
@@ -297,7 +294,6 @@ impl Finish {
 
 impl ChatMessage {
     /// The text of its text parts.
-    #[must_use]
     pub fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
             Part::Text { text } => Some(text.as_str()),
@@ -308,7 +304,6 @@ impl ChatMessage {
 }
 
 /// The parts of a message that is text alone; none for an empty one.
-#[must_use]
 pub fn text_parts(text: String) -> Vec<Part> {
     if text.is_empty() {
         Vec::new()
@@ -318,7 +313,6 @@ pub fn text_parts(text: String) -> Vec<Part> {
 }
 
 /// The parts of an answer with this text and this reasoning.
-#[must_use]
 pub fn answer_parts(text: String, reasoning: String) -> Vec<Part> {
     let mut parts = Vec::new();
     if !reasoning.is_empty() {
@@ -329,7 +323,6 @@ pub fn answer_parts(text: String, reasoning: String) -> Vec<Part> {
 }
 
 /// The messages from the chat's first to the one with this id, in that order; empty if there is no such message.
-#[must_use]
 pub fn branch(messages: &[ChatMessage], leaf: u64) -> Vec<&ChatMessage> {
     let mut path = Vec::new();
     let mut next = Some(leaf);
@@ -418,7 +411,6 @@ pub enum TurnEvent {
 
 impl TurnEvent {
     /// Returns the last event of a turn that an error broke off.
-    #[must_use]
     pub fn failed(error: Error, tier: Option<String>, answer: Option<ChatMessage>) -> Self {
         let mut details = error.details;
         let wait = details.remove(Error::RETRY_AFTER);
@@ -434,7 +426,6 @@ impl TurnEvent {
     }
 
     /// Returns the error that broke a turn off; `None` for other events. A code that this version does not know is `Internal`.
-    #[must_use]
     pub fn to_error(&self) -> Option<Error> {
         let Self::Failed {
             code,

@@ -91,7 +91,6 @@ pub enum Change<T> {
 
 impl<T> Change<T> {
     /// Returns the value after the change.
-    #[must_use]
     pub fn of(self, before: Option<T>) -> Option<T> {
         match self {
             Self::Keep => before,
@@ -150,7 +149,6 @@ impl AnswerSettings {
     }
 
     /// Returns the fields of a request in OpenAI's form that ask for it, but for the instructions.
-    #[must_use]
     pub fn options(&self) -> Map<String, Value> {
         // By its text, in which 0.7 stays 0.7: as a value it would have the digits of single precision.
         let text = serde_json::to_string(&self.sampling).unwrap_or_default();
@@ -163,7 +161,6 @@ impl AnswerSettings {
 }
 
 /// Returns the presets that come with Tierbar.
-#[must_use]
 pub fn built_in() -> Vec<Preset> {
     let preset = |name: &str, instructions: &str, temperature: Option<f32>| Preset {
         name: name.to_owned(),

@@ -62,7 +62,6 @@ impl WithoutThinking {
     }
 
     /// Returns whether the model thinks at the end of what has come.
-    #[must_use]
     pub fn is_thinking(&self) -> bool {
         matches!(self.state, State::Thinking(_))
     }
@@ -85,7 +84,6 @@ impl WithoutThinking {
 }
 
 /// Splits the text of an answer into what the model thought and what it says. Without an end tag, all of it is thought.
-#[must_use]
 pub fn split(text: &str) -> (&str, &str) {
     let begun = text.trim_start();
     let opened = TAGS

@@ -44,7 +44,6 @@ pub enum ExportForm {
 }
 
 /// Returns the lines of an export, one JSON object each, of answers with the newest grade first.
-#[must_use]
 pub fn export(answers: &[GradedAnswer], form: ExportForm) -> Vec<Value> {
     let answers = &without_repeats(answers);
     let mut lines = Vec::new();

@@ -12,7 +12,6 @@ use super::{
 };
 
 /// Returns the client with this id.
-#[must_use]
 pub fn find(id: &str) -> Option<&'static Client> {
     CLIENTS.iter().find(|client| client.id == id)
 }

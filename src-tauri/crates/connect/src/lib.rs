@@ -33,7 +33,6 @@ pub struct Client {
 
 impl Client {
     /// Returns whether it uses Tierbar's models. One that does not only uses its tools, over MCP.
-    #[must_use]
     pub fn uses_models(&self) -> bool {
         let addresses = ["{base}", "{v1}", "{model}"];
         let mut settings = self.settings.iter();
@@ -41,13 +40,11 @@ impl Client {
     }
 
     /// Returns whether it is among the installed ones; `None` if nothing would show that.
-    #[must_use]
     pub fn is_found(&self, installed: &[&str]) -> Option<bool> {
         (!self.traces.is_empty()).then(|| installed.contains(&self.id))
     }
 
     /// Returns where its configuration file may be, if it has one.
-    #[must_use]
     pub fn file(&self) -> Option<&'static [&'static str]> {
         let mut settings = self.settings.iter();
         settings.find_map(|setting| match setting.place {
@@ -191,7 +188,6 @@ pub enum SnippetKind {
 }
 
 /// Renders a client's settings: with the named tier, or the one that suits it best, and with this API key, if it is known.
-#[must_use]
 pub fn render(
     client: &Client,
     server: &ClientServer,
@@ -329,7 +325,6 @@ fn quote_for_shell(word: &str) -> String {
 }
 
 /// Returns the table of the clients for the documents: each with its one command.
-#[must_use]
 pub fn table() -> String {
     let mut table = "| client | what it is | command |\n|---|---|---|\n".to_owned();
     for client in CLIENTS {

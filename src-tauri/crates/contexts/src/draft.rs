@@ -73,7 +73,6 @@ impl Draft {
     }
 
     /// Where the state goes.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

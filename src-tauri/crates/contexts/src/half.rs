@@ -9,7 +9,6 @@ const LARGEST: f32 = 65_504.0;
 const EXPONENTS: u32 = 127 - 15;
 
 /// Returns the number of a half float's bits.
-#[must_use]
 pub fn to_float(half: u16) -> f32 {
     let (exponent, fraction) = ((half >> 10) & 31, half & 0x3ff);
     let magnitude = match exponent {
@@ -22,7 +21,6 @@ pub fn to_float(half: u16) -> f32 {
 }
 
 /// Returns the bits of the nearest half float; of the largest for what is larger.
-#[must_use]
 pub fn from_float(float: f32) -> u16 {
     let bits = float.to_bits();
     let (sign, magnitude) = ((bits >> 16) as u16 & 0x8000, float.abs());

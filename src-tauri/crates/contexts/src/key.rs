@@ -31,7 +31,6 @@ pub enum Difference {
 }
 
 impl Key {
-    #[must_use]
     pub fn difference(&self, other: &Self) -> Option<Difference> {
         [
             (self.model != other.model, Difference::Model),
@@ -77,7 +76,6 @@ pub fn fingerprint<'a>(files: impl IntoIterator<Item = &'a Path>) -> io::Result<
 }
 
 /// SHA-256, in hex.
-#[must_use]
 pub fn hash(bytes: impl AsRef<[u8]>) -> String {
     HEXLOWER.encode(&Sha256::digest(bytes))
 }

@@ -61,12 +61,10 @@ pub struct ContextDescription {
 
 impl ContextDescription {
     /// The bytes of the state that is in memory once it is loaded.
-    #[must_use]
     pub fn raw_bytes(&self) -> u64 {
         self.packed.map_or(self.bytes, |packed| packed.raw_bytes)
     }
 
-    #[must_use]
     pub fn form(&self) -> ContextForm {
         self.packed.map(|packed| packed.form).unwrap_or_default()
     }
@@ -102,18 +100,15 @@ pub struct Contexts(PathBuf);
 
 impl Contexts {
     /// The folder need not exist yet.
-    #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self(folder)
     }
 
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.0
     }
 
     /// Where a context of this name lies, if there is one.
-    #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         // Any name can be a file's in this way, on any file system.
         self.0.join(hash(name)).with_extension(ENDING)
@@ -274,7 +269,6 @@ impl Contexts {
     }
 
     /// Returns when the list of contexts last changed.
-    #[must_use]
     pub fn changed(&self) -> Option<SystemTime> {
         fs::metadata(&self.0)
             .and_then(|folder| folder.modified())
@@ -333,7 +327,6 @@ fn damaged_error(name: &str) -> Error {
 }
 
 /// The refusal to replace a saved context unasked. `place`: where it is.
-#[must_use]
 pub fn name_taken_error(name: &str, place: &str) -> Error {
     let message = format!("{place} has another saved context \"{name}\"");
     Error::new(Code::Conflict, message)

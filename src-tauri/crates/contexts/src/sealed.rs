@@ -78,19 +78,16 @@ impl StoreKey {
         random_salt().map_err(|error| Error::new(Code::Internal, error.to_string()))
     }
 
-    #[must_use]
     pub fn salt(&self) -> Salt {
         self.salt
     }
 
     /// By which a key is known to be the right one, without anything else of it.
-    #[must_use]
     pub fn check(&self) -> String {
         self.tag("check", b"")
     }
 
     /// What the context of this name is called in the store: the same on every machine, and meaningless without the key.
-    #[must_use]
     pub fn object(&self, name: &str) -> String {
         self.tag("name", name.as_bytes())
     }
@@ -209,13 +206,11 @@ pub struct SealedContext<R> {
 }
 
 impl<R: Read> SealedContext<R> {
-    #[must_use]
     pub fn saved(&self) -> &ContextDescription {
         &self.saved
     }
 
     /// Of the whole, encrypted.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         let pieces = self.saved.bytes.div_ceil(PIECE as u64);
         let tags = pieces.saturating_mul(TAG as u64);

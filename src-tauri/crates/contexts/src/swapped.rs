@@ -35,7 +35,6 @@ struct Entry {
 }
 
 impl SwapFolder {
-    #[must_use]
     pub fn new(folder: PathBuf, most_bytes: u64) -> Self {
         Self {
             contexts: Contexts::new(folder),
@@ -43,7 +42,6 @@ impl SwapFolder {
         }
     }
 
-    #[must_use]
     pub fn contexts(&self) -> &Contexts {
         &self.contexts
     }
@@ -74,7 +72,6 @@ impl SwapFolder {
     }
 
     /// Removes all conversations, because something else needs their room. Returns how many bytes they had.
-    #[must_use]
     pub fn clear(&self) -> u64 {
         let all = entries(self.contexts.folder()).into_iter();
         // What is still being written has its own bounds.

@@ -6,7 +6,6 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 ///
 /// Source: IANA's special-purpose address registries. 198.18.0.0/15 counts as public: VPN clients that answer
 /// every name with an address of their own take them from there.
-#[must_use]
 pub fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => is_public_v4(ip),
@@ -15,7 +14,6 @@ pub fn is_public(ip: IpAddr) -> bool {
 }
 
 /// Returns whether an address is one of this machine or of a network like those at home.
-#[must_use]
 pub fn is_near(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
@@ -24,7 +22,6 @@ pub fn is_near(ip: IpAddr) -> bool {
 }
 
 /// Returns whether an address is of the range of carriers, which overlay networks use as well (RFC 6598).
-#[must_use]
 pub fn is_shared(ip: Ipv4Addr) -> bool {
     let [first, second, ..] = ip.octets();
     first == 100 && (64..128).contains(&second)

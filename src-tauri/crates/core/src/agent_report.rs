@@ -50,7 +50,6 @@ pub struct AgentReport {
 
 impl AgentReport {
     /// Whether it is of this file: by the hash if both are known, else by name and size.
-    #[must_use]
     pub fn is_of(&self, model: &ModelId, size_bytes: u64, sha256: Option<&str>) -> bool {
         match (self.sha256.as_deref(), sha256) {
             (Some(measured), Some(current)) => measured == current,
@@ -59,7 +58,6 @@ impl AgentReport {
     }
 
     /// The result in one sentence.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let (calls, text, of) = (self.calls.right, self.text.right, self.prompts);
         match self.way {
@@ -78,7 +76,6 @@ impl AgentReport {
 /// requests and MCP servers need them. `None` if less than half was right in both.
 ///
 /// With five tools to choose from, guessing gets half of twelve right in 2 of 100 measurements, and one answer to everything never does.
-#[must_use]
 pub fn choose_way(calls: u32, text: u32, of: u32) -> Option<AgentWay> {
     if calls.max(text).saturating_mul(2) < of.max(1) {
         return None;
@@ -91,7 +88,6 @@ pub fn choose_way(calls: u32, text: u32, of: u32) -> Option<AgentWay> {
 }
 
 /// Returns the way that was measured for a model that thinks, or does not; `None` if it was not, or came to nothing.
-#[must_use]
 pub fn measured_way(reports: &[AgentReport], thinking: bool) -> Option<AgentWay> {
     let report = reports.iter().find(|report| report.thinking == thinking)?;
     report.way

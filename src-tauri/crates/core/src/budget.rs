@@ -61,7 +61,6 @@ pub struct Budget {
 impl Budget {
     /// `RAM − 4 GiB`; on machines of 8 GB and less `RAM − 3 GiB`. Machines slightly above 8 GB get at least the budget of 8
     /// GB.
-    #[must_use]
     pub fn of_machine(ram_bytes: u64, max_loaded: MaxLoaded) -> Self {
         let max_loaded = match max_loaded {
             MaxLoaded::Exactly(count) => usize::from(count),
@@ -90,7 +89,6 @@ impl Budget {
     ///
     /// 1 GiB on machines of 8 GB and less, where the reserve is mostly the desktop's, which gives way to it; more would
     /// be read from the disk for every token. It shrinks to nothing at 10 GiB, so that more RAM never allows less.
-    #[must_use]
     pub fn overcommit_bytes(&self) -> u64 {
         (SMALL_MACHINE - RESERVE_SMALL + OVERCOMMIT_SMALL)
             .saturating_sub(self.total_bytes)
@@ -121,7 +119,6 @@ impl Placement {
     pub(crate) const SLOWEST: Self = Self::Stream;
 
     /// Returns the place in an order by speed; 0 is the fastest.
-    #[must_use]
     pub fn rank(self) -> u8 {
         match self {
             Self::Resident => 0,
@@ -134,7 +131,6 @@ impl Placement {
     }
 
     /// Whether the model runs with a part of its weights on the disk.
-    #[must_use]
     pub fn is_paged(self) -> bool {
         !matches!(self, Self::Resident | Self::Refused)
     }
@@ -182,7 +178,6 @@ pub enum LineKind {
 
 impl LineKind {
     /// Returns whether the line is on disk until needed, and so not part of the sum.
-    #[must_use]
     pub fn is_paged(self) -> bool {
         matches!(self, Self::PagedWeights | Self::PagedExperts)
     }
@@ -206,14 +201,12 @@ pub struct LoadPlan {
 
 impl LoadPlan {
     /// Returns what the load uses of the budget: all lines except what is read from disk as needed.
-    #[must_use]
     pub fn total_bytes(&self) -> u64 {
         let held = self.lines.iter().filter(|line| !line.what.is_paged());
         sum(held.map(|line| line.bytes))
     }
 
     /// Adds a line of this many bytes for something optional; returns `None` if the budget has no room for it.
-    #[must_use]
     pub fn with(&self, what: LineKind, bytes: u64, budget: &Budget) -> Option<Self> {
         let sum = self.total_bytes().saturating_add(bytes);
         if self.placement != Placement::Resident || sum > budget.total_bytes {
@@ -225,7 +218,6 @@ impl LoadPlan {
     }
 
     /// Returns the bytes of one line; 0 if the plan has none of its kind.
-    #[must_use]
     pub fn bytes(&self, what: LineKind) -> u64 {
         let of_kind = self.lines.iter().filter(|line| line.what == what);
         of_kind.map(|line| line.bytes).sum()
@@ -236,7 +228,6 @@ impl LoadPlan {
 ///
 /// What exceeds the budget may stay on disk if it is embeddings of which a token reads one row, experts, or in a dense
 /// model up to [`Budget::overcommit_bytes`], or most of its layers if that is asked for.
-#[must_use]
 pub(crate) fn plan_placement(
     model: &ModelAccount,
     context: u32,
@@ -364,7 +355,6 @@ pub(crate) fn largest_context(
 }
 
 /// Formats bytes for people: GiB with one decimal, MiB below one GiB.
-#[must_use]
 pub fn gib(bytes: u64) -> String {
     let bytes = bytes as f64;
     if bytes < GIB as f64 {

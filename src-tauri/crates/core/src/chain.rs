@@ -43,7 +43,6 @@ pub enum Outcome {
 
 impl Outcome {
     /// Returns the seconds that the endpoint asked to wait, if it did.
-    #[must_use]
     pub fn asks_for(self) -> Option<u64> {
         match self {
             Self::Limited { for_ms } => for_ms.map(|ms| ms.div_ceil(1000)),
@@ -76,7 +75,6 @@ pub enum Gate {
 impl Gate {
     pub const WORDS: [&str; 5] = ["open", "cooling", "broken", "trying", "refused"];
 
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -88,7 +86,6 @@ impl Gate {
     }
 
     /// Returns the seconds until it may open, if known.
-    #[must_use]
     pub fn closed_for(self) -> Option<u64> {
         match self {
             Self::Open | Self::Trying => None,
@@ -143,7 +140,6 @@ pub struct Endpoints {
 impl Endpoints {
     /// Returns whether the endpoint may get a request now. Endpoints share a `credential`: once refused, it is refused for
     /// all.
-    #[must_use]
     pub fn gate(&self, tier: &TierId, credential: &str, now: u64) -> Gate {
         let left = |until: u64| until.checked_sub(now).filter(|left| *left > 0);
         let refused = self.refused_until.get(credential);

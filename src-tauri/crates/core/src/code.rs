@@ -95,13 +95,11 @@ pub enum Code {
 
 impl Code {
     /// The wire name, such as `context_length_exceeded`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.on_the_wire().0
     }
 
     /// The HTTP status that carries this code.
-    #[must_use]
     pub fn http_status(self) -> u16 {
         self.on_the_wire().1
     }
@@ -186,7 +184,6 @@ impl Error {
     /// The detail with the seconds after which the same request may succeed.
     pub const RETRY_AFTER: &str = "retry_after_seconds";
 
-    #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -209,7 +206,6 @@ impl Error {
     }
 
     /// Returns what happened and what to do as one text, with `between` before the hint, if there is one.
-    #[must_use]
     pub fn to_text(&self, between: &str) -> String {
         match &self.hint {
             Some(hint) => format!("{}{between}{hint}", self.message),
@@ -227,7 +223,6 @@ impl Error {
     /// `param` is the one field that it is about, else `null`.
     ///
     /// Shape: OpenAI API reference, "Error codes"; `hint` and the details are additions that its clients ignore.
-    #[must_use]
     pub fn openai_body(&self) -> Value {
         let mut error = Map::new();
         error.insert("message".into(), json!(self.message));
@@ -246,7 +241,6 @@ impl Error {
     }
 
     /// Reads a body written by [`Error::openai_body`]; `None` if it is something else.
-    #[must_use]
     pub fn from_openai_body(body: &Value) -> Option<Self> {
         let mut error = body.get("error")?.as_object()?.clone();
         let code = serde_json::from_value(error.remove("code")?).ok()?;
@@ -268,7 +262,6 @@ impl Error {
 }
 
 /// Returns the refusal of a request that is wrong.
-#[must_use]
 pub fn bad_request(message: impl Into<String>) -> Error {
     Error::new(Code::BadRequest, message)
 }

@@ -84,7 +84,6 @@ impl Config {
     pub const DEFAULT_LISTEN: &'static str = "127.0.0.1:11435";
 
     /// Tiers in the order that people read them: fast, primary, heavy, then the rest by name.
-    #[must_use]
     pub fn tier_order(&self) -> Vec<&TierId> {
         let rank = |id: &TierId| match id.as_str() {
             "fast" => 0,
@@ -188,7 +187,6 @@ pub struct PolicyConfig {
 
 impl PolicyConfig {
     /// Returns the disk space for conversations in MiB; `None` if none are kept.
-    #[must_use]
     pub fn conversations(&self) -> Option<u32> {
         Some(self.conversations_mib).filter(|_| self.keep_conversations)
     }
@@ -333,7 +331,6 @@ pub struct TierConfig {
 
 impl TierConfig {
     /// Returns the model's name in requests to a command or an endpoint, and the tier's model in the API.
-    #[must_use]
     pub fn foreign_model(&self) -> Option<(Option<String>, ModelId)> {
         let remote = Some(self.model.trim()).filter(|model| !model.is_empty());
         let known = match &self.engine {
@@ -346,7 +343,6 @@ impl TierConfig {
     }
 
     /// Returns the context; where it is not known, since no model's header says it, one that suits most servers.
-    #[must_use]
     pub fn context_tokens(&self) -> u32 {
         self.context.fixed().unwrap_or(Self::UNKNOWN_CONTEXT)
     }

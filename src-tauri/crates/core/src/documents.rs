@@ -143,7 +143,6 @@ pub struct Passage {
 
 impl Passage {
     /// Where in the document it is: `Methods › Data, page 3`. A heading that is the document's title is not repeated.
-    #[must_use]
     pub fn place(&self) -> String {
         let titled = self.headings.first() == Some(&self.title);
         let headings = self.headings[usize::from(titled)..].join(" › ");

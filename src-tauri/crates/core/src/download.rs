@@ -42,7 +42,6 @@ pub struct DownloadFile {
 
 impl DownloadFile {
     /// Returns whether it is a media projector, by its name.
-    #[must_use]
     pub fn is_projector(&self) -> bool {
         self.name.to_ascii_lowercase().contains("mmproj")
     }
@@ -50,14 +49,12 @@ impl DownloadFile {
 
 impl DownloadStatus {
     /// Returns how much has been received, in percent; `None` if the size is unknown.
-    #[must_use]
     pub fn percent(&self) -> Option<u64> {
         let total = self.total_bytes.filter(|total| *total > 0)?;
         u64::try_from(u128::from(self.received_bytes) * 100 / u128::from(total)).ok()
     }
 
     /// Returns the size of the model's files and that of its projector, if it has both and they are known.
-    #[must_use]
     pub fn with_projector(&self) -> Option<(u64, u64)> {
         let (projector, model): (Vec<_>, Vec<_>) =
             self.files.iter().partition(|file| file.is_projector());
@@ -102,7 +99,6 @@ pub enum DownloadState {
 
 impl DownloadState {
     /// Returns whether the download will complete by itself.
-    #[must_use]
     pub fn is_under_way(self) -> bool {
         matches!(
             self,

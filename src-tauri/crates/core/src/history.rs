@@ -54,7 +54,6 @@ pub struct Spread {
 
 impl Point {
     /// Returns the point of a single reading at `at` seconds since 1970.
-    #[must_use]
     pub fn of(at: u64, reading: &Reading, models: ModelUse) -> Self {
         let whole = |figure: Option<u64>| figure.map(|value| Spread::of(value as f64));
         let used = reading
@@ -89,7 +88,6 @@ impl Spread {
 }
 
 /// Merges points into one that starts at `at`. Means are weighted by the readings of each point.
-#[must_use]
 pub fn merge_points(at: u64, points: &[&Point]) -> Point {
     let spread = |of: fn(&Point) -> Option<Spread>| {
         let known = || {
@@ -127,7 +125,6 @@ pub fn merge_points(at: u64, points: &[&Point]) -> Point {
 }
 
 /// Merges points into steps that start at multiples of `step_seconds`, oldest first; the input may be in any order.
-#[must_use]
 pub fn roll_up(points: &[Point], step_seconds: u64) -> Vec<Point> {
     let step = step_seconds.max(1);
     let mut steps: BTreeMap<u64, Vec<&Point>> = BTreeMap::new();

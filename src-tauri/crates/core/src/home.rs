@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 /// Returns a path that a user has written, in which `~` or `~/` at the beginning stands for the home folder. Without a home folder, and
 /// for any other path, it is as it was written.
-#[must_use]
 pub fn from_home(path: &str, home: Option<PathBuf>) -> PathBuf {
     match (path.strip_prefix('~'), home) {
         (Some(""), Some(home)) => home,

@@ -62,7 +62,6 @@ pub struct Entry {
 
 impl LogEvent {
     /// Of the machine.
-    #[must_use]
     pub fn new(kind: Kind, sentence: impl Into<String>) -> Self {
         Self {
             kind,
@@ -73,7 +72,6 @@ impl LogEvent {
     }
 
     /// Of a tier, and of the model that it has loaded or was to load.
-    #[must_use]
     pub fn of(
         kind: Kind,
         tier: &TierId,
@@ -98,19 +96,16 @@ pub struct Filter {
 }
 
 impl Filter {
-    #[must_use]
     pub fn new(tier: Option<TierId>, kind: Option<Kind>, words: &str) -> Self {
         let words = words.split_whitespace().map(str::to_ascii_lowercase);
         let words = words.collect();
         Self { tier, kind, words }
     }
 
-    #[must_use]
     pub fn words(&self) -> &[String] {
         &self.words
     }
 
-    #[must_use]
     pub fn matches(&self, event: &LogEvent) -> bool {
         let sentence = event.sentence.to_ascii_lowercase();
         let mut words = self.words.iter();

@@ -62,13 +62,11 @@ impl ValuesCounter {
 }
 
 /// Returns what [`ValuesCounter`] counts of a whole document.
-#[must_use]
 pub fn values_memory(json: &[u8]) -> usize {
     ValuesCounter::default().add(json)
 }
 
 /// Returns the memory that a value owns: its texts, and those of the values in it.
-#[must_use]
 pub fn memory_of(value: &Value) -> usize {
     match value {
         Value::String(text) => text.capacity(),
@@ -82,7 +80,6 @@ pub fn memory_of(value: &Value) -> usize {
 }
 
 /// Returns the same of an object.
-#[must_use]
 pub fn memory_of_fields(fields: &Map<String, Value>) -> usize {
     let room = fields.len().next_power_of_two().max(4);
     let inside = fields

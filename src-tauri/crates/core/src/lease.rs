@@ -42,7 +42,6 @@ pub struct KeepAlive(Option<Duration>);
 
 impl KeepAlive {
     /// Returns the duration; `None` to keep the tier loaded.
-    #[must_use]
     pub fn length(self) -> Option<Duration> {
         self.0
     }

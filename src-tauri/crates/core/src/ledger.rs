@@ -119,7 +119,6 @@ pub struct LedgerReport {
 
 impl RequestCosts {
     /// Applies prices to what was taken. `avoids`: whether a cloud's prices of tokens were avoided.
-    #[must_use]
     pub fn of(taken: &RequestTotals, avoids: bool, prices: &CostsConfig) -> Self {
         let measured_joules = taken.millijoules as f64 / 1000.0;
         let seconds = taken.unmeasured_ms as f64 / 1000.0;
@@ -169,7 +168,6 @@ impl RequestCosts {
 
 impl LedgerReport {
     /// `taken`: the newest day first. `days`: those from the first to today.
-    #[must_use]
     pub fn of(taken: Vec<(LedgerKey, RequestTotals)>, days: u32, prices: &CostsConfig) -> Self {
         let mut total = RequestCosts::of(&RequestTotals::default(), true, prices);
         let entries = taken.into_iter().map(|(key, taken)| {
@@ -195,7 +193,6 @@ impl LedgerReport {
     }
 
     /// Sums tokens, without those of tiers that embed or rank.
-    #[must_use]
     pub fn text_tokens(&self, of: fn(&RequestCosts) -> u64) -> u64 {
         let entries = self.entries.iter();
         let generating = entries.filter(|entry| generates_text(&entry.tier));

@@ -14,7 +14,6 @@ pub struct Bucket {
 
 impl Bucket {
     /// Creates a bucket that holds `holds` (at least 1), refills completely in `period`, and lacks `missing` at `at_ms`.
-    #[must_use]
     pub fn new(holds: u64, period: Duration, missing: u64, at_ms: u64) -> Self {
         let holds = holds.max(1) as f64;
         Self {
@@ -47,7 +46,6 @@ impl Bucket {
     }
 
     /// Returns what has been taken and not refilled, rounded up.
-    #[must_use]
     pub fn missing(&mut self, now_ms: u64) -> u64 {
         self.fill(now_ms);
         self.missing.ceil() as u64

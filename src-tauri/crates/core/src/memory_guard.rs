@@ -86,7 +86,6 @@ pub struct EndedAlarm {
 
 impl EndedAlarm {
     /// Returns one sentence that says how long it lasted, and what it unloaded or why nothing.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let seconds = |time: Duration| format!("{:.0} s", time.as_secs_f32());
         let unread = match self.unread {

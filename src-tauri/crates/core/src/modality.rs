@@ -16,7 +16,6 @@ pub enum Modality {
 
 impl Modality {
     /// Returns the name in a sentence.
-    #[must_use]
     pub fn plural(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -26,7 +25,6 @@ impl Modality {
     }
 
     /// Lists them in a sentence: `text, images and sound`.
-    #[must_use]
     pub fn list(modalities: &[Self]) -> String {
         let names: Vec<_> = modalities.iter().map(|one| one.plural()).collect();
         match names.split_last() {

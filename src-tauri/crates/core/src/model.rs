@@ -15,7 +15,6 @@ use std::fmt;
 pub struct ModelId(pub String);
 
 impl ModelId {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -98,7 +97,6 @@ pub struct ModelAccount {
 
 impl ModelAccount {
     /// Embeddings of which a token reads one row. The input's are not among them where they are the output layer too.
-    #[must_use]
     pub fn row_read_bytes(&self) -> u64 {
         let input = match self.tied_output {
             true => 0,
@@ -123,7 +121,6 @@ pub struct KvAccount {
 
 impl KvAccount {
     /// Returns whether the model cannot go back to every earlier position, because of a sliding window or recurrent layers.
-    #[must_use]
     pub fn forgets(&self) -> bool {
         self.window > 0 || self.state_bytes > 0
     }
@@ -132,13 +129,11 @@ impl KvAccount {
     ///
     /// Sliding layers hold `pad256(min(context, SLOTS × window + batch))` cells, with batches of [`MICRO_BATCH`], as llama.cpp's
     /// `llama-kv-cache-iswa.cpp` allocates them; the context itself is padded to 256. Each slot has a recurrent state.
-    #[must_use]
     pub fn bytes(&self, context: u32, kv: KvCache) -> u64 {
         self.bytes_in_batches(context, kv, MICRO_BATCH)
     }
 
     /// The same where the worker evaluates `batch` tokens at a time.
-    #[must_use]
     pub fn bytes_in_batches(&self, context: u32, kv: KvCache, batch: u32) -> u64 {
         let pad = |cells: u64| cells.div_ceil(256) * 256;
         let full = pad(u64::from(context));

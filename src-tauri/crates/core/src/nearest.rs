@@ -6,7 +6,6 @@ const SIMILAR: f64 = 0.8;
 const LONGEST: usize = 200;
 
 /// Returns the most similar of these names, in any case; `None` if no name is similar.
-#[must_use]
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if wanted.len() > LONGEST {
         return None;
@@ -21,7 +20,6 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
 }
 
 /// Returns a hint that begins with the nearest name, if one is near: `did you mean fast? the tiers are fast, heavy`.
-#[must_use]
 pub fn suggest<'a>(
     wanted: &str,
     names: impl IntoIterator<Item = &'a str>,

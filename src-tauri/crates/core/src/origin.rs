@@ -35,7 +35,6 @@ pub enum OriginKind {
 }
 
 /// Returns what shows the pages of an origin, as a browser writes it.
-#[must_use]
 pub fn kind(origin: &str) -> OriginKind {
     if check(origin).is_err() {
         return OriginKind::Opaque;
@@ -115,7 +114,6 @@ impl RefusedOrigins {
         self.0.retain(|refused| !origins.contains(&refused.origin));
     }
 
-    #[must_use]
     pub fn list(&self) -> &[RefusedOrigin] {
         &self.0
     }

@@ -57,7 +57,6 @@ pub struct DiskTraffic {
 }
 
 impl TierPaging {
-    #[must_use]
     pub fn of(tier: TierId, model: ModelId, placement: Placement, found: Residency) -> Self {
         let chosen = found.hits + found.misses;
         Self {
@@ -74,13 +73,11 @@ impl TierPaging {
     }
 
     /// Whether these are the layers of a dense model.
-    #[must_use]
     pub fn is_dense(&self) -> bool {
         self.placement == Placement::Stream
     }
 
     /// Returns how many experts are in memory, and how many there are.
-    #[must_use]
     pub fn counts(&self) -> (usize, usize) {
         let experts = || self.layers.iter().flat_map(|layer| layer.bytes());
         let held = experts().filter(|expert| *expert != b'.').count();

@@ -201,7 +201,6 @@ pub enum UnloadReason {
 
 impl UnloadReason {
     /// Returns whether the tier was ended only because it was idle.
-    #[must_use]
     pub fn is_disuse(&self) -> bool {
         matches!(self, Self::Idle(_) | Self::Stance(_))
     }
@@ -222,13 +221,11 @@ pub enum Refusal {
 
 /// Returns whether a plan fits the budget when nothing else is loaded. One that does not is never started; the caller must
 /// refuse its requests.
-#[must_use]
 pub fn fits_alone(budget: &Budget, plan_bytes: u64) -> bool {
     budget.max_loaded > 0 && plan_bytes <= budget.total_bytes
 }
 
 /// Returns the steps that are due now, in order.
-#[must_use]
 pub fn plan(state: &State) -> Vec<Step> {
     let mut tiers = Tiers::new(state);
     tiers.carry_out_stop_requests();
@@ -267,7 +264,6 @@ impl State {
     }
 
     /// Returns when the tier's idle time is over; `None` while it is leased and if it stays loaded.
-    #[must_use]
     pub fn idles_out_at(&self, tier: &TierView) -> Option<Duration> {
         tier.idle_since
             .filter(|_| tier.phase == Phase::Ready)?

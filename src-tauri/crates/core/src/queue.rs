@@ -26,7 +26,6 @@ crate::words! {
 }
 
 impl JobState {
-    #[must_use]
     pub fn has_ended(self) -> bool {
         !matches!(self, Self::Waiting | Self::Running)
     }
@@ -80,7 +79,6 @@ pub enum Setback {
 /// Returns what an error means to a request that can wait.
 ///
 /// What exceeds the budget is final: waiting does not change the configuration.
-#[must_use]
 pub fn setback(code: Code) -> Setback {
     match code {
         Code::Paused | Code::ShuttingDown => Setback::NotTried,
@@ -96,7 +94,6 @@ pub fn setback(code: Code) -> Setback {
 
 /// The same for the status of another server, which has none of our codes. By their documentation, a cloud's 500 is as
 /// transient as its 503; 529 is Anthropic's "overloaded".
-#[must_use]
 pub fn setback_of_status(status: u16) -> Setback {
     match status {
         408 | 425 | 429 | 500 | 502 | 503 | 504 | 529 => Setback::Passing,
@@ -125,7 +122,6 @@ pub enum NextStep {
     Again(u64),
 }
 
-#[must_use]
 pub fn next_step(attempt: Attempt<'_>, setback: Setback, now_ms: u64) -> NextStep {
     let pause = match setback {
         Setback::Final => return NextStep::Ends(JobState::Failed),
@@ -145,7 +141,6 @@ pub fn next_step(attempt: Attempt<'_>, setback: Setback, now_ms: u64) -> NextSte
 }
 
 /// Returns when to try a request that was just refused.
-#[must_use]
 pub fn first_retry_at(retry_after: Option<Duration>, now_ms: u64) -> u64 {
     let pause = retry_after.unwrap_or_default();
     now_ms.saturating_add(millis(pause.clamp(FIRST_PAUSE, LONGEST_RETRY_AFTER)))
@@ -159,7 +154,6 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
 /// Returns the pause after this many attempts: a second, doubled each time up to five minutes, plus or minus up to a
 /// quarter.
-#[must_use]
 pub fn retry_pause(id: &str, attempts: u32) -> Duration {
     let doubled = attempts.saturating_sub(1).min(16);
     let plain = FIRST_PAUSE.saturating_mul(1 << doubled).min(LONGEST_PAUSE);
@@ -173,7 +167,6 @@ pub fn retry_pause(id: &str, attempts: u32) -> Duration {
 }
 
 /// Returns when to send a webhook again that was not accepted; `None` to give up.
-#[must_use]
 pub fn next_delivery(id: &str, attempts: u32, ended_ms: u64, now_ms: u64) -> Option<u64> {
     let at = now_ms.saturating_add(millis(retry_pause(id, attempts)));
     (at < ended_ms.saturating_add(millis(DELIVERING))).then_some(at)
@@ -182,7 +175,6 @@ pub fn next_delivery(id: &str, attempts: u32, ended_ms: u64, now_ms: u64) -> Opt
 const DELIVERING: Duration = Duration::from_secs(24 * 3600);
 
 /// Returns the error of an expired request, with its last failure.
-#[must_use]
 pub fn expired_error(last: Option<&Error>) -> Error {
     let message = "it was not answered by its deadline";
     match last {
@@ -198,7 +190,6 @@ pub fn expired_error(last: Option<&Error>) -> Error {
 }
 
 /// Returns a length in milliseconds.
-#[must_use]
 pub fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }

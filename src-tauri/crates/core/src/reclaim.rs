@@ -46,7 +46,6 @@ pub struct MissingMemory {
 }
 
 /// Returns what is not back; `None` if all is.
-#[must_use]
 pub fn missing(before: &MemoryBefore, after: &MemoryAfter) -> Option<MissingMemory> {
     let expected = before.group_bytes.unwrap_or(0);
     let (bytes, held) = match after.group_bytes {
@@ -71,14 +70,12 @@ fn not_fallen(expected: u64, before: &MemoryBefore, after: &MemoryAfter) -> Opti
 
 impl MissingMemory {
     /// Returns whether to stop waiting, given the next plan's bytes, if any.
-    #[must_use]
     pub fn is_given_up(&self, waited: Duration, plan_bytes: Option<u64>) -> bool {
         let fits = plan_bytes.is_some_and(|plan| self.allows(plan));
         waited >= PATIENCE || (fits && !self.held)
     }
 
     /// Returns whether a plan fits although this memory is missing.
-    #[must_use]
     pub fn allows(&self, plan_bytes: u64) -> bool {
         plan_bytes <= self.available_bytes
     }

@@ -82,7 +82,6 @@ impl RecentRequests {
     }
 
     /// Returns the last `limit` requests, newest first.
-    #[must_use]
     pub fn newest(&self, limit: usize) -> Vec<RequestRecord> {
         self.kept.iter().rev().take(limit).cloned().collect()
     }

@@ -93,7 +93,6 @@ impl std::str::FromStr for Approximation {
 }
 
 impl KvCache {
-    #[must_use]
     pub fn bytes(self, elements: u64) -> u64 {
         match self {
             Self::F16 => elements.saturating_mul(2),

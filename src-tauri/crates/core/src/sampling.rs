@@ -57,13 +57,11 @@ impl Sampling {
         }
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// Returns it without the values that are out of range, and the key and the range of each of those.
-    #[must_use]
     pub fn valid(mut self) -> (Self, Vec<(&'static str, String)>) {
         let mut wrong = Vec::new();
         for (key, value, least, most) in [
@@ -109,7 +107,6 @@ const MOST_TOP_K: i32 = 1000;
 
 impl ModelSampling {
     /// Returns a model's sampling in a tier that sets `own`.
-    #[must_use]
     pub fn of(own: Sampling, model: &ModelAccount) -> Self {
         let maker = published(model);
         let with = |maker| own.or(model.sampling).or(maker);

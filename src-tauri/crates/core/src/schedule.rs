@@ -59,7 +59,6 @@ pub enum NextTurn {
 
 impl Run {
     /// Returns the progress of a new schedule, which starts with its next turn.
-    #[must_use]
     pub fn first_seen(now: i64) -> Self {
         Self {
             turn: now,
@@ -73,7 +72,6 @@ impl Run {
     }
 
     /// Returns what to do. `turns` are those from two days before `now` to a week after it, in order.
-    #[must_use]
     pub fn next(&self, turns: &[i64], now: i64) -> NextTurn {
         let fresh = |turn: i64| turn <= now && now - turn < MADE_UP_WITHIN;
         let last = self.last(now);
@@ -95,7 +93,6 @@ impl Run {
     }
 
     /// Records that the turn starts now; store this before the run. Until another outcome is recorded, the host has ended meanwhile.
-    #[must_use]
     pub fn begun(&self, turn: i64, now: i64) -> Self {
         let attempts = if turn == self.turn { self.attempts } else { 0 };
         Self {
@@ -110,7 +107,6 @@ impl Run {
     }
 
     /// Records a failed attempt; `finished` is set if it was the last.
-    #[must_use]
     pub fn failed(&self, why: String) -> Self {
         Self {
             finished: self.attempts as usize > BACK_OFF.len(),
@@ -121,7 +117,6 @@ impl Run {
     }
 
     /// Records that the attempt does not count, because only the time was wrong: the outcome is the one from `before` it.
-    #[must_use]
     pub fn put_off(&self, before: &Self) -> Self {
         Self {
             attempts: self.attempts.saturating_sub(1),
@@ -132,7 +127,6 @@ impl Run {
     }
 
     /// Records a success that covers changes up to `covers_to`.
-    #[must_use]
     pub fn done(&self, covers_to: i64, outcome: String) -> Self {
         Self {
             finished: true,
@@ -144,7 +138,6 @@ impl Run {
     }
 
     /// Records a run on request, which is no turn's attempt: the next turn reads the same changes again.
-    #[must_use]
     pub fn by_hand(&self, now: i64, outcome: String, failing: bool) -> Self {
         Self {
             tried_at: Some(now),

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 pub const STARTER: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
 /// Returns whether a model, by its id, file name or path, is the starter or another quant of it.
-#[must_use]
 pub fn is_starter(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     name.to_ascii_lowercase().starts_with("smollm2-135m")
@@ -52,7 +51,6 @@ pub enum AnswerState {
 
 impl TierAnswer {
     /// Returns the entry of a tier that has not been asked yet.
-    #[must_use]
     pub fn waiting(tier: TierId) -> Self {
         Self {
             tier,
@@ -66,7 +64,6 @@ impl TierAnswer {
     }
 
     /// Returns whether the tier has answered, or will not.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         matches!(self.state, AnswerState::Answered | AnswerState::Failed)
     }
@@ -147,7 +144,6 @@ pub struct TierPlan {
 
 /// Returns the settings of a tier that gets another model: what the model's verdict was computed for, without what was set for the
 /// model before it. The tier's profile stays, since it is about its use.
-#[must_use]
 pub fn settings_for(model: &str) -> serde_json::Value {
     serde_json::json!({
         "model": model,
@@ -180,7 +176,6 @@ impl TierPlan {
 
 /// Returns the model to begin with, of those that tiers lack: the one for most questions, unless it is slow on this machine. Then
 /// another that is not, or else the fastest.
-#[must_use]
 pub fn first_model(tiers: &[TierPlan]) -> Option<&TierPlan> {
     let lacked: Vec<_> = tiers
         .iter()
@@ -203,7 +198,6 @@ pub fn first_model(tiers: &[TierPlan]) -> Option<&TierPlan> {
 impl SetupPlan {
     /// Returns why a disk cannot take the downloads of these tiers, and what to do. `placed` are the tiers whose models go to another
     /// folder than the models folder.
-    #[must_use]
     pub fn lacks_room(&self, placed: &BTreeMap<TierId, FolderRoom>) -> Option<String> {
         let mut wanted: BTreeMap<&str, (u64, &FolderRoom)> = BTreeMap::new();
         for tier in &self.tiers {

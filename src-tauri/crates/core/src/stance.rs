@@ -18,7 +18,6 @@ pub struct Circumstances {
 }
 
 /// The strictest stance that applies, and why, in a few words; no words for [`Stance::Open`].
-#[must_use]
 pub fn stance(policy: &PolicyConfig, reading: &Reading, now: Circumstances) -> (Stance, String) {
     let quiet = policy.quiet_hours.contain(now.minute_of_day);
     let battery = reading.power.filter(|power| power.on_battery);

@@ -121,7 +121,6 @@ pub struct GuardStatus {
 
 impl TierStatus {
     /// Returns a chat tier of our own engine in this state, without a model, a process or figures.
-    #[must_use]
     pub fn new(id: TierId, state: TierState) -> Self {
         Self {
             id,
@@ -145,7 +144,6 @@ impl TierStatus {
     }
 
     /// Returns whether a message to it may contain that; `None` if it is unknown.
-    #[must_use]
     pub fn takes(&self, modality: Modality) -> Option<bool> {
         (!self.input_modalities.is_empty()).then(|| self.input_modalities.contains(&modality))
     }

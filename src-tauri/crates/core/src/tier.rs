@@ -40,13 +40,11 @@ impl TierId {
         Ok(Self(name))
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns what the menu and the window call the tier: `Fast`, `Everyday`, `Deep`, and others by their names.
-    #[must_use]
     pub fn title(&self) -> String {
         match self.as_str() {
             "fast" => "Fast".to_owned(),
@@ -105,7 +103,6 @@ pub enum TierState {
 
 impl TierState {
     /// Returns whether a process of this tier exists and may hold memory.
-    #[must_use]
     pub fn holds_memory(self) -> bool {
         matches!(
             self,

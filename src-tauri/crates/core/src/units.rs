@@ -2,7 +2,6 @@
 //! ones, as the Finder and the model hubs do.
 
 /// Formats the size of a file or a download: decimal units, with one decimal from a gigabyte on.
-#[must_use]
 pub fn file_size(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1_000, "KB"), (1_000_000, "MB"), (1_000_000_000, "GB")];
     // 999.7 MB would read 1000 MB: the next unit begins where rounding reaches it.

@@ -30,14 +30,12 @@ pub struct KeptModels {
 
 impl ModelDisk {
     /// Returns what all models on it take.
-    #[must_use]
     pub fn models_bytes(&self) -> u64 {
         sum(self.models.iter().map(|kept| kept.bytes))
     }
 }
 
 /// Bytes to be left free on a volume of so many.
-#[must_use]
 pub fn margin(size_bytes: u64) -> u64 {
     MARGIN.min(size_bytes / MARGIN_SHARE)
 }

@@ -18,7 +18,6 @@ macro_rules! words {
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
 
             /// Returns its word.
-            #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
@@ -26,7 +25,6 @@ macro_rules! words {
             }
 
             /// Returns the one with this word.
-            #[must_use]
             pub fn find(word: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|one| one.as_str() == word)
             }

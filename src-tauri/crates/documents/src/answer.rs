@@ -53,13 +53,11 @@ in the language of the question, and keep the numbers in square brackets behind 
 question, say that the document does not say it.";
 
 /// Returns the user's message: the passages, numbered from `first` on, and the question.
-#[must_use]
 pub fn question(question: &str, first: usize, passages: &[QuotedPassage<'_>]) -> String {
     quotations(first, passages) + "Question: " + question.trim()
 }
 
 /// Returns the passages, numbered from `first` on, each between lines that it cannot contain.
-#[must_use]
 pub fn quotations(first: usize, passages: &[QuotedPassage<'_>]) -> String {
     let rule = rule(passages.iter().map(|passage| passage.text));
     let mut message = String::new();
@@ -79,7 +77,6 @@ pub fn quotations(first: usize, passages: &[QuotedPassage<'_>]) -> String {
 }
 
 /// Returns the user's message for an answer from notes.
-#[must_use]
 pub fn summary(question: &str, notes: &[String]) -> String {
     let notes = delimited(&notes.join("\n"));
     format!("Notes:\n{notes}\n\nQuestion: {}", question.trim())
@@ -96,7 +93,6 @@ pub struct CitedAnswer {
 }
 
 /// Reads the citations of an answer, and removes those that no passage has. `[1]`, `[2, 3]`, `[Passage 4]` and `【5】` are citations.
-#[must_use]
 pub fn check_citations(answer: &str, passages: usize) -> CitedAnswer {
     let mut cited = CitedAnswer {
         text: String::with_capacity(answer.len()),
@@ -124,7 +120,6 @@ pub fn check_citations(answer: &str, passages: usize) -> CitedAnswer {
 }
 
 /// Returns the citations of an answer that lead somewhere, each with the place where it begins, in characters.
-#[must_use]
 pub fn citation_ranges(answer: &str, passages: usize) -> Vec<(usize, usize)> {
     let (mut found, mut rest, mut at) = (Vec::new(), answer, 0);
     while let Some((place, numbers)) = next_citation(rest) {

@@ -24,7 +24,6 @@ pub struct TextForm {
 }
 
 impl TextForm {
-    #[must_use]
     pub fn utf_8(has_mark: bool) -> Self {
         Self {
             encoding: UTF_8,
@@ -33,13 +32,11 @@ impl TextForm {
     }
 
     /// Returns the encoding's name, such as `windows-1252`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.encoding.name()
     }
 
     /// Returns a text's bytes; `None` if the encoding lacks one of its letters.
-    #[must_use]
     pub fn encode(self, text: &str) -> Option<Vec<u8>> {
         let mark = if self.has_mark { "\u{feff}" } else { "" };
         let units = || mark.encode_utf16().chain(text.encode_utf16());
@@ -55,13 +52,11 @@ impl TextForm {
 }
 
 /// Returns bytes as text; `None` for bytes that are no text. `declared`: the name of an encoding, if one is declared outside the text.
-#[must_use]
 pub fn decode(bytes: &[u8], declared: Option<&str>, is_html: bool) -> Option<DecodedText> {
     decode_with_form(bytes, declared, is_html).map(|(decoded, _)| decoded)
 }
 
 /// Returns what [`decode`] does, with the form in which the text can be written back.
-#[must_use]
 pub fn decode_with_form(
     bytes: &[u8],
     declared: Option<&str>,
@@ -200,7 +195,6 @@ fn declared_in_meta(head: &str) -> Option<String> {
 }
 
 /// Returns the name of an encoding in a media type such as `text/html; charset=utf-8`.
-#[must_use]
 pub fn declared_by(media_type: &str) -> Option<String> {
     named_behind(media_type, "charset")
 }

@@ -38,7 +38,6 @@ pub struct Chunk {
 }
 
 /// Guesses a text's tokens without a tokenizer, rather too many than too few.
-#[must_use]
 pub fn tokens(text: &str) -> usize {
     cost(text).div_ceil(100)
 }
@@ -61,7 +60,6 @@ fn token_cost(letter: char) -> usize {
 }
 
 /// Cuts a document into passages.
-#[must_use]
 pub fn chunks(blocks: &[Block], size: Size) -> Vec<Chunk> {
     let mut cutting = Chunker {
         size,

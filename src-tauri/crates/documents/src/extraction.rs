@@ -48,7 +48,6 @@ pub fn to_file(name: &str, content: impl Read) -> Result<File, Error> {
 }
 
 /// Says that a file, or its text, has more than so many bytes.
-#[must_use]
 pub fn too_large(name: &str, most: u64) -> Error {
     let message = format!("{name} is larger than {}", file_size(most));
     Error::new(Code::PayloadTooLarge, message)
@@ -109,7 +108,6 @@ pub struct OutputReader {
 
 impl OutputReader {
     /// Returns a reader that keeps the whole text.
-    #[must_use]
     pub fn of_text() -> Self {
         Self {
             text: Some(String::new()),
@@ -118,7 +116,6 @@ impl OutputReader {
     }
 
     /// Takes more of the output. Returns `false` once that is too much: the process must be ended.
-    #[must_use]
     pub fn take(&mut self, mut bytes: &[u8]) -> bool {
         self.written += bytes.len() as u64;
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {

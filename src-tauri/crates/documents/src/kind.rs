@@ -25,7 +25,6 @@ const TEXT: [&str; 7] = ["txt", "text", "rst", "org", "adoc", "tex", "log"];
 const OTHERS: [&str; 8] = ["pdf", "docx", "docm", "dotx", "pptx", "pptm", "eml", "mbox"];
 
 /// Returns whether a file with this name is looked into when its folder is added. A file that is added itself always is.
-#[must_use]
 pub fn is_readable(path: &Path) -> bool {
     let ending = lowercase_extension(path);
     let ending = ending.as_str();
@@ -35,7 +34,6 @@ pub fn is_readable(path: &Path) -> bool {
 }
 
 /// Returns what the bytes of a whole file are; `None` if they are no document.
-#[must_use]
 pub fn kind(bytes: &[u8], name: &Path) -> Option<DocumentKind> {
     if is_pdf(bytes) {
         return Some(DocumentKind::Pdf);
@@ -56,7 +54,6 @@ fn is_zip(bytes: &[u8]) -> bool {
 }
 
 /// Returns which kind of text these bytes, or the first of them, are; `None` for what is no text.
-#[must_use]
 pub fn text_kind(bytes: &[u8], name: &Path) -> Option<DocumentKind> {
     if is_pdf(bytes) || is_zip(bytes) {
         return None;
@@ -88,7 +85,6 @@ pub fn text_kind(bytes: &[u8], name: &Path) -> Option<DocumentKind> {
 }
 
 /// Returns the text of a file that a model can read as it is; `None` for a document, which a reader has to read, and for what is no text.
-#[must_use]
 pub fn plain_text(bytes: &[u8], name: &Path) -> Option<DecodedText> {
     match text_kind(bytes, name)? {
         DocumentKind::Html | DocumentKind::Mail => return None,

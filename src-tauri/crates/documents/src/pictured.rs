@@ -1,7 +1,6 @@
 //! What is said of pages that are pictures without text.
 
 /// Says which pages were not read; `None` if there are none. `of`: the pages of the document.
-#[must_use]
 pub fn pictured_pages_notice(pages: &[u32], of: u32) -> Option<String> {
     let its = if pages.len() == 1 { "its" } else { "their" };
     let notice = notice(
@@ -14,7 +13,6 @@ pub fn pictured_pages_notice(pages: &[u32], of: u32) -> Option<String> {
 }
 
 /// Says which pages are damaged; `None` if there are none.
-#[must_use]
 pub fn damaged_pages_notice(pages: &[u32], of: u32) -> Option<String> {
     notice(
         pages,
@@ -25,7 +23,6 @@ pub fn damaged_pages_notice(pages: &[u32], of: u32) -> Option<String> {
 }
 
 /// Says which pages a model has read; `None` if there are none.
-#[must_use]
 pub fn read_by(model: &str, pages: &[u32], of: u32) -> Option<String> {
     let written = format!("whose text {model} has written down, which may be wrong");
     notice(

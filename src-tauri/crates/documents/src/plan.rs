@@ -24,7 +24,6 @@ pub enum ReadingPlan {
 }
 
 /// Returns how a model with this context reads a document, given as its passages in order.
-#[must_use]
 pub fn plan<'a>(passages: impl IntoIterator<Item = &'a str>, context: usize) -> ReadingPlan {
     let answer = ANSWER.min(context / 4);
     let room = context.saturating_sub(AROUND + answer).max(256);

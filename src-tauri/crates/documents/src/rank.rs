@@ -7,7 +7,6 @@ use std::collections::HashMap;
 const K: f32 = 10.0;
 
 /// Fuses rankings, each with the best first. Returns the items with their sums, the best first.
-#[must_use]
 pub fn fuse(lists: &[&[u64]]) -> Vec<(u64, f32)> {
     let mut sums: HashMap<u64, (f32, usize)> = HashMap::new();
     let mut order = 0;

@@ -62,12 +62,10 @@ impl Token {
         })
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.secret
     }
 
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

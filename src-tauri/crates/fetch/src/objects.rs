@@ -42,7 +42,6 @@ enum Store {
 
 impl Objects {
     /// A folder, which is made when something is written.
-    #[must_use]
     pub fn folder(path: PathBuf) -> Self {
         Self(Store::Folder(Folder::new(path)))
     }

@@ -91,7 +91,6 @@ impl Queue {
     /// Reads the list and resumes downloads in progress. Must be called within a tokio runtime.
     ///
     /// A list that cannot be read is renamed to `….bad` and reported by [`Queue::notices`].
-    #[must_use]
     pub fn start(options: QueueOptions) -> Self {
         let rate = RateLimit::new(options.rate_limit);
         let (web, tokens, shared) = (options.web, options.tokens, rate.clone());
@@ -169,13 +168,11 @@ impl Queue {
 
     /// Returns the downloads: active ones in order, then those that wait for the user, then
     /// the last few done, newest first. While bytes arrive it changes at most four times a second.
-    #[must_use]
     pub fn watch(&self) -> watch::Receiver<Arc<Vec<DownloadStatus>>> {
         self.seen.clone()
     }
 
     /// Problems with the list itself, in plain sentences.
-    #[must_use]
     pub fn notices(&self) -> watch::Receiver<Vec<String>> {
         self.notices.clone()
     }

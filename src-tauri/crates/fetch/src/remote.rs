@@ -93,7 +93,6 @@ impl Remote {
     }
 
     /// Returns whether the server is on this machine or network, judging by its address.
-    #[must_use]
     pub fn is_near(server: &str) -> bool {
         Url::parse(server).is_ok_and(|url| is_near(&url))
     }
@@ -152,7 +151,6 @@ fn unreachable(cause: &str, remedy: Option<&str>) -> String {
 
 /// Returns whether a server is on this machine or network, judging by its address: there, http is usual, and no proxy is between. A name
 /// without a dot is one of the network, and so is one that ends in `.localhost` (RFC 6761) or `.local` (RFC 6762).
-#[must_use]
 pub fn is_near(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(ip)) => address::is_near(ip.into()),

@@ -50,7 +50,6 @@ pub struct FileSpec {
 
 impl FileSpec {
     /// Returns the bytes that are not on the disk yet, or `None` if the size is unknown. Blocking.
-    #[must_use]
     pub fn missing(&self) -> Option<u64> {
         let size = self.size?;
         if self.dest.exists() {

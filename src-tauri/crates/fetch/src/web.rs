@@ -57,7 +57,6 @@ pub struct Get {
 }
 
 impl Get {
-    #[must_use]
     pub fn new(url: Url) -> Self {
         Self {
             url,
@@ -342,7 +341,6 @@ fn failed(url: &Url, error: &reqwest::Error) -> Failure {
 }
 
 /// Returns the root cause. The errors above it only repeat the URL or "error sending request".
-#[must_use]
 pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
@@ -360,7 +358,6 @@ pub(crate) fn host_of(url: &Url) -> String {
 }
 
 /// Returns a URL for messages and records: without the query, which holds the signature of a signed URL, and without a password.
-#[must_use]
 pub fn display_url(url: &Url) -> String {
     format!("{}://{}{}", url.scheme(), host_of(url), url.path())
 }

@@ -63,7 +63,6 @@ pub struct Parts {
 
 impl Gateway {
     /// Puts the API together.
-    #[must_use]
     pub fn parts(self) -> Parts {
         self.described().0
     }

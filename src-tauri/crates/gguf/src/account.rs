@@ -137,7 +137,6 @@ impl WeightClass {
 impl Tensor {
     /// Returns whether it holds one matrix of each expert of a layer: what llama.cpp takes for experts when it keeps them off
     /// the GPU (`LLM_FFN_EXPS_REGEX`). Shared experts (`_shexp`), routers and norms are none.
-    #[must_use]
     pub fn is_expert(&self) -> bool {
         let Some((_, of_layer)) = self.name.split_once(".ffn_") else {
             return false;

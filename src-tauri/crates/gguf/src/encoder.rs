@@ -195,7 +195,6 @@ impl Encoder {
     }
 
     /// An upper estimate of what a projector takes: its weights, and what each of its encoders computes with.
-    #[must_use]
     pub fn load_bytes(weights: u64, encoders: [&Option<Self>; 2], context: u32, batch: u32) -> u64 {
         let computing = encoders.into_iter().flatten();
         computing.fold(weights, |sum, encoder| {
@@ -204,7 +203,6 @@ impl Encoder {
     }
 
     /// Rows of an image, at most, where it is for us to say: an image may take a quarter of the context.
-    #[must_use]
     pub fn most_rows(&self, context: u32, batch: u32) -> Option<u32> {
         let Some(EncoderInput::Growing { rows, .. }) = self.input() else {
             return None;
@@ -220,7 +218,6 @@ impl Encoder {
     /// After the graph that llama.cpp builds (`clip_graph::build_vit` in `tools/mtmd/clip.cpp`): the most that one block holds
     /// at a time. That is, at its attention, its input, queries, keys, values, what they are made of, and a copy of keys and
     /// values in 16 bits; at its feed-forward layers, its input, what they are made of, their inner rows, and their output.
-    #[must_use]
     pub fn compute_bytes(&self, context: u32, batch: u32) -> u64 {
         let [width, inner, heads, patch] = [self.width, self.inner, self.heads, self.patch]
             .map(|size| u64::from(size.min(LARGEST)));

@@ -31,14 +31,12 @@ pub struct ProjectorAccount {
 impl ProjectorAccount {
     /// Returns whether the model accepts its embeddings, according to the headers: llama.cpp refuses
     /// another width.
-    #[must_use]
     pub fn fits(&self, model: &ModelAccount) -> bool {
         self.projection_dim
             .is_none_or(|width| width == model.embedding)
     }
 
     /// Returns what a model takes with it.
-    #[must_use]
     pub fn modalities(&self) -> Vec<Modality> {
         let image = self.vision.as_ref().map(|_| Modality::Image);
         let audio = self.audio.as_ref().map(|_| Modality::Audio);

@@ -22,7 +22,6 @@ pub struct Split {
 
 impl Split {
     /// The name of the part of this number.
-    #[must_use]
     pub fn part(&self, number: u16) -> String {
         format!("{}-{number:05}-of-{:05}{ENDING}", self.prefix, self.count)
     }
@@ -41,7 +40,6 @@ impl fmt::Display for Split {
 }
 
 /// Reads the name of a part, with or without folders in front; `None` for any other name.
-#[must_use]
 pub fn split_of(file_name: &str) -> Option<Split> {
     let stem = file_name.strip_suffix(ENDING)?;
     let (prefix, numbers) = stem.split_at_checked(stem.len().checked_sub(NUMBERS)?)?;

@@ -81,7 +81,6 @@ impl AnswerForm {
     }
 
     /// Returns the fields that the grammar comes from, for a message.
-    #[must_use]
     pub fn grammar_names(&self) -> String {
         match self.own_grammar() {
             Some(_) => "`grammar`".to_owned(),

@@ -19,7 +19,6 @@ use tierbar_sandbox::search_path;
 const MORE_FOLDERS: [&str; 3] = ["~/.local/bin", "~/.npm-global/bin", "~/.cargo/bin"];
 
 /// Returns the ids of the clients that are installed here. Blocking.
-#[must_use]
 pub fn installed_clients() -> Vec<&'static str> {
     let more = MORE_FOLDERS.iter().filter_map(|folder| expand(folder));
     let folders: Vec<PathBuf> = env::split_paths(&search_path()).chain(more).collect();
@@ -36,7 +35,6 @@ pub fn installed_clients() -> Vec<&'static str> {
 }
 
 /// Returns a path that begins with `~` or with a variable, such as `$CODEX_HOME`; `None` if that is not set.
-#[must_use]
 pub fn expand(path: &str) -> Option<PathBuf> {
     let (first, rest) = path.split_once('/').unwrap_or((path, ""));
     let base = match first.strip_prefix('$') {
@@ -53,7 +51,6 @@ pub fn expand(path: &str) -> Option<PathBuf> {
 
 /// Returns the command with which other programs start Tierbar as an MCP server: this installation's `tierbar`, since an app started from
 /// the Dock does not search the shell's folders, and the data folder, unless it is the usual one. Blocking.
-#[must_use]
 pub fn mcp_command(home: &Path) -> Vec<String> {
     let beside = |program: &Path| {
         let program = program.with_file_name("tierbar");

@@ -50,7 +50,6 @@ impl Finding {
 
 /// Examines the data folder (the default one if `None`), its configuration, the programs, the port, the models and the system.
 /// Blocking.
-#[must_use]
 pub fn examine(home: Option<&Path>) -> Vec<Finding> {
     let home = home.map_or_else(folder::data_folder, Path::to_owned);
     let mut findings = platform::examine();

@@ -29,7 +29,6 @@ pub(crate) const CERTIFICATE: &str = "certificate.pem";
 pub(crate) const CERTIFICATE_KEY: &str = "certificate-key.pem";
 
 /// Returns the default data folder: `TIERBAR_HOME`, or else the system's folder for application data.
-#[must_use]
 pub fn data_folder() -> PathBuf {
     if let Some(home) = path_variable("TIERBAR_HOME") {
         return home;
@@ -45,7 +44,6 @@ pub(crate) fn path_variable(variable: &str) -> Option<PathBuf> {
 }
 
 /// Whether this is a data folder, of this Tierbar or another: it has a database and a token.
-#[must_use]
 pub fn is_data_folder(path: &Path) -> bool {
     path.join("tierbar.db").is_file() && token_file(path).is_file()
 }

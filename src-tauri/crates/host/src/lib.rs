@@ -109,35 +109,29 @@ impl Host {
     }
 
     /// Returns the base address of the API, such as `http://127.0.0.1:11435`.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.server.url
     }
 
     /// Returns the SHA-256 fingerprint of the server's certificate, if it uses TLS.
-    #[must_use]
     pub fn fingerprint(&self) -> Option<&str> {
         self.server.fingerprint.as_deref()
     }
 
-    #[must_use]
     pub fn token(&self) -> &str {
         self.server.token.as_str()
     }
 
-    #[must_use]
     pub fn token_file(&self) -> &Path {
         self.server.token.path()
     }
 
     /// The data folder.
-    #[must_use]
     pub fn home(&self) -> &Path {
         self.config.home()
     }
 
     /// Returns how to reach it, as [`find_running_host`] does in other processes.
-    #[must_use]
     pub fn running(&self) -> RunningHost {
         RunningHost {
             token: self.token().to_owned(),
@@ -146,13 +140,11 @@ impl Host {
     }
 
     /// Returns the notices about `config.toml`, such as those of unknown keys, with their lines.
-    #[must_use]
     pub fn config_notices(&self) -> Vec<String> {
         self.config.file.notices()
     }
 
     /// Returns the current configuration as it changes.
-    #[must_use]
     pub fn config(&self) -> watch::Receiver<Arc<Config>> {
         self.config.in_force.subscribe()
     }

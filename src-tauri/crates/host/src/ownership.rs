@@ -48,7 +48,6 @@ impl std::fmt::Debug for RunningHost {
 }
 
 /// Returns the host that owns the data folder `home` (the default one if `None`), once it has said its address.
-#[must_use]
 pub fn find_running_host(home: Option<&Path>) -> Option<RunningHost> {
     let home = home.map_or_else(folder::data_folder, Path::to_owned);
     let run = home.join("run");

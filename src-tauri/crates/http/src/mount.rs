@@ -87,7 +87,6 @@ impl<S: Clone + Send + Sync + 'static> Default for Routes<S> {
 impl<S: Clone + Send + Sync + 'static> Routes<S> {
     /// No routes, with the parts of the description that `D` names and no route has.
     #[cfg(openapi)]
-    #[must_use]
     pub fn described<D: utoipa::OpenApi>() -> Self {
         Self {
             router: OpenApiRouter::with_openapi(D::openapi()),
@@ -97,7 +96,6 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
 
     /// No routes.
     #[cfg(not(openapi))]
-    #[must_use]
     pub fn described<D>() -> Self {
         Self::default()
     }
@@ -116,7 +114,6 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     }
 
     /// Changes the routes but for their reach, such as with layers.
-    #[must_use]
     pub fn map<S2>(self, change: impl FnOnce(OpenApiRouter<S>) -> OpenApiRouter<S2>) -> Routes<S2> {
         Routes {
             router: change(self.router),
@@ -124,7 +121,6 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         }
     }
 
-    #[must_use]
     pub fn with_state<S2>(self, state: S) -> Routes<S2> {
         self.map(|router| router.with_state(state))
     }

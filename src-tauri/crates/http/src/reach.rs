@@ -50,7 +50,6 @@ impl Reach {
 
     /// # Panics
     /// While it is compiled, if the words do not belong together.
-    #[must_use]
     pub const fn of(parts: &[Part]) -> Self {
         let (mut words, mut at) = (0, 0);
         while at < parts.len() {
@@ -73,19 +72,16 @@ impl Reach {
         reach
     }
 
-    #[must_use]
     pub const fn has(self, part: Part) -> bool {
         self.0 & (1 << part as u16) != 0
     }
 
     /// Whether it gives more than the caller has: for the token, or a session that was begun with it minutes ago.
-    #[must_use]
     pub const fn widens(self) -> bool {
         self.has(Part::Runs) || self.has(Part::Opens)
     }
 
     /// Whether a request's body is lines, which are parsed one at a time.
-    #[must_use]
     pub fn reads_lines(self, headers: &HeaderMap) -> bool {
         self.has(Part::Lines) && body::is_lines(headers)
     }
@@ -114,7 +110,6 @@ impl Reaches {
     }
 
     /// Returns the reach of a mounted path, if it takes the method. What takes `GET` takes `HEAD`.
-    #[must_use]
     pub fn of(&self, path: &str, method: &str) -> Option<Reach> {
         let methods = self.0.get(path)?;
         let of = |wanted| methods.iter().find(|(method, _)| *method == wanted);
@@ -123,7 +118,6 @@ impl Reaches {
     }
 
     /// Returns the methods of a mounted path.
-    #[must_use]
     pub fn methods(&self, path: &str) -> Vec<&'static str> {
         let methods = self.0.get(path).into_iter().flatten();
         methods.map(|(method, _)| *method).collect()

@@ -32,7 +32,6 @@ pub struct Auto {
 
 impl Auto {
     /// Begins with what grades have shown before.
-    #[must_use]
     pub fn new(learned: LearnedLevels) -> Self {
         Self {
             learned: Mutex::new(learned),

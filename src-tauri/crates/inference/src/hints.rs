@@ -27,7 +27,6 @@ pub struct Hints {
 
 impl Hints {
     /// Reads them from the headers of a request.
-    #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
         let named = |name: &HeaderName| {
             let value = headers.get(name)?;

@@ -14,7 +14,6 @@ pub struct Moment {
 }
 
 impl Moment {
-    #[must_use]
     pub fn now() -> Self {
         Self {
             wall: SystemTime::now(),
@@ -24,19 +23,16 @@ impl Moment {
 
     /// Returns the time to a later moment, by the clock on which it is longer: sleep counts, and no wait becomes longer because the
     /// clock is set back.
-    #[must_use]
     pub fn until(self, later: Self) -> Duration {
         let by_wall = later.wall.duration_since(self.wall).unwrap_or_default();
         by_wall.max(later.at.duration_since(self.at))
     }
 
-    #[must_use]
     pub fn elapsed(self) -> Duration {
         self.until(Self::now())
     }
 
     /// Returns by how much the clock was set back between this moment and a later one.
-    #[must_use]
     pub fn set_back_until(self, later: Self) -> Option<Duration> {
         let expected = self.wall + later.at.duration_since(self.at);
         let behind = expected.duration_since(later.wall).unwrap_or_default();
@@ -52,7 +48,6 @@ pub struct Clock {
 }
 
 impl Clock {
-    #[must_use]
     pub fn starting(latest: Moment) -> Self {
         let passed = Duration::ZERO;
         Self { latest, passed }

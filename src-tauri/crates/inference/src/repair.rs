@@ -26,7 +26,6 @@ pub(crate) fn parse_for<T: DeserializeOwned>(
 
 /// Returns the JSON with whole letters only, and without a byte-order mark before it; `None` if it is so already, of which nothing is
 /// copied.
-#[must_use]
 pub fn repair(json: &[u8]) -> Option<String> {
     if has_whole_letters(json) && !json.starts_with(BYTE_ORDER_MARK.as_bytes()) {
         return None;

@@ -52,7 +52,6 @@ impl http_body::Body for Pieces {
 }
 
 /// Puts a response together.
-#[must_use]
 pub fn new(status: StatusCode, headers: HeaderMap, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = status;
@@ -61,7 +60,6 @@ pub fn new(status: StatusCode, headers: HeaderMap, body: Body) -> Response {
 }
 
 /// Returns an error as a response, in OpenAI's form. The error and its code are extensions of it.
-#[must_use]
 pub fn failed(error: Error) -> Response {
     if error.code == Code::Internal {
         tracing::error!("{error}");

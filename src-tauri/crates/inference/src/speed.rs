@@ -63,7 +63,6 @@ struct LiveAnswer {
 
 impl SpeedMeter {
     /// A meter that remembers what was measured before.
-    #[must_use]
     pub fn new(history: SpeedHistory) -> Self {
         Self {
             measured: Arc::default(),
@@ -72,13 +71,11 @@ impl SpeedMeter {
     }
 
     /// What is remembered, as it changes.
-    #[must_use]
     pub fn history(&self) -> watch::Receiver<SpeedHistory> {
         self.history.subscribe()
     }
 
     /// Median of the model's last answers, in tokens per second.
-    #[must_use]
     pub fn usual(&self, model: &ModelId) -> Option<f64> {
         let mut speeds: Vec<f64> = self.history.borrow().get(model)?.iter().copied().collect();
         speeds.sort_by(f64::total_cmp);
@@ -86,14 +83,12 @@ impl SpeedMeter {
     }
 
     /// Answers that the model is giving now.
-    #[must_use]
     pub fn under_way(&self, model: &ModelId) -> u32 {
         let measured = self.measured.lock();
         measured.under_way.get(model).copied().unwrap_or(0)
     }
 
     /// Prompt processing is known only from the engine's figures, so it is the last answer's until then.
-    #[must_use]
     pub fn speed(&self) -> Speed {
         let measured = self.measured.lock();
         let live = measured.live.as_ref();
@@ -106,7 +101,6 @@ impl SpeedMeter {
 
     /// Decode speed of the answer that is streaming, or else of the last that has ended since the previous call; `None` if there was
     /// none. For one reader, who keeps a history.
-    #[must_use]
     pub fn take_decode(&self) -> Option<f64> {
         let mut measured = self.measured.lock();
         let ended = measured.ended.take();

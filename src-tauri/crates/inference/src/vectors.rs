@@ -59,7 +59,6 @@ pub async fn fetch(
 }
 
 /// The fields of a request for the vectors of these texts from a tier.
-#[must_use]
 pub fn fields(tier: &TierId, texts: &[String]) -> Value {
     json!({"model": tier, "input": texts, "encoding_format": "float"})
 }

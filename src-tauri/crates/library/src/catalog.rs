@@ -126,21 +126,18 @@ static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
 });
 
 /// Returns the built-in catalog.
-#[must_use]
 pub fn catalog() -> &'static Catalog {
     &CATALOG
 }
 
 impl Catalog {
     /// By its id or an alias, in any case.
-    #[must_use]
     pub fn find(&self, name: &str) -> Option<&Entry> {
         let is_called = |entry: &&Entry| entry.names().any(|own| own.eq_ignore_ascii_case(name));
         self.models.iter().find(is_called)
     }
 
     /// Returns the entry and the quant that `owner/repository:quant` means, ignoring case.
-    #[must_use]
     pub fn offered(&self, repository: &str, quant: &str) -> Option<(&Entry, &Quant)> {
         let mut entries = self.models.iter();
         let entry = entries.find(|entry| entry.repository.eq_ignore_ascii_case(repository))?;
@@ -153,7 +150,6 @@ impl Catalog {
     }
 
     /// Returns the names of the model whose file this is: its id and its aliases; none for a file of no model here.
-    #[must_use]
     pub fn names_of(&self, file: &ModelId) -> Vec<String> {
         let is_of = |quant: &Quant| model_id(&quant.file) == *file;
         let entry = (self.models.iter()).find(|entry| entry.quants.iter().any(is_of));
@@ -162,7 +158,6 @@ impl Catalog {
     }
 
     /// Returns all models for the API, with verdicts for `machine`. None is marked as installed.
-    #[must_use]
     pub fn wire(&self, machine: &Machine) -> Vec<CatalogModel> {
         let wire = |entry: &Entry| entry.wire(machine);
         self.models.iter().map(wire).collect()
@@ -177,27 +172,23 @@ impl Entry {
     }
 
     /// Returns the quant with this name, ignoring case.
-    #[must_use]
     pub fn quant(&self, name: &str) -> Option<&Quant> {
         let mut quants = self.quants.iter();
         quants.find(|quant| quant.quant.eq_ignore_ascii_case(name))
     }
 
     /// The commit of a quant's facts, if known.
-    #[must_use]
     pub fn revision<'a>(&'a self, quant: &'a Quant) -> Option<&'a str> {
         quant.revision.as_deref().or(self.revision.as_deref())
     }
 
     /// Returns the reference on the hub.
-    #[must_use]
     pub fn reference(&self, quant: &Quant) -> String {
         format!("{}:{}", self.repository, quant.quant)
     }
 
     /// The quant to take on this machine: of chat models the one that [`recommend`] chooses, if any runs; of others the
     /// first.
-    #[must_use]
     pub fn recommended(&self, profile: Profile, machine: &Machine) -> Option<&Quant> {
         if self.architecture.is_none() {
             return self.quants.first();
@@ -206,7 +197,6 @@ impl Entry {
     }
 
     /// What [`recommend`] says of a chat model.
-    #[must_use]
     pub fn advice(&self, profile: Profile, machine: &Machine) -> Option<Instead> {
         let account = self.quants.iter().find_map(|quant| self.account(quant))?;
         let offers = self.offers();
@@ -218,14 +208,12 @@ impl Entry {
     }
 
     /// An estimated account; `None` where the architecture or the size is not known.
-    #[must_use]
     pub fn account(&self, quant: &Quant) -> Option<ModelAccount> {
         let facts = self.architecture.as_ref()?;
         Some(facts.account(&self.name, &quant.quant, quant.size_bytes?))
     }
 
     /// What is loaded beside its models.
-    #[must_use]
     pub fn beside(&self) -> CompanionModels<'_> {
         CompanionModels::projector(self.projector.as_ref())
     }
@@ -307,7 +295,6 @@ impl MediaProjector for Projector {
 
 impl Projector {
     /// Returns it as the API offers it.
-    #[must_use]
     pub fn offer(&self) -> OfferedProjector {
         OfferedProjector {
             file: self.file.clone(),

@@ -28,14 +28,12 @@ pub struct PartHash {
 
 impl Verification {
     /// Returns the hash of the file, or the hashes of all parts separated by spaces.
-    #[must_use]
     pub fn sha256(&self) -> String {
         let hashes: Vec<_> = self.parts.iter().map(|part| part.sha256.as_str()).collect();
         hashes.join(" ")
     }
 
     /// Returns the expected value of [`Verification::sha256`], if it is known for all parts.
-    #[must_use]
     pub fn expected(&self) -> Option<String> {
         let hashes: Option<Vec<_>> = self
             .parts
@@ -46,7 +44,6 @@ impl Verification {
     }
 
     /// Returns `false` if a part or the projector differs, or `None` if none differs but the hash of a part is unknown.
-    #[must_use]
     pub fn matches(&self) -> Option<bool> {
         if !self.damaged().is_empty() {
             return Some(false);
@@ -56,7 +53,6 @@ impl Verification {
     }
 
     /// Returns the files that differ.
-    #[must_use]
     pub fn damaged(&self) -> Vec<&Path> {
         let differs = |part: &&PartHash| {
             let expected = part.expected.as_ref();

@@ -53,7 +53,6 @@ impl Entry {
     }
 
     /// Returns the reference that Tierbar downloaded it by, if it did.
-    #[must_use]
     pub fn reference(&self) -> Option<&str> {
         self.record.as_ref()?.reference.as_deref()
     }

@@ -105,7 +105,6 @@ impl HubFiles {
 
 impl Hub {
     /// `endpoint`: as [`endpoint()`] gives it.
-    #[must_use]
     pub fn new(web: Web, tokens: TokenFor, endpoint: Url) -> Self {
         Self {
             web,
@@ -187,7 +186,6 @@ impl Hub {
     }
 
     /// Returns the URL of a file. A commit pins its contents.
-    #[must_use]
     pub fn file_url(&self, repository: &Repository, commit: &str, path: &str) -> Url {
         let mut parts = vec![repository.owner(), repository.name(), "resolve", commit];
         parts.extend(path.split('/'));
@@ -195,7 +193,6 @@ impl Hub {
     }
 
     /// Returns whether requests to the hub carry a token.
-    #[must_use]
     pub fn has_token(&self) -> bool {
         (self.tokens)(&self.endpoint).is_some()
     }

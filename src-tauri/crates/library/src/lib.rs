@@ -52,7 +52,6 @@ pub struct Library {
 }
 
 impl Library {
-    #[must_use]
     pub fn new(options: impl Into<LibraryOptions>) -> Self {
         Self {
             options: options.into(),
@@ -61,7 +60,6 @@ impl Library {
     }
 
     /// Returns a library with other options that shares the cached headers.
-    #[must_use]
     pub fn with(&self, options: impl Into<LibraryOptions>) -> Self {
         Self {
             options: options.into(),
@@ -69,12 +67,10 @@ impl Library {
         }
     }
 
-    #[must_use]
     pub fn models_dir(&self) -> &Path {
         &self.options.models_dir
     }
 
-    #[must_use]
     pub fn options(&self) -> &LibraryOptions {
         &self.options
     }
@@ -91,7 +87,6 @@ impl Library {
     }
 
     /// As [`Library::list`], but also if the models folder cannot be read.
-    #[must_use]
     pub fn scan(&self) -> Scan {
         self.read(self.inventory())
     }
@@ -184,7 +179,6 @@ impl Library {
 
     /// Returns the projector to load with a model: that of its app's manifest, or a file beside it. If none can be used, this
     /// is the one that was meant for the model, with the reason.
-    #[must_use]
     pub fn projector(&self, model: &Path, account: &ModelAccount) -> Option<Projector> {
         if let Some(layer) = self.layer_of(model) {
             return self.of_layer(model, account, &layer);
@@ -280,7 +274,6 @@ impl Library {
     }
 
     /// Returns the URL that a file was downloaded from, unless it has changed since.
-    #[must_use]
     pub fn recorded_url(&self, path: &Path) -> Option<String> {
         let file = headers::stamp_at(path)?;
         records::current_record(path, &file)?.url

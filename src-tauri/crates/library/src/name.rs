@@ -5,7 +5,6 @@ use tierbar_core::ModelId;
 const EXTENSION: &str = ".gguf";
 
 /// Returns the model ID of a spec (an ID, a file name or a path), whether or not the file exists.
-#[must_use]
 pub fn model_id(spec: &str) -> ModelId {
     let spec = spec.trim();
     let name = spec.rsplit('/').next().unwrap_or(spec);

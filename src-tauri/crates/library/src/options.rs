@@ -19,7 +19,6 @@ pub struct LibraryOptions {
 
 impl LibraryOptions {
     /// Returns the configured options for the user with this home folder.
-    #[must_use]
     pub fn new(models_dir: PathBuf, config: &LibraryConfig, home: &Path) -> Self {
         let full = |folder: &String| from_home(folder, Some(home.to_owned()));
         Self {

@@ -32,7 +32,6 @@ pub struct AppFolders {
 
 impl AppFolders {
     /// Returns the folders of the user with this home folder, and those set in the environment.
-    #[must_use]
     pub fn of_user(home: &Path) -> Self {
         Self::by(home, |name| std::env::var_os(name))
     }

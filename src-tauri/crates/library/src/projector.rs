@@ -98,7 +98,6 @@ pub(crate) fn choose(model: ProjectorQuery<'_>, candidates: &[Projector]) -> Opt
 
 impl Projector {
     /// Returns what the model takes with it.
-    #[must_use]
     pub fn input_modalities(&self) -> Vec<Modality> {
         let account = self.account.as_ref();
         account.map_or_else(|_| vec![Modality::Text], ProjectorAccount::modalities)
@@ -179,7 +178,6 @@ fn letters(name: &str) -> String {
 }
 
 /// Returns whether the file is named like a projector.
-#[must_use]
 pub fn is_named(path: &Path) -> bool {
     file_name(path).to_ascii_lowercase().contains("mmproj")
 }

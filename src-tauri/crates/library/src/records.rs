@@ -59,7 +59,6 @@ pub struct Origin {
 
 impl Record {
     /// Returns the hash of the last check or download.
-    #[must_use]
     pub fn last_sha256(&self) -> Option<&str> {
         let hashed = self.hashed.as_ref().map(|hashed| &hashed.sha256);
         hashed.or(self.sha256.as_ref()).map(String::as_str)

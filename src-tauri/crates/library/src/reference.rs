@@ -76,12 +76,10 @@ impl Repository {
         })
     }
 
-    #[must_use]
     pub fn owner(&self) -> &str {
         &self.owner
     }
 
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }

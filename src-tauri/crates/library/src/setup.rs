@@ -29,7 +29,6 @@ pub struct TierProposal<'a> {
 
 /// Returns a model for each tier, none twice: the tier's default if it runs well on this machine, else another of the tier, else the
 /// largest of the rest that does. Where none runs well, the tier's default is proposed if it runs at all.
-#[must_use]
 pub fn propose<'a>(catalog: &'a Catalog, machine: &Machine) -> Vec<TierProposal<'a>> {
     let mut chosen: Vec<TierProposal<'a>> = Vec::new();
     for tier in TIERS {

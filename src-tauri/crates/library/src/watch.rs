@@ -57,7 +57,6 @@ pub struct LibraryWatch {
 
 impl LibraryWatch {
     /// Must be called in a tokio runtime.
-    #[must_use]
     pub fn start(library: Arc<Library>, pace: Pace) -> Self {
         Self::start_with(library, pace, attach::recommended_watcher)
     }
@@ -85,7 +84,6 @@ impl LibraryWatch {
     }
 
     /// Returns the watched library.
-    #[must_use]
     pub fn library(&self) -> Arc<Library> {
         self.library.borrow().clone()
     }
@@ -96,7 +94,6 @@ impl LibraryWatch {
     }
 
     /// Returns the last scan as a channel; `None` until the first is done. It changes only with its contents.
-    #[must_use]
     pub fn snapshot(&self) -> watch::Receiver<Option<Arc<Scan>>> {
         self.scan.clone()
     }
@@ -114,7 +111,6 @@ impl LibraryWatch {
     }
 
     /// Returns the number of scans.
-    #[must_use]
     pub fn scans(&self) -> u64 {
         self.scans.load(Ordering::Relaxed)
     }

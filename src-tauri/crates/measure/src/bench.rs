@@ -21,7 +21,6 @@ pub struct Settings {
 
 impl Settings {
     /// Of a tier whose settings are settled.
-    #[must_use]
     pub fn of(tier: &TierConfig) -> Self {
         Self {
             threads: tier.threads,
@@ -32,7 +31,6 @@ impl Settings {
     }
 
     /// Returns the tier with these settings.
-    #[must_use]
     pub fn on(self, tier: TierConfig) -> TierConfig {
         TierConfig {
             threads: self.threads,
@@ -99,7 +97,6 @@ impl BenchRequest {
     }
 
     /// Returns why a depth cannot be measured in a context of this many tokens; `None` if it can.
-    #[must_use]
     pub fn beyond(&self, depth: u32, context: u32) -> Option<String> {
         let needed = depth
             .saturating_add(self.prompt_tokens)
@@ -133,7 +130,6 @@ pub struct Figure {
 
 impl Figure {
     /// Returns `None` without runs, or if one of them is not a number.
-    #[must_use]
     pub fn of(mut runs: Vec<f64>) -> Option<Self> {
         if runs.iter().any(|run| !run.is_finite()) {
             return None;
@@ -150,7 +146,6 @@ impl Figure {
     }
 
     /// Returns the range of the runs as a fraction of their median.
-    #[must_use]
     pub fn spread(&self) -> f64 {
         if self.median > 0.0 {
             (self.high - self.low) / self.median
@@ -218,7 +213,6 @@ pub struct PagingRow {
 }
 
 impl PagingRow {
-    #[must_use]
     pub fn skipped(paging: Paging, why: String) -> Self {
         Self {
             paging,
@@ -229,7 +223,6 @@ impl PagingRow {
 }
 
 impl BenchRow {
-    #[must_use]
     pub fn skipped(depth: u32, why: String) -> Self {
         Self {
             depth,
@@ -250,7 +243,6 @@ pub struct BenchMemory {
 }
 
 impl BenchMemory {
-    #[must_use]
     pub fn new(memory: Memory, footprint_bytes: Option<u64>) -> Self {
         Self {
             weights_mapped_bytes: memory.weights_mapped_bytes,
@@ -264,7 +256,6 @@ impl BenchMemory {
     }
 
     /// Returns the sum of what the engine has allocated.
-    #[must_use]
     pub fn total_bytes(&self) -> u64 {
         self.weights_mapped_bytes
             .saturating_add(self.weights_bytes)

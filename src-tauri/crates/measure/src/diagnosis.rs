@@ -128,7 +128,6 @@ const SIZE_DIGITS: u32 = 3;
 
 impl Diagnosis {
     /// `now_ms`: milliseconds since 1970.
-    #[must_use]
     pub fn of(sources: Sources<'_>, now_ms: u64) -> Self {
         let status = sources.status;
         let recent: Vec<&Entry> = sources

@@ -82,7 +82,6 @@ impl TuneRequest {
     }
 
     /// Returns the measurement of each candidate.
-    #[must_use]
     pub fn measurement(&self) -> BenchRequest {
         BenchRequest {
             depths: vec![self.depth],

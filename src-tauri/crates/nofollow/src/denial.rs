@@ -5,7 +5,6 @@ use rustix::io::Errno;
 use std::io;
 
 /// Returns the reason for a sentence such as `X cannot be read: …`. On macOS, privacy settings deny what permissions allow.
-#[must_use]
 pub fn reason(error: &io::Error) -> String {
     reason_with(error, platform::PRIVACY)
 }

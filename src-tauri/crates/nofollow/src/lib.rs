@@ -99,7 +99,6 @@ impl OpenError {
     }
 
     /// Returns what the system reported; for a link, that there are too many.
-    #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             Self::NotAbsolute(_) | Self::Elsewhere(_) => io::ErrorKind::InvalidInput,
@@ -138,7 +137,6 @@ fn open_with(path: &Path, flags: OFlags) -> Result<Opened, OpenError> {
 }
 
 /// Returns the real path of the user's home folder, which `~` stands for: that of the account may have a link in it.
-#[must_use]
 pub fn home() -> Option<PathBuf> {
     std::env::home_dir().map(|home| home.canonicalize().unwrap_or(home))
 }
@@ -160,7 +158,6 @@ impl Opened {
     }
 
     /// Wraps what was opened otherwise, such as by following links, to look at where that has led.
-    #[must_use]
     pub fn of(file: File, path: &Path) -> Self {
         Self {
             file,
@@ -169,7 +166,6 @@ impl Opened {
     }
 
     /// Returns the path that it was opened by.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -190,7 +186,6 @@ impl Opened {
         Ok(About::of(&fstat(&self.file)?))
     }
 
-    #[must_use]
     pub fn into_file(self) -> File {
         self.file
     }
@@ -397,7 +392,6 @@ impl Identity {
 
 /// Whether a file or folder with these flags (`st_flags` of macOS) has its content elsewhere: `SF_DATALESS`, as
 /// <https://developer.apple.com/documentation/technotes/tn3150-getting-ready-for-data-less-files> describes.
-#[must_use]
 pub const fn is_dataless(flags: u32) -> bool {
     flags & 0x4000_0000 != 0
 }

@@ -38,7 +38,6 @@ struct Observations {
 
 impl Announcer {
     /// Keeps what every token reads in memory, if that is allowed. The mappings are those of all the model's files.
-    #[must_use]
     pub fn start(layout: Layout, mappings: Vec<MappedFile>) -> Self {
         let mut this = Self {
             layout,
@@ -106,13 +105,11 @@ impl Announcer {
     }
 
     /// Returns which experts are in memory, as far as the system tells. It looks at all their pages.
-    #[must_use]
     pub fn picture(&self) -> ResidencyPicture {
         let heat = |unit| (self.absent_bytes(unit) == 0).then_some(UNKNOWN);
         ResidencyPicture::of(&self.layout, heat)
     }
 
-    #[must_use]
     pub fn cost(&self) -> PagingCost {
         let seen = self.seen.lock();
         PagingCost {

@@ -16,7 +16,6 @@ pub struct PagingCost {
 
 impl PagingCost {
     /// What it has cost since an earlier moment.
-    #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let (now, before) = (self.stats, earlier.stats);
         Self {

@@ -178,7 +178,6 @@ impl Layout {
     /// Returns the least that a cache must hold, in bytes: two whole layers, of which one is computed with while the next
     /// is read, and what one token uses of all layers. A cache that is smaller than that cycle never holds what comes
     /// next.
-    #[must_use]
     pub fn least_bytes(&self, experts_used: u32) -> u64 {
         let layer = |units: &LayerUnits| -> u64 {
             let all = units.first..units.first + units.experts;
@@ -197,20 +196,17 @@ impl Layout {
     }
 
     /// Returns the bytes of all experts.
-    #[must_use]
     pub fn expert_bytes(&self) -> u64 {
         self.pages.iter().sum::<u64>() * self.page
     }
 
     /// Returns the bytes that are always held.
-    #[must_use]
     pub fn held_bytes(&self) -> u64 {
         let runs = self.held.iter().flatten();
         runs.map(|run| run.end - run.start).sum::<u64>() * self.page
     }
 
     /// Returns the runs of pages of a file that memory is laid over, in bytes from its start.
-    #[must_use]
     pub fn areas(&self, file: usize) -> Vec<std::ops::Range<u64>> {
         let runs = self.areas.get(file).into_iter().flatten();
         runs.map(|run| self.bytes_of(run)).collect()

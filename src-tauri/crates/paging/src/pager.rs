@@ -253,21 +253,18 @@ impl Pager {
     }
 
     /// Returns whether an expert is in memory. It may go with the next call of [`Self::need`].
-    #[must_use]
     pub fn is_held(&self, layer: u32, expert: u32) -> bool {
         let unit = self.inner.layout.unit(layer, expert);
         unit.is_some_and(|unit| self.inner.board.lock().cache.is_held(unit))
     }
 
     /// Returns which experts are in memory, and how much they were used lately.
-    #[must_use]
     pub fn picture(&self) -> ResidencyPicture {
         let board = self.inner.board.lock();
         let heat = |unit| board.cache.heat(unit, board.token);
         ResidencyPicture::of(&self.inner.layout, heat)
     }
 
-    #[must_use]
     pub fn cost(&self) -> PagingCost {
         let board = self.inner.board.lock();
         PagingCost {

@@ -28,7 +28,6 @@ use std::{
 pub(crate) use system::{most_moved, open};
 
 /// Returns the size of a page of memory.
-#[must_use]
 pub fn page_bytes() -> u64 {
     rustix::param::page_size() as u64
 }
@@ -156,7 +155,6 @@ pub struct MappedFile {
 impl MappedFile {
     /// # Safety
     /// As many bytes must be mapped at `base`, a multiple of a page, as long as the value is used.
-    #[must_use]
     pub const unsafe fn new(base: usize, bytes: u64) -> Self {
         Self { base, bytes }
     }

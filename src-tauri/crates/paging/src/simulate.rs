@@ -48,7 +48,6 @@ impl Trace {
 }
 
 /// Returns what a cache that holds as many experts would have done.
-#[must_use]
 pub fn simulate(trace: &Trace, held: u64, policy: EvictionPolicy) -> CacheStats {
     let mut cache = Cache::new(vec![1; trace.experts()], held, policy);
     for (token, experts) in &trace.uses {
@@ -61,7 +60,6 @@ pub fn simulate(trace: &Trace, held: u64, policy: EvictionPolicy) -> CacheStats 
 
 /// Returns what a cache would have done that knows the future, and evicts what is used last of all (Belády, *IBM Systems
 /// Journal* 5(2), 1966).
-#[must_use]
 pub fn belady(trace: &Trace, held: u64) -> CacheStats {
     let mut next: HashMap<u32, Vec<usize>> = HashMap::new();
     for (at, (_, experts)) in trace.uses.iter().enumerate().rev() {

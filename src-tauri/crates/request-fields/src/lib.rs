@@ -136,7 +136,6 @@ const WHOLE_CONTEXT: &str = "-1: the whole context";
 
 impl Table {
     /// Returns the field of this name.
-    #[must_use]
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
@@ -145,7 +144,6 @@ impl Table {
 impl Field {
     /// # Panics
     /// If the table has no JSON here, which a test excludes.
-    #[must_use]
     pub fn sample(&self) -> Value {
         value(self.sample)
     }
@@ -187,7 +185,6 @@ impl Values {
     }
 
     /// Returns the values as the documentation has them; `None` for any.
-    #[must_use]
     pub fn in_words(self) -> Option<String> {
         match self {
             Self::Any => None,
@@ -199,7 +196,6 @@ impl Values {
 }
 
 /// Returns whether a field with this value asks for nothing, whatever the field.
-#[must_use]
 pub fn is_nothing(value: &Value) -> bool {
     is_among(value, NOTHING)
 }

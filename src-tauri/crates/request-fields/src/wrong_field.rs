@@ -14,7 +14,6 @@ pub fn read<T: DeserializeOwned>(value: Value) -> Result<T, String> {
 
 /// Returns what is wrong with the field that a `T` cannot be read from; `None` if no field is to blame. The fields of a flattened
 /// struct lose their names, so read it as a `T` of its own.
-#[must_use]
 pub fn describe<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Option<String> {
     let mut json = Deserializer::from_slice(json);
     let error = serde_path_to_error::deserialize::<_, T>(&mut json).err()?;

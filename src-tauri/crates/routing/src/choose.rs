@@ -97,7 +97,6 @@ pub struct Choice {
 /// worth its seconds.
 ///
 /// Returns `None` without tiers.
-#[must_use]
 pub fn choose(
     traits: &Traits,
     need: Need,

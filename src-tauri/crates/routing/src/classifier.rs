@@ -61,7 +61,6 @@ pub const PROBES: [(&str, Level); 12] = [
 const ENOUGH_RIGHT: usize = 9;
 
 /// Returns the question to a model, as the body of a chat completion.
-#[must_use]
 pub fn question(text: &str) -> Value {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
@@ -89,7 +88,6 @@ pub fn question(text: &str) -> Value {
 }
 
 /// Returns the text without its middle if it is long: so many characters at its start and at its end, and a mark between them.
-#[must_use]
 pub fn excerpt(text: &str, head: usize, tail: usize, mark: &str) -> String {
     let count = text.chars().count();
     if count <= head + tail {
@@ -107,7 +105,6 @@ pub struct Opinion([f64; 3]);
 impl Opinion {
     /// Reads the answer to [`question`]: by the probabilities of its first token, or by its word if the server returns
     /// none.
-    #[must_use]
     pub fn of(answer: &Value) -> Option<Self> {
         let choice = &answer["choices"][0];
         let word = choice["message"]["content"].as_str()?.trim().to_lowercase();
@@ -140,7 +137,6 @@ impl Opinion {
     }
 
     /// Returns the most probable level, and its margin.
-    #[must_use]
     pub fn first(&self) -> (Level, f64) {
         let mut order = Level::ALL;
         order.sort_by(|one, other| self.0[other.place()].total_cmp(&self.0[one.place()]));
@@ -148,7 +144,6 @@ impl Opinion {
         (first, self.0[first.place()] - self.0[second.place()])
     }
 
-    #[must_use]
     pub fn probabilities(&self) -> [f64; 3] {
         self.0
     }
@@ -164,7 +159,6 @@ pub struct Exam {
 
 impl Exam {
     /// Grades a model by its opinions of all probes, in their order.
-    #[must_use]
     pub fn of(opinions: &[Opinion; PROBES.len()]) -> Self {
         // A word of nearly no probability must not dominate when it appears once.
         const FLOOR: f64 = 0.02;
@@ -187,7 +181,6 @@ impl Exam {
     }
 
     /// Returns the opinion, corrected for the model's bias.
-    #[must_use]
     pub fn weigh(&self, opinion: Opinion) -> Opinion {
         let mut weights = opinion.0;
         for (weight, usual) in weights.iter_mut().zip(self.usual.0) {
@@ -197,13 +190,11 @@ impl Exam {
     }
 
     /// Returns whether the model sorts requests well enough.
-    #[must_use]
     pub fn is_passed(&self) -> bool {
         self.right >= ENOUGH_RIGHT
     }
 
     /// Returns the level, if the model is trusted and sure enough.
-    #[must_use]
     pub fn believed(&self, opinion: Opinion) -> Option<Level> {
         let (level, margin) = self.weigh(opinion).first();
         (self.is_passed() && margin >= MARGIN).then_some(level)

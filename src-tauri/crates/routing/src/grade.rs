@@ -54,7 +54,6 @@ pub struct GradeCounts {
 
 impl GradeCounts {
     /// Returns the number of grades.
-    #[must_use]
     pub fn total(self) -> u64 {
         self.good.saturating_add(self.bad)
     }
@@ -72,7 +71,6 @@ impl GradeCounts {
     ///
     /// The interval is Wilson's (E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927), which
     /// holds for few grades too.
-    #[must_use]
     pub fn share(self) -> Option<Share> {
         const Z: f64 = 1.959_964;
         if self.total() == 0 {
@@ -143,7 +141,6 @@ pub struct LearnedRouting {
 }
 
 impl GradeReport {
-    #[must_use]
     pub fn of(groups: Vec<GradeGroup>) -> Self {
         let counts = groups
             .iter()

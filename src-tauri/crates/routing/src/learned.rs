@@ -38,7 +38,6 @@ impl LearnedLevels {
     ///
     /// A level moves only if [`ENOUGH`] answers were graded and the whole interval of [`GradeCounts::share`] is beyond [`POOR`] or
     /// [`GOOD`]; by one level at most, and up rather than down.
-    #[must_use]
     pub fn of(groups: &[GradeGroup]) -> Self {
         Self(Level::ALL.map(|level| {
             let own_tier = counts(groups, level, level.tier());
@@ -62,12 +61,10 @@ impl LearnedLevels {
     }
 
     /// Returns the level as which requests of a level are routed.
-    #[must_use]
     pub fn route(&self, level: Level) -> Level {
         self.0[level.place()].routed_as
     }
 
-    #[must_use]
     pub fn levels(&self) -> &[LearnedLevel] {
         &self.0
     }

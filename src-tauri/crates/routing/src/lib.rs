@@ -41,7 +41,6 @@ impl Level {
     pub const ALL: [Self; 3] = [Self::Simple, Self::Medium, Self::Hard];
 
     /// Returns the classifier's word for it.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Simple => "simple",
@@ -51,7 +50,6 @@ impl Level {
     }
 
     /// Returns the tier made for it.
-    #[must_use]
     pub fn tier(self) -> &'static str {
         match self {
             Self::Simple => "fast",
@@ -62,7 +60,6 @@ impl Level {
 
     /// Returns the level that a tier of this name is made for; `None` for a tier with a name of its own, which is only
     /// requested by name.
-    #[must_use]
     pub fn of(tier: &TierId) -> Option<Self> {
         Self::ALL
             .into_iter()

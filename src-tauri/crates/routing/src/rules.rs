@@ -41,7 +41,6 @@ impl Judgement {
 }
 
 /// Applies the first rule that matches; those for the smallest and the largest requests come first.
-#[must_use]
 pub fn judge(traits: &Traits) -> Judgement {
     let text = Text::of(&traits.text);
     let by_text = by_text(traits, &text);
@@ -102,7 +101,6 @@ fn by_text(traits: &Traits, text: &Text) -> Judgement {
 }
 
 /// Applies the rules to a text without its conversation.
-#[must_use]
 pub fn judge_text(text: &str) -> Judgement {
     let traits = Traits {
         prompt_tokens: tokens(text),
@@ -113,7 +111,6 @@ pub fn judge_text(text: &str) -> Judgement {
 }
 
 /// Returns whether a text is a greeting or thanks, and no more than that.
-#[must_use]
 pub fn is_greeting(text: &str) -> bool {
     Text::of(text).greeting != Greeting::Beginning
 }

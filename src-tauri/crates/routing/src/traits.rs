@@ -33,7 +33,6 @@ pub struct Traits {
 
 impl Traits {
     /// Reads the body of a chat completion or a text completion.
-    #[must_use]
     pub fn of(request: &Value) -> Self {
         let mut traits = Self {
             answer_tokens: answer_tokens(request),
@@ -69,7 +68,6 @@ impl Traits {
     }
 
     /// Returns the tokens that a context must hold.
-    #[must_use]
     pub fn context_tokens(&self) -> u64 {
         self.prompt_tokens.saturating_add(self.answer_tokens)
     }

@@ -42,7 +42,6 @@ const LOOK: Duration = Duration::from_millis(10);
 const KILLED: Duration = Duration::from_secs(5);
 
 /// The program `tierbar-guard`.
-#[must_use]
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
     match arguments.as_slice() {

@@ -65,7 +65,6 @@ struct StageInput {
 }
 
 /// The program.
-#[must_use]
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
     match arguments.as_slice() {

@@ -57,7 +57,6 @@ pub struct Request {
 
 impl Request {
     /// A line of shell.
-    #[must_use]
     pub fn shell(line: &str, folder: PathBuf, policy: Policy) -> Self {
         let arguments = ["/bin/sh", "-c", line].map(str::to_owned).into();
         Self {

@@ -11,7 +11,6 @@ use std::{
 const SYSTEM: &str = "/usr/bin:/bin:/usr/sbin:/sbin";
 
 /// Returns this process's `PATH` with the folders of package managers: an app and a service do not have those of the shell.
-#[must_use]
 pub fn search_path() -> OsString {
     let path = env::var_os("PATH").unwrap_or_else(|| SYSTEM.into());
     completed(&path, PACKAGES, Path::is_dir)

@@ -75,13 +75,11 @@ impl fmt::Debug for Secrets {
 
 impl Secrets {
     /// The secrets of the data folder `home`, with this process's environment.
-    #[must_use]
     pub fn open(home: &Path) -> Self {
         Self::with(home, Arc::new(|name: &str| std::env::var_os(name)))
     }
 
     /// As [`Secrets::open`], with another environment.
-    #[must_use]
     pub fn with(home: &Path, environment: Environment) -> Self {
         let file = || Arc::new(file::FileStore::new(home.join("secrets.json")));
         let store = if environment(STORE_VARIABLE).is_some_and(|store| store == "file") {

@@ -29,13 +29,11 @@ const MCP: &str = "mcp-";
 
 impl Name {
     /// That of a program that serves tools, by the server's name in the configuration.
-    #[must_use]
     pub fn of_mcp_server(server: &str) -> Self {
         Self::McpServer(format!("{MCP}{server}"))
     }
 
     /// That of the server at a URL. Without a dot in its name it has its port, so that it is the name of nothing else.
-    #[must_use]
     pub fn of_server(url: &str) -> Self {
         let (scheme, server) = server_of(url).unwrap_or(("", url));
         let server = server.to_ascii_lowercase();
@@ -47,7 +45,6 @@ impl Name {
     }
 
     /// Its name in the API and in the store.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::HuggingFace => "hugging-face",
@@ -60,7 +57,6 @@ impl Name {
     }
 
     /// Environment variables that carry it; the first that is set counts.
-    #[must_use]
     pub fn variables(&self) -> &'static [&'static str] {
         match self {
             Self::HuggingFace => &["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"],

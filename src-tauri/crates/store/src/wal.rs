@@ -44,7 +44,6 @@ pub(crate) fn path(database: &Path) -> PathBuf {
 }
 
 /// Returns the copies of damaged logs beside a database.
-#[must_use]
 pub fn damaged_copies(database: &Path) -> Vec<PathBuf> {
     let log = path(database);
     let (Some(folder), Some(name)) = (log.parent(), log.file_name()) else {

@@ -52,19 +52,16 @@ impl Drop for SharedHandle {
 
 impl Handle {
     /// Returns the tiers' states as they change.
-    #[must_use]
     pub fn watch(&self) -> watch::Receiver<Vec<TierStatus>> {
         self.shared.tiers.clone()
     }
 
     /// Returns the budget, and the sum of the plans of the tiers that hold memory now.
-    #[must_use]
     pub fn budget(&self) -> BudgetStatus {
         *self.shared.budget.borrow()
     }
 
     /// Returns the loads during which a host or the machine died. Their models load only on request.
-    #[must_use]
     pub fn never_ended(&self) -> watch::Receiver<Vec<BegunLoad>> {
         self.shared.never_ended.clone()
     }

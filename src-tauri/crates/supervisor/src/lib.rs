@@ -198,7 +198,6 @@ pub struct Options {
 
 impl Options {
     /// Returns options with the default deadlines, no tiers and no journal.
-    #[must_use]
     pub fn new(
         budget: Budget,
         source: Arc<dyn ModelSource>,

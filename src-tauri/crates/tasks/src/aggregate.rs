@@ -199,7 +199,6 @@ impl Counter {
         tally.example = message;
     }
 
-    #[must_use]
     pub fn done(self) -> Aggregate {
         let (from, to) = self.span.ends();
         let mut groups: Vec<Group> = self
@@ -270,13 +269,11 @@ fn cut(text: &str) -> String {
 
 impl Aggregate {
     /// Counts the entries listed that look like errors by their words.
-    #[must_use]
     pub fn errors(&self) -> u64 {
         self.count(|badness| badness < WARNING)
     }
 
     /// Counts the entries listed that look like warnings.
-    #[must_use]
     pub fn warnings(&self) -> u64 {
         self.count(|badness| badness == WARNING)
     }
@@ -288,7 +285,6 @@ impl Aggregate {
     }
 
     /// Renders lines for a model, in at most `most` bytes; what does not fit is only counted.
-    #[must_use]
     pub fn render(&self, most: usize) -> String {
         let mut text = format!("{} entries", self.entries);
         if let (Some(from), Some(to)) = (&self.from, &self.to) {

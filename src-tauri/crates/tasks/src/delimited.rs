@@ -4,7 +4,6 @@
 const LONGEST_RULE: usize = 64;
 
 /// Returns the text between two lines that do not occur in it.
-#[must_use]
 pub fn delimited(text: &str) -> String {
     let rule = rule([text]);
     let text = break_rule(text, &rule);
@@ -12,7 +11,6 @@ pub fn delimited(text: &str) -> String {
 }
 
 /// Returns a line that occurs in none of the texts, once they are [`break_rule`].
-#[must_use]
 pub fn rule<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     // Each turn is longer than any run in the text sooner or later; one look is enough for that.
     let runs = texts
@@ -23,7 +21,6 @@ pub fn rule<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// Returns the text without the rule in it.
-#[must_use]
 pub fn break_rule(text: &str, rule: &str) -> String {
     text.replace(rule, &"= ".repeat(rule.len() / 2))
 }

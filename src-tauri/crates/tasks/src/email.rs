@@ -10,7 +10,6 @@ const URGENCIES: [&str; 4] = ["whenever", "this week", "today", "now"];
 
 /// Returns the subject of an e-mail, if the text begins with the header of one (RFC 5322, 2.2): lines such as
 /// `Subject: Parking`, and an empty one. A folded line is unfolded; encoded words (RFC 2047) stay as they are.
-#[must_use]
 pub fn subject(text: &str) -> Option<String> {
     let mut subject: Option<String> = None;
     let mut is_subject = false;
@@ -51,7 +50,6 @@ pub struct Header {
 
 impl Header {
     /// Returns the header of a brief: a problem for today if there are errors, for this week if there are warnings.
-    #[must_use]
     pub fn of_brief(aggregate: &Aggregate) -> Self {
         let (errors, warnings) = (aggregate.errors(), aggregate.warnings());
         let count = |count: u64, what: &str| {

@@ -146,7 +146,6 @@ impl When {
     }
 
     /// Compares two times; `None` if their forms differ.
-    #[must_use]
     pub fn order(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Number(a), Self::Number(b)) => a.partial_cmp(b),
@@ -223,7 +222,6 @@ fn plain_name(name: &str) -> String {
 
 impl Entry {
     /// Reads an object; returns `None` if it has no known field.
-    #[must_use]
     pub fn read(object: &Map<String, Value>) -> Option<Self> {
         let fields = Fields::of(object);
         let (named, kind) = fields
@@ -314,7 +312,6 @@ fn words_of(value: &Value) -> Option<String> {
 }
 
 /// Returns the message without its variable parts: numbers, and hexadecimal words such as ids.
-#[must_use]
 pub fn template(message: &str) -> String {
     let mut text = String::with_capacity(message.len());
     let mut word = String::new();

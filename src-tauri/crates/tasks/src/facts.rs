@@ -24,7 +24,6 @@ pub struct FactComparison {
 }
 
 /// Compares the result with the source.
-#[must_use]
 pub fn compare(source: &str, result: &str) -> FactComparison {
     let source = &source[..source.floor_char_boundary(COMPARED)];
     let mut kept = FactComparison::default();

@@ -9,7 +9,6 @@ const FIRST: usize = 2;
 
 /// Returns the sentences of a text that have the most names, numbers and dates for their length, in their order, in at most
 /// `limit` words. Extraction by sentence score, as H. P. Luhn, "The automatic creation of literature abstracts" (1958), has it.
-#[must_use]
 pub fn summary(source: &str, limit: usize) -> String {
     let sentences: Vec<&str> = sentences(source).take(SENTENCES).collect();
     let mut ranked: Vec<(usize, usize, f64)> = Vec::new();
@@ -39,7 +38,6 @@ pub fn summary(source: &str, limit: usize) -> String {
 }
 
 /// Returns what was counted, the worst first, in at most `limit` words.
-#[must_use]
 pub fn brief(aggregate: &Aggregate, limit: usize) -> String {
     let mut text = String::new();
     for line in aggregate.render(usize::MAX).lines() {

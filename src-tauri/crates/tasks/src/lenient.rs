@@ -8,7 +8,6 @@ const TRIED: usize = 64;
 
 /// Returns the first complete JSON object of the answer: bare, in a code fence, or after other text. An answer that would take too
 /// much memory has none.
-#[must_use]
 pub fn object(answer: &str) -> Option<Map<String, Value>> {
     let answer = without_thoughts(answer);
     json::check(answer.as_bytes(), 1, json::MOST_MEMORY).ok()?;
@@ -23,7 +22,6 @@ pub fn object(answer: &str) -> Option<Map<String, Value>> {
 }
 
 /// Returns the text of a field whose string or object is cut off, as far as it goes.
-#[must_use]
 pub fn unfinished(answer: &str, field: &str) -> Option<String> {
     let answer = without_thoughts(answer);
     let (_, rest) = answer.split_once(&format!("\"{field}\""))?;
@@ -55,7 +53,6 @@ pub fn unfinished(answer: &str, field: &str) -> Option<String> {
 
 /// Returns the text in a field of an object, or the bare answer of an engine without schemas; and whether it was cut to its
 /// last whole sentence because the answer was cut off.
-#[must_use]
 pub fn text(answer: &str, field: &str, was_cut: bool) -> Option<(String, bool)> {
     let whole = object(answer).and_then(|object| Some(object.get(field)?.as_str()?.to_owned()));
     let (text, cut) = match whole {
@@ -73,7 +70,6 @@ pub fn text(answer: &str, field: &str, was_cut: bool) -> Option<(String, bool)> 
 }
 
 /// Returns a truncated text up to the end of its last whole sentence, or else of its last whole word.
-#[must_use]
 pub fn up_to_a_sentence(text: &str) -> &str {
     let text = text.trim_end();
     let ends = text

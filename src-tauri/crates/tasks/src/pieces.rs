@@ -2,7 +2,6 @@
 
 /// Splits off a first piece of at most `most` bytes that is not empty, and returns it with the rest. It ends after a
 /// paragraph if one ends in its second half, or else after a line, a sentence, a word, or at last any character.
-#[must_use]
 pub fn first(text: &str, most: usize) -> (&str, &str) {
     if text.len() <= most {
         return (text, "");
@@ -45,7 +44,6 @@ impl Room {
     const LEAST: f64 = 0.25;
     const MOST: f64 = 6.0;
 
-    #[must_use]
     pub fn new(tokens: usize) -> Self {
         Self {
             tokens,
@@ -53,7 +51,6 @@ impl Room {
         }
     }
 
-    #[must_use]
     pub fn bytes(&self) -> usize {
         // Not negative, and no context comes near the limit.
         #[expect(

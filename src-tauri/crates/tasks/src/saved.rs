@@ -45,7 +45,6 @@ pub struct Costs {
 }
 
 impl Costs {
-    #[must_use]
     pub fn of(days: Vec<Day>) -> Self {
         let mut total = TaskSavings::default();
         for spent in days.iter().flat_map(|day| day.tasks.values()) {
@@ -57,7 +56,6 @@ impl Costs {
 
 /// Estimates the tokens of a text from its share of a counted prompt's bytes. Without a count, four bytes are a token, as
 /// in English.
-#[must_use]
 pub fn tokens_of(bytes: usize, prompt_bytes: usize, prompt_tokens: u64) -> u64 {
     let (bytes, whole) = (bytes as u64, prompt_bytes as u64);
     if prompt_tokens == 0 || whole == 0 {

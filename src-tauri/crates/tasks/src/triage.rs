@@ -43,7 +43,6 @@ impl MessageType {
         (Self::Greeting, "greeting"),
     ];
 
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         let mut all = Self::ALL.into_iter();
         all.find(|(kind, _)| *kind == self)
@@ -64,7 +63,6 @@ pub struct Triage {
 pub const MOST_URGENT: u8 = 3;
 
 /// Returns the schema for engines that follow one.
-#[must_use]
 pub fn schema() -> Value {
     let kinds = MessageType::ALL.map(|(_, name)| name);
     json!({
@@ -82,7 +80,6 @@ pub fn schema() -> Value {
 impl Triage {
     /// Reads an answer that may not follow the schema to the letter: a number as text, `"Question"`, `"yes"`. Returns
     /// `None` for values out of bounds or of another kind.
-    #[must_use]
     pub fn read(answer: &Map<String, Value>) -> Option<Self> {
         let name = answer.get("type")?.as_str()?.trim().to_ascii_lowercase();
         let (kind, _) = MessageType::ALL.into_iter().find(|(_, is)| *is == name)?;
@@ -118,7 +115,6 @@ const HEAD: usize = 1200;
 const TAIL: usize = 600;
 
 /// Returns the whole question as the body of a chat completion. Of a long message, the middle is left out.
-#[must_use]
 pub fn question(message: &str) -> Value {
     let message = delimited(&excerpt(message, HEAD, TAIL, "\n…\n"));
     json!({

@@ -65,7 +65,6 @@ fn was_quiet(before: &Figures, now: &Figures) -> bool {
 }
 
 /// Measures the bytes per second at which all cores but one read memory, as the best of several rounds.
-#[must_use]
 pub fn memory() -> u64 {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let times = read_memory(cores.saturating_sub(1).max(1), MEMORY_BYTES);

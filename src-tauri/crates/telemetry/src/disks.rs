@@ -34,7 +34,6 @@ impl DiskUse {
     }
 
     /// Returns the traffic of the last reading; `None` if it is unknown.
-    #[must_use]
     pub fn traffic(&self) -> Option<DiskTraffic> {
         let (read, written) = self.rates?;
         let elapsed = self.last_ms.saturating_sub(self.first_ms?);

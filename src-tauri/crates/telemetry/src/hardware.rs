@@ -18,7 +18,6 @@ pub struct Hardware {
 }
 
 /// Reads it. Blocking.
-#[must_use]
 pub fn hardware() -> Hardware {
     let read = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing());
     let known = System::new_with_specifics(read).ok();
@@ -39,7 +38,6 @@ pub fn hardware() -> Hardware {
 
 /// Returns the number of physical performance cores; without a difference, of all physical cores: hyper-threads of one core share
 /// its arithmetic units.
-#[must_use]
 pub fn fast_cores() -> Option<usize> {
     platform::performance_cores().or_else(|| System::physical_core_count().ok())
 }

@@ -13,20 +13,17 @@ pub struct Process {
 impl Process {
     /// Returns the process that has this number now; `None` if there is none, or it is not visible to this user. Call it
     /// while the number's owner is certain, such as right after starting it.
-    #[must_use]
     pub fn of(pid: u32) -> Option<Self> {
         let started = platform::started(pid)?;
         Some(Self { pid, started })
     }
 
-    #[must_use]
     pub fn pid(self) -> u32 {
         self.pid
     }
 
     /// Returns whether its anonymous memory, and on macOS its share of the GPU's, is freed: it is gone, or all its threads
     /// are zombies. `false` when in doubt. Files that it had mapped may stay cached.
-    #[must_use]
     pub fn memory_is_back(self) -> bool {
         platform::memory_is_back(self.pid, self.started)
     }

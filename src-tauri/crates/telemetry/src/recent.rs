@@ -52,7 +52,6 @@ impl RecentReadings {
     }
 
     /// Returns the current minute so far.
-    #[must_use]
     pub fn now(&self) -> Option<Point> {
         let first = self.minute.first()?;
         let points: Vec<_> = self.minute.iter().collect();
@@ -67,7 +66,6 @@ impl RecentReadings {
     }
 
     /// Returns the seconds of the last ten minutes, oldest first.
-    #[must_use]
     pub fn seconds(&self) -> Vec<Point> {
         self.seconds
             .iter()

@@ -149,7 +149,6 @@ fn read_slow(sensors: &mut Option<Components>) -> SlowFigures {
 ///
 /// macOS: the memory-pressure source of dispatch. Linux: triggers on stall information, of the control group with the
 /// tightest limit or of the machine; they never announce `Normal`. Also `None` while a script replaces the machine.
-#[must_use]
 pub fn pressure_changes(
     notify: impl Fn(Pressure) + Send + Sync + 'static,
 ) -> Option<PressureListener> {

@@ -36,7 +36,6 @@ pub fn simulated_working_set() -> Result<Option<u64>, Error> {
 
 /// Returns Metal's `recommendedMaxWorkingSetSize` in bytes, simulated or real; `None` without Metal. Invalid values of the
 /// variables are ignored.
-#[must_use]
 pub fn working_set() -> Option<u64> {
     let metal = simulated_working_set().unwrap_or_default();
     let ram = simulated_ram().unwrap_or_default();

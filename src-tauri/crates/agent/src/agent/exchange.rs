@@ -127,7 +127,6 @@ pub struct ActResult {
 
 impl ActResult {
     /// Text alone, of an act that succeeded.
-    #[must_use]
     pub fn text(text: String) -> Self {
         Self {
             text,

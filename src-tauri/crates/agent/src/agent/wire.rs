@@ -8,7 +8,6 @@ impl Ask {
     /// message among them stands before ours.
     ///
     /// Neighbors of one role become one message, because some templates take turns only.
-    #[must_use]
     pub fn fields(&self, earlier: &[Value]) -> Map<String, Value> {
         let mut messages = vec![json!({ "role": "system", "content": self.system })];
         for message in earlier {

@@ -24,7 +24,6 @@ const KEYS: [&str; 6] = ["name", "function", "type", "arguments", "parameters", 
 const LANGUAGE: usize = 20;
 
 /// Returns whether a text that begins so may turn out to be a call, so that it is not an answer yet.
-#[must_use]
 pub fn may_begin_call(text: &str) -> bool {
     let text = undecorated(text);
     if let Some(list) = text.strip_prefix('[') {
@@ -52,7 +51,6 @@ fn is_language(text: &str) -> bool {
 
 /// Returns the calls that an answer consists of, each with its name and its arguments: of tools that are offered, with arguments that they
 /// have. None, if there is anything else in it: words before or behind a call may be about an example. `tools`: in OpenAI's form.
-#[must_use]
 pub fn written_calls(answer: &str, tools: &[Value]) -> Vec<(String, String)> {
     if json::values_memory(answer.as_bytes()) > json::MOST_MEMORY {
         return Vec::new();

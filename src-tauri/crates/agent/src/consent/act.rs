@@ -124,7 +124,6 @@ impl WebAddress {
         }
     }
 
-    #[must_use]
     pub fn url(&self) -> &Url {
         &self.0
     }
@@ -181,7 +180,6 @@ impl Act {
     }
 
     /// Whether it is certain that the act changes nothing and reveals nothing.
-    #[must_use]
     pub fn only_reads(&self) -> bool {
         match self {
             Self::Command { line, network, .. } => !network && read_only(line).is_some(),

@@ -69,7 +69,6 @@ pub struct Grants {
 
 impl Grants {
     /// Those that were stored, for a chat.
-    #[must_use]
     pub fn new(list: Vec<Grant>, chat: &str) -> Self {
         Self {
             list,
@@ -77,7 +76,6 @@ impl Grants {
         }
     }
 
-    #[must_use]
     pub fn list(&self) -> &[Grant] {
         &self.list
     }
@@ -167,7 +165,6 @@ pub(super) fn coverages(act: &Act) -> Vec<(Scope, GrantCoverage)> {
 
 impl GrantCoverage {
     /// What is allowed, in words for a person.
-    #[must_use]
     pub fn title(&self) -> &'static str {
         match self {
             Self::Commands { .. } => "Run all commands",
@@ -183,7 +180,6 @@ impl GrantCoverage {
     }
 
     /// The command, the tool or whom it is for, with invisible characters made visible.
-    #[must_use]
     pub fn subject(&self) -> Option<String> {
         let subject = match self {
             Self::Commands { .. }
@@ -199,7 +195,6 @@ impl GrantCoverage {
     }
 
     /// Where it holds, if it has a place.
-    #[must_use]
     pub fn folder(&self) -> Option<&Path> {
         match self {
             Self::Commands { folder }

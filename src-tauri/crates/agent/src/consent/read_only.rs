@@ -133,7 +133,6 @@ const PROGRAMS: &[Program] = &[
 const LONGEST: usize = 2_000;
 
 /// Returns the words of a command that only reads, or `None` if that is not certain.
-#[must_use]
 pub fn read_only(line: &str) -> Option<Vec<String>> {
     let words = split_words(line)?;
     let (name, rest) = words.split_first()?;

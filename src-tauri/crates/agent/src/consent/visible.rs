@@ -10,7 +10,6 @@ const BLANK_COLUMNS: usize = 60;
 const TAB_COLUMNS: usize = 8;
 
 /// Returns the text as [`VisibleText`] shows it.
-#[must_use]
 pub fn visible(text: &str) -> String {
     VisibleText::default().add(text)
 }

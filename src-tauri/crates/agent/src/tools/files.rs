@@ -78,7 +78,6 @@ pub enum NotUndone {
 
 impl Excerpt {
     /// Returns what is read at once of a text from a line on.
-    #[must_use]
     pub fn of(text: &str, from: usize) -> Self {
         let lines = text.lines().count();
         let first = from.clamp(1, lines.max(1));
@@ -108,7 +107,6 @@ impl Excerpt {
     }
 
     /// Returns it for the model, with the form of the file, and with where to read on in it.
-    #[must_use]
     pub fn render(self, path: &Path) -> String {
         let (mut text, path) = (self.text, path.display());
         let form = self.form.map(|form| format!("[{path} is {form}]"));
@@ -139,7 +137,6 @@ impl Folder {
         Ok(Self(root))
     }
 
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.0.path()
     }
@@ -394,7 +391,6 @@ impl Folder {
 }
 
 /// Returns the SHA-256 of a file's content.
-#[must_use]
 pub fn digest(content: &[u8]) -> Digest {
     Sha256::digest(content).into()
 }

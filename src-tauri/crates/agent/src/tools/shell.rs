@@ -53,7 +53,6 @@ pub fn request(permitted: &PermittedAct, terms: &Terms) -> Result<Request, Failu
 }
 
 /// What a command that has ended has found. Any end but exit code 0 is a failure.
-#[must_use]
 pub fn render(finished: &CommandResult, limits: &Limits) -> ActResult {
     let output = finished.stdout.text.trim_end_matches('\n');
     let errors = finished.stderr.text.trim_end_matches('\n');

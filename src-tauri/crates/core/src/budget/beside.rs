@@ -19,7 +19,6 @@ pub struct CompanionModels<'a> {
 
 impl<'a> CompanionModels<'a> {
     /// Only a projector, if there is one.
-    #[must_use]
     pub fn projector<P: MediaProjector>(projector: Option<&'a P>) -> Self {
         Self {
             projector: projector.map(|projector| projector as &dyn MediaProjector),
@@ -28,13 +27,11 @@ impl<'a> CompanionModels<'a> {
     }
 
     /// Returns what all of it takes beside a model with that context, cache and batch.
-    #[must_use]
     pub fn bytes(&self, context: u32, kv: KvCache, batch: u32) -> u64 {
         sum(self.lines(context, kv, batch).map(|(_, bytes)| bytes))
     }
 
     /// Adds to the plan what the budget has room for.
-    #[must_use]
     pub fn join(&self, plan: LoadPlan, kv: KvCache, batch: u32, budget: &Budget) -> LoadPlan {
         let lines = self.lines(plan.context_tokens, kv, batch);
         lines.fold(plan, |plan, (what, bytes)| {
@@ -43,7 +40,6 @@ impl<'a> CompanionModels<'a> {
     }
 
     /// Returns what the plan has room for, and what it has not.
-    #[must_use]
     pub fn split(self, plan: &LoadPlan) -> (Self, Self) {
         let has = |what| plan.lines.iter().any(|line| line.what == what);
         let (projector, draft) = (has(LineKind::Projector), has(LineKind::DraftModel));
@@ -63,7 +59,6 @@ impl<'a> CompanionModels<'a> {
         all.chain(alone.into_iter().filter(move |_| both))
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.projector.is_none() && self.draft.is_none()
     }

@@ -23,7 +23,6 @@ pub enum Period {
 impl Period {
     const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
 
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Day => "day",

@@ -44,7 +44,6 @@ impl ChainConfig {
         self.steps.iter().filter_map(Step::tier)
     }
 
-    #[must_use]
     pub fn may_wait(&self) -> bool {
         self.steps.last() == Some(&Step::Queue)
     }
@@ -77,7 +76,6 @@ pub enum Step {
 impl Step {
     const QUEUE: &'static str = "queue";
 
-    #[must_use]
     pub fn tier(&self) -> Option<&TierId> {
         match self {
             Self::Tier(tier) => Some(tier),

@@ -134,14 +134,12 @@ impl CommandEngine {
     const LOAD_DEADLINE: Span = Span::seconds(600);
 
     /// Returns whether an argument contains the placeholder.
-    #[must_use]
     pub fn asks_for(&self, placeholder: &str) -> bool {
         let mut arguments = self.command.iter().skip(1);
         arguments.any(|argument| argument.contains(placeholder))
     }
 
     /// The program's file name.
-    #[must_use]
     pub fn name(&self) -> &str {
         let program = self.command.first().map_or("", String::as_str);
         program.rsplit('/').next().unwrap_or(program)
@@ -189,7 +187,6 @@ impl CommandEngine {
 }
 
 /// Returns a URL's scheme and its server, with the port if there is one.
-#[must_use]
 pub fn server_of(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once("://")?;
     Some((scheme, rest.split(['/', '?', '#']).next().unwrap_or(rest)))
@@ -197,7 +194,6 @@ pub fn server_of(url: &str) -> Option<(&str, &str)> {
 
 impl EndpointEngine {
     /// Returns `https://host:port`, which people see and keys belong to.
-    #[must_use]
     pub fn server(&self) -> &str {
         server_of(&self.endpoint).map_or("", |(_, server)| server)
     }

@@ -11,7 +11,6 @@ pub struct QuietHours(Option<(u16, u16)>);
 
 impl QuietHours {
     /// Returns whether a minute, counted from midnight, is in the range.
-    #[must_use]
     pub fn contain(self, minute: u16) -> bool {
         self.0.is_some_and(|(from, to)| {
             if from < to {

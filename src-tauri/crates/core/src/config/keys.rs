@@ -40,7 +40,6 @@ const UNITS: [(&str, &str); 2] = [("Dollars", "US dollars"), ("Watts", "watts")]
 type Schemas = Map<String, Value>;
 
 /// Returns all keys, sorted by name, from the description of the API (`docs/openapi.json`).
-#[must_use]
 pub fn keys(api: &str) -> Vec<Key> {
     let mut api: Value = serde_json::from_str(api).unwrap_or_default();
     let mut keys = Vec::new();
@@ -55,7 +54,6 @@ pub fn keys(api: &str) -> Vec<Key> {
 
 impl Key {
     /// Returns whether a name is of this key, with any name where it has [`NAME`].
-    #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
         let mut wanted = name.split('.');
         let mut own = self.name.split('.');
@@ -70,7 +68,6 @@ impl Key {
     }
 
     /// Returns a typed value as JSON. What is of no type of the key is a text, which the configuration refuses with its own words.
-    #[must_use]
     pub fn value(&self, text: &str) -> Value {
         let accepts = &self.accepts;
         let json = || serde_json::from_str::<Value>(text.trim()).ok();
@@ -99,7 +96,6 @@ impl Key {
 
 impl Accepts {
     /// Returns what can be written, such as `auto or a whole number`.
-    #[must_use]
     pub fn words(&self) -> String {
         let number: &str = match self.unit {
             Some(unit) => &format!("a number of {unit}"),

@@ -9,7 +9,6 @@ const CONTEXTS: [(&str, u32); 3] = [("fast", 4096), ("primary", 8192), ("heavy",
 impl TierConfig {
     /// Returns the context of a tier that has exactly what an earlier version wrote for it, and a model that it holds back. The user
     /// may have chosen the same, so it is for them to say.
-    #[must_use]
     pub fn older_default(&self, tier: &TierId) -> Option<u32> {
         let (_, context) = CONTEXTS.into_iter().find(|(id, _)| *id == tier.as_str())?;
         let is_older = self.context == Choice::Fixed(context)

@@ -33,7 +33,6 @@ pub enum CacheWrite {
 
 impl EndpointEngine {
     /// Returns what its tokens cost, if that is configured.
-    #[must_use]
     pub fn prices(&self) -> Option<Prices> {
         let input = self.input_price?;
         // The smallest discount among the servers of OpenAI's dialect that give one.
@@ -51,7 +50,6 @@ impl EndpointEngine {
 
 impl Prices {
     /// Returns the cost of a request. `prompt`: all of its tokens, with those of `cache`.
-    #[must_use]
     pub fn of(&self, prompt: u64, cache: CacheTokens, answer: u64) -> Dollars {
         // Some servers count a part that is more than the whole.
         let read = cache.read.min(prompt);
@@ -69,7 +67,6 @@ impl Prices {
     }
 
     /// Returns the most that a million tokens of a prompt cost.
-    #[must_use]
     pub fn most_of_prompt(&self, writes: CacheWrite) -> Dollars {
         match writes {
             CacheWrite::None => self.input,

@@ -37,7 +37,6 @@ crate::words! {
 
 impl ScheduledTask {
     /// What the task makes, which is also the field of its answer.
-    #[must_use]
     pub fn result(self) -> &'static str {
         match self {
             Self::Brief => "brief",
@@ -65,7 +64,6 @@ pub enum Weekday {
 pub struct TimeOfDay(u16);
 
 impl TimeOfDay {
-    #[must_use]
     pub fn hour_and_minute(self) -> (u8, u8) {
         let two = |number| u8::try_from(number).unwrap_or_default();
         (two(self.0 / 60), two(self.0 % 60))
@@ -174,7 +172,6 @@ fn is_hidden(path: &str) -> bool {
 }
 
 /// Returns whether a source or target is a URL.
-#[must_use]
 pub fn is_url(place: &str) -> bool {
     place.starts_with("https://") || place.starts_with("http://")
 }

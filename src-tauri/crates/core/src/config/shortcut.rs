@@ -64,7 +64,6 @@ impl Shortcut {
     ];
 
     /// Whether there is none.
-    #[must_use]
     pub fn is_none(self) -> bool {
         self.0.is_none()
     }

@@ -22,7 +22,6 @@ pub enum IdleUnload {
 impl Span {
     const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 
-    #[must_use]
     pub const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
@@ -30,7 +29,6 @@ impl Span {
 
 impl IdleUnload {
     /// Returns the duration; `None` to keep it loaded.
-    #[must_use]
     pub fn keep(self) -> Option<Duration> {
         match self {
             Self::After(Span(length)) => Some(length),

@@ -5,7 +5,6 @@ const HEAD: usize = 4;
 const MOST: f32 = 127.0;
 
 /// Packs a vector of any length as one of length 1. A vector without a length is packed as zeros.
-#[must_use]
 pub fn pack(vector: &[f32]) -> Vec<u8> {
     let largest = vector
         .iter()
@@ -22,7 +21,6 @@ pub fn pack(vector: &[f32]) -> Vec<u8> {
 }
 
 /// Returns how alike a packed vector and a whole one of length 1 are: 1 for the same direction. `None` if their lengths differ.
-#[must_use]
 pub fn similarity(packed: &[u8], vector: &[f32]) -> Option<f32> {
     let (head, numbers) = packed.split_first_chunk::<HEAD>()?;
     if numbers.len() != vector.len() {
@@ -45,7 +43,6 @@ pub fn similarity(packed: &[u8], vector: &[f32]) -> Option<f32> {
 }
 
 /// Returns the vector with length 1; one without a length as it is.
-#[must_use]
 pub fn normalized(mut vector: Vec<f32>) -> Vec<f32> {
     if let Some(length) = length(&vector) {
         for number in &mut vector {

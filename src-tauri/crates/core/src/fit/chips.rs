@@ -35,7 +35,6 @@ const CHIPS: [(&str, usize, u64); 22] = [
 
 /// Returns the bytes per second for a processor by its brand, such as `Apple M4 Max`; of the smaller variant if the number of GPU
 /// cores is unknown. `None` for others, among them the processor of a virtual Mac.
-#[must_use]
 pub fn published_bandwidth(processor: &str, gpu_cores: Option<usize>) -> Option<u64> {
     let name = processor.trim().strip_prefix("Apple ")?;
     let cores = gpu_cores.unwrap_or(0);

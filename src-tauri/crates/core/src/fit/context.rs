@@ -82,7 +82,6 @@ impl From<&TierConfig> for ContextChoice {
 impl ContextChoice {
     /// Returns the settings for a model on a machine. The user's own stand; the others are chosen so that nothing of the model, or of
     /// what is beside it, leaves memory or the GPU for them.
-    #[must_use]
     pub fn settle(
         &self,
         model: &ModelAccount,
@@ -141,7 +140,6 @@ impl ContextChoice {
         }
     }
 
-    #[must_use]
     pub fn batch_tokens(&self) -> u32 {
         match self.batch {
             0 => MICRO_BATCH,
@@ -151,7 +149,6 @@ impl ContextChoice {
 }
 
 /// Returns the tier with the settings that a model gets on this machine in place of `auto`.
-#[must_use]
 pub fn settle(
     tier: &TierConfig,
     model: &ModelAccount,
@@ -167,7 +164,6 @@ pub fn settle(
 }
 
 /// Returns how the model runs with each profile, in a tier of that batch and paging.
-#[must_use]
 pub fn profiles(
     model: &ModelAccount,
     beside: CompanionModels<'_>,

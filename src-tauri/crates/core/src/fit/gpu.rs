@@ -16,7 +16,6 @@ use crate::{
 /// The whole model if that does: llama.cpp maps one range of the file for the GPU, also embeddings in it that the CPU
 /// reads. Else layers alone, from the last; what belongs to none stays on the CPU. With a layer goes its part of the KV
 /// cache, and with the first of them the compute buffers. Layers are counted as equally large.
-#[must_use]
 pub fn share(
     model: &ModelAccount,
     plan: &LoadPlan,
@@ -73,7 +72,6 @@ pub fn share(
 
 impl GpuShare {
     /// Returns the worker's `--gpu-layers`; `None` if the GPU holds the whole model.
-    #[must_use]
     pub fn fewer_layers(&self) -> Option<u32> {
         (self.layers < self.layers_all).then_some(self.layers)
     }

@@ -58,7 +58,6 @@ const COARSE: u64 = 40;
 /// taken also where its experts are read from the disk.
 ///
 /// Each quant's bytes are `model`'s, scaled by the files' sizes.
-#[must_use]
 pub fn recommend(
     model: &ModelAccount,
     beside: CompanionModels<'_>,
@@ -171,7 +170,6 @@ impl Grounds {
 
 impl ModelAccount {
     /// Returns the account of the same model in a file of another size, with all weights scaled alike.
-    #[must_use]
     pub fn scaled_to(&self, file_bytes: u64) -> Self {
         let scale = |bytes: u64| {
             let product = u128::from(bytes) * u128::from(file_bytes);

@@ -42,7 +42,6 @@ pub struct DecodeRate {
 
 impl Machine {
     /// `working_set`: Metal's `recommendedMaxWorkingSetSize`.
-    #[must_use]
     pub fn new(ram_bytes: u64, working_set: Option<u64>) -> Self {
         // Users can raise the working set to nearly all of the memory, and what the GPU holds is never paged out.
         let budget = Budget::of_machine(ram_bytes, MaxLoaded::Auto).total_bytes;
@@ -60,7 +59,6 @@ impl Machine {
     }
 
     /// Returns a Mac with this much RAM, with the working set of [`mac_working_set`].
-    #[must_use]
     pub fn mac(ram_bytes: u64) -> Self {
         Self {
             paging: Paging::Advise,
@@ -97,7 +95,6 @@ impl Machine {
         }
     }
 
-    #[must_use]
     pub fn budget(&self) -> Budget {
         Budget {
             paging: self.paging,
@@ -123,7 +120,6 @@ const WORKING_SETS: [(u64, u64); 8] = [
 /// Returns Metal's working set on a Mac with this much RAM, to plan for other machines: older systems gave less (10.67 GiB
 /// of 16), and the user can change it. Of other sizes, the smallest share that is known: two thirds up to 32 GiB, three
 /// quarters above.
-#[must_use]
 pub fn mac_working_set(ram_bytes: u64) -> u64 {
     let mut known = WORKING_SETS.into_iter();
     match known.find(|(gib, _)| ram_bytes == gib * GIB) {

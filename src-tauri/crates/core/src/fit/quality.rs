@@ -46,7 +46,6 @@ pub enum QuantLoss {
 
 impl QuantLoss {
     /// Of a quant, as files name it; `None` if [`quality`] does not know it.
-    #[must_use]
     pub fn of(quant: &str) -> Option<Self> {
         let quality = quality(quant)?;
         Some(match quality.perplexity_increase {
@@ -59,7 +58,6 @@ impl QuantLoss {
     }
 
     /// Returns the words for people.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Self::None => "the original",
@@ -106,7 +104,6 @@ const MEASURED: [(&str, f64, f64); 26] = [
 /// table, and for those of fewer than two bits, whose answers are of no use.
 ///
 /// Mixes with larger or more carefully chosen parts, `UD-` and `_XL` or `_L`, count as the quant that they are made of.
-#[must_use]
 pub fn quality(quant: &str) -> Option<QuantQuality> {
     let name = quant.to_ascii_uppercase();
     let name = name.strip_prefix("UD-").unwrap_or(&name);

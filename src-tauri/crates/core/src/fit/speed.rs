@@ -145,7 +145,6 @@ impl DecodeRate {
     }
 
     /// Returns the rate of a dense model, in memory, that decodes this many tokens per second with a short context.
-    #[must_use]
     pub fn of(model: &ModelAccount, tokens_per_second: f64) -> Option<Self> {
         let bytes_per_token = weights_per_token(model);
         (model.experts == 0 && tokens_per_second > 0.0 && bytes_per_token > 0).then_some(Self {

@@ -15,7 +15,6 @@ use crate::{
 ///
 /// `others` are the quants of the same repository, which may include the model itself. The caller marks a verdict on an
 /// estimated account as such.
-#[must_use]
 pub fn verdict_with(
     model: &ModelAccount,
     beside: CompanionModels<'_>,

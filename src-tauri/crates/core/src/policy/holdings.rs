@@ -45,14 +45,12 @@ pub struct Holdings {
 }
 
 impl Holdings {
-    #[must_use]
     pub fn total_bytes(&self) -> u64 {
         let beyond = self.embedder_bytes.saturating_sub(self.reserved_bytes);
         self.generative_bytes.saturating_add(beyond)
     }
 
     /// Returns whether the budget holds all of them.
-    #[must_use]
     pub fn fit(&self, budget: &Budget) -> bool {
         self.total_bytes() <= budget.total_bytes
             && self.generative <= budget.max_loaded
@@ -94,7 +92,6 @@ pub struct Pins {
 }
 
 /// Returns which of these tiers fit together, in the given order.
-#[must_use]
 pub fn pins(budget: &Budget, tiers: &[(TierId, Holding)]) -> Pins {
     let mut together = Holdings::default();
     let (mut held, mut left_out) = (Vec::new(), Vec::new());

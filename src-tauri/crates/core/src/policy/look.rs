@@ -5,7 +5,6 @@ use crate::{TierId, TierKind, lease::Purpose};
 use std::time::Duration;
 
 /// Returns the next time at which [`super::plan`] may have steps without another event; `None` if there is none.
-#[must_use]
 pub fn next_look(state: &State) -> Option<Duration> {
     let (queue, tiers) = (state.queue.iter(), state.tiers.iter());
     let is_for = |tier: &TierView| {
@@ -22,7 +21,6 @@ pub fn next_look(state: &State) -> Option<Duration> {
 
 /// Returns a tier to load without a request: a pinned one, or the home tier after another was unloaded because it was idle.
 /// The owner queues a preload for it ([`super::WaitingRequest::ahead`]), and withdraws it when this no longer applies.
-#[must_use]
 pub fn tier_to_preload(state: &State) -> Option<TierId> {
     let queued = |tier: &TierView| state.queue.iter().any(|waiting| waiting.tier == tier.id);
     let may = |tier: &TierView| {
@@ -46,7 +44,6 @@ pub fn tier_to_preload(state: &State) -> Option<TierId> {
 }
 
 /// Returns which of its `own` requests, those queued for [`tier_to_preload`] tiers, to withdraw because they no longer apply.
-#[must_use]
 pub fn withdrawn_requests(state: &State, own: &[u64]) -> Vec<u64> {
     let is_own = |waiting: &WaitingRequest| own.contains(&waiting.request);
     let mut rest = state.clone();

@@ -75,7 +75,6 @@ pub struct Tag {
 
 impl Tag {
     /// Returns an attribute's value, the first if there are several; `None` for one that is not there or that no reader needs.
-    #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&str> {
         let found = self.attributes.iter().find(|(own, _)| *own == name);
         found.map(|(_, value)| value.as_str())
@@ -87,7 +86,6 @@ impl Tag {
 pub struct Pieces<'a>(Tokenizer<StringReader<'a>, CallbackEmitter<Builder, Piece>>);
 
 impl<'a> Pieces<'a> {
-    #[must_use]
     pub fn new(html: &'a str) -> Self {
         let mut emitter = CallbackEmitter::new(Builder::default());
         // The content of scripts and styles is no markup.

@@ -123,7 +123,6 @@ pub(crate) struct PagingReport {
 
 impl PagingReport {
     /// What was spent since an earlier moment.
-    #[must_use]
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         Self {
             cost: self.cost.since(&earlier.cost),

@@ -23,7 +23,6 @@ struct Bucket {
 
 impl RateLimit {
     /// 0: as fast as it goes.
-    #[must_use]
     pub fn new(bytes_per_second: u64) -> Self {
         Self {
             limit: Arc::new(watch::Sender::new(bytes_per_second)),

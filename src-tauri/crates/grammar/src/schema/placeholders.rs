@@ -15,7 +15,6 @@ pub struct Placeholders {
 
 impl Placeholders {
     /// Creates constants that `text` lacks. `text`: all schemas, none of which has such a constant of its own.
-    #[must_use]
     pub fn absent_from(text: &str) -> Self {
         let mut marks = (0..).map(|number| format!("tierbar-form-{number}-"));
         let mark = marks.find(|mark| !text.contains(mark));
@@ -27,13 +26,11 @@ impl Placeholders {
     }
 
     /// Whether no constant stands for a grammar.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.grammars.is_empty()
     }
 
     /// Returns the GBNF of each constant.
-    #[must_use]
     pub fn into_grammars(self) -> Map<String, Value> {
         self.grammars
     }
@@ -52,7 +49,6 @@ impl Placeholders {
 }
 
 /// Returns a grammar with others in the place of the constants that stand for them in its schema. `grammars`: GBNF by constant.
-#[must_use]
 pub fn replace_placeholders(grammar: String, grammars: &Map<String, Value>) -> String {
     grammars.iter().fold(grammar, |grammar, (constant, own)| {
         let literal = format!("\"\\\"{constant}\\\"\"");

@@ -232,7 +232,6 @@ fn seconds_until(day: Date, now: &Zoned) -> u64 {
 
 impl Metrics {
     /// As the default, with the energy that requests take.
-    #[must_use]
     pub fn measuring(energy: Arc<dyn EnergyCounter>) -> Self {
         let mut counters = super::Counters::default();
         counters.ledger.energy = Some(energy);

@@ -117,7 +117,6 @@ impl KnownFile {
 impl Catalog {
     /// Returns the catalog with the hub's figures of its files. Figures older than the catalog count only for a file whose
     /// hash it does not know.
-    #[must_use]
     pub fn with(&self, figures: &HubFigures) -> Self {
         let mut catalog = self.clone();
         for entry in &mut catalog.models {

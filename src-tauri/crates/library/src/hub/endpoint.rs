@@ -46,7 +46,6 @@ pub fn endpoint(configured: Option<&str>) -> Result<Url, Error> {
 
 /// Returns a token source that gives the hub's token only to the hub's own server. It is looked up for each request, so
 /// that a change takes effect at once.
-#[must_use]
 pub fn tokens(secrets: Secrets, endpoint: &Url) -> TokenFor {
     let origin = endpoint.origin();
     Arc::new(move |url| {

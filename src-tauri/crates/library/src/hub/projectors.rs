@@ -18,7 +18,6 @@ pub struct ResolvedProjector {
 
 impl ResolvedProjector {
     /// Returns it as the API offers it.
-    #[must_use]
     pub fn offer(&self) -> OfferedProjector {
         OfferedProjector {
             file: self.file.path.clone().unwrap_or_default(),

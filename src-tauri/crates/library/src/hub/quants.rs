@@ -24,7 +24,6 @@ pub struct Quant {
 
 impl Quant {
     /// Returns the size of all parts, in bytes.
-    #[must_use]
     pub fn size(&self) -> u64 {
         self.files.iter().map(|file| file.size).sum()
     }

@@ -74,19 +74,16 @@ pub struct ResolvedReference {
 
 impl ResolvedReference {
     /// Returns the size of the model's files, or `None` if a server does not give it.
-    #[must_use]
     pub fn total_bytes(&self) -> Option<u64> {
         self.files.iter().map(|file| file.size).sum()
     }
 
     /// Returns the projector that can be used.
-    #[must_use]
     pub fn usable_projector(&self) -> Option<&ResolvedProjector> {
         self.projector.as_ref().ok().and_then(Option::as_ref)
     }
 
     /// Returns the downloads into a models folder: the model's files, and then its projector's.
-    #[must_use]
     pub fn specs(&self, models_dir: &Path, include: Include) -> Vec<FileSpec> {
         let projector = self.usable_projector().map(|projector| &projector.file);
         self.files
@@ -103,7 +100,6 @@ impl ResolvedReference {
     }
 
     /// Returns what is loaded beside the model if that much is downloaded.
-    #[must_use]
     pub fn beside(&self, include: Include) -> CompanionModels<'_> {
         let projector = self.usable_projector();
         let projector = projector.filter(|_| include != Include::Model);

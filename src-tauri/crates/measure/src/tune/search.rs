@@ -67,7 +67,6 @@ pub struct Search {
 }
 
 impl Search {
-    #[must_use]
     pub fn new(request: TuneRequest, before: Settings, limits: Limits) -> Self {
         Self {
             request,
@@ -279,13 +278,11 @@ impl Search {
     }
 
     /// Returns the last row of the table.
-    #[must_use]
     pub fn last_row(&self) -> Option<&TuneRow> {
         self.rows.last()
     }
 
     /// Estimates the number of candidates, to show progress.
-    #[must_use]
     pub fn expected(&self) -> usize {
         let stages_left = match self.stage {
             Stage::Start => ORDER.len(),
@@ -297,7 +294,6 @@ impl Search {
 
     /// Returns the table, the best settings, and the fraction of the time that they save. Settings whose gain was not
     /// confirmed are not the best.
-    #[must_use]
     pub fn finish(self) -> (Vec<TuneRow>, Settings, f64) {
         let after = if self.gain > 0.0 {
             self.found()

@@ -63,7 +63,6 @@ fn changes(before: Settings, after: Settings) -> Vec<String> {
 
 impl super::TuneReport {
     /// The result of the search, with the settings that changed; see [`super::TuneReport::summary`].
-    #[must_use]
     pub fn sentence(before: Settings, after: Settings, gain: f64, written: bool) -> String {
         let changes = changes(before, after);
         if changes.is_empty() {
@@ -81,7 +80,6 @@ impl super::TuneReport {
 
 impl TuneRow {
     /// The settings in a few words, such as `4 threads, batch 512, f16`.
-    #[must_use]
     pub fn named(settings: Settings) -> String {
         let threads = match settings.threads {
             0 => "automatic threads".to_owned(),

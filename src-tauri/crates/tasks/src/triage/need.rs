@@ -27,7 +27,6 @@ impl CloudNeed {
 
     /// Returns the need of a message that is a greeting by its words alone, so that no model has to read it; `None` for
     /// any other.
-    #[must_use]
     pub fn of_greeting(message: &str) -> Option<Self> {
         let need = Self::none("the message is a greeting");
         routing::is_greeting(message).then_some(need)
@@ -38,7 +37,6 @@ impl Triage {
     /// Returns whether the message needs a cloud. A greeting and a message that only informs do not, unless the message
     /// itself speaks against that: it is for now, asks a question, is a hard task by the rules of `auto`, or is too long
     /// to be a greeting. Of all others the model's estimate counts.
-    #[must_use]
     pub fn cloud_need(self, message: &str) -> CloudNeed {
         let none = match self.kind {
             MessageType::Greeting => "the message only greets",

@@ -34,7 +34,6 @@ const SKIPPED: [&str; 11] = [
 const OTHER_BLOCKS: [&str; 8] = ["h1", "h2", "h3", "h4", "h5", "h6", "nav", "pre"];
 
 /// Reads a page that came from this address.
-#[must_use]
 pub fn read_page(html: &str, url: &Url) -> Page {
     let mut page = Page::default();
     let (mut in_title, mut in_pre) = (false, false);

@@ -60,7 +60,6 @@ struct FoundPage {
 
 impl Provider {
     /// The server that sees the words.
-    #[must_use]
     pub fn name(&self) -> String {
         match self {
             Self::DuckDuckGo => "duckduckgo.com".to_owned(),

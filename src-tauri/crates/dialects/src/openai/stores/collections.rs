@@ -121,7 +121,6 @@ pub struct DeletedVectorStore {
 }
 
 impl DeletedVectorStore {
-    #[must_use]
     pub fn new(id: String) -> Self {
         Self {
             id,

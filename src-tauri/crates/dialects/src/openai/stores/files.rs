@@ -39,7 +39,6 @@ struct FileProblem {
 }
 
 impl VectorStoreFile {
-    #[must_use]
     pub fn new(store: &str, file: DocumentFile) -> Self {
         let mut attributes = Map::new();
         let known = [("path", Some(file.path)), ("title", file.title)];
@@ -135,7 +134,6 @@ impl FilePage {
     }
 
     /// Lists what the database has found.
-    #[must_use]
     pub fn list(&self, store: &str, mut files: Vec<DocumentFile>) -> VectorStoreFiles {
         let has_more = files.len() > self.limit;
         files.truncate(self.limit);
@@ -147,7 +145,6 @@ impl FilePage {
 }
 
 impl VectorStoreFiles {
-    #[must_use]
     pub fn new(store: &str, files: Vec<DocumentFile>, has_more: bool) -> Self {
         let data: Vec<_> = files
             .into_iter()

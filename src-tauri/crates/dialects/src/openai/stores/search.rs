@@ -108,7 +108,6 @@ impl VectorStoreSearch {
 }
 
 impl VectorStoreResults {
-    #[must_use]
     pub fn new(queries: Vec<String>, found: Vec<Passage>) -> Self {
         Self {
             object: "vector_store.search_results.page",
