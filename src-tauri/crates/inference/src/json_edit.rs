@@ -110,8 +110,14 @@ fn parts<'a>(json: &'a [u8], changes: &[Change]) -> Vec<Cow<'a, [u8]>> {
     let mut found = vec![false; changes.len()];
     // Where what is not in the parts yet begins, and where the last member ends.
     let (mut rest, mut end) = (begin, begin);
+    let mut start = begin;
     let mut is_first = true;
     let read = members(json, |member| {
+        if end == begin {
+            start = member.name.start;
+            rest = start;
+            parts[0] = stays(0..start);
+        }
         let change = changes
             .iter()
             .position(|(name, _)| member.is_named(json, name));
@@ -126,7 +132,7 @@ fn parts<'a>(json: &'a [u8], changes: &[Change]) -> Vec<Cow<'a, [u8]>> {
             }
             rest = member.value.end;
         } else {
-            if is_first && rest > begin {
+            if is_first && rest > start {
                 rest = member.name.start;
             }
             is_first = false;
