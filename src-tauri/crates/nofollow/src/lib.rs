@@ -24,7 +24,7 @@ use std::{
     iter,
     os::{
         fd::{AsFd, BorrowedFd},
-        unix::ffi::OsStringExt,
+        unix::{ffi::OsStringExt, fs::MetadataExt},
     },
     path::{Component, Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
@@ -176,6 +176,14 @@ impl Opened {
     /// Those of the system.
     pub fn real_path(&self) -> io::Result<PathBuf> {
         platform::real_path(self.file.as_fd())
+    }
+
+    /// Returns its permissions, such as `0o644`.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn permissions(&self) -> io::Result<u32> {
+        Ok(self.file.metadata()?.mode() & 0o777)
     }
 
     /// Returns what it is.

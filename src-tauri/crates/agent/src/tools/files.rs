@@ -13,7 +13,6 @@ use similar::TextDiff;
 use std::{
     fs::File,
     io::{self, Read, Seek},
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -377,10 +376,9 @@ impl Folder {
             return Err(fault(path, "is not a file"));
         }
         let mut bytes = Vec::new();
-        let file = opened.into_file();
-        let mode = file.metadata().map_err(failed)?.mode() & 0o777;
-        let read = file.take(FILE_BYTES + 1).read_to_end(&mut bytes);
-        read.map_err(failed)?;
+        let mode = opened.permissions().map_err(failed)?;
+        let mut file = opened.into_file().take(FILE_BYTES + 1);
+        file.read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > FILE_BYTES {
             let most = FILE_BYTES >> 20;
             let why = format!("is larger than {most} MiB, the most that is read");
