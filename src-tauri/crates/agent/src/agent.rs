@@ -19,7 +19,7 @@ use crate::{
     calls::{Call, CallIntent, addresses, as_call, written_calls},
     consent::{Act, Change, Decision, Grant, Grants, PendingAct, PermittedAct, WebAddress, decide},
     marking::mark,
-    routing::{self, Route, without_thoughts},
+    text_choice::{self, Route, without_thoughts},
 };
 use serde_json::Value;
 use std::{collections::VecDeque, mem};
@@ -78,7 +78,7 @@ pub struct Agent {
 
 /// The longest answer of the model, in tokens.
 const ANSWER_TOKENS: u64 = 8_192;
-/// The longest routing answer, in tokens; a model that thinks has more.
+/// The longest answer to a choice, in tokens; a model that thinks has more.
 const ROUTE_TOKENS: u64 = 16;
 const ROUTE_TOKENS_WITHOUT_GRAMMAR: u64 = 256;
 
@@ -226,16 +226,16 @@ impl Agent {
                 ask.is_answer = true;
             }
             Purpose::Route { again } => {
-                ask.system = routing::prompt(&routes);
+                ask.system = text_choice::prompt(&routes);
                 let Way::Text { grammar } = self.task.way else {
                     return self.ask_for(Purpose::Answer);
                 };
-                let mut question = routing::question(&routes);
+                let mut question = text_choice::question(&routes);
                 if again && !grammar {
                     question.push_str(prompts::ONE_WORD);
                 }
                 ask.messages.push(Message::User(question));
-                ask.grammar = grammar.then(|| routing::grammar(&routes));
+                ask.grammar = grammar.then(|| text_choice::grammar(&routes));
                 ask.max_tokens = if grammar {
                     ROUTE_TOKENS
                 } else {
@@ -302,7 +302,7 @@ impl Agent {
             Purpose::Calls => self.begin_calls(text, reply.calls, at),
             Purpose::Route { again } => {
                 let routes = self.task.surroundings.routes();
-                match routing::parse(&reply.text, &routes) {
+                match text_choice::parse(&reply.text, &routes) {
                     Some(Route::Chat) => self.ask_for(Purpose::Answer),
                     Some(route) => self.ask_for(Purpose::Line(route)),
                     None if !again => self.ask_for(Purpose::Route { again: true }),

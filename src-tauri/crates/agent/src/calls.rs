@@ -10,7 +10,7 @@ pub use written::{may_begin_call, written_calls};
 use crate::{
     consent::{Act, Collections, WebAddress},
     marking::defuse,
-    routing::{Route, without_thoughts},
+    text_choice::{Route, without_thoughts},
 };
 use arguments::Arguments;
 use serde::Deserialize;

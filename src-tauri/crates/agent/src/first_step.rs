@@ -5,7 +5,7 @@ use crate::{
     agent::{Agent, Bounds, Input, Moment, Output, Task, Way},
     calls::{Call, CallIntent, Surroundings, written_calls},
     consent::{Act, Collections, General, Grants},
-    routing::{self, Route, without_thoughts},
+    text_choice::{self, Route, without_thoughts},
 };
 use serde_json::{Map, Value};
 
@@ -112,7 +112,7 @@ pub fn read(way: Way, message: &Value) -> Option<Route> {
     let surroundings = surroundings();
     let text = message["content"].as_str().unwrap_or_default();
     if let Way::Text { .. } = way {
-        return routing::parse(text, &surroundings.routes());
+        return text_choice::parse(text, &surroundings.routes());
     }
     let function = &message["tool_calls"][0]["function"];
     let called = function["name"].as_str().map(|name| {

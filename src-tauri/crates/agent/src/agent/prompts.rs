@@ -1,6 +1,6 @@
 //! What the model is told.
 
-use crate::{calls::Surroundings, marking::RULE, routing::Route};
+use crate::{calls::Surroundings, marking::RULE, text_choice::Route};
 
 /// Behind the question for a route that was not answered with one word.
 pub(super) const ONE_WORD: &str = "\nThe last answer could not be read. Write exactly one of these words, without any other text.";

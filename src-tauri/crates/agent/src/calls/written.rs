@@ -1,7 +1,7 @@
 //! Calls that a model writes as the text of its answer: as JSON, in a code block or between tags.
 
 use super::arguments::parse_arguments;
-use crate::routing::without_thoughts;
+use crate::text_choice::without_thoughts;
 use serde_json::{Map, Value};
 use tierbar_chats::thinking::split;
 use tierbar_core::json;

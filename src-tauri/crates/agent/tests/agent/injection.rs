@@ -18,7 +18,7 @@ use tierbar_agent::{
     agent::{ActResult, Agent, Ask, Bounds, Input, Message, Moment, Output, Reply, Task, Way},
     calls::{Call, ExternalTool, Surroundings},
     consent::{Act, Answer, General, Grants, PermittedAct, Question, Scope},
-    routing::{self, Route},
+    text_choice::{self, Route},
     tools::{
         Workplace,
         shell::Terms,
@@ -266,7 +266,7 @@ fn obey(place: &Place, case: &Case, way: Way, person: Person) -> Outcome {
     let script = iter::once(request).chain(case.obeys.iter().cloned());
     let mut model = Model {
         way,
-        question: routing::question(&surroundings.routes()),
+        question: text_choice::question(&surroundings.routes()),
         script: script
             .filter(|(name, arguments)| way == Way::Calls || in_words(name, arguments).is_some())
             .collect(),

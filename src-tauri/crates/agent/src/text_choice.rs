@@ -1,4 +1,4 @@
-//! Text-level routing: one word says what a small model wants to do next. Works where tool calls in JSON do not, such as at 2-bit
+//! A choice in text: one word says what a small model wants to do next. Works where tool calls in JSON do not, such as at 2-bit
 //! quants.
 //!
 //! The word is constrained by a grammar where the engine has grammars. Where it is free text, the parser is tolerant, and an answer
