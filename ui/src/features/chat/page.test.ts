@@ -137,16 +137,19 @@ describe('the chat page', () => {
       if (method !== 'POST' || !path.endsWith('/agent/runs/run/undo')) return null;
       const { force } = body as { force: boolean };
       forced.push(force);
-      return force
-        ? Response.json({ files: ['a.py'] })
-        : refusal(409, 'conflict', 'changed or deleted since: a.py; nothing was undone');
+      if (!force) return refusal(409, 'conflict', 'changed or deleted since: a.py; nothing was undone');
+      return forced.length < 3
+        ? refusal(507, 'storage', 'not undone: a.py is a folder now')
+        : Response.json({ files: ['a.py'] });
     };
     await fireEvent.click(within(undo).getByText('Undo File Changes'));
     const again = await within(undo).findByText('Undo Anyway');
     expect(within(undo).getByRole('alert').textContent).toContain('a.py; nothing was undone');
     await fireEvent.click(again);
+    await within(undo).findByText(/a folder now/);
+    await fireEvent.click(within(undo).getByText('Undo Anyway'));
     expect((await within(undo).findByRole('status')).textContent).toBe('Undone: a.py');
-    expect(forced).toEqual([false, true]);
+    expect(forced).toEqual([false, true, true]);
     expect(within(undo).queryByRole('button')).toBeNull();
   });
 

@@ -304,7 +304,7 @@ impl Folder {
         if !force && !changed.is_empty() {
             return Err(NotUndone::ChangedSince(changed));
         }
-        let restored = to_restore.into_iter().map(|file| self.restore(file));
+        let restored = to_restore.into_iter().map(|file| self.restore(file, force));
         let left: Vec<_> = restored.filter_map(Result::err).collect();
         if left.is_empty() {
             return Ok(());
@@ -312,7 +312,8 @@ impl Folder {
         Err(NotUndone::Left(left))
     }
 
-    fn restore(&self, file: &FormerFile) -> Result<(), Failure> {
+    /// `force`: with the permissions that it had. They are the owner's, and no edit changes them.
+    fn restore(&self, file: &FormerFile, force: bool) -> Result<(), Failure> {
         let path = &file.path;
         let name = path.file_name().unwrap_or_default();
         // What the system says of removing one differs.
@@ -320,7 +321,7 @@ impl Folder {
         if self.0.inside(path).is_ok_and(is_folder) {
             return Err(fault(path, "is a folder now"));
         }
-        let restored = match (&file.before, file.mode) {
+        let restored = match (&file.before, file.mode.filter(|_| force)) {
             (Some(content), Some(mode)) => {
                 // Modes have 16 bits on macOS.
                 let mode = RawMode::try_from(u64::from(mode)).map_or(PRIVATE, Mode::from_raw_mode);
@@ -810,6 +811,15 @@ mod tests {
             fs::remove_file(&file).unwrap();
             assert_eq!(place.folder.undo(&former, true), Ok(()));
             assert_eq!(is(), mode, "it was deleted");
+            fs::write(&file, "2").unwrap();
+            set_mode(0o400);
+            let former = former.map(|file| FormerFile {
+                after: Some(digest(b"2")),
+                ..file
+            });
+            assert_eq!(place.folder.undo(&former, false), Ok(()));
+            assert_eq!(is(), 0o400, "the owner has changed it since");
+            set_mode(0o600);
         }
     }
 

@@ -144,8 +144,8 @@ fn not_undone(why: NotUndone) -> Error {
         NotUndone::Left(why) => {
             let why: Vec<_> = why.into_iter().map(|failure| failure.0).collect();
             let why = why.join(", ");
-            let message = format!("not undone: {why}; all other files are as they were");
-            Error::new(Code::Storage, message).hint("remove what is in the way, then undo again")
+            let message = format!("not undone: {why}; all other files are as before the run");
+            Error::new(Code::Storage, message).hint("mend what is named, then undo again")
         }
     }
 }
