@@ -17,11 +17,15 @@ pub(crate) fn expanded(path: &str) -> PathBuf {
 ///
 /// # Errors
 /// `NotFound`, `AccessDenied` or `Storage` for what cannot be read; `BadRequest` for what lies behind a symbolic link, and for the data
-/// of a Tierbar; `Storage` for a folder that is in iCloud only, which opening it would download.
+/// of a Tierbar; `Storage` for what is in a folder that is in iCloud only, which opening it would download.
 pub(crate) fn open(path: &Path) -> Result<Opened, Error> {
-    let about = About::at(path).unwrap_or_default();
-    if about.is_folder {
-        check_is_here(path, about)?;
+    let places: Vec<_> = path.ancestors().collect();
+    // From the root: a look into such a folder downloads it, too.
+    for place in places.into_iter().rev() {
+        let about = About::at(place).unwrap_or_default();
+        if about.is_folder {
+            check_is_here(place, about)?;
+        }
     }
     let opened = tierbar_nofollow::open(path).map_err(|error| match error {
         OpenError::System { error, .. } => unreadable(path, &error),

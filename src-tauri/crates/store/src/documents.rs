@@ -71,7 +71,8 @@ impl Store {
         kept.await.map(drop)
     }
 
-    /// Records why a file cannot be read. It has no passages then.
+    /// Records why a file cannot be read. It has no passages then. `sha256`: empty for one that could not be opened, which keeps what was
+    /// read of it, and is read when it is seen again.
     pub async fn fail_document(
         &self,
         file: WaitingFile,
@@ -83,8 +84,18 @@ impl Store {
             notice: Some(why),
             ..NewDocument::default()
         };
-        self.write(move |change| finish(change, &file, &document, FileState::Failed))
-            .await
+        self.write(move |change| {
+            if !finish(change, &file, &document, FileState::Failed)? {
+                return Ok(());
+            }
+            if document.sha256.is_empty() {
+                let unseen = "UPDATE document_files SET modified = -1 WHERE id = ?1";
+                sql::run(change, unseen, [file.id])?;
+                return Ok(());
+            }
+            passages::replace(change, file.id, &document)
+        })
+        .await
     }
 }
 
@@ -103,16 +114,19 @@ fn put(change: &Connection, file: &WaitingFile, document: NewDocument, most: u64
     } else {
         (document, FileState::Indexed)
     };
-    finish(change, file, &document, state)
+    if finish(change, file, &document, state)? {
+        passages::replace(change, file.id, &document)?;
+    }
+    Ok(())
 }
 
-/// Stores what has become of a file, if it is still as it was seen.
+/// Stores what has become of a file, if it is still as it was seen. Returns whether it was.
 fn finish(
     connection: &Connection,
     file: &WaitingFile,
     document: &NewDocument,
     state: FileState,
-) -> Outcome<()> {
+) -> Outcome<bool> {
     let changed = sql::run(
         connection,
         "UPDATE document_files SET state = ?4, sha256 = ?5, kind = ?6, title = ?7, pages = ?8, notice = ?9
@@ -129,10 +143,7 @@ fn finish(
             document.notice,
         ],
     )?;
-    if changed > 0 {
-        passages::replace(connection, file.id, document)?;
-    }
-    Ok(())
+    Ok(changed > 0)
 }
 
 fn no_file(id: u64) -> Error {

@@ -46,7 +46,7 @@ const LONGEST_GITIGNORE: u64 = 64 << 10;
 /// The most lines of all of them: as patterns, these take some 50 MiB, and two seconds to compile.
 const MOST_RULES: usize = 20_000;
 
-/// A source of which more cannot be read counts as unread.
+/// A source of which more cannot be read stays as it was.
 const MOST_UNREADABLE: usize = 100;
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -136,8 +136,8 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Scan> {
         }
         let (opened, mut entries) = match read_folder(&root, &folder.place) {
             Ok(read) => read,
-            // The source itself cannot be read, or too many of its folders.
-            Err(_) if folder.depth == 0 || scan.unreadable.len() >= MOST_UNREADABLE => return None,
+            // The source itself cannot be read.
+            Err(_) if folder.depth == 0 => return None,
             Err(reason) => {
                 scan.keep_unread(&whole, reason);
                 continue;
@@ -146,10 +146,15 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Scan> {
         // In an order that stays, so that the same files are left out where there are too many.
         entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         scan.look_into(folder, &whole, &opened, entries, &mut folders);
+        if scan.unreadable.len() > MOST_UNREADABLE {
+            let mut all = Scan::default();
+            all.keep_unread(path, format!("{MOST_UNREADABLE} names in it cannot be"));
+            return Some(all);
+        }
     }
     let files = &mut scan.files;
     files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
-    (scan.unreadable.len() <= MOST_UNREADABLE).then_some(scan)
+    Some(scan)
 }
 
 /// Opens a folder of a source and reads all its names, or returns why it cannot: with a part of them, the others would seem gone.
@@ -178,11 +183,19 @@ impl Scan {
         entries: Vec<Entry>,
         folders: &mut Vec<Folder>,
     ) {
-        let has = |name: &str| entries.iter().any(|entry| entry.name == name);
-        if folder.depth > 0 && MARKS.iter().any(|mark| has(mark)) {
+        let find = |name: &str| entries.iter().find(|entry| entry.name == name);
+        if folder.depth > 0 && MARKS.iter().any(|mark| find(mark).is_some()) {
             return self.left_out.note(Why::Generated);
         }
-        if has(GITIGNORE) {
+        if let Some(Entry { about, fault, .. }) = find(GITIGNORE) {
+            // Without its rules, what they leave out would be read.
+            if let Some(error) = fault {
+                let why = format!("its {GITIGNORE} cannot be: {}", reason(error));
+                return self.keep_unread(whole, why);
+            }
+            if about.in_cloud {
+                return self.keep_unread(whole, format!("its {GITIGNORE} is in iCloud only"));
+            }
             let rules = rules_of(opened, whole, &mut self.rules);
             folder.rules.extend(rules.map(Rc::new));
         }
@@ -193,7 +206,11 @@ impl Scan {
                 continue;
             }
             if let Some(error) = fault {
-                self.keep_unread(&path, reason(&error));
+                // Whether it is a folder is not known.
+                let is_ignored = |is_folder| is_ignored(&folder.rules, &path, is_folder);
+                if !(is_generated(&name) || is_ignored(true) || is_ignored(false)) {
+                    self.keep_unread(&path, reason(&error));
+                }
                 continue;
             }
             let is_document = about.is_file && about.bytes > 0 && is_readable(&inner);

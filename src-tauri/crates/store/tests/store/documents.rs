@@ -238,6 +238,26 @@ async fn a_changed_file_keeps_its_passages_until_it_is_read_again() {
 }
 
 #[tokio::test]
+async fn a_file_that_could_not_be_opened_keeps_its_passages() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let source = one_file(&store).await;
+    let file = store.next_document().await.unwrap().unwrap();
+    let read = document(vec![passage("old words", None)]);
+    store.put_document(file, read).await.unwrap();
+    let look = |files| store.sync_documents(source, files);
+    look(vec![seen("/d/a.pdf", 2)]).await.unwrap();
+    let file = store.next_document().await.unwrap().unwrap();
+    let why = "It cannot be opened.".to_owned();
+    store.fail_document(file, String::new(), why).await.unwrap();
+    assert_eq!(texts(&store, "old").await, ["old words"]);
+    let kept = store.document_files_in(source, "/d/a.pdf").await.unwrap();
+    assert!(!look(kept).await.unwrap(), "it was not seen");
+    assert!(look(vec![seen("/d/a.pdf", 2)]).await.unwrap());
+    assert!(store.next_document().await.unwrap().is_some());
+}
+
+#[tokio::test]
 async fn a_passage_is_read_among_its_neighbors() {
     let fixture = Fixture::new();
     let store = fixture.store();

@@ -308,6 +308,50 @@ fn a_name_that_cannot_be_looked_at_hides_no_other() {
 }
 
 #[test]
+fn a_folder_whose_rules_cannot_be_read_stays_as_it_was() {
+    let folder = folder_of(&[("a.md", "x"), (GITIGNORE, "a.md")]);
+    let root = sources::open(folder.path()).unwrap();
+    for is_refused in [true, false] {
+        let (opened, mut entries) = read_folder(&root, Path::new("")).unwrap();
+        let mut names = entries.iter_mut();
+        let rules = names.find(|entry| entry.name == GITIGNORE).unwrap();
+        rules.fault = is_refused.then(|| Errno::PERM.into());
+        rules.about.in_cloud = !is_refused;
+        let mut scan = Scan::default();
+        let all = Folder {
+            place: PathBuf::new(),
+            depth: 0,
+            rules: Vec::new(),
+        };
+        scan.look_into(all, folder.path(), &opened, entries, &mut Vec::new());
+        assert_eq!(scan.files, []);
+        assert_eq!(scan.unreadable[0].path, folder.path().to_str().unwrap());
+    }
+}
+
+#[test]
+fn a_source_with_much_that_cannot_be_read_stays_as_it_was() {
+    let folder = folder_of(&[("a.md", "x")]);
+    let set_mode = |path: &Path, mode| {
+        fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    };
+    set_mode(folder.path(), 0o755);
+    for number in 0..=MOST_UNREADABLE {
+        let inner = folder.path().join(number.to_string());
+        fs::create_dir(&inner).unwrap();
+        set_mode(&inner, 0o000);
+    }
+    let scanned = tierbar_skip::as_ordinary_user(|| scan(&source(folder.path(), true)));
+    let Some(found) = scanned else {
+        return tierbar_skip::skip("a thread has the user of its process here");
+    };
+    let found = found.unwrap();
+    assert_eq!(found.files, []);
+    assert_eq!(found.unreadable[0].path, folder.path().to_str().unwrap());
+    assert!(found.left_out().unwrap().contains("100 names"));
+}
+
+#[test]
 fn what_is_in_icloud_only_is_searched_as_it_was() {
     let folder = folder_of(&[("a.md", "x")]);
     let root = sources::open(folder.path()).unwrap();
