@@ -209,7 +209,20 @@ async fn read_files(
         }
     }
     if parts.is_empty() && skipped == 0 {
-        return Ok(None);
+        if notices.is_empty() {
+            return Ok(None);
+        }
+        // Whether it has changed is not known: it is read next time.
+        let (folder, more) = (folder.path().display(), notices.len() - 1);
+        let message = match more {
+            0 => format!("a name in {folder} cannot be looked at{}", notices[0]),
+            more => format!(
+                "names in {folder} cannot be looked at{}; and {more} more",
+                notices[0]
+            ),
+        };
+        return Err(Error::new(Code::AccessDenied, message)
+            .hint("check that Tierbar may read them, or move them out of the folder"));
     }
     if parts.is_empty() {
         let message = format!(
@@ -468,6 +481,17 @@ mod tests {
         let material = read.unwrap().unwrap();
         assert_eq!(material.text, "a line\n");
         assert_eq!(material.words, "1 file, 7 bytes; b.log: permission denied");
+        // Alone, it is no sign that nothing has changed.
+        let opened = sources::open(folder.path()).unwrap();
+        let mut files = changed_files(&opened, 0, None).unwrap();
+        files.retain(|entry| entry.name == "b.log");
+        files[0].fault = Some(io::ErrorKind::PermissionDenied.into());
+        let error = read_files(Arc::new(opened), files, None).await.unwrap_err();
+        assert_eq!(error.code, Code::AccessDenied);
+        assert!(
+            error.message.ends_with("b.log: permission denied"),
+            "{error}"
+        );
     }
 
     #[tokio::test]
