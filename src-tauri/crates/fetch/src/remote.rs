@@ -149,15 +149,13 @@ fn unreachable(cause: &str, remedy: Option<&str>) -> String {
     }
 }
 
-/// Returns whether a server is on this machine or network, judging by its address: there, http is usual, and no proxy is between. A name
-/// without a dot is one of the network, and so is one that ends in `.localhost` (RFC 6761) or `.local` (RFC 6762).
+/// Returns whether a server is on this machine or network, judging by its address: there, http is usual. A name without a dot is one of
+/// the network, and so is one that ends in `.local` (RFC 6762). Resolvers may ask others for one that ends in `.localhost`.
 pub fn is_near(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(ip)) => address::is_near(ip.into()),
         Some(Host::Ipv6(ip)) => address::is_near(ip.into()),
-        Some(Host::Domain(name)) => {
-            !name.contains('.') || name.ends_with(".localhost") || name.ends_with(".local")
-        }
+        Some(Host::Domain(name)) => !name.contains('.') || name.ends_with(".local"),
         None => false,
     }
 }
@@ -202,7 +200,7 @@ mod tests {
         for (url, near) in [
             ("http://localhost", true),
             ("http://gpubox:80", true),
-            ("http://a.localhost", true),
+            ("http://a.localhost", false),
             ("http://nas.local", true),
             ("http://[fe80::1]", true),
             ("http://127.0.0.1.example.org", false),
