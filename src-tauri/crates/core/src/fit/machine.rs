@@ -91,6 +91,11 @@ impl Machine {
     pub fn paging(self, paging: Paging) -> Self {
         match paging {
             Paging::Auto => self,
+            // Without a GPU, prompts are read on the CPU.
+            Paging::AdviseGpu if self.gpu_limit.is_none() => Self {
+                paging: Paging::Advise,
+                ..self
+            },
             paging => Self { paging, ..self },
         }
     }
