@@ -110,8 +110,9 @@ pub(crate) fn insert(
     mut answer: AnswerFacts,
     turn: Option<&str>,
 ) -> Outcome<ChatMessage> {
-    // A grade is given to a message, and does not go with its copies.
+    // These are of one message, and do not go with its copies.
     answer.grade = None;
+    answer.failure = None;
     sql::run(
         connection,
         "INSERT INTO messages (chat_id, parent, role, parts, tier, model, why, instead_of, finish,

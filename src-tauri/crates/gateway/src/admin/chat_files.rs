@@ -85,7 +85,7 @@ pub(crate) async fn export(
     QueryFields(Export { format, reasoning }): QueryFields<Export>,
 ) -> Result<Response, Failure> {
     let mut weight = admin.jobs.charge_chat(&id, 0).await?;
-    let chat = admin.store.chat(&id).await?;
+    let mut chat = admin.store.chat(&id).await?;
     let name = export::file_name(&chat);
     let (mut response, extension) = match format {
         ExportFormat::Markdown => {
@@ -96,6 +96,10 @@ pub(crate) async fn export(
         ExportFormat::Json => {
             weight.grow(largest_file(&chat).saturating_mul(FILE_COPIES))?;
             let kind = [(header::CONTENT_TYPE, "application/json")];
+            // What a server said of a failure is not of the chat.
+            for message in &mut chat.messages {
+                message.answer.failure = None;
+            }
             let body = export_body(admin.store.clone(), &chat)?;
             ((kind, body).into_response(), "json")
         }

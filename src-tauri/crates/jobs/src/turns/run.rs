@@ -446,8 +446,11 @@ impl AnswerWriter {
 
 /// The host waits for no answer: another server's may take long.
 fn shutting_down() -> Error {
-    Error::new(Code::ShuttingDown, "Tierbar is shutting down")
-        .hint("ask again when it runs; what had arrived is saved")
+    Error::new(
+        Code::ShuttingDown,
+        "Tierbar was quit before the answer was whole",
+    )
+    .hint("ask again")
 }
 
 fn not_continued() -> Error {
