@@ -222,10 +222,12 @@ mod tests {
             ),
         ] {
             // The separator of a member goes with it.
-            let reply = edited(object, &[change]);
-            assert_eq!(reply.replace(' ', ""), left.replace(' ', ""), "{reply}");
-            serde_json::from_str::<Value>(&reply).unwrap();
+            assert_eq!(edited(object, &[change]), left);
         }
+        let alone = "{ \"a\" : 1\n}";
+        assert_eq!(edited(alone, &[("a", None)]), "{ \n}");
+        let replaced = [("a", None), ("b", Some(json!(2)))];
+        assert_eq!(edited(alone, &replaced), "{ \"b\":2\n}");
     }
 
     #[test]

@@ -80,8 +80,8 @@ pub(crate) fn take(options: &LibraryOptions) -> Inventory {
         match walk(folder, ADDED_DEPTH, MOST, is_model) {
             Ok(walked) => taking.add(walked, folder, Keeper::Folder),
             Err(error) => taking.inventory.notices.push(format!(
-                "The folder {} cannot be read, so its models are not listed: {}. Connect its volume, or remove it \
-                 from `library.folders`.",
+                "The folder {} cannot be read, so its models are not listed: {}. Connect its volume or \
+                 download it from iCloud, or remove it from `library.folders`.",
                 folder.display(),
                 reason(&error)
             )),
@@ -126,7 +126,7 @@ fn unreadable(folder: &Path, error: &std::io::Error) -> Error {
         ),
     )
     .hint(
-        "connect its volume or create the folder, or set `models_dir` to the folder of your models",
+        "connect its volume, download it from iCloud or create it, or set `models_dir` to the folder of your models",
     )
 }
 

@@ -403,7 +403,7 @@ export class Conversation {
     };
   }
 
-  /** The card of a problem goes away with the next turn or a reload. Its reason stays at the question, where the host keeps it too. */
+  /** The card of a problem goes away with the next turn or a reload. Its reason stays at the question, where the host keeps that of a turn. */
   #keepReason(): void {
     const { problem } = this;
     const { question, shown } = this.turns.at(-1) ?? {};

@@ -299,7 +299,7 @@ fn many_values_share_their_beginnings() {
     let begins = r#""\"" ("\\\"\\\\\"" | "é" ("0\"" | "1" ("\"" | "0\"""#;
     assert!(grammar.starts_with(begins), "{grammar}");
     assert!(grammar.ends_with(r#") | "1""#), "{grammar}");
-    // As many brackets as llama.cpp reads.
+    // Brackets within one another are few.
     let nested: Vec<_> = (0..500).map(|n| json!("a".repeat(n))).collect();
     let mut placeholders = Placeholders::absent_from("");
     translate_schema(&json!({"enum": nested}), SCHEMA, true, &mut placeholders).unwrap();

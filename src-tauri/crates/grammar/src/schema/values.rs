@@ -7,7 +7,7 @@ use tierbar_core::Error;
 
 /// How many values llama.cpp's grammar lists one by one: it holds each token against all that are still possible.
 const MOST_LISTED: usize = 64;
-/// Brackets within one another.
+/// Brackets within one another: llama.cpp's parser recurses for each.
 const DEEPEST: usize = 32;
 
 impl SchemaWalk<'_> {
