@@ -129,6 +129,9 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Scan> {
         rules: Vec::new(),
     }];
     while let Some(folder) = folders.pop() {
+        if scan.unreadable.len() > MOST_UNREADABLE {
+            break;
+        }
         let whole = path.join(&folder.place);
         // Its keys are no documents, and its logs change whenever one is read.
         if is_data_folder(&whole) {
@@ -146,11 +149,11 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Scan> {
         // In an order that stays, so that the same files are left out where there are too many.
         entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         scan.look_into(folder, &whole, &opened, entries, &mut folders);
-        if scan.unreadable.len() > MOST_UNREADABLE {
-            let mut all = Scan::default();
-            all.keep_unread(path, format!("{MOST_UNREADABLE} names in it cannot be"));
-            return Some(all);
-        }
+    }
+    if scan.unreadable.len() > MOST_UNREADABLE {
+        let mut all = Scan::default();
+        all.keep_unread(path, format!("{MOST_UNREADABLE} names in it cannot be"));
+        return Some(all);
     }
     let files = &mut scan.files;
     files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
