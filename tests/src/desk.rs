@@ -27,6 +27,7 @@ static TURN: Mutex<()> = Mutex::const_new(());
 /// the model does not end.
 const CONFIG: &str = "listen = \"127.0.0.1:0\"\n\
     [tiers.fast]\nmodel = \"SmolLM2-135M-Instruct.Q4_1.gguf\"\ncontext = 1024\n\
+    sampling = { temperature = 0.0 }\n\
     [tiers.heavy]\n";
 
 #[derive(Debug)]
