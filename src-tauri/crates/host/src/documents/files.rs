@@ -152,7 +152,10 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Scan> {
     }
     if scan.unreadable.len() > MOST_UNREADABLE {
         let mut all = Scan::default();
-        all.keep_unread(path, format!("{MOST_UNREADABLE} names in it cannot be"));
+        all.keep_unread(
+            path,
+            format!("more than {MOST_UNREADABLE} names in it are refused"),
+        );
         return Some(all);
     }
     let files = &mut scan.files;
@@ -193,7 +196,7 @@ impl Scan {
         if let Some(Entry { about, fault, .. }) = find(GITIGNORE) {
             // Without its rules, what they leave out would be read.
             if let Some(error) = fault {
-                let why = format!("its {GITIGNORE} cannot be: {}", reason(error));
+                let why = format!("its {GITIGNORE} is refused: {}", reason(error));
                 return self.keep_unread(whole, why);
             }
             if about.in_cloud {
