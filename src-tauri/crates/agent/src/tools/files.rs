@@ -312,7 +312,7 @@ impl Folder {
         Err(NotUndone::Left(left))
     }
 
-    /// `force`: with the permissions that it had. They are the owner's, and no edit changes them.
+    /// Without `force`, a file that is there keeps its permissions: no edit changes them, so they are its owner's.
     fn restore(&self, file: &FormerFile, force: bool) -> Result<(), Failure> {
         let path = &file.path;
         let name = path.file_name().unwrap_or_default();
