@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check build lint mac-check mac-rehearsal mac-report snapshots screenshots recording bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-passages bench-readings bench-cancel mutants mutations eval conformance stress stress-embeds stress-paged stress-waits fuzz malformed setup binaries ui clean
+.PHONY: help run test check build lint mac-check mac-rehearsal mac-report snapshots screenshots recording bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-passages bench-readings bench-cancel mutants mutations setup-models eval conformance stress stress-embeds stress-paged stress-waits fuzz malformed setup binaries ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -43,10 +43,11 @@ mac-check: ## Type-check and lint the whole workspace for macOS (on Linux, or on
 	@bundle/setup run
 	@$(with) bundle/mac-check || [ $$? -eq 77 ]
 
-mac-rehearsal: ## Rehearse a Mac without one: `make run`, macOS's side of paging and limits, and a link of the programs
+mac-rehearsal: ## Rehearse a Mac without one: `make run`, macOS's side of paging and limits, a GPU, and a link of the programs
 	@bundle/setup test
 	@RUN_SLOW_TESTS=1 $(with) "$$HOME/.cache/tierbar/venv/bin/python" tests/rehearsal/run
 	@$(with) tests/rehearsal/parts
+	@$(with) tests/rehearsal/gpu || [ $$? -eq 77 ]
 	@$(with) tests/rehearsal/link || [ $$? -eq 77 ]
 
 mac-report: ## Check Tierbar on this Mac in ten minutes, and write target/mac-report.md
@@ -82,7 +83,11 @@ bench-engine: ## Measure our worker beside upstream's llama-server
 	@$(build) --bin tierbar --bin tierbar-worker
 	@$(with) tests/bench/engine
 
-eval: ## Measure search in documents, citations, routing, triage, summaries, the agent and compact contexts with each model that is here, as tables
+setup-models: ## Fetch the models of `make eval` (1.6 GB more than those of the tests)
+	@bundle/setup run
+	@"$$HOME/.cache/tierbar/venv/bin/python" bundle/models evaluation
+
+eval: ## Measure search in documents, citations, routing, triage, summaries, calls, the agent and compact contexts with each model that is here, as tables
 	@bundle/setup run
 	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard --bin tierbar-extract --bin tierbar-sandbox --example context_forms
 	@$(with) tests/eval/run
@@ -155,7 +160,7 @@ fuzz: ## Run the fuzzers over GGUF headers and documents and of the sandbox from
 	@$(build) --bin tierbar-sandbox
 	@$(with) tests/fuzz/run
 
-malformed: ## Send 10,000 broken requests, streams, messages, documents, exports and contexts each, and let schemathesis read the API document
+malformed: ## Send 10,000 broken requests, streams, answers, messages, documents, exports and contexts each, and let schemathesis read the API document
 	@bundle/setup run
 	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-extract --bin tierbar-guard --bin tierbar-sandbox
 	@$(with) tests/malformed/run --real 1000

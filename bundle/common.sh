@@ -39,6 +39,17 @@ cpu_key() {
     fi | sha256 | cut -c1-12
 }
 
+# What llama.cpp's build depends on besides its sources and the CPU. A compiler that is missing counts as another one.
+compiler_key() {
+    {
+        cat "$root/bundle/compiler.cmake"
+        # Unquoted: CC may be `ccache cc`.
+        ${CC:-cc} --version 2>/dev/null || true
+        ${CXX:-c++} --version 2>/dev/null || true
+        echo "${CFLAGS:-}" "${CXXFLAGS:-}"
+    } | sha256
+}
+
 # The versions that Vite runs on.
 node_fits() {
     command -v node >/dev/null && command -v npm >/dev/null &&

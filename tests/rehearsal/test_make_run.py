@@ -88,6 +88,13 @@ class MakeRun(Rehearsal):
         self.assert_opens(self.mac.make("run"))
         self.assertEqual((old.exists(), running.exists()), (False, True))
 
+    def test_all_is_built_for_this_processor_and_by_ci_for_each(self):
+        for variables, flags in (({}, "-C target-cpu=native"), ({"CI": "true"}, "")):
+            run = self.mac.make("run", **variables)
+            self.assert_opens(run)
+            built = [call for call in run.calls if call.startswith("RUSTFLAGS")]
+            self.assertEqual(built, [f"RUSTFLAGS of cargo: {flags}", f"RUSTFLAGS of tauri: {flags}"])
+
     def test_a_missing_toolchain_is_installed(self):
         (self.mac.folder / "toolchain").unlink()
         run = self.mac.make("run")
@@ -103,6 +110,32 @@ class MakeRun(Rehearsal):
 
     def test_a_locked_keychain_is_no_reason_to_end(self):
         self.assert_opens(self.mac.make("run", MAC_FAILS="security"))
+
+
+class Environment(Rehearsal):
+    """What `bundle/env` keeps of an earlier build."""
+
+    def test_another_compiler_builds_llama_cpp_anew(self):
+        built = self.mac.checkout / "target/release/build/llama-cpp-sys-2-1"
+
+        def is_kept(**variables):
+            built.mkdir(parents=True, exist_ok=True)
+            run = self.mac.run("bundle/env", "bash", "-c", ":", **variables)
+            self.assertEqual((run.status, run.text), (0, ""))
+            return built.exists()
+
+        # First without a compiler.
+        self.assertFalse(is_kept())
+        self.assertTrue(is_kept())
+        for name in ("cc", "c++"):
+            for number in (14, 15):
+                self.mac.write(self.mac.path / name, f"#!/bin/sh\necho {name} {number}\n")
+                self.assertFalse(is_kept(), (name, number))
+                self.assertTrue(is_kept(), (name, number))
+        self.mac.write(self.mac.path / "other", "#!/bin/sh\necho other\n")
+        for name, value in (("CC", "other"), ("CXX", "other"), ("CFLAGS", "-O1"), ("CXXFLAGS", "-O1")):
+            self.assertFalse(is_kept(**{name: value}), (name, value))
+            self.assertTrue(is_kept(**{name: value}), (name, value))
 
 
 class Sentences(Rehearsal):
@@ -122,6 +155,19 @@ class Sentences(Rehearsal):
 
     def test_on_macos_12(self):
         self.assert_ends(self.mac.make("run", MAC_VERSION="12.7.6"), r"macOS 13 or later.*12\.7\.6")
+
+    def test_in_icloud_drive(self):
+        folder = self.mac.home / "Library/Mobile Documents/com~apple~CloudDocs/tierbar"
+        folder.parent.mkdir(parents=True)
+        link, self.mac.checkout = self.mac.checkout, self.mac.checkout.rename(folder)
+        self.assert_ends(self.mac.make("run"), r"iCloud Drive.*Move the folder out of it, then try again\.$")
+        link.symlink_to(folder)
+        self.mac.checkout = link
+        self.assert_ends(self.mac.make("run"), r"iCloud Drive")
+
+    def test_on_a_disk_without_links(self):
+        self.mac.write(self.mac.path / "ln", '#!/bin/sh\necho "ln: $3: Operation not supported" >&2\nexit 1\n')
+        self.assert_ends(self.mac.make("run"), r"no symbolic links, as with exFAT.*then try again\.$")
 
     def test_on_a_full_disk(self):
         self.assert_ends(self.mac.make("run", MAC_FREE_KIB=3000000), r"needs 6 GB.*3 GB are free.*try again")

@@ -20,6 +20,9 @@ TOOLS = {
     "tmutil": "echo '[Excluded]' \"$2\"",
     "footprint": "echo 'tierbar-app [99]: 64-bit    Footprint: 90 MB'",
     "pmset": "echo '  pid 1(Jane Secret App): x'; echo '  pid 2(tierbar): downloading a model'",
+    "git": "echo git",
+    "clang": "printf '#!/bin/sh\n' >a.out; chmod +x a.out",
+    "node": "exit 0",
     "screencapture": 'echo picture >"$2"',
 }
 # What doctor says, where HOME and CHECKOUT are folders, and what is left of it.
@@ -44,12 +47,14 @@ TIERBAR = """case $1 in
 chat) echo Paris. ;;
 doctor) cat "$REHEARSAL/doctor" ;;
 bench) echo '{"rows": [{"decode": 12.5}]}' ;;
+tune) echo '{"rows": [{"settings": {"gpu_layers": 0}, "decode": 12.5}]}' ;;
+config) cat "$REHEARSAL/gpu_layers" 2>/dev/null ;;
 diagnose) echo '{"machine": {"processor": "Apple M1"}}' ;;
 esac"""
-# Lets a command write into its folder and nothing else.
+# Lets a command write into its folder, use tools, and nothing else.
 SANDBOX = """read -r line
-case $line in *"> written"*) code=0 ;; *) code=1 ;; esac
-echo '{"finished": {"end": {"how": "exited", "code": '$code'}}}'"""
+case $line in *"> written"* | *git* | *clang* | *python3* | *node*) code=0 ;; *) code=1 ;; esac
+echo '{"finished": {"end": {"how": "exited", "code": '$code'}, "stderr": {"text": "denied"}}}'"""
 
 
 class Report(unittest.TestCase):
@@ -126,3 +131,23 @@ class Report(unittest.TestCase):
             self.assertEqual((run.status, found["checks"][name]["result"]), (1, "differs"), name)
         self.mac.write(self.programs / "tierbar-sandbox", f"#!/bin/sh\n{SANDBOX.replace('code=1', 'code=0')}\n")
         self.assertEqual(self.report("--unattended")[2]["checks"]["sandbox"]["result"], "differs")
+
+    def test_tools_run_in_the_sandbox_if_they_run_without(self):
+        (self.mac.path / "clang").unlink()
+        self.mac.write(self.mac.path / "git", "#!/bin/sh\nexit 1\n")
+        (self.mac.path / "python3").unlink()
+        self.mac.write(self.mac.home / "python3", "#!/bin/sh\n")
+        (self.mac.path / "python3").symlink_to(self.mac.home / "python3")
+        check = self.report("--unattended")[2]["checks"]["sandbox"]
+        self.assertEqual(check["result"], "as expected", check)
+        self.assertEqual([what for what in check["figures"] if what.startswith("runs ")], ["runs node"])
+        for line in ("runs clang: the program is missing", "runs git: the program fails without a sandbox", "runs python3: the program is in the home"):
+            self.assertIn(line, check["text"])
+        self.mac.write(self.programs / "tierbar-sandbox", f"#!/bin/sh\n{SANDBOX.replace(' | *node*', '')}\n")
+        check = self.report("--unattended")[2]["checks"]["sandbox"]
+        self.assertEqual(check["result"], "differs")
+        self.assertIn("runs node: False (denied)", check["text"])
+
+    def test_layers_are_not_compared_where_their_number_is_set(self):
+        (self.mac.folder / "gpu_layers").write_text("0\n")
+        self.assertEqual(self.report("--unattended")[2]["checks"]["layers"]["result"], "skipped")

