@@ -1,44 +1,11 @@
-//! What of the macOS bundle can be checked anywhere: its configuration, and that its code, which only a Mac runs, keeps to it.
+//! What of the macOS bundle can be checked anywhere: its configuration, and that its code, which only a Mac runs, keeps to it. Its
+//! property list is checked in `tests/rehearsal`.
 
-const INFO: &str = include_str!("../../bundle/Info.plist");
 const CONFIGURATION: &str = include_str!("../../bundle/tauri.macos.conf.json");
 const STARTUP: &str = include_str!("startup.rs");
 const MENU: &str = include_str!("platform/macos/menu.rs");
 const NOTIFICATIONS: &str = include_str!("platform/macos/notifications.rs");
 const PLATFORM: &str = include_str!("platform/macos.rs");
-
-#[test]
-fn the_property_list_lets_any_user_reach_the_local_network() {
-    for key in [
-        "LSUIElement",
-        "NSLocalNetworkUsageDescription",
-        "NSAllowsLocalNetworking",
-    ] {
-        assert!(INFO.contains(&format!("<key>{key}</key>")), "{key}");
-    }
-    // It would keep out a second user of the Mac; the data folder's lock is there for one user's second start.
-    assert!(!INFO.contains("LSMultipleInstancesProhibited"));
-}
-
-/// Without its text, macOS denies a folder that it keeps private, and asks nothing.
-#[test]
-fn the_property_list_says_why_private_folders_are_read() {
-    let lines: Vec<_> = INFO.lines().map(str::trim).collect();
-    for folder in [
-        "DesktopFolder",
-        "DocumentsFolder",
-        "DownloadsFolder",
-        "RemovableVolumes",
-        "NetworkVolumes",
-    ] {
-        let key = format!("<key>NS{folder}UsageDescription</key>");
-        let at = lines.iter().position(|line| *line == key);
-        let text = at.and_then(|at| lines.get(at + 1));
-        let is_sentence =
-            |text: &&str| text.starts_with("<string>") && text.ends_with(".</string>");
-        assert!(text.is_some_and(is_sentence), "{folder}");
-    }
-}
 
 /// Without a delegate that says so, macOS shows no banner while one of the app's windows is in front.
 #[test]
@@ -73,9 +40,8 @@ fn the_bundle_contains_every_program_that_the_app_starts() {
     assert!(build.contains(
         "for program in tierbar tierbar-worker tierbar-guard tierbar-extract tierbar-sandbox"
     ));
-    // Everything is signed once, with the hardened runtime and no exceptions.
+    // Everything is signed once, with the hardened runtime.
     assert_eq!(bundle["macOS"]["hardenedRuntime"], true);
-    assert!(bundle["macOS"]["entitlements"].is_null());
     assert!(!build.contains("codesign --force"));
 }
 

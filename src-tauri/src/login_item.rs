@@ -25,7 +25,7 @@ pub(crate) trait Place {
 }
 
 /// Why a place does not take the app.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// This place cannot; another one may.
     Here(String),

@@ -3,7 +3,7 @@
 use crate::{platform, view::item::Item};
 use tauri::{
     AppHandle, Wry,
-    menu::{CheckMenuItem, IsMenuItem, Menu, MenuItem, PredefinedMenuItem, Submenu},
+    menu::{CheckMenuItem, IsMenuItem, Menu, MenuItem, MenuItemKind, PredefinedMenuItem, Submenu},
 };
 
 /// The menu and what it shows.
@@ -31,14 +31,9 @@ impl ShownMenu {
 /// One item, and what it shows.
 struct ShownItem {
     item: Item,
-    native: Native,
-}
-
-enum Native {
-    Plain(MenuItem<Wry>),
-    Check(CheckMenuItem<Wry>),
-    Submenu(Submenu<Wry>, Vec<ShownItem>),
-    Separator(PredefinedMenuItem<Wry>),
+    native: MenuItemKind<Wry>,
+    /// A submenu's.
+    items: Vec<ShownItem>,
 }
 
 /// A menu or a submenu.
@@ -77,25 +72,25 @@ fn show(
         let mut rest = shown.iter().skip(position);
         if let Some(unwanted) = rest.position(|shown| shown.item.key() == key) {
             for gone in shown.drain(position..position + unwanted) {
-                parent.remove_item(gone.as_item())?;
+                parent.remove_item(&gone.native)?;
             }
             if let Some(shown) = shown.get_mut(position) {
                 if shown.keeps_its_place(item) {
                     shown.update(app, item)?;
                 } else {
-                    parent.remove_item(shown.as_item())?;
+                    parent.remove_item(&shown.native)?;
                     *shown = ShownItem::new(app, item)?;
-                    parent.insert_item(shown.as_item(), position)?;
+                    parent.insert_item(&shown.native, position)?;
                 }
             }
         } else {
             let new = ShownItem::new(app, item)?;
-            parent.insert_item(new.as_item(), position)?;
+            parent.insert_item(&new.native, position)?;
             shown.insert(position, new);
         }
     }
     for gone in shown.drain(wanted.len()..) {
-        parent.remove_item(gone.as_item())?;
+        parent.remove_item(&gone.native)?;
     }
     Ok(())
 }
@@ -106,10 +101,11 @@ impl ShownItem {
         let plain = |text: &str, enabled: bool| {
             MenuItem::with_id(app, &id, label(text), enabled, None::<&str>)
         };
+        let mut inside = Vec::new();
         let native = match item {
-            Item::Text { text, .. } => Native::Plain(plain(text, false)?),
-            Item::Action { text, .. } => Native::Plain(plain(text, true)?),
-            Item::Check { text, checked, .. } => Native::Check(CheckMenuItem::with_id(
+            Item::Text { text, .. } => MenuItemKind::MenuItem(plain(text, false)?),
+            Item::Action { text, .. } => MenuItemKind::MenuItem(plain(text, true)?),
+            Item::Check { text, checked, .. } => MenuItemKind::Check(CheckMenuItem::with_id(
                 app,
                 &id,
                 label(text),
@@ -119,25 +115,16 @@ impl ShownItem {
             )?),
             Item::Submenu { text, items, .. } => {
                 let submenu = Submenu::with_id(app, &id, label(text), true)?;
-                let mut shown = Vec::new();
-                show(app, &submenu, &mut shown, items)?;
-                Native::Submenu(submenu, shown)
+                show(app, &submenu, &mut inside, items)?;
+                MenuItemKind::Submenu(submenu)
             }
-            Item::Separator { .. } => Native::Separator(PredefinedMenuItem::separator(app)?),
+            Item::Separator { .. } => MenuItemKind::Predefined(PredefinedMenuItem::separator(app)?),
         };
         Ok(Self {
             item: item.clone(),
             native,
+            items: inside,
         })
-    }
-
-    fn as_item(&self) -> &dyn IsMenuItem<Wry> {
-        match &self.native {
-            Native::Plain(item) => item,
-            Native::Check(item) => item,
-            Native::Submenu(item, _) => item,
-            Native::Separator(item) => item,
-        }
     }
 
     /// Whether the native item can become the wanted one.
@@ -152,13 +139,13 @@ impl ShownItem {
 
     fn update(&mut self, app: &AppHandle, wanted: &Item) -> tauri::Result<()> {
         let differs = self.item != *wanted;
-        match (&mut self.native, wanted) {
-            (Native::Plain(item), Item::Text { text, .. } | Item::Action { text, .. })
+        match (&self.native, wanted) {
+            (MenuItemKind::MenuItem(item), Item::Text { text, .. } | Item::Action { text, .. })
                 if differs =>
             {
                 item.set_text(label(text))?;
             }
-            (Native::Check(item), Item::Check { text, checked, .. }) => {
+            (MenuItemKind::Check(item), Item::Check { text, checked, .. }) => {
                 if differs {
                     item.set_text(label(text))?;
                 }
@@ -167,11 +154,11 @@ impl ShownItem {
                     item.set_checked(*checked)?;
                 }
             }
-            (Native::Submenu(item, shown), Item::Submenu { text, items, .. }) => {
+            (MenuItemKind::Submenu(item), Item::Submenu { text, items, .. }) => {
                 if !matches!(&self.item, Item::Submenu { text: old, .. } if old == text) {
                     item.set_text(label(text))?;
                 }
-                show(app, &*item, shown, items)?;
+                show(app, item, &mut self.items, items)?;
             }
             _ => {}
         }

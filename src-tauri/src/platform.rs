@@ -1,7 +1,7 @@
 //! What differs between the systems that the shell runs on.
 
 /// A question before something ends, with the labels of its two buttons.
-pub(crate) struct Question {
+pub(crate) struct Confirmation {
     pub(crate) title: String,
     pub(crate) detail: String,
     pub(crate) confirm: &'static str,
@@ -17,3 +17,6 @@ pub(crate) use linux::*;
 mod macos;
 #[cfg(target_os = "macos")]
 pub(crate) use macos::*;
+
+#[cfg(any(target_os = "macos", test))]
+mod registration;

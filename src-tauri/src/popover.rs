@@ -40,7 +40,7 @@ struct Area {
 }
 
 impl Area {
-    fn of(position: Position, size: Size, scale: f64) -> Self {
+    fn new(position: Position, size: Size, scale: f64) -> Self {
         let LogicalPosition { x, y } = position.to_logical(scale);
         let LogicalSize { width, height } = size.to_logical(scale);
         Self {
@@ -123,12 +123,12 @@ fn place_at(app: &AppHandle, icon: Rect) -> Option<Area> {
     let monitors = app.available_monitors().ok()?;
     let screens = monitors.iter().map(|monitor| {
         let scale = monitor.scale_factor();
-        let screen = Area::of(
+        let screen = Area::new(
             (*monitor.position()).into(),
             (*monitor.size()).into(),
             scale,
         );
-        (screen, Area::of(icon.position, icon.size, scale))
+        (screen, Area::new(icon.position, icon.size, scale))
     });
     let (screen, icon) = screen_of(screens)?;
     Some(popover_area(icon, screen))
@@ -217,7 +217,7 @@ mod tests {
         screen_of(
             screens
                 .into_iter()
-                .map(|(screen, scale)| (screen, Area::of(position.into(), size.into(), scale))),
+                .map(|(screen, scale)| (screen, Area::new(position.into(), size.into(), scale))),
         )
     }
 

@@ -5,7 +5,7 @@ use crate::{
     dropped::DroppedPaths,
     login_item::{self, LoginItem},
     on_main_thread,
-    platform::{self, Question},
+    platform::{self, Confirmation},
     popover::{self, Times},
     server::{self, Server},
     shortcut, tray,
@@ -166,7 +166,7 @@ fn last_window_closed(app: &AppHandle) {
     }
     ask_to_quit(
         app,
-        &Question {
+        &Confirmation {
             title: Word::QuitQuestion.into(),
             detail: Word::QuitUnseen.into(),
             confirm: Word::Quit.text(),
@@ -175,7 +175,7 @@ fn last_window_closed(app: &AppHandle) {
     );
 }
 
-fn ask_to_quit(app: &AppHandle, question: &Question) {
+fn ask_to_quit(app: &AppHandle, question: &Confirmation) {
     let app = app.clone();
     platform::ask(question, move |yes| {
         if yes {
@@ -246,7 +246,7 @@ pub(crate) fn quit_from_menu(app: &AppHandle) {
     };
     ask_to_quit(
         app,
-        &Question {
+        &Confirmation {
             title: Word::QuitWhileAnswering.with(&[&words::tier(&tier)]),
             detail: Word::QuitCutsOff.into(),
             confirm: Word::Quit.text(),

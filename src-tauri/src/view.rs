@@ -70,7 +70,7 @@ pub(crate) struct View {
 
 impl View {
     pub(crate) fn starting() -> Self {
-        Self::of(
+        Self::new(
             Mark::Loading,
             vec![
                 Item::text("starting", Word::Starting),
@@ -80,7 +80,7 @@ impl View {
         )
     }
 
-    fn of(mark: Mark, items: Vec<Item>) -> Self {
+    fn new(mark: Mark, items: Vec<Item>) -> Self {
         let summary = match mark {
             Mark::Idle => Word::Idle,
             Mark::Loading | Mark::HalfLoaded => Word::Loading,
@@ -125,7 +125,7 @@ impl View {
             Item::separator("quit"),
             Item::action(Command::Quit, Word::QuitTierbar),
         ]);
-        Self::of(Mark::Failed, items)
+        Self::new(Mark::Failed, items)
     }
 
     pub(crate) fn running(status: &Status, beside: &MenuContext) -> Self {
@@ -169,7 +169,7 @@ impl View {
             click: config
                 .map(|config| config.menu_bar.click)
                 .unwrap_or_default(),
-            ..Self::of(mark_of_status(status), items)
+            ..Self::new(mark_of_status(status), items)
         }
     }
 

@@ -38,6 +38,16 @@ pub fn source(path: &str) -> PathBuf {
 
 pub const STARTER: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
+/// Returns the starter model's first layers, under its name and with its tokenizer and template: for tests that do not depend on its
+/// words.
+///
+/// # Panics
+/// If it cannot be made, or the model has not been downloaded.
+#[must_use]
+pub fn shallow_starter() -> PathBuf {
+    tierbar_mixture::shallow(&model(STARTER)).expect("the starter model's first layers")
+}
+
 /// Returns a test model, from `TIERBAR_TEST_MODELS` or the folder of `make test`.
 ///
 /// # Panics

@@ -2,7 +2,7 @@
 
 pub(crate) mod login_item;
 
-use super::Question;
+use super::Confirmation;
 use crate::words::Word;
 use gtk::{
     ButtonsType, Clipboard, DialogFlags, MessageDialog, MessageType, ResponseType, Window, gdk,
@@ -191,7 +191,7 @@ pub(crate) fn copy(text: &str) -> io::Result<()> {
 }
 
 /// Asks in a window of its own. Call it on the main thread, which goes on meanwhile.
-pub(crate) fn ask(question: &Question, answer: impl FnOnce(bool) + 'static) {
+pub(crate) fn ask(question: &Confirmation, answer: impl FnOnce(bool) + 'static) {
     let dialog = MessageDialog::new(
         None::<&Window>,
         DialogFlags::empty(),

@@ -7,7 +7,7 @@ mod notifications;
 pub(crate) use login_item::is_temporary;
 pub(crate) use notifications::{notification_permission, notify};
 
-use super::Question;
+use super::Confirmation;
 use objc2::MainThreadMarker;
 use objc2_app_kit::{NSAlert, NSAlertFirstButtonReturn, NSApplication, NSPasteboard};
 use objc2_foundation::{NSLocale, NSString};
@@ -67,7 +67,7 @@ pub(crate) fn copy(text: &str) -> io::Result<()> {
 }
 
 /// Asks in a window of its own. Call it on the main thread, which waits for the answer.
-pub(crate) fn ask(question: &Question, answer: impl FnOnce(bool) + 'static) {
+pub(crate) fn ask(question: &Confirmation, answer: impl FnOnce(bool) + 'static) {
     let Some(main) = MainThreadMarker::new() else {
         return;
     };

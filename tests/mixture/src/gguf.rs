@@ -212,6 +212,12 @@ impl<'a> Model<'a> {
         number.with_context(|| format!("the model has no number {key}"))
     }
 
+    /// Returns the pairs with this number in place of what the key has.
+    pub(crate) fn pairs_with(&self, key: &str, number: u32) -> Vec<Pair> {
+        let others = self.pairs.iter().filter(|pair| pair.key != key);
+        others.cloned().chain([Pair::number(key, number)]).collect()
+    }
+
     pub(crate) fn list_length(&self, key: &str) -> Result<u64> {
         let length = self.pair(key).and_then(Pair::as_list_length);
         length.with_context(|| format!("the model has no list {key}"))

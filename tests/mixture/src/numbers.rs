@@ -28,7 +28,7 @@ fn to_signed(bits: u32) -> f32 {
     number / 8_388_608.0 - 1.0
 }
 
-/// Random bytes, eight at a time: tests write 100 MB of them, and are built without optimization.
+/// Random bytes, eight at a time: tests write 100 MB of them.
 pub(crate) struct Stream(u64);
 
 impl Stream {

@@ -20,10 +20,7 @@ pub fn write_reranker(encoder: &Path, to: &Path, template: Option<&str>) -> Resu
     let bytes = fs::read(encoder).with_context(|| encoder.display().to_string())?;
     let model = Model::read(&bytes)?;
     let width = u64::from(model.number("bert.embedding_length")?);
-    let pooling = "bert.pooling_type";
-    let kept = model.pairs.iter().filter(|pair| pair.key != pooling);
-    let mut pairs: Vec<_> = kept.cloned().collect();
-    pairs.push(Pair::number(pooling, RANK));
+    let mut pairs = model.pairs_with("bert.pooling_type", RANK);
     pairs.extend(template.map(|text| Pair::text("tokenizer.chat_template.rerank", text)));
     let mut tensors: Vec<_> = model
         .tensors

@@ -2,7 +2,7 @@
 //! several times, in an order of its own, and counts for as much less.
 
 use crate::{
-    gguf::{self, Head, Made, Model, Pair},
+    gguf::{self, Head, Made, Model},
     numbers::shuffled,
     quant::Q4_1,
     upcycled::Matrix,
@@ -27,9 +27,7 @@ pub fn write_wide(dense: &Path, to: &Path, doublings: u16) -> Result<()> {
         });
     }
     let hidden = model.number("llama.feed_forward_length")? << doublings;
-    let is_other = |pair: &&Pair| pair.key != "llama.feed_forward_length";
-    let mut pairs: Vec<Pair> = model.pairs.iter().filter(is_other).cloned().collect();
-    pairs.push(Pair::number("llama.feed_forward_length", hidden));
+    let pairs = model.pairs_with("llama.feed_forward_length", hidden);
     gguf::write(to, &pairs, &tensors)
 }
 

@@ -1,6 +1,9 @@
-//! How a test says that it cannot run on this machine, so that it does not count as passed; and how it is denied files, also as root.
+//! How a test says that it cannot run on this machine, so that it does not count as passed; how it is denied files, also as root; and how
+//! names that it uses lead elsewhere at times.
 
 mod denied;
+#[allow(clippy::unwrap_used, reason = "a test fails by its panic")]
+pub mod race;
 
 pub use denied::{Call, as_ordinary_user, denying};
 

@@ -8,8 +8,12 @@
 
 use clap::Parser;
 use serde_json::json;
-use std::time::Duration;
-use tierbar_tests::hub::{GEMMA, HubFile, HubRepository, HubStandIn, Options, SMOLLM2, TOKEN};
+use std::{fs, time::Duration};
+use tierbar_mixture::Random;
+use tierbar_tests::{
+    binaries,
+    hub::{HubFile, HubRepository, HubStandIn, Options, SMOLLM2, TOKEN},
+};
 
 #[derive(Parser)]
 struct Arguments {
@@ -22,7 +26,7 @@ struct Arguments {
     /// Milliseconds before each answer.
     #[arg(long, default_value_t = 0)]
     latency: u64,
-    /// Also has the tiers' default models, by the names of the catalog: small ones that answer.
+    /// Also has the tiers' default models, by the names of the catalog: small ones of their architectures that answer, at random.
     #[arg(long)]
     defaults: bool,
 }
@@ -37,9 +41,17 @@ async fn main() {
         ..Options::default()
     };
     if arguments.defaults {
-        let small = |name: &str| match name.contains("E2B") {
-            true => HubFile::model(name, SMOLLM2),
-            false => HubFile::model(name, GEMMA),
+        let folder = tempfile::tempdir().expect("a folder for temporary files");
+        let random = |kind: Random| {
+            let path = folder.path().join(kind.architecture());
+            let written = kind.write(&binaries::model(SMOLLM2), &path);
+            written.expect("a model of random weights");
+            fs::read(&path).expect("the model's file")
+        };
+        let (gemma, qwen) = (random(Random::Gemma4), random(Random::Qwen35Moe));
+        let small = |name: &str| match name.starts_with("gemma") {
+            true => HubFile::new(name, &gemma),
+            false => HubFile::new(name, &qwen),
         };
         options.repositories.extend(HubRepository::defaults(small));
     }

@@ -1,6 +1,7 @@
 //! The memory of what other servers and programs send: answers, errors, messages and lists. None makes the host allocate much more than
 //! its bytes. Prints the table of `docs/benchmarks.md`.
 
+mod entrances;
 mod hostile;
 mod table;
 
@@ -25,6 +26,8 @@ const CHAT: &str = "/v1/chat/completions";
 const MESSAGES: &str = "/v1/messages";
 const RESPONSES: &str = "/v1/responses";
 const OLLAMA: &str = "/api/chat";
+const EMBEDDINGS: &str = "/v1/embeddings";
+const RERANK: &str = "/v1/rerank";
 
 fn filled(length: usize, start: &str, part: &str, end: &str) -> String {
     let parts = (length - start.len() - end.len()) / part.len();
@@ -131,63 +134,32 @@ async fn no_answer_takes_much_more_memory_than_its_bytes() {
             table.ask("values", path, model, true).await;
         }
     }
-    for (length, path, model, start, end) in [
-        (
-            15,
-            CHAT,
-            "gpt",
-            "{\"choices\":[{\"message\":{\"content\":\"",
-            "\"}}]}",
-        ),
-        (
-            15,
-            OLLAMA,
-            "gpt",
-            "{\"choices\":[{\"message\":{\"content\":\"",
-            "\"}}]}",
-        ),
-        (
-            63,
-            OLLAMA,
-            "gpt",
-            "{\"choices\":[{\"message\":{\"content\":\"",
-            "\"}}]}",
-        ),
-        (
-            15,
-            CHAT,
-            "chain",
-            "{\"choices\":[{\"message\":{\"content\":\"",
-            "\"}}]}",
-        ),
-        (
-            15,
-            CHAT,
-            "claude",
-            "{\"content\":[{\"type\":\"text\",\"text\":\"",
-            "\"}]}",
-        ),
-        (
-            15,
-            MESSAGES,
-            "gpt",
-            "{\"choices\":[{\"message\":{\"content\":\"",
-            "\"}}]}",
-        ),
-        (
-            15,
-            MESSAGES,
-            "claude",
-            "{\"content\":[{\"type\":\"text\",\"text\":\"",
-            "\"}]}",
-        ),
-        (
-            5,
-            RESPONSES,
-            "gpt",
-            "{\"output\":[{\"type\":\"message\",\"content\":[{\"type\":\"output_text\",\"text\":\"",
-            "\"}]}]}",
-        ),
+    let text = ("{\"choices\":[{\"message\":{\"content\":\"", "\"}}]}");
+    let block = ("{\"content\":[{\"type\":\"text\",\"text\":\"", "\"}]}");
+    let item = (
+        "{\"output\":[{\"type\":\"message\",\"content\":[{\"type\":\"output_text\",\"text\":\"",
+        "\"}]}]}",
+    );
+    let reasoning = (
+        "{\"output\":[{\"type\":\"reasoning\",\"encrypted_content\":\"",
+        "\"}]}",
+    );
+    let image = (
+        "{\"output\":[{\"type\":\"image_generation_call\",\"result\":\"",
+        "\"}]}",
+    );
+    for (length, path, model, (start, end)) in [
+        (15, CHAT, "gpt", text),
+        (15, OLLAMA, "gpt", text),
+        (63, OLLAMA, "gpt", text),
+        (15, CHAT, "chain", text),
+        (15, CHAT, "claude", block),
+        (15, MESSAGES, "gpt", text),
+        (15, MESSAGES, "claude", block),
+        (15, RESPONSES, "claude", block),
+        (15, RESPONSES, "gpt", item),
+        (15, RESPONSES, "gpt", reasoning),
+        (15, RESPONSES, "gpt", image),
     ] {
         for (what, part) in [("words", "word "), ("escaped words", "w\\u00f6rd\\n ")] {
             hostile.will_answer(200, json, filled(length * MIB, start, part, end));
@@ -200,11 +172,17 @@ async fn no_answer_takes_much_more_memory_than_its_bytes() {
     for path in [OLLAMA, MESSAGES] {
         table.ask("a call's arguments", path, "gpt", false).await;
     }
-    for length in [23 * MIB, 63 * MIB] {
+    // As many numbers as are read, as many as are encoded, and as much as arrives.
+    for length in [7 * MIB, 12 * MIB, 63 * MIB] {
         let start = "{\"data\":[{\"index\":0,\"embedding\":[";
         hostile.will_answer(200, json, filled(length, start, "0,", "0]}]}"));
         table.ask("a vector", "/api/embed", "gpt", false).await;
+        table.ask("a vector", EMBEDDINGS, "gpt", false).await;
+        table.ask("a vector", EMBEDDINGS, "gpt", true).await;
     }
+    let scores = filled(63 * MIB, "{\"results\":[", "[0],", "0]}");
+    hostile.will_answer(200, json, scores);
+    table.ask("scores", RERANK, "gpt", false).await;
     table.check();
 }
 

@@ -92,6 +92,25 @@ async fn an_update_without_any_repository_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_file_of_another_architecture_is_refused_by_its_name() {
+    let repository = "unsloth/Qwen3.5-35B-A3B-GGUF";
+    let hub = hub(&[(repository, "Qwen3.5-35B-A3B-UD-IQ2_M.gguf")]).await;
+    let data = Data::empty("").with("HF_ENDPOINT", &hub.url());
+    let _host = data.serve().await;
+    for reference in [
+        "qwen3.5-35b-a3b:UD-IQ2_M",
+        &format!("{repository}:UD-IQ2_M"),
+    ] {
+        let (code, _, stderr) = data.run(&["models", "pull", reference]).await;
+        assert_ne!(code, Some(0), "{reference}: {stderr}");
+        let found = "the file is not Qwen3.5 35B-A3B: its architecture is llama";
+        assert!(stderr.contains(found), "{reference}: {stderr}");
+    }
+    let file = data.models().join("Qwen3.5-35B-A3B-UD-IQ2_M.gguf");
+    assert!(!file.exists());
+}
+
+#[tokio::test]
 async fn the_first_download_pins_a_file_without_a_known_hash() {
     let name = "nomic-embed-text-v1.5.Q4_K_M.gguf";
     let hub = hub(&[(UNKNOWN, name)]).await;

@@ -31,7 +31,7 @@ async fn a_saved_context_survives_a_swap_and_a_restart() {
     let second = FAST.replace("[tiers.fast]", "[tiers.primary]");
     // An automatically saved conversation would be found first.
     let policy = "[policy]\nmax_loaded = 1\nkeep_conversations = false\n";
-    let data = Data::new(&format!("{policy}{FAST}{second}"));
+    let data = Data::shallow(&format!("{policy}{FAST}{second}"));
     let host = data.serve().await;
     let request = json!({"name": "talk", "model": "fast", "messages": messages()});
     let (status, saved) = host.ask(Method::POST, SAVE, Some(request)).await;
@@ -71,7 +71,7 @@ async fn a_saved_context_survives_a_swap_and_a_restart() {
 #[tokio::test]
 async fn a_context_loads_into_the_tier_of_its_kv_type() {
     let second = FAST.replace("[tiers.fast]", "[tiers.primary]") + "kv_cache = \"q8_0\"\n";
-    let data = Data::new(&format!("[policy]\nmax_loaded = 2\n{FAST}{second}"));
+    let data = Data::shallow(&format!("[policy]\nmax_loaded = 2\n{FAST}{second}"));
     let host = data.serve().await;
     let request = json!({"name": "small cells", "model": "primary", "messages": messages()});
     let (status, saved) = host.ask(Method::POST, SAVE, Some(request)).await;

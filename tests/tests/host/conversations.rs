@@ -93,7 +93,7 @@ async fn a_conversations_cache_survives_a_swap_and_a_restart() {
 
 #[tokio::test]
 async fn turning_off_conversation_caches_applies_to_loaded_tiers() {
-    let data = Data::new(&two());
+    let data = Data::shallow(&two());
     let folder = data.path().join("conversations");
     let host = data.serve().await;
     let unload = async |tier: &str| {
@@ -121,7 +121,7 @@ async fn turning_off_conversation_caches_applies_to_loaded_tiers() {
 
 #[tokio::test]
 async fn an_ending_host_keeps_the_conversations_in_memory() {
-    let data = Data::new(&two());
+    let data = Data::shallow(&two());
     let mut host = data.serve().await;
     say(&host, "fast", &messages(100)).await;
     signal(host.pid(), "TERM");

@@ -13,17 +13,18 @@ use tierbar_tests::{
 use tokio::{net::TcpListener, time::sleep};
 
 /// Below the limit of a body.
-const LENGTH: usize = 29 << 20;
+pub(crate) const LENGTH: usize = 29 << 20;
 /// What one request may take besides its body, and all of them together.
-const ONE_MIB: u64 = 96;
+pub(crate) const ONE_MIB: u64 = 96;
 const ALL_MIB: u64 = 512;
 /// Buffers of connections, and whatever else a host does meanwhile.
 pub(crate) const NOISE_MIB: u64 = 12;
 
-const ROUTES: [&str; 15] = [
+const ROUTES: [&str; 16] = [
     "/v1/chat/completions",
     "/v1/completions",
     "/v1/embeddings",
+    "/v1/rerank",
     "/v1/responses",
     "/v1/responses/compact",
     "/v1/messages",
@@ -70,8 +71,14 @@ pub(crate) fn begin(host: &Serving) -> u64 {
 }
 
 pub(crate) fn begin_of(pid: u32) -> u64 {
-    fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
-    status_of(pid, "VmRSS:")
+    loop {
+        fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
+        let resident = status_of(pid, "VmRSS:");
+        // What is freed between the two would count as a rise.
+        if status_of(pid, "VmHWM:") <= resident + 2 {
+            return resident;
+        }
+    }
 }
 
 /// Returns by how many MiB the memory rose at most since [`begin`] returned `before`.
@@ -87,7 +94,7 @@ async fn rise(host: &Serving, path: &str, kind: &str, body: String) -> u64 {
 }
 
 /// Sends a body; returns the answer's status once all of it is here.
-async fn send(host: &Serving, path: &str, kind: &str, body: String) -> u16 {
+pub(crate) async fn send(host: &Serving, path: &str, kind: &str, body: String) -> u16 {
     let mut request = host
         .http
         .request(Method::POST, format!("{}{path}", host.url))

@@ -11,18 +11,19 @@ mod tests;
 mod wire;
 
 pub use exchange::{
-    ActResult, Ask, Bounds, FailedStep, Finish, Input, Message, MisplacedInput, Moment, Output,
-    Reply, Task, Way,
+    ActResult, Bounds, FailedStep, Finish, Input, Message, MisplacedInput, ModelRequest, Moment,
+    Output, Reply, Task, Way,
 };
 
 use crate::{
-    calls::{Call, CallIntent, addresses, as_call, written_calls},
+    calls::{Call, CallIntent, addresses, as_call, named_calls},
     consent::{Act, Change, Decision, Grant, Grants, PendingAct, PermittedAct, WebAddress, decide},
-    marking::mark,
-    text_choice::{self, Route, without_thoughts},
+    marking::{mark, without_marks},
+    text_choice::{self, Route},
 };
 use serde_json::Value;
 use std::{collections::VecDeque, mem};
+use tierbar_chats::thinking::without_thoughts;
 use tierbar_core::json;
 
 #[derive(Debug)]
@@ -157,7 +158,7 @@ impl Agent {
             (Input::Reply(reply), State::Asked(purpose)) => {
                 self.tokens = self.tokens.saturating_add(reply.tokens);
                 self.tokens_read = self.tokens_read.saturating_add(reply.read);
-                Ok(self.read(reply, purpose, at))
+                Ok(self.read_reply(reply, purpose, at))
             }
             (Input::Prepared(prepared), State::Preparing) => Ok(match prepared {
                 Ok(change) => self.prepared(change, at),
@@ -211,7 +212,7 @@ impl Agent {
         let routes = surroundings.routes();
         let left = self.task.bounds.tokens.saturating_sub(self.tokens);
         let left = left.clamp(256, ANSWER_TOKENS);
-        let mut ask = Ask {
+        let mut ask = ModelRequest {
             system: prompts::system(surroundings),
             messages: self.messages.clone(),
             tools: Vec::new(),
@@ -281,13 +282,14 @@ impl Agent {
         }
     }
 
-    fn read(&mut self, reply: Reply, purpose: Purpose, at: Moment<'_>) -> Output {
-        let text = without_thoughts(&reply.text).trim().to_owned();
+    fn read_reply(&mut self, reply: Reply, purpose: Purpose, at: Moment<'_>) -> Output {
+        let text = without_marks(without_thoughts(&reply.text));
+        let text = text.trim().to_owned();
         match purpose {
             Purpose::Answer => self.answered(text),
             Purpose::Calls if reply.calls.is_empty() => {
                 let tools = self.task.surroundings.tools();
-                let written = written_calls(&reply.text, &tools);
+                let written = named_calls(&reply.text, &tools);
                 if written.is_empty() {
                     return self.answered(text);
                 }
@@ -318,7 +320,7 @@ impl Agent {
             }
             Purpose::Line(route) => {
                 self.messages.push(Message::Assistant {
-                    text: format!("{}: {text}", route.word()),
+                    text: format!("{}: {text}", route.as_str()),
                     calls: Vec::new(),
                 });
                 let surroundings = &self.task.surroundings;
@@ -359,7 +361,7 @@ impl Agent {
                 self.observe(&text, at)
             }
             (Some(call), None) => {
-                let wanted = self.task.surroundings.read(call, &self.known);
+                let wanted = self.task.surroundings.read_call(call, &self.known);
                 self.take(wanted, at)
             }
         }

@@ -3,19 +3,22 @@
 mod arguments;
 #[cfg(test)]
 mod tests;
-mod written;
 
-pub use written::{may_begin_call, written_calls};
+pub use tierbar_chats::written_calls::{may_begin_call, named_calls};
 
 use crate::{
     consent::{Act, Collections, WebAddress},
-    marking::defuse,
-    text_choice::{Route, without_thoughts},
+    marking::{defuse, without_marks},
+    text_choice::Route,
 };
 use arguments::Arguments;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::path::{Component, Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Component, Path, PathBuf},
+};
+use tierbar_chats::thinking::without_thoughts;
 
 /// A call as a model writes it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, Deserialize)]
@@ -65,10 +68,21 @@ pub struct Surroundings {
     /// The documents that can be searched; without them there is no such search.
     pub documents: Option<Collections>,
     pub external: Vec<ExternalTool>,
+    /// The names of the programs that a command can start; `None` if they are unknown.
+    pub programs: Option<BTreeSet<String>>,
 }
 
 /// The longest description of an external tool, in characters.
 const DESCRIPTION: usize = 500;
+/// What a shell itself understands, at the beginning of a line.
+const SHELL_WORDS: [&str; 61] = [
+    "!", ".", ":", "alias", "bg", "break", "builtin", "case", "cd", "command", "continue",
+    "declare", "dirs", "echo", "eval", "exec", "exit", "export", "false", "fc", "fg", "for",
+    "function", "getopts", "hash", "help", "history", "if", "jobs", "kill", "let", "local", "popd",
+    "printf", "pushd", "pwd", "read", "readonly", "return", "select", "set", "shift", "shopt",
+    "source", "test", "time", "times", "trap", "true", "type", "typeset", "ulimit", "umask",
+    "unalias", "unset", "until", "wait", "which", "while", "then", "do",
+];
 /// Between the server and the tool in the name of an external one.
 const BETWEEN: &str = "__";
 
@@ -182,13 +196,13 @@ impl Surroundings {
     ///
     /// # Errors
     /// What is wrong, for the model.
-    pub fn read(&self, call: &Call, known: &[WebAddress]) -> Result<CallIntent, String> {
+    pub fn read_call(&self, call: &Call, known: &[WebAddress]) -> Result<CallIntent, String> {
         let name = call.name.trim();
         let tools = self.tools();
         let mut functions = tools.iter().map(|tool| &tool["function"]);
         let schema = functions.find(|function| function["name"] == name);
         let schema = schema.map_or(&Value::Null, |function| &function["parameters"]);
-        let arguments = Arguments::read(name, &call.arguments, schema)?;
+        let arguments = Arguments::parse(name, &call.arguments, schema)?;
         let text = |field| arguments.text(field);
         match name {
             "run_command" => self.command(text("command")?, arguments.flag("network")?),
@@ -240,7 +254,8 @@ impl Surroundings {
         answer: &str,
         known: &[WebAddress],
     ) -> Result<CallIntent, String> {
-        let answer = without_thoughts(answer).trim();
+        let answer = without_marks(without_thoughts(answer));
+        let answer = answer.trim();
         // A file's content may stand in a block below the line that names it.
         let answer = match route {
             Route::Files if !answer.starts_with("```") => answer,
@@ -291,11 +306,27 @@ impl Surroundings {
     }
 
     fn command(&self, line: String, network: bool) -> Result<CallIntent, String> {
+        self.check_program(&line)?;
         Ok(CallIntent::Act(Act::Command {
             line,
             folder: self.folder()?.clone(),
             network,
         }))
+    }
+
+    /// # Errors
+    /// What is wrong, for a line that begins with a word that is no program, as a sentence does. What the shell has to work out passes.
+    fn check_program(&self, line: &str) -> Result<(), String> {
+        let word = line.split_whitespace().next().unwrap_or_default();
+        let is_plain = |c: char| c.is_alphanumeric() || "-_.+,:!’".contains(c);
+        let is_known = |programs: &BTreeSet<String>| programs.contains(word);
+        let passes = !word.chars().all(is_plain)
+            || SHELL_WORDS.contains(&word)
+            || self.programs.as_ref().is_none_or(is_known);
+        if passes {
+            return Ok(());
+        }
+        Err(format!("there is no program {word}; write a line of shell"))
     }
 
     fn reading(&self, path: &str, from_line: usize) -> Result<CallIntent, String> {

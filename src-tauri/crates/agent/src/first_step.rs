@@ -3,11 +3,12 @@
 
 use crate::{
     agent::{Agent, Bounds, Input, Moment, Output, Task, Way},
-    calls::{Call, CallIntent, Surroundings, written_calls},
+    calls::{Call, CallIntent, Surroundings, named_calls},
     consent::{Act, Collections, General, Grants},
-    text_choice::{self, Route, without_thoughts},
+    text_choice::{self, Route},
 };
 use serde_json::{Map, Value};
+use tierbar_chats::thinking::without_thoughts;
 
 /// What a person may ask, and the first steps that are right.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +76,7 @@ fn surroundings() -> Surroundings {
         pages: true,
         documents: Some(Collections::All),
         external: Vec::new(),
+        programs: None,
     }
 }
 
@@ -108,7 +110,7 @@ pub fn request(way: Way, prompt: &Prompt, thinking: bool) -> Map<String, Value> 
 }
 
 /// Reads what the answer does first. `None` if that is nothing that a turn could do. `message`: the assistant's, in OpenAI's form.
-pub fn read(way: Way, message: &Value) -> Option<Route> {
+pub fn read_route(way: Way, message: &Value) -> Option<Route> {
     let surroundings = surroundings();
     let text = message["content"].as_str().unwrap_or_default();
     if let Way::Text { .. } = way {
@@ -119,11 +121,7 @@ pub fn read(way: Way, message: &Value) -> Option<Route> {
         let arguments = function["arguments"].as_str().unwrap_or_default();
         (name.to_owned(), arguments.to_owned())
     });
-    let written = || {
-        written_calls(text, &surroundings.tools())
-            .into_iter()
-            .next()
-    };
+    let written = || named_calls(text, &surroundings.tools()).into_iter().next();
     let Some((name, arguments)) = called.or_else(written) else {
         let is_answer = !without_thoughts(text).trim().is_empty();
         return is_answer.then_some(Route::Chat);
@@ -133,7 +131,7 @@ pub fn read(way: Way, message: &Value) -> Option<Route> {
         name,
         arguments,
     };
-    match surroundings.read(&call, &[]).ok()? {
+    match surroundings.read_call(&call, &[]).ok()? {
         CallIntent::Write { .. } | CallIntent::Edit { .. } => Some(Route::Files),
         CallIntent::Act(act) => match act {
             Act::Command { .. } => Some(Route::Shell),
@@ -155,7 +153,7 @@ mod tests {
     fn called(name: &str, arguments: &Value) -> Option<Route> {
         let function = json!({"name": name, "arguments": arguments.to_string()});
         let message = json!({"content": null, "tool_calls": [{"id": "a", "function": function}]});
-        read(Way::Calls, &message)
+        read_route(Way::Calls, &message)
     }
 
     #[test]
@@ -216,15 +214,18 @@ mod tests {
 
     #[test]
     fn text_without_a_call_is_an_answer() {
-        let answer = |text: &str| read(Way::Calls, &json!({"content": text}));
+        let answer = |text: &str| read_route(Way::Calls, &json!({"content": text}));
         assert_eq!(answer("Hello!"), Some(Route::Chat));
         assert_eq!(answer("<think>I should call"), None);
         let call = r#"```json
 {"name": "search_web", "arguments": {"query": "news"}}
 ```"#;
         assert_eq!(answer(call), Some(Route::Search));
-        assert_eq!(read(Way::Calls, &json!({"content": null})), None);
-        assert_eq!(read(TEXT, &json!({"content": "shell"})), Some(Route::Shell));
-        assert_eq!(read(TEXT, &json!({"content": "hm"})), None);
+        assert_eq!(read_route(Way::Calls, &json!({"content": null})), None);
+        assert_eq!(
+            read_route(TEXT, &json!({"content": "shell"})),
+            Some(Route::Shell)
+        );
+        assert_eq!(read_route(TEXT, &json!({"content": "hm"})), None);
     }
 }

@@ -4,7 +4,8 @@
 //! sees them. Hints such as `readOnlyHint` count for nothing. A server gets no answers but those of the protocol: nothing of the model, of
 //! files or of the person.
 
-mod lines;
+mod http;
+mod messages;
 mod program;
 mod session;
 mod tools;
@@ -29,9 +30,12 @@ pub enum Failure {
     KeyWanted,
     #[error("has not answered within {0} s")]
     Silent(u64),
+    /// As silent, and the last line or event that could not be read.
+    #[error("has not answered within {seconds} s; it sent what is not a message: {line}")]
+    Unread { seconds: u64, line: String },
     #[error(
         "has sent a message of more than {} MiB, or one that takes more than {} MiB of memory",
-        lines::MESSAGE_BYTES >> 20, lines::MESSAGE_MEMORY >> 20
+        messages::MESSAGE_BYTES >> 20, messages::MESSAGE_MEMORY >> 20
     )]
     TooLong,
     #[error("lists more than {} tools", tools::MOST_LISTED)]

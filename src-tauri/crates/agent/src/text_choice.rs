@@ -5,38 +5,22 @@
 //! that it cannot read is never taken for chat: the question is put again with the grammar, and then once more in other words.
 
 use serde::{Deserialize, Serialize};
+use tierbar_chats::thinking::without_thoughts;
 
-/// What the model wants to do next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Route {
-    Search,
-    Shell,
-    Files,
-    Documents,
-    /// Answer.
-    Chat,
+tierbar_core::words! {
+    /// What the model wants to do next.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    pub enum Route {
+        Search = "search",
+        Shell = "shell",
+        Files = "files",
+        Documents = "documents",
+        /// Answer.
+        Chat = "chat",
+    }
 }
 
 impl Route {
-    pub const ALL: [Self; 5] = [
-        Self::Search,
-        Self::Shell,
-        Self::Files,
-        Self::Documents,
-        Self::Chat,
-    ];
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Search => "search",
-            Self::Shell => "shell",
-            Self::Files => "files",
-            Self::Documents => "documents",
-            Self::Chat => "chat",
-        }
-    }
-
     fn description(self) -> &'static str {
         match self {
             Self::Search => {
@@ -76,7 +60,7 @@ pub fn prompt(routes: &[Route]) -> String {
         "You choose the next step for the user's request. Answer with one word and nothing else.\n"
             .to_owned();
     for route in routes {
-        prompt += &format!("{} = {}\n", route.word(), route.description());
+        prompt += &format!("{} = {}\n", route.as_str(), route.description());
     }
     prompt.push_str("If what is needed has been found already, answer: chat");
     prompt
@@ -84,7 +68,7 @@ pub fn prompt(routes: &[Route]) -> String {
 
 /// The last line of the question for the next route.
 pub fn question(routes: &[Route]) -> String {
-    let words: Vec<_> = routes.iter().map(|route| route.word()).collect();
+    let words: Vec<_> = routes.iter().map(|route| route.as_str()).collect();
     format!("What is the next step? One word: {}.", words.join(", "))
 }
 
@@ -92,7 +76,7 @@ pub fn question(routes: &[Route]) -> String {
 pub fn grammar(routes: &[Route]) -> String {
     let words: Vec<_> = routes
         .iter()
-        .map(|route| format!("\"{}\"", route.word()))
+        .map(|route| format!("\"{}\"", route.as_str()))
         .collect();
     format!("root ::= {}", words.join(" | "))
 }
@@ -112,21 +96,13 @@ pub fn parse(answer: &str, routes: &[Route]) -> Option<Route> {
             .collect()
     };
     // The exact words win over others for the same.
-    let mut found = named(|route, word| route.word() == word);
+    let mut found = named(|route, word| route.as_str() == word);
     if found.is_empty() {
         found = named(|route, word| route.synonyms().contains(&word));
     }
     match *found {
         [route] => Some(route),
         _ => None,
-    }
-}
-
-/// The answer without what a model has thought before it, also where the end of the thoughts is missing.
-pub(crate) fn without_thoughts(answer: &str) -> &str {
-    match answer.rfind("</think>") {
-        Some(end) => &answer[end + "</think>".len()..],
-        None => answer.split("<think>").next().unwrap_or(answer),
     }
 }
 
@@ -196,8 +172,8 @@ mod tests {
             r#"root ::= "search" | "shell" | "files" | "documents" | "chat""#
         );
         for route in Route::ALL {
-            assert_eq!(parsed(route.word()), Some(route));
-            assert!(prompt(&Route::ALL).contains(&format!("\n{} = ", route.word())));
+            assert_eq!(parsed(route.as_str()), Some(route));
+            assert!(prompt(&Route::ALL).contains(&format!("\n{} = ", route.as_str())));
         }
         let some = [Route::Search, Route::Chat];
         assert!(!prompt(&some).contains("shell"));

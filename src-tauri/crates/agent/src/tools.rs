@@ -1,11 +1,13 @@
 //! What the agent does once it may: each tool takes an act that is [`PermittedAct`](crate::consent::PermittedAct).
 
+mod excerpt;
 pub mod files;
 pub mod shell;
 mod text;
 pub mod web;
 mod workplace;
 
+pub use excerpt::Excerpt;
 pub use workplace::Workplace;
 
 /// Why a tool did not do it, for the model.

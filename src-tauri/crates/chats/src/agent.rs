@@ -68,8 +68,8 @@ impl AgentTier {
     }
 }
 
-/// Returns the way for what answers to a name, which is not `Auto`. A name that is neither a tier's nor a model's, such as `auto` or a
-/// chain's, goes by text if all tiers do: requests with tools go to one that calls them.
+/// Returns the way for a tier or model by its name, never `Auto`. For any other name, such as `auto` or a chain's, it is `Text` only if
+/// that is the way of all tiers, because requests with tools are routed to a tier that calls them.
 pub fn way_of(name: &str, tiers: &[AgentTier]) -> AgentWay {
     let is_named = |tier: &&AgentTier| {
         let model = tier.model.as_ref();

@@ -21,6 +21,19 @@ const MAX_NAME_CHARS: usize = 80;
 /// Returns the shown branch of a chat as Markdown: its title and date, and each message below its role, with the tier and model of
 /// answers. `reasoning`: also what models thought before they answered.
 pub fn markdown(chat: &Chat, reasoning: bool) -> String {
+    render(chat, reasoning, |_| None)
+}
+
+/// Returns the same with why turns failed, which is not of the chat: it is shown, and not exported.
+pub fn markdown_with_failures(chat: &Chat, reasoning: bool) -> String {
+    render(chat, reasoning, |message| chat.failure_of(message))
+}
+
+fn render(
+    chat: &Chat,
+    reasoning: bool,
+    failure: impl Fn(&ChatMessage) -> Option<String>,
+) -> String {
     let one_line = |text: &str| text.replace(char::is_control, " ");
     let mut text = format!("# {}\n", one_line(title(chat)));
     let date = chat.summary.created_at.get(..10).unwrap_or_default();
@@ -35,6 +48,9 @@ pub fn markdown(chat: &Chat, reasoning: bool) -> String {
             if let Some(part) = render_part(part, is_answer, reasoning) {
                 let _infallible = write!(text, "\n{}", without_headings(part.trim_end()));
             }
+        }
+        if let Some(failure) = failure(message) {
+            let _infallible = write!(text, "\n*{}*\n", one_line(&failure));
         }
     }
     text
@@ -146,7 +162,8 @@ fn quote(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::{
-        AnswerFacts, ChatSummary, context::WhenFull, settings::AnswerSettings, text_parts,
+        AnswerFacts, ChatSummary, TurnFailure, context::WhenFull, settings::AnswerSettings,
+        text_parts,
     };
 
     fn chat(title: &str, messages: Vec<ChatMessage>) -> Chat {
@@ -202,6 +219,31 @@ mod tests {
             markdown(&chat, true),
             format!("{plain}> Easy.\n> Very.\n\n**Paris**\n")
         );
+    }
+
+    #[test]
+    fn why_a_turn_failed_is_shown_and_not_exported() {
+        let failed = |mut message: ChatMessage, hint: Option<&str>| {
+            message.answer.failure = Some(TurnFailure {
+                code: "worker_crashed".into(),
+                message: "the worker\ncrashed".into(),
+                hint: hint.map(Into::into),
+            });
+            message
+        };
+        let [first, last] = [1, 3].map(|id| message(id, Role::User, text_parts("?".into())));
+        let begun = message(2, Role::Assistant, text_parts("Par".into()));
+        let messages = vec![
+            failed(first, None),
+            failed(begun, Some("try again")),
+            failed(last, None),
+        ];
+        let chat = chat("", messages);
+        let shown = markdown_with_failures(&chat, false);
+        let end = "## You\n\n?\n\n## Answer\n\nPar\n\n*Interrupted: the worker crashed; try again*\n\n## You\n\n?\n\n*No answer: the worker crashed*\n";
+        assert!(shown.ends_with(end), "{shown}");
+        let exported = markdown(&chat, false);
+        assert!(!exported.contains("crashed"), "{exported}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Why a turn failed, as it is stored with its message.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use tierbar_core::{Code, Error};
 
 /// Why a turn failed.
@@ -15,10 +16,19 @@ pub struct TurnFailure {
 impl TurnFailure {
     /// Returns the error without its figures.
     pub fn to_error(&self) -> Error {
-        let error = Error::new(code(&self.code), self.message.clone());
+        Error {
+            hint: self.hint.clone(),
+            ..Error::new(code(&self.code), self.message.clone())
+        }
+    }
+}
+
+impl fmt::Display for TurnFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
         match &self.hint {
-            Some(hint) => error.hint(hint.clone()),
-            None => error,
+            Some(hint) => write!(f, "; {hint}"),
+            None => Ok(()),
         }
     }
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use tierbar_core::TierId;
-use value::Unparsed;
+use value::ParseFailure;
 
 /// The memory that reading one chat may take besides its file: its texts, as values, as messages and on the way between them.
 pub const MEMORY: usize = 64 << 20;
@@ -171,8 +171,8 @@ pub fn read(
 ) -> Option<ImportedChat> {
     let chat = match value::parse(element) {
         Ok(value) => of_value(value, files, omissions),
-        Err(Unparsed::Invalid) => None,
-        Err(Unparsed::TooLarge) => {
+        Err(ParseFailure::Invalid) => None,
+        Err(ParseFailure::TooLarge) => {
             omissions.add(OmittedPart::LargeChats, 1);
             return None;
         }

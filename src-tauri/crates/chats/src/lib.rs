@@ -5,10 +5,13 @@ pub mod context;
 pub mod export;
 mod failure;
 pub mod import;
+pub mod lenient;
+pub mod marks;
 pub mod repetition;
 pub mod settings;
 pub mod thinking;
 pub mod training;
+pub mod written_calls;
 
 pub use failure::TurnFailure;
 
@@ -64,6 +67,20 @@ pub struct Chat {
     pub leaf: Option<u64>,
     /// All branches, oldest message first.
     pub messages: Vec<ChatMessage>,
+}
+
+impl Chat {
+    /// Returns why an answer broke off, or why a question has no answer; `None` for a question that was answered later.
+    pub fn failure_of(&self, message: &ChatMessage) -> Option<String> {
+        let failure = message.answer.failure.as_ref()?;
+        let mut others = self.messages.iter();
+        let what = match message.role {
+            Role::Assistant => "Interrupted",
+            _ if others.any(|other| other.parent == Some(message.id)) => return None,
+            _ => "No answer",
+        };
+        Some(format!("{what}: {failure}"))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -224,6 +241,9 @@ pub enum Part {
     },
 }
 
+/// What a call or a result takes besides its texts, stored and in memory.
+pub(crate) const AROUND_A_CALL: usize = 128;
+
 impl Part {
     /// Returns the file that it is, if it is one.
     pub fn file(&self) -> Option<&Attachment> {
@@ -233,15 +253,14 @@ impl Part {
         }
     }
 
-    /// Returns the bytes of its texts.
+    /// Returns the bytes of its texts. A call or a result counts without any, too.
     pub fn text_size(&self) -> usize {
         match self {
-            Self::Text { text } | Self::Reasoning { text } | Self::ToolResult { text, .. } => {
-                text.len()
-            }
+            Self::Text { text } | Self::Reasoning { text } => text.len(),
+            Self::ToolResult { text, .. } => AROUND_A_CALL + text.len(),
             Self::ToolCall {
                 name, arguments, ..
-            } => name.len() + arguments.len(),
+            } => AROUND_A_CALL + name.len() + arguments.len(),
             Self::Sources { sources } => sources
                 .iter()
                 .map(|source| source.title.len() + source.url.len())
@@ -272,6 +291,9 @@ pub struct WebSource {
 pub enum Finish {
     /// The model ended its answer.
     Stop,
+    /// The same, of an agent that took no step and asked for none.
+    #[serde(rename = "no_step")]
+    NoStep,
     /// The token limit or the context was reached.
     Length,
     /// The user stopped it.
@@ -286,7 +308,7 @@ impl Finish {
     /// Returns whether the answer ended before the model ended it, so that it can be carried on.
     pub fn can_continue(self) -> bool {
         match self {
-            Self::Stop => false,
+            Self::Stop | Self::NoStep => false,
             Self::Length | Self::Stopped | Self::Error | Self::Repetition => true,
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
-use tierbar_core::{Code, Error, sampling::Sampling};
+use tierbar_core::{Code, Error, bad_request, sampling::Sampling};
 
 const MAX_INSTRUCTIONS_CHARS: usize = 32_000;
 const MAX_NAME_CHARS: usize = 60;
@@ -34,25 +34,16 @@ struct SamplingFields {
 
 impl From<SamplingFields> for ChatSampling {
     fn from(fields: SamplingFields) -> Self {
-        let SamplingFields {
-            temperature,
-            top_k,
-            top_p,
-            min_p,
-            repeat_penalty,
-            presence_penalty,
-            frequency_penalty,
-            max_tokens,
-        } = fields;
         let values = Sampling {
-            temperature,
-            top_k,
-            top_p,
-            min_p,
-            repeat_penalty,
-            presence_penalty,
-            frequency_penalty,
+            temperature: fields.temperature,
+            top_k: fields.top_k,
+            top_p: fields.top_p,
+            min_p: fields.min_p,
+            repeat_penalty: fields.repeat_penalty,
+            presence_penalty: fields.presence_penalty,
+            frequency_penalty: fields.frequency_penalty,
         };
+        let max_tokens = fields.max_tokens;
         Self { values, max_tokens }
     }
 }
@@ -91,7 +82,7 @@ pub enum Change<T> {
 
 impl<T> Change<T> {
     /// Returns the value after the change.
-    pub fn of(self, before: Option<T>) -> Option<T> {
+    pub fn apply(self, before: Option<T>) -> Option<T> {
         match self {
             Self::Keep => before,
             Self::Unset => None,
@@ -122,7 +113,7 @@ impl ChatSampling {
     /// # Errors
     /// `BadRequest` for a value out of range.
     pub fn check(&self) -> Result<(), Error> {
-        let refused = |message: String| Err(Error::new(Code::BadRequest, message));
+        let refused = |message: String| Err(bad_request(message));
         if let Err((key, why)) = self.values.check() {
             return refused(format!("sampling.{key}: {why}"));
         }
@@ -143,7 +134,7 @@ impl AnswerSettings {
             let message = format!(
                 "the instructions have {chars} characters; at most {MAX_INSTRUCTIONS_CHARS} are kept"
             );
-            return Err(Error::new(Code::BadRequest, message));
+            return Err(bad_request(message));
         }
         Ok(())
     }
@@ -200,11 +191,10 @@ pub fn own_name(name: &str) -> Result<&str, Error> {
     let chars = name.chars().count();
     if chars == 0 || chars > MAX_NAME_CHARS {
         let message = format!("the name of a preset has 1 to {MAX_NAME_CHARS} characters");
-        return Err(Error::new(Code::BadRequest, message));
+        return Err(bad_request(message));
     }
     if name.chars().any(char::is_control) {
-        let message = "the name of a preset is one line";
-        return Err(Error::new(Code::BadRequest, message));
+        return Err(bad_request("the name of a preset is one line"));
     }
     if built_in()
         .iter()
@@ -289,7 +279,7 @@ mod tests {
         }
         let after = |json: Value| {
             let fields: Fields = serde_json::from_value(json).unwrap();
-            fields.thinking.of(Some(true))
+            fields.thinking.apply(Some(true))
         };
         assert_eq!(after(json!({})), Some(true));
         assert_eq!(after(json!({"thinking": null})), None);

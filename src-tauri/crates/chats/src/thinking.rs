@@ -1,6 +1,8 @@
 //! What a model thinks within the text of its answer: some servers leave it there, between tags.
 
-static TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
+/// What ends thoughts. Where a template has begun them, it stands alone.
+pub const THOUGHT_END: &str = "</think>";
+static TAGS: [(&str, &str); 2] = [("<think>", THOUGHT_END), ("<thinking>", "</thinking>")];
 
 #[derive(Debug, Default)]
 enum State {
@@ -83,18 +85,36 @@ impl WithoutThinking {
     }
 }
 
-/// Splits the text of an answer into what the model thought and what it says. Without an end tag, all of it is thought.
+/// Splits the text of an answer into what the model thought and what it says. Without an end tag, all of it is thought. Where a template
+/// has begun the thoughts, their end tag stands alone.
 pub fn split(text: &str) -> (&str, &str) {
     let begun = text.trim_start();
     let opened = TAGS
         .iter()
         .find_map(|(tag, end)| Some((begun.strip_prefix(*tag)?, *end)));
     let Some((inner, end)) = opened else {
-        return ("", text);
+        return split_unopened(text).unwrap_or(("", text));
     };
     match inner.split_once(end) {
         Some((thought, answer)) => (thought.trim(), answer.trim_start()),
         None => (inner.trim(), ""),
+    }
+}
+
+/// Splits at an end tag that stands alone at the end of a line, and not in code.
+fn split_unopened(text: &str) -> Option<(&str, &str)> {
+    let (thought, answer) = text.split_once(THOUGHT_END)?;
+    let is_end = answer.is_empty() || answer.starts_with(['\n', '\r']);
+    let is_code = thought.matches("```").count() % 2 == 1;
+    let is_alone = !text.contains(TAGS[0].0) && !answer.contains(THOUGHT_END);
+    (is_end && is_alone && !is_code).then(|| (thought.trim(), answer.trim_start()))
+}
+
+/// Returns the answer without what a model has thought before it, also where the end of the thoughts is missing.
+pub fn without_thoughts(answer: &str) -> &str {
+    match answer.rsplit_once(THOUGHT_END) {
+        Some((_, rest)) => rest,
+        None => split(answer).1,
     }
 }
 
@@ -160,6 +180,25 @@ mod tests {
             assert_eq!(split(&pieces.concat()).1, answer);
         }
         assert_eq!(split(" <think> a </think> b"), ("a", "b"));
+    }
+
+    #[test]
+    fn an_end_tag_alone_ends_what_a_template_has_begun() {
+        for (text, divided) in [
+            ("Hm.\n</think>\n\nParis", ("Hm.", "Paris")),
+            ("Hm.</think>\r\nParis", ("Hm.", "Paris")),
+            ("Hm.</think>", ("Hm.", "")),
+        ] {
+            assert_eq!(split(text), divided, "{text}");
+        }
+        for text in [
+            "Close it with </think>, then go on.",
+            "Begin with <think>\nand end with </think>\nas they do.",
+            "a</think>\nb</think>\nc",
+            "```\n</think>\n```",
+        ] {
+            assert_eq!(split(text), ("", text));
+        }
     }
 
     #[test]

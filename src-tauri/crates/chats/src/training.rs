@@ -68,27 +68,26 @@ pub fn export(answers: &[GradedAnswer], form: ExportForm) -> Vec<Value> {
     lines
 }
 
-type Question<'a> = (&'a str, u64);
+type QuestionKey<'a> = (&'a str, u64);
 
-/// Of answers to one question with the same words, the one that was graded last: from two, a model would learn one thing twice, or that a
-/// text is better than itself.
+/// What a model was asked: the instructions, and the conversation.
+type PromptKey<'a> = (&'a str, &'a [(&'static str, String)]);
+
+/// Of answers to one prompt with the same words, in whatever chats, the one that was graded last: from two, a model would learn one thing
+/// twice, or that a text is better than itself. So each text is good or bad, and no pair contradicts another.
 fn without_repeats(answers: &[GradedAnswer]) -> Vec<&GradedAnswer> {
-    let mut of_question: BTreeMap<Question<'_>, Vec<&GradedAnswer>> = BTreeMap::new();
-    let mut kept = Vec::new();
-    for answer in answers {
-        if let Some(question) = answer.question {
-            let known = of_question.entry((&answer.chat, question)).or_default();
-            let repeats = known.iter().any(|known| {
-                let words = known.text.split_whitespace();
-                have_one_prompt(known, answer) && words.eq(answer.text.split_whitespace())
-            });
-            if repeats {
-                continue;
-            }
-            known.push(answer);
+    let mut of_prompt: BTreeMap<PromptKey<'_>, Vec<&str>> = BTreeMap::new();
+    let mut kept = answers.iter().collect::<Vec<_>>();
+    kept.retain(|&answer| {
+        let prompt = (answer.settings.instructions.trim(), &*answer.prompt);
+        let known = of_prompt.entry(prompt).or_default();
+        let words = || answer.text.split_whitespace();
+        let repeats = known.iter().any(|text| text.split_whitespace().eq(words()));
+        if !repeats {
+            known.push(&answer.text);
         }
-        kept.push(answer);
-    }
+        !repeats
+    });
     kept
 }
 
@@ -101,8 +100,8 @@ fn have_one_prompt(one: &GradedAnswer, other: &GradedAnswer) -> bool {
 fn places_of<'a>(
     answers: &[&'a GradedAnswer],
     verdict: GradeVerdict,
-) -> BTreeMap<Question<'a>, Vec<usize>> {
-    let mut places: BTreeMap<Question<'_>, Vec<usize>> = BTreeMap::new();
+) -> BTreeMap<QuestionKey<'a>, Vec<usize>> {
+    let mut places: BTreeMap<QuestionKey<'_>, Vec<usize>> = BTreeMap::new();
     for (place, answer) in answers.iter().enumerate() {
         if let Some(question) = answer.question.filter(|_| answer.grade.verdict == verdict) {
             let of_question = places.entry((answer.chat.as_str(), question)).or_default();
@@ -228,8 +227,27 @@ mod tests {
         assert_eq!(export(&answers, ExportForm::Labels).len(), 2);
         // To another question, and under other instructions, the same words are another answer.
         answers[1].question = Some(9);
+        answers[1].prompt = vec![("user", "question 9".to_owned())];
         answers[3].settings.instructions = "Answer in French.".to_owned();
         assert_eq!(export(&answers, ExportForm::Labels).len(), 4);
+    }
+
+    #[test]
+    fn pairs_of_two_chats_do_not_contradict_each_other() {
+        let mut answers = [
+            answer(2, 1, GradeVerdict::Good),
+            answer(3, 1, GradeVerdict::Bad),
+            answer(2, 1, GradeVerdict::Bad),
+            answer(3, 1, GradeVerdict::Good),
+        ];
+        for older in &mut answers[2..] {
+            older.chat = "older".to_owned();
+        }
+        let lines = export(&answers, ExportForm::All);
+        assert_eq!(lines.len(), 1);
+        assert_eq!(lines[0]["chosen"][0]["content"], "answer 2");
+        assert_eq!(lines[0]["metadata"]["chosen"]["chat"], "c");
+        assert_eq!(export(&answers, ExportForm::Labels).len(), 2);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::{
     Group,
-    client::{Client, admin_path, read, with_host},
+    client::{Client, admin_path, read_answer, with_host},
     measure::{self, Common},
     output::{self, format_time},
 };
@@ -93,7 +93,7 @@ async fn overview(client: &Client, as_json: bool) -> Result<(), Error> {
         let mut answer = client.get(&path).await?;
         let last = answer["report"].take();
         reports.push(json!({"tier": &tier.id, "model": &tier.model, "report": &last}));
-        let last: Option<AgentReport> = read(last)?;
+        let last: Option<AgentReport> = read_answer(last)?;
         let model = tier.model.map(|model| model.to_string());
         let acts = match last {
             Some(report) => report.sentence(),
@@ -155,6 +155,16 @@ async fn list_runs(client: &Client, as_json: bool) -> Result<(), Error> {
             .map(|run| render_run(run, &TimeZone::system()))
             .collect(),
     })
+}
+
+/// Undoes the last run of a chat that changed files.
+pub(crate) async fn undo_in_chat(client: &Client, chat: &str, force: bool) -> Result<(), Error> {
+    let runs: Vec<AgentRun> = client.list(RUNS, "runs").await?;
+    let mut runs = runs.into_iter();
+    let last = runs.find(|run| run.chat.as_deref() == Some(chat));
+    let nothing = "this chat has no file changes that can be undone";
+    let last = last.ok_or_else(|| Error::new(Code::NotFound, nothing))?;
+    undo(client, Some(last.id), force, false).await
 }
 
 async fn undo(

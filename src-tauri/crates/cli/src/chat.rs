@@ -10,7 +10,7 @@ mod printer;
 
 use crate::{
     chats,
-    client::{Client, admin_path, with_host},
+    client::{Client, with_host},
     output,
 };
 use agent::AgentArgs;
@@ -66,7 +66,7 @@ pub(crate) async fn run(home: Option<PathBuf>, mut args: Args) -> Result<(), Err
 }
 
 async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
-    let mut listed = client.get(&admin_path(&["chats"], &[])).await?;
+    let mut listed = client.get("/tierbar/v1/chats").await?;
     output::write_answer(
         as_json,
         listed["chats"].take(),

@@ -2,9 +2,8 @@
 
 use crate::{
     Group,
-    client::{Client, admin_path, read, with_host},
+    client::{Client, admin_path, read_answer, with_host},
     output::{self, count},
-    typed::{self, unreadable},
 };
 use serde_json::{Value, json};
 use std::{
@@ -18,7 +17,8 @@ use tierbar_chats::{
     import::{ChatImport, Omission, OmittedPart},
 };
 use tierbar_core::{Code, Error};
-use tierbar_nofollow::{Mode, Opened};
+use tierbar_host::named::{self, unreadable};
+use tierbar_nofollow::{Mode, OpenFile};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
@@ -104,7 +104,7 @@ async fn list(client: &Client, words: Option<String>, json: bool) -> Result<(), 
         output::write_line(&format!("{listed:#}"));
         return Ok(());
     }
-    let chats: Vec<ChatSummary> = read(listed)?;
+    let chats: Vec<ChatSummary> = read_answer(listed)?;
     output::write(&match (&*chats, words) {
         ([], Some(_)) => "No chats match.\n".to_owned(),
         ([], None) => NONE.to_owned(),
@@ -146,8 +146,8 @@ async fn show(client: &Client, id: &str, reasoning: bool, json: bool) -> Result<
         output::write_line(&format!("{chat:#}"));
         return Ok(());
     }
-    let chat: Chat = read(chat)?;
-    output::write(&export::markdown(&chat, reasoning));
+    let chat: Chat = read_answer(chat)?;
+    output::write(&export::markdown_with_failures(&chat, reasoning));
     Ok(())
 }
 
@@ -162,7 +162,7 @@ async fn save(
     let ids: Vec<String> = match id {
         Some(id) => vec![id],
         None => {
-            let all: Vec<ChatSummary> = read(fetch_chats(client, None).await?)?;
+            let all: Vec<ChatSummary> = read_answer(fetch_chats(client, None).await?)?;
             all.into_iter().map(|chat| chat.id).collect()
         }
     };
@@ -170,7 +170,7 @@ async fn save(
     let extension = if format == "json" { "json" } else { "md" };
     for id in ids {
         let answer = client.get(&admin_path(&["chats", &id], &[])).await?;
-        let chat: Chat = read(answer.clone())?;
+        let chat: Chat = read_answer(answer.clone())?;
         let text = match extension {
             "json" => answer.to_string(),
             _ => export::markdown(&chat, false),
@@ -192,14 +192,14 @@ async fn save(
 }
 
 /// Creates and opens the folder that its path leads to now: all chats are saved there, whatever has the path later.
-fn open_folder(folder: &Path) -> Result<Opened, IoError> {
+fn open_folder(folder: &Path) -> Result<OpenFile, IoError> {
     fs::create_dir_all(folder)?;
     tierbar_nofollow::open(&folder.canonicalize()?).map_err(IoError::other)
 }
 
 /// Writes a file of a folder with a name that no other has.
 fn write(
-    folder: &Opened,
+    folder: &OpenFile,
     shown: &Path,
     name: &str,
     extension: &str,
@@ -229,7 +229,7 @@ fn cannot_write(path: &Path, error: &IoError) -> Error {
 async fn import(client: &Client, files: &[PathBuf], json: bool) -> Result<(), Error> {
     for path in files {
         let mut file = Vec::new();
-        typed::open(path)?
+        named::open(path)?
             .read_to_end(&mut file)
             .map_err(|error| unreadable(&path.display().to_string(), &error))?;
         let sent = client.upload("/tierbar/v1/chats/import", file).await;
@@ -245,20 +245,15 @@ async fn import(client: &Client, files: &[PathBuf], json: bool) -> Result<(), Er
 }
 
 fn render_import(imported: &ChatImport) -> String {
-    let ChatImport {
-        chats,
-        messages,
-        known,
-        left_out,
-    } = imported;
-    let (chats, messages) = (count(*chats, "chat"), count(*messages, "message"));
-    let mut text = format!("{chats} with {messages}");
-    if *known > 0 {
-        let were = plural(*known, "was", "were");
+    let chats = count(imported.chats, "chat");
+    let mut text = format!("{chats} with {}", count(imported.messages, "message"));
+    let known = imported.known;
+    if known > 0 {
+        let were = plural(known, "was", "were");
         text += &format!("; {known} {were} already here");
     }
     text += "\n";
-    for Omission { what, count, why } in left_out {
+    for Omission { what, count, why } in &imported.left_out {
         let what = describe_omission(*what, *count);
         text += &format!("  left out {count} {what}: {why}\n");
     }
@@ -300,6 +295,7 @@ async fn restore(client: &Client, id: &str, json: bool) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierbar_skip::race::{Found, LINKS, race};
 
     fn chat(more: &Value) -> ChatSummary {
         let mut chat = json!({
@@ -347,6 +343,40 @@ mod tests {
         write(&opened, &at("out"), "a", "md", "text").unwrap();
         assert_eq!(fs::read_to_string(at("moved/a.md")).unwrap(), "text");
         assert_eq!(fs::read_dir(at("private")).unwrap().count(), 0);
+    }
+
+    /// The folder may be a link. Where it leads as the export begins, all of it goes.
+    #[test]
+    fn an_export_is_never_divided_between_two_folders() {
+        let root = tempfile::tempdir().unwrap();
+        let (out, private) = (root.path().join("out"), root.path().join("private"));
+        for folder in [&out, &private] {
+            fs::create_dir(folder).unwrap();
+        }
+        let mut number = 0;
+        let mut export = || {
+            number += 1;
+            let Ok(opened) = open_folder(&out) else {
+                return Found::Refused;
+            };
+            let written = ["a", "b"].map(|title| {
+                let name = format!("{number}{title}");
+                write(&opened, &out, &name, "md", "text").is_ok()
+            });
+            let is_there = ["a", "b"].map(|title| {
+                let name = format!("{number}{title}.md");
+                let is_there = private.join(&name).exists();
+                let _cleared = opened.remove(OsStr::new(&name));
+                is_there
+            });
+            match (written, is_there) {
+                ([true, true], [one, other]) if one == other => Found::Own,
+                // The folder itself is gone.
+                (_, [false, false]) => Found::Refused,
+                _ => Found::Foreign,
+            }
+        };
+        race(&LINKS, &out, &private, &mut [&mut export]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::{
     pin::Pin,
     time::{Duration, Instant},
 };
-pub(crate) use tierbar_core::json::{read_answer as read, read_field};
+pub(crate) use tierbar_core::json::{read_answer, read_field};
 use tierbar_core::{Code, Error, status::TierStatus};
 use tierbar_host::{Host, HostKind, HostOptions, RunningHost};
 use url::form_urlencoded;
@@ -176,7 +176,7 @@ impl Client {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Events, Error> {
-        Ok(Events::of(self.send(method, path, body).await?))
+        Ok(Events::from_response(self.send(method, path, body).await?))
     }
 
     pub(crate) async fn upload(&self, path: &str, file: Vec<u8>) -> Result<Value, Error> {
@@ -256,7 +256,7 @@ pub(crate) struct Event {
 }
 
 impl Events {
-    pub(crate) fn of(answer: Response) -> Self {
+    pub(crate) fn from_response(answer: Response) -> Self {
         Self(Box::pin(SseByteStream::new(answer.bytes_stream())))
     }
 

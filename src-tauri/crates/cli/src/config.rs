@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 use tierbar_core::{
-    Code, Error,
+    Code, Error, bad_request,
     config::keys::{Key, NAME, keys},
     fit::LibraryModel,
     nearest::suggest,
@@ -213,7 +213,7 @@ async fn edit(home: Option<PathBuf>) -> Result<(), Error> {
     let path = folder.join("config.toml");
     if !stdin().is_terminal() {
         let message = "there is no terminal to edit on".to_owned();
-        return Err(Error::new(Code::BadRequest, message).hint(format!(
+        return Err(bad_request(message).hint(format!(
             "change {} or use `tierbar config set`",
             path.display()
         )));
@@ -259,10 +259,8 @@ async fn open_editor(path: &Path) -> Result<(), Error> {
     if status.success() {
         return Ok(());
     }
-    Err(
-        Error::new(Code::BadRequest, format!("`{editor}` ended with {status}"))
-            .hint("set $EDITOR to your editor, such as nano"),
-    )
+    Err(bad_request(format!("`{editor}` ended with {status}"))
+        .hint("set $EDITOR to your editor, such as nano"))
 }
 
 /// Returns the keys by the names that they have in this configuration: those of its tiers, chains and schedules.

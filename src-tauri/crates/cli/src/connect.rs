@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use tierbar_connect::{
     CLIENTS, Client, ClientServer, ClientSettings, Snippet, SnippetKind, find, render,
 };
-use tierbar_core::{Code, Error, nearest::nearest};
+use tierbar_core::{Code, Error, bad_request, nearest::nearest};
 use tierbar_host::clients;
 
 #[derive(Debug, clap::Args)]
@@ -57,7 +57,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     }
     if args.tier.is_some() && !client.uses_models() {
         let message = format!("{} uses Tierbar's tools and no tier", client.name);
-        return Err(Error::new(Code::BadRequest, message).hint("leave out --tier"));
+        return Err(bad_request(message).hint("leave out --tier"));
     }
     let server = server(home.as_ref()).await?;
     let known = match &args.tier {
@@ -201,7 +201,7 @@ fn environment(settings: &ClientSettings) -> Result<String, Error> {
     if lines.is_empty() {
         let message = format!("{} has no settings in the environment", settings.name);
         let hint = "leave out --env to see its settings";
-        return Err(Error::new(Code::BadRequest, message).hint(hint));
+        return Err(bad_request(message).hint(hint));
     }
     Ok(lines)
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     Group,
-    client::{Client, read, with_client},
+    client::{Client, read_answer, with_client},
     output::{self, format_time},
 };
 use jiff::tz::TimeZone;
@@ -150,7 +150,7 @@ async fn call(client: &Client, verb: &str, body: &Value, as_json: bool) -> Resul
         output::write_json(&answer);
         return Ok(());
     }
-    let saved: SavedContext = read(answer)?;
+    let saved: SavedContext = read_answer(answer)?;
     output::write_line(&render_context(&saved, &TimeZone::system()));
     if body["form"] == json!(ContextForm::Compact) && saved.form == ContextForm::Exact {
         output::error_line(

@@ -3,7 +3,7 @@
 mod break_even;
 
 use crate::{
-    client::{Client, admin_path, read, with_host},
+    client::{Client, admin_path, read_answer, with_host},
     measure::render_table,
     output,
 };
@@ -61,7 +61,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 
 /// Returns the requests of the last 30 days.
 async fn fetch_month(client: &Client) -> Result<LedgerReport, Error> {
-    read(client.get("/tierbar/v1/ledger?days=30").await?)
+    read_answer(client.get("/tierbar/v1/ledger?days=30").await?)
 }
 
 pub(crate) async fn show(client: &Client) -> Result<(), Error> {
@@ -249,7 +249,7 @@ mod tests {
             completion_tokens: 40,
             saved_tokens: 300,
         };
-        let costs = Costs::of(vec![Day {
+        let costs = Costs::from_days(vec![Day {
             day: "2026-11-22".to_owned(),
             tasks: BTreeMap::from([(Task::Triage, spent)]),
         }]);

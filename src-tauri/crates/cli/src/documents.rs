@@ -2,7 +2,7 @@
 
 use crate::{
     Group,
-    client::{Client, admin_path, read, read_field, with_client},
+    client::{Client, admin_path, read_answer, read_field, with_client},
     output::{self, count},
 };
 use reqwest::Method;
@@ -150,7 +150,7 @@ async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
         output::write_json(&listed);
         return Ok(());
     }
-    let Documents { sources, indexing } = read(listed)?;
+    let Documents { sources, indexing } = read_answer(listed)?;
     if sources.is_empty() {
         output::error_line("There are no documents. To add some: tierbar documents add ~/Papers");
         return Ok(());
@@ -254,7 +254,7 @@ async fn find(client: &Client, search: &Value, as_json: bool) -> Result<(), Erro
         output::write_json(&found);
         return Ok(());
     }
-    let found: FoundPassages = read(found)?;
+    let found: FoundPassages = read_answer(found)?;
     if found.passages.is_empty() {
         output::write_line("No passages match.");
     }
@@ -348,10 +348,9 @@ fn show(answer: &DocumentAnswer, shown: &str, found: &[Passage]) {
 fn error_of_event(event: &Value) -> Error {
     let text = |field: &str| event[field].as_str().map(str::to_owned);
     let code = serde_json::from_value(event["code"].clone()).unwrap_or(Code::Internal);
-    let error = Error::new(code, text("message").unwrap_or_default());
-    match text("hint") {
-        Some(hint) => error.hint(hint),
-        None => error,
+    Error {
+        hint: text("hint"),
+        ..Error::new(code, text("message").unwrap_or_default())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     Group,
-    client::{Client, Events, admin_path, read, read_field, with_client},
+    client::{Client, Events, admin_path, read_answer, read_field, with_client},
     output,
 };
 use reqwest::Method;
@@ -141,7 +141,7 @@ impl Updates {
     pub(crate) async fn next(&mut self) -> Result<Vec<DownloadStatus>, Error> {
         while let Some(mut event) = self.0.next().await.map_err(disconnected)? {
             if let Value::Array(downloads) = event.data["downloads"].take() {
-                return read(downloads.into());
+                return read_answer(downloads.into());
             }
         }
         Err(disconnected("the event stream ended"))

@@ -34,7 +34,7 @@ impl Exit {
         Self::Interrupted,
     ];
 
-    pub(crate) fn of(code: Code) -> Self {
+    pub(crate) fn for_code(code: Code) -> Self {
         match code {
             Code::BadRequest
             | Code::MethodNotAllowed
@@ -139,7 +139,7 @@ mod tests {
             (Code::AccessDenied, Exit::Refused),
             (Code::TierFailed, Exit::Failed),
         ] {
-            assert_eq!(Exit::of(code), exit, "{code:?}");
+            assert_eq!(Exit::for_code(code), exit, "{code:?}");
         }
     }
 }

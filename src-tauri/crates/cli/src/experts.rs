@@ -64,7 +64,7 @@ mod tests {
             ..Residency::default()
         };
         let tier = TierId::new("heavy").unwrap();
-        TierPaging::of(tier, ModelId("m".to_owned()), placement, found)
+        TierPaging::new(tier, ModelId("m".to_owned()), placement, found)
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Group<Command>) -> Result<(
 }
 
 pub(crate) async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
-    let answer = client.get(&admin_path(&["grades"], &[])).await?;
+    let answer = client.get("/tierbar/v1/grades").await?;
     output::write_answer(as_json, answer, |report| render(&report))
 }
 
@@ -68,9 +68,8 @@ async fn export(client: &Client, form: &str) -> Result<(), Error> {
 async fn reset(client: &Client, yes: bool, as_json: bool) -> Result<(), Error> {
     let question = "Reset what auto has learned? Grades are kept.";
     confirm(yes, question, "add --yes", as_json).await?;
-    client
-        .post(&admin_path(&["grades", "reset"], &[]), &json!({}))
-        .await?;
+    let path = "/tierbar/v1/grades/reset";
+    client.post(path, &json!({})).await?;
     let sentence = "auto goes by its rules alone. New grades count again.";
     output::write_outcome(as_json, &json!({"reset": true}), sentence);
     Ok(())
@@ -158,7 +157,7 @@ mod tests {
             share: counts.share(),
         };
         assert_eq!(
-            render(&GradeReport::of(vec![group])),
+            render(&GradeReport::from_groups(vec![group])),
             "Model  Tier  Question        Good  95 % interval\n\
              small  fast  simple    12 % of 25       4 %-30 %\n\
              Total                  12 % of 25       4 %-30 %\n\
@@ -167,6 +166,6 @@ mod tests {
              medium questions: 0 of 20 grades to learn from.\n\
              hard questions: 0 of 20 grades to learn from.\n"
         );
-        assert!(render(&GradeReport::of(Vec::new())).contains("/good"));
+        assert!(render(&GradeReport::from_groups(Vec::new())).contains("/good"));
     }
 }

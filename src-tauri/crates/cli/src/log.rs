@@ -1,7 +1,7 @@
 //! `tierbar log`: the event log of tiers and memory.
 
 use crate::{
-    client::{Client, admin_path, read},
+    client::{Client, admin_path, read_answer},
     output,
 };
 use jiff::{Timestamp, tz::TimeZone};
@@ -117,7 +117,7 @@ impl Log {
                 if event.name.as_deref() != Some("log") {
                     continue;
                 }
-                let entry: Entry = read(event.data)?;
+                let entry: Entry = read_answer(event.data)?;
                 if self.filter.matches(&entry.what) {
                     self.print(vec![entry]);
                 }

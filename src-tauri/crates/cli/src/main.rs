@@ -47,7 +47,6 @@ mod task;
 mod testing;
 mod tier;
 mod tune;
-mod typed;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use exit::Exit;
@@ -196,7 +195,7 @@ fn main() -> ExitCode {
         Ok(()) => Exit::Done.into(),
         Err(error) => {
             output::write_error(&error);
-            Exit::of(error.code).into()
+            Exit::for_code(error.code).into()
         }
     }
 }

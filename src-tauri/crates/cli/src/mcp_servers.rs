@@ -2,7 +2,7 @@
 
 use crate::{
     Group,
-    client::{Client, admin_path, read, with_host},
+    client::{Client, admin_path, read_answer, with_host},
     output::{self, count},
 };
 use serde::Deserialize;
@@ -92,7 +92,7 @@ async fn fetch_servers(client: &Client) -> Result<BTreeMap<String, McpServerConf
     let mut answer = client.get("/tierbar/v1/config").await?;
     match answer["config"]["mcp"].take() {
         Value::Null => Ok(BTreeMap::new()),
-        servers => read(servers),
+        servers => read_answer(servers),
     }
 }
 
@@ -172,7 +172,7 @@ fn show(name: &str, answer: Value, as_json: bool) -> Result<(), Error> {
         output::write_json(&answer);
         return Ok(());
     }
-    let ServerTest { tools, problem } = read(answer)?;
+    let ServerTest { tools, problem } = read_answer(answer)?;
     match tools.len() {
         // It does not answer, or lacks a tool that is to be offered.
         0 if problem.is_some() => {}

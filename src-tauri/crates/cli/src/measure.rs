@@ -1,7 +1,7 @@
 //! What `tierbar bench`, `tierbar tune` and `tierbar agent measure` share: the event stream of a measurement and the formatting of figures.
 
 use crate::{
-    client::{Client, Event, admin_path, read},
+    client::{Client, Event, admin_path, read_answer},
     confirm::no_signals,
     output,
 };
@@ -82,7 +82,7 @@ async fn report(
             return Err(error);
         }
         match name.as_deref() {
-            Some("progress") => show_progress(&read(data)?),
+            Some("progress") => show_progress(&read_answer(data)?),
             Some("report") => return Ok(data),
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! Output for people: results to stdout, everything else to stderr. A closed stdout ends the program quietly.
 
-use crate::client::{read, read_field};
+use crate::client::{read_answer, read_field};
 use jiff::{Timestamp, tz::TimeZone};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -45,7 +45,7 @@ pub(crate) fn write_answer<T: DeserializeOwned>(
     if as_json {
         write_json(&answer);
     } else {
-        write(&text(read(answer)?));
+        write(&text(read_answer(answer)?));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     Group,
-    client::{Client, admin_path, read, with_host},
+    client::{Client, admin_path, read_answer, with_host},
     output::{self, format_time},
 };
 use jiff::tz::TimeZone;
@@ -87,24 +87,21 @@ async fn list(
         output::write_json(&listed);
         return Ok(());
     }
-    let JobList {
-        counts,
-        bytes,
-        jobs,
-    } = read(listed)?;
-    if counts.is_empty() {
+    let list: JobList = read_answer(listed)?;
+    if list.counts.is_empty() {
         output::error_line("The queue is empty. To queue requests, see docs/queue.md.");
         return Ok(());
     }
-    let counted = counts
-        .iter()
-        .map(|(state, count)| format!("{count} {state}"));
-    let counted: Vec<_> = counted.collect();
-    output::write_line(&format!("{} · {}", counted.join(", "), file_size(bytes)));
-    for job in &jobs {
+    let counts = list.counts.iter();
+    let counted: Vec<_> = counts
+        .map(|(state, count)| format!("{count} {state}"))
+        .collect();
+    let (counted, bytes) = (counted.join(", "), file_size(list.bytes));
+    output::write_line(&format!("{counted} · {bytes}"));
+    for job in &list.jobs {
         output::write_line(&render_job(job, &TimeZone::system()));
     }
-    if client.is_own() && jobs.iter().any(|job| !job.state.has_ended()) {
+    if client.is_own() && list.jobs.iter().any(|job| !job.state.has_ended()) {
         output::error_line(
             "Jobs run while Tierbar is running. Open the app or run `tierbar serve`.",
         );

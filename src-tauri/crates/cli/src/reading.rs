@@ -1,17 +1,18 @@
 //! Files whose text goes to a model: a text as it is, a document as the host reads documents.
 
-use crate::{
-    output,
-    typed::{self, unreadable},
-};
+use crate::output;
 use serde_json::{Value, json};
 use std::{
     fs::File,
     io::{Read, Seek, stdin},
     path::Path,
 };
-use tierbar_core::{Code, Error, documents::FileText, units::file_size};
+use tierbar_core::{Code, Error, bad_request, documents::FileText, units::file_size};
 use tierbar_documents::extraction::to_file;
+use tierbar_host::named::{self, unreadable};
+
+/// So many bytes tell an image or a sound.
+const HEAD: u64 = 16;
 
 /// A file that can be read from its beginning, whatever it came from.
 #[derive(Debug)]
@@ -30,11 +31,10 @@ impl Input {
         };
         let name = path.display().to_string();
         let unread = |error| unreadable(&name, &error);
-        let mut file = typed::open(path)?;
+        let mut file = named::open(path)?;
         let about = file.metadata().map_err(unread)?;
         if about.is_dir() {
-            let message = format!("{name} is a folder, not a file");
-            return Err(Error::new(Code::BadRequest, message));
+            return Err(bad_request(format!("{name} is a folder, not a file")));
         }
         if !about.is_file() {
             file = to_file(&name, file)?;
@@ -42,8 +42,13 @@ impl Input {
         Ok(Self { name, file })
     }
 
+    /// Returns the media type of an image or a sound.
+    pub(crate) fn media_type(&mut self) -> Result<Option<&'static str>, Error> {
+        Ok(media_type(&self.head(HEAD)?))
+    }
+
     /// Returns the first bytes, at most so many.
-    pub(crate) fn head(&mut self, most: u64) -> Result<Vec<u8>, Error> {
+    fn head(&mut self, most: u64) -> Result<Vec<u8>, Error> {
         let unread = |error| unreadable(&self.name, &error);
         let mut bytes = Vec::new();
         self.file.rewind().map_err(unread)?;
@@ -90,6 +95,25 @@ pub(crate) fn media_part(media_type: &str, data: &str) -> Value {
     json!({"type": "input_audio", "input_audio": {"data": data, "format": format}})
 }
 
+/// Returns the media type of an image or a sound, by its first bytes.
+fn media_type(head: &[u8]) -> Option<&'static str> {
+    let begins = |mark: &[u8]| head.starts_with(mark);
+    let is_riff = |kind: &[u8]| begins(b"RIFF") && head.get(8..12) == Some(kind);
+    Some(match head {
+        _ if is_riff(b"WAVE") => "audio/wav",
+        _ if begins(b"ID3") => "audio/mpeg",
+        // A frame of layer III; a text in UTF-16 begins alike.
+        [0xff, second, ..] if second & 0xe6 == 0xe2 => "audio/mpeg",
+        _ if begins(b"\x89PNG\r\n\x1a\n") => "image/png",
+        _ if begins(b"\xff\xd8\xff") => "image/jpeg",
+        _ if begins(b"GIF87a") || begins(b"GIF89a") => "image/gif",
+        _ if is_riff(b"WEBP") => "image/webp",
+        // Words begin with these letters too; four bytes behind the file's size are always 0.
+        _ if begins(b"BM") && head.get(6..10) == Some(&[0; 4]) => "image/bmp",
+        _ => return None,
+    })
+}
+
 fn too_large(name: &str, size: u64, most: u64) -> Error {
     let (size, most) = (file_size(size), file_size(most));
     let message = format!("{name} has {size}; at most {most} are sent");
@@ -130,5 +154,29 @@ mod tests {
         );
         let input = Input::open(Some(Path::new("/dev/null"))).unwrap();
         assert_eq!(input.text(9).await.unwrap(), "");
+    }
+
+    #[test]
+    fn images_and_sound_are_recognized_by_their_contents() {
+        for (start, kind) in [
+            (&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], "image/png"),
+            (b"\xff\xd8\xff\xe0\0\x10JFIF", "image/jpeg"),
+            (b"RIFF\x24\0\0\0WEBPVP8 ", "image/webp"),
+            (b"BM\x36\x84\x03\0\0\0\0\0\x36", "image/bmp"),
+            (b"RIFF\x24\0\0\0WAVEfmt ", "audio/wav"),
+            (b"ID3\x04\0\0", "audio/mpeg"),
+            (b"\xff\xfb\x90\x64", "audio/mpeg"),
+        ] {
+            assert_eq!(media_type(start), Some(kind));
+        }
+        for text in [
+            &b"BMW is a maker of cars"[..],
+            b"RIFF is a format",
+            b"\xff\xfeH\0i\0",
+            b"GIF files",
+            b"",
+        ] {
+            assert_eq!(media_type(text), None, "{text:?}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::{
 use serde::Deserialize;
 use serde_json::json;
 use std::path::PathBuf;
-use tierbar_core::{Code, Error, TierId};
+use tierbar_core::{Error, TierId, bad_request};
 use tierbar_routing::Level;
 
 #[derive(Debug, clap::Args)]
@@ -46,7 +46,7 @@ struct Classifier {
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
     let text = args.text.join(" ");
     if text.trim().is_empty() {
-        return Err(Error::new(Code::BadRequest, "the question is empty"));
+        return Err(bad_request("the question is empty"));
     }
     let question = json!({"messages": [{"role": "user", "content": text}]});
     let query: &[(&str, &str)] = if args.classify {

@@ -12,7 +12,7 @@ use std::{
     io::{IsTerminal, Read, stdin},
     path::PathBuf,
 };
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
@@ -90,9 +90,6 @@ fn read_value(name: &str) -> Result<String, Error> {
     };
     match read {
         Ok(value) => Ok(value.trim().to_owned()),
-        Err(error) => {
-            let message = format!("the token cannot be read: {error}");
-            Err(Error::new(Code::BadRequest, message))
-        }
+        Err(error) => Err(bad_request(format!("the token cannot be read: {error}"))),
     }
 }

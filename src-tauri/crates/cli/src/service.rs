@@ -71,8 +71,8 @@ async fn install(
     yes: bool,
     as_json: bool,
 ) -> Result<(), Error> {
-    let manager = Manager::of(platform::SYSTEM, before_login)?;
-    let other = Manager::of(platform::SYSTEM, !before_login)?;
+    let manager = Manager::for_system(platform::SYSTEM, before_login)?;
+    let other = Manager::for_system(platform::SYSTEM, !before_login)?;
     if other.file.exists() {
         let (when, install, sudo) = if before_login {
             ("at each login", "install", "")
@@ -249,7 +249,7 @@ fn render_status(
 /// The service that is installed: for the user's login, or for the computer.
 fn installed_manager() -> Result<Option<Manager>, Error> {
     for before_login in [false, true] {
-        let manager = Manager::of(platform::SYSTEM, before_login)?;
+        let manager = Manager::for_system(platform::SYSTEM, before_login)?;
         if manager.file.exists() {
             return Ok(Some(manager));
         }

@@ -1,7 +1,7 @@
 //! `tierbar setup`: proposes a model for each tier of this machine, downloads them, and has each answer one question.
 
 use crate::{
-    client::{Client, admin_path, read},
+    client::{Client, admin_path, read_answer},
     confirm::confirm,
     models::pull,
     output,
@@ -95,7 +95,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 
 async fn set_up(client: &mut Client, home: Option<&PathBuf>, args: &Args) -> Result<(), Error> {
     let query: Vec<_> = args.ram.iter().map(|ram| ("ram", ram.as_str())).collect();
-    let mut plan: SetupPlan = read(client.get(&admin_path(&["setup"], &query)).await?)?;
+    let mut plan: SetupPlan = read_answer(client.get(&admin_path(&["setup"], &query)).await?)?;
     choose(&mut plan, args)?;
     let placed = fetch_rooms(client, &plan, args).await?;
     let only_shown = args.dry_run || args.ram.is_some();
@@ -142,7 +142,7 @@ async fn set_up(client: &mut Client, home: Option<&PathBuf>, args: &Args) -> Res
         0 => Ok(()),
         count => {
             let message = format!("{count} of {} tiers are not set up", plan.tiers.len());
-            let hint = "see the reasons above, then run the same command again";
+            let hint = "see the reasons above; once they are gone, run the same command again";
             Err(Error::new(Code::TierFailed, message).hint(hint))
         }
     }
@@ -205,7 +205,7 @@ async fn fetch_rooms(client: &Client, plan: &SetupPlan, args: &Args) -> Result<R
                 message: format!("{}: {}", tier.tier, error.message),
                 ..error
             })?;
-            rooms.insert(tier.tier.clone(), read(room)?);
+            rooms.insert(tier.tier.clone(), read_answer(room)?);
         }
     }
     Ok(rooms)
@@ -293,7 +293,7 @@ async fn begin(client: &Client, plan: &TierPlan, args: &Args) -> Result<(), Erro
 }
 
 async fn has_model(client: &Client, plan: &TierPlan) -> Result<bool, Error> {
-    let now: SetupPlan = read(client.get("/tierbar/v1/setup").await?)?;
+    let now: SetupPlan = read_answer(client.get("/tierbar/v1/setup").await?)?;
     let has = |tier: &TierPlan| tier.tier == plan.tier && tier.in_use;
     Ok(now.tiers.iter().any(has))
 }

@@ -1,7 +1,7 @@
 //! `tierbar status`: memory, speed and tiers of the running host.
 
 use crate::{
-    client::{Client, read, read_field},
+    client::{Client, read_answer, read_field},
     experts, output,
 };
 use std::path::PathBuf;
@@ -37,7 +37,11 @@ pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error>
         output::write_line(&body.to_string());
         return Ok(());
     }
-    output::write(&render_status(&read(body)?, &read(paging)?, args));
+    output::write(&render_status(
+        &read_answer(body)?,
+        &read_answer(paging)?,
+        args,
+    ));
     let chains: Vec<ChainStatus> = read_field(chains, "chains")?;
     if !chains.is_empty() {
         output::write("\n");

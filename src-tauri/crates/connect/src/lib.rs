@@ -141,7 +141,7 @@ pub struct ClientTier {
     pub id: TierId,
     /// Its context in tokens; `null` if that is not known before it loads.
     pub context_tokens: Option<u32>,
-    /// Whether its model's chat template knows tools. If not, Tierbar tells the model of them in words. `null` if nothing is known.
+    /// Whether its model's chat template supports tools. If not, Tierbar describes them in the prompt. `null` if unknown.
     pub tools: Option<bool>,
 }
 

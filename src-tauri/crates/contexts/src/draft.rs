@@ -109,17 +109,9 @@ impl Draft {
         key: Key,
         written: u64,
     ) -> Result<ContextDescription, Error> {
-        let Self {
-            name,
-            path,
-            dest,
-            back,
-            form,
-            durable,
-            replaces,
-        } = self;
+        let (back, durable, replaces) = (self.back, self.durable, self.replaces);
         let mut saved = ContextDescription {
-            name,
+            name: self.name,
             model,
             tokens,
             bytes: 0,
@@ -131,17 +123,17 @@ impl Draft {
         let written = written + back.map_or(0, |back| back.bytes);
         let close = || {
             if durable && back.is_none() {
-                let packed = close_packed(&path, &mut saved, written, form)?;
-                return persist(packed, &dest, true, replaces);
+                let packed = close_packed(&self.path, &mut saved, written, self.form)?;
+                return persist(packed, &self.dest, true, replaces);
             }
-            saved.bytes = write_end(&path, &saved, written, durable)?;
-            persist(path, &dest, durable, replaces)
+            saved.bytes = write_end(&self.path, &saved, written, durable)?;
+            persist(self.path, &self.dest, durable, replaces)
         };
         match close() {
             Err(error) if !replaces && error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(name_taken_error(&saved.name, "this machine"))
             }
-            Err(error) => Err(storage_error("cannot write", &dest, &error)),
+            Err(error) => Err(storage_error("cannot write", &self.dest, &error)),
             Ok(()) => Ok(saved),
         }
     }
@@ -262,18 +254,14 @@ fn close_packed(
     });
     let about = serde_json::to_vec(saved)?;
     out.write_all(&about)?;
-    let ChecksumWriter {
-        out: mut rest,
-        sum,
-        length,
-    } = out;
+    let mut rest = out.out;
     let json = u32::try_from(about.len()).map_err(io::Error::other)?;
     rest.write_all(&json.to_le_bytes())?;
-    rest.write_all(&sum.finalize())?;
+    rest.write_all(&out.sum.finalize())?;
     rest.write_all(&magic)?;
     rest.flush()?;
     rest.get_ref().sync_all()?;
-    saved.bytes = length + PACKED_FOOTER;
+    saved.bytes = out.length + PACKED_FOOTER;
     Ok(packed)
 }
 

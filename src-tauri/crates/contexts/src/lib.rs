@@ -31,7 +31,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 use tempfile::TempPath;
-use tierbar_core::{Code, Error, ModelId, config::ContextForm};
+use tierbar_core::{Code, Error, ModelId, bad_request, config::ContextForm};
 
 /// Of a name, in bytes.
 const LONGEST_NAME: usize = 200;
@@ -302,7 +302,7 @@ fn now() -> u64 {
 }
 
 fn check_name(name: &str) -> Result<(), Error> {
-    let wrong = |why: String| Err(Error::new(Code::BadRequest, why));
+    let wrong = |why: String| Err(bad_request(why));
     if name.trim().is_empty() {
         return wrong("`name` is empty".into());
     }

@@ -164,7 +164,7 @@ impl StoreKey {
     /// fails.
     pub fn open<R: Read>(&self, mut from: R) -> Result<SealedContext<R>, Error> {
         let mut header = [0; HEADER];
-        read(&mut from, &mut header)?;
+        fill(&mut from, &mut header)?;
         if header[..8] != MAGIC {
             return Err(corrupt("is not a context that Tierbar uploaded"));
         }
@@ -177,7 +177,7 @@ impl StoreKey {
             return Err(corrupt("was changed"));
         }
         let mut description = vec![0; length + TAG];
-        read(&mut from, &mut description)?;
+        fill(&mut from, &mut description)?;
         let mut cipher = self
             .cipher(header)
             .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
@@ -229,7 +229,7 @@ impl<R: Read> SealedContext<R> {
             let most = left.min(PIECE as u64);
             left -= most;
             piece.resize(usize::try_from(most).unwrap_or(PIECE) + TAG, 0);
-            read(&mut self.from, &mut piece)?;
+            fill(&mut self.from, &mut piece)?;
             self.cipher.open(&mut piece, left == 0)?;
             out.write_all(&piece).map_err(|error| {
                 Error::new(Code::Storage, format!("cannot write the context: {error}"))
@@ -292,7 +292,7 @@ fn random_salt() -> io::Result<[u8; 16]> {
     Ok(bytes)
 }
 
-fn read(from: &mut impl Read, into: &mut [u8]) -> Result<(), Error> {
+fn fill(from: &mut impl Read, into: &mut [u8]) -> Result<(), Error> {
     from.read_exact(into).map_err(|error| unreadable(&error))
 }
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentWay {
-    /// As measured on this machine. A model that was not measured goes by text if its chat template is known to have no tools, and else by
-    /// tool calls.
+    /// The way that was measured to be better on this machine. Without a measurement, `Text` if the model's chat template is known not to
+    /// support tools, otherwise `Calls`.
     #[default]
     Auto,
     /// By tool calls.

@@ -294,32 +294,33 @@ pub fn plan_load(
     )
     .detail("needed_bytes", plan.total_bytes())
     .detail("budget_bytes", budget.total_bytes);
-    Err(
-        match largest_context(model, CompanionModels::default(), kv, batch, budget, Placement::SLOWEST) {
-            Some(tokens) => error
-                .hint(format!("set the tier's context to {tokens} tokens or less"))
-                .detail("largest_context_tokens", tokens),
-            None if can_stream(model, context, kv, batch, budget) => error.hint(
-                "choose a smaller model or a smaller quant of this one, or set the tier's paging to \"stream\", which is slow",
-            ),
-            None => error.hint("choose a smaller model or a smaller quant of this one"),
-        },
-    )
-}
-
-/// Returns whether the model runs if its layers are read one after another.
-fn can_stream(
-    model: &ModelAccount,
-    context: u32,
-    kv: KvCache,
-    batch: u32,
-    budget: &Budget,
-) -> bool {
-    let budget = Budget {
-        paging: Paging::Stream,
-        ..*budget
+    if let Some(tokens) = largest_context(
+        model,
+        CompanionModels::default(),
+        kv,
+        batch,
+        budget,
+        Placement::SLOWEST,
+    ) {
+        return Err(error
+            .hint(format!("set the tier's context to {tokens} tokens or less"))
+            .detail("largest_context_tokens", tokens));
+    }
+    let placement = |paging| {
+        let budget = Budget { paging, ..*budget };
+        plan_placement(model, context, kv, batch, &budget).placement
     };
-    plan_placement(model, context, kv, batch, &budget).placement == Placement::Stream
+    let paging = if budget.paging == Paging::Off && placement(Paging::Advise) != Placement::Refused
+    {
+        ", or set the tier's paging to \"auto\", which reads the rest of the model from disk as needed"
+    } else if placement(Paging::Stream) == Placement::Stream {
+        ", or set the tier's paging to \"stream\", which is slow"
+    } else {
+        ""
+    };
+    Err(error.hint(format!(
+        "choose a smaller model or a smaller quant of this one{paging}"
+    )))
 }
 
 /// Returns the largest context, in steps of [`CONTEXT_STEP`], at which the model is placed at least as well as `at_least` with all of

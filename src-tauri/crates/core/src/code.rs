@@ -4,153 +4,129 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Why something was refused or failed. Stable: clients may match on [`Code::as_str`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Code {
-    /// The request is malformed: not JSON, a field of the wrong type, a value out of range.
-    BadRequest,
-    /// The prompt and the answer do not fit the tier's context. Named as OpenAI names it, which is what agents look for.
-    #[serde(rename = "context_length_exceeded", alias = "context_exceeded")]
-    ContextExceeded,
-    /// The request body is larger than the server accepts.
-    PayloadTooLarge,
-    /// The request body is compressed.
-    UnsupportedMediaType,
-    /// The client sent its request too slowly, or stopped in the middle.
-    RequestTimeout,
-    /// No token or key, or a wrong one.
-    Unauthorized,
-    /// A `Host` or `Origin` header of somewhere else (DNS rebinding, a foreign web page).
-    Forbidden,
-    /// No such path or object.
-    NotFound,
-    /// The path exists, the method does not.
-    MethodNotAllowed,
-    /// `previous_response_id` names a response that is not, or no longer, in memory.
-    PreviousResponseNotFound,
-    /// A WebSocket has been open for as long as one may be.
-    WebsocketConnectionLimitReached,
-    /// `model` names neither a tier, nor a model, nor `auto`.
-    ModelUnknown,
-    /// No such tier in the configuration.
-    TierUnknown,
-    /// The tier's model file does not exist.
-    ModelMissing,
-    /// The file is not a GGUF model, is truncated, or contradicts itself.
-    ModelInvalid,
-    /// A valid model that this engine cannot run.
-    ModelUnsupported,
-    /// A tier has the model loaded: it cannot be deleted now.
-    ModelInUse,
-    /// No context is saved under this name.
-    ContextUnknown,
-    /// A saved context belongs to another model, template, KV type or version than the one that is to load it.
-    ContextMismatch,
-    /// Another program keeps the file: it is used in place and never changed.
-    NotOurs,
-    /// No such repository, quant or file on the hub.
-    RepositoryUnknown,
-    /// The server of a model requires a token or an accepted license, or refuses.
-    AccessDenied,
-    /// A server cannot be reached, or keeps failing.
-    Unreachable,
-    /// The data received differs from what was announced, in length or hash.
-    Corrupt,
-    /// The plan does not fit this machine's memory budget.
-    OverBudget,
-    /// A chain has spent its budget of money for this day, week or month.
-    BudgetSpent,
-    /// The tier could not be started, or has been stopped after repeated failures.
-    TierFailed,
-    /// The tier was stopped while the request waited or ran.
-    TierStopped,
-    /// The worker process ended while it answered.
-    WorkerCrashed,
-    /// The worker did not answer in time.
-    WorkerTimeout,
-    /// The user has paused all tiers.
-    Paused,
-    /// Too many requests are waiting.
-    Overloaded,
-    /// The name or key is already taken.
-    Conflict,
-    /// Another program listens on the address.
-    PortTaken,
-    /// A tier is being measured, and one measurement would spoil the other.
-    Measuring,
-    /// Another Tierbar host owns the data folder.
-    AlreadyRunning,
-    /// The configuration has a wrong value.
-    ConfigInvalid,
-    /// The volume is full or not writable.
-    Storage,
-    /// The client or the user ended it.
-    Cancelled,
-    /// The host is shutting down.
-    ShuttingDown,
-    /// A defect of ours. The message says what to report.
-    Internal,
+/// Defines the codes, each with its wire name and the HTTP status that carries it.
+macro_rules! codes {
+    (
+        $(#[$($about:tt)*])*
+        pub enum $name:ident {
+            $($(#[$($of:tt)*])* $code:ident = $word:tt, $status:tt;)+
+        }
+    ) => {
+        $(#[$($about)*])*
+        pub enum $name {
+            $($(#[$($of)*])* #[serde(rename = $word)] $code,)+
+        }
+
+        impl $name {
+            /// The wire name, such as `context_length_exceeded`.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$code => $word,)+
+                }
+            }
+
+            /// The HTTP status that carries this code.
+            pub fn http_status(self) -> u16 {
+                match self {
+                    $(Self::$code => $status,)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// Why something was refused or failed. Stable: clients may match on [`Code::as_str`].
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    pub enum Code {
+        /// The request is malformed: not JSON, a field of the wrong type, a value out of range.
+        BadRequest = "bad_request", 400;
+        /// The prompt and the answer do not fit the tier's context. Named as OpenAI names it, which is what agents look for.
+        #[serde(alias = "context_exceeded")]
+        ContextExceeded = "context_length_exceeded", 400;
+        /// The request body is larger than the server accepts.
+        PayloadTooLarge = "payload_too_large", 413;
+        /// The request body is compressed.
+        UnsupportedMediaType = "unsupported_media_type", 415;
+        /// The client sent its request too slowly, or stopped in the middle.
+        RequestTimeout = "request_timeout", 408;
+        /// No token or key, or a wrong one.
+        Unauthorized = "unauthorized", 401;
+        /// A `Host` or `Origin` header of somewhere else (DNS rebinding, a foreign web page).
+        Forbidden = "forbidden", 403;
+        /// No such path or object.
+        NotFound = "not_found", 404;
+        /// The path exists, the method does not.
+        MethodNotAllowed = "method_not_allowed", 405;
+        /// `previous_response_id` names a response that is not, or no longer, in memory.
+        PreviousResponseNotFound = "previous_response_not_found", 400;
+        /// A WebSocket has been open for as long as one may be.
+        WebsocketConnectionLimitReached = "websocket_connection_limit_reached", 400;
+        /// `model` names neither a tier, nor a model, nor `auto`.
+        ModelUnknown = "model_unknown", 404;
+        /// No such tier in the configuration.
+        TierUnknown = "tier_unknown", 404;
+        /// The tier's model file does not exist.
+        ModelMissing = "model_missing", 503;
+        /// The file is not a GGUF model, is truncated, or contradicts itself.
+        ModelInvalid = "model_invalid", 503;
+        /// A valid model that this engine cannot run.
+        ModelUnsupported = "model_unsupported", 503;
+        /// A tier has the model loaded: it cannot be deleted now.
+        ModelInUse = "model_in_use", 409;
+        /// No context is saved under this name.
+        ContextUnknown = "context_unknown", 404;
+        /// A saved context belongs to another model, template, KV type or version than the one that is to load it.
+        ContextMismatch = "context_mismatch", 409;
+        /// Another program keeps the file: it is used in place and never changed.
+        NotOurs = "not_ours", 409;
+        /// No such repository, quant or file on the hub.
+        RepositoryUnknown = "repository_unknown", 404;
+        /// The server of a model requires a token or an accepted license, or refuses.
+        AccessDenied = "access_denied", 403;
+        /// A server cannot be reached, or keeps failing.
+        Unreachable = "unreachable", 502;
+        /// The data received differs from what was announced, in length or hash.
+        Corrupt = "corrupt", 502;
+        /// The plan does not fit this machine's memory budget.
+        OverBudget = "over_budget", 503;
+        /// A chain has spent its budget of money for this day, week or month.
+        // Not 429, after which clients try again at once.
+        BudgetSpent = "budget_spent", 402;
+        /// The tier could not be started, or has been stopped after repeated failures.
+        TierFailed = "tier_failed", 503;
+        /// The tier was stopped while the request waited or ran.
+        TierStopped = "tier_stopped", 503;
+        /// The worker process ended while it answered.
+        WorkerCrashed = "worker_crashed", 502;
+        /// The worker did not answer in time.
+        WorkerTimeout = "worker_timeout", 504;
+        /// The user has paused all tiers.
+        Paused = "paused", 503;
+        /// Too many requests are waiting.
+        Overloaded = "overloaded", 429;
+        /// The name or key is already taken.
+        Conflict = "conflict", 409;
+        /// Another program listens on the address.
+        PortTaken = "port_taken", 409;
+        /// A tier is being measured, and one measurement would spoil the other.
+        Measuring = "measuring", 409;
+        /// Another Tierbar host owns the data folder.
+        AlreadyRunning = "already_running", 409;
+        /// The configuration has a wrong value.
+        ConfigInvalid = "config_invalid", 400;
+        /// The volume is full or not writable.
+        Storage = "storage", 507;
+        /// The client or the user ended it.
+        Cancelled = "cancelled", 409;
+        /// The host is shutting down.
+        ShuttingDown = "shutting_down", 503;
+        /// A defect of ours. The message says what to report.
+        Internal = "internal", 500;
+    }
 }
 
 impl Code {
-    /// The wire name, such as `context_length_exceeded`.
-    pub fn as_str(self) -> &'static str {
-        self.on_the_wire().0
-    }
-
-    /// The HTTP status that carries this code.
-    pub fn http_status(self) -> u16 {
-        self.on_the_wire().1
-    }
-
-    fn on_the_wire(self) -> (&'static str, u16) {
-        match self {
-            Self::BadRequest => ("bad_request", 400),
-            Self::ContextExceeded => ("context_length_exceeded", 400),
-            Self::PayloadTooLarge => ("payload_too_large", 413),
-            Self::UnsupportedMediaType => ("unsupported_media_type", 415),
-            Self::RequestTimeout => ("request_timeout", 408),
-            Self::Unauthorized => ("unauthorized", 401),
-            Self::Forbidden => ("forbidden", 403),
-            Self::NotFound => ("not_found", 404),
-            Self::MethodNotAllowed => ("method_not_allowed", 405),
-            Self::PreviousResponseNotFound => ("previous_response_not_found", 400),
-            Self::WebsocketConnectionLimitReached => ("websocket_connection_limit_reached", 400),
-            Self::ModelUnknown => ("model_unknown", 404),
-            Self::TierUnknown => ("tier_unknown", 404),
-            Self::ModelMissing => ("model_missing", 503),
-            Self::ModelInvalid => ("model_invalid", 503),
-            Self::ModelUnsupported => ("model_unsupported", 503),
-            Self::ModelInUse => ("model_in_use", 409),
-            Self::ContextUnknown => ("context_unknown", 404),
-            Self::ContextMismatch => ("context_mismatch", 409),
-            Self::NotOurs => ("not_ours", 409),
-            Self::RepositoryUnknown => ("repository_unknown", 404),
-            Self::AccessDenied => ("access_denied", 403),
-            Self::Unreachable => ("unreachable", 502),
-            Self::Corrupt => ("corrupt", 502),
-            Self::OverBudget => ("over_budget", 503),
-            // Not 429, after which clients try again at once.
-            Self::BudgetSpent => ("budget_spent", 402),
-            Self::TierFailed => ("tier_failed", 503),
-            Self::TierStopped => ("tier_stopped", 503),
-            Self::WorkerCrashed => ("worker_crashed", 502),
-            Self::WorkerTimeout => ("worker_timeout", 504),
-            Self::Paused => ("paused", 503),
-            Self::Overloaded => ("overloaded", 429),
-            Self::Conflict => ("conflict", 409),
-            Self::PortTaken => ("port_taken", 409),
-            Self::Measuring => ("measuring", 409),
-            Self::AlreadyRunning => ("already_running", 409),
-            Self::ConfigInvalid => ("config_invalid", 400),
-            Self::Storage => ("storage", 507),
-            Self::Cancelled => ("cancelled", 409),
-            Self::ShuttingDown => ("shutting_down", 503),
-            Self::Internal => ("internal", 500),
-        }
-    }
-
     /// OpenAI's coarse `error.type`.
     fn openai_type(self) -> &'static str {
         match self.http_status() {

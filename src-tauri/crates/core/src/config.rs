@@ -8,6 +8,7 @@ mod chain;
 mod choice;
 mod contexts;
 mod costs;
+mod defaults;
 mod dollars;
 mod engine;
 mod hours;
@@ -31,6 +32,7 @@ pub use chain::{ChainConfig, Step};
 pub use choice::Choice;
 pub use contexts::{ContextForm, ContextStore, ContextsConfig};
 pub use costs::{CostsConfig, Watts};
+use defaults::with_defaults;
 pub use dollars::Dollars;
 pub use engine::{CommandEngine, Dialect, EndpointEngine, Engine, StopSignal, server_of};
 pub use hours::QuietHours;
@@ -46,38 +48,39 @@ pub use size::Size;
 use std::collections::BTreeMap;
 pub use time::{IdleUnload, Span};
 
-/// `config.toml`. Every key has a default; an empty file is a valid configuration with no tiers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(default)]
-pub struct Config {
-    /// The address of the API. One that other machines can reach needs `server.network`, and inference there needs a key.
-    pub listen: String,
-    pub server: ServerConfig,
-    pub log: LogConfig,
-    /// Folder of models; empty means `models/` in the data folder.
-    pub models_dir: String,
-    pub library: LibraryConfig,
-    pub downloads: DownloadsConfig,
-    /// Origins of web pages, besides our own, that may call the API from a browser.
-    pub allowed_origins: Vec<String>,
-    pub policy: PolicyConfig,
-    pub queue: QueueConfig,
-    pub contexts: ContextsConfig,
-    pub menu_bar: MenuBarConfig,
-    pub notifications: NotificationsConfig,
-    /// Prices and watts for `tierbar costs`.
-    #[schema(required = true)]
-    pub costs: CostsConfig,
-    #[schema(required = true)]
-    pub tiers: BTreeMap<TierId, TierConfig>,
-    /// Lists of tiers to try in order, by the name that requests use.
-    #[schema(required = true)]
-    pub chains: BTreeMap<TierId, ChainConfig>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub schedules: BTreeMap<String, ScheduleConfig>,
-    /// MCP servers by name; the name is the prefix of their tools.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub mcp: BTreeMap<String, McpServerConfig>,
+with_defaults! {
+    /// `config.toml`. Every key has a default; an empty file is a valid configuration with no tiers.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+    pub struct Config {
+        /// The address of the API. One that other machines can reach needs `server.network`, and inference there needs a key.
+        pub listen: String = Config::DEFAULT_LISTEN.to_owned(),
+        pub server: ServerConfig,
+        pub log: LogConfig,
+        /// Folder of models; empty means `models/` in the data folder.
+        pub models_dir: String,
+        pub library: LibraryConfig,
+        pub downloads: DownloadsConfig,
+        /// Origins of web pages, besides our own, that may call the API from a browser.
+        pub allowed_origins: Vec<String>,
+        pub policy: PolicyConfig,
+        pub queue: QueueConfig,
+        pub contexts: ContextsConfig,
+        pub menu_bar: MenuBarConfig,
+        pub notifications: NotificationsConfig,
+        /// Prices and watts for `tierbar costs`.
+        #[schema(required = true)]
+        pub costs: CostsConfig,
+        #[schema(required = true)]
+        pub tiers: BTreeMap<TierId, TierConfig>,
+        /// Lists of tiers to try in order, by the name that requests use.
+        #[schema(required = true)]
+        pub chains: BTreeMap<TierId, ChainConfig>,
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub schedules: BTreeMap<String, ScheduleConfig>,
+        /// MCP servers by name; the name is the prefix of their tools.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub mcp: BTreeMap<String, McpServerConfig>,
+    }
 }
 
 impl Config {
@@ -97,92 +100,53 @@ impl Config {
     }
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            listen: Self::DEFAULT_LISTEN.to_owned(),
-            server: ServerConfig::default(),
-            log: LogConfig::default(),
-            models_dir: String::new(),
-            library: LibraryConfig::default(),
-            downloads: DownloadsConfig::default(),
-            allowed_origins: Vec::new(),
-            policy: PolicyConfig::default(),
-            queue: QueueConfig::default(),
-            contexts: ContextsConfig::default(),
-            menu_bar: MenuBarConfig::default(),
-            notifications: NotificationsConfig::default(),
-            costs: CostsConfig::default(),
-            tiers: BTreeMap::new(),
-            chains: BTreeMap::new(),
-            schedules: BTreeMap::new(),
-            mcp: BTreeMap::new(),
-        }
+with_defaults! {
+    /// Where models are found besides `models_dir`. Tierbar uses them in place and never changes them.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+    pub struct LibraryConfig {
+        /// More folders, as absolute paths or from `~`.
+        pub folders: Vec<String>,
+        /// The models of LM Studio, of Ollama and of the Hugging Face cache.
+        pub other_apps: bool = true,
     }
 }
 
-/// Where models are found besides `models_dir`. Tierbar uses them in place and never changes them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(default)]
-pub struct LibraryConfig {
-    /// More folders, as absolute paths or from `~`.
-    pub folders: Vec<String>,
-    /// The models of LM Studio, of Ollama and of the Hugging Face cache.
-    pub other_apps: bool,
-}
-
-impl Default for LibraryConfig {
-    fn default() -> Self {
-        Self {
-            folders: Vec::new(),
-            other_apps: true,
-        }
+with_defaults! {
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+    pub struct DownloadsConfig {
+        /// The most bytes per second for all downloads together; 0 sets no limit.
+        pub rate_limit: u64,
+        /// Models downloaded at the same time.
+        pub at_once: u8 = 1,
     }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(default)]
-pub struct DownloadsConfig {
-    /// The most bytes per second for all downloads together; 0 sets no limit.
-    pub rate_limit: u64,
-    /// Models downloaded at the same time.
-    pub at_once: u8,
 }
 
 impl DownloadsConfig {
     pub const AT_ONCE: std::ops::RangeInclusive<u8> = 1..=4;
 }
 
-impl Default for DownloadsConfig {
-    fn default() -> Self {
-        Self {
-            rate_limit: 0,
-            at_once: 1,
-        }
+with_defaults! {
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+    pub struct PolicyConfig {
+        /// How many generative models may be loaded at once.
+        pub max_loaded: MaxLoaded,
+        /// How long requests for the loaded model may go first, to avoid constant swapping.
+        pub patience: Span = Span::seconds(10),
+        /// The tier to load again after another was unloaded because it was idle; empty for none.
+        pub home: String,
+        /// During these hours, models load only on request and unload after one idle minute.
+        pub quiet_hours: QuietHours,
+        /// On battery below this percentage, models load only on request; 0 ignores the battery.
+        pub battery_below: u8 = 20,
+        /// On a Mac, load models only on request while another app is full screen. No effect on Linux.
+        pub defer_to_full_screen: bool = true,
+        /// After memory runs low, requests for the loaded tier go to the next smaller tier for a while.
+        pub step_down: bool = true,
+        /// Save conversations to disk when their tier unloads, so that they continue without another prefill.
+        pub keep_conversations: bool = true,
+        /// The most disk space for saved conversations, in MiB; the oldest are deleted first.
+        pub conversations_mib: u32 = 2048,
     }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(default)]
-pub struct PolicyConfig {
-    /// How many generative models may be loaded at once.
-    pub max_loaded: MaxLoaded,
-    /// How long requests for the loaded model may go first, to avoid constant swapping.
-    pub patience: Span,
-    /// The tier to load again after another was unloaded because it was idle; empty for none.
-    pub home: String,
-    /// During these hours, models load only on request and unload after one idle minute.
-    pub quiet_hours: QuietHours,
-    /// On battery below this percentage, models load only on request; 0 ignores the battery.
-    pub battery_below: u8,
-    /// On a Mac, load models only on request while another app is full screen. No effect on Linux.
-    pub defer_to_full_screen: bool,
-    /// After memory runs low, requests for the loaded tier go to the next smaller tier for a while.
-    pub step_down: bool,
-    /// Save conversations to disk when their tier unloads, so that they continue without another prefill.
-    pub keep_conversations: bool,
-    /// The most disk space for saved conversations, in MiB; the oldest are deleted first.
-    pub conversations_mib: u32,
 }
 
 impl PolicyConfig {
@@ -195,34 +159,19 @@ impl PolicyConfig {
     pub const MOST_BATTERY: u8 = 100;
 }
 
-impl Default for PolicyConfig {
-    fn default() -> Self {
-        Self {
-            max_loaded: MaxLoaded::Auto,
-            patience: Span::seconds(10),
-            home: String::new(),
-            quiet_hours: QuietHours::default(),
-            battery_below: 20,
-            defer_to_full_screen: true,
-            step_down: true,
-            keep_conversations: true,
-            conversations_mib: 2048,
-        }
+with_defaults! {
+    /// The queue of requests to answer later.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+    pub struct QueueConfig {
+        /// Queued requests answered at the same time.
+        pub at_once: u8 = 1,
+        /// How long an answer is kept.
+        pub keep: Span = Span::seconds(7 * 24 * 3600),
+        /// The most disk space for requests and their answers.
+        pub bytes: Size = Size(256 << 20),
+        /// Hosts that clients with an API key may name for webhooks.
+        pub webhook_hosts: Vec<String>,
     }
-}
-
-/// The queue of requests to answer later.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(default)]
-pub struct QueueConfig {
-    /// Queued requests answered at the same time.
-    pub at_once: u8,
-    /// How long an answer is kept.
-    pub keep: Span,
-    /// The most disk space for requests and their answers.
-    pub bytes: Size,
-    /// Hosts that clients with an API key may name for webhooks.
-    pub webhook_hosts: Vec<String>,
 }
 
 impl QueueConfig {
@@ -231,17 +180,6 @@ impl QueueConfig {
     pub const LEAST_KEPT: Span = Span::seconds(60);
     /// One request of the largest size, and its answer.
     pub const LEAST_BYTES: Size = Size(128 << 20);
-}
-
-impl Default for QueueConfig {
-    fn default() -> Self {
-        Self {
-            at_once: 1,
-            keep: Span::seconds(7 * 24 * 3600),
-            bytes: Size(256 << 20),
-            webhook_hosts: Vec::new(),
-        }
-    }
 }
 
 /// `"auto"`: one up to 16 GB of RAM, above that as many as the budget holds; or a number.
@@ -283,50 +221,51 @@ impl From<MaxLoaded> for serde_json::Value {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(default)]
-pub struct TierConfig {
-    /// A model's id, a file name in the models folder, or a path; empty for none yet. For a command or an endpoint, the name that
-    /// it uses for its model.
-    pub model: String,
-    /// What runs the tier. The keys from `kv_cache` to `draft_model` apply only to `"embedded"`.
-    pub engine: Engine,
-    /// What the tier is used for. It decides the context and the KV cache where they are `"auto"`.
-    pub profile: Profile,
-    /// Context in tokens; `"auto"` follows from the model, the machine and the profile.
-    #[schema(required = true, schema_with = choice::context_schema)]
-    pub context: Choice<u32>,
-    #[schema(required = true, schema_with = choice::kv_cache)]
-    pub kv_cache: Choice<KvCache>,
-    /// What to do with a model that exceeds the memory budget.
-    pub paging: Paging,
-    /// Let answers of a mixture with an expert cache differ from the model's own, to read less from disk.
-    pub approximate: Approximation,
-    /// Experts that a token uses, if fewer than the model's. Answers differ from the model's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub experts_used: Option<u32>,
-    /// CPU threads; 0 lets Tierbar choose, which never takes all cores.
-    pub threads: u16,
-    /// Tokens evaluated in one batch. A larger batch speeds up prefill to a point and needs larger compute buffers. On a GPU, a
-    /// canceled request runs to the end of its batch.
-    pub batch: u32,
-    /// The most layers on the GPU, counted from the last; without it, as many as fit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gpu_layers: Option<u32>,
-    /// Predict tokens from earlier text. Uses no memory and turns off when it doesn't help.
-    pub lookup: bool,
-    /// A smaller model of the same vocabulary that predicts tokens, named like `model`; empty for none.
-    pub draft_model: String,
-    /// Think before answering unless a request says otherwise, if the model can.
-    pub thinking: bool,
-    /// The sampling unless a request says otherwise; omitted values are the model's own.
-    #[schema(required = true)]
-    #[serde(skip_serializing_if = "Sampling::is_empty")]
-    pub sampling: Sampling,
-    /// How long the tier stays loaded without a request.
-    pub idle_unload: IdleUnload,
-    /// Load the tier at Tierbar's start and keep it loaded: no other tier takes its memory.
-    pub pinned: bool,
+with_defaults! {
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+    pub struct TierConfig {
+        /// A model's id, a file name in the models folder, or a path; empty for none yet. For a command or an endpoint, the name that
+        /// it uses for its model.
+        pub model: String,
+        /// What runs the tier. The keys from `kv_cache` to `draft_model` apply only to `"embedded"`.
+        pub engine: Engine,
+        /// What the tier is used for. It decides the context and the KV cache where they are `"auto"`.
+        pub profile: Profile,
+        /// Context in tokens; `"auto"` follows from the model, the machine and the profile.
+        #[schema(required = true, schema_with = choice::context_schema)]
+        pub context: Choice<u32>,
+        #[schema(required = true, schema_with = choice::kv_cache)]
+        pub kv_cache: Choice<KvCache>,
+        /// What to do with a model that exceeds the memory budget.
+        pub paging: Paging,
+        /// Let answers of a mixture with an expert cache differ from the model's own, to read less from disk.
+        pub approximate: Approximation,
+        /// Experts that a token uses, if fewer than the model's. Answers differ from the model's own.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub experts_used: Option<u32>,
+        /// CPU threads; 0 lets Tierbar choose, which never takes all cores.
+        pub threads: u16,
+        /// Tokens evaluated in one batch. A larger batch speeds up prefill to a point and needs larger compute buffers. On a GPU, a
+        /// canceled request runs to the end of its batch.
+        pub batch: u32 = MICRO_BATCH,
+        /// The most layers on the GPU, counted from the last; without it, as many as fit.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub gpu_layers: Option<u32>,
+        /// Predict tokens from earlier text. Uses no memory and turns off when it doesn't help.
+        pub lookup: bool,
+        /// A smaller model of the same vocabulary that predicts tokens, named like `model`; empty for none.
+        pub draft_model: String,
+        /// Think before answering unless a request says otherwise, if the model can.
+        pub thinking: bool,
+        /// The sampling unless a request says otherwise; omitted values are the model's own.
+        #[schema(required = true)]
+        #[serde(skip_serializing_if = "Sampling::is_empty")]
+        pub sampling: Sampling,
+        /// How long the tier stays loaded without a request.
+        pub idle_unload: IdleUnload = IdleUnload::After(Span::seconds(600)),
+        /// Load the tier at Tierbar's start and keep it loaded: no other tier takes its memory.
+        pub pinned: bool,
+    }
 }
 
 impl TierConfig {
@@ -353,30 +292,6 @@ impl TierConfig {
     pub const CONTEXT: std::ops::RangeInclusive<u32> = 256..=1_048_576;
     /// At least a token for each stream of a worker; above the maximum nothing gets faster.
     pub const BATCH: std::ops::RangeInclusive<u32> = 64..=8192;
-}
-
-impl Default for TierConfig {
-    fn default() -> Self {
-        Self {
-            model: String::new(),
-            engine: Engine::Embedded,
-            profile: Profile::Balanced,
-            context: Choice::Auto,
-            kv_cache: Choice::Auto,
-            paging: Paging::Auto,
-            approximate: Approximation::Off,
-            experts_used: None,
-            threads: 0,
-            batch: MICRO_BATCH,
-            gpu_layers: None,
-            lookup: false,
-            draft_model: String::new(),
-            thinking: false,
-            sampling: Sampling::default(),
-            idle_unload: IdleUnload::After(Span::seconds(600)),
-            pinned: false,
-        }
-    }
 }
 
 #[cfg(test)]

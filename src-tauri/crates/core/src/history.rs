@@ -54,8 +54,8 @@ pub struct Spread {
 
 impl Point {
     /// Returns the point of a single reading at `at` seconds since 1970.
-    pub fn of(at: u64, reading: &Reading, models: ModelUse) -> Self {
-        let whole = |figure: Option<u64>| figure.map(|value| Spread::of(value as f64));
+    pub fn from_reading(at: u64, reading: &Reading, models: ModelUse) -> Self {
+        let whole = |figure: Option<u64>| figure.map(|value| Spread::from_value(value as f64));
         let used = reading
             .ram_total_bytes
             .zip(reading.ram_available_bytes)
@@ -69,17 +69,17 @@ impl Point {
             swap_used_bytes: whole(reading.swap_used_bytes),
             swap_in_bytes_per_second: whole(reading.swap_in_bytes_per_second),
             swap_out_bytes_per_second: whole(reading.swap_out_bytes_per_second),
-            cpu_percent: reading.cpu_percent.map(Spread::of),
+            cpu_percent: reading.cpu_percent.map(Spread::from_value),
             disk_read_bytes_per_second: whole(reading.disk_read_bytes_per_second),
-            temperature_celsius: reading.temperature_celsius.map(Spread::of),
+            temperature_celsius: reading.temperature_celsius.map(Spread::from_value),
             models_bytes: whole(models.bytes),
-            decode_tokens_per_second: models.decode_tokens_per_second.map(Spread::of),
+            decode_tokens_per_second: models.decode_tokens_per_second.map(Spread::from_value),
         }
     }
 }
 
 impl Spread {
-    fn of(value: f64) -> Self {
+    fn from_value(value: f64) -> Self {
         Self {
             mean: value,
             max: value,
@@ -167,7 +167,7 @@ mod tests {
             .iter()
             .zip(120..)
             .map(|((available, cpu), at)| {
-                Point::of(at, &reading(*available, *cpu), ModelUse::default())
+                Point::from_reading(at, &reading(*available, *cpu), ModelUse::default())
             })
             .collect();
         seconds[1].pressure = Some(Pressure::Critical);
@@ -206,7 +206,7 @@ mod tests {
                     bytes,
                     decode_tokens_per_second,
                 };
-                Point::of(at, &Reading::default(), models)
+                Point::from_reading(at, &Reading::default(), models)
             })
             .collect();
         let minute = roll_up(&seconds, 60).remove(0);

@@ -72,7 +72,7 @@ impl LogEvent {
     }
 
     /// Of a tier, and of the model that it has loaded or was to load.
-    pub fn of(
+    pub fn for_tier(
         kind: Kind,
         tier: &TierId,
         model: Option<&ModelId>,
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_filter_needs_each_of_its_words() {
         let tier = TierId::new("fast").unwrap();
-        let event = LogEvent::of(Kind::Crash, &tier, None, "the worker of fast was Killed");
+        let event = LogEvent::for_tier(Kind::Crash, &tier, None, "the worker of fast was Killed");
         let lists = |tier, kind, words| Filter::new(tier, kind, words).matches(&event);
         assert!(lists(None, None, ""));
         assert!(lists(
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn an_entry_is_one_flat_object() {
         let tier = TierId::new("fast").unwrap();
-        let what = LogEvent::of(Kind::StepDown, &tier, None, "heavy steps down to fast");
+        let what = LogEvent::for_tier(Kind::StepDown, &tier, None, "heavy steps down to fast");
         let entry = Entry {
             id: 7,
             at_ms: 1,

@@ -1,5 +1,7 @@
 //! JSON that another program has written, parsed within bounds: as values, four bytes of it can take four hundred.
 
+pub mod repair;
+
 use crate::code;
 use serde::{
     Deserialize, Deserializer,

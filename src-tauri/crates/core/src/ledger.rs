@@ -119,7 +119,7 @@ pub struct LedgerReport {
 
 impl RequestCosts {
     /// Applies prices to what was taken. `avoids`: whether a cloud's prices of tokens were avoided.
-    pub fn of(taken: &RequestTotals, avoids: bool, prices: &CostsConfig) -> Self {
+    pub fn at_prices(taken: &RequestTotals, avoids: bool, prices: &CostsConfig) -> Self {
         let measured_joules = taken.millijoules as f64 / 1000.0;
         let seconds = taken.unmeasured_ms as f64 / 1000.0;
         let estimated_joules = if taken.unmeasured_ms == 0 {
@@ -168,11 +168,15 @@ impl RequestCosts {
 
 impl LedgerReport {
     /// `taken`: the newest day first. `days`: those from the first to today.
-    pub fn of(taken: Vec<(LedgerKey, RequestTotals)>, days: u32, prices: &CostsConfig) -> Self {
-        let mut total = RequestCosts::of(&RequestTotals::default(), true, prices);
+    pub fn at_prices(
+        taken: Vec<(LedgerKey, RequestTotals)>,
+        days: u32,
+        prices: &CostsConfig,
+    ) -> Self {
+        let mut total = RequestCosts::at_prices(&RequestTotals::default(), true, prices);
         let entries = taken.into_iter().map(|(key, taken)| {
             let avoids = !key.elsewhere && generates_text(&key.tier);
-            let costs = RequestCosts::of(&taken, avoids, prices);
+            let costs = RequestCosts::at_prices(&taken, avoids, prices);
             total.add(&costs);
             let named = |name: String| Some(name).filter(|name| !name.is_empty());
             LedgerEntry {
@@ -254,7 +258,7 @@ mod tests {
 
     #[test]
     fn energy_and_money_follow_the_prices() {
-        let costs = RequestCosts::of(&TAKEN, true, &prices());
+        let costs = RequestCosts::at_prices(&TAKEN, true, &prices());
         assert_eq!(costs.measured_joules, 500.0);
         assert_eq!(costs.estimated_joules, Some(3000.0));
         // 3500 J are 0.35 / 360 kWh.
@@ -265,7 +269,7 @@ mod tests {
 
     #[test]
     fn without_a_price_there_is_no_money() {
-        let costs = RequestCosts::of(&TAKEN, true, &CostsConfig::default());
+        let costs = RequestCosts::at_prices(&TAKEN, true, &CostsConfig::default());
         assert_eq!(costs.measured_joules, 500.0);
         assert_eq!(
             (costs.estimated_joules, costs.electricity, costs.cloud),
@@ -282,7 +286,8 @@ mod tests {
             ..TAKEN
         };
         let here = (key("fast", false), TAKEN);
-        let report = LedgerReport::of(vec![here, (key("sonnet", true), taken)], 1, &prices());
+        let report =
+            LedgerReport::at_prices(vec![here, (key("sonnet", true), taken)], 1, &prices());
         assert_eq!(report.entries[1].costs.cloud, Some(0.0));
         assert_eq!(report.entries[1].client, None);
         assert_eq!((report.total.paid, report.total.cloud), (1.5, Some(3.0)));
@@ -293,7 +298,7 @@ mod tests {
     fn embeddings_avoid_no_price_of_generated_text() {
         let taken =
             [TierId::EMBEDDER, TierId::RERANKER, "fast"].map(|tier| (key(tier, false), TAKEN));
-        let report = LedgerReport::of(Vec::from(taken), 1, &prices());
+        let report = LedgerReport::at_prices(Vec::from(taken), 1, &prices());
         assert_eq!(report.entries[0].costs.cloud, Some(0.0));
         assert_eq!(report.total.cloud, Some(3.0));
         assert_eq!(report.total.prompt_tokens, 3_000_000);

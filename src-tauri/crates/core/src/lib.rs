@@ -22,6 +22,7 @@ pub mod history;
 pub mod home;
 pub mod journal;
 pub mod json;
+pub mod json_edit;
 pub mod keys;
 pub mod lease;
 pub mod ledger;

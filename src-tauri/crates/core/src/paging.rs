@@ -57,7 +57,7 @@ pub struct DiskTraffic {
 }
 
 impl TierPaging {
-    pub fn of(tier: TierId, model: ModelId, placement: Placement, found: Residency) -> Self {
+    pub fn new(tier: TierId, model: ModelId, placement: Placement, found: Residency) -> Self {
         let chosen = found.hits + found.misses;
         Self {
             tier,
@@ -97,7 +97,7 @@ mod tests {
             ..Residency::default()
         };
         let tier = TierId::new("heavy").unwrap();
-        TierPaging::of(tier, ModelId("m".to_owned()), Placement::Cache, found)
+        TierPaging::new(tier, ModelId("m".to_owned()), Placement::Cache, found)
     }
 
     #[test]

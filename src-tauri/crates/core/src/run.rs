@@ -2,6 +2,7 @@
 //!
 //! The lowest module of five: model, config, budget and fit stand on it in this order.
 
+use crate::words::from_word;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -15,6 +16,7 @@ crate::words! {
     /// The KV cache's cell type. Block sizes: ggml's `block_q8_0` (34 bytes per 32) and `block_q4_0` (18 per 32).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
     pub enum KvCache {
+        // From the most precise.
         #[default]
         F16 = "f16",
         Q8_0 = "q8_0",
@@ -35,15 +37,6 @@ crate::words! {
         Agent = "agent",
         /// 16,384 tokens, which leaves the most memory for a mixture's experts.
         Paged = "paged",
-    }
-}
-
-impl std::str::FromStr for Profile {
-    type Err = String;
-    fn from_str(name: &str) -> Result<Self, String> {
-        Self::find(name).ok_or_else(|| {
-            format!("\"{name}\" is not a profile: use balanced, long_context, agent or paged")
-        })
     }
 }
 
@@ -84,14 +77,6 @@ crate::words! {
     }
 }
 
-impl std::str::FromStr for Approximation {
-    type Err = String;
-    fn from_str(name: &str) -> Result<Self, String> {
-        Self::find(name)
-            .ok_or_else(|| format!("\"{name}\" is no approximation: use off, substitute or drop"))
-    }
-}
-
 impl KvCache {
     pub fn bytes(self, elements: u64) -> u64 {
         match self {
@@ -102,10 +87,8 @@ impl KvCache {
     }
 }
 
-impl std::str::FromStr for KvCache {
-    type Err = String;
-    fn from_str(name: &str) -> Result<Self, String> {
-        Self::find(name)
-            .ok_or_else(|| format!("\"{name}\" is not a KV cache type: use f16, q8_0 or q4_0"))
-    }
+from_word! {
+    KvCache: "is not a KV cache type: use f16, q8_0 or q4_0";
+    Profile: "is not a profile: use balanced, long_context, agent or paged";
+    Approximation: "is no approximation: use off, substitute or drop";
 }

@@ -90,7 +90,7 @@ impl Sampling {
         wrong.into_iter().next().map_or(Ok(()), Err)
     }
 
-    const fn of(temperature: f32, top_k: i32, top_p: f32) -> Self {
+    const fn new(temperature: f32, top_k: i32, top_p: f32) -> Self {
         Self {
             temperature: Some(temperature),
             top_k: Some(top_k),
@@ -107,7 +107,7 @@ const MOST_TOP_K: i32 = 1000;
 
 impl ModelSampling {
     /// Returns a model's sampling in a tier that sets `own`.
-    pub fn of(own: Sampling, model: &ModelAccount) -> Self {
+    pub fn for_model(own: Sampling, model: &ModelAccount) -> Self {
         let maker = published(model);
         let with = |maker| own.or(model.sampling).or(maker);
         Self {
@@ -125,13 +125,13 @@ fn published(model: &ModelAccount) -> ModelSampling {
     };
     let name = model.name.as_deref().unwrap_or_default().to_lowercase();
     if name.contains("deepseek") && name.contains("r1") {
-        return both(Sampling::of(0.6, 0, 0.95));
+        return both(Sampling::new(0.6, 0, 0.95));
     }
     match model.architecture.as_str() {
-        "gemma3" | "gemma3n" | "gemma4" => both(Sampling::of(1.0, 64, 0.95)),
+        "gemma3" | "gemma3n" | "gemma4" => both(Sampling::new(1.0, 64, 0.95)),
         "qwen3" | "qwen3moe" => ModelSampling {
-            answer: Sampling::of(0.7, 20, 0.8),
-            thinking: Sampling::of(0.6, 20, 0.95),
+            answer: Sampling::new(0.7, 20, 0.8),
+            thinking: Sampling::new(0.6, 20, 0.95),
         },
         "qwen35" | "qwen35moe" => {
             let varied = |sampling| Sampling {
@@ -139,11 +139,11 @@ fn published(model: &ModelAccount) -> ModelSampling {
                 ..sampling
             };
             ModelSampling {
-                answer: varied(Sampling::of(0.7, 20, 0.8)),
-                thinking: varied(Sampling::of(1.0, 20, 0.95)),
+                answer: varied(Sampling::new(0.7, 20, 0.8)),
+                thinking: varied(Sampling::new(1.0, 20, 0.95)),
             }
         }
-        "llama" if name.contains("llama") => both(Sampling::of(0.6, 0, 0.9)),
+        "llama" if name.contains("llama") => both(Sampling::new(0.6, 0, 0.9)),
         _ => ModelSampling::default(),
     }
 }
@@ -169,13 +169,13 @@ mod tests {
             },
             ..crate::fit::tests::accounts::smollm2_135m()
         };
-        let ModelSampling { answer, thinking } = ModelSampling::of(warm(0.1), &model);
+        let ModelSampling { answer, thinking } = ModelSampling::for_model(warm(0.1), &model);
         assert_eq!((answer.temperature, answer.top_k), (Some(0.1), Some(7)));
         assert_eq!((answer.top_p, thinking.top_p), (Some(0.8), Some(0.95)));
         assert_eq!(thinking.presence_penalty, Some(1.5));
         let unknown = crate::fit::tests::accounts::smollm2_135m();
         assert_eq!(
-            ModelSampling::of(Sampling::default(), &unknown),
+            ModelSampling::for_model(Sampling::default(), &unknown),
             ModelSampling::default()
         );
     }

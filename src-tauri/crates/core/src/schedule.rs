@@ -10,7 +10,7 @@ const BACK_OFF: [i64; 4] = [60, 5 * 60, 15 * 60, 3600];
 const INTERRUPTED: &str = "Tierbar quit or was ended while it ran";
 
 /// The progress of a schedule.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Run {
     /// The last turn that was started, or when the schedule was first seen: no earlier turn is started any more.
     pub turn: i64,
@@ -62,12 +62,8 @@ impl Run {
     pub fn first_seen(now: i64) -> Self {
         Self {
             turn: now,
-            attempts: 0,
             finished: true,
-            tried_at: None,
-            covers_to: None,
-            outcome: None,
-            failing: false,
+            ..Self::default()
         }
     }
 

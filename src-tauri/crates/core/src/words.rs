@@ -31,3 +31,17 @@ macro_rules! words {
         }
     };
 }
+
+/// Reads these enums from their words, with what is said of any other text, behind it.
+macro_rules! from_word {
+    ($($name:ident: $wrong:literal;)+) => {$(
+        impl std::str::FromStr for $name {
+            type Err = String;
+            fn from_str(word: &str) -> Result<Self, String> {
+                Self::find(word).ok_or_else(|| format!("\"{word}\" ") + $wrong)
+            }
+        }
+    )+};
+}
+
+pub(crate) use from_word;

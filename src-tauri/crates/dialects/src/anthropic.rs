@@ -100,6 +100,7 @@ async fn messages(
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
     let (original, fields) = read(MESSAGES, bytes)?;
     let mut writer = AnswerWriter::new(original::model(&original));
+    writer.files_sent = original.files_sent.clone();
     let chat = fields.and_then(|message| {
         writer.left_out = message.left_out();
         message.into_chat(&MESSAGE_FIELDS)

@@ -17,7 +17,7 @@ use tierbar_core::{
     status::{EngineKind, TierStatus},
 };
 use tierbar_fetch::blocking;
-use tierbar_http::{InferenceCall, RequestHints, error::Failure, mount::Routes, routes};
+use tierbar_http::{Answer, InferenceCall, RequestHints, error::Failure, mount::Routes, routes};
 use tierbar_inference::{
     Inference, body, caller::Caller, charge::Charge, content::Content, dispatch, hints::Hints,
     request::Request, route, source::Source,
@@ -88,7 +88,7 @@ struct ContextCopy {
     reach(Owner, Reads),
     responses((status = 200, description = "The list", body = schema::Contexts)),
 )]
-async fn list(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
+async fn list(State(saves): State<Saves>) -> Answer<Value> {
     let all = on_disk(&saves, |contexts| contexts.list()).await?;
     Ok(to_list(&all))
 }
@@ -131,7 +131,7 @@ async fn save(
     request_body = ContextDelete,
     responses((status = 200, description = "The context is deleted", body = ContextDeleted)),
 )]
-async fn delete(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
+async fn delete(State(saves): State<Saves>, body: Body) -> Answer<Value> {
     let ContextDelete { name, store } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
     let versions_kept = if store {
         saves.remote.remove(&name).await?
@@ -154,7 +154,7 @@ async fn delete(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, F
     request_body = ContextCopy,
     responses((status = 200, description = "The context that the store has now", body = Context)),
 )]
-async fn upload(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
+async fn upload(State(saves): State<Saves>, body: Body) -> Answer<Value> {
     let ContextCopy { name, replace } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
     let saved = saves.remote.upload(&name, replace).await?;
     Ok(Json(to_json(&saved)))
@@ -169,7 +169,7 @@ async fn upload(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, F
     request_body = ContextCopy,
     responses((status = 200, description = "The context that this machine has now", body = Context)),
 )]
-async fn download(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
+async fn download(State(saves): State<Saves>, body: Body) -> Answer<Value> {
     let ContextCopy { name, replace } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
     let saved = saves.remote.download(&name, replace).await?;
     Ok(Json(to_json(&saved)))
@@ -183,7 +183,7 @@ async fn download(State(saves): State<Saves>, body: Body) -> Result<Json<Value>,
     reach(Owner, Reads),
     responses((status = 200, description = "The list", body = schema::Contexts)),
 )]
-async fn list_store(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
+async fn list_store(State(saves): State<Saves>) -> Answer<Value> {
     Ok(to_list(&saves.remote.list().await?))
 }
 

@@ -21,7 +21,7 @@ use tierbar_core::{
     config::ChainConfig,
     status::{EngineKind, TierStatus},
 };
-use tierbar_http::{error::Failure, mount::Routes, path::Id, routes};
+use tierbar_http::{Answer, mount::Routes, path::Id, routes};
 use tierbar_inference::{Inference, models::models_by_name, route};
 
 pub fn routes() -> Routes<Arc<Inference>> {
@@ -63,7 +63,7 @@ async fn one(
     State(inference): State<Arc<Inference>>,
     headers: HeaderMap,
     Id(id): Id,
-) -> Result<Json<Value>, Failure> {
+) -> Answer<Value> {
     let tiers = inference.tiers.snapshot();
     let mut entries = entries_of(&inference).await.into_iter();
     let name = route::without_latest_tag(&id, &tiers);

@@ -76,7 +76,7 @@ pub fn routes() -> Routes<Arc<Inference>> {
         .routes(routes!(blob, has_blob))
 }
 
-/// What spends disk and network, or deletes: for those with the token.
+/// What needs the token: deleting, and downloading a model that is not here.
 pub fn owners_routes() -> Routes<Arc<Inference>> {
     Routes::default()
         .routes(routes!(pull::pull))

@@ -1,14 +1,12 @@
 //! Answers over HTTP: each dialect renders the events of [`Inference::ask`], one by one as they arrive or gathered.
 
 use axum::{
-    Json,
     body::{Body, Bytes},
     http::{HeaderName, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use futures_util::{Stream, StreamExt};
-use serde_json::Value;
-use std::{convert::Infallible, future, sync::Arc};
+use futures_util::{Stream, StreamExt, stream::iter};
+use std::{convert::Infallible, sync::Arc};
 use tierbar_http::error::Failure;
 use tierbar_inference::{
     Inference,
@@ -16,6 +14,7 @@ use tierbar_inference::{
     caller::Caller,
     dispatch::QueuePermission,
     error::seconds_of,
+    pieces::Pieces,
     request::Request,
     response::pieces,
     source::Source,
@@ -30,15 +29,17 @@ pub const JSON: [(HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/j
 pub trait Dialect: Send + 'static {
     /// The content type of its streams.
     const STREAM: &'static str;
+    /// In pieces, if it holds a text several times.
+    type Rendered: Into<Pieces>;
 
     /// The answer's events pass as they came, in this dialect: what follows is no answer of its own.
     fn passes(&mut self) {}
 
     /// Renders an event of a stream; empty for one that the dialect has no form for.
-    fn event(&mut self, event: Event) -> String;
+    fn event(&mut self, event: Event) -> Self::Rendered;
 
     /// Renders a complete answer.
-    fn whole(self, answer: CompleteAnswer) -> Value;
+    fn whole(self, answer: CompleteAnswer) -> Self::Rendered;
 }
 
 /// Asks for an answer and renders it. `dialect` is made when it is known where the answer comes from.
@@ -65,40 +66,35 @@ pub async fn respond<D: Dialect>(
         // How full the context was is known by now.
         Ok(whole) => {
             let headers = whole.source.headers();
-            match whole.passed.is_empty() {
-                true => (headers, Json(dialect.whole(whole))).into_response(),
-                false => (headers, JSON, Body::new(pieces(whole.passed))).into_response(),
-            }
+            let body = match whole.passed.is_empty() {
+                true => Into::<Pieces>::into(dialect.whole(whole)).into_bytes(),
+                false => whole.passed,
+            };
+            (headers, JSON, Body::new(pieces(body))).into_response()
         }
         Err(failed) => refusal(failed),
     }
 }
 
 fn stream<D: Dialect>(mut dialect: D, answer: impl Stream<Item = Event> + Send + 'static) -> Body {
-    let pieces = answer.ready_chunks(MOST_AT_ONCE).filter_map(move |events| {
-        let piece = render(&mut dialect, events);
-        future::ready((!piece.is_empty()).then(|| Ok::<_, Infallible>(piece)))
-    });
-    Body::from_stream(pieces)
+    let pieces = answer
+        .ready_chunks(MOST_AT_ONCE)
+        .flat_map(move |events| iter(render(&mut dialect, events)));
+    Body::from_stream(pieces.map(Ok::<_, Infallible>))
 }
 
-fn render<D: Dialect>(dialect: &mut D, mut events: Vec<Event>) -> Bytes {
-    // Nearly all that passes comes by itself, and is not copied.
-    if let [Event::Passed(bytes)] = &mut *events {
-        dialect.passes();
-        return std::mem::take(bytes);
-    }
-    let mut piece = Vec::new();
+fn render<D: Dialect>(dialect: &mut D, events: Vec<Event>) -> Vec<Bytes> {
+    let mut pieces = Pieces::default();
     for event in events {
         match event {
             Event::Passed(bytes) => {
                 dialect.passes();
-                piece.extend_from_slice(&bytes);
+                pieces.push(bytes);
             }
-            event => piece.extend_from_slice(dialect.event(event).as_bytes()),
+            event => pieces.append(dialect.event(event).into()),
         }
     }
-    piece.into()
+    pieces.into_bytes()
 }
 
 /// Why there is no answer, in the words of a server that speaks the client's dialect, with the headers of the tier or chain that has refused, and whether the request may wait.

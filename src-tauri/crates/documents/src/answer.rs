@@ -119,6 +119,92 @@ pub fn check_citations(answer: &str, passages: usize) -> CitedAnswer {
     cited
 }
 
+/// Whether an answer so far has words besides its citations, of which the last may still be open.
+pub fn has_words(answer: &str) -> bool {
+    let text = check_citations(answer, 0).text;
+    let is_open = |at: &usize| !text[*at..].contains([']', '】']);
+    let end = text.rfind(['[', '【']).filter(is_open);
+    text[..end.unwrap_or(text.len())].contains(char::is_alphanumeric)
+}
+
+/// Whether an answer is that the documents do not have it, for which no passage can be cited: a short one that names the documents, a
+/// negation and a verb of saying, in one of seven languages.
+pub fn is_not_found(answer: &str) -> bool {
+    const LONGEST: usize = 25;
+    const DOCUMENTS: [&str; 10] = [
+        "document",
+        "dokument",
+        "passag",
+        "text",
+        "unterlage",
+        "auszüge",
+        "auszug",
+        "extrait",
+        "fragmento",
+        "notes",
+    ];
+    const NEGATIONS: [&str; 33] = [
+        "not", "no", "nothing", "none", "neither", "cannot", "don", "doesn", "isn", "aren",
+        "nicht", "nichts", "kein", "keine", "keinen", "keiner", "pas", "aucun", "aucune", "rien",
+        "nada", "ningún", "ninguno", "ninguna", "non", "niente", "nessun", "nessuna", "não",
+        "nenhum", "nenhuma", "niet", "geen",
+    ];
+    const SAYING: [&str; 38] = [
+        "say",
+        "said",
+        "mention",
+        "contain",
+        "stat",
+        "provid",
+        "specif",
+        "give",
+        "answer",
+        "includ",
+        "address",
+        "inform",
+        "found",
+        "find",
+        "indic",
+        "discuss",
+        "cover",
+        "sag",
+        "steh",
+        "erwähn",
+        "enthalt",
+        "enthält",
+        "nenn",
+        "beantwort",
+        "hervor",
+        "angab",
+        "dis",
+        "dit",
+        "contien",
+        "répon",
+        "précis",
+        "dice",
+        "respond",
+        "rispond",
+        "diz",
+        "contêm",
+        "zeg",
+        "vermeld",
+    ];
+    let words = answer.split(|c: char| !c.is_alphanumeric());
+    let words: Vec<String> = words
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    let begins = |stems: &[&str]| {
+        let mut words = words.iter();
+        words.any(|word| stems.iter().any(|stem| word.starts_with(*stem)))
+    };
+    words.len() <= LONGEST
+        && !answer.contains(|c: char| c.is_ascii_digit())
+        && words.iter().any(|word| NEGATIONS.contains(&word.as_str()))
+        && begins(&DOCUMENTS)
+        && begins(&SAYING)
+}
+
 /// Returns the citations of an answer that lead somewhere, each with the place where it begins, in characters.
 pub fn citation_ranges(answer: &str, passages: usize) -> Vec<(usize, usize)> {
     let (mut found, mut rest, mut at) = (Vec::new(), answer, 0);
@@ -213,6 +299,47 @@ mod tests {
         ] {
             assert_eq!(all(kept, 2), (kept.to_owned(), vec![], 0));
         }
+    }
+
+    #[test]
+    fn citations_alone_are_no_words() {
+        for (answer, words) in [
+            ("", false),
+            ("[1]", false),
+            ("[1], [2][3]. 【4】", false),
+            ("[9] –", false),
+            ("[Passage", false),
+            ("[Passage 1]", false),
+            ("7 [1]", true),
+            ("Yes [1]", true),
+            ("a[i]", true),
+        ] {
+            assert_eq!(has_words(answer), words, "{answer}");
+        }
+    }
+
+    #[test]
+    fn not_found_is_an_answer_that_cites_nothing() {
+        for (answer, is_one) in [
+            ("The documents do not say it.", true),
+            ("The document does not say anything about it.", true),
+            ("The passages don't mention a price.", true),
+            ("Die Dokumente sagen es nicht.", true),
+            ("In den Unterlagen steht nichts dazu.", true),
+            ("Les documents ne le disent pas.", true),
+            ("Los documentos no lo dicen.", true),
+            ("", false),
+            ("It costs nothing.", false),
+            ("The document does not require approval.", false),
+            ("The documents do not say it, but the year was 1890.", false),
+        ] {
+            assert_eq!(is_not_found(answer), is_one, "{answer}");
+        }
+        let long = format!(
+            "The documents do not say it. {}",
+            "But so it is. ".repeat(6)
+        );
+        assert!(!is_not_found(&long));
     }
 
     #[test]

@@ -62,16 +62,16 @@ pub fn decode_with_form(
     declared: Option<&str>,
     is_html: bool,
 ) -> Option<(DecodedText, TextForm)> {
-    let sure = |text: String, encoding, has_mark| {
+    let decoded = |text: String, doubt, encoding, has_mark| {
         let form = TextForm { encoding, has_mark };
-        Some((DecodedText { text, doubt: None }, form))
+        Some((DecodedText { text, doubt }, form))
     };
     let read_as = |encoding: &'static Encoding, bytes| {
         let (text, is_damaged) = encoding.decode_without_bom_handling(bytes);
         (text.into_owned(), is_damaged)
     };
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
-        return sure(read_as(encoding, &bytes[mark..]).0, encoding, true);
+        return decoded(read_as(encoding, &bytes[mark..]).0, None, encoding, true);
     }
     let declared = match declared {
         Some(name) => known_encoding(name),
@@ -83,14 +83,15 @@ pub fn decode_with_form(
         let fits = !is_damaged
             || (encoding != UTF_8 && std::str::from_utf8(bytes).is_err() && !is_mostly_lost(&text));
         if fits && !text.contains('\0') {
-            return sure(text, encoding, false);
+            return decoded(text, None, encoding, false);
         }
     }
     if bytes.contains(&0) {
         return None;
     }
     if is_utf8(bytes) {
-        return sure(String::from_utf8_lossy(bytes).into_owned(), UTF_8, false);
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        return decoded(text, None, UTF_8, false);
     }
     let controls = bytes
         .iter()
@@ -112,12 +113,7 @@ pub fn decode_with_form(
             "Its character encoding is not declared and was guessed as {name}: letters may be wrong."
         ),
     };
-    let form = TextForm {
-        encoding: guessed,
-        has_mark: false,
-    };
-    let doubt = Some(doubt);
-    Some((DecodedText { text, doubt }, form))
+    decoded(text, Some(doubt), guessed, false)
 }
 
 fn is_mostly_lost(text: &str) -> bool {

@@ -147,18 +147,13 @@ impl Chunker {
         self.tokens() <= self.size.most / 8 && !text.contains('\n') && !is_sentence
     }
 
-    /// Says where a passage begins that has no text of its own yet.
-    fn place(&mut self, page: Option<u32>, line: Option<u32>) {
+    fn append(&mut self, text: &str, page: Option<u32>, line: Option<u32>) {
         if self.open.text.len() == self.open.fresh {
+            // It begins here: it has no text of its own yet.
             let trail = self.trail.iter().map(|(_, heading)| heading.clone());
             self.open.trail = trail.collect();
             (self.open.page, self.open.line) = (page, line);
-        }
-    }
-
-    fn append(&mut self, text: &str, page: Option<u32>, line: Option<u32>) {
-        self.place(page, line);
-        if !self.open.text.is_empty() && self.open.text.len() != self.open.fresh {
+        } else {
             self.push_str("\n");
         }
         self.push_str(text.trim_end());

@@ -2,7 +2,8 @@
 
 use crate::{
     charset::{self, DecodedText},
-    read::office::Package,
+    read::zip::Archive,
+    text::head,
 };
 use std::path::Path;
 use tierbar_core::documents::DocumentKind;
@@ -12,16 +13,19 @@ const HEAD: usize = 4096;
 /// Servers write so much above who a mail is from.
 const TRACES: usize = 64 << 10;
 /// Endings of files whose text is a program, a configuration or data.
-const CODE: [&str; 66] = [
-    "asm", "bash", "bat", "c", "cc", "cfg", "clj", "cmake", "conf", "cpp", "cs", "css", "csv",
-    "cxx", "dart", "el", "erl", "ex", "exs", "f90", "fs", "go", "graphql", "h", "hpp", "hs", "ini",
-    "java", "jl", "js", "json", "jsonl", "jsx", "kt", "lisp", "lua", "m", "ml", "nix", "pas",
-    "php", "pl", "proto", "ps1", "py", "r", "rb", "rs", "scala", "scss", "sh", "sql", "svelte",
-    "swift", "tf", "toml", "ts", "tsx", "vue", "yaml", "yml", "zig", "zsh", "xml", "diff", "patch",
+const CODE: [&str; 68] = [
+    "asm", "bash", "bat", "c", "cc", "cfg", "cjs", "clj", "cmake", "conf", "cpp", "cs", "css",
+    "csv", "cxx", "dart", "el", "erl", "ex", "exs", "f90", "fs", "go", "graphql", "h", "hpp", "hs",
+    "ini", "java", "jl", "js", "json", "jsonl", "jsx", "kt", "lisp", "lua", "m", "mjs", "ml",
+    "nix", "pas", "php", "pl", "proto", "ps1", "py", "r", "rb", "rs", "scala", "scss", "sh", "sql",
+    "svelte", "swift", "tf", "toml", "ts", "tsx", "vue", "yaml", "yml", "zig", "zsh", "xml",
+    "diff", "patch",
 ];
 const MARKDOWN: [&str; 4] = ["md", "markdown", "mdown", "mkd"];
 const HTML: [&str; 3] = ["html", "htm", "xhtml"];
 const TEXT: [&str; 7] = ["txt", "text", "rst", "org", "adoc", "tex", "log"];
+/// What Apple Mail calls the file of a mailbox that it exports.
+const MAILBOX: &str = "mbox";
 const OTHERS: [&str; 8] = ["pdf", "docx", "docm", "dotx", "pptx", "pptm", "eml", "mbox"];
 
 /// Returns whether a file with this name is looked into when its folder is added. A file that is added itself always is.
@@ -31,6 +35,7 @@ pub fn is_readable(path: &Path) -> bool {
     [&CODE[..], &MARKDOWN, &HTML, &TEXT, &OTHERS]
         .iter()
         .any(|endings| endings.contains(&ending))
+        || path.file_name().is_some_and(|name| name == MAILBOX)
 }
 
 /// Returns what the bytes of a whole file are; `None` if they are no document.
@@ -39,7 +44,7 @@ pub fn kind(bytes: &[u8], name: &Path) -> Option<DocumentKind> {
         return Some(DocumentKind::Pdf);
     }
     if is_zip(bytes) {
-        return Package::open(bytes).ok()?.kind();
+        return Archive::open(bytes).ok()?.kind();
     }
     text_kind(bytes, name)
 }
@@ -49,7 +54,7 @@ fn is_pdf(bytes: &[u8]) -> bool {
     contains(&bytes[..bytes.len().min(1024)], b"%PDF-")
 }
 
-fn is_zip(bytes: &[u8]) -> bool {
+pub(crate) fn is_zip(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06")
 }
 
@@ -60,11 +65,7 @@ pub fn text_kind(bytes: &[u8], name: &Path) -> Option<DocumentKind> {
     }
     let text = charset::decode(&bytes[..bytes.len().min(HEAD)], None, false)?.text;
     let start = text.trim_start_matches(['\u{feff}', ' ', '\n', '\r', '\t']);
-    let lower: String = start
-        .chars()
-        .take(512)
-        .collect::<String>()
-        .to_ascii_lowercase();
+    let lower = head(start, HEAD).to_ascii_lowercase();
     let ending = lowercase_extension(name);
     let ending = ending.as_str();
     if lower.starts_with("<!doctype html") || lower.starts_with("<html") || HTML.contains(&ending) {
@@ -97,7 +98,7 @@ pub fn plain_text(bytes: &[u8], name: &Path) -> Option<DecodedText> {
     })
 }
 
-fn lowercase_extension(path: &Path) -> String {
+pub(crate) fn lowercase_extension(path: &Path) -> String {
     let ending = path.extension().unwrap_or_default();
     ending.to_string_lossy().to_ascii_lowercase()
 }
@@ -160,6 +161,21 @@ mod tests {
         );
         assert_eq!(of(b"\x7fELF\0\0\0\0", "a.txt"), None);
         assert_eq!(of(b"PK\x03\x04 and no archive", "a.docx"), None);
+    }
+
+    #[test]
+    fn a_file_of_a_folder_is_known_by_its_name() {
+        for name in ["a.PDF", "b/a.mjs", "Letters.mbox/mbox"] {
+            assert!(is_readable(Path::new(name)), "{name}");
+        }
+        for name in [
+            "a.png",
+            "Letters.mbox/table_of_contents",
+            "README",
+            "mbox/a",
+        ] {
+            assert!(!is_readable(Path::new(name)), "{name}");
+        }
     }
 
     #[test]

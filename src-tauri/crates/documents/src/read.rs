@@ -5,13 +5,17 @@ mod docx;
 mod html;
 mod mail;
 mod markdown;
-pub(crate) mod office;
+mod office;
 mod pdf;
 mod plain;
 mod pptx;
-mod zip;
+pub(crate) mod zip;
 
-use crate::{charset, kind::kind, text};
+use crate::{
+    charset,
+    kind::{is_zip, kind},
+    text,
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 use std::{fmt, path::Path};
@@ -50,6 +54,32 @@ impl Block {
         Self {
             text: text.into(),
             ..Self::default()
+        }
+    }
+}
+
+/// Lines that become a block.
+#[derive(Default)]
+struct OpenBlock {
+    text: String,
+    /// The first one's number.
+    line: u32,
+}
+
+impl OpenBlock {
+    fn add(&mut self, between: &str, line: &str, number: u32) {
+        if self.text.is_empty() {
+            self.line = number;
+        } else {
+            self.text.push_str(between);
+        }
+        self.text.push_str(line.trim_end());
+    }
+
+    fn take(&mut self) -> Block {
+        Block {
+            line: Some(self.line),
+            ..Block::new(std::mem::take(&mut self.text))
         }
     }
 }
@@ -197,6 +227,9 @@ pub fn read(
                 "This Office document has a password, or is of a version before 2007. Save it as .docx or .pptx without a password to have it read.",
             ));
         }
+        if is_zip(bytes) {
+            zip::Archive::open(bytes)?;
+        }
         return Err(Refusal::new(
             "This file is neither text nor a document that Tierbar can read: PDF, Word (.docx), PowerPoint (.pptx), HTML or mail.",
         ));
@@ -220,7 +253,7 @@ pub fn read(
         DocumentKind::Markdown => markdown::read(&sink.decode(bytes, false)?, &mut sink),
         DocumentKind::Html => html::read(&sink.decode(bytes, true)?, &mut sink),
         DocumentKind::Text => plain::read(&sink.decode(bytes, false)?, &mut sink),
-        DocumentKind::Code => code::read(&sink.decode(bytes, false)?, &mut sink),
+        DocumentKind::Code => code::read(&sink.decode(bytes, false)?, name, &mut sink)?,
     };
     facts.kind = Some(kind);
     if sink.bytes == 0 && sink.pictures == 0 {
@@ -228,10 +261,8 @@ pub fn read(
     }
     // A PDF reports its own.
     if sink.lost > 0 && kind != DocumentKind::Pdf {
-        let (lost, letters) = (sink.lost, sink.letters);
-        sink.warn(format!(
-            "{lost} of {letters} letters could not be read and stand as \u{fffd}."
-        ));
+        let notice = lost_letters_notice(sink.lost, sink.letters);
+        sink.warn(notice);
     }
     let mut notices = sink.notices;
     if sink.full {
@@ -242,6 +273,10 @@ pub fn read(
     let title = facts.title.map(|title| text::one_line(&title, 300));
     facts.title = title.filter(|title| !title.is_empty());
     Ok(facts)
+}
+
+fn lost_letters_notice(lost: impl fmt::Display, letters: impl fmt::Display) -> String {
+    format!("{lost} of {letters} letters could not be read and stand as \u{fffd}.")
 }
 
 #[cfg(test)]

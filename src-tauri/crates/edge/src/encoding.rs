@@ -17,8 +17,7 @@ pub async fn refuse_compressed(request: Request<Body>, next: Next) -> Response {
         return next.run(request).await;
     }
     let encoding = String::from_utf8_lossy(encoding);
-    let shown: String = encoding.chars().take(40).collect();
-    let message = format!("the body has the content-encoding {shown}, which is not read");
+    let message = format!("the body has the content-encoding {encoding:.40}, which is not read");
     let error = Error::new(Code::UnsupportedMediaType, message);
     Failure(error.hint("send it as it is, without a content-encoding")).into_response()
 }

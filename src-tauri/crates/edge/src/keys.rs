@@ -6,8 +6,9 @@ mod admitted;
 mod key;
 mod secret;
 
-pub use admit::{Sender, admit};
+pub use admit::admit;
 pub use admitted::AdmittedRequest;
+pub use tierbar_http::reach::Sender;
 
 use super::now_ms;
 use admit::KEPT_PART;
@@ -22,7 +23,7 @@ use std::{
     time::Duration,
 };
 use tierbar_core::{
-    Code, Error,
+    Code, Error, bad_request,
     keys::{ApiKey, KeyLimits, check_name},
 };
 use tierbar_inference::{
@@ -113,9 +114,8 @@ impl Keys {
 
     /// Adds a key; returns it with its text, which is not shown again.
     pub async fn add(&self, name: String, limits: KeyLimits) -> Result<(ApiKey, String), Error> {
-        let wrong = |why| Error::new(Code::BadRequest, why);
-        check_name(&name).map_err(wrong)?;
-        limits.check().map_err(wrong)?;
+        check_name(&name).map_err(bad_request)?;
+        limits.check().map_err(bad_request)?;
         let text = secret::make()?;
         let now = now_ms();
         let kept = KeptKey {
@@ -143,8 +143,7 @@ impl Keys {
             }
             AddedKey::Full => {
                 let message = "there are 1000 keys, which is the maximum";
-                return Err(Error::new(Code::BadRequest, message)
-                    .hint("revoke keys that are no longer needed"));
+                return Err(bad_request(message).hint("revoke keys that are no longer needed"));
             }
         }
         let mut known = self.known.lock();
@@ -158,8 +157,7 @@ impl Keys {
         let _turn = self.changing.lock().await;
         let now = now_ms();
         if !self.store.revoke_key(name, now).await? {
-            let shown: String = name.chars().take(64).collect();
-            let message = format!("there is no active key named \"{shown}\"");
+            let message = format!("there is no active key named \"{name:.64}\"");
             return Err(Error::new(Code::NotFound, message));
         }
         if let Some(key) = self.all().iter().find(|key| key.key.name == name) {

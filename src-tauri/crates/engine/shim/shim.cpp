@@ -132,9 +132,14 @@ common_json describe(const llama_vocab * vocab, const common_chat_params & param
     out["grammar_lazy"] = params.grammar_lazy;
     common_json patterns = common_json::array();
     common_json tokens = common_json::array();
+    common_json starts = common_json::array();
     for (const auto & trigger : params.grammar_triggers) {
         add_trigger(vocab, trigger, patterns, tokens);
+        if (trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_WORD) {
+            starts.push_back(trigger.value);
+        }
     }
+    out["call_starts"] = starts;
     out["trigger_patterns"] = patterns;
     out["trigger_tokens"] = tokens;
     common_json preserved = common_json::array();

@@ -17,8 +17,8 @@ mod task;
 
 pub(crate) use embedding::run_pooled;
 pub(crate) use job::{
-    AnswerParams, AnswerRules, AnswerSummary, FinishReason, Job, JobEvent, JobGoal, Timings,
-    WrittenState, check_fits, too_long_error,
+    AnswerParams, AnswerRules, AnswerSummary, FinishReason, Job, JobEvent, JobGoal, ScoredPrompt,
+    Timings, WrittenState, check_fits, too_long_error,
 };
 pub(crate) use media::Media;
 pub(crate) use shares::PrefillPace;

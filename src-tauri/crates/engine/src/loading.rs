@@ -173,11 +173,7 @@ pub(crate) fn open_media_reader(
         let projector = Projector::load(path, Arc::clone(model), params)?;
         Ok(media::MediaReader::new(projector, fingerprint, args.batch))
     };
-    let loaded = load();
-    if let Err(error) = &loaded {
-        tracing::warn!("{}", error.message);
-    }
-    loaded
+    load().inspect_err(|error| tracing::warn!("{}", error.message))
 }
 
 /// Returns the context size: as requested, limited by the model and, for embeddings of whole texts, by the outputs.

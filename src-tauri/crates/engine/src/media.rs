@@ -5,7 +5,7 @@ mod file;
 use crate::{
     bad,
     generate::{Media, check_fits},
-    llama::{Chunk, Chunks, EncoderState, MediumChunk, Projector, RowPositions, Token, stand_ins},
+    llama::{Chunk, Chunks, MediumChunk, Projector, RowPositions, Token, stand_ins},
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use file::{LARGEST, MOST_PIXELS};
@@ -26,7 +26,7 @@ const KEPT_BYTES: usize = 64 << 20;
 /// Reads images and audio with a projector.
 #[derive(Debug)]
 pub(crate) struct MediaReader {
-    projector: Projector,
+    pub(crate) projector: Projector,
     /// The fingerprint of the projector's file: another one gives different rows.
     fingerprint: String,
     /// The most rows of one evaluation.
@@ -61,18 +61,6 @@ impl MediaReader {
         }
     }
 
-    pub(crate) fn sees(&self) -> bool {
-        self.projector.sees()
-    }
-
-    pub(crate) fn hears(&self) -> bool {
-        self.projector.hears()
-    }
-
-    pub(crate) fn encoding(&self) -> &EncoderState {
-        self.projector.encoding()
-    }
-
     /// Drops the cached rows. Returns their size in bytes.
     pub(crate) fn forget(&self) -> u64 {
         let kept = std::mem::take(&mut *self.kept.lock());
@@ -86,7 +74,7 @@ impl MediaReader {
 
     /// Returns the prompt's tokens, with a stand-in for each row of a medium, and the rows. Takes seconds for an image on a
     /// CPU, and ends early when `gone` is set.
-    pub(crate) fn read(
+    pub(crate) fn read_prompt(
         &self,
         prompt: &str,
         sent: Vec<MediaFile>,
@@ -105,7 +93,13 @@ impl MediaReader {
                     position += i32::try_from(text.len()).unwrap_or(i32::MAX);
                 }
                 Chunk::Medium(chunk) => {
-                    check_size(&chunk, self.batch)?;
+                    // Rows that attend to each other are evaluated at once.
+                    if chunk.whole && chunk.rows > self.batch {
+                        return Err(bad(format!(
+                            "an image takes {} positions of this model at once, and the maximum is {}",
+                            chunk.rows, self.batch
+                        )));
+                    }
                     let nth = counts.entry(chunk.id.clone()).or_insert(0);
                     let key = (chunk.id.clone(), *nth);
                     *nth += 1;
@@ -135,17 +129,20 @@ impl MediaReader {
 
     fn cut(&self, prompt: &str, sent: Vec<MediaFile>) -> Result<Chunks, Error> {
         let _one = self.unpacking.lock();
+        let projector = &self.projector;
         let mut media = Vec::with_capacity(sent.len());
         let mut pixels = MOST_PIXELS;
         for file in sent {
             media.push(match file {
-                MediaFile::Image(_) if !self.sees() => return Err(missing_sense("see images")),
-                MediaFile::Sound(_) if !self.hears() => return Err(missing_sense("hear")),
+                MediaFile::Image(_) if !projector.sees() => {
+                    return Err(missing_sense("see images"));
+                }
+                MediaFile::Sound(_) if !projector.hears() => return Err(missing_sense("hear")),
                 MediaFile::Image(file) => file::decode_image(&file, &mut pixels)?,
-                MediaFile::Sound(file) => file::decode_sound(&self.projector, &file)?,
+                MediaFile::Sound(file) => file::decode_sound(projector, &file)?,
             });
         }
-        self.projector.cut(prompt, &media)
+        projector.cut(prompt, &media)
     }
 
     fn rows(
@@ -183,17 +180,6 @@ impl RowCache {
             self.0.pop_front();
         }
     }
-}
-
-/// Checks that rows that attend to each other fit into one evaluation.
-fn check_size(chunk: &MediumChunk<'_>, most: usize) -> Result<(), Error> {
-    if chunk.whole && chunk.rows > most {
-        return Err(bad(format!(
-            "an image takes {} positions of this model at once, and the maximum is {most}",
-            chunk.rows
-        )));
-    }
-    Ok(())
 }
 
 /// Returns stand-ins, which are the same for the same rows of the same file, so that a cached conversation is found by its

@@ -184,6 +184,13 @@ impl ChatRequest {
         self.offers().is_ok_and(|tools| tools.may_be_called())
     }
 
+    /// The functions whose calls may also come as text: nothing holds the answer to a form.
+    pub(crate) fn writable_tools(&self) -> Option<OfferedTools> {
+        let tools = self.offers().ok()?;
+        let is_free = matches!(self.options.form.rule(), Ok(None)) && !tools.are_strict();
+        (is_free && tools.choice == "auto" && tools.may_be_called()).then_some(tools)
+    }
+
     /// Names the schema that is the reason for an error of the template or the grammar.
     pub(crate) fn explain(&self, error: Error) -> Error {
         let offers = self.offers();

@@ -154,19 +154,17 @@ impl SavedContexts {
             let Some(stamp) = stamp(&self.contexts.path(&saved.name)) else {
                 continue;
             };
-            let kept = before
-                .remove(&saved.name)
-                .filter(|state| state.stamp == stamp);
-            let state = kept.map_or_else(
-                || {
-                    Ok(IndexedState {
+            let back = saved.back.map(|back| back.tokens);
+            let state = match before.remove(&saved.name) {
+                Some(state) if state.stamp == stamp => Ok(state),
+                _ => self
+                    .read_state(&saved.name, back)
+                    .map(|saved| IndexedState {
                         stamp,
-                        saved: self.read(&saved.name, saved.back.map(|back| back.tokens))?,
+                        saved,
                         whole: None,
-                    })
-                },
-                Ok,
-            );
+                    }),
+            };
             match state {
                 Ok(state) => {
                     known.states.insert(saved.name, state);
@@ -209,11 +207,11 @@ impl SavedContexts {
             return Err(self.mismatch(&saved, difference));
         }
         self.contexts.check(name)?;
-        let state = self.read(name, None)?;
+        let state = self.read_state(name, None)?;
         Ok((saved, state))
     }
 
-    fn read(&self, name: &str, back: Option<usize>) -> Result<SavedState, Error> {
+    fn read_state(&self, name: &str, back: Option<usize>) -> Result<SavedState, Error> {
         Ok(SavedState {
             path: self.contexts.path(name),
             tokens: self.contexts.tokens(name)?.into(),

@@ -31,17 +31,3 @@ impl SavedState {
         self.back.filter(|&back| back <= shared).unwrap_or(0)
     }
 }
-
-/// Returns the state that covers more of the prompt; the first one if they cover the same.
-pub(crate) fn longer(
-    prompt: &[Token],
-    one: Option<SavedState>,
-    other: Option<SavedState>,
-) -> Option<SavedState> {
-    let usable = |state: &Option<SavedState>| state.as_ref().map(|state| state.usable(prompt));
-    if usable(&other) > usable(&one) {
-        other
-    } else {
-        one
-    }
-}

@@ -12,7 +12,7 @@ mod running;
 use crate::{
     bad,
     generate::{Generations, Job, JobGoal},
-    llama::{ChatTemplate, Interrupt, Model, Pooling},
+    llama::{ChatTemplate, Interrupt, Model, Pooling, Projector},
     media::MediaReader,
     pause::Pause,
     request,
@@ -118,6 +118,7 @@ type EngineState = State<Arc<Engine>>;
 
 /// Reports the loaded model and its memory, in bytes.
 async fn report_properties(State(engine): EngineState) -> Json<Value> {
+    let projector = engine.media.as_ref().map(|reader| &reader.projector);
     Json(json!({
         "model_alias": engine.id,
         "model_path": engine.path,
@@ -129,11 +130,11 @@ async fn report_properties(State(engine): EngineState) -> Json<Value> {
         "yields_seconds": engine.pause.left().as_secs_f64(),
         "generations": *engine.generations,
         "experts": engine.model.paged.as_ref().map(|paged| expert_cache_report(&paged.spent().cost)),
-        "encodings": engine.media.as_ref().map(MediaReader::encoding).ok(),
-        "tools": if engine.template.calls_tools() { "native" } else { "generic" },
+        "encodings": projector.map(|projector| &*projector.encoding).ok(),
+        "tools": if engine.template.calls_tools { "native" } else { "generic" },
         "modalities": {
-            "vision": engine.media.as_ref().is_ok_and(MediaReader::sees),
-            "audio": engine.media.as_ref().is_ok_and(MediaReader::hears),
+            "vision": projector.is_ok_and(Projector::sees),
+            "audio": projector.is_ok_and(Projector::hears),
         },
         "default_generation_settings": {"n_ctx": engine.context_tokens},
     }))
@@ -191,7 +192,7 @@ struct YieldRequest {
 
 /// Pauses all computation for `seconds` from now. A new call replaces the pause; 0 ends it.
 async fn pause(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
-    let YieldRequest { seconds } = read(&body)?;
+    let YieldRequest { seconds } = parse_body(&body)?;
     let length = Duration::try_from_secs_f64(seconds)
         .ok()
         .filter(|length| *length <= LONGEST_YIELD)
@@ -215,7 +216,7 @@ struct TokenizeRequest {
 }
 
 async fn tokenize(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
-    let request: TokenizeRequest = read(&body)?;
+    let request: TokenizeRequest = parse_body(&body)?;
     let tokens = run_blocking(move || {
         let parse_special = request.parse_special.unwrap_or(true);
         let model = &engine.model;
@@ -288,7 +289,7 @@ impl Engine {
     }
 }
 
-fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
+fn parse_body<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(body).map_err(|error| {
         let field =
             wrong_field::describe::<T>(body).or_else(|| request::describe_wrong_option(body));

@@ -1,7 +1,7 @@
 //! Keeps the conversations in memory when the worker ends: their states are written to disk, and the next worker of the
 //! model finds them.
 
-use crate::{llama::Token, saved_contexts::SavedContexts, saved_state::SavedState};
+use crate::{llama::Token, saved_contexts::SavedContexts};
 use std::{
     path::{Path, PathBuf},
     sync::{
@@ -20,7 +20,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct ConversationSwap {
     folder: SwapFolder,
-    states: SavedContexts,
+    pub(crate) states: SavedContexts,
     requested: AtomicBool,
     socket: PathBuf,
 }
@@ -55,11 +55,6 @@ impl ConversationSwap {
     /// Ends the process.
     pub(crate) fn exit(&self) -> ! {
         crate::exit(&self.socket)
-    }
-
-    /// Returns the state that covers most of the prompt, if it is worth restoring.
-    pub(crate) fn find(&self, prompt: &[Token]) -> Option<SavedState> {
-        self.states.find(prompt)
     }
 
     /// Creates a file for a state of `bytes` bytes with these tokens. Returns `None` if it is on disk already, or exceeds the

@@ -1,5 +1,7 @@
 //! From token bytes to text that may be sent: whole UTF-8 only, and nothing of a stop string.
 
+use tierbar_chats::marks::overlap;
+
 /// Collects a generation's bytes and releases what can no longer become part of a stop string.
 #[derive(Debug, Default)]
 pub(crate) struct TextStream {
@@ -94,14 +96,6 @@ fn complete_prefix(bytes: &[u8]) -> usize {
         }
     }
     bytes.len()
-}
-
-/// Length of the longest end of `text` with which `stop` begins.
-fn overlap(text: &str, stop: &str) -> usize {
-    (1..stop.len().min(text.len() + 1))
-        .rev()
-        .find(|&length| stop.is_char_boundary(length) && text.ends_with(&stop[..length]))
-        .unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -21,17 +21,17 @@ struct TurnQueue {
 
 /// A turn, which ends when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn<'a>(&'a Turns);
+pub(crate) struct ComputeTurn<'a>(&'a Turns);
 
 impl Turns {
     /// Waits for a turn, after all earlier requests.
-    pub(crate) fn take(&self) -> Turn<'_> {
+    pub(crate) fn take(&self) -> ComputeTurn<'_> {
         self.wait();
-        Turn(self)
+        ComputeTurn(self)
     }
 
     /// As [`Self::take`], but returns `None` soon after `left` returns `true`.
-    pub(crate) fn take_unless(&self, left: impl Fn() -> bool) -> Option<Turn<'_>> {
+    pub(crate) fn take_unless(&self, left: impl Fn() -> bool) -> Option<ComputeTurn<'_>> {
         let (ticket, mut line) = self.join_line();
         while line.tickets.front() != Some(&ticket) {
             if left() {
@@ -40,7 +40,7 @@ impl Turns {
             }
             self.changed.wait_for(&mut line, POLL_INTERVAL);
         }
-        Some(Turn(self))
+        Some(ComputeTurn(self))
     }
 
     /// Returns whether another thread waits for the current turn.
@@ -75,7 +75,7 @@ impl Turns {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for ComputeTurn<'_> {
     fn drop(&mut self) {
         self.0.end();
     }

@@ -13,6 +13,7 @@ pub use bucket::BucketOptions;
 use bucket::Bucket;
 use folder::Folder;
 use std::{
+    fs::File,
     io,
     path::{Path, PathBuf},
 };
@@ -155,6 +156,17 @@ fn too_long(place: &str, expected: u64) -> Error {
         format!("{place} returned more than the {expected} bytes that it announced"),
     )
     .hint("upload the context again; nothing here was changed")
+}
+
+/// Opens a file of Tierbar's own that is copied to a store.
+fn open_own(path: &Path) -> Result<File, Error> {
+    File::open(path).map_err(|error| storage_error("read", path, &error))
+}
+
+/// Opens a file of Tierbar's own into which an object is copied.
+fn open_own_emptied(path: &Path) -> Result<File, Error> {
+    let opened = File::options().write(true).truncate(true).open(path);
+    opened.map_err(|error| storage_error("write to", path, &error))
 }
 
 fn storage_error(what: &str, path: &Path, error: &io::Error) -> Error {

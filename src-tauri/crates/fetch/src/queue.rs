@@ -18,7 +18,6 @@ use crate::{FetchedFile, FileSpec, RateLimit, Terms, TokenFor, Web, transfer::tr
 use commands::{Change, Command};
 use futures_util::future::BoxFuture;
 use owner::Owner;
-use run::Work;
 use serde::{Deserialize, Serialize};
 use std::{fmt, path::PathBuf, sync::Arc};
 use tierbar_core::{
@@ -97,19 +96,14 @@ impl Queue {
         let transfer: run::Transfer = Arc::new(move |work| {
             let (web, tokens, rate) = (web.clone(), tokens.clone(), shared.clone());
             Box::pin(async move {
-                let Work {
-                    spec,
-                    progress,
-                    cancel,
-                } = work;
                 transfer(
                     &Terms::default(),
                     &web,
-                    &spec,
+                    &work.spec,
                     &tokens,
                     &rate,
-                    progress,
-                    cancel,
+                    work.progress,
+                    work.cancel,
                 )
                 .await
             })

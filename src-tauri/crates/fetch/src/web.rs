@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderValue, header};
 use hyper_util::client::proxy::matcher::Matcher;
 use secrecy::{ExposeSecret, SecretString};
 use std::{error::Error as _, fmt, sync::Arc, time::Duration};
-use tierbar_core::{Code, Error, address::is_public};
+use tierbar_core::{Code, Error, address::is_public, bad_request};
 use url::Url;
 
 /// As many as browsers and curl's users are used to; a hub needs one or two.
@@ -270,7 +270,7 @@ impl Web {
 }
 
 fn check(url: &Url) -> Result<(), Failure> {
-    let refused = |message: String| Err(Failure::Refused(Error::new(Code::BadRequest, message)));
+    let refused = |message: String| Err(Failure::Refused(bad_request(message)));
     if !matches!(url.scheme(), "http" | "https") {
         return refused(format!(
             "`{}:` is not supported; use an http or https address",
@@ -309,7 +309,7 @@ fn secret_value(token: &SecretString) -> Result<HeaderValue, Failure> {
     let value = HeaderValue::from_str(token.expose_secret());
     let mut value = value.map_err(|_| {
         let message = "the token has characters that no header can have";
-        Failure::Refused(Error::new(Code::BadRequest, message))
+        Failure::Refused(bad_request(message))
     })?;
     value.set_sensitive(true);
     Ok(value)

@@ -29,6 +29,7 @@ mod tiers;
 mod turns;
 mod vector_stores;
 
+use axum::extract::State;
 use std::sync::Arc;
 use tierbar_edge::Edge;
 use tierbar_http::{mount::Routes, routes};
@@ -55,6 +56,9 @@ pub(crate) struct Admin {
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) edge: Arc<Edge>,
 }
+
+/// Where a handler finds it.
+pub(crate) type AdminState = State<Arc<Admin>>;
 
 pub(crate) fn routes() -> Routes<Arc<Admin>> {
     Routes::default()

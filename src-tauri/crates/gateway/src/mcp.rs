@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tierbar_core::{Code, Error, json};
 use tierbar_edge::origin::TlsMark;
-use tierbar_http::{mount::Routes, routes};
+use tierbar_http::{error::Failure, mount::Routes, routes};
 use tierbar_inference::{
     body::{self, INFERENCE_LIMIT},
     headers::on_behalf,
@@ -20,6 +20,9 @@ use tierbar_inference::{
 use tierbar_mcp_server::Api;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
+
+/// The memory that the values of a message may take, as of one from a server: `rmcp` parses them more than once.
+const MESSAGE_MEMORY: usize = 24 << 20;
 
 /// What tools are answered from.
 #[derive(Debug)]
@@ -45,7 +48,17 @@ pub(crate) fn routes() -> Routes<Arc<Mcp>> {
         (status = 202, description = "A notification has been read"),
     ),
 )]
-async fn message(State(mcp): State<Arc<Mcp>>, request: Request<Body>) -> Response {
+async fn message(State(mcp): State<Arc<Mcp>>, request: Request<Body>) -> Result<Response, Failure> {
+    let (head, body) = request.into_parts();
+    let body = body::read_again(body).await?;
+    if json::values_memory(&body) > MESSAGE_MEMORY {
+        let message = format!(
+            "the values of the message would take more than {} MiB of memory",
+            MESSAGE_MEMORY >> 20
+        );
+        return Err(Error::new(Code::PayloadTooLarge, message).into());
+    }
+    let request = Request::from_parts(head, Body::from(body));
     // Those of the message that identify its sender and page. A tool's request is answered now or not at all.
     let mut headers = on_behalf(request.headers(), &OF_THE_MESSAGE, "mcp-");
     let now = HeaderValue::from_static("never");
@@ -57,7 +70,7 @@ async fn message(State(mcp): State<Arc<Mcp>>, request: Request<Body>) -> Respons
     };
     let closing = mcp.closing.clone();
     let answer = tierbar_mcp_server::answer(calls, request, INFERENCE_LIMIT, closing).await;
-    answer.map(Body::new)
+    Ok(answer.map(Body::new))
 }
 
 /// Headers that are about the message and not about its sender.

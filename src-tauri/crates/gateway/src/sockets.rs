@@ -18,7 +18,7 @@ use axum::{
 use connection::Connection;
 use hyper_util::rt::TokioIo;
 use std::{fmt, sync::Arc};
-use tierbar_core::{Code, Error, lease::BoxFuture};
+use tierbar_core::{Error, bad_request, lease::BoxFuture};
 use tierbar_dialects::openai::responses::RESPONSES;
 use tierbar_edge::{
     keys::{Keys, Sender, Weight},
@@ -85,8 +85,7 @@ async fn open(
     };
     let accepted = create_response_with_body(&request, Body::empty).map_err(|why| {
         let message = format!("GET {RESPONSES} opens a WebSocket: {why}");
-        Error::new(Code::BadRequest, message)
-            .hint(format!("for a response over HTTP, send POST {RESPONSES}"))
+        bad_request(message).hint(format!("for a response over HTTP, send POST {RESPONSES}"))
     })?;
     let account = Account {
         keys: Arc::clone(&sockets.keys),

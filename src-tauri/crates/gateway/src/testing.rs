@@ -231,16 +231,27 @@ impl Bench {
 
     /// Another tier: an endpoint that answers as `routes` say. Gives its address.
     pub(crate) async fn endpoint(&self, name: &str, routes: Router) -> SocketAddr {
+        self.endpoint_of(Dialect::default(), name, routes).await
+    }
+
+    /// The same in this dialect.
+    pub(crate) async fn endpoint_of(
+        &self,
+        dialect: Dialect,
+        name: &str,
+        routes: Router,
+    ) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { axum::serve(listener, routes).await });
         let url = format!("http://{address}");
-        let engine = serde_json::from_value(serde_json::json!({"endpoint": url})).unwrap();
+        let engine = serde_json::json!({"endpoint": url, "dialect": dialect});
+        let engine = serde_json::from_value(engine).unwrap();
         let at = Address::Url(url);
         let endpoint = Endpoint::Foreign(Foreign {
             at,
             model: None,
-            dialect: Dialect::default(),
+            dialect,
         });
         self.other(name, Ok(endpoint), engine);
         address

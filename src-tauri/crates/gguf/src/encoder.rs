@@ -130,7 +130,11 @@ pub struct Encoder {
 
 impl Encoder {
     /// `side`: `vision` or `audio`.
-    pub(crate) fn of(header: &Header, keys: &HeaderKeys, side: &str) -> Result<Self, Fault> {
+    pub(crate) fn from_header(
+        header: &Header,
+        keys: &HeaderKeys,
+        side: &str,
+    ) -> Result<Self, Fault> {
         let number = |key: &str| Ok(keys.number(&format!("{side}.{key}"))?.unwrap_or(0));
         // In this order: llama.cpp uses the first one.
         let kind = ["projector_type".into(), format!("{side}.projector_type")];

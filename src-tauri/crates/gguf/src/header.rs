@@ -300,11 +300,7 @@ fn array<R: BufRead>(
         ));
     }
     source.expect(length * element_bytes)?;
-    let array = |elements| Array {
-        element,
-        length,
-        elements,
-    };
+    let mut elements = None;
     match (key, element) {
         (vocabulary::TOKENS, kind::STRING) => vocabulary.read_tokens(source, length)?,
         (vocabulary::TYPES, kind::I32) => vocabulary.read_types(source, length)?,
@@ -312,37 +308,33 @@ fn array<R: BufRead>(
         (_, kind::F32 | kind::F64) => source.skip(length * element_bytes)?,
         _ if length > u64::from(MAX_LAYERS) => source.skip(length * element_bytes)?,
         _ => {
-            let mut elements = Vec::new();
-            for _ in 0..length {
-                elements.push(match read_scalar(source, element, key)? {
-                    HeaderValue::Bool(set) => set.into(),
-                    HeaderValue::Integer(integer) => integer,
-                    _ => {
-                        return invalid(format!(
-                            "the key {key} in its header is not a list of numbers"
-                        ));
-                    }
-                });
-            }
-            return Ok(array(Some(elements)));
+            let number = |_| match read_scalar(source, element, key)? {
+                HeaderValue::Bool(set) => Ok(set.into()),
+                HeaderValue::Integer(integer) => Ok(integer),
+                _ => invalid(format!(
+                    "the key {key} in its header is not a list of numbers"
+                )),
+            };
+            elements = Some((0..length).map(number).collect::<Result<_, _>>()?);
         }
     }
-    Ok(array(None))
+    Ok(Array {
+        element,
+        length,
+        elements,
+    })
 }
 
 fn alignment(pairs: &HashMap<String, HeaderValue>) -> Result<u64, Fault> {
-    let Some(value) = pairs.get("general.alignment") else {
-        return Ok(DEFAULT_ALIGNMENT);
+    let alignment = match pairs.get("general.alignment") {
+        None => return Ok(DEFAULT_ALIGNMENT),
+        Some(HeaderValue::Integer(alignment)) => u32::try_from(*alignment).ok(),
+        Some(_) => None,
     };
-    match value {
-        HeaderValue::Integer(alignment) => u32::try_from(*alignment).ok(),
-        _ => None,
+    match alignment {
+        Some(alignment) if alignment.is_power_of_two() => Ok(alignment.into()),
+        _ => invalid("its general.alignment is not a power of two"),
     }
-    .filter(|alignment| alignment.is_power_of_two())
-    .map_or_else(
-        || invalid("its general.alignment is not a power of two"),
-        |alignment| Ok(alignment.into()),
-    )
 }
 
 fn read_tensor<R: BufRead>(source: &mut HeaderReader<R>) -> Result<Tensor, Fault> {

@@ -5,7 +5,7 @@ use crate::{
     header::{Array, HeaderValue},
     template::{self, Template},
 };
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt::Display};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeaderKeys<'a> {
@@ -67,7 +67,7 @@ impl<'a> HeaderKeys<'a> {
         match self.own(key) {
             None => Ok(None),
             Some(HeaderValue::Integer(number)) => self.in_range(key, *number).map(Some),
-            Some(_) => invalid(format!("its {}.{key} is not a number", self.architecture)),
+            Some(_) => self.wrong(key, "is not a number"),
         }
     }
 
@@ -88,6 +88,14 @@ impl<'a> HeaderKeys<'a> {
         self.number(key)?.map_or_else(missing, Ok)
     }
 
+    /// The numbers of a short list.
+    pub(crate) fn list(&self, key: &str) -> Option<&'a [i128]> {
+        match self.own(key) {
+            Some(HeaderValue::Array(array)) => array.elements.as_deref(),
+            _ => None,
+        }
+    }
+
     /// One number for all layers, or an array with one for each.
     pub(crate) fn per_layer(&self, key: &str, layers: u32) -> Result<Option<Vec<u32>>, Fault> {
         let Some(HeaderValue::Array(Array {
@@ -104,19 +112,17 @@ impl<'a> HeaderKeys<'a> {
                 .map(|&number| self.in_range(key, number))
                 .collect::<Result<_, _>>()
                 .map(Some),
-            _ => invalid(format!(
-                "its {}.{key} has {length} values for {layers} layers",
-                self.architecture
-            )),
+            _ => self.wrong(key, format!("has {length} values for {layers} layers")),
         }
     }
 
     fn in_range(&self, key: &str, number: i128) -> Result<u32, Fault> {
-        u32::try_from(number).or_else(|_| {
-            invalid(format!(
-                "its {}.{key} is {number}, which is out of range",
-                self.architecture
-            ))
-        })
+        u32::try_from(number)
+            .or_else(|_| self.wrong(key, format!("is {number}, which is out of range")))
+    }
+
+    /// Fails over a value: `why` says what it is.
+    pub(crate) fn wrong<T>(&self, key: &str, why: impl Display) -> Result<T, Fault> {
+        invalid(format!("its {}.{key} {why}", self.architecture))
     }
 }

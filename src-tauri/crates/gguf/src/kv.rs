@@ -27,7 +27,7 @@ pub(crate) fn account_kv(
         .unwrap_or_else(|| heads.clone());
     let recurrent = recurrent::layers(keys, layers_all, layers, &kv_heads)?;
     let (window, sliding) = sliding::layers(keys, layers, &recurrent)?;
-    let head = HeadSize::read(keys, heads[0])?;
+    let head = HeadSize::from_keys(keys, heads[0])?;
     let owners = cache_owners(keys, layers_all)?.min(layers);
     // Sparse attention finds its tokens by keys of its own, of one head; some layers may borrow another's.
     let indexer = keys.number("attention.indexer.key_length")?.unwrap_or(0);
@@ -83,7 +83,7 @@ struct HeadSize {
 }
 
 impl HeadSize {
-    fn read(keys: &HeaderKeys, heads: u32) -> Result<Self, Fault> {
+    fn from_keys(keys: &HeaderKeys, heads: u32) -> Result<Self, Fault> {
         // Without heads, there is no attention.
         if heads == 0 {
             return Ok(Self::default());

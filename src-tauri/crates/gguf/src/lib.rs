@@ -90,7 +90,9 @@ pub fn read_from(
 }
 
 fn first_part(header: &Header) -> Result<Option<PartHeader>, Fault> {
-    PartHeader::of(header)?.map(PartHeader::first).transpose()
+    PartHeader::from_header(header)?
+        .map(PartHeader::first)
+        .transpose()
 }
 
 /// Reads the header of a media projector, such as `mmproj-BF16.gguf`.

@@ -6,7 +6,7 @@ mod architectures;
 
 use crate::{
     fault::{Fault, invalid},
-    header::{Array, Header, HeaderValue, Tensor},
+    header::{Header, HeaderValue, Tensor},
     keys::HeaderKeys,
     vocabulary,
 };
@@ -17,7 +17,7 @@ const MAX_EXPERTS: u32 = 1024;
 pub(crate) fn check(keys: &HeaderKeys, layers_all: u32) -> Result<(), Fault> {
     for key in ["context_length", "embedding_length"] {
         if keys.required(key)? == 0 {
-            return invalid(format!("its {}.{key} is 0", keys.architecture));
+            return keys.wrong(key, "is 0");
         }
     }
     check_experts(keys, layers_all)?;
@@ -75,11 +75,8 @@ fn check_embeddings(keys: &HeaderKeys, header: &Header) -> Result<(), Fault> {
         Some(HeaderValue::Array(list)) => list.length,
         _ => return Ok(()),
     };
-    match header
-        .tensors
-        .iter()
-        .find(|tensor| tensor.name == "token_embd.weight")
-    {
+    let mut tensors = header.tensors.iter();
+    match tensors.find(|tensor| tensor.name == "token_embd.weight") {
         Some(table) if table.width != width || table.elements / width != tokens => {
             invalid(format!(
                 "its embeddings are {} values of rows of {}, for {tokens} tokens of {width}",
@@ -135,10 +132,7 @@ fn check_heads(keys: &HeaderKeys, layers_all: u32) -> Result<(), Fault> {
         .iter()
         .any(|family| keys.architecture.starts_with(family));
     if !stateful && heads.iter().all(|&heads| heads == 0) {
-        return invalid(format!(
-            "its {}.attention.head_count is 0",
-            keys.architecture
-        ));
+        return keys.wrong("attention.head_count", "is 0");
     }
     let uneven = (heads.iter().zip(&kv_heads))
         .find(|&(&heads, &kv_heads)| heads > 0 && kv_heads > 0 && !heads.is_multiple_of(kv_heads));
@@ -151,39 +145,35 @@ fn check_heads(keys: &HeaderKeys, layers_all: u32) -> Result<(), Fault> {
     let even = keys.required("embedding_length")?.checked_div(heads[0]);
     if let Some(even) = even {
         let head = keys.number("attention.key_length")?.unwrap_or(even);
-        if let Some(HeaderValue::Array(Array {
-            elements: Some(sections),
-            ..
-        })) = keys.own("rope.dimension_sections")
+        if let Some(sections) = keys.list("rope.dimension_sections")
             && sections
                 .iter()
                 .fold(0, |sum: i128, size| sum.saturating_add(*size))
                 > head.into()
         {
-            return invalid(format!(
-                "its {}.rope.dimension_sections are more than a head's {head}",
-                keys.architecture
-            ));
+            return keys.wrong(
+                "rope.dimension_sections",
+                format!("are more than a head's {head}"),
+            );
         }
         if turned > head || turned % 2 != 0 {
-            return invalid(format!(
-                "its {}.rope.dimension_count is {turned}, for heads of {head}",
-                keys.architecture
-            ));
+            return keys.wrong(
+                "rope.dimension_count",
+                format!("is {turned}, for heads of {head}"),
+            );
         }
     }
     Ok(())
 }
 
 fn check_rope(keys: &HeaderKeys) -> Result<(), Fault> {
-    let wrong = |key: &str, why: &str| invalid(format!("its {}.{key} {why}", keys.architecture));
     let known = ["none", "linear", "yarn", "longrope"];
     if keys.own("rope.scaling.type").is_some()
         && !keys
             .own_text("rope.scaling.type")
             .is_some_and(|kind| known.contains(&kind))
     {
-        return wrong("rope.scaling.type", "is unknown");
+        return keys.wrong("rope.scaling.type", "is unknown");
     }
     // Of these each head is turned by several positions, each of which has a section; to others zeros mean none.
     let sectioned = matches!(
@@ -197,12 +187,9 @@ fn check_rope(keys: &HeaderKeys) -> Result<(), Fault> {
             | "qwen3vlmoe"
             | "qwen4exp"
     );
-    match keys.own("rope.dimension_sections") {
-        Some(HeaderValue::Array(Array {
-            elements: Some(sections),
-            ..
-        })) if sectioned && sections.iter().take(3).all(|&section| section <= 0) => {
-            wrong("rope.dimension_sections", "has none")
+    match keys.list("rope.dimension_sections") {
+        Some(sections) if sectioned && sections.iter().take(3).all(|&section| section <= 0) => {
+            keys.wrong("rope.dimension_sections", "has none")
         }
         _ => Ok(()),
     }
@@ -217,7 +204,7 @@ fn check_epsilons(keys: &HeaderKeys) -> Result<(), Fault> {
         if let Some(epsilon) = keys.float(key)
             && !(epsilon.is_finite() && epsilon >= 0.0)
         {
-            return invalid(format!("its {}.{key} is {epsilon}", keys.architecture));
+            return keys.wrong(key, format!("is {epsilon}"));
         }
     }
     Ok(())

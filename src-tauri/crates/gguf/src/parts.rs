@@ -25,7 +25,7 @@ pub(crate) struct PartHeader {
 
 impl PartHeader {
     /// `None` if the file is a whole model.
-    pub(crate) fn of(header: &Header) -> Result<Option<Self>, Fault> {
+    pub(crate) fn from_header(header: &Header) -> Result<Option<Self>, Fault> {
         let integer = |key| match header.pairs.get(key) {
             None => Ok(None),
             Some(HeaderValue::Integer(number)) => Ok(Some(*number)),
@@ -164,7 +164,7 @@ fn missing_parts(shown: &str, count: u16, missing: &[&String]) -> Error {
 
 /// Checks that the other file is the part in its name and belongs to the same model.
 fn check_belongs(other: &Header, first: &Header, expected: PartHeader) -> Result<(), Fault> {
-    match PartHeader::of(other)? {
+    match PartHeader::from_header(other)? {
         Some(part) if part == expected => {}
         Some(part) if part.tensors != expected.tensors => {
             return different_part(format!(

@@ -86,7 +86,10 @@ pub(crate) fn account_projector(header: &Header) -> Result<ProjectorAccount, Fau
             .find(|tensor| tensor.name == "mm.2.bias")
             .and_then(|bias| u32::try_from(bias.elements).ok());
     }
-    let encoder = |has: bool, side| has.then(|| Encoder::of(header, &keys, side)).transpose();
+    let encoder = |has: bool, side| {
+        has.then(|| Encoder::from_header(header, &keys, side))
+            .transpose()
+    };
     Ok(ProjectorAccount {
         name: keys.name(),
         quant: quant::quant_name(&keys, header).to_owned(),

@@ -1,9 +1,6 @@
 //! The fields of a request that give the answer a form, as a grammar or a JSON schema: OpenAI's, llama-server's and vLLM's.
 
-use crate::{
-    bad, check_extent,
-    pattern::{gbnf_literal, pattern_grammar},
-};
+use crate::{bad, check_extent, pattern::pattern_grammar, texts::texts_grammar};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tierbar_core::{Error, json};
@@ -248,8 +245,7 @@ impl GuidedForm<'_> {
                 )));
             }
             Self::Choice(texts) => {
-                let texts: Vec<_> = texts.iter().map(|text| gbnf_literal(text)).collect();
-                AnswerRule::Grammar(format!("root ::= {}", texts.join(" | ")))
+                AnswerRule::Grammar(format!("root ::= {}", texts_grammar(texts.to_vec())))
             }
             Self::Grammar(grammar) => AnswerRule::Grammar((*grammar).to_owned()),
             Self::AnyObject => AnswerRule::Schema(json!({"type": "object"})),
@@ -300,6 +296,17 @@ mod tests {
         ] {
             assert_eq!(rule(fields.clone()).unwrap(), expected, "{fields}");
         }
+    }
+
+    #[test]
+    fn many_choices_share_their_beginnings() {
+        let choices: Vec<_> = (0..100).map(|n| format!("hat {n:02}")).collect();
+        let Some(AnswerRule::Grammar(grammar)) = rule(json!({"guided_choice": choices})).unwrap()
+        else {
+            panic!()
+        };
+        let begin = r#"root ::= "hat " ("0" ("0" | "1" | "2""#;
+        assert!(grammar.starts_with(begin), "{grammar}");
     }
 
     #[test]

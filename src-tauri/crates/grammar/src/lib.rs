@@ -5,6 +5,7 @@ mod answer;
 mod decimal;
 mod pattern;
 mod schema;
+mod texts;
 mod tools;
 
 pub use answer::{AnswerForm, AnswerRule, LONGEST_GRAMMAR};

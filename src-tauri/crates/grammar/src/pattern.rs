@@ -1,11 +1,14 @@
 //! A regular expression as a grammar in GBNF that allows only texts that match it as a whole.
 
+use crate::texts::texts_grammar;
 use regex_syntax::{
     ast::{
         Ast, ClassAscii, ClassAsciiKind, ClassBracketed, ClassPerl, ClassPerlKind, ClassSet,
         ClassSetItem, parse::ParserBuilder,
     },
-    hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Look, translate::Translator},
+    hir::{
+        Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Literal, Look, translate::Translator,
+    },
 };
 use serde_json::Value;
 use std::{fmt::Write as _, slice};
@@ -15,6 +18,8 @@ const MOST_REPEATS: u32 = 2000;
 const DEEPEST: u32 = 50;
 /// llama.cpp holds the characters of each token against all of them. All letters of all scripts are more; no script alone is.
 const MOST_RANGES: usize = 300;
+/// It holds each token against all alternatives that are still possible.
+const MOST_ALTERNATIVES: usize = 256;
 
 /// Returns a grammar of the texts that match the pattern, or what of it cannot be followed.
 pub(crate) fn pattern_grammar(pattern: &str) -> Result<String, String> {
@@ -167,7 +172,9 @@ fn is_look(hir: &Hir, look: Look) -> bool {
 /// Writes a match with any text around it, but where it is anchored.
 fn write_search(hir: &Hir, out: &mut String) -> Result<(), String> {
     match hir.kind() {
-        HirKind::Alternation(ways) => {
+        // Texts have no anchors.
+        HirKind::Alternation(ways) if texts_of(ways, true).is_none() => {
+            check_count(ways)?;
             out.push('(');
             for (at, way) in ways.iter().enumerate() {
                 if at > 0 {
@@ -283,16 +290,7 @@ fn write_expression(
 ) -> Result<(), String> {
     match hir.kind() {
         HirKind::Empty => out.push_str("\"\""),
-        HirKind::Literal(literal) => {
-            let text =
-                std::str::from_utf8(&literal.0).map_err(|_| "it has bytes that are not text")?;
-            if json {
-                let text = Value::from(text).to_string();
-                out.push_str(&gbnf_literal(&text[1..text.len() - 1]));
-            } else {
-                out.push_str(&gbnf_literal(text));
-            }
-        }
+        HirKind::Literal(literal) => out.push_str(&gbnf_literal(&text_of(literal, json)?)),
         HirKind::Class(Class::Unicode(class)) if json => write_json_class(class, out)?,
         HirKind::Class(Class::Unicode(class)) => write_class(class, out)?,
         HirKind::Class(Class::Bytes(_)) => return Err("it has a class of bytes".to_owned()),
@@ -339,6 +337,11 @@ fn write_expression(
             }
         }
         HirKind::Alternation(parts) => {
+            if let Some(texts) = texts_of(parts, json) {
+                append(out, format_args!("({})", texts_grammar(texts)));
+                return Ok(());
+            }
+            check_count(parts)?;
             out.push('(');
             for (at, part) in parts.iter().enumerate() {
                 if at > 0 {
@@ -348,6 +351,35 @@ fn write_expression(
             }
             out.push(')');
         }
+    }
+    Ok(())
+}
+
+/// `json`: as it is written within a JSON string.
+fn text_of(literal: &Literal, json: bool) -> Result<String, String> {
+    let text = str::from_utf8(&literal.0).map_err(|_| "it has bytes that are not text")?;
+    if !json {
+        return Ok(text.to_owned());
+    }
+    let text = Value::from(text).to_string();
+    Ok(text[1..text.len() - 1].to_owned())
+}
+
+/// The texts of alternatives; `None` if one is no text.
+fn texts_of(alternatives: &[Hir], json: bool) -> Option<Vec<String>> {
+    let texts = alternatives.iter().map(|one| match one.kind() {
+        HirKind::Literal(literal) => text_of(literal, json).ok(),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn check_count(alternatives: &[Hir]) -> Result<(), String> {
+    let count = alternatives.len();
+    if count > MOST_ALTERNATIVES {
+        return Err(format!(
+            "it has {count} alternatives, and the limit is {MOST_ALTERNATIVES} where not all are plain texts"
+        ));
     }
     Ok(())
 }
@@ -490,6 +522,33 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(!json_text_grammar(2000, 2001).contains("1999"));
+    }
+
+    #[test]
+    fn many_alternatives_share_their_beginnings() {
+        let words: Vec<_> = (0..300).map(|n| format!("hat{n:03}")).collect();
+        let words = words.join("|");
+        let shared = r#"("hat" ("0" ("0" ("0" | "1" | "2""#;
+        let begin = format!("root ::= {shared}");
+        let grammar = pattern_grammar(&words).unwrap();
+        assert!(grammar.starts_with(&begin), "{grammar}");
+        for (pattern, before) in [
+            (format!("^({words})$"), "("),
+            (words.clone(), &*format!("{CHARACTER}* ")),
+        ] {
+            let grammar = json_string_grammar(&pattern, 0, None).unwrap();
+            assert!(grammar.contains(&format!("{before}{shared}")), "{grammar}");
+        }
+        for pattern in [
+            words.replace('|', "+|"),
+            format!("^{}$", words.replace('|', "$|^")),
+        ] {
+            let refused = json_string_grammar(&pattern, 0, None).unwrap_err();
+            assert!(
+                refused.starts_with("it has 300 alternatives, "),
+                "{refused}"
+            );
+        }
     }
 
     #[test]

@@ -43,6 +43,9 @@ const BEYOND: u64 = 10_000_000;
 const DEEPEST: usize = 96;
 /// Parts of schemas that are looked at: alternatives of alternatives are many.
 const MOST_STEPS: usize = 50_000;
+/// Alternatives that are not values: llama.cpp holds each token against all that are still possible, and those of `oneOf` are compared
+/// with one another.
+const MOST_ALTERNATIVES: usize = 256;
 
 const TYPES: [&str; 7] = [
     "object", "array", "string", "number", "integer", "boolean", "null",
@@ -183,6 +186,12 @@ impl<'a> SchemaWalk<'a> {
         })
     }
 
+    /// Returns what a schema says, with what its reference says in its place.
+    fn resolve_parts(&mut self, schema: &Value, at: &str) -> Result<Fields, Error> {
+        let fields = self.flatten_parts(schema, at)?;
+        self.resolve_reference(fields, at)
+    }
+
     fn descend<T>(
         &mut self,
         at: &str,
@@ -259,32 +268,52 @@ impl<'a> SchemaWalk<'a> {
             let way = way.and_then(|way| self.merge(others.clone(), way, &place));
             flat.push((place, way));
         }
-        if key == "oneOf" && !self.are_disjoint(&flat, at)? {
-            let why = "has alternatives that may hold at once, which is not supported; use anyOf";
+        // A hint is not refused. Comparing its alternatives would only take the steps of what follows.
+        if key == "oneOf" && self.strict && !self.are_disjoint(&flat, at)? {
+            let why = match self.steps > MOST_STEPS {
+                true => "has alternatives that are too many or too large to compare; use anyOf",
+                false => {
+                    "has alternatives that may hold at once, which is not supported; use anyOf"
+                }
+            };
             self.refuse(at, key, why)?;
         }
-        let held = flat.into_iter();
-        any_of(held.map(|(place, way)| way.and_then(|way| self.translate_fields(way, &place))))
+        // Values are one alternative, however many ways list them.
+        let (mut held, mut values, mut place_of_values) = (Vec::new(), Vec::new(), 0);
+        for (place, way) in flat {
+            let way = match way {
+                Ok(way) if is_list_of_values(&way) => match self.allowed_values(&way, &place) {
+                    Ok(more) => {
+                        values.extend(more);
+                        continue;
+                    }
+                    Err(error) => Err(error),
+                },
+                way => way.and_then(|way| self.translate_fields(way, &place)),
+            };
+            if values.is_empty() {
+                place_of_values += 1;
+            }
+            held.push(way);
+        }
+        // Those that cannot be held are left out.
+        let count = held.iter().filter(|way| way.is_ok()).count();
+        self.check_alternatives(count, key, at)?;
+        if !values.is_empty() {
+            held.insert(place_of_values, Ok(self.one_of(values)));
+        }
+        any_of(held.into_iter())
     }
 
-    fn are_disjoint(
-        &mut self,
-        ways: &[(String, Result<Fields, Error>)],
-        at: &str,
-    ) -> Result<bool, Error> {
-        let mut all = Vec::new();
-        for (_, way) in ways {
-            let way = way.clone()?;
-            all.push(self.resolve_reference(way, at)?);
+    /// Refuses more alternatives that are not values than are supported.
+    fn check_alternatives(&self, count: usize, key: &str, at: &str) -> Result<(), Error> {
+        if count <= MOST_ALTERNATIVES {
+            return Ok(());
         }
-        for (nth, one) in all.iter().enumerate() {
-            for (other, fields) in all.iter().enumerate() {
-                if nth != other && !self.never_both(one, fields, at) {
-                    return Ok(false);
-                }
-            }
-        }
-        Ok(true)
+        let why = format!(
+            "has {count} alternatives that are not values, of which {MOST_ALTERNATIVES} are supported"
+        );
+        self.refuse(at, key, &why)
     }
 
     /// The types that are named, or the one that the other keywords are about; none for any.
@@ -406,15 +435,19 @@ fn any_of(ways: impl Iterator<Item = Result<Value, Error>>) -> Result<Value, Err
     }
 }
 
+fn is_list_of_values(fields: &Fields) -> bool {
+    let has = |key: &str| fields.contains_key(key);
+    (has("const") || has("enum")) && !["$ref", "anyOf", "oneOf"].into_iter().any(has)
+}
+
 /// The type that the keywords are about, where none is named.
 fn implied_type(fields: &Fields) -> Option<&'static str> {
     let about = |kind: &&'static str| fields.keys().any(|key| keyword_type(key) == Some(*kind));
     TYPES.into_iter().find(about)
 }
 
-fn properties_of(fields: &Fields) -> Fields {
-    let properties = fields.get("properties").and_then(Value::as_object);
-    properties.cloned().unwrap_or_default()
+fn properties_of(fields: &Fields) -> Option<&Fields> {
+    fields.get("properties")?.as_object()
 }
 
 /// The type that a keyword is about.

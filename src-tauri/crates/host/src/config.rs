@@ -32,8 +32,7 @@ pub(crate) struct ConfigFile {
 struct State {
     /// The file as last read, valid or not.
     text: String,
-    config: Arc<Config>,
-    notices: Vec<String>,
+    parsed: ParsedConfig,
 }
 
 impl ConfigFile {
@@ -50,14 +49,10 @@ impl ConfigFile {
                 text
             }
         };
-        let ParsedConfig { config, notices } = parse(&text)?;
+        let parsed = parse(&text)?;
         Ok(Self {
             path,
-            state: Mutex::new(State {
-                text,
-                config: Arc::new(config),
-                notices,
-            }),
+            state: Mutex::new(State { text, parsed }),
         })
     }
 
@@ -66,11 +61,11 @@ impl ConfigFile {
     }
 
     pub(crate) fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.state.lock().config)
+        Arc::clone(&self.state.lock().parsed.config)
     }
 
     pub(crate) fn notices(&self) -> Vec<String> {
-        self.state.lock().notices.clone()
+        self.state.lock().parsed.notices.clone()
     }
 
     /// Reads the file again; returns `false` if it has not changed. Blocking.
@@ -80,24 +75,13 @@ impl ConfigFile {
         if read.as_ref().is_ok_and(|text| *text == state.text) {
             return false;
         }
-        let outcome = match read {
-            Ok(text) => {
-                let parsed = parse(&text);
-                state.text = text;
-                parsed
-            }
+        let parsed = read.as_ref().map_err(Error::clone);
+        let parsed = parsed.and_then(|text| parse(text));
+        state.text = read.unwrap_or_default();
+        match parsed {
+            Ok(parsed) => state.parsed = parsed,
             Err(error) => {
-                state.text = String::new();
-                Err(error)
-            }
-        };
-        match outcome {
-            Ok(ParsedConfig { config, notices }) => {
-                state.config = Arc::new(config);
-                state.notices = notices;
-            }
-            Err(error) => {
-                state.notices = vec![format!(
+                state.parsed.notices = vec![format!(
                     "{error}. The previous configuration stays in effect."
                 )]
             }
@@ -118,7 +102,7 @@ impl ConfigFile {
     ) -> Result<(), Error> {
         let mut state = self.state.lock();
         let (before, patched) = self.patched(&state, patch)?;
-        check(&patched.config)?;
+        check(&patched.parsed.config)?;
         if patched.text != before {
             write(&self.path, &patched.text)?;
         }
@@ -136,8 +120,8 @@ impl ConfigFile {
         check: impl FnOnce(&Config) -> Result<(), Error>,
     ) -> Result<Arc<Config>, Error> {
         let (_, patched) = self.patched(&self.state.lock(), patch)?;
-        check(&patched.config)?;
-        Ok(patched.config)
+        check(&patched.parsed.config)?;
+        Ok(patched.parsed.config)
     }
 
     /// The file's text, and what a patch makes of it.
@@ -145,22 +129,16 @@ impl ConfigFile {
         let before = match read_text(&self.path)? {
             Some(text) => text,
             // The file was deleted by hand: use the current configuration, which the user sees.
-            None => toml::to_string(&*state.config)
+            None => toml::to_string(&*state.parsed.config)
                 .map_err(|error| Error::new(Code::Internal, error.to_string()))?,
         };
         let text = edit::merge(&before, patch)?;
-        let ParsedConfig { config, notices } =
-            parse(&text).map_err(|error| match parse(&before) {
-                // The invalid value came with the patch, so its line means nothing to the sender.
-                Ok(_) => edit::without_line(error),
-                Err(broken) => broken,
-            })?;
-        let patched = State {
-            text,
-            config: Arc::new(config),
-            notices,
-        };
-        Ok((before, patched))
+        let parsed = parse(&text).map_err(|error| match parse(&before) {
+            // The invalid value came with the patch, so its line means nothing to the sender.
+            Ok(_) => edit::without_line(error),
+            Err(broken) => broken,
+        })?;
+        Ok((before, State { text, parsed }))
     }
 }
 

@@ -98,21 +98,6 @@ impl DocumentIndex {
             },
         })
     }
-
-    async fn added(
-        &self,
-        path: String,
-        collection: Option<String>,
-    ) -> Result<DocumentSource, Error> {
-        let collection = collection_name(collection)?;
-        let (path, is_folder) = blocking("a look at the file", move || real_path(&path)).await?;
-        let source = self
-            .store
-            .add_document_source(&path, &collection, is_folder)
-            .await?;
-        self.bell.send_replace(());
-        Ok(source)
-    }
 }
 
 impl tierbar_inference::services::documents::DocumentIndex for DocumentIndex {
@@ -125,7 +110,15 @@ impl tierbar_inference::services::documents::DocumentIndex for DocumentIndex {
         path: String,
         collection: Option<String>,
     ) -> BoxFuture<'_, Result<DocumentSource, Error>> {
-        Box::pin(self.added(path, collection))
+        Box::pin(async move {
+            let name = collection_name(collection)?;
+            let look = move || real_path(&path);
+            let (path, is_folder) = blocking("a look at the file", look).await?;
+            let added = self.store.add_document_source(&path, &name, is_folder);
+            let source = added.await?;
+            self.bell.send_replace(());
+            Ok(source)
+        })
     }
 
     fn remove(&self, source: u64) -> BoxFuture<'_, Result<(), Error>> {

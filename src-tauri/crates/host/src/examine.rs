@@ -38,8 +38,10 @@ impl Finding {
             remedy: Some(remedy.into()),
         }
     }
+}
 
-    fn of(error: &Error) -> Self {
+impl From<&Error> for Finding {
+    fn from(error: &Error) -> Self {
         let remedy = error.hint.clone();
         Self::bad(
             error.message.clone(),
@@ -73,7 +75,7 @@ pub fn examine(home: Option<&Path>) -> Vec<Finding> {
             parsed.config
         }
         Err(error) => {
-            findings.push(Finding::of(&error));
+            findings.push(Finding::from(&error));
             return findings;
         }
     };
@@ -86,7 +88,7 @@ pub fn examine(home: Option<&Path>) -> Vec<Finding> {
 fn examine_programs() -> Finding {
     match worker::find("worker", None).and_then(|_| worker::find("guard", None)) {
         Ok(_) => Finding::good("the worker and the process guard are in place"),
-        Err(error) => Finding::of(&error),
+        Err(error) => Finding::from(&error),
     }
 }
 
@@ -160,7 +162,7 @@ fn examine_volumes(folder: &Folder, config: &Config) -> Vec<Finding> {
                 file_size(volume.free)
             )),
         },
-        Err(error) => Finding::of(&error),
+        Err(error) => Finding::from(&error),
     };
     let volumes = WrittenVolume::all(folder, config).into_iter().map(room);
     let lost = lost_changes(folder).into_iter();
@@ -201,7 +203,7 @@ fn examine_model(library: &Library, tier: &TierId, model: &str) -> Finding {
             format!("the model of {tier} is missing: {}", error.message),
             format!("download it, or give {tier} another model in Settings → Tiers"),
         ),
-        Err(error) => Finding::of(&error),
+        Err(error) => Finding::from(&error),
     }
 }
 

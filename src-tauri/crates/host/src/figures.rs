@@ -62,5 +62,5 @@ fn sync_ms(folder: &Path) -> io::Result<Option<f64>> {
         file.sync_all()?;
         runs.push(begun.elapsed().as_secs_f64() * 1000.0);
     }
-    Ok(Figure::of(runs).map(|figure| figure.median))
+    Ok(Figure::from_runs(runs).map(|figure| figure.median))
 }

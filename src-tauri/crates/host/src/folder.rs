@@ -1,5 +1,6 @@
 //! The data folder: where it is, and the names in it.
 
+use crate::own_data::OwnData;
 use std::{
     fs::{self, DirBuilder, Metadata, Permissions},
     io,
@@ -43,11 +44,6 @@ pub(crate) fn path_variable(variable: &str) -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
-/// Whether this is a data folder, of this Tierbar or another: it has a database and a token.
-pub fn is_data_folder(path: &Path) -> bool {
-    path.join("tierbar.db").is_file() && token_file(path).is_file()
-}
-
 /// An existing data folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder(PathBuf);
@@ -73,6 +69,7 @@ impl Folder {
         for path in [folder.home(), &folder.logs(), &folder.run()] {
             check_owner(path)?;
         }
+        OwnData::add(folder.home());
         Ok(folder)
     }
 

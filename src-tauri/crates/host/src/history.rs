@@ -54,7 +54,7 @@ impl PastReadings {
         }
     }
 
-    pub(crate) async fn of(&self, minutes: u64) -> Result<History, Error> {
+    pub(crate) async fn last(&self, minutes: u64) -> Result<History, Error> {
         let now = now() / 1000;
         let from = now.saturating_sub(minutes.saturating_mul(60));
         if minutes <= RECENT_MINUTES {
@@ -94,12 +94,12 @@ mod tests {
         let store = Store::open(&folder.path().join("tierbar.db")).unwrap();
         let past = PastReadings::new(store.clone());
         past.record(&reading(0), ModelUse::default()).await;
-        let recent = past.of(10).await.unwrap();
+        let recent = past.last(10).await.unwrap();
         assert_eq!((recent.step_seconds, recent.points.len()), (1, 1));
         assert_eq!(recent.points[0].cpu_percent.unwrap().mean, 25.0);
 
         // The current minute is included.
-        let hour = past.of(60).await.unwrap();
+        let hour = past.last(60).await.unwrap();
         assert_eq!((hour.step_seconds, hour.points.len()), (60, 1));
         assert_eq!(hour.points[0].samples, 1);
         assert_eq!(hour.points[0].at % 60, 0);
@@ -110,9 +110,9 @@ mod tests {
             ..Point::default()
         };
         store.add_minute(old).await.unwrap();
-        assert_eq!(past.of(60).await.unwrap().points.len(), 1);
-        assert_eq!(past.of(180).await.unwrap().points.len(), 2);
-        let month = past.of(43_200).await.unwrap();
+        assert_eq!(past.last(60).await.unwrap().points.len(), 1);
+        assert_eq!(past.last(180).await.unwrap().points.len(), 2);
+        let month = past.last(43_200).await.unwrap();
         assert_eq!(month.step_seconds, 3600);
         assert!(month.points.iter().all(|point| point.at % 3600 == 0));
         assert_eq!(
@@ -131,6 +131,6 @@ mod tests {
         past.close().await;
         let kept = store.minutes(0, u64::MAX).await.unwrap();
         assert_eq!((kept.len(), kept[0].samples), (1, 1));
-        assert_eq!(past.of(60).await.unwrap().points[0].samples, 1);
+        assert_eq!(past.last(60).await.unwrap().points[0].samples, 1);
     }
 }

@@ -27,6 +27,7 @@ use tierbar_inference::services::models::{
     CatalogAnswer, DownloadChange, DownloadRequest, FitQuestion, ModelList, ModelVerification,
     Models,
 };
+use tierbar_library::reference::Repository;
 
 #[derive(Debug)]
 pub(crate) struct ModelService {
@@ -73,7 +74,7 @@ impl Models for ModelService {
     }
 
     fn search(&self, words: String) -> BoxFuture<'_, Result<Vec<HubModel>, Error>> {
-        Box::pin(self.offers.search(words))
+        Box::pin(async move { self.offers.hub.search(&words).await })
     }
 
     fn repository(&self, id: String) -> BoxFuture<'_, Result<HubRepository, Error>> {
@@ -81,7 +82,7 @@ impl Models for ModelService {
     }
 
     fn readme(&self, id: String) -> BoxFuture<'_, Result<HubReadme, Error>> {
-        Box::pin(self.offers.readme(id))
+        Box::pin(async move { self.offers.hub.readme(&Repository::new(&id)?).await })
     }
 
     fn downloads(&self) -> Vec<DownloadStatus> {

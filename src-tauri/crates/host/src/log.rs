@@ -1,6 +1,6 @@
 //! Where the program's own messages go.
 
-use crate::folder::{Folder, create_private, data_folder};
+use crate::folder::{Folder, create_private};
 use std::{
     fs::{self, Permissions},
     io::{self, IsTerminal, Write},
@@ -149,7 +149,7 @@ impl Write for PrivateFiles {
 }
 
 fn file(home: Option<PathBuf>) -> Result<PrivateFiles, Error> {
-    let logs = Folder::open(Some(home.unwrap_or_else(data_folder)))?.logs();
+    let logs = Folder::open(home)?.logs();
     PrivateFiles::open(logs.clone(), LARGEST).map_err(|error| {
         let message = format!("cannot log to {}: {error}", logs.display());
         Error::new(Code::Storage, message)

@@ -36,7 +36,7 @@ pub(crate) struct ThisMachine {
     chip: Option<u64>,
     file: PathBuf,
     known: Mutex<Bandwidths>,
-    sampled: Mutex<Sampled>,
+    sampled: Mutex<SampleState>,
 }
 
 /// The best that was measured, in bytes per second.
@@ -50,7 +50,7 @@ struct Bandwidths {
 }
 
 #[derive(Debug, Default)]
-struct Sampled {
+struct SampleState {
     running: bool,
     attempted: Option<Instant>,
     memory: u32,
@@ -94,8 +94,7 @@ impl ThisMachine {
             && let Some(sampling) = self.sample(folder)
             && lacks
         {
-            // A panic in it would only lose a measurement.
-            let _ = timeout(PATIENCE, sampling).await;
+            wait_a_moment(sampling).await;
         }
         let known = self.known.lock();
         Machine {
@@ -145,9 +144,16 @@ impl ThisMachine {
     }
 }
 
+/// Waits for a measurement, for at most [`PATIENCE`].
+async fn wait_a_moment(sampling: impl Future) {
+    // A panic in it would only lose a measurement.
+    let _ = timeout(PATIENCE, sampling).await;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future;
 
     const FOLDER: &str = "/models";
 
@@ -185,6 +191,17 @@ mod tests {
             .with_bandwidths(MaxLoaded::Auto, home.path(), true, None)
             .await;
         assert_eq!(elsewhere.disk_bandwidth, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_verdict_gives_up_a_measurement_within_a_second() {
+        let begun = Instant::now();
+        wait_a_moment(future::ready(())).await;
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        wait_a_moment(future::pending::<()>()).await;
+        // By the paused clock. The rest of the second is for the answer.
+        let waited = begun.elapsed();
+        assert!((PATIENCE..Duration::from_secs(1)).contains(&waited));
     }
 
     #[test]

@@ -43,16 +43,16 @@ pub(crate) struct Measurements {
 }
 
 /// The right to measure.
-struct Turn(Arc<Mutex<Option<TierId>>>);
+struct MeasurementPermit(Arc<Mutex<Option<TierId>>>);
 
-impl Drop for Turn {
+impl Drop for MeasurementPermit {
     fn drop(&mut self) {
         *self.0.lock() = None;
     }
 }
 
 impl Measurements {
-    fn turn(&self, tier: &TierId) -> Result<Turn, Error> {
+    fn reserve(&self, tier: &TierId) -> Result<MeasurementPermit, Error> {
         let mut running = self.running.lock();
         if let Some(measured) = &*running {
             return Err(
@@ -61,7 +61,7 @@ impl Measurements {
             );
         }
         *running = Some(tier.clone());
-        Ok(Turn(Arc::clone(&self.running)))
+        Ok(MeasurementPermit(Arc::clone(&self.running)))
     }
 
     /// Runs `work` in a task until it has ended or its caller has gone. `kind`: what its report is kept as, if it does not keep it itself.
@@ -75,7 +75,7 @@ impl Measurements {
         T: Serialize + Send + Sync + 'static,
         F: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        let turn = self.turn(&tier)?;
+        let permit = self.reserve(&tier)?;
         let (events, receiver) = unbounded_channel();
         let cancel = CancellationToken::new();
         let progress = ProgressSender(events.clone());
@@ -112,7 +112,7 @@ impl Measurements {
                 }
             };
             // The next measurement may start as soon as the end is reported.
-            drop(turn);
+            drop(permit);
             let _gone = events.send(last);
         });
         Ok(Measurement {

@@ -166,22 +166,16 @@ impl GuardRunner {
         // The text changes with the figures every second.
         if orders.alarm.0 != state.sent.alarm.0 {
             let (alarm, why) = orders.alarm.clone();
+            let alarmed = |what: &str| LogEvent::new(Kind::Alarm, format!("{why}; {what}"));
             let event = match alarm {
                 Alarm::None => {
                     let sentence = state.judgment.ended.map(|ended| ended.sentence());
                     let sentence = sentence.unwrap_or_else(|| "memory is no longer low".to_owned());
                     LogEvent::new(Kind::Calm, sentence)
                 }
-                Alarm::Hold => LogEvent::new(
-                    Kind::Alarm,
-                    format!("{why}; no model loads, and idle ones are unloaded if it lasts"),
-                ),
-                Alarm::Unload => {
-                    LogEvent::new(Kind::Alarm, format!("{why}; idle models are unloaded"))
-                }
-                Alarm::Critical => {
-                    LogEvent::new(Kind::Alarm, format!("{why}; all models are unloaded"))
-                }
+                Alarm::Hold => alarmed("no model loads, and idle ones are unloaded if it lasts"),
+                Alarm::Unload => alarmed("idle models are unloaded"),
+                Alarm::Critical => alarmed("all models are unloaded"),
             };
             match alarm {
                 Alarm::None => tracing::info!("{}", event.sentence),
@@ -211,8 +205,9 @@ mod tests {
     #[test]
     fn a_pause_is_no_longer_if_the_clock_is_set_back() {
         let hour = Duration::from_secs(3600);
-        let Moment { wall, at } = Moment::now();
-        let moment = |wall, at| Moment { wall, at };
+        let now = Moment::now();
+        let (wall, at) = (now.wall, now.at);
+        let moment = |wall, at| Moment { wall, at, ..now };
         let pause = Pause::new(Some(hour));
         assert!(!pause.has_ended(moment(wall, at)));
         assert!(pause.has_ended(moment(wall - hour, at + 2 * hour)));

@@ -159,9 +159,7 @@ impl Models {
     pub(crate) fn configure(&self, config: Arc<Config>) {
         let options = options(&self.folder, &config);
         let mut current = self.current.write();
-        if *current.library.options() != options {
-            current.library = Arc::new(current.library.with(options));
-        }
+        current.library = library_with(&current.library, options);
         current.config = config;
     }
 
@@ -244,16 +242,8 @@ impl Models {
             let config = current.tier(id, &machine)?;
             let foreign = config.foreign_model();
             let settings = LoadSettings::from(&config);
-            let TierConfig {
-                model,
-                engine,
-                draft_model,
-                idle_unload,
-                pinned,
-                ..
-            } = config;
-            let model = model.trim();
-            let draft_model = draft_model.trim();
+            let model = config.model.trim();
+            let draft_model = config.draft_model.trim();
             let (remote_model, model, path) = match foreign {
                 Some((remote, model)) => (remote, Some(model), None),
                 None if model.is_empty() => (None, None, None),
@@ -272,7 +262,7 @@ impl Models {
             let aliases = aliases.map_or_else(Vec::new, |model| catalog().names_of(model));
             Some(TierSpec {
                 id: id.clone(),
-                engine,
+                engine: config.engine,
                 model,
                 aliases,
                 kind,
@@ -282,8 +272,8 @@ impl Models {
                 input_modalities,
                 settings,
                 draft_model: (!draft_model.is_empty()).then(|| model_id(draft_model)),
-                keep: idle_unload.keep(),
-                pinned: pinned && pins.held.contains(id),
+                keep: config.idle_unload.keep(),
+                pinned: config.pinned && pins.held.contains(id),
             })
         };
         let order = current.config.tier_order();
@@ -325,12 +315,7 @@ impl Models {
         };
         let load = load(tier, &free, &current.library, &machine)?;
         let account = current.library.account(&load.path)?;
-        let LoadSettings {
-            context,
-            kv_cache,
-            batch,
-            ..
-        } = load.settings;
+        let (kv_cache, batch) = (load.settings.kv_cache, load.settings.batch);
         let share = machine
             .gpu_limit
             .map(|limit| gpu_share(&account, &load.plan, kv_cache, batch, limit));
@@ -340,7 +325,7 @@ impl Models {
             gpu_layers: share.map(|share| share.layers),
             gpu_holds_all: share.is_some_and(|share| share.fewer_layers().is_none()),
         };
-        Ok((limits, context))
+        Ok((limits, load.settings.context))
     }
 }
 
@@ -355,6 +340,14 @@ fn media(library: &Library, model: &Path) -> (Option<PathBuf>, Vec<Modality>) {
             (Some(projector.path), modalities)
         }
         _ => (None, vec![Modality::Text]),
+    }
+}
+
+/// Returns the library with these options; the same one if it has them.
+fn library_with(library: &Arc<Library>, options: LibraryOptions) -> Arc<Library> {
+    match *library.options() == options {
+        true => Arc::clone(library),
+        false => Arc::new(library.with(options)),
     }
 }
 

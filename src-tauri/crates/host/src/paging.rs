@@ -27,18 +27,13 @@ pub(crate) async fn read(host: &LiveConfig) -> PagingStatus {
 
 /// Without a lease: to be looked at is no use, and must not keep a tier loaded.
 async fn read_worker(worker: PagedWorker) -> Option<TierPaging> {
-    let PagedWorker {
-        tier,
-        model,
-        placement,
-        socket,
-    } = worker;
-    let answer = timeout(DEADLINE, residency(&socket)).await;
+    let answer = timeout(DEADLINE, residency(&worker.socket)).await;
     let found = answer.unwrap_or_else(|late| Err(late.into()));
     let found = found.inspect_err(|error| {
-        tracing::debug!(%tier, %error, "a worker does not report its experts");
+        tracing::debug!(tier = %worker.tier, %error, "a worker does not report its experts");
     });
-    Some(TierPaging::of(tier, model, placement, found.ok()??))
+    let (tier, model) = (worker.tier, worker.model);
+    Some(TierPaging::new(tier, model, worker.placement, found.ok()??))
 }
 
 async fn residency(socket: &Path) -> Result<Option<Residency>, Box<dyn Error + Send + Sync>> {

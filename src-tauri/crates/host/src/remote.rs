@@ -85,7 +85,7 @@ impl RunningHost {
     /// `Internal` if the host does not answer.
     pub async fn sign_in_link(&self) -> Result<String, Error> {
         let response = self.post("session/code", json!({})).await?;
-        let answer: Value = self.read(response).await?;
+        let answer: Value = self.read_answer(response).await?;
         let code = answer["code"].as_str().unwrap_or_default();
         Ok(format!("{}/#code={code}", self.url))
     }
@@ -157,7 +157,8 @@ impl RunningHost {
     }
 
     async fn get<T: DeserializeOwned>(&self, call: &str) -> Result<T, Error> {
-        self.read(self.send(Method::GET, call, None).await?).await
+        self.read_answer(self.send(Method::GET, call, None).await?)
+            .await
     }
 
     async fn post(&self, call: &str, body: Value) -> Result<Response, Error> {
@@ -200,7 +201,7 @@ impl RunningHost {
         }))
     }
 
-    async fn read<T: DeserializeOwned>(&self, response: Response) -> Result<T, Error> {
+    async fn read_answer<T: DeserializeOwned>(&self, response: Response) -> Result<T, Error> {
         let body = response.bytes().await;
         let body = body.map_err(|error| self.silent(&error))?;
         serde_json::from_slice(&body).map_err(|error| self.strange(&error))

@@ -71,7 +71,7 @@ pub(crate) fn lost_changes(folder: &Folder) -> Vec<(String, String)> {
     let copies = damaged_copies(&folder.database()).into_iter();
     let lost = copies.map(|copy| {
         let what = format!(
-            "a damaged page of the database's log has lost changes; what could not be read is kept in {}",
+            "damage to the database's log has lost changes; what could not be read is kept in {}",
             copy.display()
         );
         let remedy = "see `tierbar log` for how many and when, and delete the file when you no longer need it";
@@ -206,7 +206,7 @@ mod tests {
         assert!(
             notices
                 .iter()
-                .any(|notice| notice.starts_with("A damaged page")
+                .any(|notice| notice.starts_with("Damage to the database")
                     && notice.contains(&copy.display().to_string())),
             "{notices:?}"
         );

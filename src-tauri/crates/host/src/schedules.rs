@@ -102,24 +102,6 @@ impl Schedules {
         }
         Ok(statuses)
     }
-
-    async fn run_now(&self, name: String) -> Result<String, Error> {
-        let config = Arc::clone(&self.config.borrow());
-        if !config.schedules.contains_key(&name) {
-            return Err(no_schedule(&name, &config));
-        }
-        let (done, outcome) = oneshot::channel();
-        self.inbox
-            .try_send(RunNow { name, done })
-            .map_err(|refused| match refused {
-                TrySendError::Full(_) => Error::new(
-                    Code::Overloaded,
-                    "too many schedules are already waiting to run",
-                ),
-                TrySendError::Closed(_) => shutdown_error(),
-            })?;
-        outcome.await.unwrap_or_else(|_| Err(shutdown_error()))
-    }
 }
 
 impl tierbar_inference::services::schedules::Schedules for Schedules {
@@ -128,7 +110,22 @@ impl tierbar_inference::services::schedules::Schedules for Schedules {
     }
 
     fn run(&self, name: String) -> BoxFuture<'_, Result<String, Error>> {
-        Box::pin(self.run_now(name))
+        Box::pin(async move {
+            let config = Arc::clone(&self.config.borrow());
+            if !config.schedules.contains_key(&name) {
+                return Err(no_schedule(&name, &config));
+            }
+            let (done, outcome) = oneshot::channel();
+            let sent = self.inbox.try_send(RunNow { name, done });
+            sent.map_err(|refused| match refused {
+                TrySendError::Full(_) => {
+                    let message = "too many schedules are already waiting to run";
+                    Error::new(Code::Overloaded, message)
+                }
+                TrySendError::Closed(_) => shutdown_error(),
+            })?;
+            outcome.await.unwrap_or_else(|_| Err(shutdown_error()))
+        })
     }
 }
 

@@ -39,7 +39,7 @@ impl Services for Admin {
     }
 
     fn history(&self, minutes: u64) -> BoxFuture<'_, Result<History, Error>> {
-        Box::pin(self.config.board.history(minutes))
+        Box::pin(self.config.board.past.last(minutes))
     }
 
     fn paging(&self) -> BoxFuture<'_, PagingStatus> {

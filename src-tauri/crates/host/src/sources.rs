@@ -1,12 +1,12 @@
 //! What documents and schedules read: files and folders that the owner agreed to by their real paths, opened anew at each use.
 
-use crate::folder::is_data_folder;
+use crate::own_data::OwnData;
 use std::{
     io,
     path::{Path, PathBuf},
 };
 use tierbar_core::{Code, Error, home::from_home};
-use tierbar_nofollow::{About, OpenError, Opened, reason};
+use tierbar_nofollow::{About, OpenError, OpenFile, locate, reason};
 
 /// Returns the path that the owner has written; `~` is the home folder.
 pub(crate) fn expanded(path: &str) -> PathBuf {
@@ -18,28 +18,55 @@ pub(crate) fn expanded(path: &str) -> PathBuf {
 /// # Errors
 /// `NotFound`, `AccessDenied` or `Storage` for what cannot be read; `BadRequest` for what lies behind a symbolic link, and for the data
 /// of a Tierbar; `Storage` for what is in a folder that is in iCloud only, which opening it would download.
-pub(crate) fn open(path: &Path) -> Result<Opened, Error> {
+pub(crate) fn open(path: &Path) -> Result<OpenFile, Error> {
+    open_with_data(path).map(|(opened, _)| opened)
+}
+
+/// As [`open`], with Tierbar's own data as it was once this was open.
+pub(crate) fn open_with_data(path: &Path) -> Result<(OpenFile, OwnData), Error> {
+    open_by(path, About::at)
+}
+
+/// `about_at`: what is at a path, before anything is opened.
+fn open_by(
+    path: &Path,
+    about_at: impl Fn(&Path) -> io::Result<About>,
+) -> Result<(OpenFile, OwnData), Error> {
     let places: Vec<_> = path.ancestors().collect();
     // From the root: a look into such a folder downloads it, too.
     for place in places.into_iter().rev() {
-        let about = About::at(place).unwrap_or_default();
+        let about = about_at(place).unwrap_or_default();
         if about.is_folder {
             check_is_here(place, about)?;
         }
     }
-    let opened = tierbar_nofollow::open(path).map_err(|error| match error {
+    let (opened, folder) = open_in_folder(path).map_err(|error| match error {
         OpenError::System { error, .. } => unreadable(path, &error),
         error => Error::new(Code::BadRequest, error.to_string())
             .hint("if you want what is there now, name it by its real path"),
     })?;
-    let real = opened
-        .real_path()
-        .map_err(|error| unreadable(path, &error))?;
-    if real.ancestors().any(is_data_folder) {
-        let message = format!("{} belongs to Tierbar's own data", path.display());
-        return Err(Error::new(Code::BadRequest, message).hint("choose another file or folder"));
+    let own = OwnData::now();
+    for found in folder.iter().chain([&opened]) {
+        own.refuse(path, found)?;
     }
-    Ok(opened)
+    Ok((opened, own))
+}
+
+/// Opens it by its open folder, so that both can be examined, whatever their paths are by then.
+fn open_in_folder(path: &Path) -> Result<(OpenFile, Option<OpenFile>), OpenError> {
+    let (Some(around), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok((tierbar_nofollow::open(path)?, None));
+    };
+    match locate(around) {
+        // Some folders may only be passed through. A data folder is its owner's to read.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Ok((tierbar_nofollow::open(path)?, None))
+        }
+        located => {
+            let folder = located?;
+            Ok((folder.inside(Path::new(name))?, Some(folder)))
+        }
+    }
 }
 
 /// Opens a source and, of a folder, looks at one name, since the system may let a folder be opened and keep its names. Blocking.
@@ -114,14 +141,37 @@ pub(crate) mod tests {
 
     #[test]
     fn what_is_in_icloud_only_is_refused() {
-        let path = Path::new("/d/papers");
-        let mut about = About {
-            is_folder: true,
-            ..About::default()
+        let root = tempdir();
+        let away = root.path().join("away");
+        let papers = away.join("papers");
+        fs::create_dir_all(&papers).unwrap();
+        let file = papers.join("a.md");
+        fs::write(&file, "x").unwrap();
+        let open_without = |path: &Path, gone: &Path| {
+            open_by(path, |place| {
+                let is_inside = place != gone && place.starts_with(gone);
+                assert!(!is_inside, "a look at {} downloads it", place.display());
+                let in_cloud = place == gone;
+                Ok(About {
+                    in_cloud,
+                    ..About::at(place)?
+                })
+            })
         };
-        check_is_here(path, about).unwrap();
-        about.in_cloud = true;
-        let error = check_is_here(path, about).unwrap_err();
-        assert_eq!(error.message, "/d/papers is in iCloud only");
+        for path in [&away, &papers, &file] {
+            let error = open_without(path, &away).unwrap_err();
+            let expected = format!("{} is in iCloud only", away.display());
+            assert_eq!((error.code, error.message), (Code::Storage, expected));
+        }
+        // What a file is can be seen once it is open; its content is not read.
+        let (opened, _) = open_without(&file, &file).unwrap();
+        let about = opened.about().unwrap();
+        assert!(about.is_file);
+        let evicted = About {
+            in_cloud: true,
+            ..about
+        };
+        check_is_here(&file, about).unwrap();
+        check_is_here(&file, evicted).unwrap_err();
     }
 }

@@ -98,14 +98,14 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         models: Arc::new(ModelService {
             offers: Offers {
                 local: Arc::clone(&local),
-                hub: fetching.hub(),
+                hub: fetching.hub.clone(),
                 list: CatalogList::open(data.folder.file(CATALOG)),
             },
             assignments: Arc::new(Assignments::open(data.folder.file(ASSIGNMENTS))),
             local,
         }),
         remote: Remote::new(Remote::SILENCE)?,
-        learned: LearnedLevels::of(&data.store.grade_groups().await?),
+        learned: LearnedLevels::from_groups(&data.store.grade_groups().await?),
         keys: Arc::new(Keys::open(data.store.clone()).await?),
         closing: CancellationToken::new(),
         documents: Arc::new(documents),
@@ -176,7 +176,7 @@ impl Assembly {
         } = self.gateway().parts();
         let options = ServeOptions {
             router,
-            tls: self.network.acceptor(),
+            tls: self.network.acceptor.take(),
             limits: ClientLimits::with(self.data.configured.server.requests_at_once),
             closing: self.closing.clone(),
         };

@@ -10,9 +10,9 @@ use std::{
     time::Duration,
 };
 use tierbar_core::{
-    Error, TierState,
+    TierState,
     download::DownloadStatus,
-    history::{History, ModelUse},
+    history::ModelUse,
     lease::Tiers,
     notification::Notification,
     origin::RefusedOrigins,
@@ -42,7 +42,7 @@ type Downloads = watch::Receiver<Arc<Vec<DownloadStatus>>>;
 
 #[derive(Debug)]
 pub(crate) struct StatusBoard {
-    past: PastReadings,
+    pub(crate) past: PastReadings,
     disks: Mutex<DiskUse>,
     published: watch::Sender<Arc<Status>>,
     watcher: Notify,
@@ -157,10 +157,6 @@ impl StatusBoard {
     pub(crate) fn config_changed(&self) {
         self.config.fetch_add(1, Ordering::Relaxed);
         self.now();
-    }
-
-    pub(crate) async fn history(&self, minutes: u64) -> Result<History, Error> {
-        self.past.of(minutes).await
     }
 
     /// Returns what the disks do; `None` if that is unknown.

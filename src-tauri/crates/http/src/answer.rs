@@ -1,7 +1,8 @@
-//! A request for inference from axum's handlers.
+//! A request for inference from axum's handlers, and an answer in JSON.
 
 use crate::error::Failure;
 use axum::{
+    Json,
     body::Body,
     extract::{FromRequest, FromRequestParts, Request},
     http::request::Parts,
@@ -9,6 +10,9 @@ use axum::{
 };
 use std::{convert::Infallible, sync::Arc, time::Instant};
 use tierbar_inference::{Inference, body, dispatch, hints::Hints};
+
+/// The answer of a handler in JSON.
+pub type Answer<T> = Result<Json<T>, Failure>;
 
 /// The headers of a request that choose its tier, or belong to its dialect.
 #[derive(Debug)]
@@ -18,7 +22,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestHints {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self(Hints::of(&parts.headers)))
+        Ok(Self(Hints::from_headers(&parts.headers)))
     }
 }
 
@@ -30,7 +34,7 @@ impl FromRequest<Arc<Inference>> for InferenceCall {
     type Rejection = Infallible;
 
     async fn from_request(request: Request, state: &Arc<Inference>) -> Result<Self, Infallible> {
-        let hints = Hints::of(request.headers());
+        let hints = Hints::from_headers(request.headers());
         Ok(Self(Arc::clone(state), hints, request.into_body()))
     }
 }

@@ -13,4 +13,4 @@ pub mod request;
 pub mod schema;
 pub mod sse;
 
-pub use answer::{InferenceCall, RequestHints};
+pub use answer::{Answer, InferenceCall, RequestHints};

@@ -87,6 +87,20 @@ impl Reach {
     }
 }
 
+/// The sender of a request, which the layer puts on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sender {
+    /// With the token, or a session.
+    Owner,
+    /// With the key of this id.
+    Key(String),
+    /// A program on this machine that shows neither.
+    Program,
+}
+
+/// What to do where the token is required. Strangers are not told where the folder is.
+pub const SEND_TOKEN: &str = "send \"Authorization: Bearer TOKEN\"; the token is in the file `token` in Tierbar's data folder";
+
 /// The declaration of a handler, which `#[utoipa::path]` writes.
 pub trait Declared {
     const METHOD: &'static str;
@@ -110,7 +124,7 @@ impl Reaches {
     }
 
     /// Returns the reach of a mounted path, if it takes the method. What takes `GET` takes `HEAD`.
-    pub fn of(&self, path: &str, method: &str) -> Option<Reach> {
+    pub fn reach_of(&self, path: &str, method: &str) -> Option<Reach> {
         let methods = self.0.get(path)?;
         let of = |wanted| methods.iter().find(|(method, _)| *method == wanted);
         let found = of(method).or_else(|| of("GET").filter(|_| method == "HEAD"));
@@ -148,10 +162,14 @@ mod tests {
         let mut reaches = Reaches::default();
         reaches.add::<List>("/list".to_owned());
         for method in ["GET", "HEAD"] {
-            assert_eq!(reaches.of("/list", method), Some(List::REACH), "{method}");
+            assert_eq!(
+                reaches.reach_of("/list", method),
+                Some(List::REACH),
+                "{method}"
+            );
         }
         for (path, method) in [("/list", "POST"), ("/list/", "GET"), ("/", "GET")] {
-            assert_eq!(reaches.of(path, method), None, "{method} {path}");
+            assert_eq!(reaches.reach_of(path, method), None, "{method} {path}");
         }
     }
 

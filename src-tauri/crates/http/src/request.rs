@@ -7,7 +7,7 @@ use axum::{
 };
 use serde::de::DeserializeOwned;
 use std::{fmt::Display, ops::RangeInclusive};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 use tierbar_inference::body;
 
 /// The fields of a query.
@@ -23,7 +23,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for QueryFields<T> {
             .map(|Query(fields)| Self(fields))
             .map_err(|rejection| {
                 let message = format!("the query is not valid: {}", rejection.body_text());
-                Failure(Error::new(Code::BadRequest, message))
+                Failure(bad_request(message))
             })
     }
 }
@@ -54,5 +54,5 @@ pub fn check_range<T: PartialOrd + Display>(
     }
     let (least, most) = range.into_inner();
     let message = format!("{field} is {value}; it must be between {least} and {most}");
-    Err(Error::new(Code::BadRequest, message))
+    Err(bad_request(message))
 }

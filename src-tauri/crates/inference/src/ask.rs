@@ -5,9 +5,8 @@ use super::{
     caller::Caller,
     dispatch::{self, AnswerStart, RequestRoute, RoutedRequest},
     events::Decoder,
-    json_edit,
     original::Form,
-    prompts,
+    pieces, prompts,
     relay::{
         attempt::{ServerAnswer, WholeAnswer},
         gathered,
@@ -37,18 +36,18 @@ pub use super::{
 };
 
 /// An answer as it arrives.
-pub struct Answer {
+pub struct AnswerStream {
     source: Source,
     events: Pin<Box<dyn Stream<Item = Event> + Send>>,
 }
 
-impl fmt::Debug for Answer {
+impl fmt::Debug for AnswerStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answer").finish_non_exhaustive()
+        f.debug_struct("AnswerStream").finish_non_exhaustive()
     }
 }
 
-impl Stream for Answer {
+impl Stream for AnswerStream {
     type Item = Event;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
@@ -56,7 +55,7 @@ impl Stream for Answer {
     }
 }
 
-impl Answer {
+impl AnswerStream {
     /// Returns where the answer comes from, as far as that was known when it was returned. [`Event::Started`] has all of it.
     pub fn source(&self) -> &Source {
         &self.source
@@ -99,7 +98,7 @@ impl Inference {
         self: &Arc<Self>,
         mut request: Request,
         caller: Caller,
-    ) -> Result<Answer, AnswerFailure> {
+    ) -> Result<AnswerStream, AnswerFailure> {
         let original = request.original.as_ref();
         let log = self.services.config().log;
         prompts::log(log, request.path, || match original {
@@ -147,7 +146,7 @@ impl Inference {
             let event = reading.next().await?;
             Some((event, reading))
         });
-        Ok(Answer {
+        Ok(AnswerStream {
             source,
             events: Box::pin(events),
         })
@@ -156,7 +155,7 @@ impl Inference {
 
 enum State {
     Beginning(Beginning),
-    Streaming(Box<streaming::Answer>),
+    Streaming(Box<streaming::StreamedAnswer>),
     Over,
 }
 
@@ -234,20 +233,14 @@ impl AnswerReader {
             ..
         } = whole;
         let passes = match form {
-            Form::Messages | Form::Responses if !self.stream => json_edit::pieces(&body, &changes),
+            Form::Messages | Form::Responses if !self.stream => pieces::edit(&body, &changes),
             // A stream was asked for.
-            Form::Messages => {
-                vec![unstreamed::as_message_events(body, changes).ok_or_else(|| {
-                    not_an_answer("the answer is not a message, or too long to be a stream")
-                })?]
-            }
-            Form::Responses => {
-                vec![
-                    unstreamed::as_response_events(body, changes).ok_or_else(|| {
-                        not_an_answer("the answer is not a response, or too long to be a stream")
-                    })?,
-                ]
-            }
+            Form::Messages => unstreamed::as_message_events(body, changes).ok_or_else(|| {
+                not_an_answer("the answer is not a message, or too long to be a stream")
+            })?,
+            Form::Responses => unstreamed::as_response_events(body, changes).ok_or_else(|| {
+                not_an_answer("the answer is not a response, or too long to be a stream")
+            })?,
             Form::Chat if wire::has_choices(&body) => {
                 self.decoder.read_whole(body, changes)?;
                 Vec::new()

@@ -11,7 +11,9 @@ mod recent;
 pub(crate) use candidates::lease;
 pub use classifier::Classification;
 
-use crate::{CHAT, Inference, headers::TIER, hints::Hints, request::is_generated, route};
+use crate::{
+    CHAT, Inference, exams::Exams, headers::TIER, hints::Hints, request::is_generated, route,
+};
 use candidates::Loads;
 use classifier::Classifier;
 use parking_lot::Mutex;
@@ -21,11 +23,14 @@ use tierbar_core::{Code, Error, TierId, policy::Alarm, status::TierStatus};
 use tierbar_routing::{
     Candidate, Choice, Judgement, Level, Need, Traits, choose, judge, learned::LearnedLevels,
 };
+use tierbar_tasks::triage::exam::TriageExam;
 
 /// What the router has learned: from answers since the host began, and from grades. Owned by the inference.
 #[derive(Debug, Default)]
 pub struct Auto {
     classifier: Classifier,
+    /// What models have sorted of messages for chains.
+    pub(crate) triage: Exams<TriageExam>,
     loads: Loads,
     learned: Mutex<LearnedLevels>,
 }

@@ -4,6 +4,7 @@
 
 mod budget;
 mod cost_bound;
+mod data_size;
 mod mark;
 mod triage;
 pub mod tried_steps;
@@ -86,7 +87,7 @@ pub fn begin(
     let trace = request.trace.clone();
     trace.of_chain(&name);
     let walk = Walk::new(inference, asked, request);
-    let tried = walk.tried();
+    let tried = walk.tried.clone();
     let beginning = Beginning {
         sent: Box::pin(async move {
             let sent = walk.walk().await;

@@ -1,12 +1,13 @@
 //! Calls of tools in OpenAI's form as all clients read them. Some servers write an object where its text belongs, number no calls, and end
 //! behind them as if there were none. The same of a text without its quotes.
 
-use super::{calls::Calls, repair::repair, wire::ToolCall};
+use super::{calls::Calls, wire::ToolCall};
 use bytes::Bytes;
+use memchr::memmem;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use tierbar_core::json;
+use tierbar_core::json::{self, repair::repair};
 
 /// No request asks for so many answers at once.
 const MOST_CHOICES: usize = 128;
@@ -46,11 +47,10 @@ impl StreamCalls {
 
 /// Repairs a whole answer of another program's server.
 pub(crate) fn repair_whole(mut body: Bytes) -> Bytes {
-    const CALLS: &[u8] = b"\"tool_calls\"";
     if let Some(repaired) = repair(&body) {
         body = repaired.into();
     }
-    if !body.windows(CALLS.len()).any(|part| part == CALLS) {
+    if memmem::find(&body, b"\"tool_calls\"").is_none() {
         return body;
     }
     let Ok(mut answer) = json::read::<Value>(&body) else {

@@ -1,9 +1,6 @@
 //! What a request says, read once: its fields, by which its way is decided, and its bytes, which a worker is sent as they came.
 
-use super::{
-    json_edit::{self, Change},
-    original,
-};
+use super::{files, original};
 use crate::body;
 use bytes::Bytes;
 use serde::{
@@ -16,7 +13,11 @@ use std::{
     fmt, io,
     sync::{Arc, OnceLock},
 };
-use tierbar_core::{Error, Modality, lease::KeepAlive};
+use tierbar_core::{
+    Error, Modality,
+    json_edit::{self, Change},
+    lease::KeepAlive,
+};
 
 /// The bytes that an image or a sound counts for at least: few are of fewer tokens than 64.
 pub const MEDIA_BYTES: usize = 256;
@@ -65,7 +66,7 @@ impl Content {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn of(fields: Value) -> Result<(Self, RoutingFields), Error> {
+    pub fn from_fields(fields: Value) -> Result<(Self, RoutingFields), Error> {
         let object = match fields {
             Value::Object(object) => object,
             // It fails, and says what the value is.
@@ -73,7 +74,7 @@ impl Content {
         };
         let mut routing = RoutingFields::default();
         for (name, value) in &object {
-            let read = routing.read(name, value);
+            let read = routing.read_field(name, value);
             read.map_err(|wrong| body::invalid(&wrong))?;
         }
         Ok((Self::new(object), routing))
@@ -144,6 +145,21 @@ impl Content {
         }
     }
 
+    /// The same with a text in the place of each file; `None` if it has none. No data of files is copied.
+    pub(crate) fn without_files(&self) -> Option<Self> {
+        let messages = files::omit(&self.fields["messages"])?;
+        let fields = self.fields.as_object().into_iter().flatten();
+        let others = fields.filter(|(name, _)| name.as_str() != "messages");
+        let others = others.map(|(name, value)| (name.clone(), value.clone()));
+        let mut object: Map<String, Value> = others.collect();
+        object.insert("messages".to_owned(), messages);
+        Some(Self::new(object))
+    }
+
+    pub(crate) fn has_files(&self) -> bool {
+        self.parts().any(files::is_file)
+    }
+
     /// What there is in the prompt beside text: images, sound.
     pub fn media(&self) -> BTreeSet<Modality> {
         self.parts().filter_map(modality_of_part).collect()
@@ -160,12 +176,12 @@ impl Content {
         !self.media().is_empty()
     }
 
-    /// Returns the bytes of the prompt as far as they say something of its tokens: without the data of images and sounds,
+    /// Returns the bytes of the prompt as far as they say something of its tokens: without the data of images, sounds and files,
     /// for each of which a little is counted.
     pub fn prompt_bytes(&self) -> usize {
         let parts = self.parts();
         let media: Vec<_> = parts
-            .filter(|part| modality_of_part(part).is_some())
+            .filter(|part| modality_of_part(part).is_some() || files::is_file(part))
             .map(data_bytes)
             .collect();
         let data = media.iter().sum();
@@ -173,20 +189,19 @@ impl Content {
     }
 }
 
-/// Returns the length of an image's or sound's data; none for what is no data, such as words behind `;base64,`.
+/// Returns the length of an image's, sound's or file's data; none for what is no data, such as words behind `;base64,`, and for a
+/// file of text, whose length says how many tokens it has.
 fn data_bytes(part: &Value) -> usize {
     let image = &part["image_url"];
-    let url = image["url"].as_str().or(image.as_str()).unwrap_or_default();
-    let inline = url
-        .strip_prefix("data:")
-        .and_then(|url| url.split_once(";base64,"));
-    let image = inline.map(|(_, data)| data);
+    let image = image["url"].as_str().or(image.as_str());
+    let file = part["file"]["file_data"].as_str();
+    let file = file.filter(|file| !file.starts_with("data:text/"));
+    let inline = image.or(file).and_then(files::read_data_uri);
+    let inline = inline.map(|(_, data)| data);
+    let pdf = file.filter(|file| file.starts_with(files::PDF_START));
     let sound = part["input_audio"]["data"].as_str();
-    let is_base64 = |data: &&str| {
-        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(&byte);
-        data.bytes().all(is_letter)
-    };
-    let data = image.into_iter().chain(sound).filter(is_base64);
+    let data = inline.into_iter().chain(pdf).chain(sound);
+    let data = data.filter(|data| files::is_base64(data));
     data.map(str::len).sum()
 }
 
@@ -210,7 +225,7 @@ pub struct RoutingFields {
 
 impl RoutingFields {
     /// Reads a field of a request. Returns whether it is one of these.
-    fn read(&mut self, name: &str, value: &Value) -> Result<bool, String> {
+    fn read_field(&mut self, name: &str, value: &Value) -> Result<bool, String> {
         let wrong = |error: serde_json::Error| format!("`{name}`: {error}");
         match name {
             "model" => self.model = Option::deserialize(value).map_err(wrong)?,
@@ -251,7 +266,9 @@ impl<'de> Deserialize<'de> for RequestFields {
                 let (mut repeats, mut misspelled) = (false, None);
                 while let Some(name) = fields.next_key::<String>()? {
                     let value: Value = fields.next_value()?;
-                    let decides = routing.read(&name, &value).map_err(A::Error::custom)?;
+                    let decides = routing
+                        .read_field(&name, &value)
+                        .map_err(A::Error::custom)?;
                     // A parser downstream might take the other one.
                     if decides && object.contains_key(&name) {
                         return Err(A::Error::custom(format!("duplicate field `{name}`")));
@@ -292,7 +309,8 @@ mod tests {
         assert!(routing.keep_alive.is_some());
         let (_, routing) = Content::read(br#"{"keep_alive": ""}"#.as_slice().into()).unwrap();
         assert!(routing.keep_alive.is_none());
-        let (content, routing) = Content::of(json!({"model": null, "stream": null})).unwrap();
+        let (content, routing) =
+            Content::from_fields(json!({"model": null, "stream": null})).unwrap();
         let changes = [
             ("model", Some(json!("m"))),
             ("stream", None),
@@ -343,7 +361,7 @@ mod tests {
             json!(["text"]),
             json!("text"),
         ] {
-            let error = Content::of(value.clone()).unwrap_err();
+            let error = Content::from_fields(value.clone()).unwrap_err();
             let whole = body::of_value::<RequestFields>(value).err().unwrap();
             assert_eq!(error, whole);
         }
@@ -353,7 +371,7 @@ mod tests {
     fn only_the_data_of_media_is_not_charged() {
         let bytes = |content: Value| {
             let chat = json!({"messages": [{"role": "user", "content": content}]});
-            let content = Content::of(chat).unwrap().0;
+            let content = Content::from_fields(chat).unwrap().0;
             (content.prompt_bytes(), content.bytes().len())
         };
         let words = "many words ".repeat(1000);
@@ -375,16 +393,41 @@ mod tests {
             let (charged, all) = bytes(json!([media, {"type": "text", "text": words}]));
             assert_eq!(charged, all - data.len() + MEDIA_BYTES);
         }
+        let file = |file_data: &str| {
+            bytes(json!([{"type": "file", "file": {"filename": "a", "file_data": file_data}}]))
+        };
+        let (charged, all) = file(&format!("data:application/pdf;base64,{data}"));
+        assert_eq!(charged, all - data.len() + MEDIA_BYTES);
+        let pdf = format!("{}{data}", files::PDF_START);
+        let (charged, all) = file(&pdf);
+        assert_eq!(charged, all - pdf.len() + MEDIA_BYTES);
+        let (charged, all) = file(&format!("data:text/plain;base64,{data}"));
+        assert_eq!(charged, all + MEDIA_BYTES);
         let false_data = json!({"image_url": {"url": format!("data:image/png;base64,{words}")}});
         let (charged, all) = bytes(json!([false_data]));
         assert_eq!(charged, all + MEDIA_BYTES);
     }
 
     #[test]
+    fn files_are_left_out_without_a_change_to_the_rest() {
+        let content = |parts: Value| {
+            let chat = json!({"model": "m", "messages": [{"role": "user", "content": parts}], "stream": true});
+            Content::from_fields(chat).unwrap().0
+        };
+        let text = json!({"type": "text", "text": "Hi"});
+        assert!(content(json!([text])).without_files().is_none());
+        let with = content(json!([text, files::part("application/pdf", "AAAA", None)]));
+        assert!(with.has_files());
+        let without = with.without_files().unwrap();
+        let omitted = json!({"type": "text", "text": files::OMITTED});
+        assert_eq!(without.fields(), content(json!([text, omitted])).fields());
+    }
+
+    #[test]
     fn media_are_parts_and_not_words() {
         let media = |content: Value| {
             let chat = json!({"messages": [{"role": "user", "content": content}]});
-            Content::of(chat).unwrap().0.has_media()
+            Content::from_fields(chat).unwrap().0.has_media()
         };
         assert!(media(
             json!([{"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}])

@@ -2,7 +2,6 @@
 
 use super::{
     calls::Calls,
-    json_edit::Change,
     relay::unstreamed,
     source::Source,
     stream_meter::Line,
@@ -13,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::{collections::VecDeque, fmt};
 use tierbar_chats::{ExpertReads, context::ContextUse};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, json_edit::Change};
 
 /// Bytes of one answer. Each token is an event, and may have figures of its own.
 const LIMIT: usize = 256 << 20;
@@ -361,7 +360,7 @@ impl Decoder {
 
     fn choice(&mut self, mut choice: Choice) {
         let reasoning = choice.delta.thoughts();
-        let text = choice.delta.content.or(choice.text);
+        let text = choice.delta.text().or(choice.text);
         let text = text.filter(|text| !text.is_empty());
         let logprobs = choice.logprobs.filter(|logprobs| !logprobs.is_null());
         let mut logprobs = logprobs.map(Event::LogProbs);

@@ -1,23 +1,24 @@
-//! Fields that our own engine cannot follow: refused before anything is loaded. A tier that another program serves gets them as they
-//! came, since its server may know them.
+//! Fields that our own engine cannot follow, and files, which it cannot read: refused before anything is loaded. A tier that another
+//! program serves gets them as they came, since its server may know them.
 
-use super::{CHAT, EMBEDDINGS, Inference, RERANK, TEXT, content::Content, request::is_generated};
+use super::{
+    CHAT, EMBEDDINGS, Inference, RERANK, TEXT,
+    request::{Request, is_generated},
+};
 use serde_json::{Map, Value};
 use tierbar_core::{
     Error, TierId, bad_request,
+    config::Engine,
     status::{EngineKind, TierStatus},
 };
+use tierbar_fetch::Remote;
 use tierbar_request_fields::{self as fields, Table};
 
 /// # Errors
 /// `BadRequest` naming the field, if the tier's engine is ours.
-pub fn check(
-    inference: &Inference,
-    tier: &TierId,
-    path: &str,
-    content: &Content,
-) -> Result<(), Error> {
-    let Value::Object(request) = content.fields() else {
+pub fn check(inference: &Inference, tier: &TierId, request: &Request) -> Result<(), Error> {
+    let (path, content) = (request.path, &request.content);
+    let Value::Object(object) = content.fields() else {
         return Ok(());
     };
     let tables = tables(path);
@@ -29,17 +30,38 @@ pub fn check(
     if !tiers.iter().any(ours) {
         return Ok(());
     }
-    fields::check(tables, request)?;
+    fields::check(tables, object)?;
     if is_generated(path) {
-        fields::ollamas_option(request.get("options"))?;
+        fields::ollamas_option(object.get("options"))?;
     }
     if path != CHAT {
         return Ok(());
     }
-    if let Some(Value::Object(reasoning)) = request.get("reasoning") {
+    if content.has_files() && !request.omits_files() {
+        return Err(file_refusal(inference));
+    }
+    if let Some(Value::Object(reasoning)) = object.get("reasoning") {
         fields::check_in("reasoning.", &[&fields::REASONING], reasoning)?;
     }
-    check_alternatives(request)
+    check_alternatives(object)
+}
+
+/// Names a tier whose server is sent files, if there is one: `auto` sends none beyond this machine by itself.
+fn file_refusal(inference: &Inference) -> Error {
+    let config = inference.services.config();
+    let takes_files = |engine: &Engine| match engine {
+        Engine::Endpoint(engine) => !Remote::is_near(&engine.endpoint),
+        _ => false,
+    };
+    let mut tiers = config.tiers.iter();
+    let found = tiers.find(|(_, tier)| takes_files(&tier.engine));
+    let text =
+        "send its text, which `POST /tierbar/v1/documents/text` returns, or its pages as images";
+    let hint = match found {
+        Some((tier, _)) => format!("name the {tier} tier, whose server takes files; or {text}"),
+        None => text.to_owned(),
+    };
+    bad_request("a message has a file, and no model here reads files").hint(hint)
 }
 
 /// Refuses alternatives to tokens without a request for their probabilities.

@@ -32,7 +32,7 @@ impl Share {
 
     /// Returns the bytes, with which the share is given back.
     pub(crate) fn hold(self, bytes: Vec<u8>) -> Bytes {
-        Bytes::from_owner(Held {
+        Bytes::from_owner(HeldBytes {
             bytes,
             _share: self,
         })
@@ -45,12 +45,12 @@ impl Drop for Share {
     }
 }
 
-struct Held {
+struct HeldBytes {
     bytes: Vec<u8>,
     _share: Share,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for HeldBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

@@ -27,7 +27,7 @@ pub struct Hints {
 
 impl Hints {
     /// Reads them from the headers of a request.
-    pub fn of(headers: &HeaderMap) -> Self {
+    pub fn from_headers(headers: &HeaderMap) -> Self {
         let named = |name: &HeaderName| {
             let value = headers.get(name)?;
             let value = String::from_utf8_lossy(value.as_bytes());

@@ -1,19 +1,20 @@
 //! A stream's bytes as whole lines.
 
 use bytes::Bytes;
+use memchr::memrchr;
 
 /// Has the lines of an event stream end as all readers expect: a carriage return alone, which ends one as well (WHATWG, "Interpreting an
 /// event stream"), becomes a line feed. Pairs of both stay.
 #[derive(Debug, Default)]
 pub struct LineEnds {
-    last: Last,
+    last: LastByte,
     /// There was a carriage return alone: the next one that ends what has arrived is not waited with.
     alone: bool,
 }
 
 /// What the next byte may belong to.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Last {
+enum LastByte {
     #[default]
     Other,
     /// A carriage return that is held back.
@@ -26,30 +27,30 @@ impl LineEnds {
     /// Returns what has arrived, with its lines' ends. A carriage return at its end may wait for what follows it.
     pub fn unify(&mut self, arrived: Bytes) -> Bytes {
         // Nearly no stream has any.
-        if self.last == Last::Other && !arrived.contains(&b'\r') {
+        if self.last == LastByte::Other && !arrived.contains(&b'\r') {
             return arrived;
         }
         let mut unified = Vec::with_capacity(arrived.len() + 1);
         for &byte in &arrived {
             match (std::mem::take(&mut self.last), byte) {
-                (Last::Return, b'\n') => {
+                (LastByte::Return, b'\n') => {
                     unified.extend_from_slice(b"\r\n");
                     continue;
                 }
-                (Last::Return, _) => {
+                (LastByte::Return, _) => {
                     self.alone = true;
                     unified.push(b'\n');
                 }
-                (Last::Ended, b'\n') => continue,
-                (Last::Ended | Last::Other, _) => {}
+                (LastByte::Ended, b'\n') => continue,
+                (LastByte::Ended | LastByte::Other, _) => {}
             }
             match byte {
-                b'\r' => self.last = Last::Return,
+                b'\r' => self.last = LastByte::Return,
                 byte => unified.push(byte),
             }
         }
-        if self.last == Last::Return && self.alone {
-            self.last = Last::Ended;
+        if self.last == LastByte::Return && self.alone {
+            self.last = LastByte::Ended;
             unified.push(b'\n');
         }
         unified.into()
@@ -66,7 +67,7 @@ impl Lines {
     /// Returns the lines that these bytes complete, each with its end; empty if they complete none. The rest waits for its end, which is
     /// only looked for in what arrives.
     pub fn complete(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let end = bytes.iter().rposition(|&byte| byte == b'\n');
+        let end = memrchr(b'\n', bytes);
         let (ending, rest) = bytes.split_at(end.map_or(0, |end| end + 1));
         if ending.is_empty() {
             self.partial.extend_from_slice(rest);
@@ -80,6 +81,17 @@ impl Lines {
     pub fn pending(&self) -> usize {
         self.partial.len()
     }
+
+    /// Takes the line whose end does not arrive.
+    pub fn take_rest(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.partial)
+    }
+}
+
+/// Returns a line without its end.
+pub fn without_end(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 #[cfg(test)]

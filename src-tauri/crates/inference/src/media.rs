@@ -48,10 +48,11 @@ fn refusal(
     );
     let other = tiers.iter().find(|other| takes(other, media));
     let other = other.map(|other| format!("name the {} tier, which accepts them", other.id));
-    let (why, what_to_do) = model.map_or((None, None), |model| remedy(model, media));
-    if let Some(why) = why {
+    let remedy = model.and_then(|model| remedy(model, media));
+    if let Some((why, _)) = &remedy {
         message.push_str(&format!(": {why}"));
     }
+    let what_to_do = remedy.map(|(_, what_to_do)| what_to_do);
     let hints: Vec<_> = what_to_do.into_iter().chain(other).collect();
     let hint = match hints.as_slice() {
         [] => "send text only, or choose a model that takes them".to_owned(),
@@ -61,7 +62,7 @@ fn refusal(
 }
 
 /// Returns what is wrong with the model's projector, and what to do.
-fn remedy(model: &LibraryModel, media: &BTreeSet<Modality>) -> (Option<String>, Option<String>) {
+fn remedy(model: &LibraryModel, media: &BTreeSet<Modality>) -> Option<(String, String)> {
     let is_downloaded = model.reference.is_some();
     let download = format!("run `tierbar models pull {} --only-media`", model.id);
     if let Some(error) = &model.projector_error {
@@ -70,28 +71,25 @@ fn remedy(model: &LibraryModel, media: &BTreeSet<Modality>) -> (Option<String>, 
         } else {
             "replace it with the projector that was published with the model".to_owned()
         };
-        return (Some(error.clone()), Some(hint));
+        return Some((error.clone(), hint));
     }
     let takes = |modality: &Modality| model.input_modalities.contains(modality);
-    match &model.projector {
+    let (why, what_to_do) = match &model.projector {
         Some(_) if media.iter().all(takes) => (
-            Some("there is no room for its projector beside it".to_owned()),
-            Some("choose a smaller context for the tier".to_owned()),
+            "there is no room for its projector beside it",
+            "choose a smaller context for the tier".to_owned(),
         ),
-        Some(_) => (None, None),
+        Some(_) => return None,
         None if is_downloaded => (
-            Some("its projector is not installed".to_owned()),
-            Some(format!(
-                "{download}, or choose Add Images and Sound in Models"
-            )),
+            "its projector is not installed",
+            format!("{download}, or choose Add Images and Sound in Models"),
         ),
         None => (
-            Some("it has no projector".to_owned()),
-            Some(
-                "put its projector (a file with \"mmproj\" in its name) into its folder".to_owned(),
-            ),
+            "it has no projector",
+            "put its projector (a file with \"mmproj\" in its name) into its folder".to_owned(),
         ),
-    }
+    };
+    Some((why.to_owned(), what_to_do))
 }
 
 #[cfg(test)]

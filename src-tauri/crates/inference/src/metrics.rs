@@ -8,7 +8,7 @@ pub mod ledger;
 mod machine;
 pub mod trace;
 
-pub(crate) use answer::{Answer, TokenUse};
+pub(crate) use answer::{AnswerMetrics, TokenUse};
 pub(crate) use ledger::{BudgetOverrun, Reservation};
 pub use trace::Trace;
 

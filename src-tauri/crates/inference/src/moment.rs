@@ -1,6 +1,8 @@
-//! Moments by two clocks: the one that cannot be set stops while the machine sleeps, on macOS as on Linux, and the other can be set.
+//! Moments by two clocks: the one that cannot be set stops while the machine sleeps, on macOS as on Linux, and the other can be set. What
+//! the machine has slept tells the two apart.
 
 use std::time::{Duration, SystemTime};
+use tierbar_telemetry::asleep;
 use tokio::time::Instant;
 
 /// Ordinary corrections are smaller.
@@ -11,6 +13,8 @@ const TOLERATED: Duration = Duration::from_secs(1);
 pub struct Moment {
     pub wall: SystemTime,
     pub at: Instant,
+    /// How long the machine has slept by then.
+    pub asleep: Duration,
 }
 
 impl Moment {
@@ -18,6 +22,7 @@ impl Moment {
         Self {
             wall: SystemTime::now(),
             at: Instant::now(),
+            asleep: asleep(),
         }
     }
 
@@ -32,11 +37,16 @@ impl Moment {
         self.until(Self::now())
     }
 
-    /// Returns by how much the clock was set back between this moment and a later one.
-    pub fn set_back_until(self, later: Self) -> Option<Duration> {
-        let expected = self.wall + later.at.duration_since(self.at);
-        let behind = expected.duration_since(later.wall).unwrap_or_default();
-        (behind > TOLERATED).then_some(behind)
+    /// Returns by how many milliseconds the clock was set between this moment and a later one; they are negative if it was set back.
+    pub fn clock_set_until(self, later: Self) -> Option<i64> {
+        let slept = later.asleep.saturating_sub(self.asleep);
+        let expected = self.wall + later.at.duration_since(self.at) + slept;
+        let (by, sign) = match later.wall.duration_since(expected) {
+            Ok(ahead) => (ahead, 1),
+            Err(behind) => (behind.duration(), -1),
+        };
+        let by_ms = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        (by > TOLERATED).then_some(sign * by_ms)
     }
 }
 
@@ -74,22 +84,26 @@ mod tests {
         Moment {
             wall: first.wall + wall,
             at: first.at + Duration::from_secs(60),
+            ..first
         }
     }
 
     #[test]
-    fn only_a_clock_that_was_set_back_is_reported() {
+    fn a_clock_that_was_set_is_reported_and_sleep_is_not() {
         let first = Moment::now();
-        let minute = Duration::from_secs(60);
-        let set_back = |wall| first.set_back_until(after_a_minute(first, wall));
-        assert_eq!(set_back(minute), None);
-        assert_eq!(set_back(minute - minute / 100), None, "a correction");
-        assert_eq!(
-            set_back(8 * HOUR),
-            None,
-            "set forward, or the machine slept"
-        );
-        assert_eq!(set_back(Duration::ZERO), Some(minute));
+        let (minute, none) = (Duration::from_secs(60), Duration::ZERO);
+        let set = |wall: Duration, slept: Duration| {
+            let later = Moment {
+                asleep: first.asleep + slept,
+                ..after_a_minute(first, wall)
+            };
+            first.clock_set_until(later)
+        };
+        assert_eq!(set(minute, none), None);
+        assert_eq!(set(minute - minute / 100, none), None, "a correction");
+        assert_eq!(set(minute + 8 * HOUR, 8 * HOUR), None, "a sleep");
+        assert_eq!(set(minute + 8 * HOUR, none), Some(8 * 3_600_000));
+        assert_eq!(set(none, none), Some(-60_000));
     }
 
     #[test]
@@ -109,6 +123,7 @@ mod tests {
         let set_back = Moment {
             wall: first.wall,
             at: slept.at + HOUR,
+            ..first
         };
         assert_eq!(clock.read(set_back), 9 * HOUR);
         assert_eq!(clock.read(set_back), 9 * HOUR);
@@ -123,6 +138,7 @@ mod tests {
         let early = |wall: Duration| Moment {
             wall: first.wall + wall,
             at: first.at + minute / 2,
+            ..first
         };
         assert_eq!(clock.read(late), minute);
         // The second one: the clock was set in between.

@@ -1,6 +1,6 @@
 //! A request in the dialect of its client, for servers that speak it: they get its bytes as they came.
 
-use super::json_edit::{self, Change};
+use super::files::FilesSent;
 use crate::body;
 use bytes::Bytes;
 use serde::de::IgnoredAny;
@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use tierbar_core::{
     Error,
     config::Dialect,
+    json_edit::{self, Change},
     lease::{Address, Endpoint, Foreign},
 };
 
@@ -70,6 +71,7 @@ pub struct Original {
     bytes: Bytes,
     /// Why a chat cannot say the same: then only a server that speaks the dialect can answer.
     pub(crate) untranslatable: Option<Error>,
+    pub files_sent: FilesSent,
 }
 
 impl Original {
@@ -91,6 +93,7 @@ impl Original {
             path,
             bytes,
             untranslatable: None,
+            files_sent: FilesSent::default(),
         })
     }
 

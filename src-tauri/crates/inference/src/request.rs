@@ -6,7 +6,7 @@ use super::{
     content::{Content, RoutingFields},
     hints::Hints,
     metrics::Trace,
-    original::Original,
+    original::{Form, Original},
     stream_meter::StreamReading,
 };
 use bytes::Bytes;
@@ -79,7 +79,7 @@ impl Request {
     /// # Errors
     /// `BadRequest` for anything but an object, or a field of the wrong type.
     pub fn of(path: &'static str, hints: Hints, fields: Value) -> Result<Self, Error> {
-        let (content, routing) = Content::of(fields)?;
+        let (content, routing) = Content::from_fields(fields)?;
         Ok(Self::new(path, hints, content, routing, Instant::now()))
     }
 
@@ -101,6 +101,13 @@ impl Request {
             original: Some(original),
             ..Self::of(path, hints, chat)?
         })
+    }
+
+    /// Returns whether a model that reads no files gets a text in the place of each: clients of Anthropic's go on from it. Those of
+    /// OpenAI's get an error.
+    pub(crate) fn omits_files(&self) -> bool {
+        let original = self.original.as_ref();
+        original.is_some_and(|original| original.form == Form::Messages)
     }
 
     fn new(

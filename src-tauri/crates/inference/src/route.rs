@@ -109,7 +109,7 @@ pub fn smaller_tier(
     let by_name = leaves_choice(wanted) || wanted == Some(found.as_str());
     let smaller = named.steps_down_to.as_ref().filter(|_| by_name)?;
     let smaller = tiers.iter().find(|tier| tier.id == *smaller)?;
-    let holds = content.byte_count() / BYTES_PER_TOKEN < smaller.context_tokens as usize;
+    let holds = content.prompt_bytes() / BYTES_PER_TOKEN < smaller.context_tokens as usize;
     // It may not see or hear.
     (holds && !content.has_media()).then(|| smaller.id.clone())
 }
@@ -313,7 +313,7 @@ mod tests {
         let heavy = tiers[1].id.clone();
         let stands_in = |tiers: &[TierStatus], wanted, bytes| {
             let prompt = " ".repeat(bytes);
-            let content = Content::of(serde_json::json!({"prompt": prompt}))
+            let content = Content::from_fields(serde_json::json!({"prompt": prompt}))
                 .unwrap()
                 .0;
             smaller_tier(&heavy, wanted, tiers, &content)
@@ -335,7 +335,7 @@ mod tests {
             "too long for it"
         );
         let image = serde_json::json!({"messages": [{"content": [{"image_url": {}}]}]});
-        let (image, _) = Content::of(image).unwrap();
+        let (image, _) = Content::from_fields(image).unwrap();
         assert_eq!(smaller_tier(&heavy, Some("heavy"), &tiers, &image), None);
     }
 

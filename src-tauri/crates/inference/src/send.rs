@@ -6,7 +6,6 @@ use super::{
     clouds::anthropic,
     content::Content,
     hints::{OPENAI_BETA, pick_headers},
-    json_edit::{self, Change},
     original::{Form, Original},
     route,
     upstream::{ConnectionFailure, Upstream},
@@ -18,6 +17,7 @@ use serde_json::{Map, Value};
 use tierbar_core::{
     config::Dialect,
     json,
+    json_edit::{self, Change},
     lease::{Address, Endpoint, Foreign, Lease},
 };
 use tierbar_fetch::{Remote, RemoteAnswer};
@@ -53,7 +53,7 @@ pub(crate) async fn ask(
     lease: &dyn Lease,
     question: Value,
 ) -> Result<Value, String> {
-    let (content, _) = Content::of(question).map_err(|error| error.message)?;
+    let (content, _) = Content::from_fields(question).map_err(|error| error.message)?;
     let (headers, remote) = (HeaderMap::new(), &inference.remote);
     let answer = match send(lease.endpoint(), CHAT, content, &headers, remote, None).await {
         Ok(mut upstream) => upstream.whole(LONGEST_REPLY).await,
@@ -80,6 +80,18 @@ pub(crate) async fn send_original(
     let json = json_edit::edit(original.bytes(), &changes);
     let answer = remote.post(url, original.path, headers, json).await?;
     check_status(into_upstream(answer))
+}
+
+/// Returns whether a server is sent files. Servers of this machine and network refuse all of a request that has one.
+pub(crate) fn takes_files(endpoint: &Endpoint) -> bool {
+    let Endpoint::Foreign(Foreign {
+        at: Address::Url(url),
+        ..
+    }) = endpoint
+    else {
+        return false;
+    };
+    !Remote::is_near(url)
 }
 
 fn check_status(upstream: Upstream) -> Result<Upstream, ConnectionFailure> {
@@ -210,5 +222,25 @@ mod tests {
         }
         assert!(!Remote::is_near("https://api.openai.com"));
         assert!(!Remote::is_near("http://8.8.8.8"));
+    }
+
+    #[test]
+    fn only_clouds_are_sent_files() {
+        let foreign = |at| {
+            Endpoint::Foreign(Foreign {
+                at,
+                model: None,
+                dialect: Dialect::OpenAi,
+            })
+        };
+        let url = |url: &str| foreign(Address::Url(url.to_owned()));
+        assert!(takes_files(&url("https://api.openai.com")));
+        for near in [
+            url("http://127.0.0.1:1"),
+            foreign(Address::Port(1)),
+            Endpoint::Unix("/worker.sock".into()),
+        ] {
+            assert!(!takes_files(&near), "{near:?}");
+        }
     }
 }

@@ -5,25 +5,27 @@ mod chat;
 mod event_facts;
 mod lines;
 
-use super::{charge::Attempt, chat_calls::StreamCalls, lines::LineEnds, original::Form};
+use super::{
+    charge::Attempt, chat_calls::StreamCalls, chat_text::StreamedText, lines::LineEnds,
+    original::Form,
+};
 use crate::{
     clouds::anthropic::MessageUsage,
-    metrics::Answer,
+    event_reader::{EventReader, LONGEST_LINE},
+    metrics::AnswerMetrics,
     speed::AnswerMeter,
     wire::{Chunk, Timings},
 };
 use bytes::Bytes;
 use event_facts::EventFacts;
 use lines::Passage;
-use serde::de::IgnoredAny;
+use memchr::memrchr;
 use serde_json::{Map, Value};
 use std::time::Instant;
 use tierbar_chats::context::ContextUse;
 use tierbar_core::{Code, Error, json};
 
-/// No event of a worker comes near it. A line beyond passes on unread.
-const LONGEST_LINE: usize = 1 << 20;
-/// The same of other forms, some of whose events have a whole answer, and where the event is needed.
+/// Of other forms, some of whose events have a whole answer, and where the event is needed. A line beyond passes on unread.
 const LONGEST_EVENT: usize = 16 << 20;
 /// The memory of an event of an answer that is put together.
 const MOST_OF_EVENT: usize = json::MOST_MEMORY / 2;
@@ -57,26 +59,26 @@ pub struct StreamMeter {
     pub(crate) form: Form,
     reads: StreamReading,
     answering: AnswerMeter,
-    counted: Answer,
+    counted: AnswerMetrics,
     charge: Attempt,
     line_ends: LineEnds,
     /// A line whose end has not arrived. It is held back, so that a worker that dies within a line leaves the
     /// client no half event.
     partial: Vec<u8>,
-    /// The data of an event that goes on in another line.
-    data: Vec<u8>,
-    /// An event that cuts off a letter, whose rest may come with the next.
-    half: Option<Vec<u8>>,
+    events: EventReader,
     /// The last line of data has passed, and the empty line that ends its event has not.
     open: bool,
     /// A line of the event has passed.
     within: bool,
     /// A line of the event was left out.
     left_out: bool,
+    /// The event's name has passed, and no data behind it.
+    pub(crate) named: bool,
     calls: StreamCalls,
+    /// A chat's text, until it is clear what that is.
+    text: Option<StreamedText>,
     lines: Vec<Line>,
     usage: MessageUsage,
-    begun: bool,
     /// There was some content.
     pub(crate) spoken: bool,
     failure: Option<Error>,
@@ -90,10 +92,12 @@ pub struct StreamMeter {
     unread: bool,
     /// The rest of it has not passed.
     within_unread: bool,
+    /// Nor the end of its line.
+    cut: bool,
 }
 
 impl StreamMeter {
-    pub fn new(answering: AnswerMeter, counted: Answer, charge: Attempt) -> Self {
+    pub fn new(answering: AnswerMeter, counted: AnswerMetrics, charge: Attempt) -> Self {
         Self {
             form: Form::default(),
             reads: StreamReading::default(),
@@ -102,15 +106,15 @@ impl StreamMeter {
             charge,
             line_ends: LineEnds::default(),
             partial: Vec::new(),
-            data: Vec::new(),
-            half: None,
+            events: EventReader::default(),
             open: false,
             within: false,
             left_out: false,
+            named: false,
             calls: StreamCalls::default(),
+            text: None,
             lines: Vec::new(),
             usage: MessageUsage::default(),
-            begun: false,
             spoken: false,
             failure: None,
             broken: None,
@@ -118,12 +122,19 @@ impl StreamMeter {
             ended: false,
             unread: false,
             within_unread: false,
+            cut: false,
         }
     }
 
     /// The same for a stream in this form, read so.
     pub fn reading(mut self, form: Form, reads: StreamReading) -> Self {
         (self.form, self.reads) = (form, reads);
+        self
+    }
+
+    /// The same, which divides the text of a chat.
+    pub(crate) fn dividing(mut self, text: Option<StreamedText>) -> Self {
+        self.text = text.filter(|_| self.form == Form::Chat);
         self
     }
 
@@ -149,21 +160,18 @@ impl StreamMeter {
     /// Takes what has arrived and gives what may pass: all up to the last line's end, with what no client could read repaired.
     pub fn pass(&mut self, arrived: Bytes) -> Bytes {
         let arrived = self.line_ends.unify(arrived);
-        let end = arrived.iter().rposition(|&byte| byte == b'\n');
+        let end = memrchr(b'\n', &arrived);
         let whole = end.map_or(0, |end| end + 1);
         // Nearly all comes in whole lines, and is not copied.
         let passing = if whole > 0 && self.partial.is_empty() {
             arrived.slice(..whole)
-        } else {
+        } else if whole > 0 {
             self.partial.extend_from_slice(&arrived[..whole]);
-            if whole == 0 && self.partial.len() + arrived.len() <= self.longest() {
-                Bytes::new()
-            } else {
-                if whole == 0 {
-                    self.too_long();
-                }
-                std::mem::take(&mut self.partial).into()
-            }
+            std::mem::take(&mut self.partial).into()
+        } else if self.partial.len() + arrived.len() <= self.longest() {
+            Bytes::new()
+        } else {
+            self.pass_long_line().into()
         };
         self.partial.extend_from_slice(&arrived[whole..]);
         match whole {
@@ -185,6 +193,52 @@ impl StreamMeter {
         if self.reads != StreamReading::Nothing {
             self.lines.push(line());
         }
+    }
+
+    /// Whether its events are read, and its bytes pass to no client.
+    pub(crate) fn is_read(&self) -> bool {
+        self.reads != StreamReading::Nothing
+    }
+
+    /// Whether the last line of an event has passed without the empty line behind it, which is then to be sent.
+    pub(crate) fn close_event(&mut self) -> bool {
+        let open = std::mem::take(&mut self.open);
+        (self.named, self.within) = (self.named && !open, self.within && !open);
+        open
+    }
+
+    /// What has arrived of a line that is too long to be held passes unread.
+    fn pass_long_line(&mut self) -> Vec<u8> {
+        let before = match self.within_unread {
+            true => Vec::new(),
+            false => self.pass_long_event(),
+        };
+        (self.cut, self.named) = (true, false);
+        let line = std::mem::take(&mut self.partial);
+        match before.is_empty() {
+            _ if self.broken.is_some() => before,
+            true => line,
+            false => [before, line].concat(),
+        }
+    }
+
+    /// An event is too long to be held. Returns what was held and passes before it. Where it was a part of the event, or has come behind
+    /// the event's name, the stream ends.
+    fn pass_long_event(&mut self) -> Vec<u8> {
+        let is_part = self.events.pending() > 0;
+        self.events.discard();
+        let mut passes = self.take_halves();
+        let is_named = self.named && self.form != Form::Chat && !passes.is_empty();
+        // The event before may lack the empty line that ends it.
+        if std::mem::take(&mut self.open) {
+            passes.push(b'\n');
+        }
+        self.too_long();
+        if (is_part || is_named) && self.reads == StreamReading::Nothing {
+            let what = "the model's server sent an event that is too long";
+            self.lost(Error::new(Code::Unreachable, what));
+        }
+        passes
     }
 
     fn too_long(&mut self) {
@@ -268,21 +322,11 @@ impl StreamMeter {
         if self.within_unread {
             return (!rest.is_empty()).then(|| rest.into());
         }
-        let is_one_line = self.data.is_empty() && self.half.is_none();
-        let mut event = std::mem::take(&mut self.data);
-        if let Some(data) = rest.strip_prefix(b"data:") {
-            if !event.is_empty() {
-                event.push(b'\n');
-            }
-            event.extend_from_slice(data.trim_ascii());
-        }
-        let is_whole = match &*event {
-            b"[DONE]" => self.form == Form::Chat,
-            json => json.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(json).is_ok(),
-        };
+        let is_one_line = !self.events.holds_any();
+        let follows = std::mem::take(&mut self.open);
         let mut last = Vec::new();
-        if is_whole {
-            match self.read(&event, false) {
+        if let Some(event) = self.events.last(self.form, &rest) {
+            match self.read_data(&event, false) {
                 Passage::Unchanged if is_one_line => {
                     last.append(&mut rest);
                     last.push(b'\n');
@@ -291,11 +335,44 @@ impl StreamMeter {
             }
             last.push(b'\n');
         }
-        if let Some(half) = self.half.take() {
-            last.append(&mut self.read_event(&half, false).line(&half));
-            last.push(b'\n');
+        last.append(&mut self.take_halves());
+        if last.is_empty() {
+            return None;
         }
-        (!last.is_empty()).then(|| last.into())
+        // The event before may lack the empty line that ends it.
+        if follows {
+            last.insert(0, b'\n');
+        }
+        Some(last.into())
+    }
+
+    /// The connection has broken. Returns what is still to pass, behind which the error comes, or the error.
+    pub(crate) fn break_off(&mut self, error: Error) -> Result<Bytes, Error> {
+        let passes = self.take_halves();
+        if passes.is_empty() {
+            return Err(error);
+        }
+        self.broken = Some(error);
+        Ok(passes.into())
+    }
+
+    /// Reads what is held for the rest of a letter or of a call, which does not come, and returns what passes.
+    fn take_halves(&mut self) -> Vec<u8> {
+        let mut passes = Vec::new();
+        for half in self.events.take_halves() {
+            // The event before may lack the empty line that ends it.
+            if std::mem::take(&mut self.open) {
+                passes.push(b'\n');
+            }
+            passes.append(&mut self.event_lines(&half, false));
+            passes.push(b'\n');
+        }
+        let mut text = self.release_text();
+        if !text.is_empty() && std::mem::take(&mut self.open) {
+            passes.push(b'\n');
+        }
+        passes.append(&mut text);
+        passes
     }
 
     /// The connection has ended in order. What is still to pass if the answer is whole: some servers leave its last word out.
@@ -311,7 +388,7 @@ impl StreamMeter {
 
     /// Whether the end may have passed unread.
     pub(crate) fn may_have_ended(&self) -> bool {
-        self.ended || (self.unread && self.form != Form::Chat)
+        self.ended || (self.unread && !self.cut && self.form != Form::Chat)
     }
 }
 
@@ -328,7 +405,7 @@ impl Drop for StreamMeter {
 pub fn whole(
     form: Form,
     answering: &AnswerMeter,
-    counted: &mut Answer,
+    counted: &mut AnswerMetrics,
     mut charge: Attempt,
     answer: &[u8],
 ) -> Option<ContextUse> {

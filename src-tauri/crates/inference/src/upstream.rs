@@ -26,19 +26,14 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 type Driver = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
 
 /// The connection broke, or the answer is not HTTP. The tier's lease knows why its worker ended.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct ConnectionFailure(String);
 
 impl ConnectionFailure {
     /// An end before the answer's own.
     pub fn early() -> Self {
         Self("ended its answer early".to_owned())
-    }
-}
-
-impl fmt::Display for ConnectionFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
@@ -150,7 +145,11 @@ impl Upstream {
             })
             .await;
             match frame {
-                None => return Ok(None),
+                None => {
+                    // Some streams may not be polled behind their end.
+                    self.body = body_of(Bytes::new());
+                    return Ok(None);
+                }
                 Some(frame) => {
                     if let Ok(data) = frame?.into_data() {
                         return Ok(Some(data));
@@ -166,9 +165,7 @@ impl Upstream {
     /// As [`Upstream::whole`].
     pub async fn peek(&mut self, limit: usize) -> Result<Bytes, ConnectionFailure> {
         let bytes = self.whole(limit).await?;
-        self.body = Full::new(bytes.clone())
-            .map_err(|never| match never {})
-            .boxed_unsync();
+        self.body = body_of(bytes.clone());
         Ok(bytes)
     }
 
@@ -197,6 +194,12 @@ impl Upstream {
         }
         Ok(share.hold(bytes))
     }
+}
+
+fn body_of(bytes: Bytes) -> UnsyncBoxBody<Bytes, ConnectionFailure> {
+    Full::new(bytes)
+        .map_err(|never| match never {})
+        .boxed_unsync()
 }
 
 /// In OpenAI's and in Anthropic's form.
@@ -228,6 +231,8 @@ fn drive(driver: &mut Option<Driver>, context: &mut std::task::Context<'_>) {
 mod tests {
     use super::*;
     use http::StatusCode;
+    use http_body::Frame;
+    use http_body_util::StreamBody;
     use tierbar_core::json::LONGEST_FIELD;
 
     fn upstream(status: u16, length: usize) -> Upstream {
@@ -250,5 +255,19 @@ mod tests {
         assert!(read.message.contains("more than 64 KiB"), "{read}");
         assert_eq!(upstream(200, 9).whole(9).await.unwrap().len(), 9);
         assert!(upstream(200, 10).whole(9).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn what_has_ended_can_be_asked_again() {
+        let frames = futures_util::stream::unfold(true, |more| async move {
+            more.then(|| (Ok(Frame::data(Bytes::from("x"))), false))
+        });
+        let head = Response::new(()).into_parts().0;
+        let mut upstream = Upstream::new(head, StreamBody::new(frames).boxed_unsync());
+        let mut read = Vec::new();
+        for _ in 0..3 {
+            read.push(upstream.next().await.unwrap());
+        }
+        assert_eq!(read, [Some(Bytes::from("x")), None, None]);
     }
 }

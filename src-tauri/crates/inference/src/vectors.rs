@@ -28,7 +28,7 @@ pub struct Vectors {
 }
 
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct VectorAnswer {
     data: Vec<Vector>,
     usage: Option<Usage>,
     #[serde(default, deserialize_with = "short")]
@@ -55,7 +55,7 @@ pub async fn fetch(
     count: usize,
 ) -> Result<Vectors, Error> {
     let request = Request::of(EMBEDDINGS, hints, fields)?;
-    read(&dispatch::fetch(inference, request).await?, count)
+    parse_answer(&dispatch::fetch(inference, request).await?, count)
 }
 
 /// The fields of a request for the vectors of these texts from a tier.
@@ -67,7 +67,7 @@ pub fn fields(tier: &TierId, texts: &[String]) -> Value {
 ///
 /// # Errors
 /// `Unreachable` for an answer in another form, or with other than `count` vectors.
-pub fn read(answer: &[u8], count: usize) -> Result<Vectors, Error> {
+pub fn parse_answer(answer: &[u8], count: usize) -> Result<Vectors, Error> {
     let foreign = |why: String| {
         let message = format!("the model's server did not answer in OpenAI's form: {why}");
         Error::new(Code::Unreachable, message)
@@ -79,7 +79,7 @@ pub fn read(answer: &[u8], count: usize) -> Result<Vectors, Error> {
     if answer.iter().filter(|byte| **byte == b',').count() > MOST_NUMBERS {
         return Err(foreign(format!("it has more than {MOST_NUMBERS} numbers")));
     }
-    let Answer {
+    let VectorAnswer {
         mut data,
         usage,
         timings,

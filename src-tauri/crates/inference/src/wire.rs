@@ -14,13 +14,24 @@ use tierbar_core::{Code, Error, json::short};
 #[serde(default)]
 pub struct Message {
     #[serde(deserialize_with = "content")]
-    pub content: Option<String>,
+    content: Content,
+    /// OpenAI's models write it in place of an answer in a fixed form.
+    #[serde(deserialize_with = "text")]
+    refusal: Option<String>,
     #[serde(deserialize_with = "text")]
     reasoning_content: Option<String>,
     /// The same by another name. Some servers send both.
     #[serde(deserialize_with = "text")]
     reasoning: Option<String>,
     pub tool_calls: Option<Vec<ToolCall>>,
+}
+
+/// What a message's `content` says.
+#[derive(Debug, Default)]
+struct Content {
+    text: Option<String>,
+    /// Of parts of the type `thinking`, as Mistral's servers send them.
+    thoughts: Option<String>,
 }
 
 /// A tool call, or a piece of one.
@@ -151,13 +162,15 @@ impl Choice {
     /// Whether the model says something with it.
     pub(crate) fn has_content(&self) -> bool {
         let Message {
-            content,
+            content: Content { text, thoughts },
+            refusal,
             reasoning_content,
             reasoning,
             tool_calls,
         } = &self.delta;
-        let texts = [content, reasoning_content, reasoning, &self.text];
-        texts.into_iter().any(|text| is_written(text.as_deref()))
+        let thoughts = [thoughts, reasoning_content, reasoning];
+        let mut texts = [text, refusal, &self.text].into_iter().chain(thoughts);
+        texts.any(|text| is_written(text.as_deref()))
             || tool_calls.as_ref().is_some_and(|calls| !calls.is_empty())
     }
 }
@@ -170,11 +183,20 @@ pub fn is_written(text: Option<&str>) -> bool {
 impl Message {
     /// Takes the reasoning out.
     pub fn thoughts(&mut self) -> Option<String> {
-        [self.reasoning_content.take(), self.reasoning.take()]
-            .into_iter()
-            .flatten()
-            .find(|text| !text.is_empty())
+        let reasoning = [self.reasoning_content.take(), self.reasoning.take()];
+        let mut thoughts = reasoning.into_iter().chain([self.content.thoughts.take()]);
+        thoughts.find_map(written)
     }
+
+    /// Takes the text out, or the refusal in its place.
+    pub fn text(&mut self) -> Option<String> {
+        let mut texts = [self.content.text.take(), self.refusal.take()].into_iter();
+        texts.find_map(written)
+    }
+}
+
+fn written(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
 }
 
 /// `null` is nothing.
@@ -184,14 +206,24 @@ fn or_nothing<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(Option::deserialize(value)?.unwrap_or_default())
 }
 
-/// A text, the texts of a list of parts, or what a server writes without the quotes of a text.
-fn content<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+/// A text, the texts and thoughts of a list of parts, or what a server writes without the quotes of a text.
+fn content<'de, D: Deserializer<'de>>(value: D) -> Result<Content, D::Error> {
     let wrong = || D::Error::custom("`content` is not a text");
-    match Value::deserialize(value)? {
-        Value::Null => Ok(None),
-        number @ (Value::Number(_) | Value::Bool(_)) => Ok(Some(number.to_string())),
-        value => text_of(value).ok_or_else(wrong).map(Some),
-    }
+    let value = Value::deserialize(value)?;
+    let thoughts = thoughts_of(&value);
+    let text = match value {
+        Value::Null => None,
+        number @ (Value::Number(_) | Value::Bool(_)) => Some(number.to_string()),
+        value => Some(text_of(value).ok_or_else(wrong)?),
+    };
+    Ok(Content { text, thoughts })
+}
+
+fn thoughts_of(content: &Value) -> Option<String> {
+    let parts = content.as_array()?.iter();
+    let thoughts = parts.filter(|part| part["type"] == "thinking");
+    let thoughts = thoughts.filter_map(|part| text_of(part["thinking"].clone()));
+    written(Some(thoughts.collect()))
 }
 
 /// A text, or the texts of a list of parts.

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use tierbar_core::{
-    Code, Error, ModelKind, TierId,
+    Code, Error, ModelKind, TierId, bad_request,
     documents::{FoundPassages, MOST_PASSAGES, Passage, vectors::normalized},
     status::{EngineKind, TierStatus},
 };
@@ -143,14 +143,13 @@ impl Jobs {
 fn check_query(query: &str) -> Result<&str, Error> {
     let query = query.trim();
     if query.is_empty() {
-        return Err(Error::new(Code::BadRequest, "the question is empty"));
+        return Err(bad_request("the question is empty"));
     }
     if query.len() > LONGEST_QUERY {
-        let message = format!(
+        return Err(bad_request(format!(
             "the question has {} bytes, and may have {LONGEST_QUERY}",
             query.len()
-        );
-        return Err(Error::new(Code::BadRequest, message));
+        )));
     }
     Ok(query)
 }

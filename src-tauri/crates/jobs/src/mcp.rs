@@ -8,7 +8,7 @@ use tierbar_agent::{
     mcp::{Failure, Listing, Place, Program, Session, Tool},
 };
 use tierbar_core::{
-    Code, Error,
+    Code, Error, bad_request,
     config::{McpServerConfig, server_of},
     home::from_home,
 };
@@ -51,7 +51,7 @@ impl Servers {
                         "the MCP server {name} is left out: with it, there would be more than {MOST_TOOLS} tools"
                     );
                     let hint = format!("name those you need in mcp.{name}.tools");
-                    failed.push((name, Error::new(Code::BadRequest, message).hint(hint)));
+                    failed.push((name, bad_request(message).hint(hint)));
                 }
                 Ok(server) => {
                     tools += server.tools.len();
@@ -147,7 +147,7 @@ pub fn offered_tools(
     {
         let message = format!("the MCP server {name} has no tool {missing}");
         let hint = format!("`tierbar mcp-servers test {name}` lists its tools");
-        return Err(Error::new(Code::BadRequest, message).hint(hint));
+        return Err(bad_request(message).hint(hint));
     }
     tools.retain(|tool| wanted.is_empty() || wanted.contains(&tool.name));
     let most = McpServerConfig::MOST_TOOLS;
@@ -157,7 +157,7 @@ pub fn offered_tools(
             tools.len()
         );
         let hint = format!("name those you need in mcp.{name}.tools");
-        return Err(Error::new(Code::BadRequest, message).hint(hint));
+        return Err(bad_request(message).hint(hint));
     }
     Ok(tools)
 }
@@ -236,7 +236,7 @@ fn server_error(name: &str, config: &McpServerConfig, failure: &Failure) -> Erro
         Failure::NotRun(_) | Failure::Ended(_) if is_program => format!(
             "a program reads only the system's folders, and those in `folder` and `read` of mcp.{name}"
         ),
-        Failure::Silent(_) if is_program && !config.network => {
+        Failure::Silent(_) | Failure::Unread { .. } if is_program && !config.network => {
             format!("a program that downloads something, such as npx, needs mcp.{name}.network")
         }
         _ => return Error::new(Code::Unreachable, message),

@@ -28,7 +28,7 @@ use tierbar_chats::{
     agent::{AgentOptions, ConsentAnswer},
     context::{Excerpt, WhenFull},
 };
-use tierbar_core::{Code, Error, home::from_home};
+use tierbar_core::{Code, Error, bad_request, home::from_home};
 use tierbar_edge::keys::Weight;
 use tierbar_fetch::blocking;
 use tierbar_store::{NewTurn, Parent, RESTORABLE, Store};
@@ -110,9 +110,8 @@ pub struct Turn {
 
 /// The question of a new turn, or the question to answer again.
 #[derive(Debug, serde::Deserialize, utoipa::ToSchema)]
-#[schema(as = TurnRequest)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct TurnRequest {
     text: Option<String>,
     /// The question's files, which stand before its text.
     #[serde(default)]
@@ -161,7 +160,7 @@ impl Jobs {
     pub async fn begin_turn(
         self: &Arc<Self>,
         chat: &str,
-        question: Question,
+        question: TurnRequest,
         memory: usize,
     ) -> Result<StartedTurn, Error> {
         let parts = question.parts;
@@ -182,7 +181,7 @@ impl Jobs {
         let mut options = question.options;
         if let Some(field) = TURNS_OWN.iter().find(|field| options.contains_key(**field)) {
             let message = format!("options.{field} cannot be set: the turn sets it");
-            return Err(Error::new(Code::BadRequest, message));
+            return Err(bad_request(message));
         }
         // Before anything is stored, so that what is refused leaves no question behind.
         prompt::request("", Vec::new(), options.clone())?;
@@ -192,8 +191,7 @@ impl Jobs {
         let acting = match question.agent {
             None => None,
             Some(_) if question.continues || !attachments.is_empty() => {
-                let message = "\"agent\" takes neither \"continue\" nor \"parts\"";
-                let error = Error::new(Code::BadRequest, message);
+                let error = bad_request("\"agent\" takes neither \"continue\" nor \"parts\"");
                 return Err(error.hint("put the files into the agent's folder"));
             }
             Some(options) => Some(Acting::prepare(options, chat, self).await?),
@@ -209,8 +207,7 @@ impl Jobs {
         let mut model = question.model;
         let begun = if question.continues {
             if text.is_some() {
-                let message = "\"continue\" takes neither \"text\" nor \"parts\"";
-                let error = Error::new(Code::BadRequest, message);
+                let error = bad_request("\"continue\" takes neither \"text\" nor \"parts\"");
                 return Err(error.hint("leave \"continue\" out to ask a question"));
             }
             prompt::continue_last_message(&mut options);
@@ -381,7 +378,7 @@ impl Jobs {
                 "the name of {} is not valid UTF-8",
                 place.folder.path().display()
             );
-            Error::new(Code::BadRequest, message).hint("rename the folder, or enter another path")
+            bad_request(message).hint("rename the folder, or enter another path")
         })
     }
 

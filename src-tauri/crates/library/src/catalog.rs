@@ -12,7 +12,7 @@ use crate::model_id;
 use serde::Deserialize;
 use std::sync::LazyLock;
 use tierbar_core::{
-    Modality, ModelAccount, ModelId,
+    Code, Error, Modality, ModelAccount, ModelId,
     budget::{CompanionModels, MediaProjector},
     catalog::{
         Capabilities, CatalogModel, ModelKind, OfferedFile, OfferedProjector, PublishedScore,
@@ -211,6 +211,20 @@ impl Entry {
     pub fn account(&self, quant: &Quant) -> Option<ModelAccount> {
         let facts = self.architecture.as_ref()?;
         Some(facts.account(&self.name, &quant.quant, quant.size_bytes?))
+    }
+
+    /// Returns why a file is another model's, by its header. The parameters of a file vary too much to be compared.
+    pub fn mismatch(&self, account: &ModelAccount) -> Option<Error> {
+        let (name, facts) = (&self.name, self.architecture.as_ref()?);
+        let found = &account.architecture;
+        (*found != facts.name).then(|| {
+            let message = format!(
+                "the file is not {name}: its architecture is {found}, and that of {name} is {}",
+                facts.name
+            );
+            Error::new(Code::ModelInvalid, message)
+                .hint("its repository has another file under this name: choose another model")
+        })
     }
 
     /// What is loaded beside its models.

@@ -53,6 +53,24 @@ pub(crate) fn refusal(folder: &Path, error: &io::Error) -> Option<(PathBuf, Stri
     is_there.then(|| (folder.to_owned(), reason(error)))
 }
 
+/// Whether the content is in iCloud only: reading a file would download it, and so would a look into a folder.
+pub(crate) fn is_in_cloud(metadata: &fs::Metadata) -> bool {
+    // Only the system takes content away: tests set a bit that means nothing here.
+    is_dataless(platform::flags(metadata)) || cfg!(test) && metadata.mode() & 0o4000 != 0
+}
+
+/// Returns what is known of a folder, before a look into it.
+///
+/// # Errors
+/// Those of the system, and if it is in iCloud only.
+pub(crate) fn look_at(folder: &Path) -> io::Result<fs::Metadata> {
+    let metadata = fs::metadata(folder)?;
+    match is_in_cloud(&metadata) {
+        true => Err(io::Error::other("it is in iCloud only")),
+        false => Ok(metadata),
+    }
+}
+
 /// Reads the folder and those up to `depth` below it, at most `limit` entries in all, without hidden ones.
 ///
 /// # Errors
@@ -69,10 +87,8 @@ pub(crate) fn walk(
     let mut waiting = VecDeque::from([(root.to_owned(), 0)]);
     while let Some((folder, level)) = waiting.pop_front() {
         // A link may lead to a folder that was read already, or to one above it.
-        let read = fs::metadata(&folder).and_then(|this| {
-            if is_dataless(platform::flags(&this)) {
-                Err(io::Error::other("it is in iCloud only"))
-            } else if seen.insert((this.dev(), this.ino())) {
+        let read = look_at(&folder).and_then(|this| {
+            if seen.insert((this.dev(), this.ino())) {
                 read_names(&folder, &mut left, &mut walked).map(Some)
             } else {
                 Ok(None)

@@ -30,16 +30,16 @@ pub(crate) struct Stamp {
 }
 
 /// What was read of files, each with its version then.
-type Read<A> = Mutex<HashMap<PathBuf, (Version, Result<A, Error>)>>;
+type HeaderCache<A> = Mutex<HashMap<PathBuf, (Version, Result<A, Error>)>>;
 
 #[derive(Debug, Default)]
 pub(crate) struct Headers {
-    models: Read<ModelAccount>,
-    projectors: Read<ProjectorAccount>,
+    models: HeaderCache<ModelAccount>,
+    projectors: HeaderCache<ProjectorAccount>,
 }
 
 fn cached<A: Clone>(
-    cache: &Read<A>,
+    cache: &HeaderCache<A>,
     path: &Path,
     version: &Version,
     read: fn(&Path) -> Result<A, Error>,

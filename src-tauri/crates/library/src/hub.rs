@@ -234,7 +234,10 @@ impl Hub {
                 break;
             }
             let Some(next) = link.as_deref().and_then(next_page) else {
-                return Ok(tree::sorted(files));
+                // Of several files at one path the first counts.
+                files.sort_by(|a, b| a.path.cmp(&b.path));
+                files.dedup_by(|a, b| a.path == b.path);
+                return Ok(files);
             };
             // Only the query: a mirror may return links to the hub itself, and the token is for one server.
             url.set_query(url.join(next).ok().as_ref().and_then(Url::query));

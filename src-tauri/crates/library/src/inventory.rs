@@ -4,11 +4,9 @@
 use crate::{
     LibraryOptions,
     files::{File, ModelFiles, group_by_model, to_model_files},
-    folder::{FolderContents, Link, file_name, is_hidden, refusal, walk},
+    folder::{FolderContents, Link, file_name, is_hidden, is_in_cloud, refusal, walk},
     headers::{Version, stamp},
-    name,
-    other_apps::{self, OllamaModel},
-    platform, projector, records,
+    name, other_apps, projector, records,
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -18,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tierbar_core::{Code, Error, ModelId, fit::Keeper};
-use tierbar_nofollow::{is_dataless, reason};
+use tierbar_nofollow::reason;
 
 /// Folders below the models folder, and below one that was added, that are looked into.
 const OWN_DEPTH: usize = 1;
@@ -97,15 +95,10 @@ pub(crate) fn take(options: &LibraryOptions) -> Inventory {
         for folder in &options.apps.ollama {
             let (manifests, models) = other_apps::ollama(folder, MOST);
             taking.note(manifests, folder);
-            for OllamaModel {
-                file,
-                name,
-                projector,
-            } in models
-            {
-                let layers = &mut taking.inventory.layers;
-                layers.extend(projector.map(|projector| (file.clone(), projector)));
-                taking.add_file(file, name, Keeper::Ollama);
+            for model in models {
+                let layer = model.projector.map(|layer| (model.file.clone(), layer));
+                taking.inventory.layers.extend(layer);
+                taking.add_file(model.file, model.name, Keeper::Ollama);
             }
         }
         for folder in &options.apps.hugging_face {
@@ -137,8 +130,7 @@ pub(crate) fn is_model(name: &OsStr) -> bool {
 
 /// Whether it can be read without a download from iCloud, and without waiting: opening a pipe would block.
 pub(crate) fn is_here(path: &Path) -> bool {
-    fs::metadata(path)
-        .is_ok_and(|metadata| metadata.is_file() && !is_dataless(platform::flags(&metadata)))
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && !is_in_cloud(&metadata))
 }
 
 /// aria2 gives a file its whole size at once, and keeps what is to come in another until all has.
@@ -219,7 +211,7 @@ impl<'a> InventoryBuilder<'a> {
         if !metadata.is_file() || is_preallocated(&path) {
             return;
         }
-        if is_dataless(platform::flags(&metadata)) {
+        if is_in_cloud(&metadata) {
             return self.in_cloud.push(path);
         }
         if keeper != Keeper::Ollama && projector::is_named(&path) {

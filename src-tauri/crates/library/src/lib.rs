@@ -88,7 +88,7 @@ impl Library {
 
     /// As [`Library::list`], but also if the models folder cannot be read.
     pub fn scan(&self) -> Scan {
-        self.read(self.inventory())
+        self.read_headers(self.inventory())
     }
 
     fn inventory(&self) -> Inventory {
@@ -108,22 +108,14 @@ impl Library {
         places
     }
 
-    fn read(&self, inventory: Inventory) -> Scan {
-        let Inventory {
-            models,
-            projectors,
-            layers,
-            notices,
-            own,
-            ..
-        } = inventory;
-        let accounts = self.headers.accounts(&models);
+    fn read_headers(&self, inventory: Inventory) -> Scan {
+        let accounts = self.headers.accounts(&inventory.models);
         let mut folders = Folders::default();
-        for (path, version) in projectors {
+        for (path, version) in inventory.projectors {
             folders.add(self.candidate(path, &version));
         }
-        let mut loadable = Vec::with_capacity(models.len());
-        for (model, account) in models.iter().zip(accounts) {
+        let mut loadable = Vec::with_capacity(inventory.models.len());
+        for (model, account) in inventory.models.iter().zip(accounts) {
             let candidate = projector::may_be(&account)
                 .then(|| self.candidate(model.path.clone(), &model.version))
                 .filter(|candidate| candidate.account.is_ok());
@@ -140,9 +132,10 @@ impl Library {
                 let mut entry = Entry::new(model, account);
                 if let Ok(account) = &entry.account {
                     let origin = entry.record.as_ref().and_then(projector::origin);
-                    entry.projector = match layers.iter().find(|(path, _)| *path == model.path) {
+                    let mut layers = inventory.layers.iter();
+                    entry.projector = match layers.find(|(path, _)| *path == model.path) {
                         Some((_, layer)) => self.of_layer(&model.path, account, layer),
-                        None => folders.of(&model.path, account, origin.as_deref()),
+                        None => folders.projector_of(&model.path, account, origin.as_deref()),
                     };
                 }
                 entry
@@ -151,8 +144,8 @@ impl Library {
         entries.sort_by(|a, b| (&a.id, &a.path).cmp(&(&b.id, &b.path)));
         Scan {
             entries,
-            notices,
-            models_dir_error: own,
+            notices: inventory.notices,
+            models_dir_error: inventory.own,
         }
     }
 
@@ -207,7 +200,7 @@ impl Library {
         let version = headers::stamp_at(model);
         let record = version.and_then(|file| records::current_record(model, &file));
         let origin = record.as_ref().and_then(projector::origin);
-        folders.of(model, account, origin.as_deref())
+        folders.projector_of(model, account, origin.as_deref())
     }
 
     /// Returns the header of a file that is a projector.

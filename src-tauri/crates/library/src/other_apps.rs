@@ -5,7 +5,7 @@
 //! `….projector` that of the media projector. The cache of
 //! `huggingface_hub`: `models--OWNER--REPOSITORY/snapshots/REVISION/FILE`, links into `blobs/`.
 
-use crate::folder::{FolderContents, file_name, walk};
+use crate::folder::{FolderContents, file_name, look_at, walk};
 use serde::Deserialize;
 use std::{
     ffi::{OsStr, OsString},
@@ -118,15 +118,19 @@ struct Layer {
 /// Returns the models of an Ollama folder, and its manifests.
 pub(crate) fn ollama(models: &Path, limit: usize) -> (FolderContents, Vec<OllamaModel>) {
     let mut contents = FolderContents::default();
-    let manifests = models.join("manifests");
-    let walked = walk(&manifests, 3, limit, |_| true);
-    if let Some(walked) = contents.take(models, walked) {
-        contents.add(walked);
+    let (manifests, blobs) = (models.join("manifests"), models.join("blobs"));
+    let walked = look_at(models).and_then(|_| walk(&manifests, 3, limit, |_| true));
+    let Some(walked) = contents.take(models, walked) else {
+        return (contents, Vec::new());
+    };
+    contents.add(walked);
+    if contents.take(&blobs, look_at(&blobs)).is_none() {
+        return (contents, Vec::new());
     }
     let model = |path: &PathBuf| {
         let name = ollama_name(path.strip_prefix(&manifests).ok()?)?;
         let manifest: Manifest = serde_json::from_slice(&read_small(path)?).ok()?;
-        let blob = |kind| Some(models.join("blobs").join(ollama_blob(&manifest, kind)?));
+        let blob = |kind| Some(blobs.join(ollama_blob(&manifest, kind)?));
         Some(OllamaModel {
             file: blob(OLLAMA_MODEL).filter(|blob| blob.is_file())?,
             name,
@@ -175,6 +179,9 @@ pub(crate) fn hugging_face(
     repositories.sort();
     let mut left = limit;
     for repository in repositories {
+        if kept.take(&repository, look_at(&repository)).is_none() {
+            continue;
+        }
         let snapshots = repository.join("snapshots");
         let main = read_small(&repository.join("refs/main"));
         let main = main
@@ -201,6 +208,7 @@ pub(crate) fn hugging_face(
 
 /// Returns the paths of a folder's entries, at most `limit`.
 fn paths_in(folder: &Path, limit: usize) -> io::Result<Vec<PathBuf>> {
+    look_at(folder)?;
     let entries = fs::read_dir(folder)?.take(limit);
     entries.map(|entry| Ok(entry?.path())).collect()
 }

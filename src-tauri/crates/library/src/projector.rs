@@ -46,7 +46,7 @@ impl Folders {
         self.0.entry(folder_of(path)).or_default().1 += 1;
     }
 
-    pub(crate) fn of(
+    pub(crate) fn projector_of(
         &self,
         model: &Path,
         account: &ModelAccount,

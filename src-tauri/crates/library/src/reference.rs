@@ -59,12 +59,12 @@ impl Repository {
     pub fn new(text: &str) -> Result<Self, Error> {
         let parts: Vec<_> = text.split('/').collect();
         match parts[..] {
-            [owner, name] => Self::of(owner, name, text),
+            [owner, name] => Self::from_parts(owner, name, text),
             _ => Err(malformed(text, "a repository is written owner/repo")),
         }
     }
 
-    fn of(owner: &str, name: &str, whole: &str) -> Result<Self, Error> {
+    fn from_parts(owner: &str, name: &str, whole: &str) -> Result<Self, Error> {
         for (part, what) in [(owner, "owner"), (name, "repository")] {
             if let Some(problem) = name_problem(part) {
                 return Err(malformed(whole, &format!("its {what} {problem}")));
@@ -193,7 +193,7 @@ fn of_repository(path: &str, whole: &str) -> Result<Reference, Error> {
     let name = name.ok_or_else(|| malformed(whole, "a repository is written owner/repo"))?;
     let (repository, pick) = if let Some(file) = file {
         (
-            Repository::of(owner, name, whole)?,
+            Repository::from_parts(owner, name, whole)?,
             Pick::File(file_path(file, whole)?),
         )
     } else {
@@ -202,7 +202,7 @@ fn of_repository(path: &str, whole: &str) -> Result<Reference, Error> {
             None => (name, None),
         };
         let pick = quant.map_or(Pick::Suiting, Pick::Quant);
-        (Repository::of(owner, name, whole)?, pick)
+        (Repository::from_parts(owner, name, whole)?, pick)
     };
     Ok(Reference::Hub {
         repository,

@@ -36,7 +36,7 @@ pub async fn header(
     tokens: &TokenFor,
     url: &Url,
 ) -> Result<RemoteFile<ModelAccount>, Error> {
-    read(web, tokens, url, tierbar_gguf::read_from).await
+    read_header(web, tokens, url, tierbar_gguf::read_from).await
 }
 
 /// As [`header`], for the media projector at `url`.
@@ -48,12 +48,12 @@ pub async fn projector(
     tokens: &TokenFor,
     url: &Url,
 ) -> Result<RemoteFile<ProjectorAccount>, Error> {
-    read(web, tokens, url, tierbar_gguf::projector_from).await
+    read_header(web, tokens, url, tierbar_gguf::projector_from).await
 }
 
 type Reader = io::BufReader<Chunks>;
 
-async fn read<A: Send + 'static>(
+async fn read_header<A: Send + 'static>(
     web: &Web,
     tokens: &TokenFor,
     url: &Url,
@@ -77,7 +77,9 @@ async fn read<A: Send + 'static>(
     let reading = tokio::task::spawn_blocking({
         let name = name.clone();
         move || {
-            let reader = io::BufReader::with_capacity(BUFFER_BYTES, Chunks::new(receiver));
+            let current = Bytes::new();
+            let chunks = Chunks { receiver, current };
+            let reader = io::BufReader::with_capacity(BUFFER_BYTES, chunks);
             parse(reader, size, &name)
         }
     });
@@ -279,15 +281,6 @@ fn looks_like_a_page(start: &[u8]) -> bool {
 struct Chunks {
     receiver: mpsc::Receiver<io::Result<Bytes>>,
     current: Bytes,
-}
-
-impl Chunks {
-    fn new(receiver: mpsc::Receiver<io::Result<Bytes>>) -> Self {
-        Self {
-            receiver,
-            current: Bytes::new(),
-        }
-    }
 }
 
 impl Read for Chunks {

@@ -221,7 +221,7 @@ fn scan(library: &Library, attached: &mut WatchedFolders) -> (Scan, Vec<Link>) {
     }
     inventory.notices.extend(attached.notice());
     let links = mem::take(&mut inventory.links);
-    (library.read(inventory), links)
+    (library.read_headers(inventory), links)
 }
 
 #[cfg(test)]

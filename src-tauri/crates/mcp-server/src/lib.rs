@@ -24,7 +24,7 @@ use rmcp::{
 use serde_json::Value;
 use std::{convert::Infallible, fmt::Display, future::Future, sync::Arc};
 use stdin::Lines;
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, bad_request};
 use tokio_util::sync::CancellationToken;
 use tools::Tool;
 
@@ -62,7 +62,7 @@ pub async fn serve_stdio<A: Api>(api: A) -> Result<(), Error> {
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => {
             let message = format!("the MCP client did not begin with `initialize`: {error}");
-            Err(Error::new(Code::BadRequest, message))
+            Err(bad_request(message))
         }
     }
 }

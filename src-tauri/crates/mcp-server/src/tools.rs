@@ -12,7 +12,7 @@ use tierbar_core::{
 };
 
 /// What a tool has found out.
-struct Answer {
+struct ToolAnswer {
     /// As the tool's output schema has it.
     fields: Value,
     text: String,
@@ -255,7 +255,7 @@ impl Tool {
             Self::ListModels => models(api, arguments).await,
         };
         match answer {
-            Ok(Answer { fields, text }) => {
+            Ok(ToolAnswer { fields, text }) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
                 result.structured_content = Some(fields);
                 result
@@ -279,7 +279,7 @@ fn read_arguments<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Error
     })
 }
 
-async fn search<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error> {
+async fn search<A: Api>(api: &A, arguments: JsonObject) -> Result<ToolAnswer, Error> {
     let Search {
         question,
         collection,
@@ -304,13 +304,8 @@ async fn search<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
             place if place.is_empty() => place,
             place => format!(", {place}"),
         };
-        let Passage {
-            title,
-            path,
-            text: own,
-            ..
-        } = passage;
-        text += &format!("[{number}] {title}{place} ({path})\n{own}\n\n");
+        let (title, path) = (&passage.title, &passage.path);
+        text += &format!("[{number}] {title}{place} ({path})\n{}\n\n", passage.text);
     }
     if passages.is_empty() {
         text = match collection {
@@ -333,13 +328,13 @@ async fn search<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
         })
     };
     let passages: Vec<_> = passages.iter().map(to_fields).collect();
-    Ok(Answer {
+    Ok(ToolAnswer {
         fields: json!({"passages": passages, "embedder": embedder, "reranked": reranked}),
         text: text.trim_end().to_owned(),
     })
 }
 
-async fn collections<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error> {
+async fn collections<A: Api>(api: &A, arguments: JsonObject) -> Result<ToolAnswer, Error> {
     let NoArguments {} = read_arguments(arguments)?;
     let documents = api.send("/tierbar/v1/documents", None).await?;
     let sources: Vec<DocumentSource> = read_field(documents, "sources")?;
@@ -374,26 +369,26 @@ async fn collections<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, E
     if collections.is_empty() {
         text = "There are no documents. The user adds some in Tierbar's window, or with `tierbar documents add`.".to_owned();
     }
-    Ok(Answer {
+    Ok(ToolAnswer {
         fields: json!({"collections": collections}),
         text: text.trim_end().to_owned(),
     })
 }
 
-async fn summarize<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error> {
+async fn summarize<A: Api>(api: &A, arguments: JsonObject) -> Result<ToolAnswer, Error> {
     let wanted: Summarize = read_arguments(arguments)?;
     let answer = api.send("/v1/summarize", Some(&json!(wanted))).await?;
     let mut text = field(&answer, "summary").to_owned();
     if answer["fallback"] == true {
         text += "\n\n(Sentences of the text, chosen by rule: the model gave no usable summary.)";
     }
-    Ok(Answer {
+    Ok(ToolAnswer {
         fields: answer,
         text,
     })
 }
 
-async fn triage<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error> {
+async fn triage<A: Api>(api: &A, arguments: JsonObject) -> Result<ToolAnswer, Error> {
     let wanted: Triage = read_arguments(arguments)?;
     let answer = api.send("/v1/triage", Some(&json!(wanted))).await?;
     let cloud = match answer["needs_cloud"] == true {
@@ -402,13 +397,13 @@ async fn triage<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
     };
     let (kind, why) = (field(&answer, "type"), field(&answer, "why"));
     let text = format!("{kind}, urgency {} of 3, {cloud}: {why}", answer["urgency"]);
-    Ok(Answer {
+    Ok(ToolAnswer {
         fields: answer,
         text,
     })
 }
 
-async fn models<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error> {
+async fn models<A: Api>(api: &A, arguments: JsonObject) -> Result<ToolAnswer, Error> {
     #[derive(Deserialize)]
     struct Entry {
         id: String,
@@ -441,7 +436,7 @@ async fn models<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
         model.extend(tierbar);
         models.push(Value::Object(model));
     }
-    Ok(Answer {
+    Ok(ToolAnswer {
         fields: json!({"models": models}),
         text: text.trim_end().to_owned(),
     })

@@ -21,7 +21,7 @@ pub struct Settings {
 
 impl Settings {
     /// Of a tier whose settings are settled.
-    pub fn of(tier: &TierConfig) -> Self {
+    pub fn for_tier(tier: &TierConfig) -> Self {
         Self {
             threads: tier.threads,
             batch: tier.batch,
@@ -130,7 +130,7 @@ pub struct Figure {
 
 impl Figure {
     /// Returns `None` without runs, or if one of them is not a number.
-    pub fn of(mut runs: Vec<f64>) -> Option<Self> {
+    pub fn from_runs(mut runs: Vec<f64>) -> Option<Self> {
         if runs.iter().any(|run| !run.is_finite()) {
             return None;
         }
@@ -280,12 +280,15 @@ mod tests {
 
     #[test]
     fn runs_have_a_median_and_a_spread() {
-        let odd = Figure::of(vec![3.0, 1.0, 2.0]).unwrap();
+        let odd = Figure::from_runs(vec![3.0, 1.0, 2.0]).unwrap();
         assert_eq!((odd.median, odd.low, odd.high), (2.0, 1.0, 3.0));
         assert!((odd.spread() - 1.0).abs() < 1e-9);
-        assert_eq!(Figure::of(vec![1.0, 4.0, 2.0, 3.0]).unwrap().median, 2.5);
-        assert_eq!(Figure::of(Vec::new()), None);
-        assert_eq!(Figure::of(vec![1.0, f64::NAN]), None);
+        assert_eq!(
+            Figure::from_runs(vec![1.0, 4.0, 2.0, 3.0]).unwrap().median,
+            2.5
+        );
+        assert_eq!(Figure::from_runs(Vec::new()), None);
+        assert_eq!(Figure::from_runs(vec![1.0, f64::NAN]), None);
     }
 
     #[test]
@@ -364,6 +367,6 @@ mod tests {
             ..TierConfig::default()
         });
         assert_eq!((tier.model.as_str(), tier.context_tokens()), ("m", 1024));
-        assert_eq!(Settings::of(&tier), settings);
+        assert_eq!(Settings::for_tier(&tier), settings);
     }
 }

@@ -128,7 +128,7 @@ const SIZE_DIGITS: u32 = 3;
 
 impl Diagnosis {
     /// `now_ms`: milliseconds since 1970.
-    pub fn of(sources: Sources<'_>, now_ms: u64) -> Self {
+    pub fn from_sources(sources: Sources<'_>, now_ms: u64) -> Self {
         let status = sources.status;
         let recent: Vec<&Entry> = sources
             .log
@@ -186,7 +186,7 @@ fn tier_figures(
             model_figures(found)
         }),
         context_tokens: tier.context_tokens,
-        settings: config.filter(|_| own).map(Settings::of),
+        settings: config.filter(|_| own).map(Settings::for_tier),
         paging: config.filter(|_| own).map(|config| config.paging),
         footprint_bytes: tier.footprint_bytes,
         plan: tier.plan.clone(),

@@ -2,7 +2,7 @@
 //!
 //! An agreement names a real path. Between the agreement and its use, and between two uses, a program that may write in a folder on that
 //! path can put a link there that leads elsewhere. So each use opens the path anew and follows no link in any part of it, and what comes
-//! next, such as a check, a grant or a reading, is about the open file: its descriptor and its [`Opened::real_path`], never the path again.
+//! next, such as a check, a grant or a reading, is about the open file: its descriptor and its [`OpenFile::real_path`], never the path again.
 
 mod denial;
 mod platform;
@@ -13,7 +13,7 @@ pub use rustix::fs::{Mode, RawMode};
 use rustix::{
     fs::{
         AtFlags, CWD, Dev, Dir, FileType, OFlags, Stat, fchmod, fstat, fsync, lstat, mkdirat,
-        openat, renameat, stat, statat, unlinkat,
+        openat, renameat, statat, unlinkat,
     },
     io::Errno,
 };
@@ -32,7 +32,7 @@ use std::{
 
 /// An open file or folder.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenFile {
     file: File,
     path: PathBuf,
 }
@@ -48,10 +48,11 @@ pub struct About {
     pub in_cloud: bool,
     /// When its content changed, in nanoseconds since 1970.
     pub modified: i64,
+    pub identity: Identity,
 }
 
-/// Which file or folder something is: its disk, and its number there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Which file or folder something is: its disk, and its number there. By a hard link or a bind mount, one has several paths.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Identity(Dev, u64);
 
 /// A name in a folder. A link is neither a file nor a folder, nor is what cannot be looked at.
@@ -116,7 +117,7 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY
 ///
 /// # Errors
 /// [`OpenError`], also if any part of the path is a symbolic link.
-pub fn open(path: &Path) -> Result<Opened, OpenError> {
+pub fn open(path: &Path) -> Result<OpenFile, OpenError> {
     open_with(path, READ)
 }
 
@@ -124,16 +125,16 @@ pub fn open(path: &Path) -> Result<Opened, OpenError> {
 ///
 /// # Errors
 /// Those of [`open`].
-pub fn locate(path: &Path) -> Result<Opened, OpenError> {
+pub fn locate(path: &Path) -> Result<OpenFile, OpenError> {
     open_with(path, platform::LOCATE)
 }
 
-fn open_with(path: &Path, flags: OFlags) -> Result<Opened, OpenError> {
+fn open_with(path: &Path, flags: OFlags) -> Result<OpenFile, OpenError> {
     let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
     if !path.is_absolute() || !path.components().all(is_plain) {
         return Err(OpenError::NotAbsolute(path.to_owned()));
     }
-    Opened::new(CWD, path, path.to_owned(), flags)
+    OpenFile::new(CWD, path, path.to_owned(), flags)
 }
 
 /// Returns the real path of the user's home folder, which `~` stands for: that of the account may have a link in it.
@@ -141,7 +142,7 @@ pub fn home() -> Option<PathBuf> {
     std::env::home_dir().map(|home| home.canonicalize().unwrap_or(home))
 }
 
-impl Opened {
+impl OpenFile {
     fn new(
         folder: BorrowedFd<'_>,
         path: &Path,
@@ -158,7 +159,7 @@ impl Opened {
     }
 
     /// Wraps what was opened otherwise, such as by following links, to look at where that has led.
-    pub fn of(file: File, path: &Path) -> Self {
+    pub fn from_file(file: File, path: &Path) -> Self {
         Self {
             file,
             path: path.to_owned(),
@@ -191,7 +192,7 @@ impl Opened {
     /// # Errors
     /// Those of the system.
     pub fn about(&self) -> io::Result<About> {
-        Ok(About::of(&fstat(&self.file)?))
+        Ok(About::from_stat(&fstat(&self.file)?))
     }
 
     pub fn into_file(self) -> File {
@@ -258,7 +259,7 @@ impl Opened {
                 return None;
             }
             let (about, fault) = match statat(&self.file, &name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => (About::of(&stat), None),
+                Ok(stat) => (About::from_stat(&stat), None),
                 // It is gone.
                 Err(Errno::NOENT) => return None,
                 Err(error) => (About::default(), Some(error.into())),
@@ -274,7 +275,7 @@ impl Opened {
     /// Those of the system, and of reading the content; the file is then as it was.
     pub fn replace(&self, name: &OsStr, content: impl Read, mode: Mode) -> io::Result<()> {
         let mode = match statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) if About::of(&stat).is_file => {
+            Ok(stat) if About::from_stat(&stat).is_file => {
                 Mode::from_raw_mode(stat.st_mode) & Mode::from(0o777)
             }
             _ => mode,
@@ -334,23 +335,33 @@ impl Opened {
         Ok(unlinkat(&self.file, name, AtFlags::empty())?)
     }
 
-    /// Returns what this is, and each folder around it, as far up as these can be opened. Files and folders are the same if their
-    /// identities are, whatever their paths: by a bind mount, one has several.
+    /// Returns what has this name in this folder; of a link, that it is neither a file nor a folder.
+    ///
+    /// # Errors
+    /// Those of the system, also if this is no folder.
+    pub fn about_entry(&self, name: &OsStr) -> io::Result<About> {
+        let stat = statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(About::from_stat(&stat))
+    }
+
+    /// Opens the folder around this one, wherever that is now; `None` if this is a file or the root, or if it cannot be opened.
+    pub fn parent(&self) -> Option<Self> {
+        let flags = platform::LOCATE | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let around = openat(&self.file, "..", flags, Mode::empty()).ok()?;
+        let around = Self::from_file(around.into(), &self.path.join(".."));
+        // The root is around itself.
+        let is_other = around.about().ok()?.identity != self.about().ok()?.identity;
+        is_other.then_some(around)
+    }
+
+    /// Returns what this is, and each folder around it, as far up as these can be opened.
     ///
     /// # Errors
     /// Those of the system, for what is open.
     pub fn lineage(&self) -> io::Result<Vec<Identity>> {
-        let mut lineage = vec![Identity::of(&fstat(&self.file)?)];
-        let mut folder = self.file.try_clone()?;
-        let up = platform::LOCATE | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        while let Ok(around) = openat(&folder, "..", up, Mode::empty()) {
-            let identity = Identity::of(&fstat(&around)?);
-            // The root is around itself.
-            if lineage.last() == Some(&identity) {
-                break;
-            }
-            lineage.push(identity);
-            folder = around.into();
+        let mut lineage = vec![self.about()?.identity];
+        for folder in iter::successors(self.parent(), Self::parent) {
+            lineage.push(folder.about()?.identity);
         }
         Ok(lineage)
     }
@@ -378,23 +389,9 @@ fn refuse_if_all(
     })
 }
 
-impl AsFd for Opened {
+impl AsFd for OpenFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
-    }
-}
-
-impl Identity {
-    /// Returns that of what is at a path, whatever leads there.
-    ///
-    /// # Errors
-    /// Those of the system.
-    pub fn at(path: &Path) -> io::Result<Self> {
-        Ok(Self::of(&stat(path)?))
-    }
-
-    fn of(stat: &Stat) -> Self {
-        Self(stat.st_dev, stat.st_ino)
     }
 }
 
@@ -410,10 +407,10 @@ impl About {
     /// # Errors
     /// Those of the system.
     pub fn at(path: &Path) -> io::Result<Self> {
-        Ok(Self::of(&lstat(path)?))
+        Ok(Self::from_stat(&lstat(path)?))
     }
 
-    fn of(stat: &Stat) -> Self {
+    fn from_stat(stat: &Stat) -> Self {
         let kind = FileType::from_raw_mode(stat.st_mode);
         Self {
             is_file: kind == FileType::RegularFile,
@@ -421,6 +418,7 @@ impl About {
             bytes: u64::try_from(stat.st_size).unwrap_or(0),
             in_cloud: is_dataless(platform::flags(stat)),
             modified: platform::modified(stat),
+            identity: Identity(stat.st_dev, stat.st_ino),
         }
     }
 }

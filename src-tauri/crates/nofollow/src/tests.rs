@@ -1,16 +1,12 @@
 //! Links, renames and races.
 
-mod race;
-
 use super::*;
-use race::{Found, race};
 use std::{
     fs,
-    io::Read,
     os::unix::fs::{PermissionsExt, symlink},
-    time::Duration,
 };
 use tempfile::TempDir;
+use tierbar_skip::race::{Found, LINKS, race};
 
 /// `work/sub/file`, and a folder `private` of the same form beside it, to which `link` leads.
 struct Place {
@@ -33,26 +29,19 @@ impl Place {
     fn at(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
+}
 
-    /// Exchanges `work/sub` and `link` while it is used.
-    fn race(&self, time: Duration, mut attempt: impl FnMut() -> Result<String, OpenError>) {
-        race(
-            time,
-            &self.at("work/sub"),
-            &self.at("link"),
-            || match attempt().as_deref() {
-                Ok("own") => Found::Own,
-                Ok(_) => Found::Foreign,
-                Err(OpenError::Link { .. }) => Found::Refused,
-                // With `O_DIRECTORY`, macOS may find first that a link is no folder.
-                Err(OpenError::System { .. }) => Found::Refused,
-                Err(other) => panic!("{other}"),
-            },
-        );
+fn found(text: Result<String, OpenError>) -> Found {
+    match text.as_deref() {
+        Ok("own") => Found::Own,
+        Ok(_) => Found::Foreign,
+        // With `O_DIRECTORY`, macOS may find first that a link is no folder.
+        Err(OpenError::Link { .. } | OpenError::System { .. }) => Found::Refused,
+        Err(other) => panic!("{other}"),
     }
 }
 
-fn text(opened: Opened) -> String {
+fn text(opened: OpenFile) -> String {
     let mut text = String::new();
     opened.into_file().read_to_string(&mut text).unwrap();
     text
@@ -259,46 +248,64 @@ fn what_is_open_is_in_each_folder_around_it() {
     let place = Place::new();
     let sub = locate(&place.at("work/sub")).unwrap();
     let lineage = sub.lineage().unwrap();
+    let identity = |path: &Path| About::at(path).unwrap().identity;
     for (at, name) in ["work/sub", "work", ""].iter().enumerate() {
-        assert_eq!(
-            lineage[at],
-            Identity::at(&place.at(name)).unwrap(),
-            "{name}"
-        );
+        assert_eq!(lineage[at], identity(&place.at(name)), "{name}");
     }
-    assert_eq!(lineage.last(), Identity::at(Path::new("/")).ok().as_ref());
-    assert!(!lineage.contains(&Identity::at(&place.at("private")).unwrap()));
+    assert_eq!(lineage.last(), Some(&identity(Path::new("/"))));
+    assert!(!lineage.contains(&identity(&place.at("private"))));
     let file = open(&place.at("work/sub/file")).unwrap();
     assert_eq!(file.lineage().unwrap().len(), 1, "a file has no folder");
 }
 
-/// Each way to open, in a folder that is exchanged with a link meanwhile.
-fn exchange(time: Duration) {
+#[test]
+fn a_file_is_the_same_by_each_of_its_names() {
     let place = Place::new();
-    let work = open(&place.at("work")).unwrap();
     let file = place.at("work/sub/file");
-    place.race(time, || open(&file).map(text));
-    place.race(time, || {
-        let located = locate(&place.at("work/sub"))?;
-        let is_own = !located.real_path().unwrap().ends_with("private");
-        Ok(if is_own { "own" } else { "secret" }.to_owned())
-    });
-    place.race(time, || work.inside(Path::new("sub/file")).map(text));
-    place.race(time, || {
-        let folder = work.create_folder(Path::new("sub"), Mode::RWXU)?;
-        folder.inside(Path::new("file")).map(text)
-    });
+    fs::hard_link(&file, place.at("other")).unwrap();
+    let sub = open(&place.at("work/sub")).unwrap();
+    let identity = open(&file).unwrap().about().unwrap().identity;
+    let listed = sub.entries().unwrap().next().unwrap().unwrap();
+    let about = |folder: &OpenFile, name: &str| folder.about_entry(OsStr::new(name));
+    let root = sub.parent().unwrap().parent().unwrap();
+    for (about, from) in [
+        (About::at(&place.at("other")).unwrap(), "a path"),
+        (listed.about, "a list"),
+        (about(&sub, "file").unwrap(), "its folder"),
+        (about(&root, "other").unwrap(), "a folder around it"),
+    ] {
+        assert_eq!(about.identity, identity, "{from}");
+    }
+    assert_ne!(about(&root, "link").unwrap().identity, identity);
+    assert!(about(&root, "none").is_err());
+    assert!(open(Path::new("/")).unwrap().parent().is_none());
 }
 
+/// Each way to open, in a folder whose name leads elsewhere at times.
 #[test]
-fn a_folder_that_is_exchanged_with_a_link_is_not_left() {
-    exchange(Duration::from_millis(250));
-}
-
-#[test]
-#[ignore = "slow"]
-fn a_folder_that_is_exchanged_with_a_link_for_long_is_not_left() {
-    exchange(Duration::from_secs(8));
+fn a_folder_in_whose_place_a_link_appears_is_not_left() {
+    let place = Place::new();
+    let (work, sub) = (open(&place.at("work")).unwrap(), place.at("work/sub"));
+    let private = About::at(&place.at("private")).unwrap().identity;
+    let file = Path::new("file");
+    race(
+        &LINKS,
+        &sub,
+        &place.at("private"),
+        &mut [
+            &mut || found(open(&sub.join(file)).map(text)),
+            &mut || match locate(&sub).map(|located| located.about().unwrap().identity) {
+                Ok(identity) if identity == private => Found::Foreign,
+                Ok(_) => Found::Own,
+                Err(error) => found(Err(error)),
+            },
+            &mut || found(work.inside(Path::new("sub/file")).map(text)),
+            &mut || {
+                let folder = work.create_folder(Path::new("sub"), Mode::RWXU);
+                found(folder.and_then(|folder| folder.inside(file)).map(text))
+            },
+        ],
+    );
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn declare(
     handler: TokenStream,
     written: impl FnOnce(&Route) -> (String, String),
 ) -> TokenStream {
-    let Some(route) = Route::read(attributes, handler.clone()) else {
+    let Some(route) = Route::parse(attributes, handler.clone()) else {
         let missing = "`path` needs a method, `path = …` and `reach(…)`, above a function: \
              `tierbar_http::reach` says what a reach is";
         let mut all: TokenStream = format!("compile_error!({missing:?});")
@@ -128,7 +128,7 @@ struct Route {
 }
 
 impl Route {
-    fn read(attributes: TokenStream, handler: TokenStream) -> Option<Self> {
+    fn parse(attributes: TokenStream, handler: TokenStream) -> Option<Self> {
         let (visibility, name) = signature(handler)?;
         let is_comma =
             |token: &TokenTree| matches!(token, TokenTree::Punct(sign) if sign.as_char() == ',');

@@ -107,7 +107,7 @@ impl Announcer {
     /// Returns which experts are in memory, as far as the system tells. It looks at all their pages.
     pub fn picture(&self) -> ResidencyPicture {
         let heat = |unit| (self.absent_bytes(unit) == 0).then_some(UNKNOWN);
-        ResidencyPicture::of(&self.layout, heat)
+        ResidencyPicture::new(&self.layout, heat)
     }
 
     pub fn cost(&self) -> PagingCost {

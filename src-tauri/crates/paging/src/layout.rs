@@ -5,7 +5,7 @@
 //! page with bytes of any other tensor that is held always stays.
 
 use crate::places::{PageRange, gaps_between, merge_ranges};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 /// A tensor's place in one of the model's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,18 +69,13 @@ pub(crate) struct SharedPage {
     pub(crate) unit: ExpertIndex,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct LayerUnits {
-    first: ExpertIndex,
-    experts: u32,
-}
-
 /// The pages of all experts, and of what is always held.
 #[derive(Debug)]
 pub struct Layout {
     /// Bytes of a page.
     pub(crate) page: u64,
-    layers: BTreeMap<u32, LayerUnits>,
+    /// The units of each layer that has experts.
+    layers: BTreeMap<u32, Range<ExpertIndex>>,
     /// By unit.
     slices: Vec<Vec<ExpertSlice>>,
     /// By unit, with shared pages counted for each of their two.
@@ -97,10 +92,7 @@ impl Layout {
     /// [`LayoutError`] if the experts cannot be told apart by pages.
     pub fn new(tensors: &[Tensor], page: u64) -> Result<Self, LayoutError> {
         let layers = layer_units(tensors)?;
-        let units = layers
-            .values()
-            .map(|layer| layer.first + layer.experts)
-            .max();
+        let units = layers.values().map(|units| units.end).max();
         let units = units.unwrap_or(0) as usize;
         if units == 0 {
             return Err(LayoutError::NoExperts);
@@ -108,11 +100,7 @@ impl Layout {
         let mut parts = place_slices(tensors, &layers, page)?;
         parts.sort_by_key(|part| (part.file, part.offset));
 
-        let files = tensors
-            .iter()
-            .map(|tensor| tensor.file + 1)
-            .max()
-            .unwrap_or(0);
+        let files = tensors.iter().map(|tensor| tensor.file + 1).max();
         let of_kind = |file: usize, kinds: fn(TensorKind) -> bool| {
             let in_file = tensors.iter().filter(|tensor| tensor.file == file);
             let touched = in_file.filter(|tensor| kinds(tensor.kind) && tensor.bytes > 0);
@@ -123,7 +111,7 @@ impl Layout {
             )
         };
         let (mut areas, mut held, mut fixed) = (Vec::new(), Vec::new(), Vec::new());
-        for file in 0..files {
+        for file in 0..files.unwrap_or(0) {
             let mapped = of_kind(file, |kind| kind == TensorKind::Mapped);
             let dense = of_kind(file, |kind| kind == TensorKind::Dense);
             let all = of_kind(file, |kind| kind != TensorKind::Mapped);
@@ -179,19 +167,14 @@ impl Layout {
     /// is read, and what one token uses of all layers. A cache that is smaller than that cycle never holds what comes
     /// next.
     pub fn least_bytes(&self, experts_used: u32) -> u64 {
-        let layer = |units: &LayerUnits| -> u64 {
-            let all = units.first..units.first + units.experts;
-            all.map(|unit| self.pages[unit as usize]).sum()
-        };
-        let largest = self.layers.values().map(layer).max().unwrap_or(0);
-        let cycle: u64 = self
-            .layers
-            .values()
-            .map(|units| {
-                let used = u64::from(experts_used.min(units.experts));
-                (layer(units) * used).div_ceil(u64::from(units.experts.max(1)))
-            })
-            .sum();
+        let (mut largest, mut cycle) = (0u64, 0u64);
+        for units in self.layers.values() {
+            let pages: u64 = units.clone().map(|unit| self.pages[unit as usize]).sum();
+            let experts = units.end - units.start;
+            let used = u64::from(experts_used.min(experts));
+            largest = pages.max(largest);
+            cycle += (pages * used).div_ceil(experts.max(1).into());
+        }
         (2 * largest).max(cycle) * self.page
     }
 
@@ -207,13 +190,13 @@ impl Layout {
     }
 
     /// Returns the runs of pages of a file that memory is laid over, in bytes from its start.
-    pub fn areas(&self, file: usize) -> Vec<std::ops::Range<u64>> {
+    pub fn areas(&self, file: usize) -> Vec<Range<u64>> {
         let runs = self.areas.get(file).into_iter().flatten();
         runs.map(|run| self.bytes_of(run)).collect()
     }
 
     /// Returns a run of pages in bytes from the file's start.
-    pub(crate) fn bytes_of(&self, run: &PageRange) -> std::ops::Range<u64> {
+    pub(crate) fn bytes_of(&self, run: &PageRange) -> Range<u64> {
         run.start * self.page..run.end * self.page
     }
 
@@ -226,9 +209,8 @@ impl Layout {
     }
 
     /// The units of each layer that has experts, in order.
-    pub(crate) fn layers(&self) -> impl Iterator<Item = std::ops::Range<ExpertIndex>> {
-        let layers = self.layers.values();
-        layers.map(|units| units.first..units.first + units.experts)
+    pub(crate) fn layers(&self) -> impl Iterator<Item = Range<ExpertIndex>> {
+        self.layers.values().cloned()
     }
 
     /// The number of units.
@@ -242,16 +224,14 @@ impl Layout {
 
     /// The unit of an expert; `None` if the layer has no such one.
     pub(crate) fn unit(&self, layer: u32, expert: u32) -> Option<ExpertIndex> {
-        let units = self.layers.get(&layer)?;
-        (expert < units.experts).then(|| units.first + expert)
+        self.layers.get(&layer)?.clone().nth(expert as usize)
     }
 
     /// All units of the next layer that has experts; after the last, of the first if the layers form a `circle`.
-    pub(crate) fn next_layer(&self, layer: u32, circle: bool) -> std::ops::Range<ExpertIndex> {
+    pub(crate) fn next_layer(&self, layer: u32, circle: bool) -> Range<ExpertIndex> {
         let next = self.layers.range(layer.saturating_add(1)..).next();
         let first = self.layers.first_key_value().filter(|_| circle);
-        next.or(first)
-            .map_or(0..0, |(_, units)| units.first..units.first + units.experts)
+        next.or(first).map_or(0..0, |(_, units)| units.clone())
     }
 }
 
@@ -270,7 +250,7 @@ fn pages_around(offset: u64, bytes: u64, page: u64) -> PageRange {
 }
 
 /// Numbers the experts, layer by layer.
-fn layer_units(tensors: &[Tensor]) -> Result<BTreeMap<u32, LayerUnits>, LayoutError> {
+fn layer_units(tensors: &[Tensor]) -> Result<BTreeMap<u32, Range<ExpertIndex>>, LayoutError> {
     let mut counts = BTreeMap::new();
     for tensor in tensors {
         if let TensorKind::Experts { layer, experts } = tensor.kind
@@ -281,8 +261,8 @@ fn layer_units(tensors: &[Tensor]) -> Result<BTreeMap<u32, LayerUnits>, LayoutEr
     }
     let mut first = 0;
     let numbered = counts.into_iter().map(|(layer, experts)| {
-        let units = LayerUnits { first, experts };
-        first += experts;
+        let units = first..first + experts;
+        first = units.end;
         (layer, units)
     });
     Ok(numbered.collect())
@@ -290,7 +270,7 @@ fn layer_units(tensors: &[Tensor]) -> Result<BTreeMap<u32, LayerUnits>, LayoutEr
 
 fn place_slices(
     tensors: &[Tensor],
-    layers: &BTreeMap<u32, LayerUnits>,
+    layers: &BTreeMap<u32, Range<ExpertIndex>>,
     page: u64,
 ) -> Result<Vec<UnplacedSlice>, LayoutError> {
     let mut parts = Vec::new();
@@ -306,7 +286,7 @@ fn place_slices(
         if bytes < 2 * page {
             return Err(LayoutError::TooSmall { bytes });
         }
-        let first = layers[&layer].first;
+        let first = layers[&layer].start;
         parts.extend((0..experts).map(|expert| {
             let offset = tensor.offset + u64::from(expert) * bytes;
             UnplacedSlice {

@@ -262,7 +262,7 @@ impl Pager {
     pub fn picture(&self) -> ResidencyPicture {
         let board = self.inner.board.lock();
         let heat = |unit| board.cache.heat(unit, board.token);
-        ResidencyPicture::of(&self.inner.layout, heat)
+        ResidencyPicture::new(&self.inner.layout, heat)
     }
 
     pub fn cost(&self) -> PagingCost {

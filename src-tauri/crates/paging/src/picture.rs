@@ -18,7 +18,7 @@ pub struct ResidencyPicture {
 
 impl ResidencyPicture {
     /// `heat` returns the digit of an expert; `None` if it is not in memory.
-    pub(crate) fn of(layout: &Layout, heat: impl Fn(ExpertIndex) -> Option<u8>) -> Self {
+    pub(crate) fn new(layout: &Layout, heat: impl Fn(ExpertIndex) -> Option<u8>) -> Self {
         let mut held = 0;
         let layers = layout
             .layers()
@@ -111,7 +111,7 @@ mod tests {
         let layout = Layout::new(&tensors, page).unwrap();
         let heat = |unit| [Some(0), None, Some(9), None, Some(UNKNOWN)][unit as usize];
         assert_eq!(
-            ResidencyPicture::of(&layout, heat),
+            ResidencyPicture::new(&layout, heat),
             ResidencyPicture {
                 layers: vec!["0.9".to_owned(), ".5".to_owned()],
                 held_bytes: 6 * page,

@@ -74,7 +74,7 @@ impl MemoryArea {
     }
 
     /// Reads this run of the file into its place, or what the file has of it, and returns how many bytes that were.
-    pub(crate) fn read(&self, from: &WeightFile, run: &Range<u64>) -> io::Result<u64> {
+    pub(crate) fn fill(&self, from: &WeightFile, run: &Range<u64>) -> io::Result<u64> {
         let (address, length) = self.address(run).ok_or(io::ErrorKind::InvalidInput)?;
         let (mut done, mut retried) = (0, false);
         while done < length {

@@ -1,33 +1,23 @@
 //! Field names of another API that change the answer there. A client that sends one here expects the same effect.
 
-use super::{Effect, Field, OLLAMA_OPTIONS, Table, harmless, refused, refused_unless};
+use super::{Field, OLLAMA_OPTIONS, Table, harmless, refused, refused_unless};
 use serde_json::Value;
 use tierbar_core::{Error, bad_request};
 
 const SOURCE: &str = "the other tables, where these names change the answer";
 const AS_MESSAGE: &str = "send it as a message with the role system";
-const FORMAT: Field = refused("format", r#""json""#, "send `response_format`");
-const MAX_OUTPUT_TOKENS: Field = refused("max_output_tokens", "9", "send `max_tokens`");
-const NUM_PREDICT: Field = refused("num_predict", "9", "send `max_tokens`");
-const STOP_SEQUENCES: Field = refused("stop_sequences", r#"["end"]"#, "send `stop`");
+const FORMAT: Field = refused("format", "send `response_format`");
+const MAX_OUTPUT_TOKENS: Field = refused("max_output_tokens", "send `max_tokens`");
+const NUM_PREDICT: Field = refused("num_predict", "send `max_tokens`");
+const STOP_SEQUENCES: Field = refused("stop_sequences", "send `stop`");
 const OUTPUT_CONFIG: Field = refused(
     "output_config",
-    r#"{"effort": "high"}"#,
     "send `response_format` and `reasoning_effort`",
 );
-const OUTPUT_FORMAT: Field = refused(
-    "output_format",
-    r#"{"type": "json_schema", "schema": {"type": "object"}}"#,
-    "send `response_format`",
-);
-const TEXT: Field = refused(
-    "text",
-    r#"{"format": {"type": "json_object"}}"#,
-    "send `response_format` and `verbosity`",
-);
+const OUTPUT_FORMAT: Field = refused("output_format", "send `response_format`");
+const TEXT: Field = refused("text", "send `response_format` and `verbosity`");
 const IMAGES: Field = refused(
     "images",
-    r#"["iVBORw0KGgo="]"#,
     "send them as parts of a message, of the type image_url",
 );
 
@@ -38,18 +28,17 @@ pub const FOREIGN_TO_CHATS: Table = Table {
     fields: &[
         FORMAT,
         IMAGES,
-        refused("input", r#""Hello""#, "send `messages`"),
-        refused("instructions", r#""Be brief.""#, AS_MESSAGE),
+        refused("input", "send `messages`"),
+        refused("instructions", AS_MESSAGE),
         MAX_OUTPUT_TOKENS,
         NUM_PREDICT,
         OUTPUT_CONFIG,
         OUTPUT_FORMAT,
         STOP_SEQUENCES,
-        refused("system", r#""Be brief.""#, AS_MESSAGE),
+        refused("system", AS_MESSAGE),
         TEXT,
         refused_unless(
             "thinking",
-            r#"{"type": "enabled"}"#,
             &["null", "false", "{}", r#"{"type": "disabled"}"#],
             "send `think` or `reasoning_effort`",
         ),
@@ -62,30 +51,18 @@ pub const FOREIGN_TO_COMPLETIONS: Table = Table {
     source: SOURCE,
     fields: &[
         FORMAT,
-        refused(
-            "images",
-            r#"["iVBORw0KGgo="]"#,
-            "send them to /v1/chat/completions",
-        ),
-        refused("input", r#""Hello""#, "send `prompt`"),
-        refused("instructions", r#""Be brief.""#, "write it into `prompt`"),
+        refused("images", "send them to /v1/chat/completions"),
+        refused("input", "send `prompt`"),
+        refused("instructions", "write it into `prompt`"),
         MAX_OUTPUT_TOKENS,
-        refused(
-            "messages",
-            r#"[{"role": "user", "content": "Hello"}]"#,
-            "send them to /v1/chat/completions",
-        ),
+        refused("messages", "send them to /v1/chat/completions"),
         NUM_PREDICT,
         OUTPUT_CONFIG,
         OUTPUT_FORMAT,
         STOP_SEQUENCES,
-        refused("system", r#""Be brief.""#, "write it into `prompt`"),
+        refused("system", "write it into `prompt`"),
         TEXT,
-        refused(
-            "tools",
-            r#"[{"type": "function", "function": {"name": "look"}}]"#,
-            "send them to /v1/chat/completions",
-        ),
+        refused("tools", "send them to /v1/chat/completions"),
     ],
 };
 
@@ -94,13 +71,9 @@ pub const FOREIGN_TO_RESPONSES: Table = Table {
     title: "Other APIs' names, sent to `/v1/responses`",
     source: SOURCE,
     fields: &[
-        refused(
-            "messages",
-            r#"[{"role": "user", "content": "Hello"}]"#,
-            "send them as `input`",
-        ),
+        refused("messages", "send them as `input`"),
         ONE_ANSWER,
-        refused("system", r#""Be brief.""#, "send `instructions`"),
+        refused("system", "send `instructions`"),
     ],
 };
 
@@ -108,15 +81,11 @@ pub const FOREIGN_TO_RESPONSES: Table = Table {
 pub const FOREIGN_TO_MESSAGES: Table = Table {
     title: "Other APIs' names, sent to `/v1/messages`",
     source: SOURCE,
-    fields: &[
-        refused("instructions", r#""Be brief.""#, "send `system`"),
-        ONE_ANSWER,
-    ],
+    fields: &[refused("instructions", "send `system`"), ONE_ANSWER],
 };
 
 const ONE_ANSWER: Field = refused_unless(
     "n",
-    "2",
     &["null", "0", "1"],
     "leave it out: there is one answer",
 );
@@ -124,7 +93,6 @@ const ONE_ANSWER: Field = refused_unless(
 const FORM: &str = "send `format`: \"json\" or a JSON schema";
 const RESPONSE_FORMAT: Field = refused_unless(
     "response_format",
-    r#"{"type": "json_object"}"#,
     &["null", r#"{"type": "text"}"#, "{}"],
     FORM,
 );
@@ -138,23 +106,19 @@ pub const FOREIGN_TO_OLLAMA: Table = Table {
     source: SOURCE,
     fields: &[
         RESPONSE_FORMAT,
-        refused("json_schema", r#"{"type": "object"}"#, FORM),
-        refused("guided_json", r#"{"type": "object"}"#, FORM),
-        refused("guided_choice", r#"["a", "b"]"#, NOT_HERE),
-        refused("guided_regex", r#""[0-9]+""#, NOT_HERE),
-        refused("regex", r#""[0-9]+""#, AS_GUIDED_REGEX),
-        refused("ebnf", r#""root ::= \"a\"""#, AS_GRAMMAR),
-        refused("guided_grammar", r#""root ::= \"a\"""#, NOT_HERE),
-        refused("grammar", r#""root ::= \"a\"""#, NOT_HERE),
-        refused("structured_outputs", r#"{"choice": ["a"]}"#, NOT_HERE),
-        refused("logit_bias", r#"{"7": 1}"#, NOT_HERE),
-        refused("functions", r#"[{"name": "look"}]"#, "send `tools`"),
-        refused(
-            "reasoning_effort",
-            r#""high""#,
-            "send `think`: a flag, or an effort",
-        ),
-        refused("stop_sequences", r#"["end"]"#, "send `stop` in `options`"),
+        refused("json_schema", FORM),
+        refused("guided_json", FORM),
+        refused("guided_choice", NOT_HERE),
+        refused("guided_regex", NOT_HERE),
+        refused("regex", AS_GUIDED_REGEX),
+        refused("ebnf", AS_GRAMMAR),
+        refused("guided_grammar", NOT_HERE),
+        refused("grammar", NOT_HERE),
+        refused("structured_outputs", NOT_HERE),
+        refused("logit_bias", NOT_HERE),
+        refused("functions", "send `tools`"),
+        refused("reasoning_effort", "send `think`: a flag, or an effort"),
+        refused("stop_sequences", "send `stop` in `options`"),
         ONE_ANSWER,
     ],
 };
@@ -164,25 +128,24 @@ pub const FOREIGN_TO_OPTIONS: Table = Table {
     title: "Other APIs' names in `options`",
     source: SOURCE,
     fields: &[
-        refused("format", r#""json""#, "send it beside `options`"),
+        refused("format", "send it beside `options`"),
         RESPONSE_FORMAT,
-        refused("json_schema", r#"{"type": "object"}"#, FORM),
-        refused("grammar", r#""root ::= \"a\"""#, NOT_HERE),
-        refused("guided_json", r#"{"type": "object"}"#, FORM),
-        refused("guided_choice", r#"["a", "b"]"#, NOT_HERE),
-        refused("guided_regex", r#""[0-9]+""#, NOT_HERE),
-        refused("regex", r#""[0-9]+""#, AS_GUIDED_REGEX),
-        refused("ebnf", r#""root ::= \"a\"""#, AS_GRAMMAR),
-        refused("guided_grammar", r#""root ::= \"a\"""#, NOT_HERE),
-        refused("structured_outputs", r#"{"choice": ["a"]}"#, NOT_HERE),
-        refused("samplers", r#"["top_k"]"#, "leave it out"),
-        refused("logit_bias", r#"{"7": 1}"#, NOT_HERE),
+        refused("json_schema", FORM),
+        refused("grammar", NOT_HERE),
+        refused("guided_json", FORM),
+        refused("guided_choice", NOT_HERE),
+        refused("guided_regex", NOT_HERE),
+        refused("regex", AS_GUIDED_REGEX),
+        refused("ebnf", AS_GRAMMAR),
+        refused("guided_grammar", NOT_HERE),
+        refused("structured_outputs", NOT_HERE),
+        refused("samplers", "leave it out"),
+        refused("logit_bias", NOT_HERE),
         harmless(
             "max_tokens",
-            "9",
             "as with Ollama; `num_predict` limits an answer",
         ),
-        refused("n_predict", "9", "send `num_predict`"),
+        refused("n_predict", "send `num_predict`"),
     ],
 };
 
@@ -195,8 +158,7 @@ pub fn ollamas_option(options: Option<&Value>) -> Result<(), Error> {
     let options = options.and_then(Value::as_object).into_iter().flatten();
     for (name, value) in options {
         let known = OLLAMA_OPTIONS.field(name);
-        if known.is_some_and(|known| matches!(known.effect, Effect::Honored(_))) && !value.is_null()
-        {
+        if known.is_some_and(Field::is_honored) && !value.is_null() {
             let message = format!("`options.{name}` is not supported");
             let ours = match name.as_str() {
                 "num_predict" => "max_tokens",

@@ -15,6 +15,7 @@ pub mod wrong_field;
 pub use self::{anthropic::*, foreign::*, ollama::*, openai::*, servers::*};
 
 use serde_json::{Map, Value};
+use std::sync::LazyLock;
 use tierbar_core::{Error, bad_request};
 
 /// The fields of a request.
@@ -30,8 +31,8 @@ pub struct Table {
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
     pub name: &'static str,
-    /// A value, as JSON, that asks for something: not the default.
-    pub sample: &'static str,
+    /// For tests: a value, as JSON, that asks for something, if that of its name in `samples.json` does not here.
+    sample: Option<&'static str>,
     pub effect: Effect,
     pub values: Values,
 }
@@ -67,49 +68,42 @@ pub enum Effect {
 /// The values that ask for nothing.
 const NOTHING: &[&str] = &["null", "false", "0", "\"\"", "[]", "{}"];
 
-const fn field(name: &'static str, sample: &'static str, effect: Effect) -> Field {
+const fn field(name: &'static str, effect: Effect) -> Field {
     Field {
         name,
-        sample,
+        sample: None,
         effect,
         values: Values::Any,
     }
 }
 
-const fn honored(name: &'static str, sample: &'static str, how: &'static str) -> Field {
-    field(name, sample, Effect::Honored(how))
+const fn honored(name: &'static str, how: &'static str) -> Field {
+    field(name, Effect::Honored(how))
 }
 
-const fn harmless(name: &'static str, sample: &'static str, why: &'static str) -> Field {
-    field(name, sample, Effect::Harmless(why))
+const fn harmless(name: &'static str, why: &'static str) -> Field {
+    field(name, Effect::Harmless(why))
 }
 
 /// Refused, unless the value is one of [`NOTHING`].
-const fn refused(name: &'static str, sample: &'static str, instead: &'static str) -> Field {
-    refused_unless(name, sample, NOTHING, instead)
+const fn refused(name: &'static str, instead: &'static str) -> Field {
+    refused_unless(name, NOTHING, instead)
 }
 
 const fn refused_unless(
     name: &'static str,
-    sample: &'static str,
     unless: &'static [&'static str],
     instead: &'static str,
 ) -> Field {
-    field(name, sample, Effect::Refused { unless, instead })
+    field(name, Effect::Refused { unless, instead })
 }
 
 /// Honored, with a number from `least` to `most`.
-const fn number(
-    name: &'static str,
-    sample: &'static str,
-    least: f64,
-    most: f64,
-    how: &'static str,
-) -> Field {
+const fn number(name: &'static str, least: f64, most: f64, how: &'static str) -> Field {
     let values = Values::Numbers { least, most };
     Field {
         values,
-        ..honored(name, sample, how)
+        ..honored(name, how)
     }
 }
 
@@ -119,19 +113,25 @@ const fn word(field: Field, words: &'static [&'static str]) -> Field {
     Field { values, ..field }
 }
 
+/// With another sample than fields of its name have.
+const fn asking(sample: &'static str, field: Field) -> Field {
+    let sample = Some(sample);
+    Field { sample, ..field }
+}
+
 /// How much a model thinks, in all of the APIs.
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 // Of all APIs.
-const MODEL: Field = honored("model", r#""fast""#, "a tier, a chain, a model or `auto`");
+const MODEL: Field = honored("model", "a tier, a chain, a model or `auto`");
 
 // Of all APIs that sample.
-const TEMPERATURE: Field = number("temperature", "0.5", 0.0, f64::INFINITY, "");
-const TOP_P: Field = number("top_p", "0.5", 0.0, 1.0, "");
-const MIN_P: Field = number("min_p", "0.2", 0.0, 1.0, "");
-const TYPICAL_P: Field = number("typical_p", "0.5", 0.0, 1.0, "");
-const FREQUENCY_PENALTY: Field = number("frequency_penalty", "0.5", -2.0, 2.0, "");
-const PRESENCE_PENALTY: Field = number("presence_penalty", "0.5", -2.0, 2.0, "");
+const TEMPERATURE: Field = number("temperature", 0.0, f64::INFINITY, "");
+const TOP_P: Field = number("top_p", 0.0, 1.0, "");
+const MIN_P: Field = number("min_p", 0.0, 1.0, "");
+const TYPICAL_P: Field = number("typical_p", 0.0, 1.0, "");
+const FREQUENCY_PENALTY: Field = number("frequency_penalty", -2.0, 2.0, "");
+const PRESENCE_PENALTY: Field = number("presence_penalty", -2.0, 2.0, "");
 const WHOLE_CONTEXT: &str = "-1: the whole context";
 
 impl Table {
@@ -139,13 +139,35 @@ impl Table {
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
+
+    /// Returns the names of the fields that an answer follows.
+    pub fn honored(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let honored = self.fields.iter().filter(|field| field.is_honored());
+        honored.map(|field| field.name)
+    }
+
+    /// Returns the names of all others.
+    pub fn not_honored(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let others = self.fields.iter().filter(|field| !field.is_honored());
+        others.map(|field| field.name)
+    }
 }
 
 impl Field {
-    /// # Panics
-    /// If the table has no JSON here, which a test excludes.
+    /// Returns a value for tests that asks for something: not the default. `null` if there is none, which a test excludes.
     pub fn sample(&self) -> Value {
-        value(self.sample)
+        static SAMPLES: LazyLock<Map<String, Value>> = LazyLock::new(|| {
+            serde_json::from_str(include_str!("../samples.json")).unwrap_or_default()
+        });
+        match self.sample {
+            Some(sample) => value(sample),
+            None => SAMPLES.get(self.name).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Returns whether an answer follows it.
+    pub fn is_honored(&self) -> bool {
+        matches!(self.effect, Effect::Honored(_))
     }
 
     /// Refuses the field with this value, if it is refused. `shown`: the field as the client knows it.
@@ -257,7 +279,7 @@ fn misspelled(tables: &[&Table], name: &str) -> Option<&'static str> {
         return None;
     }
     let fields = tables.iter().flat_map(|table| table.fields);
-    let honored = fields.filter(|field| matches!(field.effect, Effect::Honored(_)));
+    let honored = fields.filter(|field| field.is_honored());
     let likely = honored.map(|field| {
         let alike = strsim::normalized_damerau_levenshtein(name, field.name);
         (alike, field.name)
@@ -311,10 +333,7 @@ mod tests {
         for table in TABLES {
             for (at, field) in table.fields.iter().enumerate() {
                 let name = field.name;
-                assert!(
-                    serde_json::from_str::<Value>(field.sample).is_ok(),
-                    "{name}"
-                );
+                assert_ne!(field.sample(), Value::Null, "{name}");
                 let again = table.fields[at + 1..]
                     .iter()
                     .any(|other| other.name == name);

@@ -1,7 +1,7 @@
 //! OpenAI's fields.
 
 use super::{
-    EFFORTS, FREQUENCY_PENALTY, Field, MODEL, PRESENCE_PENALTY, TEMPERATURE, TOP_P, Table,
+    EFFORTS, FREQUENCY_PENALTY, Field, MODEL, PRESENCE_PENALTY, TEMPERATURE, TOP_P, Table, asking,
     harmless, honored, number, refused, refused_unless, word,
 };
 
@@ -12,78 +12,64 @@ pub const CHAT: Table = Table {
     title: "`/v1/chat/completions`",
     source: SOURCE,
     fields: &[
-        honored("messages", r#"[{"role": "user", "content": "Hello"}]"#, ""),
+        honored("messages", ""),
         MODEL,
-        refused("audio", r#"{"voice": "alloy", "format": "wav"}"#, ONLY_TEXT),
+        refused("audio", ONLY_TEXT),
         FREQUENCY_PENALTY,
-        honored("function_call", r#"{"name": "look"}"#, "as `tool_choice`"),
-        honored("functions", r#"[{"name": "look"}]"#, "as `tools`"),
-        honored("logit_bias", r#"{"7": 1}"#, "also as pairs, `[[7, 1]]`"),
-        honored("logprobs", "true", ""),
-        honored("max_completion_tokens", "9", ""),
-        honored("max_tokens", "9", ""),
-        harmless("metadata", r#"{"of": "me"}"#, "nothing is stored"),
-        refused_unless(
-            "modalities",
-            r#"["text", "audio"]"#,
-            &["null", r#"["text"]"#, "[]"],
-            ONLY_TEXT,
-        ),
-        refused("moderation", r#"{"model": "omni"}"#, NO_MODERATION),
-        honored("n", "2", "up to 16"),
-        honored("parallel_tool_calls", "false", ""),
-        harmless(
-            "prediction",
-            r#"{"type": "content", "content": "Hello"}"#,
-            "it only speeds up an answer",
-        ),
+        honored("function_call", "as `tool_choice`"),
+        honored("functions", "as `tools`"),
+        honored("logit_bias", "also as pairs, `[[7, 1]]`"),
+        honored("logprobs", ""),
+        honored("max_completion_tokens", ""),
+        honored("max_tokens", ""),
+        harmless("metadata", "nothing is stored"),
+        refused_unless("modalities", &["null", r#"["text"]"#, "[]"], ONLY_TEXT),
+        refused("moderation", NO_MODERATION),
+        honored("n", "up to 16"),
+        honored("parallel_tool_calls", ""),
+        harmless("prediction", "it only speeds up an answer"),
         PRESENCE_PENALTY,
-        harmless("prompt_cache_key", r#""a""#, CACHED),
-        harmless("prompt_cache_options", r#"{"mode": "explicit"}"#, CACHED),
-        harmless("prompt_cache_retention", r#""24h""#, CACHED),
+        harmless("prompt_cache_key", CACHED),
+        harmless("prompt_cache_options", CACHED),
+        harmless("prompt_cache_retention", CACHED),
         word(
             honored(
                 "reasoning_effort",
-                r#""high""#,
                 "turns thinking on, and is passed to the chat template",
             ),
             EFFORTS,
         ),
-        honored("response_format", r#"{"type": "json_object"}"#, ""),
-        harmless("safety_identifier", r#""me""#, WHO),
-        honored("seed", "7", ""),
-        harmless("service_tier", r#""flex""#, "there is one"),
-        honored("stop", r#"["end"]"#, "up to 64 strings"),
-        harmless("store", "true", "nothing is stored"),
-        honored("stream", "true", ""),
+        honored("response_format", ""),
+        harmless("safety_identifier", WHO),
+        honored("seed", ""),
+        harmless("service_tier", "there is one"),
+        honored("stop", "up to 64 strings"),
+        harmless("store", "nothing is stored"),
+        honored("stream", ""),
         honored(
             "stream_options",
-            r#"{"include_usage": true}"#,
             "`include_usage`; `include_obfuscation` only pads a stream",
         ),
         TEMPERATURE,
-        honored("tool_choice", r#""none""#, ""),
+        honored("tool_choice", ""),
         honored(
             "tools",
-            r#"[{"type": "function", "function": {"name": "look"}}]"#,
             "functions; described in the prompt if the chat template does not support tools",
         ),
         number(
             "top_logprobs",
-            "3",
             0.0,
             100.0,
             "only with `logprobs`; otherwise `400`",
         ),
         TOP_P,
-        harmless("user", r#""me""#, WHO),
+        harmless("user", WHO),
         word(
-            honored("verbosity", r#""low""#, "passed to the chat template"),
+            honored("verbosity", "passed to the chat template"),
             &["low", "medium", "high"],
         ),
         refused_unless(
             "web_search_options",
-            r#"{"search_context_size": "low"}"#,
             &["null"],
             "search the web in the client, and send the results",
         ),
@@ -96,39 +82,32 @@ pub const COMPLETIONS: Table = Table {
     source: SOURCE,
     fields: &[
         MODEL,
-        honored(
-            "prompt",
+        asking(
             r#"["Hello", [1, 2]]"#,
-            "texts and lists of token ids, up to 64",
+            honored("prompt", "texts and lists of token ids, up to 64"),
         ),
-        honored("best_of", "2", "only as many as `n`; otherwise `400`"),
+        honored("best_of", "only as many as `n`; otherwise `400`"),
         honored(
             "echo",
-            "true",
             "with `logprobs`, also the prompt's log probabilities",
         ),
         FREQUENCY_PENALTY,
-        honored("logit_bias", r#"{"7": 1}"#, "also as pairs, `[[7, 1]]`"),
-        honored("logprobs", "1", "up to 100"),
-        honored("max_tokens", "9", ""),
-        honored("n", "2", "up to 16"),
+        honored("logit_bias", "also as pairs, `[[7, 1]]`"),
+        asking("1", honored("logprobs", "up to 100")),
+        honored("max_tokens", ""),
+        honored("n", "up to 16"),
         PRESENCE_PENALTY,
-        honored("seed", "7", ""),
-        honored("stop", r#"["end"]"#, "up to 64 strings"),
-        honored("stream", "true", ""),
-        honored(
-            "stream_options",
-            r#"{"include_usage": true}"#,
-            "`include_usage`",
-        ),
+        honored("seed", ""),
+        honored("stop", "up to 64 strings"),
+        honored("stream", ""),
+        honored("stream_options", "`include_usage`"),
         refused(
             "suffix",
-            r#"" end""#,
             "write the model's own tokens for filling in into `prompt`",
         ),
         TEMPERATURE,
         TOP_P,
-        harmless("user", r#""me""#, WHO),
+        harmless("user", WHO),
     ],
 };
 
@@ -137,18 +116,16 @@ pub const EMBEDDINGS: Table = Table {
     title: "`/v1/embeddings`",
     source: SOURCE,
     fields: &[
-        honored(
-            "input",
+        asking(
             r#"["Hello", [1, 2]]"#,
-            "texts and lists of token ids, up to 2048",
+            honored("input", "texts and lists of token ids, up to 2048"),
         ),
-        honored("model", r#""fast""#, "a tier or a model"),
-        honored("dimensions", "64", "only the model's own; otherwise `400`"),
-        honored("encoding_format", r#""base64""#, ""),
-        harmless("user", r#""me""#, WHO),
+        honored("model", "a tier or a model"),
+        honored("dimensions", "only the model's own; otherwise `400`"),
+        honored("encoding_format", ""),
+        harmless("user", WHO),
         honored(
             "truncate_prompt_tokens",
-            "-1",
             "vLLM's: longer texts are cut to so many tokens; -1: to the context",
         ),
     ],
@@ -159,91 +136,70 @@ pub const RESPONSES: Table = Table {
     title: "`/v1/responses`",
     source: SOURCE,
     fields: &[
-        harmless(
-            "access_programs",
-            r#"{"a": 1}"#,
-            "it says what OpenAI grants an account",
-        ),
+        harmless("access_programs", "it says what OpenAI grants an account"),
         refused(
             "background",
-            "true",
             "leave it out, and read the answer as a stream",
         ),
         harmless(
             "background_options",
-            r#"{"a": 1}"#,
             "it is for `background`, which is refused",
         ),
         harmless(
             "context_management",
-            r#"[{"type": "compaction"}]"#,
             "a conversation that is too long is refused, never truncated",
         ),
         CONVERSATION,
         IMAGE,
         honored(
             "include",
-            r#"["message.output_text.logprobs"]"#,
             "`message.output_text.logprobs` and `file_search_call.results`; the other published ones are of tools that run elsewhere, and unpublished ones are `400`",
         ),
-        honored("input", r#""Hello, you""#, ""),
-        honored("instructions", r#""Be brief.""#, ""),
-        honored("max_output_tokens", "9", ""),
+        honored("input", ""),
+        honored("instructions", ""),
+        honored("max_output_tokens", ""),
         harmless(
             "max_tool_calls",
-            "1",
             "it limits tools that run on OpenAI's servers",
         ),
-        harmless("metadata", r#"{"of": "me"}"#, "returned with the response"),
+        harmless("metadata", "returned with the response"),
         MODEL,
-        refused("moderation", r#"{"model": "omni"}"#, NO_MODERATION),
-        honored("parallel_tool_calls", "false", ""),
+        refused("moderation", NO_MODERATION),
+        honored("parallel_tool_calls", ""),
         PREVIOUS,
-        refused(
-            "prompt",
-            r#"{"id": "pmpt_1"}"#,
-            "send its text in `instructions` or `input`",
-        ),
-        harmless("prompt_cache_key", r#""a""#, CACHED),
-        harmless("prompt_cache_options", r#"{"mode": "explicit"}"#, CACHED),
-        harmless("prompt_cache_retention", r#""24h""#, CACHED),
-        honored("reasoning", r#"{"effort": "high"}"#, "`effort`"),
-        harmless("safety_identifier", r#""me""#, WHO),
-        harmless("service_tier", r#""flex""#, "there is one"),
-        harmless(
-            "store",
-            "true",
-            "nothing is stored, and the response says so",
-        ),
-        honored("stream", "true", ""),
-        harmless(
-            "stream_options",
+        refused("prompt", "send its text in `instructions` or `input`"),
+        harmless("prompt_cache_key", CACHED),
+        harmless("prompt_cache_options", CACHED),
+        harmless("prompt_cache_retention", CACHED),
+        honored("reasoning", "`effort`"),
+        harmless("safety_identifier", WHO),
+        harmless("service_tier", "there is one"),
+        harmless("store", "nothing is stored, and the response says so"),
+        honored("stream", ""),
+        asking(
             r#"{"include_obfuscation": true}"#,
-            "it only pads a stream",
+            harmless("stream_options", "it only pads a stream"),
         ),
         TEMPERATURE,
-        honored(
-            "text",
-            r#"{"format": {"type": "json_object"}}"#,
-            "`format` and `verbosity`",
-        ),
-        honored("tool_choice", r#""none""#, ""),
-        honored(
-            "tools",
+        honored("text", "`format` and `verbosity`"),
+        honored("tool_choice", ""),
+        asking(
             r#"[{"type": "function", "name": "look", "parameters": {}}]"#,
-            "functions and `file_search`; others, which nothing here runs, are listed in `tierbar.left_out`",
+            honored(
+                "tools",
+                "functions and `file_search`; others, which nothing here runs, are listed in `tierbar.left_out`",
+            ),
         ),
-        number("top_logprobs", "3", 0.0, 100.0, ""),
+        number("top_logprobs", 0.0, 100.0, ""),
         TOP_P,
         word(
             harmless(
                 "truncation",
-                r#""auto""#,
                 "a prompt that is too long is refused, never truncated",
             ),
             TRUNCATIONS,
         ),
-        harmless("user", r#""me""#, WHO),
+        harmless("user", WHO),
     ],
 };
 
@@ -253,34 +209,21 @@ pub const INPUT_TOKENS: Table = Table {
     source: SOURCE,
     fields: &[
         CONVERSATION,
-        honored("input", r#""Hello, you""#, ""),
-        honored("instructions", r#""Be brief.""#, ""),
+        honored("input", ""),
+        honored("instructions", ""),
         MODEL,
-        harmless("parallel_tool_calls", "false", IN_NO_PROMPT),
-        refused(
-            "personality",
-            r#""friendly""#,
-            "describe it in `instructions`",
-        ),
+        harmless("parallel_tool_calls", IN_NO_PROMPT),
+        refused("personality", "describe it in `instructions`"),
         PREVIOUS,
-        honored(
-            "reasoning",
-            r#"{"effort": "high"}"#,
-            "`effort`, which some chat templates use",
-        ),
-        honored(
-            "text",
-            r#"{"format": {"type": "json_object"}}"#,
-            "`verbosity`, which some chat templates use",
-        ),
-        honored("tool_choice", r#""none""#, ""),
-        honored(
-            "tools",
+        honored("reasoning", "`effort`, which some chat templates use"),
+        honored("text", "`verbosity`, which some chat templates use"),
+        honored("tool_choice", ""),
+        asking(
             r#"[{"type": "function", "name": "look", "parameters": {}}]"#,
-            "functions; others are left out",
+            honored("tools", "functions; others are left out"),
         ),
         word(
-            harmless("truncation", r#""auto""#, "prompts are never truncated"),
+            harmless("truncation", "prompts are never truncated"),
             TRUNCATIONS,
         ),
     ],
@@ -292,22 +235,20 @@ pub const COMPACT: Table = Table {
     source: SOURCE,
     fields: &[
         IMAGE,
-        honored("input", r#""Hello, you""#, ""),
+        honored("input", ""),
         honored(
             "instructions",
-            r#""Be brief.""#,
             "counted, and not summarized: send them again with the next request",
         ),
         honored(
             "model",
-            r#""fast""#,
             "writes the summary: a tier, a chain, a model or `auto`",
         ),
         PREVIOUS,
-        harmless("prompt_cache_key", r#""a""#, CACHED),
-        harmless("prompt_cache_options", r#"{"mode": "explicit"}"#, CACHED),
-        harmless("prompt_cache_retention", r#""24h""#, CACHED),
-        harmless("service_tier", r#""flex""#, "there is one"),
+        harmless("prompt_cache_key", CACHED),
+        harmless("prompt_cache_options", CACHED),
+        harmless("prompt_cache_retention", CACHED),
+        harmless("service_tier", "there is one"),
     ],
 };
 
@@ -318,18 +259,13 @@ pub const VECTOR_STORES: Table = Table {
     fields: &[
         harmless(
             "chunking_strategy",
-            r#"{"type": "auto"}"#,
             "it is for `file_ids`, which is refused",
         ),
-        harmless("description", r#""of me""#, "nothing is stored of it"),
+        harmless("description", "nothing is stored of it"),
         EXPIRES,
-        refused("file_ids", r#"["file-1"]"#, ADD_DOCUMENTS),
+        refused("file_ids", ADD_DOCUMENTS),
         NO_METADATA,
-        honored(
-            "name",
-            r#""Papers""#,
-            "a collection that has documents; otherwise `400`",
-        ),
+        honored("name", "a collection that has documents; otherwise `400`"),
     ],
 };
 
@@ -340,7 +276,7 @@ pub const VECTOR_STORE: Table = Table {
     fields: &[
         EXPIRES,
         NO_METADATA,
-        honored("name", r#""Papers""#, "only its own; otherwise `400`"),
+        honored("name", "only its own; otherwise `400`"),
     ],
 };
 
@@ -350,14 +286,10 @@ pub const VECTOR_STORE_SEARCH: Table = Table {
     source: SOURCE,
     fields: &[
         FILTERS,
-        number("max_num_results", "3", 1.0, 50.0, "10 without it"),
-        honored("query", r#""renewal of the lease""#, "a text, or up to 8"),
-        honored("ranking_options", r#"{"ranker": "none"}"#, "see below"),
-        refused(
-            "rewrite_query",
-            "true",
-            "write the query as it should be searched",
-        ),
+        number("max_num_results", 1.0, 50.0, "10 without it"),
+        honored("query", "a text, or up to 8"),
+        honored("ranking_options", "see below"),
+        refused("rewrite_query", "write the query as it should be searched"),
     ],
 };
 
@@ -369,14 +301,13 @@ pub const FILE_SEARCH: Table = Table {
         FILTERS,
         number(
             "max_num_results",
-            "3",
             1.0,
             50.0,
             "6 without it, or fewer if the context is small",
         ),
-        honored("ranking_options", r#"{"ranker": "none"}"#, "see below"),
-        honored("type", r#""file_search""#, ""),
-        honored("vector_store_ids", r#"["vs_UGFwZXJz"]"#, "up to 8"),
+        honored("ranking_options", "see below"),
+        honored("type", ""),
+        honored("vector_store_ids", "up to 8"),
     ],
 };
 
@@ -387,20 +318,14 @@ pub const RANKING_OPTIONS: Table = Table {
     fields: &[
         refused(
             "hybrid_search",
-            r#"{"embedding_weight": 1, "text_weight": 0}"#,
             "leave it out: words and meaning have equal weight",
         ),
         word(
-            honored(
-                "ranker",
-                r#""none""#,
-                "`none` does without the reranking model",
-            ),
+            honored("ranker", "`none` does without the reranking model"),
             &["auto", "none", "default-2024-11-15"],
         ),
         refused(
             "score_threshold",
-            "0.5",
             "set `max_num_results`: scores of different searches cannot be compared",
         ),
     ],
@@ -408,37 +333,22 @@ pub const RANKING_OPTIONS: Table = Table {
 
 const FILTERS: Field = refused(
     "filters",
-    r#"{"type": "eq", "key": "year", "value": 2024}"#,
     "use a separate collection: documents have no attributes",
 );
 const EXPIRES: Field = refused(
     "expires_after",
-    r#"{"anchor": "last_active_at", "days": 7}"#,
     "leave it out, and delete the store when you no longer need it",
 );
-const NO_METADATA: Field = refused(
-    "metadata",
-    r#"{"of": "me"}"#,
-    "leave it out: a collection has only a name",
-);
+const NO_METADATA: Field = refused("metadata", "leave it out: a collection has only a name");
 const ADD_DOCUMENTS: &str =
     "add files and folders with `tierbar documents add PATH --collection NAME`";
 
-const CONVERSATION: Field = refused(
-    "conversation",
-    r#""conv_1""#,
-    "send the whole conversation in `input`",
-);
+const CONVERSATION: Field = refused("conversation", "send the whole conversation in `input`");
 const PREVIOUS: Field = refused(
     "previous_response_id",
-    r#""resp_1""#,
     "send the whole conversation in `input`, with the `output` of the responses before",
 );
-const IMAGE: Field = harmless(
-    "image",
-    r#"{"context_compression": "enabled"}"#,
-    "the projector determines how images are read",
-);
+const IMAGE: Field = harmless("image", "the projector determines how images are read");
 const TRUNCATIONS: &[&str] = &["auto", "disabled"];
 const IN_NO_PROMPT: &str = "no prompt has it";
 const ONLY_TEXT: &str = "leave it out: answers are text";

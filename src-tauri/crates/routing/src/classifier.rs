@@ -105,7 +105,7 @@ pub struct Opinion([f64; 3]);
 impl Opinion {
     /// Reads the answer to [`question`]: by the probabilities of its first token, or by its word if the server returns
     /// none.
-    pub fn of(answer: &Value) -> Option<Self> {
+    pub fn from_answer(answer: &Value) -> Option<Self> {
         let choice = &answer["choices"][0];
         let word = choice["message"]["content"].as_str()?.trim().to_lowercase();
         let first = &choice["logprobs"]["content"][0]["top_logprobs"];
@@ -159,7 +159,7 @@ pub struct Exam {
 
 impl Exam {
     /// Grades a model by its opinions of all probes, in their order.
-    pub fn of(opinions: &[Opinion; PROBES.len()]) -> Self {
+    pub fn from_opinions(opinions: &[Opinion; PROBES.len()]) -> Self {
         // A word of nearly no probability must not dominate when it appears once.
         const FLOOR: f64 = 0.02;
         let mut sums = [FLOOR * 12.0; 3];

@@ -141,12 +141,12 @@ pub struct LearnedRouting {
 }
 
 impl GradeReport {
-    pub fn of(groups: Vec<GradeGroup>) -> Self {
+    pub fn from_groups(groups: Vec<GradeGroup>) -> Self {
         let counts = groups
             .iter()
             .fold(GradeCounts::default(), |sum, group| sum.plus(group.counts));
         let routing = LearnedRouting {
-            levels: LearnedLevels::of(&groups).levels().to_vec(),
+            levels: LearnedLevels::from_groups(&groups).levels().to_vec(),
             enough: ENOUGH,
             poor: POOR,
             good: GOOD,

@@ -29,7 +29,7 @@ pub struct LearnedLevels([LearnedLevel; 3]);
 
 impl Default for LearnedLevels {
     fn default() -> Self {
-        Self::of(&[])
+        Self::from_groups(&[])
     }
 }
 
@@ -38,7 +38,7 @@ impl LearnedLevels {
     ///
     /// A level moves only if [`ENOUGH`] answers were graded and the whole interval of [`GradeCounts::share`] is beyond [`POOR`] or
     /// [`GOOD`]; by one level at most, and up rather than down.
-    pub fn of(groups: &[GradeGroup]) -> Self {
+    pub fn from_groups(groups: &[GradeGroup]) -> Self {
         Self(Level::ALL.map(|level| {
             let own_tier = counts(groups, level, level.tier());
             let larger = Level::ALL.get(level.place() + 1).copied();
@@ -105,7 +105,7 @@ mod tests {
             // A tier with a name of its own serves no level.
             vec![group(Level::Simple, "own", 0, 500)],
         ] {
-            let learned = LearnedLevels::of(&groups);
+            let learned = LearnedLevels::from_groups(&groups);
             for level in Level::ALL {
                 assert_eq!(learned.route(level), level, "{groups:?}");
             }
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn poor_answers_move_a_level_to_the_next_larger_tier() {
-        let learned = LearnedLevels::of(&[
+        let learned = LearnedLevels::from_groups(&[
             group(Level::Simple, "fast", 1, 14),
             group(Level::Simple, "fast", 1, 6),
             group(Level::Hard, "heavy", 0, 100),
@@ -127,21 +127,21 @@ mod tests {
     #[test]
     fn good_answers_of_a_smaller_tier_move_a_level_down() {
         let good = group(Level::Medium, "fast", 60, 2);
-        let learned = LearnedLevels::of(std::slice::from_ref(&good));
+        let learned = LearnedLevels::from_groups(std::slice::from_ref(&good));
         assert_eq!(learned.route(Level::Medium), Level::Simple);
         // Its own tier is poor too: quality comes first.
         let poor = group(Level::Medium, "primary", 2, 40);
         assert_eq!(
-            LearnedLevels::of(&[good, poor]).route(Level::Medium),
+            LearnedLevels::from_groups(&[good, poor]).route(Level::Medium),
             Level::Hard
         );
     }
 
     #[test]
     fn a_level_moves_by_one_at_most() {
-        let learned = LearnedLevels::of(&[group(Level::Hard, "fast", 1000, 0)]);
+        let learned = LearnedLevels::from_groups(&[group(Level::Hard, "fast", 1000, 0)]);
         assert_eq!(learned.route(Level::Hard), Level::Hard);
-        let learned = LearnedLevels::of(&[group(Level::Simple, "fast", 0, 100_000)]);
+        let learned = LearnedLevels::from_groups(&[group(Level::Simple, "fast", 0, 100_000)]);
         assert_eq!(learned.route(Level::Simple), Level::Medium);
     }
 }

@@ -42,7 +42,7 @@ impl Judgement {
 
 /// Applies the first rule that matches; those for the smallest and the largest requests come first.
 pub fn judge(traits: &Traits) -> Judgement {
-    let text = Text::of(&traits.text);
+    let text = Text::new(&traits.text);
     let by_text = by_text(traits, &text);
     // Small models write calls that do not parse, and take one object for another.
     let greets = text.greeting == Greeting::Whole;
@@ -107,10 +107,10 @@ pub fn judge_text(text: &str) -> Judgement {
         text: text.to_owned(),
         ..Traits::default()
     };
-    by_text(&traits, &Text::of(text))
+    by_text(&traits, &Text::new(text))
 }
 
 /// Returns whether a text is a greeting or thanks, and no more than that.
 pub fn is_greeting(text: &str) -> bool {
-    Text::of(text).greeting != Greeting::Beginning
+    Text::new(text).greeting != Greeting::Beginning
 }

@@ -1,6 +1,9 @@
 //! Signs in a text of how hard it is to answer.
 
-use super::words::{CONDITIONED, CONDITIONS, FILLERS, GREETINGS};
+use super::{
+    classifier::excerpt,
+    words::{CONDITIONED, CONDITIONS, FILLERS, GREETINGS},
+};
 
 /// The text in lower case, without the greeting at its start and without what it quotes.
 pub(super) struct Text {
@@ -25,18 +28,13 @@ pub(super) enum Greeting {
 
 impl Text {
     /// Reads a text; of a long one only its start and end, where people put their instructions.
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         const END: usize = 320;
         let text = text.trim();
-        let count = text.chars().count();
-        let ends: String = if count > 3 * END {
-            let head = text.chars().take(END);
-            let tail = text.chars().skip(count - END);
-            head.chain(['\n']).chain(tail).collect()
-        } else {
-            text.to_owned()
+        let lower = match text.chars().count() > 3 * END {
+            true => excerpt(text, END, END, "\n").to_lowercase(),
+            false => text.to_lowercase(),
         };
-        let lower = ends.to_lowercase();
         let rest = behind_greeting(&lower);
         let greeting = match (rest.len() < lower.len(), says_nothing(rest)) {
             (true, Some(0)) => Greeting::Whole,

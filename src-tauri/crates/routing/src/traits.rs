@@ -41,7 +41,7 @@ impl Traits {
             ..Self::default()
         };
         for message in array(&request["messages"]) {
-            traits.read(message);
+            traits.add_message(message);
         }
         match &request["prompt"] {
             Value::String(prompt) => traits.prompt(prompt),
@@ -77,7 +77,7 @@ impl Traits {
         self.text.push_str(prompt);
     }
 
-    fn read(&mut self, message: &Value) {
+    fn add_message(&mut self, message: &Value) {
         self.prompt_tokens += TOKENS_PER_MESSAGE;
         let is_users = message["role"] == "user";
         if is_users && !self.text.is_empty() {

@@ -235,16 +235,21 @@ impl RunningCommand {
         let written = Arc::new(AtomicU64::new(0));
         if let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) {
             let readers: [Box<dyn Read + Send>; 2] = [Box::new(stdout), Box::new(stderr)];
-            for (at, (reader, stream)) in readers.into_iter().zip(&streams).enumerate() {
+            for (at, (mut reader, stream)) in readers.into_iter().zip(&streams).enumerate() {
                 let (stream, written) = (Arc::clone(stream), Arc::clone(&written));
                 let sender = sender.clone();
                 let passed_on = speaks && at == 0;
                 thread::spawn(move || {
-                    if passed_on {
-                        pass_on(reader, &written, &sender);
-                    } else {
-                        read(reader, &stream, &written, &sender);
-                    }
+                    let mut host = io::stdout();
+                    each_piece(&mut reader, |piece| {
+                        written.fetch_add(piece.len() as u64, Ordering::Relaxed);
+                        if passed_on {
+                            return host.write_all(piece).and_then(|()| host.flush());
+                        }
+                        stream.lock().push(piece);
+                        Ok(())
+                    });
+                    let _ = sender.send(Event::Read);
                 });
             }
         }
@@ -399,30 +404,6 @@ impl RunningCommand {
             (None, None) => End::Stopped,
         }
     }
-}
-
-fn read(
-    mut reader: Box<dyn Read + Send>,
-    stream: &Mutex<Collector>,
-    written: &AtomicU64,
-    events: &Sender<Event>,
-) {
-    each_piece(&mut reader, |piece| {
-        written.fetch_add(piece.len() as u64, Ordering::Relaxed);
-        stream.lock().push(piece);
-        Ok(())
-    });
-    let _ = events.send(Event::Read);
-}
-
-/// Passes what the command says on to the host.
-fn pass_on(mut reader: Box<dyn Read + Send>, written: &AtomicU64, events: &Sender<Event>) {
-    let mut host = io::stdout();
-    each_piece(&mut reader, |piece| {
-        written.fetch_add(piece.len() as u64, Ordering::Relaxed);
-        host.write_all(piece).and_then(|()| host.flush())
-    });
-    let _ = events.send(Event::Read);
 }
 
 /// Passes what the host says on to the command, to its end.

@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
-use tierbar_nofollow::{Identity, OpenError, Opened, locate};
+use tierbar_nofollow::{Identity, OpenError, OpenFile, locate};
 
 /// What a command may read, write and reach. The system's programs and libraries can always be read.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -81,11 +81,11 @@ impl Default for Limits {
 
 /// What a policy grants, each opened once: a command gets the very files that were checked, whatever has their paths by then.
 #[derive(Debug)]
-pub(crate) struct Granted {
-    pub(crate) read: Vec<Opened>,
-    pub(crate) write: Vec<Opened>,
+pub(crate) struct GrantedFiles {
+    pub(crate) read: Vec<OpenFile>,
+    pub(crate) write: Vec<OpenFile>,
     /// The folder that the command starts in.
-    pub(crate) folder: Opened,
+    pub(crate) folder: OpenFile,
 }
 
 /// Why a policy is refused.
@@ -118,12 +118,12 @@ impl Policy {
     }
 
     /// Opens and checks what is granted.
-    pub(crate) fn open(&self, folder: &Path, launcher: &Path) -> Result<Granted, PolicyError> {
+    pub(crate) fn open(&self, folder: &Path, launcher: &Path) -> Result<GrantedFiles, PolicyError> {
         // What does not exist cannot be shown.
         let protected = self.protected.iter();
         let protected: Vec<_> = protected
             .filter_map(|path| path.canonicalize().ok())
-            .map(|path| Closed::new(path.clone(), &path))
+            .map(|path| ProtectedPath::new(path.clone(), &path))
             .collect();
         // What lies among the system's programs would be seen with them.
         for system in crate::platform::system_folders() {
@@ -139,7 +139,7 @@ impl Policy {
         }
         let programs = enforcing_programs(launcher)?;
         let mut places = Vec::new();
-        let mut open = |path: &PathBuf, changed: &[Closed]| {
+        let mut open = |path: &PathBuf, changed: &[ProtectedPath]| {
             let opened = locate(path)?;
             let real = real_path(&opened)?;
             if real.parent().is_none() {
@@ -149,7 +149,7 @@ impl Policy {
                 path: real.clone(),
                 why,
             })?;
-            let is_shown = |other: &&Closed| {
+            let is_shown = |other: &&ProtectedPath| {
                 other.is_in(&real, &lineage)
                     || real.starts_with(&other.path)
                     || other.holds(&lineage)
@@ -175,7 +175,7 @@ impl Policy {
         if !places.iter().any(|place| start.starts_with(place)) {
             return Err(PolicyError::Outside(start));
         }
-        Ok(Granted {
+        Ok(GrantedFiles {
             read,
             write,
             folder,
@@ -185,13 +185,13 @@ impl Policy {
 
 /// What no command may see, or change. It is known by its path, and where a bind mount gives it another one, by its identity.
 #[derive(Debug)]
-struct Closed {
+struct ProtectedPath {
     path: PathBuf,
     /// Of a folder that it is, or that holds it, and of all around that. Empty if these cannot be opened.
     lineage: Vec<Identity>,
 }
 
-impl Closed {
+impl ProtectedPath {
     fn new(path: PathBuf, folder: &Path) -> Self {
         let opened = locate(folder).ok();
         let lineage = opened.and_then(|folder| folder.lineage().ok());
@@ -215,7 +215,7 @@ impl Closed {
     }
 }
 
-fn real_path(opened: &Opened) -> Result<PathBuf, PolicyError> {
+fn real_path(opened: &OpenFile) -> Result<PathBuf, PolicyError> {
     opened.real_path().map_err(|why| PolicyError::Unknown {
         path: opened.path().to_owned(),
         why,
@@ -223,7 +223,7 @@ fn real_path(opened: &Opened) -> Result<PathBuf, PolicyError> {
 }
 
 /// Returns the launcher and this program, beside which the others are.
-fn enforcing_programs(launcher: &Path) -> Result<Vec<Closed>, PolicyError> {
+fn enforcing_programs(launcher: &Path) -> Result<Vec<ProtectedPath>, PolicyError> {
     // One that does not exist will not start.
     let launcher = launcher.canonicalize().ok();
     for path in launcher.iter().flat_map(|path| path.ancestors().take(2)) {
@@ -238,7 +238,7 @@ fn enforcing_programs(launcher: &Path) -> Result<Vec<Closed>, PolicyError> {
     let programs = launcher.into_iter().chain(this.ok());
     let closed = programs.map(|program| {
         let folder = program.parent().unwrap_or(Path::new("/")).to_owned();
-        Closed::new(program, &folder)
+        ProtectedPath::new(program, &folder)
     });
     Ok(closed.collect())
 }

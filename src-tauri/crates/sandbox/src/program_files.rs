@@ -1,7 +1,7 @@
 //! Which files are executed when a program is: its own, behind links, and what a script's first line names.
 //!
 //! A program of a virtual environment, of pipx, uv or npm is a link or a script, and what runs it lies elsewhere in the home folder. Nothing
-//! is granted by this: what lies there may have been put there by another program.
+//! is granted by this, because another program may have put it there: the folders are named, so that a person can grant them.
 
 use crate::{
     Request,
@@ -41,14 +41,61 @@ pub(crate) fn check_program(
         // Not which these are: PATH may be longer than what is shown of an error.
         return failed("it is in none of the folders of PATH".to_owned(), NOT_FOUND);
     }
-    let is_denied = |file: &&PathBuf| !readable.iter().any(|place| file.starts_with(place));
-    match files.iter().find(is_denied) {
-        None => Ok(()),
-        Some(denied) => {
-            let why = format!("it needs {}, which it may not read", denied.display());
-            failed(why, NOT_RUN)
+    let environment = look_up(program.as_ref(), &request.folder, path)
+        .and_then(|program| virtual_environment(&program));
+    let is_denied = |file: &PathBuf| !readable.iter().any(|place| file.starts_with(place));
+    let (home, mut needed) = (tierbar_nofollow::home(), Vec::<PathBuf>::new());
+    for file in environment.into_iter().chain(files).filter(is_denied) {
+        let place = installation(&file, home.as_deref());
+        if !needed.iter().any(|known| place.starts_with(known)) {
+            needed.retain(|known| !known.starts_with(place));
+            needed.push(place.to_owned());
         }
     }
+    if needed.is_empty() {
+        return Ok(());
+    }
+    let needed: Vec<_> = needed.iter().map(|place| place.to_string_lossy()).collect();
+    let needed = needed.join(" and ");
+    failed(
+        format!("it needs what is in {needed}, which it may not read"),
+        NOT_RUN,
+    )
+}
+
+/// Returns the virtual environment that a program lies in, behind no link: Python knows it by the link that has started it.
+fn virtual_environment(program: &Path) -> Option<PathBuf> {
+    let folder = program.parent()?.canonicalize().ok()?;
+    let mut places = folder.ancestors();
+    places
+        .find(|place| is_environment(place))
+        .map(Path::to_owned)
+}
+
+fn is_environment(place: &Path) -> bool {
+    place.join("pyvenv.cfg").is_file()
+}
+
+/// Returns the folder that a program is installed in, with what it needs beside it, or that folder itself. Never one that has the `home`.
+fn installation<'a>(program: &'a Path, home: Option<&Path>) -> &'a Path {
+    if is_environment(program) {
+        return program;
+    }
+    let is_wide = |place: &Path| {
+        let is_home = home.is_some_and(|home| home.starts_with(place));
+        is_home || place.parent().is_none() || place.ends_with(".local")
+    };
+    let is_installation = |place: &&Path| {
+        is_environment(place) || (place.join("bin").is_dir() && place.join("lib").is_dir())
+    };
+    let folder = program.parent().unwrap_or(program);
+    // The stand-ins of pyenv, asdf and mise start what lies beside them.
+    let folder = match folder.parent().filter(|_| folder.ends_with("shims")) {
+        Some(manager) if !is_wide(manager) => manager,
+        _ => folder,
+    };
+    let mut places = folder.ancestors().take_while(|place| !is_wide(place));
+    places.find(is_installation).unwrap_or(folder)
 }
 
 /// Returns the real paths of what is executed for a program that is started in the folder `start`, with this `PATH`.
@@ -153,5 +200,69 @@ mod tests {
             let expected: Vec<_> = expected.iter().map(|name| home.join(name)).collect();
             assert_eq!(found, expected, "{program}");
         }
+    }
+
+    #[test]
+    fn all_that_a_program_may_not_read_is_named_at_once() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        let python = home.join("versions/3.12/bin/python3.12");
+        let node = home.join("node/bin/node");
+        for (name, first_line) in [
+            ("versions/3.12/bin/python3.12", String::new()),
+            ("versions/3.12/lib/os.py", String::new()),
+            ("venv/pyvenv.cfg", String::new()),
+            ("venv/bin/server", format!("#!{}", python.display())),
+            ("manager/shims/server", format!("#!{}", python.display())),
+            ("tool/run", String::new()),
+            ("node/bin/node", String::new()),
+            ("node/lib/node_modules/npm/lib/a.js", String::new()),
+            (
+                "node/lib/node_modules/npm/bin/npx.js",
+                format!("#!{}", node.display()),
+            ),
+        ] {
+            let path = home.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, first_line).unwrap();
+            fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+        }
+        symlink(&python, home.join("venv/bin/python")).unwrap();
+        symlink(
+            "../lib/node_modules/npm/bin/npx.js",
+            home.join("node/bin/npx"),
+        )
+        .unwrap();
+        let check = |program: &str, readable: &[PathBuf]| {
+            let request = Request {
+                arguments: vec![program.to_owned()],
+                folder: home.clone(),
+                ..Request::default()
+            };
+            check_program(&request, OsStr::new(""), readable)
+        };
+        for (program, needed) in [
+            ("venv/bin/server", &["venv", "versions/3.12"][..]),
+            ("venv/bin/python", &["venv", "versions/3.12"]),
+            ("manager/shims/server", &["manager", "versions/3.12"]),
+            ("node/bin/npx", &["node"]),
+            ("tool/run", &["tool"]),
+        ] {
+            let needed: Vec<_> = needed.iter().map(|name| home.join(name)).collect();
+            let names: Vec<_> = needed.iter().map(|place| place.to_str().unwrap()).collect();
+            let names = names.join(" and ");
+            let why = format!(
+                "{program} cannot be run: it needs what is in {names}, which it may not read"
+            );
+            assert_eq!(check(program, &[]), Err((why, NOT_RUN)));
+            assert_eq!(check(program, &needed), Ok(()), "{program}");
+        }
+        // A home that looks like an installation is not named.
+        for folder in ["bin", "lib"] {
+            fs::create_dir(home.join(folder)).unwrap();
+        }
+        let run = home.join("tool/run");
+        assert_eq!(installation(&run, Some(&home)), home.join("tool"));
+        assert_eq!(installation(&run, None), home);
     }
 }

@@ -5,58 +5,48 @@
 use super::Policy;
 use std::{fmt::Write, path::Path};
 
-/// Where macOS keeps what programs need.
-pub(crate) struct Places {
-    /// Folders with programs and libraries.
-    pub(crate) programs: &'static [&'static str],
-    /// Folders in those that hold user data.
-    data: &'static [&'static str],
-    /// Single files and folders to read.
-    read: &'static [&'static str],
-}
-
-pub(crate) const PLACES: Places = Places {
-    programs: &[
-        "/bin",
-        "/sbin",
-        "/usr/bin",
-        "/usr/lib",
-        "/usr/libexec",
-        "/usr/local",
-        "/usr/sbin",
-        "/usr/share",
-        "/opt/homebrew",
-        "/opt/local",
-        "/System/Library",
-        "/System/Cryptexes",
-        "/System/Volumes/Preboot/Cryptexes",
-        "/Library/Apple",
-        "/Library/Developer",
-        "/Library/Frameworks",
-        "/Library/Java",
-        "/Applications/Xcode.app",
-    ],
-    // Of Homebrew and MacPorts: databases, logs and mail.
-    data: &["/usr/local/var", "/opt/homebrew/var", "/opt/local/var"],
-    read: &[
-        "/private/etc/group",
-        "/private/etc/hosts",
-        "/private/etc/localtime",
-        "/private/etc/passwd",
-        "/private/etc/protocols",
-        "/private/etc/services",
-        "/private/etc/ssl",
-        "/private/var/db/dyld",
-        "/private/var/db/timezone",
-        "/private/var/db/xcode_select_link",
-        // What /etc/resolv.conf leads to.
-        "/private/var/run/resolv.conf",
-        "/private/var/select",
-        "/Library/Preferences/.GlobalPreferences.plist",
-        // Whether Xcode's license was agreed to, without which its tools do not run.
-        "/Library/Preferences/com.apple.dt.Xcode.plist",
-    ],
-};
+/// Where macOS keeps programs and libraries.
+pub(crate) const PROGRAMS: &[&str] = &[
+    "/bin",
+    "/sbin",
+    "/usr/bin",
+    "/usr/lib",
+    "/usr/libexec",
+    "/usr/local",
+    "/usr/sbin",
+    "/usr/share",
+    "/opt/homebrew",
+    "/opt/local",
+    "/System/Library",
+    "/System/Cryptexes",
+    "/System/Volumes/Preboot/Cryptexes",
+    "/Library/Apple",
+    "/Library/Developer",
+    "/Library/Frameworks",
+    "/Library/Java",
+    "/Applications/Xcode.app",
+];
+/// Folders in those that hold user data, of Homebrew and MacPorts: databases, logs and mail.
+const DATA: &[&str] = &["/usr/local/var", "/opt/homebrew/var", "/opt/local/var"];
+/// Single files and folders that programs read.
+const READ: &[&str] = &[
+    "/private/etc/group",
+    "/private/etc/hosts",
+    "/private/etc/localtime",
+    "/private/etc/passwd",
+    "/private/etc/protocols",
+    "/private/etc/services",
+    "/private/etc/ssl",
+    "/private/var/db/dyld",
+    "/private/var/db/timezone",
+    "/private/var/db/xcode_select_link",
+    // What /etc/resolv.conf leads to.
+    "/private/var/run/resolv.conf",
+    "/private/var/select",
+    "/Library/Preferences/.GlobalPreferences.plist",
+    // Whether Xcode's license was agreed to, without which its tools do not run.
+    "/Library/Preferences/com.apple.dt.Xcode.plist",
+];
 
 /// A profile and its parameters.
 #[derive(Debug, PartialEq, Eq)]
@@ -111,15 +101,15 @@ pub fn profile(
         let _ = writeln!(text, "({rule} {place})");
     };
     const RUN: &str = "allow file-read* file-map-executable process-exec*";
-    for place in PLACES.programs {
+    for place in PROGRAMS {
         line(RUN, &format!("(subpath \"{place}\")"));
     }
     // Before what is granted, because one of these folders can be.
-    for place in PLACES.data {
+    for place in DATA {
         let rule = "deny file-read-data file-read-xattr process-exec*";
         line(rule, &format!("(subpath \"{place}\")"));
     }
-    for place in PLACES.read {
+    for place in READ {
         line("allow file-read*", &format!("(subpath \"{place}\")"));
     }
     let xcode = developer.and_then(xcode_of);

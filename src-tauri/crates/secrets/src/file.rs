@@ -40,7 +40,7 @@ impl FileStore {
         )
     }
 
-    fn read(&self) -> Result<BTreeMap<String, SecretString>, Error> {
+    fn load(&self) -> Result<BTreeMap<String, SecretString>, Error> {
         let file = match fs::OpenOptions::new()
             .read(true)
             // A link could lead to a file that others write; a pipe would wait for its writer.
@@ -104,19 +104,19 @@ impl Store for FileStore {
     }
 
     fn get(&self, name: &Name) -> Result<Option<SecretString>, Error> {
-        Ok(self.read()?.remove(name.as_str()))
+        Ok(self.load()?.remove(name.as_str()))
     }
 
     fn set(&self, name: &Name, value: &SecretString) -> Result<(), Error> {
         let _changing = self.changing.lock();
-        let mut secrets = self.read()?;
+        let mut secrets = self.load()?;
         secrets.insert(name.as_str().to_owned(), value.clone());
         self.write(&secrets)
     }
 
     fn remove(&self, name: &Name) -> Result<(), Error> {
         let _changing = self.changing.lock();
-        let mut secrets = self.read()?;
+        let mut secrets = self.load()?;
         if secrets.remove(name.as_str()).is_some() {
             self.write(&secrets)?;
         }

@@ -87,12 +87,12 @@ impl Secrets {
         } else {
             system_store().unwrap_or_else(|| file())
         };
-        Self::of(store, reads::DEADLINE, environment)
+        Self::with_store(store, reads::DEADLINE, environment)
     }
 
-    fn of(store: Arc<dyn Store>, deadline: Duration, environment: Environment) -> Self {
+    fn with_store(store: Arc<dyn Store>, deadline: Duration, environment: Environment) -> Self {
         Self {
-            reads: Reads::of(Arc::clone(&store), deadline),
+            reads: Reads::new(Arc::clone(&store), deadline),
             store,
             environment,
         }

@@ -12,30 +12,30 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 /// How long an answer waits for that request.
 const KEPT: Duration = Duration::from_secs(60);
 
-type Answer = Result<Option<SecretString>, Error>;
+type SecretAnswer = Result<Option<SecretString>, Error>;
 
 /// Those of one store. Each has a thread, since nothing can cancel it, and a secret has at most one.
 pub(crate) struct Reads {
     store: Arc<dyn Store>,
     deadline: Duration,
-    outstanding: Mutex<HashMap<Name, Arc<Read>>>,
+    outstanding: Mutex<HashMap<Name, Arc<PendingRead>>>,
 }
 
 #[derive(Default)]
-struct Read {
+struct PendingRead {
     state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    answer: Option<Answer>,
+    answer: Option<SecretAnswer>,
     /// Whether a request has received the answer, or the secret has changed.
     is_over: bool,
 }
 
-impl Read {
-    fn wait(&self, deadline: Duration) -> Option<Answer> {
+impl PendingRead {
+    fn wait(&self, deadline: Duration) -> Option<SecretAnswer> {
         let mut state = self.state.lock();
         self.changed
             .wait_while_for(&mut state, |state| state.answer.is_none(), deadline);
@@ -43,7 +43,7 @@ impl Read {
     }
 
     /// Passes the answer on to the requests that wait, or else keeps it for a while.
-    fn keep(&self, answer: Answer) {
+    fn keep(&self, answer: SecretAnswer) {
         let mut state = self.state.lock();
         state.answer = Some(answer);
         self.changed.notify_all();
@@ -58,7 +58,7 @@ impl Read {
 }
 
 impl Reads {
-    pub(crate) fn of(store: Arc<dyn Store>, deadline: Duration) -> Arc<Self> {
+    pub(crate) fn new(store: Arc<dyn Store>, deadline: Duration) -> Arc<Self> {
         let outstanding = Mutex::default();
         Arc::new(Self {
             store,
@@ -69,7 +69,7 @@ impl Reads {
 
     /// # Errors
     /// Those of the store; `Storage` if it has not answered in time.
-    pub(crate) fn get(self: &Arc<Self>, name: &Name) -> Answer {
+    pub(crate) fn get(self: &Arc<Self>, name: &Name) -> SecretAnswer {
         let read = self.join(name)?;
         let Some(answer) = read.wait(self.deadline) else {
             return Err(self.unanswered(name));
@@ -86,7 +86,7 @@ impl Reads {
         }
     }
 
-    fn end(&self, name: &Name, read: &Arc<Read>) {
+    fn end(&self, name: &Name, read: &Arc<PendingRead>) {
         let mut outstanding = self.outstanding.lock();
         if outstanding
             .get(name)
@@ -98,12 +98,12 @@ impl Reads {
         read.end();
     }
 
-    fn join(self: &Arc<Self>, name: &Name) -> Result<Arc<Read>, Error> {
+    fn join(self: &Arc<Self>, name: &Name) -> Result<Arc<PendingRead>, Error> {
         let mut outstanding = self.outstanding.lock();
         if let Some(read) = outstanding.get(name) {
             return Ok(Arc::clone(read));
         }
-        let read = Arc::<Read>::default();
+        let read = Arc::<PendingRead>::default();
         let (reads, this, of) = (Arc::clone(self), Arc::clone(&read), name.clone());
         let log = tracing::dispatcher::get_default(Clone::clone);
         let begun = thread::Builder::new().spawn(move || {

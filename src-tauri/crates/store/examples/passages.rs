@@ -1,8 +1,9 @@
-//! Measures a search by words in many passages: `cargo run --release -p tierbar-store --example passages [PASSAGES]`.
+//! Measures searches by words and by meaning in many passages: `cargo run --release -p tierbar-store --example passages [PASSAGES]`.
 //!
 //! The text has the proportions of English: its most frequent words are as frequent as they are, and the others follow Zipf's law.
 
 use std::{env, error::Error, fmt::Write, time::Instant};
+use tierbar_core::documents::vectors::{normalized, pack};
 use tierbar_store::{NewDocument, NewPassage, Place, SeenFile, Store};
 
 const PASSAGES: usize = 60_000;
@@ -12,6 +13,9 @@ const WORDS_A_PASSAGE: usize = 150;
 const VOCABULARY: usize = 60_000;
 const QUESTIONS: usize = 100;
 const RESULTS: usize = 50;
+const MODEL: &str = "embedder";
+/// Numbers of a vector.
+const NUMBERS: usize = 384;
 /// The most frequent words of English,
 const FREQUENT: [&str; 40] = [
     "the", "of", "and", "to", "a", "in", "is", "that", "for", "it", "as", "was", "with", "be",
@@ -44,6 +48,12 @@ impl Dice {
             at -= share;
         }
         self.content_word()
+    }
+
+    fn vector(&mut self) -> Vec<f32> {
+        (0..NUMBERS)
+            .map(|_| self.below(2001) as f32 / 1000.0 - 1.0)
+            .collect()
     }
 
     /// Of rank r with a probability of about 1 / r.
@@ -80,15 +90,24 @@ async fn fill(store: &Store, passages: usize) -> Result<(), tierbar_core::Error>
         let passages = (0..PASSAGES_A_FILE).map(|_| NewPassage {
             text: (0..WORDS_A_PASSAGE).map(|_| dice.word() + " ").collect(),
             headings: vec![dice.content_word()],
+            vector: Some(pack(&dice.vector())),
             ..NewPassage::default()
         });
         let document = NewDocument {
             passages: passages.collect(),
+            embedder: Some(MODEL.to_owned()),
             ..NewDocument::default()
         };
         store.put_document(file, document).await?;
     }
     Ok(())
+}
+
+fn summary(mut times: Vec<f64>) -> String {
+    times.sort_by(f64::total_cmp);
+    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+    let (half, most, all) = (at(0.5), at(0.95), at(1.0));
+    format!("p50 {half:.0} ms, p95 {most:.0} ms, most {all:.0} ms")
 }
 
 #[tokio::main]
@@ -127,16 +146,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 .await?;
             times.push(began.elapsed().as_secs_f64() * 1000.0);
         }
-        times.sort_by(f64::total_cmp);
-        let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
-        writeln!(
-            report,
-            "{kind}: p50 {:.0} ms, p95 {:.0} ms, most {:.0} ms",
-            at(0.5),
-            at(0.95),
-            at(1.0)
-        )?;
+        writeln!(report, "{kind}: {}", summary(times))?;
     }
+    let mut times = Vec::new();
+    for _ in 0..QUESTIONS {
+        let vector = normalized(dice.vector());
+        let began = Instant::now();
+        store
+            .passages_like(MODEL, vector, Place::default(), RESULTS)
+            .await?;
+        times.push(began.elapsed().as_secs_f64() * 1000.0);
+    }
+    writeln!(report, "by meaning: {}", summary(times))?;
     std::io::Write::write_all(&mut std::io::stdout(), report.as_bytes())?;
     Ok(())
 }

@@ -46,15 +46,9 @@ impl Store {
         before: Option<[u8; 32]>,
         after: [u8; 32],
     ) -> Result<(), Error> {
-        let (run, path) = (run.to_owned(), path.to_owned());
-        let noted = self.write(move |change| {
-            sql::run(
-                change,
-                "UPDATE agent_files SET after = iif(after IS NULL OR after IS ?3, ?4, x'') WHERE run = ?1 AND path = ?2",
-                params![run, path, before, after],
-            )
-        });
-        noted.await.map(drop)
+        let note = "UPDATE agent_files SET after = iif(after IS NULL OR after IS ?3, ?4, x'') WHERE run = ?1 AND path = ?2";
+        let params = (run.to_owned(), path.to_owned(), before, after);
+        self.execute(note, params).await
     }
 
     /// Returns the runs whose changes are kept, the last first.
@@ -68,24 +62,14 @@ impl Store {
 
     /// Returns the files of a run; none for an unknown one.
     pub async fn agent_files(&self, run: &str) -> Result<Vec<AgentFile>, Error> {
-        let run = run.to_owned();
-        self.read(move |connection| {
-            sql::all(
-                connection,
-                "SELECT run, chat_id, message, folder, path, before, after, mode FROM agent_files WHERE run = ?1 ORDER BY rowid",
-                [run],
-                file,
-            )
-        })
-        .await
+        let select = "SELECT run, chat_id, message, folder, path, before, after, mode FROM agent_files WHERE run = ?1 ORDER BY rowid";
+        self.all(select, [run.to_owned()], file).await
     }
 
     /// Forgets what a run has changed.
     pub async fn forget_agent_run(&self, run: &str) -> Result<(), Error> {
-        let run = run.to_owned();
-        let forgotten = self
-            .write(move |change| sql::run(change, "DELETE FROM agent_files WHERE run = ?1", [run]));
-        forgotten.await.map(drop)
+        let forget = "DELETE FROM agent_files WHERE run = ?1";
+        self.execute(forget, [run.to_owned()]).await
     }
 }
 
@@ -125,10 +109,7 @@ fn keep(change: &Connection, file: &AgentFile, now: u64) -> Outcome<bool> {
             [run],
         )?;
     }
-    let (chat, message) = answer
-        .as_ref()
-        .map(|(chat, message)| (chat, message))
-        .unzip();
+    let (chat, message) = answer.clone().unzip();
     sql::run(
         change,
         "INSERT INTO agent_files (run, chat_id, message, folder, path, changed_at, before, mode)

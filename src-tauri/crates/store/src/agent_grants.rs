@@ -7,8 +7,7 @@ impl Store {
     /// Returns what was allowed, the oldest first, each as JSON.
     pub async fn agent_grants(&self) -> Result<Vec<String>, Error> {
         let all = "SELECT content FROM agent_grants ORDER BY position";
-        self.read(|connection| sql::all(connection, all, [], |row| row.get(0)))
-            .await
+        self.all(all, [], |row| row.get(0)).await
     }
 
     /// Stores what is allowed now, in place of all that was.

@@ -2,7 +2,7 @@
 
 use crate::{
     Store,
-    messages::check_size,
+    messages::{IN_ANOTHER, check_size},
     sql::{self, Outcome},
 };
 use rusqlite::{Connection, params};
@@ -10,7 +10,17 @@ use std::collections::HashMap;
 use tierbar_chats::{ChatMessage, Part};
 use tierbar_core::{Code, Error};
 
-const CHAT_BYTES: u64 = 256 << 20;
+pub(crate) const CHAT_BYTES: u64 = 256 << 20;
+/// Of all chats together, so that they do not fill the disk.
+const ALL_BYTES: u64 = 8 << 30;
+
+/// The room for the files of all chats, in one change. What is there is added up for the first new file alone: of many files, it takes
+/// long.
+#[derive(Debug)]
+pub(crate) struct AllFiles {
+    most: u64,
+    bytes: Option<u64>,
+}
 
 /// A file of a new question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,12 +59,13 @@ impl Store {
     }
 }
 
-/// Returns the parts of a question's files, after their room is checked.
+/// Returns the parts of a question's files, after their room in the chat is checked: `most` bytes.
 pub(crate) fn parts_of_files(
     connection: &Connection,
     chat: &str,
     messages: &[ChatMessage],
     files: &[NewAttachment],
+    most: u64,
 ) -> Outcome<Vec<Part>> {
     let mut parts = Vec::new();
     let mut more = 0_u64;
@@ -77,27 +88,54 @@ pub(crate) fn parts_of_files(
     }
     if more > 0 {
         let total = size(connection, chat)?.saturating_add(more);
-        check_size("the files of the chat", total, CHAT_BYTES)?;
+        check_size("the files of the chat", total, most, IN_ANOTHER)?;
     }
     Ok(parts)
 }
 
 /// Stores the new ones of a question's files, before the message that has them.
 pub(crate) fn add(connection: &Connection, files: &[NewAttachment]) -> Outcome<()> {
+    let mut all = AllFiles::default();
     for file in files {
         if let NewAttachment::New { part, data } = file
             && let Some(file) = part.file()
         {
-            put(connection, &file.sha256, data)?;
+            all.put(connection, &file.sha256, data)?;
         }
     }
     Ok(())
 }
 
-/// Stores a file, unless it is there.
-pub(crate) fn put(connection: &Connection, hash: &str, data: &[u8]) -> Outcome<usize> {
-    let insert = "INSERT OR IGNORE INTO attachments (sha256, data) VALUES (?1, ?2)";
-    sql::run(connection, insert, params![hash, data])
+impl Default for AllFiles {
+    fn default() -> Self {
+        Self {
+            most: ALL_BYTES,
+            bytes: None,
+        }
+    }
+}
+
+impl AllFiles {
+    /// Stores a file, unless it is there.
+    ///
+    /// # Errors
+    /// `PayloadTooLarge`; the change is to be given up.
+    pub(crate) fn put(&mut self, connection: &Connection, hash: &str, data: &[u8]) -> Outcome<()> {
+        let insert = "INSERT OR IGNORE INTO attachments (sha256, data) VALUES (?1, ?2)";
+        if sql::run(connection, insert, params![hash, data])? == 0 {
+            return Ok(());
+        }
+        let bytes = match self.bytes {
+            Some(before) => before.saturating_add(data.len() as u64),
+            None => {
+                let sum = "SELECT sum(length(data)) FROM attachments";
+                sql::one(connection, sum, [], |row| row.get(0))?
+            }
+        };
+        self.bytes = Some(bytes);
+        let hint = "delete chats that have files; ten minutes later, when they can no longer be restored, try again";
+        check_size("the files of all chats", bytes, self.most, hint)
+    }
 }
 
 fn size(connection: &Connection, chat: &str) -> Outcome<u64> {
@@ -108,4 +146,65 @@ fn size(connection: &Connection, chat: &str) -> Outcome<u64> {
         [chat],
         |row| row.get(0),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::Database;
+    use tierbar_chats::Attachment;
+
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn files_of_a_chat_and_of_all_chats_have_a_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(&folder.path().join("tierbar.db")).unwrap();
+        let of_chat = |bytes: usize| {
+            let file = Attachment {
+                sha256: "ab".into(),
+                media_type: "text/plain".into(),
+                name: "a.txt".into(),
+                bytes: bytes as u64,
+            };
+            let new = NewAttachment::New {
+                part: Part::File { file },
+                data: vec![0; bytes],
+            };
+            database.read(|connection| parts_of_files(connection, "a", &[], &[new], 2 << 20))
+        };
+        assert_eq!(of_chat(2 * MIB).unwrap().len(), 1);
+        let error = of_chat(2 * MIB + 1).unwrap_err();
+        assert_eq!(error.code, Code::PayloadTooLarge);
+        assert!(error.message.contains("the chat would take 3"), "{error}");
+
+        let put = |files: &[(&str, usize)]| {
+            database.write(|change| {
+                let mut all = AllFiles {
+                    most: 3 << 20,
+                    bytes: None,
+                };
+                files
+                    .iter()
+                    .try_for_each(|(hash, bytes)| all.put(change, hash, &vec![0; *bytes]))
+            })
+        };
+        // The second "ab" is there, and takes no more.
+        let full = [("ab", 2 * MIB), ("ab", 2 * MIB), ("cd", MIB)];
+        let error = put(&[&full[..], &[("ef", 1)]].concat()).unwrap_err();
+        assert!(error.message.contains("all chats would take 4"), "{error}");
+        put(&full).unwrap();
+        put(&full).unwrap();
+        let error = put(&[("ef", 1)]).unwrap_err();
+        assert_eq!(error.code, Code::PayloadTooLarge);
+        assert!(error.message.contains("all chats would take 4"), "{error}");
+        let hint = error.hint.unwrap();
+        assert!(hint.starts_with("delete chats"), "{hint}");
+        // What was refused has left nothing.
+        let count = "SELECT count(*) FROM attachments";
+        let count: u64 = database
+            .read(|connection| sql::one(connection, count, [], |row| row.get(0)))
+            .unwrap();
+        assert_eq!(count, 2);
+    }
 }

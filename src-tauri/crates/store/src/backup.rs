@@ -4,9 +4,9 @@
 use crate::{failure, wal};
 use rusqlite::{Connection, OpenFlags};
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, OpenOptions, Permissions},
     io,
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -18,6 +18,10 @@ const LARGEST: u64 = 4 << 30;
 
 pub(crate) fn path_of(path: &Path) -> PathBuf {
     path.with_extension("copy.db")
+}
+
+fn partial_of(path: &Path) -> PathBuf {
+    path.with_extension("copy.part")
 }
 
 /// # Errors
@@ -67,9 +71,13 @@ pub(crate) fn keep(path: &Path) -> Result<bool, Error> {
     if is_fresh || path.metadata().is_ok_and(|file| file.len() > LARGEST) {
         return Ok(false);
     }
-    let partial = path.with_extension("copy.part");
+    let partial = partial_of(path);
     let written = write(path, &partial).and_then(|()| {
-        let synced = File::open(&partial).and_then(|file| file.sync_all());
+        let synced = File::open(&partial).and_then(|file| {
+            // If it was removed meanwhile, SQLite has created it.
+            file.set_permissions(Permissions::from_mode(0o600))?;
+            file.sync_all()
+        });
         let named = synced.and_then(|()| fs::rename(&partial, &copy));
         named.map_err(|error| failure::of_io(&copy, &error))
     });
@@ -97,14 +105,18 @@ fn write(path: &Path, copy: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the copy, which has what was erased.
+/// Removes the copy, which has what was erased, and one that is being made, which then fails.
 ///
 /// # Errors
 /// `Storage` if it cannot be removed.
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
-    let copy = path_of(path);
-    match fs::remove_file(&copy) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failure::of_io(&copy, &error)),
-        _ => Ok(()),
+    for copy in [partial_of(path), path_of(path)] {
+        match fs::remove_file(&copy) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failure::of_io(&copy, &error));
+            }
+            _ => {}
+        }
     }
+    Ok(())
 }

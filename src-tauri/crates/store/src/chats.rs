@@ -13,7 +13,7 @@ use tierbar_chats::{
     context::WhenFull,
     settings::{AnswerSettings, Change, ChatSampling},
 };
-use tierbar_core::{Code, Error, TierId};
+use tierbar_core::{Error, TierId, bad_request};
 use uuid::Uuid;
 
 const MAX_TITLE_CHARS: usize = 500;
@@ -65,8 +65,9 @@ impl ChatFields {
             *model = model.trim().to_owned();
             check_length(model, "model", MAX_MODEL_CHARS)?;
             if model.is_empty() {
-                return Err(Error::new(Code::BadRequest, "model is empty")
-                    .hint("name a tier or a model, or use \"auto\""));
+                return Err(
+                    bad_request("model is empty").hint("name a tier or a model, or use \"auto\"")
+                );
             }
         }
         self.applied(AnswerSettings::default()).check()?;
@@ -77,7 +78,7 @@ impl ChatFields {
         AnswerSettings {
             instructions: self.instructions.clone().unwrap_or(before.instructions),
             sampling: self.sampling.unwrap_or(before.sampling),
-            thinking: self.thinking.of(before.thinking),
+            thinking: self.thinking.apply(before.thinking),
         }
     }
 }
@@ -95,10 +96,9 @@ fn check_length(text: &str, field: &str, most: usize) -> Result<(), Error> {
     if chars <= most {
         return Ok(());
     }
-    Err(Error::new(
-        Code::BadRequest,
-        format!("{field} has {chars} characters; at most {most} are kept"),
-    ))
+    Err(bad_request(format!(
+        "{field} has {chars} characters; at most {most} are kept"
+    )))
 }
 
 /// # Errors

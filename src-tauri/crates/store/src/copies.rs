@@ -1,6 +1,6 @@
 //! Chats that are made of others: forks, and those of a file.
 
-use crate::{Store, attachments, chats, messages, sql::Outcome, title};
+use crate::{Store, attachments::AllFiles, chats, messages, sql::Outcome, title};
 use jiff::Timestamp;
 use rusqlite::Connection;
 use std::collections::HashMap;
@@ -26,6 +26,12 @@ pub struct AddedChats {
     pub too_large: u64,
 }
 
+/// The files of the messages that are imported.
+struct Files {
+    found: HashMap<String, ImportedFile>,
+    all: AllFiles,
+}
+
 impl Store {
     /// Makes a new chat of the branch up to a message, with the chat's title and settings.
     pub async fn fork_chat(&self, id: &str, message: u64) -> Result<ChatSummary, Error> {
@@ -42,8 +48,12 @@ impl Store {
     ) -> Result<AddedChats, Error> {
         self.write(move |change| {
             let mut added = AddedChats::default();
+            let mut files = Files {
+                found: files,
+                all: AllFiles::default(),
+            };
             for chat in chats {
-                import(change, chat, &files, &mut added)?;
+                import(change, chat, &mut files, &mut added)?;
             }
             Ok(added)
         })
@@ -93,24 +103,19 @@ fn fork(change: &Connection, id: &str, message: u64) -> Outcome<ChatSummary> {
 fn import(
     change: &Connection,
     imported: ImportedChat,
-    files: &HashMap<String, ImportedFile>,
+    files: &mut Files,
     added: &mut AddedChats,
 ) -> Outcome<()> {
-    let ImportedChat {
-        source,
-        chat,
-        created_ms,
-        updated_ms,
-    } = imported;
+    let source = imported.source;
     let Chat {
         summary,
         leaf,
         mut messages,
-    } = chat;
+    } = imported.chat;
     // A file that is named and not contained.
     let is_missing = |part: &Part| {
         let file = part.file();
-        file.is_some_and(|file| !files.contains_key(&file.sha256))
+        file.is_some_and(|file| !files.found.contains_key(&file.sha256))
     };
     for message in &mut messages {
         message.parts.retain(|part| !is_missing(part));
@@ -126,8 +131,8 @@ fn import(
         added.too_large += 1;
         return Ok(());
     }
-    let created_at = time(created_ms, &summary.created_at);
-    let updated_at = time(updated_ms, &summary.updated_at).max(created_at.clone());
+    let created_at = time(imported.created_ms, &summary.created_at);
+    let updated_at = time(imported.updated_ms, &summary.updated_at).max(created_at.clone());
     let mut chat = ChatSummary {
         id: Uuid::new_v4().to_string(),
         created_at,
@@ -143,7 +148,7 @@ fn import(
     }
     let source = (!source.is_empty()).then_some(source.as_str());
     chats::insert(change, &chat, source)?;
-    put_files(change, &messages, files)?;
+    files.put(change, &messages)?;
     let count = messages.len() as u64;
     let last = messages.last().map(|message| message.id);
     let ids = messages::copy(change, &chat.id, messages, HashMap::new())?;
@@ -161,7 +166,7 @@ fn go_on(
     id: &str,
     leaf: Option<u64>,
     messages: Vec<ChatMessage>,
-    files: &HashMap<String, ImportedFile>,
+    files: &mut Files,
     added: &mut AddedChats,
 ) -> Outcome<()> {
     let here = messages::of_chat_without_grades(change, id)?;
@@ -196,7 +201,7 @@ fn go_on(
         added.too_large += 1;
         return Ok(());
     }
-    put_files(change, &more, files)?;
+    files.put(change, &more)?;
     added.messages += more.len() as u64;
     let shown = chats::leaf(change, id)?;
     let ends_as_imported = shown.is_none_or(|shown| ids.values().any(|known| *known == shown));
@@ -208,18 +213,16 @@ fn go_on(
     chats::touch(change, id)
 }
 
-fn put_files(
-    change: &Connection,
-    messages: &[ChatMessage],
-    files: &HashMap<String, ImportedFile>,
-) -> Outcome<()> {
-    let parts = messages.iter().flat_map(|message| &message.parts);
-    for hash in parts.filter_map(|part| Some(&part.file()?.sha256)) {
-        if let Some(data) = files.get(hash) {
-            attachments::put(change, hash, &data())?;
+impl Files {
+    fn put(&mut self, change: &Connection, messages: &[ChatMessage]) -> Outcome<()> {
+        let parts = messages.iter().flat_map(|message| &message.parts);
+        for hash in parts.filter_map(|part| Some(&part.file()?.sha256)) {
+            if let Some(data) = self.found.get(hash) {
+                self.all.put(change, hash, &data())?;
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The bytes of a message, nearly as the table counts them.

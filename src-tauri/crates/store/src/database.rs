@@ -54,6 +54,9 @@ const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("agent_files.sql")),
     M::up(include_str!("agent_file_modes.sql")),
     M::up(include_str!("message_failures.sql")),
+    M::up(include_str!("document_removal.sql")),
+    M::up(include_str!("document_figures.sql")),
+    M::up(include_str!("document_versions.sql")),
 ];
 
 /// A backup program may hold the file for a moment.

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, params};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use tierbar_chats::{ChatMessage, Role, branch, training::GradedAnswer};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 use tierbar_routing::{
     Level, Traits,
     grade::{Grade, GradeCounts, GradeGroup, GradeVerdict},
@@ -32,15 +32,13 @@ impl Store {
         quant_of: impl FnOnce(&str) -> Option<String> + Send + 'static,
     ) -> Result<Grade, Error> {
         let chat = chat.to_owned();
-        let grade = grade
-            .checked()
-            .map_err(|why| Error::new(Code::BadRequest, why))?;
+        let grade = grade.checked().map_err(bad_request)?;
         self.write(move |change| {
             let summary = chats::get(change, &chat)?;
             let all = messages::of_chat(change, &chat)?;
             let answer = gradable(&all, message)?;
             if messages::is_being_written(change, message)? {
-                let error = Error::new(Code::BadRequest, "the answer is being written");
+                let error = bad_request("the answer is being written");
                 return Err(error.hint("grade it when it is complete").into());
             }
             let quant = answer.answer.model.as_deref().and_then(quant_of);
@@ -90,9 +88,7 @@ impl Store {
 
     /// Has the router learn from none of the grades so far. They are kept.
     pub async fn reset_learned(&self) -> Result<(), Error> {
-        let reset = "UPDATE grades SET is_learned = 0";
-        let reset = self.write(move |change| sql::run(change, reset, []));
-        reset.await.map(drop)
+        self.execute("UPDATE grades SET is_learned = 0", []).await
     }
 }
 
@@ -128,7 +124,7 @@ fn gradable(all: &[ChatMessage], id: u64) -> Result<&ChatMessage, Error> {
     let found = all.iter().find(|message| message.id == id);
     let found = found.ok_or_else(|| messages::no_message(id))?;
     if found.role != Role::Assistant {
-        return Err(Error::new(Code::BadRequest, "only answers can be graded"));
+        return Err(bad_request("only answers can be graded"));
     }
     Ok(found)
 }

@@ -55,8 +55,7 @@ impl Store {
     /// Returns all API keys, oldest first, with those revoked last.
     pub async fn keys(&self) -> Result<Vec<KeptKey>, Error> {
         let all = format!("SELECT {COLUMNS} FROM keys ORDER BY created_ms, name");
-        self.read(move |connection| sql::all(connection, &all, [], key_of_row))
-            .await
+        self.all(all, [], key_of_row).await
     }
 
     /// Stores a new key in place of a revoked one of its name, unless its name is in use or there are 1000.
@@ -87,20 +86,15 @@ impl Store {
     /// Records the use of keys; deleted ones are ignored.
     pub async fn keys_used(&self, uses: Vec<KeyUse>) -> Result<(), Error> {
         self.write(move |change| {
-            for KeyUse {
-                hash,
-                last_used_ms,
-                tokens,
-            } in uses
-            {
+            for used in uses {
                 sql::run(
                     change,
                     "UPDATE keys SET last_used_ms = ?2, tokens_missing = ?3, tokens_at_ms = ?4 WHERE hash = ?1",
                     params![
-                        hash,
-                        signed(last_used_ms),
-                        signed(tokens.missing),
-                        signed(tokens.at_ms)
+                        used.hash,
+                        signed(used.last_used_ms),
+                        signed(used.tokens.missing),
+                        signed(used.tokens.at_ms)
                     ],
                 )?;
             }
@@ -111,15 +105,10 @@ impl Store {
 }
 
 fn add(connection: &Connection, kept: &KeptKey) -> Outcome<AddedKey> {
-    let ApiKey {
-        name,
-        limits,
-        created_ms,
-        last_used_ms,
-        revoked_ms,
-    } = &kept.key;
+    let key = &kept.key;
     let revoked = "SELECT revoked_ms FROM keys WHERE name = ?1";
-    let revoked: Option<Option<u64>> = sql::first(connection, revoked, [name], |row| row.get(0))?;
+    let revoked: Option<Option<u64>> =
+        sql::first(connection, revoked, [&key.name], |row| row.get(0))?;
     if revoked == Some(None) {
         return Ok(AddedKey::Exists);
     }
@@ -134,14 +123,14 @@ fn add(connection: &Connection, kept: &KeptKey) -> Outcome<AddedKey> {
             "INSERT OR REPLACE INTO keys ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
         ),
         params![
-            name,
+            key.name,
             kept.hash,
-            signed(*created_ms),
-            last_used_ms.map(signed),
-            revoked_ms.map(signed),
-            limits.requests_per_minute,
-            limits.tokens_per_day.map(signed),
-            limits.at_once,
+            signed(key.created_ms),
+            key.last_used_ms.map(signed),
+            key.revoked_ms.map(signed),
+            key.limits.requests_per_minute,
+            key.limits.tokens_per_day.map(signed),
+            key.limits.at_once,
             signed(kept.tokens.missing),
             signed(kept.tokens.at_ms),
         ],

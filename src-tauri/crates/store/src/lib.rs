@@ -41,14 +41,14 @@ pub use keys::{AddedKey, KeptKey, KeyUse, TokensUsed};
 pub use messages::NewMessage;
 pub use queue::{
     AddedJob, CanceledJob, Claim, Delivery, Ending, Headers, JobAnswer, JobOutcome, JobRequest,
-    NewJob, Room, Turn,
+    NewJob, NextJob, Room,
 };
 pub use turns::{NewTurn, OpenedTurn, Parent};
 pub use wal::damaged_copies;
 
 use database::Database;
 use jiff::Timestamp;
-use rusqlite::{Connection, Transaction};
+use rusqlite::{Connection, Params, Row, Transaction};
 use sql::Outcome;
 use std::{path::Path, sync::Arc};
 use tierbar_chats::{Chat, ChatSummary};
@@ -77,7 +77,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the file; creates it (mode 0600) or migrates it to this version's schema if necessary. Changes that a damaged page has lost
+    /// Opens the file; creates it (mode 0600) or migrates it to this version's schema if necessary. Changes that a damaged log has lost
     /// are reported in the event log. Blocking.
     ///
     /// # Errors
@@ -89,6 +89,7 @@ impl Store {
             // Before messages change: what it adds goes with the text that it was added for.
             characters::MESSAGES.index_earlier(change)?;
             characters::PASSAGES.index_earlier(change)?;
+            documents::sketch_earlier(change)?;
             messages::end_unfinished(change)?;
             let now = u64::try_from(Timestamp::now().as_second()).unwrap_or(0);
             agent_files::forget_old(change, now)?;
@@ -114,7 +115,7 @@ impl Store {
     }
 
     /// Copies the file to `tierbar.copy.db` beside it, unless there is a copy of the last 24 hours. Returns whether it did. The copy goes
-    /// when chats are erased, whose text it has.
+    /// when chats are erased or documents removed, whose text it has.
     pub async fn keep_copy(&self) -> Result<bool, Error> {
         self.call(Database::keep_copy).await
     }
@@ -234,7 +235,28 @@ impl Store {
 
     /// Returns the tokens that tasks used and saved on the last `days` days with any.
     pub async fn costs(&self, days: u32) -> Result<Costs, Error> {
-        self.read(move |connection| savings::last_days(connection, days).map(Costs::of))
+        self.read(move |connection| savings::last_days(connection, days).map(Costs::from_days))
+            .await
+    }
+
+    /// Returns what a query finds.
+    async fn all<T: Send + 'static>(
+        &self,
+        query: impl AsRef<str> + Send + 'static,
+        params: impl Params + Send + 'static,
+        read: impl FnMut(&Row) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<Vec<T>, Error> {
+        self.read(move |connection| sql::all(connection, query.as_ref(), params, read))
+            .await
+    }
+
+    /// Makes a change of one statement.
+    async fn execute(
+        &self,
+        statement: &'static str,
+        params: impl Params + Send + 'static,
+    ) -> Result<(), Error> {
+        self.write(move |change| sql::run(change, statement, params).map(drop))
             .await
     }
 

@@ -47,8 +47,7 @@ impl Store {
         }
         query.push_str(" ORDER BY id DESC LIMIT ?");
         values.push(limit.into());
-        self.read(move |connection| sql::all(connection, &query, params_from_iter(values), entry))
-            .await
+        self.all(query, params_from_iter(values), entry).await
     }
 
     /// Returns the id of the log's last entry; 0 without entries.
@@ -112,7 +111,7 @@ fn end_loads(connection: &Connection, sentence: fn(&TierId) -> String) -> Outcom
     let ends = loaded.filter_map(|Entry { what, .. }| {
         let tier = what.tier?;
         let (model, sentence) = (what.model.as_ref(), sentence(&tier));
-        Some(LogEvent::of(Kind::Unload, &tier, model, sentence))
+        Some(LogEvent::for_tier(Kind::Unload, &tier, model, sentence))
     });
     append(connection, ends)
 }

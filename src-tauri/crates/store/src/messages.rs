@@ -10,10 +10,12 @@ use std::{borrow::Cow, collections::HashMap};
 use tierbar_chats::{
     AnswerFacts, ChatMessage, Finish, Part, Role, TurnFailure, context::ContextOmission, text_parts,
 };
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, bad_request};
 
 /// The most that a chat takes when a message is added: a chat is read, shown and sent to a model as a whole.
 pub(crate) const CHAT_BYTES: u64 = 16 << 20;
+/// What to do if a chat has no room.
+pub(crate) const IN_ANOTHER: &str = "begin a new chat, or send less";
 const COLUMNS: &str = "id, parent, role, parts, tier, model, why, instead_of, finish, \
                        decode_tokens_per_second, time_to_first_token_ms, experts, context, left_out, times, failure";
 
@@ -32,14 +34,8 @@ pub struct NewMessage {
 impl NewMessage {
     /// The bytes of its texts.
     pub(crate) fn size(&self) -> usize {
-        let AnswerFacts {
-            tier,
-            model,
-            why,
-            instead_of,
-            ..
-        } = &self.answer;
-        let facts = [tier, model, why, instead_of];
+        let answer = &self.answer;
+        let facts = [&answer.tier, &answer.model, &answer.why, &answer.instead_of];
         let facts = facts.into_iter().flatten().map(String::len).sum::<usize>();
         self.content.len() + facts + self.parts.iter().map(Part::text_size).sum::<usize>()
     }
@@ -51,7 +47,7 @@ impl NewMessage {
             return Ok(());
         }
         let message = "a message that is added has no files";
-        Err(Error::new(Code::BadRequest, message).hint("send them with a turn"))
+        Err(bad_request(message).hint("send them with a turn"))
     }
 }
 
@@ -191,19 +187,19 @@ pub(crate) fn size_of_chat(connection: &Connection, chat: &str) -> Outcome<u64> 
 /// `PayloadTooLarge`.
 pub(crate) fn check_room(connection: &Connection, chat: &str, more: usize) -> Outcome<()> {
     let size = size_of_chat(connection, chat)?.saturating_add(more as u64);
-    check_size("the chat", size, CHAT_BYTES)
+    check_size("the chat", size, CHAT_BYTES, IN_ANOTHER)
 }
 
 /// # Errors
 /// `PayloadTooLarge` for what would take more bytes than it can.
-pub(crate) fn check_size(what: &str, bytes: u64, most: u64) -> Outcome<()> {
+pub(crate) fn check_size(what: &str, bytes: u64, most: u64, hint: &str) -> Outcome<()> {
     if bytes <= most {
         return Ok(());
     }
     let (bytes, most) = (bytes.div_ceil(1 << 20), most >> 20);
     let message = format!("{what} would take {bytes} MiB and can take {most} MiB");
     let error = Error::new(Code::PayloadTooLarge, message);
-    Err(error.hint("begin a new chat, or send less").into())
+    Err(error.hint(hint).into())
 }
 
 /// Oldest first.

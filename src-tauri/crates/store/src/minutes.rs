@@ -28,9 +28,7 @@ impl Store {
     pub async fn minutes(&self, from: u64, to: u64) -> Result<Vec<Point>, Error> {
         let select =
             format!("SELECT {COLUMNS} FROM minutes WHERE at >= ?1 AND at < ?2 ORDER BY at");
-        let between = [signed(from), signed(to)];
-        self.read(move |connection| sql::all(connection, &select, between, point))
-            .await
+        self.all(select, [signed(from), signed(to)], point).await
     }
 }
 

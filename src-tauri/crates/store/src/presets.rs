@@ -15,13 +15,11 @@ impl Store {
     /// Returns the presets that were saved, by name.
     pub async fn presets(&self) -> Result<Vec<Preset>, Error> {
         let all = "SELECT name, settings FROM presets ORDER BY name COLLATE NOCASE, name";
-        self.read(move |connection| {
-            sql::all(connection, all, [], |row| {
-                Ok(Preset {
-                    name: row.get(0)?,
-                    built_in: false,
-                    settings: row.get::<_, Json<_>>(1)?.0,
-                })
+        self.all(all, [], |row| {
+            Ok(Preset {
+                name: row.get(0)?,
+                built_in: false,
+                settings: row.get::<_, Json<_>>(1)?.0,
             })
         })
         .await

@@ -94,8 +94,8 @@ pub struct Claim {
 
 /// The next job to run, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Turn {
-    Of(Box<Claim>),
+pub enum NextJob {
+    Claimed(Box<Claim>),
     /// No job is due.
     Empty,
     /// There is no room for another answer.
@@ -188,18 +188,18 @@ impl Store {
     }
 
     /// Claims the next request: of those due now, the oldest of the highest priority.
-    pub async fn claim_job(&self, room: Room, now_ms: u64) -> Result<Turn, Error> {
+    pub async fn claim_job(&self, room: Room, now_ms: u64) -> Result<NextJob, Error> {
         self.write(move |change| {
             let next = "SELECT seq FROM jobs WHERE state = 'waiting' AND not_before_ms <= ?1 AND deadline_ms > ?1
                         ORDER BY priority DESC, seq LIMIT 1";
             let next = sql::first(change, next, [signed(now_ms)], |row| row.get(0))?;
             let Some(seq) = next else {
-                return Ok(Turn::Empty);
+                return Ok(NextJob::Empty);
             };
             if !room::for_answer(change, room)? {
-                return Ok(Turn::Full);
+                return Ok(NextJob::Full);
             }
-            rows::claim(change, seq).map(|claim| Turn::Of(Box::new(claim)))
+            rows::claim(change, seq).map(|claim| NextJob::Claimed(Box::new(claim)))
         })
         .await
     }
@@ -262,14 +262,26 @@ impl Store {
             .await
     }
 
-    /// Moves all waits back by this much, because the system's clock was set back.
-    pub async fn shift_job_waits(&self, by_ms: u64) -> Result<(), Error> {
+    /// Moves deadlines with the system's clock, which was set by this much, and waits if it was set back. A request of which the time
+    /// shows that it came after that, or may have, keeps its deadline.
+    pub async fn shift_job_waits(&self, by_ms: i64, now_ms: u64) -> Result<(), Error> {
         self.write(move |change| {
-            for update in [
-                "UPDATE jobs SET not_before_ms = max(not_before_ms - ?1, 0) WHERE state = 'waiting'",
-                "UPDATE jobs SET webhook_due_ms = max(webhook_due_ms - ?1, 0) WHERE webhook_due_ms IS NOT NULL",
-            ] {
-                sql::run(change, update, [signed(by_ms)])?;
+            let came_before = match by_ms < 0 {
+                true => "created_ms > ?2",
+                false => "created_ms <= ?2 - ?1",
+            };
+            let deadlines = format!(
+                "UPDATE jobs SET created_ms = max(created_ms + ?1, 0), deadline_ms = max(deadline_ms + ?1, 0)
+                 WHERE state IN ('waiting', 'running') AND {came_before}"
+            );
+            sql::run(change, &deadlines, params![by_ms, signed(now_ms)])?;
+            if by_ms < 0 {
+                for update in [
+                    "UPDATE jobs SET not_before_ms = max(not_before_ms + ?1, 0) WHERE state = 'waiting'",
+                    "UPDATE jobs SET webhook_due_ms = max(webhook_due_ms + ?1, 0) WHERE webhook_due_ms IS NOT NULL",
+                ] {
+                    sql::run(change, update, [by_ms])?;
+                }
             }
             Ok(())
         })
@@ -304,14 +316,12 @@ impl Store {
         state: Option<JobState>,
         limit: u32,
     ) -> Result<Vec<JobStatus>, Error> {
-        let (columns, state) = (rows::COLUMNS, state.map(Word));
+        let columns = rows::COLUMNS;
         let select = format!(
             "SELECT {columns} FROM jobs WHERE ?1 IS NULL OR state = ?1 ORDER BY seq DESC LIMIT ?2"
         );
-        self.read(move |connection| {
-            sql::all(connection, &select, params![state, limit], rows::status)
-        })
-        .await
+        self.all(select, (state.map(Word), limit), rows::status)
+            .await
     }
 
     /// Returns the number of requests in each state, and the bytes of all together.

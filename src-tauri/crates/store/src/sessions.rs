@@ -42,15 +42,9 @@ impl Store {
 
     /// Returns when each session began and when it was last used, to the hour, the last used first; without those unused for `idle_ms`.
     pub async fn sessions(&self, idle_ms: u64, now_ms: u64) -> Result<Vec<(u64, u64)>, Error> {
-        self.read(move |connection| {
-            sql::all(
-                connection,
-                "SELECT created_ms, used_ms FROM sessions WHERE abs(?1 - used_ms) <= ?2 ORDER BY used_ms DESC",
-                [signed(now_ms), signed(idle_ms)],
-                |row| row.try_into(),
-            )
-        })
-        .await
+        let select = "SELECT created_ms, used_ms FROM sessions WHERE abs(?1 - used_ms) <= ?2 ORDER BY used_ms DESC";
+        let (now, idle) = (signed(now_ms), signed(idle_ms));
+        self.all(select, [now, idle], |row| row.try_into()).await
     }
 
     /// Returns when a session began, and notes its use; `None` for an unknown one, and for one unused for `idle_ms`.
@@ -85,16 +79,14 @@ impl Store {
 
     /// Ends a session; an unknown one has ended.
     pub async fn end_session(&self, hash: [u8; 32]) -> Result<(), Error> {
-        let end = "DELETE FROM sessions WHERE hash = ?1";
-        let ended = self.write(move |change| sql::run(change, end, [hash]));
-        ended.await.map(drop)
+        self.execute("DELETE FROM sessions WHERE hash = ?1", [hash])
+            .await
     }
 
     /// Ends all sessions, except `kept`.
     pub async fn end_sessions(&self, kept: Option<[u8; 32]>) -> Result<(), Error> {
-        let end = "DELETE FROM sessions WHERE hash IS NOT ?1";
-        let ended = self.write(move |change| sql::run(change, end, [kept]));
-        ended.await.map(drop)
+        self.execute("DELETE FROM sessions WHERE hash IS NOT ?1", [kept])
+            .await
     }
 }
 

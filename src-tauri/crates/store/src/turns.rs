@@ -8,7 +8,7 @@ use tierbar_chats::{
     context::{ContextOmission, WhenFull},
     text_parts,
 };
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 
 /// The message that a turn starts from. As JSON, a number or `null` for [`Self::Root`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Store {
             .as_deref()
             .is_some_and(|text| text.trim().is_empty());
         if blank && turn.attachments.is_empty() {
-            return Err(Error::new(Code::BadRequest, "the message is empty"));
+            return Err(bad_request("the message is empty"));
         }
         let once = chats::ChatFields {
             model: turn.model.take(),
@@ -170,7 +170,7 @@ fn resolve(connection: &Connection, chat: &str, parent: Parent) -> Outcome<Optio
 
 /// Checks that a message is an answer that can be carried on.
 fn unfinished(all: &[ChatMessage], id: Option<u64>) -> Result<&ChatMessage, Error> {
-    let refused = |message: &str, hint: &str| Err(Error::new(Code::BadRequest, message).hint(hint));
+    let refused = |message: &str, hint: &str| Err(bad_request(message).hint(hint));
     let named = id.and_then(|id| all.iter().find(|message| message.id == id));
     let Some(answer) = named.filter(|message| message.role == Role::Assistant) else {
         return refused(
@@ -225,10 +225,12 @@ fn open(change: &Transaction, chat: &str, turn: &NewTurn) -> Outcome<OpenedTurn>
     {
         return Err(messages::no_message(parent).into());
     }
-    let mut parts = attachments::parts_of_files(change, chat, &all, &turn.attachments)?;
+    let files = &turn.attachments;
+    let most = attachments::CHAT_BYTES;
+    let mut parts = attachments::parts_of_files(change, chat, &all, files, most)?;
     let question = match &turn.text {
         Some(text) => {
-            attachments::add(change, &turn.attachments)?;
+            attachments::add(change, files)?;
             let name = || Some(parts.iter().find_map(Part::file)?.name.clone());
             if found.title.is_empty()
                 && let Some(title) = title::of_message(Role::User, text).or_else(name)
@@ -256,7 +258,7 @@ fn open(change: &Transaction, chat: &str, turn: &NewTurn) -> Outcome<OpenedTurn>
         }
     };
     let question = question.ok_or_else(|| {
-        let error = Error::new(Code::BadRequest, "there is no question to answer");
+        let error = bad_request("there is no question to answer");
         error.hint("send the question as \"text\"")
     })?;
     let answer = messages::insert(

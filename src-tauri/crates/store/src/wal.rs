@@ -1,10 +1,11 @@
-//! The database's write-ahead log, as a start finds it. SQLite reads it up to the first page that does not match its checksum and ignores
-//! the rest without a word, though changes that were confirmed follow (<https://sqlite.org/fileformat2.html#walformat>). So the rest is
-//! looked at before SQLite opens the file: what is lost is counted, and kept in a copy.
+//! The database's write-ahead log, as a start finds it. SQLite reads it up to the first page that does not match its checksum, none of it
+//! if its header does not, and ignores the rest without a word, though changes that were confirmed follow
+//! (<https://sqlite.org/fileformat2.html#walformat>). So the rest is looked at before SQLite opens the file: what is lost is counted, and
+//! kept in a copy.
 
 use std::{
     fs::{self, File},
-    io::{self, BufReader, Read},
+    io::{self, BufReader, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
 };
 
@@ -32,7 +33,7 @@ impl LostChanges {
             Err(why) => format!("no copy of what could not be read could be kept: {why}"),
         };
         format!(
-            "a damaged page of the database's log lost the last {count} {changes} of chats, queued requests, settings and readings; {kept}"
+            "damage to the database's log lost the last {count} {changes} of chats, queued requests, settings and readings; {kept}"
         )
     }
 }
@@ -77,33 +78,71 @@ pub(crate) fn save_lost_changes(database: &Path) -> Option<LostChanges> {
     })
 }
 
-/// Counts the confirmed changes behind the first page that does not match its checksum. Each frame's checksum continues the one before,
-/// so a frame behind a damaged one is checked with what that says of itself. What a change that was rolled back has left there ends with
-/// no commit and does not count, nor does what an earlier use of the file has left, which has other salts.
+/// Counts the confirmed changes that SQLite will ignore: those behind the first page that does not match its checksum, and all if the
+/// header does not match its own. What a damaged header says of the frames is not to be relied on, so each form that they can have is
+/// tried.
 fn count_lost(log: &Path) -> io::Result<u64> {
     let mut log = BufReader::with_capacity(1 << 20, File::open(log)?);
     let mut header = [0; HEADER];
     if !read_whole(&mut log, &mut header)? {
         return Ok(0);
     }
-    let (magic, page) = (word(&header, 0), word(&header, 8));
-    if magic & !1 != MAGIC || !PAGE_SIZES.contains(&page) || !page.is_power_of_two() {
-        return Ok(0);
+    let magic = word(&header, 0);
+    let (page, big_endian) = (word(&header, 8), magic & 1 == 1);
+    let written = (word(&header, 24), word(&header, 28));
+    let is_sound = magic & !1 == MAGIC
+        && PAGE_SIZES.contains(&page)
+        && page.is_power_of_two()
+        && checksum((0, 0), &header[..24], big_endian) == written;
+    if is_sound {
+        let salts = (word(&header, 16), word(&header, 20));
+        return count_lost_frames(&mut log, page, big_endian, vec![written], Some(salts));
     }
-    let sum = |seed, bytes: &[u8]| checksum(seed, bytes, magic & 1 == 1);
-    let salts = &header[16..24];
-    let (mut before, mut sound, mut lost) = (sum((0, 0), &header[..24]), true, 0);
-    let mut frame = vec![0; FRAME_HEADER + page as usize];
-    while read_whole(&mut log, &mut frame)? {
-        let (head, content) = frame.split_at(FRAME_HEADER);
-        let own = (word(head, 16), word(head, 20));
-        let matches = head[8..16] == *salts && sum(sum(before, &head[..8]), content) == own;
-        sound &= matches;
-        let commits = word(head, 4) != 0;
-        if matches && !sound && commits {
-            lost += 1;
+    for page in (0..8_u32).map(|doublings| PAGE_SIZES.start() << doublings) {
+        for big_endian in [false, true] {
+            log.seek(SeekFrom::Start(HEADER as u64))?;
+            // The checksum itself may be what is damaged.
+            let seeds = vec![written, checksum((0, 0), &header[..24], big_endian)];
+            let lost = count_lost_frames(&mut log, page, big_endian, seeds, None)?;
+            if lost > 0 {
+                return Ok(lost);
+            }
         }
-        before = own;
+    }
+    Ok(0)
+}
+
+/// Each frame's checksum continues the one before, so a frame behind a damaged one is checked with what that says of itself; the first
+/// continues one of `seeds`. What a change that was rolled back has left ends with no commit and does not count, nor does what an earlier
+/// use of the file has left, which has other salts. Without the header's salts, they are those of the first frame that matches, and all
+/// frames are lost.
+fn count_lost_frames(
+    log: &mut impl Read,
+    page: u32,
+    big_endian: bool,
+    mut seeds: Vec<(u32, u32)>,
+    mut salts: Option<(u32, u32)>,
+) -> io::Result<u64> {
+    let sum = |seed, bytes: &[u8]| checksum(seed, bytes, big_endian);
+    let (mut sound, mut lost) = (salts.is_some(), 0);
+    let mut frame = vec![0; FRAME_HEADER + page as usize];
+    while read_whole(log, &mut frame)? {
+        let (head, content) = frame.split_at(FRAME_HEADER);
+        let own_salts = (word(head, 8), word(head, 12));
+        let own = (word(head, 16), word(head, 20));
+        let continues = |&seed: &(u32, u32)| sum(sum(seed, &head[..8]), content) == own;
+        // There is no page 0; zeros would match their checksum.
+        let matches = word(head, 0) != 0
+            && salts.is_none_or(|salts| salts == own_salts)
+            && seeds.iter().any(continues);
+        sound &= matches;
+        if matches {
+            salts = Some(own_salts);
+            let commits = word(head, 4) != 0;
+            lost += u64::from(commits && !sound);
+        }
+        seeds.clear();
+        seeds.push(own);
     }
     Ok(lost)
 }
@@ -218,6 +257,29 @@ mod tests {
         overwrite(&log, HEADER + FRAME_HEADER, &[0xff; 64]);
         let lost = count_lost(&log).unwrap();
         assert!((CHATS as u64 - 1..=CHATS as u64).contains(&lost), "{lost}");
+    }
+
+    #[tokio::test]
+    async fn a_damaged_header_loses_all_and_is_reported() {
+        let (_folder, database) = left_by_a_killed_host().await;
+        let log = path(&database);
+        let (frame, count) = frames(&log);
+        let whole = fs::read(&log).unwrap();
+        let commits = (0..count).filter(|at| word(&whole, HEADER + frame * at + 4) != 0);
+        let commits = commits.count() as u64;
+        // The magic, the page's size, a salt, the checksum.
+        for at in [0, 8, 16, 24] {
+            fs::write(&log, &whole).unwrap();
+            overwrite(&log, at, &[0xff; 4]);
+            assert_eq!(count_lost(&log).unwrap(), commits, "{at}");
+        }
+        // Without all of the header and the first page, the second has nothing to continue.
+        fs::write(&log, &whole).unwrap();
+        overwrite(&log, 0, &vec![0; HEADER + frame]);
+        assert!(count_lost(&log).unwrap() >= commits - 2);
+        let damaged = fs::read(&log).unwrap();
+        let lost = save_lost_changes(&database).unwrap();
+        assert!(fs::read(lost.copy.unwrap()).unwrap() == damaged);
     }
 
     #[tokio::test]

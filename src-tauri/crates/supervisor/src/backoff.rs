@@ -12,7 +12,7 @@ const ENOUGH: u32 = 10;
 
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
-    crashes: u32,
+    pub(crate) crashes: u32,
     until: Option<Instant>,
 }
 
@@ -29,10 +29,6 @@ impl Backoff {
     pub(crate) fn crashed(&mut self, now: Instant) {
         self.crashes = self.crashes.saturating_add(1);
         self.until = delay_after(self.crashes).map(|delay| now + delay);
-    }
-
-    pub(crate) fn crashes(&self) -> u32 {
-        self.crashes
     }
 
     pub(crate) fn rest(&self, now: Instant) -> RetryDelay {

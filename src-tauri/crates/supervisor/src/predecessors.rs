@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_secs(75);
 
 #[derive(Debug)]
 pub(crate) struct PredecessorLock {
-    lock: PathBuf,
+    pub(crate) lock: PathBuf,
     gone: OnceCell<()>,
 }
 
@@ -27,10 +27,6 @@ impl PredecessorLock {
             lock: run_dir.join("commands.lock"),
             gone: OnceCell::new(),
         }
-    }
-
-    pub(crate) fn lock(&self) -> &Path {
-        &self.lock
     }
 
     /// Returns when none of them is left.

@@ -136,20 +136,16 @@ impl LaunchParams {
         let reserved = self.reserved.take();
         let model = self.spec.model.clone();
         self.loads.begin(self.tier.clone(), model).await;
-        let ProcessEnd {
-            failure,
-            was_ready,
-            reclaim,
-        } = match &self.spec.command {
+        let end = match &self.spec.command {
             None => self.run_worker(stop, report).await,
             Some(command) => foreign::run_command(self, command, reserved, stop, report).await,
         };
-        if !was_ready {
+        if !end.was_ready {
             self.loads.end(false).await;
         }
-        report(ProcessReport::Ended(failure));
+        report(ProcessReport::Ended(end.failure));
         let report_missing = |missing, waited| report(ProcessReport::Missing(missing, waited));
-        reclaim?.follow(report_missing).await
+        end.reclaim?.follow(report_missing).await
     }
 
     async fn run_worker(&self, stop: &StopSignal, report: &impl Fn(ProcessReport)) -> ProcessEnd {
@@ -220,7 +216,7 @@ impl WorkerProcess {
         Ok(Self {
             pid,
             stdin: child.stdin.take(),
-            evidence: Evidence::of(stderr, launch.log(), memory),
+            evidence: Evidence::collect_from(stderr, launch.log(), memory),
             reclaim: MemoryReclaim::new(Arc::clone(memory), pid),
             ready: false,
             child,

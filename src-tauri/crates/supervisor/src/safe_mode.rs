@@ -68,7 +68,7 @@ impl LoadRecord {
     }
 
     /// Returns the load of this model that never ended.
-    pub(crate) fn of(&self, model: &ModelId) -> Option<BegunLoad> {
+    pub(crate) fn begun_load(&self, model: &ModelId) -> Option<BegunLoad> {
         let left = self.never_ended.borrow();
         left.iter().find(|load| load.model == *model).cloned()
     }
@@ -192,7 +192,7 @@ mod tests {
         second.end(true).await;
         begin(&second, "bad").await;
         second.end(false).await;
-        assert!(second.of(&ModelId("bad".to_owned())).is_some());
+        assert!(second.begun_load(&ModelId("bad".to_owned())).is_some());
         let third = open();
         assert_eq!(models(&third), ["bad"]);
         begin(&third, "bad").await;

@@ -2,8 +2,10 @@
 //! model.
 
 use super::{
-    entries::{Entry, When, template},
+    entries::{Entry, EntryTime, template},
     line,
+    terms::{are_alike, is_telling, terms},
+    text_line,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -36,7 +38,7 @@ const WARNING: usize = BAD.len() - 1;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, utoipa::ToSchema)]
 pub struct Aggregate {
     pub entries: u64,
-    /// Lines that are not JSON objects or have no known field.
+    /// Lines that have no known form or field.
     pub malformed: u64,
     /// The number of the first malformed line.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,22 +92,18 @@ pub struct Metric {
 /// Counts lines, one at a time.
 #[derive(Debug, Default)]
 pub struct Counter {
-    entries: u64,
-    malformed: u64,
-    first_malformed: Option<u64>,
     line: u64,
     span: Span,
     groups: BTreeMap<(String, String), Tally>,
-    beyond: u64,
-    outcomes: BTreeMap<String, u64>,
     metrics: BTreeMap<String, Vec<f64>>,
-    metrics_beyond: u64,
+    /// The rest of the counts; of groups and metrics, those that are not kept.
+    counted: Aggregate,
 }
 
 #[derive(Debug, Default, Clone)]
 struct Span {
-    first: Option<When>,
-    last: Option<When>,
+    first: Option<EntryTime>,
+    last: Option<EntryTime>,
 }
 
 #[derive(Debug, Default)]
@@ -116,9 +114,9 @@ struct Tally {
 }
 
 impl Span {
-    fn stretch(&mut self, time: Option<&When>) {
+    fn stretch(&mut self, time: Option<&EntryTime>) {
         let Some(time) = time else { return };
-        let replaces = |held: &Option<When>, order| match held {
+        let replaces = |held: &Option<EntryTime>, order| match held {
             None => true,
             Some(held) => time.order(held) == Some(order),
         };
@@ -131,7 +129,7 @@ impl Span {
     }
 
     fn ends(&self) -> (Option<String>, Option<String>) {
-        let text = |time: &Option<When>| time.as_ref().map(|time| cut(&time.to_string()));
+        let text = |time: &Option<EntryTime>| time.as_ref().map(|time| cut(&time.to_string()));
         (text(&self.first), text(&self.last))
     }
 }
@@ -142,7 +140,7 @@ impl Counter {
         if line.trim_ascii().is_empty() {
             self.line += 1;
         } else {
-            self.add(line::fields(line));
+            self.add(line::fields(line).or_else(|| text_line::fields(line)));
         }
     }
 
@@ -153,22 +151,22 @@ impl Counter {
 
     fn add(&mut self, fields: Option<Map<String, Value>>) {
         self.line += 1;
-        match fields.as_ref().and_then(Entry::read) {
+        match fields.as_ref().and_then(Entry::from_fields) {
             Some(entry) => self.count(entry),
             None => {
-                self.malformed += 1;
-                self.first_malformed.get_or_insert(self.line);
+                self.counted.malformed += 1;
+                self.counted.first_malformed.get_or_insert(self.line);
             }
         }
     }
 
     fn count(&mut self, entry: Entry) {
-        self.entries += 1;
+        self.counted.entries += 1;
         self.span.stretch(entry.time.as_ref());
         if let Some(outcome) = &entry.outcome {
-            let outcome = cut(outcome);
-            if self.outcomes.len() < OUTCOMES || self.outcomes.contains_key(&outcome) {
-                *self.outcomes.entry(outcome).or_default() += 1;
+            let (outcome, outcomes) = (cut(outcome), &mut self.counted.outcomes);
+            if outcomes.len() < OUTCOMES || outcomes.contains_key(&outcome) {
+                *outcomes.entry(outcome).or_default() += 1;
             }
         }
         for (name, value) in &entry.metrics {
@@ -176,7 +174,7 @@ impl Counter {
             if self.metrics.len() < APART || self.metrics.contains_key(&name) {
                 self.metrics.entry(name).or_default().push(*value);
             } else {
-                self.metrics_beyond += 1;
+                self.counted.more_metrics += 1;
             }
         }
         // A measurement without a message stands for itself.
@@ -190,7 +188,7 @@ impl Counter {
         let message = cut(message);
         let key = (kind, template(&message));
         if self.groups.len() >= APART && !self.groups.contains_key(&key) {
-            self.beyond += 1;
+            self.counted.more_groups += 1;
             return;
         }
         let tally = self.groups.entry(key).or_default();
@@ -217,25 +215,22 @@ impl Counter {
             })
             .collect();
         groups.sort_by_cached_key(|group| (badness(group), Reverse(group.count)));
-        let more_groups = groups.len().saturating_sub(GROUPS) as u64 + self.beyond;
+        let more_groups = groups.len().saturating_sub(GROUPS) as u64 + self.counted.more_groups;
         groups.truncate(GROUPS);
         let metrics = self.metrics.into_iter();
         let metrics = metrics.filter_map(|(name, values)| metric(name, values));
         let mut metrics: Vec<Metric> = metrics.collect();
         metrics.sort_by_key(|metric| Reverse(metric.count));
-        let more_metrics = metrics.len().saturating_sub(METRICS) as u64 + self.metrics_beyond;
+        let more_metrics = metrics.len().saturating_sub(METRICS) as u64 + self.counted.more_metrics;
         metrics.truncate(METRICS);
         Aggregate {
-            entries: self.entries,
-            malformed: self.malformed,
-            first_malformed: self.first_malformed,
             from,
             to,
             groups,
             more_groups,
-            outcomes: self.outcomes,
             metrics,
             more_metrics,
+            ..self.counted
         }
     }
 }
@@ -282,6 +277,26 @@ impl Aggregate {
         let groups = self.groups.iter();
         let counted = groups.filter(|group| is(badness(group)));
         counted.map(|group| group.count).sum()
+    }
+
+    /// Whether a brief says something of what is wrong, if anything is: a word or the count of a group of errors or warnings. That
+    /// there are errors, or none, says nothing.
+    pub fn is_reported_in(&self, brief: &str) -> bool {
+        let words: Vec<String> = terms(brief).collect();
+        let names = |term: &str| words.iter().any(|word| are_alike(word, term));
+        let groups = self.groups.iter();
+        let mut wrong = groups.filter(|group| badness(group) < BAD.len()).peekable();
+        wrong.peek().is_none()
+            || wrong.any(|group| {
+                let text = format!("{} {}", group.kind, group.example);
+                let is_bad = |term: &str| BAD.iter().any(|word| term.contains(*word));
+                let mut telling = terms(&text)
+                    .filter(|term| is_telling(term) && !is_bad(term))
+                    .peekable();
+                telling.peek().is_none()
+                    || names(&group.count.to_string())
+                    || telling.any(|term| names(&term))
+            })
     }
 
     /// Renders lines for a model, in at most `most` bytes; what does not fit is only counted.

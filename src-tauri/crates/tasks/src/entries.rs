@@ -114,7 +114,7 @@ const DAY: i64 = 86_400;
 pub struct Entry {
     pub kind: Option<String>,
     pub message: Option<String>,
-    pub time: Option<When>,
+    pub time: Option<EntryTime>,
     pub outcome: Option<String>,
     pub metrics: Vec<(String, f64)>,
 }
@@ -122,13 +122,13 @@ pub struct Entry {
 /// A time: as ISO 8601 if it was counted from 1970, else as it was written. Times of one form can be ordered; texts are compared as ISO
 /// 8601.
 #[derive(Debug, Clone, PartialEq)]
-pub enum When {
+pub enum EntryTime {
     Number(f64),
     Text(String),
 }
 
-impl When {
-    fn read(value: &Value) -> Option<Self> {
+impl EntryTime {
+    fn parse(value: &Value) -> Option<Self> {
         let number = match value {
             Value::Number(number) => number.as_f64()?,
             Value::String(text) => match text.parse::<f64>() {
@@ -155,7 +155,7 @@ impl When {
     }
 }
 
-impl std::fmt::Display for When {
+impl std::fmt::Display for EntryTime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Number(number) => write!(f, "{number}"),
@@ -222,7 +222,7 @@ fn plain_name(name: &str) -> String {
 
 impl Entry {
     /// Reads an object; returns `None` if it has no known field.
-    pub fn read(object: &Map<String, Value>) -> Option<Self> {
+    pub fn from_fields(object: &Map<String, Value>) -> Option<Self> {
         let fields = Fields::of(object);
         let (named, kind) = fields
             .first(&KIND, |name, value| {
@@ -263,7 +263,7 @@ impl Entry {
         let entry = Self {
             kind,
             message,
-            time: fields.first(&TIME, |_, value| When::read(value)),
+            time: fields.first(&TIME, |_, value| EntryTime::parse(value)),
             outcome: fields.words(&OUTCOME),
             metrics,
         };
@@ -303,10 +303,7 @@ fn words_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
         Value::Bool(truth) => Some(truth.to_string()),
-        Value::Object(inner) => inner
-            .get("message")
-            .and_then(Value::as_str)
-            .map(str::to_owned),
+        Value::Object(inner) => Some(inner.get("message")?.as_str()?.to_owned()),
         _ => None,
     }
 }

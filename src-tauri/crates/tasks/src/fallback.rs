@@ -1,11 +1,18 @@
 //! What takes the place of a model's text when a model gives no usable one: made by rule, of the source's own words.
 
-use super::{aggregate::Aggregate, count_words, facts};
+use super::{
+    aggregate::Aggregate,
+    count_words, facts,
+    terms::{are_alike, is_telling, terms},
+};
+use std::collections::BTreeSet;
 
 /// The most sentences to choose from: what matters is seldom said later.
 const SENTENCES: usize = 400;
 /// What the first sentence counts beside its facts: people begin with what matters.
 const FIRST: usize = 2;
+/// The most sentences that answer a question.
+const ANSWERS: usize = 3;
 
 /// Returns the sentences of a text that have the most names, numbers and dates for their length, in their order, in at most
 /// `limit` words. Extraction by sentence score, as H. P. Luhn, "The automatic creation of literature abstracts" (1958), has it.
@@ -54,6 +61,42 @@ pub fn brief(aggregate: &Aggregate, limit: usize) -> String {
     text
 }
 
+/// Returns the sentences that have the most of a question's words, rare ones above all, in their order: at most three of them, each
+/// with the place of its text. Without such a sentence, it is the first one.
+pub fn answer<'a>(question: &str, texts: &[&'a str]) -> Vec<(usize, &'a str)> {
+    let wanted: BTreeSet<String> = terms(question).filter(|term| is_telling(term)).collect();
+    let sentences = texts.iter().enumerate().flat_map(|(place, &text)| {
+        let sentences = sentences(text).filter(|sentence| count_words(sentence) > 0);
+        sentences.map(move |sentence| (place, sentence))
+    });
+    let mut found: Vec<(usize, &str, Vec<bool>)> = Vec::new();
+    for (place, sentence) in sentences {
+        let words: Vec<String> = terms(sentence).collect();
+        let has = |word: &String| words.iter().any(|term| are_alike(term, word));
+        found.push((place, sentence, wanted.iter().map(has).collect()));
+    }
+    let counts: Vec<usize> = (0..wanted.len())
+        .map(|word| found.iter().filter(|(_, _, has)| has[word]).count())
+        .collect();
+    let mut ranked: Vec<(usize, f64)> = Vec::new();
+    for (at, (_, _, has)) in found.iter().enumerate() {
+        let has = has.iter().zip(&counts).filter(|(has, _)| **has);
+        #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+        let score: f64 = has.map(|(_, count)| 1.0 / *count as f64).sum();
+        if score > 0.0 {
+            ranked.push((at, score));
+        }
+    }
+    ranked.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+    let mut chosen: Vec<usize> = ranked.iter().take(ANSWERS).map(|(at, _)| *at).collect();
+    chosen.sort_unstable();
+    if chosen.is_empty() && !found.is_empty() {
+        chosen.push(0);
+    }
+    let chosen = chosen.into_iter().map(|at| (found[at].0, found[at].1));
+    chosen.collect()
+}
+
 /// Returns the first words of a text whose sentences are all too long.
 fn beginning(source: &str, limit: usize) -> String {
     let first: Vec<&str> = source.split_whitespace().take(limit).collect();
@@ -97,6 +140,20 @@ mod tests {
             summary(source, 22),
             "In the end Mayor Okafor announced that the bridge closes on 3 May for 14 weeks. The repair costs 2.4 million euros."
         );
+    }
+
+    #[test]
+    fn a_question_is_answered_by_the_sentences_with_its_words() {
+        let texts = [
+            "The tower is 60 m high. It is painted every seven years.",
+            "The tower was built in 1890.\n\n* * *",
+        ];
+        let found = answer("When was the painting of the towers renewed?", &texts);
+        assert_eq!(found[1], (1, "The tower was built in 1890."));
+        let found = answer("How often is it painted?", &texts);
+        assert_eq!(found, [(0, "It is painted every seven years.")]);
+        assert_eq!(answer("Why?", &texts), [(0, "The tower is 60 m high.")]);
+        assert!(answer("Why?", &["* * *", ""]).is_empty());
     }
 
     #[test]

@@ -6,10 +6,11 @@ pub mod email;
 pub mod entries;
 pub mod facts;
 pub mod fallback;
-pub mod lenient;
 mod line;
 pub mod pieces;
 pub mod saved;
+mod terms;
+mod text_line;
 pub mod triage;
 
 use serde::{Deserialize, Serialize};

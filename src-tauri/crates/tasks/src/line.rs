@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 
 /// The longest line that is read.
-const LONGEST: usize = 256 << 10;
+pub(super) const LONGEST: usize = 256 << 10;
 /// The fields of an object within a line that say what the line is about.
 const INNER: [&str; 5] = ["message", "level", "name", "stringValue", "epochSecond"];
 

@@ -45,7 +45,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    pub fn of(days: Vec<Day>) -> Self {
+    pub fn from_days(days: Vec<Day>) -> Self {
         let mut total = TaskSavings::default();
         for spent in days.iter().flat_map(|day| day.tasks.values()) {
             total += *spent;
@@ -89,8 +89,8 @@ mod tests {
             day: day.to_owned(),
             tasks: BTreeMap::from([(Task::Triage, spent), (Task::Brief, spent)]),
         };
-        let costs = Costs::of(vec![day("2026-11-22"), day("2026-11-21")]);
+        let costs = Costs::from_days(vec![day("2026-11-22"), day("2026-11-21")]);
         assert_eq!((costs.total.answers, costs.total.saved_tokens), (4, 40));
-        assert_eq!(Costs::of(Vec::new()).total, TaskSavings::default());
+        assert_eq!(Costs::from_days(Vec::new()).total, TaskSavings::default());
     }
 }

@@ -40,15 +40,11 @@ impl EnergyTotal {
     /// Returns the microjoules after a reading. A counter may have begun anew once since the last.
     fn add(&mut self, packages: Vec<PackageCounter>) -> u64 {
         for package in packages {
-            let PackageCounter {
-                name,
-                microjoules: now,
-                range,
-            } = package;
-            let last = self.last.insert(name, now).unwrap_or(now);
+            let now = package.microjoules;
+            let last = self.last.insert(package.name, now).unwrap_or(now);
             let passed = match now.checked_sub(last) {
                 Some(passed) => passed,
-                None => range.saturating_sub(last).saturating_add(now),
+                None => package.range.saturating_sub(last).saturating_add(now),
             };
             self.microjoules = self.microjoules.saturating_add(passed);
         }

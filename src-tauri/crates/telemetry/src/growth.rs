@@ -35,11 +35,6 @@ impl GrowthWindow {
         let per_minute = change * window / elapsed;
         i64::try_from(per_minute).unwrap_or(if per_minute < 0 { i64::MIN } else { i64::MAX })
     }
-
-    /// Forgets all readings: the next one is the first.
-    pub(crate) fn begin_anew(&mut self) {
-        self.readings.clear();
-    }
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ impl ReadingJudge {
         self.slept_ms = figures.slept_ms;
         if slept >= SLEEP_MS {
             // Memory moved out during sleep says nothing about the awake machine.
-            self.growth.begin_anew();
+            self.growth = GrowthWindow::default();
             self.rates = RateBase::default();
         }
         let mut reading = Reading {
@@ -120,12 +120,9 @@ impl ReadingJudge {
             self.moved = figures.cpu.map(|ticks| (ticks, now));
             return None;
         };
-        match figures.cpu {
-            Some(ticks) if ticks.total != last.total => {
-                self.moved = Some((ticks, now));
-                return None;
-            }
-            _ => {}
+        if let Some(ticks) = figures.cpu.filter(|ticks| ticks.total != last.total) {
+            self.moved = Some((ticks, now));
+            return None;
         }
         let still_ms = now.saturating_sub(at);
         (still_ms >= STANDSTILL_MS).then(|| {

@@ -35,3 +35,8 @@ pub use script::{SCRIPTED_READINGS, scripted_readings};
 pub use simulate::{
     SIMULATE_METAL, SIMULATE_RAM, parse_size, simulated_ram, simulated_working_set, working_set,
 };
+
+/// Returns how long the machine has slept since the system started.
+pub fn asleep() -> std::time::Duration {
+    std::time::Duration::from_millis(platform::clocks().1)
+}

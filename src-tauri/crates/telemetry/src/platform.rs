@@ -1,10 +1,14 @@
 //! What differs between operating systems: clocks, memory, cores, disks, heat and power, single processes, announcements of
 //! pressure, the GPU's share, reading past the page cache.
 
+#[cfg(any(target_os = "macos", test))]
+mod libproc;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "macos")]
 mod macos;
+#[cfg(any(target_os = "macos", test))]
+pub(crate) mod pages;
 #[cfg(any(target_os = "macos", test))]
 mod screen;
 

@@ -26,7 +26,7 @@ impl RecentReadings {
     /// Records a reading at `at`, in seconds since 1970. Returns the previous minute if this reading starts another; after
     /// the time of day was set back, a minute can occur twice.
     pub fn record(&mut self, at: u64, reading: &Reading, models: ModelUse) -> Option<Point> {
-        let point = Point::of(at, reading, models);
+        let point = Point::from_reading(at, reading, models);
         match self.seconds.back_mut() {
             Some((_, last)) if last.at == at => *last = merge_points(at, &[last, &point]),
             _ => self.seconds.push_back((reading.at_ms, point.clone())),

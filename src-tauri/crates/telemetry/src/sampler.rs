@@ -4,7 +4,7 @@ use crate::{
     figures::{Figures, SlowFigures},
     judge::ReadingJudge,
     platform::{self, PressureListener},
-    script::Script,
+    script::{Script, requested_path},
     simulate::simulated_ram,
 };
 use std::collections::BTreeSet;
@@ -59,7 +59,7 @@ impl Sampler {
 
     pub fn sample(&mut self) -> Reading {
         let (awake_ms, slept_ms) = platform::clocks();
-        let figures = self.source.read(awake_ms, slept_ms);
+        let figures = self.source.read_figures(awake_ms, slept_ms);
         let reading = self.judge.judge(&figures);
         self.log(&reading);
         reading
@@ -103,7 +103,7 @@ impl Default for Sampler {
 }
 
 impl ReadingSource {
-    fn read(&mut self, awake_ms: u64, slept_ms: u64) -> Figures {
+    fn read_figures(&mut self, awake_ms: u64, slept_ms: u64) -> Figures {
         match self {
             Self::Script { script, began } => Figures {
                 awake_ms,
@@ -152,7 +152,7 @@ fn read_slow(sensors: &mut Option<Components>) -> SlowFigures {
 pub fn pressure_changes(
     notify: impl Fn(Pressure) + Send + Sync + 'static,
 ) -> Option<PressureListener> {
-    if Script::is_requested() {
+    if requested_path().is_some() {
         return None;
     }
     PressureListener::begin(notify)

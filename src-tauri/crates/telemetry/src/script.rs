@@ -42,7 +42,7 @@ pub fn scripted_readings() -> Result<Option<PathBuf>, Error> {
     Ok(requested_path())
 }
 
-fn requested_path() -> Option<PathBuf> {
+pub(crate) fn requested_path() -> Option<PathBuf> {
     non_empty_path(std::env::var_os(SCRIPTED_READINGS))
 }
 
@@ -97,10 +97,6 @@ impl Script {
     pub(crate) fn of_environment() -> Result<Option<Self>, Error> {
         let path = requested_path();
         path.map(|path| Self::of_file(&path)).transpose()
-    }
-
-    pub(crate) fn is_requested() -> bool {
-        requested_path().is_some()
     }
 
     fn of_file(path: &Path) -> Result<Self, Error> {

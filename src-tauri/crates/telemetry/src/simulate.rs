@@ -60,21 +60,17 @@ fn size_of_variable(
     value: Option<OsString>,
     plausible: &RangeInclusive<u64>,
 ) -> Result<Option<u64>, Error> {
-    match value {
-        None => Ok(None),
-        Some(value) if value.is_empty() => Ok(None),
-        Some(value) => size_of_text(name, &value.to_string_lossy(), plausible).map(Some),
-    }
-}
-
-fn size_of_text(name: &str, value: &str, plausible: &RangeInclusive<u64>) -> Result<u64, Error> {
+    let Some(value) = value.filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let value = value.to_string_lossy();
     let wrong = |why: String| {
         Error::new(Code::ConfigInvalid, format!("{name} is \"{value}\": {why}"))
             .hint("give it a size such as 16GiB, or unset it")
     };
-    let bytes = parse_size(value).map_err(wrong)?;
+    let bytes = parse_size(&value).map_err(wrong)?;
     if plausible.contains(&bytes) {
-        return Ok(bytes);
+        return Ok(Some(bytes));
     }
     Err(wrong(if *plausible.start() > 0 {
         "it must be between 1 GiB and 1 PiB".to_owned()

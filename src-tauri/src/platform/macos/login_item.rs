@@ -1,13 +1,18 @@
 //! Starting at login: through the Service Management framework, which System Settings → General → Login Items shows, or where that
 //! refuses, such as an app that is signed ad hoc, through a launch agent.
 
-use crate::login_item::{Place, Refusal};
-use smappservice_rs::{AppService, ServiceStatus, ServiceType};
-use std::{env, path::Path};
+use crate::{
+    login_item::{Place, Refusal},
+    platform::registration::{APPROVAL, Registration, RegistrationError, agent_starts, judge},
+};
+use smappservice_rs::{AppService, ServiceManagementError, ServiceStatus, ServiceType};
+use std::{env, path::Path, process::Command};
 use tauri::{AppHandle, Wry, plugin::TauriPlugin};
 use tauri_plugin_autostart::ManagerExt;
+use tierbar_host::launchd;
 
-const SETTINGS: &str = "allow Tierbar in System Settings → General → Login Items, then try again";
+/// The launch agent's label, and its file's name.
+const AGENT: &str = "Tierbar";
 const MOVE: &str = "macOS runs Tierbar from a temporary place: move it to the Applications folder, open it there, then try again";
 
 /// The framework first.
@@ -18,7 +23,7 @@ pub(crate) fn places(app: &AppHandle) -> [Box<dyn Place>; 2] {
 /// What writes the launch agent, `~/Library/LaunchAgents/Tierbar.plist`.
 pub(super) fn agents() -> TauriPlugin<Wry> {
     let builder = tauri_plugin_autostart::Builder::new();
-    builder.app_name("Tierbar").arg("--login").build()
+    builder.app_name(AGENT).arg("--login").build()
 }
 
 struct Service;
@@ -27,34 +32,38 @@ fn service() -> AppService {
     AppService::new(ServiceType::MainApp)
 }
 
+fn registration() -> Registration {
+    match service().status() {
+        ServiceStatus::Enabled => Registration::Enabled,
+        ServiceStatus::RequiresApproval => Registration::RequiresApproval,
+        ServiceStatus::NotRegistered | ServiceStatus::NotFound => Registration::Missing,
+    }
+}
+
 impl Place for Service {
     fn is_on(&self) -> Result<bool, String> {
-        Ok(service().status() == ServiceStatus::Enabled)
+        Ok(registration() == Registration::Enabled)
     }
 
     fn add(&self) -> Result<(), Refusal> {
         lasting_program()?;
-        if service().status() == ServiceStatus::Enabled {
+        if registration() == Registration::Enabled {
             return Ok(());
         }
-        let registered = service().register();
-        match service().status() {
-            ServiceStatus::Enabled => Ok(()),
-            ServiceStatus::RequiresApproval => {
-                AppService::open_system_settings_login_items();
-                Err(Refusal::Everywhere(SETTINGS.to_owned()))
-            }
-            ServiceStatus::NotRegistered | ServiceStatus::NotFound => {
-                let reason = registered.err().map(|error| error.to_string());
-                let reason = reason.unwrap_or_else(|| "macOS did not keep it".to_owned());
-                Err(Refusal::Here(reason))
-            }
+        let error = service().register().err().map(|error| match error {
+            ServiceManagementError::LaunchDeniedByUser => RegistrationError::DeniedByUser,
+            error => RegistrationError::Other(error.to_string()),
+        });
+        let now = registration();
+        if now == Registration::RequiresApproval {
+            AppService::open_system_settings_login_items();
         }
+        judge(now, error)
     }
 
     fn remove(&self) -> Result<(), String> {
-        match service().status() {
-            ServiceStatus::NotRegistered | ServiceStatus::NotFound => Ok(()),
+        match registration() {
+            Registration::Missing => Ok(()),
             _ => service().unregister().map_err(|error| error.to_string()),
         }
     }
@@ -62,10 +71,20 @@ impl Place for Service {
 
 struct Agent(AppHandle);
 
+/// Whether the user has turned off the agent in System Settings: its file stays.
+fn is_agent_disabled() -> bool {
+    let mut launchctl = Command::new("launchctl");
+    launchctl.args(["print-disabled", &launchd::user_domain()]);
+    launchctl
+        .output()
+        .is_ok_and(|listed| launchd::is_disabled(&String::from_utf8_lossy(&listed.stdout), AGENT))
+}
+
 impl Place for Agent {
     fn is_on(&self) -> Result<bool, String> {
-        let agents = self.0.autolaunch();
-        agents.is_enabled().map_err(|error| error.to_string())
+        let has_file = self.0.autolaunch().is_enabled();
+        let has_file = has_file.map_err(|error| error.to_string())?;
+        Ok(agent_starts(has_file, is_agent_disabled))
     }
 
     fn add(&self) -> Result<(), Refusal> {
@@ -76,7 +95,12 @@ impl Place for Agent {
             return Err(Refusal::Everywhere(reason));
         }
         let enabled = self.0.autolaunch().enable();
-        enabled.map_err(|error| Refusal::Here(error.to_string()))
+        enabled.map_err(|error| Refusal::Here(error.to_string()))?;
+        if is_agent_disabled() {
+            AppService::open_system_settings_login_items();
+            return Err(Refusal::Everywhere(APPROVAL.to_owned()));
+        }
+        Ok(())
     }
 
     fn remove(&self) -> Result<(), String> {

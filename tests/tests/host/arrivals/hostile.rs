@@ -22,6 +22,14 @@ pub(super) struct Reply {
     pub(super) body: Bytes,
 }
 
+impl Reply {
+    fn into_result_of(self, id: &Value) -> Self {
+        let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":");
+        let body = [head.as_bytes(), &self.body[..], &b"}"[..]].concat().into();
+        Self { body, ..self }
+    }
+}
+
 /// A server that answers what it is told to.
 #[derive(Debug, Default)]
 pub(super) struct Hostile {
@@ -47,11 +55,16 @@ impl Hostile {
     async fn answer(&self, request: Request) -> Response {
         let (head, body) = request.into_parts();
         let body = to_bytes(body, usize::MAX).await.unwrap();
-        let Reply { status, kind, body } = match preamble(&head.uri, &body) {
+        let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let Reply { status, kind, body } = match preamble(&head.uri, &message) {
             Some(reply) => reply,
             None => {
                 self.requests.fetch_add(1, Ordering::Relaxed);
-                self.reply.lock().unwrap().clone()
+                let reply = self.reply.lock().unwrap().clone();
+                match message["method"].as_str() {
+                    Some("tools/call") => reply.into_result_of(&message["id"]),
+                    _ => reply,
+                }
             }
         };
         let response = Response::builder().status(status);
@@ -65,19 +78,51 @@ impl Hostile {
     }
 }
 
-/// What comes before the answer that counts: how MCP begins, and a repository before its files.
-fn preamble(uri: &Uri, body: &[u8]) -> Option<Reply> {
+/// What comes before the answer that counts: how MCP begins, a repository before its files, and what an agent's model wants.
+fn preamble(uri: &Uri, message: &Value) -> Option<Reply> {
     let reply = |status, body: Value| Reply {
         status,
         kind: "application/json",
         body: body.to_string().into(),
     };
-    let message: Value = serde_json::from_slice(body).unwrap_or_default();
     match (uri.path(), message["method"].as_str()) {
+        _ if message["tools"].is_array() => Some(agents_step(message)),
         (_, Some("initialize")) => Some(reply(200, initialized(&message["id"]))),
         (_, Some(method)) if method.starts_with("notifications/") => Some(reply(202, Value::Null)),
+        ("/calls", Some("tools/list")) => {
+            let (id, result) = (&message["id"], one_tool());
+            let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
+            Some(reply(200, answer))
+        }
         ("/api/models/a/tree", _) => Some(reply(200, json!({"sha": "0".repeat(40)}))),
         _ => None,
+    }
+}
+
+/// A list of one tool.
+pub(super) fn one_tool() -> Value {
+    json!({"tools": [{"name": "use", "inputSchema": {"type": "object"}}]})
+}
+
+/// The one tool that it is offered is called, and the result answered with a word.
+fn agents_step(request: &Value) -> Reply {
+    let last = request["messages"].as_array().and_then(|all| all.last());
+    let (delta, finish) = if last.is_some_and(|last| last["role"] == "tool") {
+        (json!({"content": "Done."}), "stop")
+    } else {
+        let name = &request["tools"][0]["function"]["name"];
+        let arguments = json!({"url": "http://page.example/", "query": "words"}).to_string();
+        let function = json!({"name": name, "arguments": arguments});
+        let call = json!({"index": 0, "id": "1", "type": "function", "function": function});
+        (json!({"tool_calls": [call]}), "tool_calls")
+    };
+    let chunk = |choice: Value| format!("data: {}\n\n", json!({"choices": [choice]}));
+    let begins = chunk(json!({"index": 0, "delta": delta}));
+    let ends = chunk(json!({"index": 0, "delta": {}, "finish_reason": finish}));
+    Reply {
+        status: 200,
+        kind: "text/event-stream",
+        body: format!("{begins}{ends}data: [DONE]\n\n").into(),
     }
 }
 

@@ -2,8 +2,8 @@
 
 #![expect(clippy::print_stdout, reason = "the table is what a run is for")]
 
-use super::{KEPT_MIB, MIB, PEAK_MIB, RESPONSES, hostile::Hostile};
-use crate::memory::{begin, rise_since, status_mib};
+use super::{EMBEDDINGS, KEPT_MIB, MIB, PEAK_MIB, RERANK, RESPONSES, hostile::Hostile};
+use crate::memory::{NOISE_MIB, ONE_MIB, begin, rise_since, status_mib};
 use serde_json::json;
 use std::{sync::atomic::Ordering, time::Duration};
 use tierbar_tests::{serving::Serving, wait::within};
@@ -16,15 +16,20 @@ const ALLOCATED: &str = "RssAnon:";
 struct Row {
     what: String,
     bytes: usize,
-    /// In MiB, as what is kept.
+    /// What it may take besides its bytes, in MiB as all that follows.
+    allowed: u64,
     peak: u64,
     kept: u64,
 }
 
 impl Row {
-    fn is_over(&self) -> bool {
+    fn peaks_too_high(&self) -> bool {
         let carried = self.bytes.div_ceil(MIB) as u64;
-        self.peak > carried + PEAK_MIB || self.kept > KEPT_MIB
+        self.peak > carried + self.allowed
+    }
+
+    fn is_over(&self) -> bool {
+        self.peaks_too_high() || self.kept > KEPT_MIB
     }
 }
 
@@ -58,6 +63,27 @@ impl<'a> Table<'a> {
         bytes: usize,
         act: impl Future<Output = ()>,
     ) {
+        self.measure_within(PEAK_MIB, what, bytes, act).await;
+    }
+
+    /// As [`Self::measure`], of a client's request, which may take what it is charged.
+    pub(super) async fn measure_request(
+        &mut self,
+        what: String,
+        bytes: usize,
+        act: impl Future<Output = ()>,
+    ) {
+        let allowed = ONE_MIB + NOISE_MIB;
+        self.measure_within(allowed, what, bytes, act).await;
+    }
+
+    async fn measure_within(
+        &mut self,
+        allowed: u64,
+        what: String,
+        bytes: usize,
+        act: impl Future<Output = ()>,
+    ) {
         let requests = self.hostile.requests.load(Ordering::Relaxed);
         let before = begin(self.host);
         within(&what, act).await;
@@ -75,6 +101,7 @@ impl<'a> Table<'a> {
         self.rows.push(Row {
             what,
             bytes,
+            allowed,
             peak,
             kept,
         });
@@ -95,17 +122,23 @@ impl<'a> Table<'a> {
         kept
     }
 
-    /// Measures a request for inference, at most three times: where the allocator grows a block in place and where it copies it, one
-    /// moment decides.
+    /// Measures a request for inference; `stream`: as a stream, or of vectors in base64. How much of an answer is in memory at once depends
+    /// on which bytes arrive together (one answer took 121 to 131 MiB in three runs), so a peak that is too high is measured twice more, and
+    /// the median counts.
     pub(super) async fn ask(&mut self, what: &str, to: &str, model: &str, stream: bool) {
+        self.ask_once(what, to, model, stream).await;
+        if !self.rows.last().is_some_and(Row::peaks_too_high) {
+            return;
+        }
         for _ in 0..2 {
             self.ask_once(what, to, model, stream).await;
-            if !self.rows.last().is_some_and(Row::is_over) {
-                return;
-            }
-            self.rows.pop();
         }
-        self.ask_once(what, to, model, stream).await;
+        let mut three = self.rows.split_off(self.rows.len() - 3);
+        three.sort_by_key(|row| row.peak);
+        // What stays has waited for long enough: none of it is left out.
+        let kept = three.iter().map(|row| row.kept).max().unwrap_or(0);
+        let median = three.swap_remove(1);
+        self.rows.push(Row { kept, ..median });
     }
 
     async fn ask_once(&mut self, what: &str, to: &str, model: &str, stream: bool) {
@@ -117,11 +150,20 @@ impl<'a> Table<'a> {
         self.chains += usize::from(model == "chain");
         let body = match to {
             RESPONSES => json!({"model": name, "input": "Hi", "stream": stream}),
+            EMBEDDINGS if stream => {
+                json!({"model": name, "input": ["Hi"], "encoding_format": "base64"})
+            }
+            EMBEDDINGS => json!({"model": name, "input": ["Hi"]}),
+            RERANK => json!({"model": name, "query": "Hi", "documents": ["Hi"]}),
             "/api/embed" => json!({"model": name, "input": ["Hi"]}),
             _ => json!({"model": name, "max_tokens": 9, "stream": stream,
                 "messages": [{"role": "user", "content": "Hi"}]}),
         };
-        let how = if stream { ", as a stream" } else { "" };
+        let how = match (to, stream) {
+            (_, false) => "",
+            (EMBEDDINGS, true) => ", in base64",
+            (_, true) => ", as a stream",
+        };
         let what = format!("{what}: {model} for {to}{how}");
         let host = self.host;
         let act = async move {

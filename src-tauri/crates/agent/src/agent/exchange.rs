@@ -78,7 +78,7 @@ pub enum Message {
 
 /// A request to the model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ask {
+pub struct ModelRequest {
     pub system: String,
     pub messages: Vec<Message>,
     /// In OpenAI's form; empty for none.
@@ -138,7 +138,7 @@ impl ActResult {
 /// What is to be done next.
 #[derive(Debug, PartialEq)]
 pub enum Output {
-    Ask(Ask),
+    Ask(ModelRequest),
     /// To read a file and prepare its change.
     Prepare(CallIntent),
     Consent(Question),

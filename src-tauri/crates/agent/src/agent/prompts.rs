@@ -35,7 +35,7 @@ pub(super) fn route_line(route: Route) -> &'static str {
         }
         Route::Shell => "Write one line of shell that does the next step. One line, nothing else.",
         Route::Files => {
-            "Write one line: read PATH, or list PATH, or write PATH. After write, the whole content of the file follows on the next lines."
+            "Write one line: read, list or write, and behind it the path of the file or folder. After write, the whole content of the file follows on the next lines."
         }
         Route::Documents => {
             "Write the question to look up in the documents. One line, nothing else."

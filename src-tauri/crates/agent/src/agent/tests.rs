@@ -25,6 +25,7 @@ impl Turn {
                 provider: Some("duckduckgo.com".into()),
                 pages: true,
                 documents: Some(Collections::All),
+                programs: None,
                 external: vec![ExternalTool {
                     server: "mail".into(),
                     name: "send".into(),
@@ -118,7 +119,7 @@ fn question(output: Output) -> Question {
     }
 }
 
-fn asked(output: Output) -> Ask {
+fn asked(output: Output) -> ModelRequest {
     match output {
         Output::Ask(ask) => ask,
         other => panic!("{other:?}"),
@@ -287,6 +288,34 @@ fn calls_that_are_written_as_text_are_carried_out_as_calls() {
         turn.reply(text),
         Output::Finish(Finish::Answered(text.into()))
     );
+}
+
+#[test]
+fn marks_are_no_part_of_an_answer() {
+    let mut turn = Turn::calls();
+    asked(turn.step(Input::Begin));
+    let end = turn.reply("BEGIN DATA nonce-1 from read_file\nAnna Lind\nEND DATA nonce-1");
+    assert_eq!(end, Output::Finish(Finish::Answered("Anna Lind".into())));
+    let mut turn = Turn::text(true);
+    asked(turn.step(Input::Begin));
+    asked(turn.reply("shell"));
+    // Nothing is asked.
+    let ask = asked(turn.reply("END DATA nonce-1"));
+    assert!(ask.grammar.is_some());
+    assert_eq!(turn.agent.take_failed().len(), 1);
+}
+
+#[test]
+fn a_written_call_with_wrong_arguments_fails() {
+    let mut turn = Turn::calls();
+    asked(turn.step(Input::Begin));
+    let call = "{\"name\": \"read_file\", \"arguments\": {\"file\": \"a\"}}";
+    let ask = asked(turn.reply(call));
+    let failed = turn.agent.take_failed();
+    assert_eq!(failed[0].tool, "read_file");
+    assert!(failed[0].why.ends_with("read_file needs \"path\""));
+    let last = ask.messages.last();
+    assert!(matches!(last, Some(Message::Observation { text, .. }) if text.contains("needs")));
 }
 
 #[test]
@@ -525,6 +554,7 @@ fn without_tools_the_model_answers() {
             pages: false,
             documents: None,
             external: Vec::new(),
+            programs: None,
         },
         general: General::default(),
         grants: Grants::default(),

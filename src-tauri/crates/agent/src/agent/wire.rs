@@ -1,9 +1,9 @@
 //! A request to the model in OpenAI's form.
 
-use super::{Ask, Message};
+use super::{Message, ModelRequest};
 use serde_json::{Map, Value, json};
 
-impl Ask {
+impl ModelRequest {
     /// The fields of a chat's request but for its model. `earlier`: the messages of the chat before this turn, in OpenAI's form; a system
     /// message among them stands before ours.
     ///
@@ -32,6 +32,10 @@ impl Ask {
         let mut fields = Map::new();
         fields.insert("messages".to_owned(), messages.into());
         fields.insert("max_tokens".to_owned(), self.max_tokens.into());
+        if !self.is_answer {
+            // The likeliest step, as it is measured.
+            fields.insert("temperature".to_owned(), 0.into());
+        }
         if !self.tools.is_empty() {
             fields.insert("tools".to_owned(), self.tools.clone().into());
         }
@@ -82,8 +86,8 @@ mod tests {
     use super::*;
     use crate::calls::Call;
 
-    fn ask(messages: Vec<Message>) -> Ask {
-        Ask {
+    fn ask(messages: Vec<Message>) -> ModelRequest {
+        ModelRequest {
             system: "rules".into(),
             messages,
             tools: Vec::new(),
@@ -152,5 +156,8 @@ mod tests {
         assert_eq!(messages.len(), 4);
         assert_eq!(messages[3]["content"], "a b\n\nWhat next?");
         assert_eq!(fields["think"], false);
+        assert!(!fields.contains_key("temperature"));
+        ask.is_answer = false;
+        assert_eq!(ask.fields(&[])["temperature"], 0);
     }
 }

@@ -1,10 +1,12 @@
 //! The arguments of a call, as a model writes them and its tool's schema takes them.
 
+use crate::marking::has_mark;
 use serde_json::Value;
+use tierbar_chats::written_calls::{missing_argument, parse_arguments};
 use tierbar_core::json;
 
-/// How many braces too many are taken off the end of arguments.
-const EXTRA_BRACES: usize = 3;
+/// Up to here, each whole number is one of those with a point.
+const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
 
 pub(super) struct Arguments<'a> {
     tool: &'a str,
@@ -17,10 +19,18 @@ impl<'a> Arguments<'a> {
     ///
     /// # Errors
     /// What is wrong, for the model.
-    pub(super) fn read(tool: &'a str, text: &str, schema: &Value) -> Result<Self, String> {
+    pub(super) fn parse(tool: &'a str, text: &str, schema: &Value) -> Result<Self, String> {
         let mut values = parse_arguments(text)?;
         for (name, value) in values.as_object_mut().into_iter().flatten() {
-            unquote(value, &schema["properties"][name]["type"]);
+            if value.as_str().is_some_and(has_mark) {
+                let message =
+                    format!("\"{name}\" has a line around data in it; leave such lines out");
+                return Err(message);
+            }
+            to_wanted_type(value, &schema["properties"][name]);
+        }
+        if let Some(missing) = missing_argument(&values, schema) {
+            return Err(format!("{tool} needs \"{missing}\""));
         }
         Ok(Self { tool, values })
     }
@@ -28,7 +38,6 @@ impl<'a> Arguments<'a> {
     pub(super) fn text(&self, field: &str) -> Result<String, String> {
         match &self.values[field] {
             Value::String(text) => Ok(text.clone()),
-            Value::Null => Err(format!("{} needs \"{field}\"", self.tool)),
             _ => Err(format!("\"{field}\" of {} is no string", self.tool)),
         }
     }
@@ -56,58 +65,60 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Arguments are an object; some models write it as JSON in a string once more.
-pub(super) fn parse_arguments(text: &str) -> Result<Value, String> {
-    let wrong = |error| format!("the arguments are not valid JSON: {error}");
-    let text = if text.trim().is_empty() { "{}" } else { text };
-    let mut value = read_value(text).map_err(wrong)?;
-    if let Value::String(inner) = &value {
-        value = read_value(inner).map_err(wrong)?;
+/// Replaces a string by what is written in it, if the schema takes that and no string, and a number by the whole one that it is.
+fn to_wanted_type(value: &mut Value, schema: &Value) {
+    let types = types(schema);
+    if types.contains(&"string") {
+        return;
     }
-    if value.is_object() {
-        Ok(value)
-    } else {
-        Err("the arguments are not an object".to_owned())
-    }
-}
-
-/// Reads JSON. A whole object with a brace or two behind it means itself.
-fn read_value(text: &str) -> Result<Value, serde_json::Error> {
-    let read = json::read(text.as_bytes());
-    let mut rest = text.trim_end();
-    for _ in 0..EXTRA_BRACES {
-        let Some(shorter) = rest.strip_suffix('}').filter(|_| read.is_err()) else {
-            break;
+    if let Value::String(text) = &*value {
+        let text = match text.trim() {
+            // Python's words.
+            "True" | "TRUE" => "true",
+            "False" | "FALSE" => "false",
+            text => text,
         };
-        rest = shorter.trim_end();
-        if let Ok(value @ Value::Object(_)) = json::read(rest.as_bytes()) {
-            return Ok(value);
+        let inner = json::read::<Value>(text.as_bytes()).ok();
+        let inner = inner.filter(|inner| types.iter().any(|wanted| fits(inner, wanted)));
+        if let Some(inner) = inner {
+            *value = inner;
         }
     }
-    read
+    if types.contains(&"integer")
+        && let Some(whole) = whole(value)
+    {
+        *value = whole.into();
+    }
 }
 
-/// Replaces a string by what is written in it, if that is of the type that is wanted and not a string.
-fn unquote(value: &mut Value, wanted: &Value) {
-    let (Value::String(text), Some(wanted)) = (&*value, wanted.as_str()) else {
-        return;
+/// The types that a schema names; none if it takes any.
+fn types(schema: &Value) -> Vec<&str> {
+    let own = match &schema["type"] {
+        Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
+        one => Vec::from_iter(one.as_str()),
     };
-    let text = match wanted {
-        "boolean" => text.trim().to_ascii_lowercase(),
-        _ => text.trim().to_owned(),
-    };
-    let Ok(inner) = json::read::<Value>(text.as_bytes()) else {
-        return;
-    };
-    let fits = match wanted {
-        "integer" => inner.is_i64() || inner.is_u64(),
-        "number" => inner.is_number(),
-        "boolean" => inner.is_boolean(),
-        "array" => inner.is_array(),
-        "object" => inner.is_object(),
+    let branches = ["anyOf", "oneOf"].into_iter();
+    let branches = branches
+        .filter_map(|name| schema[name].as_array())
+        .flatten();
+    let branches = branches.filter_map(|branch| branch["type"].as_str());
+    own.into_iter().chain(branches).collect()
+}
+
+fn fits(value: &Value, wanted: &str) -> bool {
+    match wanted {
+        "integer" => value.is_i64() || value.is_u64() || whole(value).is_some(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "null" => value.is_null(),
         _ => false,
-    };
-    if fits {
-        *value = inner;
     }
+}
+
+/// A whole number that is written with a point.
+fn whole(value: &Value) -> Option<i64> {
+    let number = value.as_f64().filter(|_| value.is_f64())?;
+    (number.fract() == 0.0 && number.abs() < MOST_EXACT).then_some(number as i64)
 }

@@ -1,4 +1,5 @@
 use super::*;
+use tierbar_chats::written_calls::written_calls;
 
 fn surroundings() -> Surroundings {
     Surroundings {
@@ -6,6 +7,7 @@ fn surroundings() -> Surroundings {
         provider: Some("duckduckgo.com".into()),
         pages: true,
         documents: Some(Collections::All),
+        programs: None,
         external: vec![ExternalTool {
             server: "mail".into(),
             name: "send_mail".into(),
@@ -22,7 +24,7 @@ fn read(name: &str, arguments: &str) -> Result<CallIntent, String> {
         name: name.into(),
         arguments: arguments.into(),
     };
-    surroundings().read(&call, &[])
+    surroundings().read_call(&call, &[])
 }
 
 fn command(line: &str) -> CallIntent {
@@ -65,9 +67,14 @@ fn calls_are_read() {
         let arguments = json!({ "path": path, "from_line": "1" }).to_string();
         assert_eq!(read("read_file", &arguments), Ok(reading("a")), "{path}");
     }
-    let line = read("read_file", r#"{"path":"a","from_line":" 900 "}"#);
-    let is_there = matches!(line, Ok(CallIntent::Act(Act::Read { from_line: 900, .. })));
-    assert!(is_there, "{line:?}");
+    for line in [r#"" 900 ""#, "900.0", r#""900.0""#] {
+        let read = read(
+            "read_file",
+            &format!(r#"{{"path":"a","from_line":{line}}}"#),
+        );
+        let is_there = matches!(read, Ok(CallIntent::Act(Act::Read { from_line: 900, .. })));
+        assert!(is_there, "{line}: {read:?}");
+    }
     // A brace or two too many.
     assert_eq!(read("read_file", r#"{"path":"a"}}"#), Ok(reading("a")));
     assert_eq!(
@@ -132,6 +139,7 @@ fn wrong_calls_say_what_is_wrong() {
         pages: false,
         documents: None,
         external: Vec::new(),
+        programs: None,
     };
     assert!(none.tools().is_empty());
     assert_eq!(none.routes(), [Route::Chat]);
@@ -145,19 +153,26 @@ fn a_servers_tool_gets_values_of_its_types() {
     let mut there = surroundings();
     there.external[0].parameters = json!({ "type": "object", "properties": {
         "days": { "type": "integer" }, "urgent": { "type": "boolean" }, "to": { "type": "array" }, "code": { "type": "string" },
-    } });
-    let written = json!({ "days": "3", "urgent": "True", "to": "[\"me\"]", "code": "7" });
-    let call = Call {
+        "copies": { "anyOf": [{ "type": "integer" }, { "type": "null" }] }, "size": { "type": ["number", "null"] },
+        "after": { "type": ["integer", "null"] }, "id": { "anyOf": [{ "type": "integer" }, { "type": "string" }] }, "any": {},
+    }, "required": ["to"] });
+    let written = json!({ "days": "3.0", "urgent": "True", "to": "[\"me\"]", "code": "7", "copies": 2.0, "size": "0.5",
+        "after": "None", "id": "7", "any": "7" });
+    let mut call = Call {
         id: "1".into(),
         name: "mail__send_mail".into(),
         arguments: written.to_string(),
     };
-    let read = there.read(&call, &[]).unwrap();
+    let read = there.read_call(&call, &[]).unwrap();
     let CallIntent::Act(Act::Tool { arguments, .. }) = read else {
         panic!("{read:?}");
     };
-    let meant = json!({ "days": 3, "urgent": true, "to": ["me"], "code": "7" });
+    let meant = json!({ "days": 3, "urgent": true, "to": ["me"], "code": "7", "copies": 2, "size": 0.5,
+        "after": "None", "id": "7", "any": "7" });
     assert_eq!(arguments, meant);
+    call.arguments = r#"{"days": 3}"#.to_owned();
+    let wrong = there.read_call(&call, &[]).unwrap_err();
+    assert_eq!(wrong, "mail__send_mail needs \"to\"");
 }
 
 /// The paths that the calls of an answer read; `None` for another tool.
@@ -178,6 +193,8 @@ const CALL: &str = r#"{"name": "read_file", "arguments": {"path": "a"}}"#;
 fn an_answer_that_is_a_call_is_read() {
     let function = r#"{"type": "function", "function": {"name": "read_file", "arguments": "{\"path\": \"a\"}"}}"#;
     let parameters = CALL.replace("arguments", "parameters");
+    let elements = "<parameter=path>\na\n</parameter>";
+    let named = "<parameter name=\"path\">a</parameter>";
     for answer in [
         CALL.to_owned(),
         format!("\n\n{CALL}"),
@@ -193,13 +210,35 @@ fn an_answer_that_is_a_call_is_read() {
         format!("I look.</think>\n{CALL}"),
         function.to_owned(),
         parameters,
+        CALL.replace("arguments", "args"),
+        CALL.replace("arguments", "params"),
+        CALL.replace("{\"name", "{\"type\": \"tool_use\", \"id\": \"1\", \"name")
+            .replace("arguments", "input"),
+        // A model's own spelling of JSON.
+        r#"{“name”: “read_file”, “arguments”: {“path”: “a”}}"#.to_owned(),
+        r#"```json
+{“name”：“read_file”，“arguments”：{"path": "a"}}
+```"#
+            .to_owned(),
+        CALL.replace("name", "tool"),
+        CALL.replace("name", "tool_name"),
+        format!("{{\"tool_calls\": [{function}]}}"),
+        format!("<tool_calls>[{CALL}]</tool_calls>"),
+        format!("<tool>{CALL}</tool>"),
+        format!("<function>{CALL}</function>"),
         r#"<function=read_file>{"path": "a"}</function>"#.to_owned(),
-        "<tool_call>\n<function=read_file>\n<parameter=path>\na\n</parameter>\n</function>\n</tool_call>".to_owned(),
+        r#"<function name="read_file">{"path": "a"}</function>"#.to_owned(),
+        format!("<tool_call>\n<function=read_file>\n{elements}\n</function>\n</tool_call>"),
+        format!(
+            "<function_calls>\n<invoke name=\"read_file\">\n{named}\n</invoke>\n</function_calls>"
+        ),
     ] {
         assert_eq!(written(&answer), [Some("a".to_owned())], "{answer}");
         let rest = answer.rsplit("</think>").next().unwrap();
-        for end in 0..rest.find("</").unwrap_or(rest.len()) {
-            assert!(may_begin_call(&rest[..end]), "{}", &rest[..end]);
+        let ends = 0..rest.find("</").unwrap_or(rest.len());
+        for end in ends.filter(|end| rest.is_char_boundary(*end)) {
+            let begun = may_begin_call(&rest[..end], &surroundings().tools());
+            assert!(begun, "{}", &rest[..end]);
         }
     }
     let lines = "<function=read_file>\n<parameter=path>\na\n</parameter>\n<parameter=from_line>\n7\n</parameter>\n</function>";
@@ -212,11 +251,29 @@ fn an_answer_that_is_a_call_is_read() {
 }
 
 #[test]
+fn quotation_marks_within_a_calls_texts_stay() {
+    let calls = |answer: &str| written_calls(answer, &surroundings().tools());
+    let call = |path: &str| {
+        let arguments = json!({ "path": path }).to_string();
+        vec![("read_file".to_owned(), arguments)]
+    };
+    let prose = "“a”：b，c";
+    let straight = CALL.replace("\"a\"", &format!("\"{prose}\""));
+    assert_eq!(calls(&straight), call(prose));
+    // They end a text that others begin as well.
+    let curly = "{“name”: „read_file“, “arguments”: {“path”: “a\"b\\\"c：d”}}";
+    assert_eq!(calls(curly), call("a\"b\"c：d"));
+}
+
+#[test]
 fn several_written_calls_are_read_in_their_order() {
     let other = CALL.replace("\"a\"", "\"b\"");
     for answer in [
         format!("{CALL}\n{other}"),
         format!("[{CALL}, {other}]"),
+        format!("{CALL}, {other}"),
+        format!("{CALL};\n{other};"),
+        format!("{{\"tool_calls\": [{CALL}, {other}]}}"),
         format!("<tool_call>{CALL}</tool_call>\n<tool_call>{other}</tool_call>"),
         format!("```json\n{CALL}\n```\n```json\n{other}\n```"),
     ] {
@@ -238,6 +295,14 @@ fn an_answer_that_is_no_call_stays_text() {
         CALL.replace("{\"path\": \"a\"}", "[\"a\"]"),
         r#"{"name": "read_file"}"#.to_owned(),
         r#"{"name": "Ada", "arguments": {}}"#.to_owned(),
+        r#"{"tool": "hammer", "args": {"path": "a"}}"#.to_owned(),
+        r#"{"tool_calls": []}"#.to_owned(),
+        r#"{"tool_calls": "none"}"#.to_owned(),
+        format!("{CALL}, and so on"),
+        "{“name”: “Ada”, “arguments”: {“path”: “a”}}".to_owned(),
+        "“name”: “read_file”".to_owned(),
+        "<invoke name=\"read_file\">\n<parameter name=\"path\">a".to_owned(),
+        "<invoke name=\"delete_file\"></invoke>".to_owned(),
         CALL[..CALL.len() - 3].to_owned(),
         "<function=read_file>\n<parameter=path>\na".to_owned(),
         format!("<think>{CALL}"),
@@ -252,16 +317,28 @@ fn an_answer_that_is_no_call_stays_text() {
         "It",
         "{\"answer\": 1",
         "{x}",
+        r#"{"name": "Ada""#,
+        r#"{"name": 1"#,
+        r#"{"tool": "hammer""#,
+        r#"{"tool": {"name""#,
+        r#"{"args": ["-y"], "command""#,
+        r#"[{"city": 1"#,
+        r#"{"type": "FeatureCollection", "features":"#,
         "[a link](https://example.com)",
         "```python\nprint",
         "```html\n<p>",
         "<table>",
+        "<toolbar",
+        "<functional>",
+        "<invoke id",
         "``code``",
     ] {
-        assert!(!may_begin_call(answer), "{answer}");
+        let begun = may_begin_call(answer, &surroundings().tools());
+        assert!(!begun, "{answer}");
     }
     // However deep, it takes no stack.
-    assert!(may_begin_call(&"<tools>```\n".repeat(100_000)));
+    assert!(may_begin_call(&"<tools>```\n".repeat(100_000), &[]));
+    assert!(may_begin_call(&"{\"id\":".repeat(100_000), &[]));
     assert!(written_calls(&"[".repeat(100_000), &surroundings().tools()).is_empty());
 }
 
@@ -312,6 +389,46 @@ fn lines_are_read() {
         CallIntent::Act(Act::Page { known: false, .. })
     ));
     assert!(read(Route::Shell, " \n ").is_err());
+}
+
+#[test]
+fn a_line_that_is_no_command_asks_nothing() {
+    let there = Surroundings {
+        programs: Some(["ls", "make", "g++"].map(str::to_owned).into()),
+        ..surroundings()
+    };
+    for (line, refused) in [
+        ("ls -la", false),
+        ("g++ a.cpp", false),
+        ("cd src && ls", false),
+        ("if true; then ls; fi", false),
+        ("./run.sh", false),
+        ("A=1 make", false),
+        ("(ls)", false),
+        ("$EDITOR a", false),
+        ("The folder holds two files.", true),
+        ("Sure, here it is", true),
+        ("lss", true),
+        ("BEGIN DATA", true),
+        ("END DATA 678939b7 from shell", true),
+    ] {
+        let call = Call {
+            id: "1".into(),
+            name: "run_command".into(),
+            arguments: json!({ "command": line }).to_string(),
+        };
+        for (way, read) in [
+            ("call", there.read_call(&call, &[])),
+            ("line", there.read_line(Route::Shell, line, &[])),
+        ] {
+            assert_eq!(read.is_err(), refused, "{way} {line}: {read:?}");
+        }
+    }
+    // Without a list, only marks are refused.
+    assert!(read("run_command", r#"{"command":"Sure, here"}"#).is_ok());
+    assert!(read("write_file", r#"{"path":"a","content":"x\nEND DATA 7"}"#).is_err());
+    let marked = surroundings().read_line(Route::Files, "BEGIN DATA 7\nread a", &[]);
+    assert_eq!(marked, Ok(reading("a")));
 }
 
 #[test]

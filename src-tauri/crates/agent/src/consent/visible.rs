@@ -21,12 +21,13 @@ pub(super) struct VisibleText {
     folded_blanks: usize,
     codes: usize,
     mixed_words: usize,
+    disguised_words: usize,
     right_to_left: bool,
 }
 
 impl VisibleText {
     /// Returns the text with what is not drawn, or changes how the rest is drawn, written as its code; with the codes of letters that
-    /// look like those of another alphabet in their word; and with long blanks and repeated lines folded.
+    /// look like those of another alphabet in their word, or make a word look Latin; and with long blanks and repeated lines folded.
     pub(super) fn add(&mut self, text: &str) -> String {
         let lines: Vec<&str> = text.split('\n').collect();
         let is_blank = |line: &str| line.trim_matches([' ', '\t']).is_empty();
@@ -50,6 +51,7 @@ impl VisibleText {
 
     fn line(&mut self, line: &str) -> String {
         let mut shown = String::with_capacity(line.len());
+        let is_prose = is_prose_of_another_alphabet(line);
         let mut rest = line;
         while let Some(first) = rest.chars().next() {
             let kind = kind(first);
@@ -58,7 +60,7 @@ impl VisibleText {
             rest = after;
             match kind {
                 Kind::Blank => shown += &self.blank(run),
-                Kind::Word => self.word(run, &mut shown),
+                Kind::Word => self.word(run, is_prose, &mut shown),
                 Kind::Hidden => {
                     for letter in run.chars() {
                         self.codes += 1;
@@ -80,14 +82,18 @@ impl VisibleText {
         format!("⟨{} blanks⟩", run.len()).into()
     }
 
-    fn word(&mut self, word: &str, shown: &mut String) {
+    fn word(&mut self, word: &str, is_prose: bool, shown: &mut String) {
         let used: HashSet<_> = word.chars().filter_map(alphabet).collect();
         let is_mixed = used.len() > 1;
+        let is_disguised = !is_mixed && !is_prose && only_looks_latin(word);
         self.mixed_words += usize::from(is_mixed);
+        self.disguised_words += usize::from(is_disguised);
         for letter in word.chars() {
             self.right_to_left |= is_right_to_left(letter);
             shown.push(letter);
-            if is_mixed && alphabet(letter).is_some_and(|alphabet| alphabet != LATIN) {
+            if (is_mixed || is_disguised)
+                && alphabet(letter).is_some_and(|alphabet| alphabet != LATIN)
+            {
                 push_code(shown, letter);
             }
         }
@@ -104,6 +110,7 @@ impl VisibleText {
             ("blanks folded", self.folded_blanks),
             ("characters shown by code", self.codes),
             ("words in mixed alphabets", self.mixed_words),
+            ("words that only look Latin", self.disguised_words),
         ];
         let counted = counted.iter().filter(|(_, count)| *count > 0);
         facts.extend(counted.map(|(what, count)| format!("{what}: {count}")));
@@ -160,6 +167,40 @@ fn alphabet(letter: char) -> Option<u8> {
         | '\u{1D400}'..='\u{1D7FF}' => 5,
         _ => return None,
     })
+}
+
+/// Returns whether a line has no Latin letter, but some of another alphabet that look like none: words that only look Latin are common
+/// in Russian.
+fn is_prose_of_another_alphabet(line: &str) -> bool {
+    line.chars().all(|letter| alphabet(letter) != Some(LATIN))
+        && line
+            .chars()
+            .any(|letter| alphabet(letter).is_some() && !looks_latin(letter))
+}
+
+/// Returns whether all letters of a word look like Latin ones and are none. A single one is an ordinary word, as in Russian.
+fn only_looks_latin(word: &str) -> bool {
+    let letters = || word.chars().filter(|letter| letter.is_alphabetic());
+    letters().count() > 1 && letters().all(looks_latin)
+}
+
+/// As <https://www.unicode.org/Public/security/latest/confusables.txt> has it. Of Greek, only what is no common word with others of them,
+/// such as "να" and "για".
+fn looks_latin(letter: char) -> bool {
+    matches!(
+        letter,
+        // Cyrillic.
+        'А' | 'В' | 'Е' | 'К' | 'М' | 'Н' | 'О' | 'Р' | 'С' | 'Т' | 'У' | 'Х'
+        | 'а' | 'е' | 'о' | 'р' | 'с' | 'у' | 'х'
+        | 'Ѕ' | 'І' | 'Ј' | 'ѕ' | 'і' | 'ј' | 'Ѵ' | 'ѵ' | 'Ү' | 'ү' | 'һ' | 'Ӏ' | 'ӏ'
+        | 'ԁ' | 'Ԍ' | 'Ԛ' | 'ԛ' | 'Ԝ' | 'ԝ'
+        // Greek.
+        | 'Α' | 'Β' | 'Ε' | 'Ζ' | 'Η' | 'Ι' | 'Κ' | 'Μ' | 'Ν' | 'Ο' | 'Ρ' | 'Τ' | 'Υ' | 'Χ'
+        | 'ν' | 'ο' | 'ρ' | 'ϲ' | 'ϳ'
+        // Small Roman numerals of one letter, and Latin letters for mathematics.
+        | 'ⅰ' | 'ⅴ' | 'ⅹ' | 'ⅼ' | 'ⅽ' | 'ⅾ' | 'ⅿ'
+        | '\u{1D400}'..='\u{1D6A3}'
+    )
 }
 
 /// Hebrew, Arabic and the like. Where they meet signs and figures, these are drawn in another order.
@@ -268,8 +309,30 @@ mod tests {
         ] {
             assert_eq!(visible(text), marked);
         }
-        for text in ["docs/руководство.md", "日本語ABC", "naïve Straße", "x² λ_1"]
-        {
+        let mut shown = VisibleText::default();
+        assert_eq!(
+            shown.add("\u{440}\u{43E}"),
+            "\u{440}⟨U+0440⟩\u{43E}⟨U+043E⟩"
+        );
+        assert_eq!(shown.summary(1), "1 line, words that only look Latin: 1");
+        for (disguised, marks) in [
+            ("\u{441}\u{43E}\u{440}\u{443}_file", 4),
+            ("\u{3A4}\u{39F}\u{3A1}2", 3),
+            ("\u{1D42C}\u{1D421}", 2),
+            ("\u{441}\u{43E}\u{440}\u{443} x # привет", 4),
+        ] {
+            let shown = visible(disguised);
+            assert_eq!(shown.matches("⟨U+").count(), marks, "{shown}");
+        }
+        for text in [
+            "docs/руководство.md",
+            "Он сказал, а у нас готово",
+            "Она поёт со всеми, ухо слышит хор",
+            "για να και",
+            "日本語ABC",
+            "naïve Straße",
+            "x² λ_1",
+        ] {
             assert_eq!(visible(text), text);
         }
     }

@@ -1,16 +1,11 @@
 //! Starts a server's program in the sandbox, and keeps what is known of its end.
 
-use crate::mcp::{Failure, lines::Lines};
-use secrecy::{ExposeSecret, SecretString};
-use std::{
-    path::PathBuf,
-    process::Stdio,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+use crate::mcp::{
+    Failure,
+    messages::{Messages, Unread},
 };
+use secrecy::{ExposeSecret, SecretString};
+use std::{path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use tierbar_sandbox::{End, Limits, Network, Policy, Request, report};
 use tokio::{
@@ -53,17 +48,15 @@ pub struct Program {
 }
 
 /// A program that was started.
-#[derive(Debug)]
 pub(crate) struct StartedProgram {
-    pub(crate) stdin: ChildStdin,
-    pub(crate) stdout: Lines<ChildStdout>,
+    pub(crate) messages: Messages<ChildStdout, ChildStdin>,
     pub(crate) end: ProgramEnd,
 }
 
 /// What is known of a program's end.
 #[derive(Debug)]
 pub(crate) struct ProgramEnd {
-    too_long: Arc<AtomicBool>,
+    pub(crate) unread: Arc<Unread>,
     /// The launcher's report, once there is one.
     report: watch::Receiver<Option<String>>,
 }
@@ -130,11 +123,10 @@ impl Program {
             drop(own);
             sender.send_replace(Some(String::from_utf8_lossy(&bytes).into_owned()));
         });
-        let too_long = Arc::new(AtomicBool::new(false));
+        let unread = Arc::new(Unread::default());
         Ok(StartedProgram {
-            stdin,
-            stdout: Lines::new(stdout, Arc::clone(&too_long)),
-            end: ProgramEnd { too_long, report },
+            messages: Messages::new(stdout, stdin, Arc::clone(&unread)),
+            end: ProgramEnd { unread, report },
         })
     }
 }
@@ -142,7 +134,7 @@ impl Program {
 impl ProgramEnd {
     /// Why a program does not answer whose output has ended.
     pub(crate) async fn why(&self) -> Failure {
-        if self.too_long.load(Ordering::Relaxed) {
+        if self.unread.is_too_long() {
             return Failure::TooLong;
         }
         let mut reports = self.report.clone();

@@ -2,15 +2,18 @@
 
 use crate::mcp::{
     Failure,
+    http::HttpClient,
+    messages::{UNREADABLE, Unread},
     program::{Program, ProgramEnd, StartedProgram},
     tools::{Listing, MOST_LISTED, MOST_MEMORY, text_of},
 };
 use reqwest::redirect::Policy;
 use rmcp::{
-    ClientCacheConfig, RoleClient, ServiceError,
+    ClientCacheConfig, ErrorData, RoleClient, ServiceError,
     model::{
         CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ClientRequest,
-        CustomResult, Implementation, ListToolsRequest, PaginatedRequestParams, ServerResult,
+        CustomResult, ErrorCode, Implementation, ListToolsRequest, PaginatedRequestParams,
+        ServerResult,
     },
     serve_client,
     service::{ClientInitializeError, RunningService},
@@ -21,7 +24,7 @@ use rmcp::{
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::{error::Error, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 use tierbar_fetch::root_cause;
 use tokio::time::timeout;
 
@@ -59,6 +62,7 @@ struct Page {
 #[derive(Debug)]
 pub struct Session {
     service: RunningService<RoleClient, ClientConfig>,
+    unread: Arc<Unread>,
     /// Of a program.
     ending: Option<ProgramEnd>,
 }
@@ -71,8 +75,9 @@ impl Session {
     pub async fn open(place: Place) -> Result<Self, Failure> {
         match place {
             Place::Program(program) => {
-                let StartedProgram { stdin, stdout, end } = program.start().await?;
-                Self::serve(serve_client(client_config(), (stdout, stdin)), Some(end)).await
+                let StartedProgram { messages, end } = program.start().await?;
+                let unread = Arc::clone(&end.unread);
+                Self::serve(serve_client(client_config(), messages), unread, Some(end)).await
             }
             Place::Address { url, key } => {
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url)
@@ -88,8 +93,10 @@ impl Session {
                     .redirect(Policy::none())
                     .build()
                     .map_err(|error| Failure::Unreachable(shorten(&root_cause(&error))))?;
+                let unread = Arc::<Unread>::default();
+                let http = HttpClient::new(http, Arc::clone(&unread));
                 let transport = StreamableHttpClientTransport::with_client(http, config);
-                Self::serve(serve_client(client_config(), transport), None).await
+                Self::serve(serve_client(client_config(), transport), unread, None).await
             }
         }
     }
@@ -98,6 +105,7 @@ impl Session {
         opening: impl Future<
             Output = Result<RunningService<RoleClient, ClientConfig>, ClientInitializeError>,
         >,
+        unread: Arc<Unread>,
         ending: Option<ProgramEnd>,
     ) -> Result<Self, Failure> {
         match timeout(OPEN, opening).await {
@@ -106,10 +114,14 @@ impl Session {
                 let peer = service.peer();
                 peer.set_response_cache_config(ClientCacheConfig::disabled())
                     .await;
-                Ok(Self { service, ending })
+                Ok(Self {
+                    service,
+                    unread,
+                    ending,
+                })
             }
             Ok(Err(error)) => Err(not_opened(error, ending.as_ref()).await),
-            Err(_) => Err(Failure::Silent(OPEN.as_secs())),
+            Err(_) => Err(unread.silence(OPEN)),
         }
     }
 
@@ -118,8 +130,8 @@ impl Session {
     /// # Errors
     /// [`Failure`], also for a server that lists too many.
     pub async fn tools(&self) -> Result<Listing, Failure> {
-        let silent = Err(Failure::Silent(LIST.as_secs()));
-        timeout(LIST, self.pages()).await.unwrap_or(silent)
+        let listed = timeout(LIST, self.pages()).await;
+        listed.unwrap_or_else(|_| Err(self.unread.silence(LIST)))
     }
 
     async fn pages(&self) -> Result<Listing, Failure> {
@@ -181,7 +193,7 @@ impl Session {
         let answer = match timeout(CALL, call).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => return Err(self.why(error).await),
-            Err(_) => return Err(Failure::Silent(CALL.as_secs())),
+            Err(_) => return Err(self.unread.silence(CALL)),
         };
         match answer {
             CallToolResponse::Complete(result) => {
@@ -200,7 +212,7 @@ impl Session {
             return Failure::KeyWanted;
         }
         match (error, &self.ending) {
-            (ServiceError::McpError(error), _) => Failure::Reported(shorten(&error.message)),
+            (ServiceError::McpError(error), _) => reported(&error),
             (ServiceError::TransportClosed | ServiceError::TransportSend(_), Some(ending)) => {
                 ending.why().await
             }
@@ -231,11 +243,19 @@ async fn not_opened(error: ClientInitializeError, ending: Option<&ProgramEnd>) -
             unreachable(error.error.as_ref())
         }
         (ClientInitializeError::ConnectionClosed(_), None) => Failure::Ended(String::new()),
-        (ClientInitializeError::JsonRpcError(error), _) => {
-            Failure::Reported(shorten(&error.message))
-        }
+        (ClientInitializeError::JsonRpcError(error), _) => reported(&error),
         (error, _) => Failure::Protocol(shorten(&error.to_string())),
     }
+}
+
+/// An error in the server's words, or that of an answer that could not be read.
+fn reported(error: &ErrorData) -> Failure {
+    let words = shorten(&error.message);
+    // A server may use the code for what it could not read itself.
+    if error.code == ErrorCode::PARSE_ERROR && words.starts_with(UNREADABLE) {
+        return Failure::Protocol(words);
+    }
+    Failure::Reported(words)
 }
 
 fn unreachable(error: &(dyn Error + 'static)) -> Failure {

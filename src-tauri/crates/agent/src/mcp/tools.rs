@@ -43,7 +43,7 @@ impl Listing {
         let listed = rmcp::model::Tool::deserialize(&tool);
         match listed
             .map_err(|_| NO_FORM)
-            .and_then(|tool| Tool::read(&tool))
+            .and_then(|tool| Tool::from_listed(&tool))
         {
             Ok(tool) if self.tools.iter().any(|known| known.name == tool.name) => 0,
             Ok(tool) => {
@@ -76,7 +76,7 @@ impl Tool {
     ///
     /// # Errors
     /// Why no model can call it.
-    fn read(tool: &rmcp::model::Tool) -> Result<Self, &'static str> {
+    fn from_listed(tool: &rmcp::model::Tool) -> Result<Self, &'static str> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
         let name = &*tool.name;
         if name.is_empty() || name.len() > NAME_BYTES || !name.bytes().all(plain) {

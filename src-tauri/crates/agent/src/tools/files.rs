@@ -1,13 +1,10 @@
 //! Files of one folder. A path is opened from the folder, and no symbolic link is followed, so none leads out of it.
 
 use super::{
-    Failure,
+    Excerpt, Failure,
     text::{FileText, to_compare, to_lf},
 };
-use crate::{
-    consent::{Act, Change, Digest, PermittedAct},
-    marking::OBSERVATION_CHARACTERS,
-};
+use crate::consent::{Act, Change, Digest, PermittedAct};
 use sha2::{Digest as _, Sha256};
 use similar::TextDiff;
 use std::{
@@ -17,14 +14,12 @@ use std::{
     time::Duration,
 };
 use tierbar_documents::{charset::TextForm, text_kind};
-use tierbar_nofollow::{Mode, OpenError, Opened, RawMode, open};
+use tierbar_nofollow::{Mode, OpenError, OpenFile, RawMode, open, reason};
 
-/// The largest file that is read or written, in bytes.
+/// The largest file that is read as a whole, or changed, in bytes.
 pub const FILE_BYTES: u64 = 16 * 1024 * 1024;
 /// So much of a file tells a text from a document.
 const HEAD: u64 = 4096;
-/// How much of a file the model reads at once, in characters, so that nothing of it is left out.
-pub const READ_CHARACTERS: usize = OBSERVATION_CHARACTERS - 1_000;
 /// The modes of a file that the agent creates, and of one that comes back if its own is not known.
 const NEW: Mode = Mode::from_bits_retain(0o644);
 const PRIVATE: Mode = Mode::from_bits_retain(0o600);
@@ -37,21 +32,7 @@ const DIFF_TIME: Duration = Duration::from_millis(500);
 
 /// A folder whose files the agent may be given.
 #[derive(Debug)]
-pub struct Folder(Opened);
-
-/// A part of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Excerpt {
-    pub text: String,
-    /// The number of the first line, from 1.
-    pub first_line: usize,
-    /// How many lines the file has.
-    pub lines: usize,
-    /// The first line that follows, if there is more.
-    pub next_line: Option<usize>,
-    /// What is unusual in the file's encoding.
-    pub form: Option<String>,
-}
+pub struct Folder(OpenFile);
 
 /// A file as it was before a run of an agent changed it, and as that has left it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,61 +56,16 @@ pub enum NotUndone {
     Left(Vec<Failure>),
 }
 
-impl Excerpt {
-    /// Returns what is read at once of a text from a line on.
-    pub fn of(text: &str, from: usize) -> Self {
-        let lines = text.lines().count();
-        let first = from.clamp(1, lines.max(1));
-        let (mut kept, mut characters) = (String::new(), 0);
-        let mut next_line = None;
-        for (at, line) in text.split_inclusive('\n').enumerate().skip(first - 1) {
-            characters += line.chars().count();
-            if characters > READ_CHARACTERS {
-                if kept.is_empty() {
-                    kept.extend(line.chars().take(READ_CHARACTERS));
-                    kept.push_str("\n[… the line goes on …]\n");
-                    next_line = Some(at + 2).filter(|next| *next <= lines);
-                } else {
-                    next_line = Some(at + 1);
-                }
-                break;
-            }
-            kept.push_str(line);
-        }
-        Self {
-            text: kept,
-            first_line: first,
-            lines,
-            next_line,
-            form: None,
-        }
-    }
-
-    /// Returns it for the model, with the form of the file, and with where to read on in it.
-    pub fn render(self, path: &Path) -> String {
-        let (mut text, path) = (self.text, path.display());
-        let form = self.form.map(|form| format!("[{path} is {form}]"));
-        let more = self.next_line.map(|next| {
-            let lines = self.lines;
-            format!("[{path} has {lines} lines; read on from line {next}]")
-        });
-        for note in form.into_iter().chain(more) {
-            if !text.is_empty() && !text.ends_with('\n') {
-                text.push('\n');
-            }
-            text += &note;
-        }
-        text
-    }
-}
-
 impl Folder {
     /// Opens a folder by its real path.
     ///
     /// # Errors
     /// [`Failure`], if it is not there or no folder, or if there is a symbolic link in its path.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let root = open(path).map_err(|error| Failure(error.to_string()))?;
+        let root = open(path).map_err(|error| match error {
+            OpenError::System { error, .. } => failure(path, &error),
+            error => Failure(error.to_string()),
+        })?;
         if !root.about().is_ok_and(|about| about.is_folder) {
             return Err(fault(path, "is not a folder"));
         }
@@ -151,13 +87,18 @@ impl Folder {
     /// Reads a text file from a line on.
     ///
     /// # Errors
-    /// [`Failure`] for what is no text file of this folder, or is too large.
-    pub fn read(&self, permitted: &PermittedAct, from: usize) -> Result<Excerpt, Failure> {
+    /// [`Failure`] for what is no text file of this folder, and of a large one for a line that it does not have.
+    pub fn read_excerpt(&self, permitted: &PermittedAct, from: usize) -> Result<Excerpt, Failure> {
         let path = self.permitted_path(permitted)?;
+        let large = self.file(path)?;
+        let large = large.filter(|file| file.about().is_ok_and(|about| about.bytes > FILE_BYTES));
+        if let Some(file) = large {
+            return Excerpt::of_large(file.into_file(), path, from);
+        }
         let file = self.text(path)?;
         Ok(Excerpt {
             form: file.describe_form(),
-            ..Excerpt::of(&to_lf(&file.text), from)
+            ..Excerpt::from_line(&to_lf(&file.text), from)
         })
     }
 
@@ -317,7 +258,7 @@ impl Folder {
         let path = &file.path;
         let name = path.file_name().unwrap_or_default();
         // What the system says of removing one differs.
-        let is_folder = |there: Opened| there.about().is_ok_and(|about| about.is_folder);
+        let is_folder = |there: OpenFile| there.about().is_ok_and(|about| about.is_folder);
         if self.0.inside(path).is_ok_and(is_folder) {
             return Err(fault(path, "is a folder now"));
         }
@@ -341,7 +282,7 @@ impl Folder {
     }
 
     /// Opens the folder of a file, with the folders on the way to it.
-    fn create_parent(&self, path: &Path) -> Result<Opened, Failure> {
+    fn create_parent(&self, path: &Path) -> Result<OpenFile, Failure> {
         let parent = path.parent().unwrap_or(Path::new(""));
         let parent = self.0.create_folder(parent, Mode::from_raw_mode(0o755));
         parent.map_err(|error| refusal(path, error))
@@ -366,23 +307,36 @@ impl Folder {
         Ok(self.content(path)?.map(|(bytes, _)| bytes))
     }
 
-    /// As [`Self::bytes`], with the file's permissions.
-    fn content(&self, path: &Path) -> Result<Option<(Vec<u8>, u32)>, Failure> {
-        let failed = |error| failure(path, &error);
+    /// Opens a file of this folder; `None` if there is no such file.
+    fn file(&self, path: &Path) -> Result<Option<OpenFile>, Failure> {
         let opened = match self.0.inside(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(|error| refusal(path, error))?,
         };
-        if !opened.about().map_err(failed)?.is_file {
-            return Err(fault(path, "is not a file"));
+        match opened
+            .about()
+            .map_err(|error| failure(path, &error))?
+            .is_file
+        {
+            true => Ok(Some(opened)),
+            false => Err(fault(path, "is not a file")),
         }
+    }
+
+    /// As [`Self::bytes`], with the file's permissions.
+    fn content(&self, path: &Path) -> Result<Option<(Vec<u8>, u32)>, Failure> {
+        let failed = |error| failure(path, &error);
+        let Some(opened) = self.file(path)? else {
+            return Ok(None);
+        };
         let mut bytes = Vec::new();
         let mode = opened.permissions().map_err(failed)?;
         let mut file = opened.into_file().take(FILE_BYTES + 1);
         file.read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > FILE_BYTES {
             let most = FILE_BYTES >> 20;
-            let why = format!("is larger than {most} MiB, the most that is read");
+            let why =
+                format!("is larger than {most} MiB, the most that is changed here; use a command");
             return Err(fault(path, &why));
         }
         Ok(Some((bytes, mode)))
@@ -395,7 +349,7 @@ pub fn digest(content: &[u8]) -> Digest {
 }
 
 fn text_of(path: &Path, bytes: &[u8]) -> Result<FileText, Failure> {
-    FileText::read(bytes).ok_or_else(|| fault(path, "is not text"))
+    FileText::decode(bytes).ok_or_else(|| fault(path, "is not text"))
 }
 
 /// The text of a file, if all its bytes can be written back.
@@ -411,7 +365,7 @@ fn changeable_text(path: &Path, bytes: &[u8]) -> Result<FileText, Failure> {
 }
 
 /// Says something of a path, as the model knows it.
-fn fault(path: &Path, why: &str) -> Failure {
+pub(super) fn fault(path: &Path, why: &str) -> Failure {
     Failure(format!("{} {why}", path.display()))
 }
 
@@ -430,10 +384,10 @@ fn refusal(path: &Path, error: OpenError) -> Failure {
     }
 }
 
-fn failure(path: &Path, error: &io::Error) -> Failure {
+pub(super) fn failure(path: &Path, error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::NotFound => missing(path),
-        _ => Failure(format!("{}: {error}", path.display())),
+        _ => Failure(format!("{}: {}", path.display(), reason(error))),
     }
 }
 
@@ -496,8 +450,15 @@ fn diff(path: &Path, before: Option<&FileText>, after: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::consent::{Answer, Decision, General, Grants, Scope, decide};
+    use crate::{
+        consent::{Answer, Decision, General, Grants, Scope, decide},
+        tools::excerpt::READ_CHARACTERS,
+    };
     use std::{fs, os::unix::fs::PermissionsExt, os::unix::fs::symlink};
+    use tierbar_skip::{
+        Call, denying,
+        race::{Found, LINKS, race},
+    };
 
     struct Place {
         _root: tempfile::TempDir,
@@ -546,7 +507,7 @@ mod tests {
                 path: self.folder.relative(path)?,
                 from_line: 1,
             };
-            self.folder.read(&permitted(act), from)
+            self.folder.read_excerpt(&permitted(act), from)
         }
 
         fn list(&self, path: &str) -> Result<Vec<String>, Failure> {
@@ -572,7 +533,7 @@ mod tests {
         let place = place();
         let whole = place.read("src/a.txt", 1).unwrap();
         assert_eq!(whole.text, "one\ntwo\nthree\n");
-        assert_eq!((whole.lines, whole.next_line), (3, None));
+        assert_eq!((whole.lines, whole.next_line), (Some(3), None));
         let absolute = place.folder.path().join("./src/a.txt");
         let rest = place.read(absolute.to_str().unwrap(), 3).unwrap();
         assert_eq!((rest.text.as_str(), rest.first_line), ("three\n", 3));
@@ -582,14 +543,16 @@ mod tests {
         let next = part.next_line.unwrap();
         assert_eq!(part.text.len(), (next - 1) * 100);
         assert_eq!(place.read("long", next).unwrap().first_line, next);
-        fs::write(
-            place.folder.path().join("line"),
-            "ä".repeat(READ_CHARACTERS + 1),
-        )
-        .unwrap();
-        assert!(place.read("line", 1).unwrap().text.contains("goes on"));
+        let line = "ä".repeat(READ_CHARACTERS + 1);
+        fs::write(place.folder.path().join("line"), &line).unwrap();
+        let begun = place.read("line", 1).unwrap();
+        let rest = place.read("line", begun.next_line.unwrap()).unwrap();
+        assert_eq!([begun.text.as_str(), &rest.text].concat(), line);
+        let note = begun.render(Path::new("line"));
+        let end = "ä\n[… the line goes on …]\n[line has 3 lines; read on from line 3]";
+        assert!(note.ends_with(end), "{note}");
         fs::write(place.folder.path().join("empty"), "").unwrap();
-        assert_eq!(place.read("empty", 1).unwrap().lines, 0);
+        assert_eq!(place.read("empty", 1).unwrap().lines, Some(0));
     }
 
     #[test]
@@ -620,18 +583,84 @@ mod tests {
         assert_eq!(place.list("").unwrap(), ["folder", "inner", "link", "src/"]);
     }
 
+    /// As macOS does for what its privacy settings deny, whichever call it refuses.
+    #[test]
+    fn what_the_system_denies_is_neither_empty_nor_new() {
+        let place = place();
+        let root = place.folder.path();
+        for call in [Call::Open, Call::ReadNames, Call::Stat] {
+            let Some(listed) = denying(call, || place.list("src")) else {
+                return tierbar_skip::skip("no call can be denied to a thread here");
+            };
+            let denied = Failure::new("src: permission denied");
+            assert_eq!(listed, Err(denied), "{call:?}");
+        }
+        let opened = denying(Call::Open, || {
+            let (read, write) = (
+                place.read("src/a.txt", 1),
+                place.folder.prepare_write("src/a.txt", "x"),
+            );
+            [Folder::open(root).err(), read.err(), write.err()]
+        });
+        let Some(refusals) = opened else {
+            return tierbar_skip::skip("no call can be denied to a thread here");
+        };
+        let root = root.display().to_string();
+        let expected = [root.as_str(), "src/a.txt", "src/a.txt"]
+            .map(|path| Some(Failure(format!("{path}: permission denied"))));
+        assert_eq!(refusals, expected);
+    }
+
     #[test]
     fn what_is_no_text_is_not_read() {
         let place = place();
         let path = place.folder.path().to_owned();
         fs::write(path.join("binary"), b"a\0b").unwrap();
-        fs::write(path.join("large"), vec![b'x'; FILE_BYTES as usize + 1]).unwrap();
         let mut mkfifo = std::process::Command::new("mkfifo");
         let made = mkfifo.arg(path.join("pipe")).status();
         assert!(made.unwrap().success());
-        for name in ["binary", "large", "pipe", "src"] {
+        for name in ["binary", "pipe", "src"] {
             assert!(place.read(name, 1).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn a_file_of_any_size_is_read_in_parts() {
+        let place = place();
+        let write = |name: &str, text: &[u8]| fs::write(place.folder.path().join(name), text);
+        let line = format!("{}\n", "x".repeat(99));
+        let lines = FILE_BYTES as usize / line.len() + 100;
+        write("large", (line.repeat(lines) + "last ü\n").as_bytes()).unwrap();
+        let first = place.read("large", 1).unwrap();
+        assert_eq!((first.first_line, first.lines), (1, None));
+        let next = first.next_line.unwrap();
+        assert_eq!(first.text, line.repeat(next - 1));
+        let note = first.render(Path::new("large"));
+        assert!(note.ends_with(&format!("[large goes on; read on from line {next}]")));
+        let second = place.read("large", next).unwrap();
+        let after = second.next_line.unwrap();
+        assert_eq!((second.first_line, after), (next, 2 * next - 1));
+        let last = place.read("large", lines).unwrap();
+        assert_eq!(last.text, format!("{line}last ü\n"));
+        assert_eq!((last.lines, last.next_line), (Some(lines + 1), None));
+        for beyond in [lines + 2, usize::MAX] {
+            let error = place.read("large", beyond).unwrap_err();
+            assert_eq!(error, Failure(format!("large has {} lines", lines + 1)));
+        }
+        let change = place.folder.prepare_edit("large", "last", "x");
+        assert!(change.unwrap_err().0.contains("use a command"));
+        let half = FILE_BYTES as usize / 2;
+        let line = format!("x{}", "ü".repeat(half));
+        write("line", line.as_bytes()).unwrap();
+        let begun = place.read("line", 1).unwrap();
+        let after = place.read("line", begun.next_line.unwrap()).unwrap();
+        let both = begun.text + &after.text;
+        assert_eq!(both.chars().count(), 2 * READ_CHARACTERS);
+        assert!(line.starts_with(&both) && after.form.is_none());
+        write("wide", &[&b"\xff\xfe"[..], &b"a\0".repeat(half)].concat()).unwrap();
+        assert!(place.read("wide", 1).unwrap_err().0.contains("UTF-16"));
+        write("binary", &vec![0; 2 * half + 1]).unwrap();
+        assert!(place.read("binary", 1).is_err());
     }
 
     #[test]
@@ -889,6 +918,53 @@ mod tests {
         assert!(place.write(change).is_err());
         assert_eq!(fs::read(place.outside.join("token")).unwrap(), b"the token");
         assert_eq!(fs::read_dir(&place.outside).unwrap().count(), 1);
+    }
+
+    /// What an allowed command could do while files are read and written.
+    #[test]
+    fn a_folder_in_whose_place_a_link_appears_is_not_left() {
+        let place = place();
+        let (outside, src) = (&place.outside, place.folder.path().join("src"));
+        fs::write(outside.join("a.txt"), "secret").unwrap();
+        fs::write(src.join("a.txt"), "own").unwrap();
+        let is_outside_changed = || {
+            let names = fs::read_dir(outside).unwrap().count();
+            names != 2 || fs::read(outside.join("a.txt")).unwrap() != b"secret"
+        };
+        let found_in = |text: Result<String, Failure>| match text {
+            _ if is_outside_changed() => Found::Foreign,
+            Ok(text) if text.starts_with("own") || text == "a.txt" => Found::Own,
+            Ok(_) => Found::Foreign,
+            Err(_) => Found::Refused,
+        };
+        let mut number = 0;
+        race(
+            &LINKS,
+            &src,
+            outside,
+            &mut [
+                &mut || found_in(place.read("src/a.txt", 1).map(|read| read.text)),
+                &mut || found_in(place.list("src").map(|names| names.join(" "))),
+                &mut || {
+                    number += 1;
+                    let text = format!("own {number}");
+                    let change = place.folder.prepare_write("src/a.txt", &text);
+                    found_in(change.and_then(|change| place.write(change)).map(|()| text))
+                },
+                &mut || {
+                    let former = former("src/a.txt", Some("own"), None);
+                    let undone = place.folder.restore(&former, true);
+                    found_in(undone.map(|()| "own".to_owned()))
+                },
+                &mut || {
+                    // There is none in the folder itself.
+                    let made = former("src/token", None, None);
+                    let _refused = place.folder.restore(&made, true);
+                    let opened = Folder::open(&src).and_then(|src| src.text(Path::new("a.txt")));
+                    found_in(opened.map(|file| file.text))
+                },
+            ],
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(super) struct FileText {
 
 impl FileText {
     /// Reads a file; `None` if it is no text.
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         const MARK: &[u8] = b"\xef\xbb\xbf";
         let unmarked = bytes.strip_prefix(MARK);
         let read = match std::str::from_utf8(unmarked.unwrap_or(bytes)) {
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     fn text(bytes: &[u8]) -> FileText {
-        FileText::read(bytes).unwrap()
+        FileText::decode(bytes).unwrap()
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
             assert_eq!(read.describe_form().unwrap_or_default(), description);
         }
         for binary in [b"a\0b".as_slice(), b"\xff\xfea\0\0\0"] {
-            assert!(FileText::read(binary).is_none(), "{binary:?}");
+            assert!(FileText::decode(binary).is_none(), "{binary:?}");
         }
     }
 }

@@ -11,15 +11,37 @@ use crate::{
     consent::{Act, Change, PermittedAct},
 };
 use std::{
+    collections::BTreeSet,
+    env,
+    ffi::OsStr,
     fs::File,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 use tierbar_sandbox::{self as sandbox, Stop};
+
+fn program_names(path: &OsStr) -> Option<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for folder in env::split_paths(path) {
+        let files = match folder.read_dir() {
+            Ok(files) => files,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(_) => return None,
+        };
+        for file in files {
+            let Ok(file) = file else { return None };
+            names.extend(file.file_name().into_string().ok());
+        }
+    }
+    Some(names)
+}
 
 /// Where an agent's files are and its commands run.
 #[derive(Debug)]
 pub struct Workplace {
     pub folder: Folder,
+    /// The names in the folders where programs are looked for; `None` if one cannot be read, whose programs may start all the same.
+    pub programs: Option<BTreeSet<String>>,
     terms: Terms,
     /// The program `tierbar-sandbox`.
     launcher: PathBuf,
@@ -42,6 +64,7 @@ impl Workplace {
         checked.map_err(|refused| Failure(refused.to_string()))?;
         Ok(Self {
             folder,
+            programs: program_names(&sandbox::search_path()),
             terms,
             launcher,
         })
@@ -82,7 +105,7 @@ impl Workplace {
                 let finished = finished.map_err(|error| Failure(error.to_string()))?;
                 Ok(shell::render(&finished, &self.terms.limits))
             }
-            Act::Read { path, .. } => self.read(permitted, path).map(ActResult::text),
+            Act::Read { path, .. } => self.read_file(permitted, path).map(ActResult::text),
             Act::Write { change, .. } => {
                 self.folder.write(permitted)?;
                 let text = format!("{} is written", change.path.display());
@@ -95,7 +118,7 @@ impl Workplace {
     }
 
     /// A path is listed if it is a folder, whatever the model has called it.
-    fn read(&self, permitted: &PermittedAct, path: &Path) -> Result<String, Failure> {
+    fn read_file(&self, permitted: &PermittedAct, path: &Path) -> Result<String, Failure> {
         if let Ok(names) = self.folder.list(permitted) {
             return Ok(if names.is_empty() {
                 "the folder is empty".to_owned()
@@ -106,7 +129,10 @@ impl Workplace {
         let Act::Read { from_line, .. } = permitted.act() else {
             return Err(Failure::new("this does not read a file"));
         };
-        Ok(self.folder.read(permitted, *from_line)?.render(path))
+        Ok(self
+            .folder
+            .read_excerpt(permitted, *from_line)?
+            .render(path))
     }
 }
 
@@ -156,6 +182,19 @@ mod tests {
     }
 
     #[test]
+    fn programs_are_unknown_if_a_folder_cannot_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (tool, none) = (folder.path().join("tool"), folder.path().join("none"));
+        fs::write(&tool, "").unwrap();
+        let names = |second: &Path| {
+            let path = env::join_paths([folder.path(), second]).unwrap();
+            program_names(&path)
+        };
+        assert_eq!(names(&none), Some(["tool".to_owned()].into()));
+        assert_eq!(names(&tool), None);
+    }
+
+    #[test]
     fn a_folder_with_the_token_is_no_workplace() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().canonicalize().unwrap();
@@ -175,7 +214,7 @@ mod tests {
             ("", "which no command may see"),
             ("data", "which no command may see"),
             ("/", "the whole disk"),
-            ("none", "No such file"),
+            ("none", "does not exist"),
             ("link", "is a symbolic link"),
             // Its own tool that writes could replace what limits its commands.
             ("programs", "a program that limits commands"),

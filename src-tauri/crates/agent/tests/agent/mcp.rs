@@ -122,11 +122,14 @@ async fn a_program_of_a_virtual_environment_is_told_what_it_needs() {
         });
         Session::open(place)
     };
-    for (read, needed) in [(&[][..], &server), (&[&venv], &python)] {
+    let places = [&server, &python].map(|program| program.parent().unwrap().display());
+    let [own, interpreters] = places;
+    let both = format!("{own} and {interpreters}");
+    for (read, needed) in [(&[][..], both), (&[&venv], interpreters.to_string())] {
         let Err(Failure::Ended(why)) = open(read).await.map(drop) else {
             panic!("it has started");
         };
-        let needed = format!("it needs {}, which it may not read", needed.display());
+        let needed = format!("it needs what is in {needed}, which it may not read");
         assert!(why.ends_with(&needed), "{why}");
     }
     let session = open(&[&venv, &versions]).await.unwrap();

@@ -36,6 +36,7 @@ fn run(
             pages: false,
             documents: None,
             external: Vec::new(),
+            programs: workplace.programs.clone(),
         },
         general: General {
             reading: true,

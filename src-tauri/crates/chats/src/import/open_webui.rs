@@ -3,10 +3,13 @@
 
 use super::{
     ImportedChat, Omissions, OmittedPart, answer_with_tools, millis, role, source, summary, text,
-    tree::{Node, Tree},
+    tree::{LARGEST, Node, Tree},
 };
-use crate::{Chat, Part, Role, text_parts};
+use crate::{AROUND_A_CALL, Chat, Part, Role, text_parts};
 use serde_json::Value;
+
+/// A chat with more calls of tools is larger than one can be.
+pub(super) const MOST_CALLS: usize = LARGEST / AROUND_A_CALL;
 
 pub(super) fn read(value: &Value, omissions: &mut Omissions) -> ImportedChat {
     let chat = &value["chat"];
@@ -124,6 +127,7 @@ fn answer_of(content: &str, omissions: &mut Omissions) -> Vec<Part> {
                 reasoning.push('\n');
             }
         } else if block.starts_with("<details type=\"tool_calls\"")
+            && tools.len() < MOST_CALLS
             && let Some(name) = attribute(block, "name")
         {
             let id = attribute(block, "id").unwrap_or_default();

@@ -294,6 +294,20 @@ fn an_open_webui_chat_keeps_reasoning_and_branches() {
 }
 
 #[test]
+fn calls_that_no_chat_can_hold_are_not_read() {
+    let call = "<details type=\"tool_calls\" name=\"\"></details>";
+    let content = call.repeat(open_webui::MOST_CALLS + 7);
+    let answer = json!({"role": "assistant", "content": content});
+    let file = json!({"chat": {"history": {"messages": {"a": answer}}}});
+    let (imported, omitted) = read_one(&file);
+    let parts = &imported.chat.messages[0].parts;
+    assert_eq!(parts.len(), open_webui::MOST_CALLS);
+    let size: usize = parts.iter().map(Part::text_size).sum();
+    assert!(size > 16 << 20, "{size}");
+    assert_eq!(omitted, [(OmittedPart::Tools, 7)]);
+}
+
+#[test]
 fn an_lm_studio_chat_keeps_its_versions() {
     let user = |text: &str| {
         json!({"type": "singleStep", "role": "user", "content": [{"type": "text", "text": text},

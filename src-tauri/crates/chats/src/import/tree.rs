@@ -63,7 +63,7 @@ fn pair(parts: &mut [Part]) {
 }
 
 /// A chat ends where it would be larger than the store takes: each answer has a copy of the reasoning before it.
-const LARGEST: usize = 17 << 20;
+pub(super) const LARGEST: usize = 17 << 20;
 /// What a message counts for besides its texts.
 const AROUND_A_MESSAGE: usize = 512;
 

@@ -26,15 +26,15 @@ const METADATA: [&str; 3] = [
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unparsed {
+pub(super) enum ParseFailure {
     Invalid,
     TooLarge,
 }
 
 /// Parses a chat, without its files and what else is read of no chat.
-pub(super) fn parse(json: &[u8]) -> Result<Value, Unparsed> {
+pub(super) fn parse(json: &[u8]) -> Result<Value, ParseFailure> {
     if longest_escaped_text(json) > MOST_TEXT {
-        return Err(Unparsed::TooLarge);
+        return Err(ParseFailure::TooLarge);
     }
     let room = Room {
         text: Cell::new(MOST_TEXT),
@@ -50,8 +50,8 @@ pub(super) fn parse(json: &[u8]) -> Result<Value, Unparsed> {
     let parsed = seed.deserialize(&mut deserializer);
     match parsed.and_then(|value| deserializer.end().map(|()| value)) {
         Ok(value) => Ok(value),
-        Err(_) if room.is_exceeded.get() => Err(Unparsed::TooLarge),
-        Err(_) => Err(Unparsed::Invalid),
+        Err(_) if room.is_exceeded.get() => Err(ParseFailure::TooLarge),
+        Err(_) => Err(ParseFailure::Invalid),
     }
 }
 
@@ -282,7 +282,7 @@ mod tests {
         ];
         for bomb in bombs {
             let parsed = parse(bomb.as_bytes());
-            assert_eq!(parsed, Err(Unparsed::TooLarge), "{}", &bomb[..20]);
+            assert_eq!(parsed, Err(ParseFailure::TooLarge), "{}", &bomb[..20]);
         }
         // An image within a link is as none.
         let image = format!("{{\"url\":\"data:{}\"}}", "A".repeat(36 << 20));
@@ -290,7 +290,7 @@ mod tests {
         for invalid in ["", "{", "{} {}", "{\"a\": 1e999}"] {
             assert_eq!(
                 parse(invalid.as_bytes()),
-                Err(Unparsed::Invalid),
+                Err(ParseFailure::Invalid),
                 "{invalid}"
             );
         }

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tierbar_chats::agent::{ConsentAct, ConsentQuestion, ConsentScope};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 
 /// How much of a result is printed, in lines.
 const LINES: usize = 12;
@@ -81,7 +81,7 @@ pub(super) fn in_folder(before: Option<&Value>, folder: PathBuf) -> Result<Optio
 fn real_path(folder: &Path) -> Result<String, Error> {
     let wrong = |why: String| {
         let message = format!("{} cannot be the agent's folder: {why}", folder.display());
-        Error::new(Code::BadRequest, message)
+        bad_request(message)
     };
     let real = folder.canonicalize();
     let real = real.map_err(|error| wrong(error.to_string()))?;
@@ -144,7 +144,7 @@ pub(super) async fn ask(question: &ConsentQuestion) -> Result<ConsentReply, Erro
             "Press Enter for more, or type no: ".to_owned()
         };
         loop {
-            let Some(line) = read(prompt.clone()).await? else {
+            let Some(line) = read_line(prompt.clone()).await? else {
                 return Ok(ConsentReply::Stop);
             };
             let scopes = if is_last { &*question.scopes } else { &[] };
@@ -260,7 +260,7 @@ fn answer(line: &str, scopes: &[ConsentScope]) -> Option<ConsentReply> {
 }
 
 /// Reads a line; `None` after Ctrl-C or Ctrl-D.
-async fn read(prompt: String) -> Result<Option<String>, Error> {
+async fn read_line(prompt: String) -> Result<Option<String>, Error> {
     let read = tokio::task::spawn_blocking(move || {
         let mut editor: Editor<(), DefaultHistory> = Editor::new()?;
         editor.readline(&prompt)

@@ -6,7 +6,7 @@ use rustyline::{
 };
 
 /// Each command, what follows it, and what it does.
-pub(super) const COMMANDS: [(&str, &str, &str); 15] = [
+pub(super) const COMMANDS: [(&str, &str, &str); 16] = [
     ("new", "", "Start a new chat"),
     ("model", "NAME", "Choose the tier or chain that answers"),
     (
@@ -18,6 +18,11 @@ pub(super) const COMMANDS: [(&str, &str, &str); 15] = [
         "agent",
         "[FOLDER]",
         "Let the model act in a folder, and ask first; without FOLDER, turn this off",
+    ),
+    (
+        "undo",
+        "[force]",
+        "Undo the last file changes of this chat; force: also of files that have changed since",
     ),
     (
         "file",
@@ -51,7 +56,7 @@ pub(super) enum Input {
 }
 
 /// Reads a line. A path such as `/usr/bin` is a message; a second slash at the beginning makes anything one.
-pub(super) fn read(line: &str) -> Input {
+pub(super) fn parse(line: &str) -> Input {
     if let Some(rest) = line.strip_prefix("//") {
         return Input::Message(format!("/{rest}"));
     }
@@ -77,7 +82,7 @@ pub(super) fn read(line: &str) -> Input {
 
 /// Whether a line ends the conversation.
 pub(super) fn quits(line: &str) -> bool {
-    matches!(read(line), Input::Command("quit", _))
+    matches!(parse(line), Input::Command("quit", _))
 }
 
 /// Completes the names of commands, and after `/model` those of tiers and chains.
@@ -143,13 +148,14 @@ mod tests {
             ("/quit", command("quit", "")),
             ("/exit ", command("quit", "")),
             ("/agent ~/toy", command("agent", "~/toy")),
+            ("/undo force", command("undo", "force")),
             ("/dance now", Input::Unknown("dance".to_owned())),
             ("Why /retry?", message("Why /retry?")),
             ("/usr/bin is what?", message("/usr/bin is what?")),
             ("/", message("/")),
             ("//dance", message("/dance")),
         ] {
-            assert_eq!(read(line), input, "{line}");
+            assert_eq!(parse(line), input, "{line}");
         }
     }
 

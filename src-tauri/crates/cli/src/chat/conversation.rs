@@ -9,6 +9,7 @@ use super::{
     printer::show,
 };
 use crate::{
+    agent::undo_in_chat,
     client::{self, Client, admin_path},
     confirm::no_terminal,
     costs, grades, output,
@@ -16,8 +17,8 @@ use crate::{
 use rustyline::{Editor, error::ReadlineError, history::DefaultHistory};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
-use tierbar_chats::{Chat, Role, branch, thinking::split};
-use tierbar_core::{Code, Error, ModelKind, TierId, chain::ChainStatus};
+use tierbar_chats::{Chat, Role, branch, thinking::WithoutThinking};
+use tierbar_core::{Error, ModelKind, TierId, bad_request, chain::ChainStatus};
 use tierbar_routing::grade::GradeVerdict;
 
 /// Holds a conversation until the end of input. Each question is a turn of a chat, which the host runs and stores.
@@ -34,20 +35,23 @@ pub(super) async fn hold(client: &Client, args: Args, agent: Option<Value>) -> R
         starts_over: false,
     };
     if let Some(id) = args.resume {
-        let chat: Chat = client::read(client.get(&admin_path(&["chats", &id], &[])).await?)?;
+        let chat: Chat = client::read_answer(client.get(&admin_path(&["chats", &id], &[])).await?)?;
         let shown = chat.leaf.map(|leaf| branch(&chat.messages, leaf));
         if let Some(tier) = &conversation.tier {
             // From now on: the model of a turn answers it alone.
             let path = admin_path(&["chats", &id], &[]);
             client.patch(&path, &json!({"model": tier})).await?;
         }
-        let turn = chat.summary.turn;
+        let turn = chat.summary.turn.clone();
         for message in shown.unwrap_or_default() {
             // What a running turn writes is printed as it comes.
             let is_written =
                 turn.is_some() && chat.leaf == Some(message.id) && message.answer.finish.is_none();
             if !is_written {
                 show(message);
+                if let Some(failure) = chat.failure_of(message) {
+                    output::error_line(&failure);
+                }
             }
         }
         conversation.chat = Some(id.clone());
@@ -143,12 +147,11 @@ impl Conversation<'_> {
 
     /// Sends a message or runs a command.
     async fn take(&mut self, line: &str) -> Result<(), Error> {
-        let (name, argument) = match commands::read(line) {
+        let (name, argument) = match commands::parse(line) {
             Input::Message(text) => return self.ask(&text).await,
             Input::Command(name, argument) => (name, argument),
             Input::Unknown(name) => {
-                let message = format!("there is no command /{name}");
-                let error = Error::new(Code::BadRequest, message);
+                let error = bad_request(format!("there is no command /{name}"));
                 let hint = "type /help for the commands, or // to begin a message with a slash";
                 return Err(error.hint(hint));
             }
@@ -160,6 +163,10 @@ impl Conversation<'_> {
             }
             "model" => return self.choose(argument).await,
             "agent" => return self.act_in(&argument).await,
+            "undo" => {
+                let force = argument == "force";
+                return undo_in_chat(self.client, self.begun()?, force).await;
+            }
             "file" => {
                 let file = files::read(&files::path_as_typed(&argument)).await?;
                 self.files.push(file);
@@ -195,7 +202,7 @@ impl Conversation<'_> {
     async fn act_in(&mut self, folder: &str) -> Result<(), Error> {
         if folder.is_empty() {
             if self.agent.take().is_none() {
-                let error = Error::new(Code::BadRequest, "/agent needs a folder");
+                let error = bad_request("/agent needs a folder");
                 return Err(
                     error.hint("type its path, such as ~/project, or . for the current one")
                 );
@@ -215,7 +222,7 @@ impl Conversation<'_> {
     /// Has another tier or chain answer, from now on.
     async fn choose(&mut self, name: String) -> Result<(), Error> {
         if name.is_empty() {
-            let error = Error::new(Code::BadRequest, "/model needs a name");
+            let error = bad_request("/model needs a name");
             return Err(error.hint(format!("choose one of {}", self.models().await.join(", "))));
         }
         if let Some(chat) = &self.chat {
@@ -231,7 +238,7 @@ impl Conversation<'_> {
     async fn instruct(&mut self, text: String) -> Result<(), Error> {
         if text.is_empty() {
             let known = match &self.chat {
-                Some(_) => self.read().await?.summary.settings.instructions,
+                Some(_) => self.fetch_chat().await?.summary.settings.instructions,
                 None => self.instructions.clone().unwrap_or_default(),
             };
             output::write_line(match known.trim() {
@@ -255,9 +262,10 @@ impl Conversation<'_> {
 
     /// Continues the last answer, and prints what is added to it.
     async fn go_on(&mut self) -> Result<(), Error> {
-        let chat = self.read().await?;
+        let chat = self.fetch_chat().await?;
         let last = chat.messages.iter().find(|last| Some(last.id) == chat.leaf);
-        let printed = last.map_or(0, |last| split(&last.text()).1.len());
+        let printed = last.map(|last| WithoutThinking::default().push(&last.text()));
+        let printed = printed.map_or(0, |printed| printed.len());
         self.begin(&json!({"continue": true}), printed).await
     }
 
@@ -284,11 +292,11 @@ impl Conversation<'_> {
 
     /// Where the grade of the last answer is. It is the last message that is shown: none before it is meant.
     async fn path_of_grade(&self) -> Result<String, Error> {
-        let chat = self.read().await?;
+        let chat = self.fetch_chat().await?;
         let last = chat.messages.iter().find(|last| Some(last.id) == chat.leaf);
         let answer = last.filter(|last| last.role == Role::Assistant);
         let answer = answer.filter(|_| !self.starts_over).ok_or_else(|| {
-            let error = Error::new(Code::BadRequest, "there is no answer to grade");
+            let error = bad_request("there is no answer to grade");
             error.hint("ask a question first, or answer the last one with /retry")
         })?;
         let (id, message) = (&chat.summary.id, answer.id.to_string());
@@ -299,14 +307,14 @@ impl Conversation<'_> {
     /// The id of the chat, if it has begun.
     fn begun(&self) -> Result<&str, Error> {
         self.chat.as_deref().ok_or_else(|| {
-            let error = Error::new(Code::BadRequest, "this chat has no messages yet");
+            let error = bad_request("this chat has no messages yet");
             error.hint("ask a question first")
         })
     }
 
     /// The chat as it is stored.
-    async fn read(&self) -> Result<Chat, Error> {
+    async fn fetch_chat(&self) -> Result<Chat, Error> {
         let chat = self.begun()?;
-        client::read(self.client.get(&admin_path(&["chats", chat], &[])).await?)
+        client::read_answer(self.client.get(&admin_path(&["chats", chat], &[])).await?)
     }
 }

@@ -14,21 +14,14 @@ const MEDIA_BYTES: u64 = 16 << 20;
 pub(super) async fn read(path: &Path) -> Result<Value, Error> {
     let mut input = Input::open(Some(path))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let extension = path.extension().unwrap_or_default().to_string_lossy();
-    let (kind, media_type) = match extension.to_ascii_lowercase().as_str() {
-        "png" => ("image", "image/png"),
-        "jpg" | "jpeg" => ("image", "image/jpeg"),
-        "gif" => ("image", "image/gif"),
-        "webp" => ("image", "image/webp"),
-        "bmp" => ("image", "image/bmp"),
-        "wav" => ("audio", "audio/wav"),
-        "mp3" => ("audio", "audio/mpeg"),
-        _ => {
-            let text = input.text(TEXT_BYTES).await?;
-            return Ok(
-                json!({"type": "file", "name": name, "media_type": "text/plain", "text": text}),
-            );
-        }
+    let Some(media_type) = input.media_type()? else {
+        let text = input.text(TEXT_BYTES).await?;
+        return Ok(json!({"type": "file", "name": name, "media_type": "text/plain", "text": text}));
+    };
+    let kind = if media_type.starts_with("audio/") {
+        "audio"
+    } else {
+        "image"
     };
     let data = BASE64_STANDARD.encode(input.bytes(MEDIA_BYTES)?);
     Ok(json!({"type": kind, "name": name, "media_type": media_type, "data": data}))
@@ -90,13 +83,18 @@ mod tests {
     #[tokio::test]
     async fn a_sound_is_sent_in_a_format_of_openai() {
         let folder = tempfile::tempdir().unwrap();
-        for (name, format) in [("a.mp3", "mp3"), ("a.WAV", "wav")] {
+        // By its content, whatever its name is.
+        for (name, start, format) in [
+            ("a.mp3", &b"ID3\x04\0\0"[..], "mp3"),
+            ("voice", b"RIFF\x24\0\0\0WAVE", "wav"),
+        ] {
             let path = folder.path().join(name);
-            fs::write(&path, [0]).unwrap();
+            fs::write(&path, start).unwrap();
             let asked = content("Why?", &[read(&path).await.unwrap()]);
+            let data = BASE64_STANDARD.encode(start);
             assert_eq!(
                 asked[0],
-                json!({"type": "input_audio", "input_audio": {"data": "AA==", "format": format}})
+                json!({"type": "input_audio", "input_audio": {"data": data, "format": format}})
             );
         }
     }
@@ -113,12 +111,14 @@ mod tests {
         let wanted =
             json!({"type": "file", "name": "a.rs", "media_type": "text/plain", "text": "fn"});
         assert_eq!(text, wanted);
-        let image = read(&write("a.PNG", &[0])).await.unwrap();
+        let image = read(&write("a.txt", b"\x89PNG\r\n\x1a\n")).await.unwrap();
         assert_eq!(
             (&image["type"], &image["data"]),
-            (&json!("image"), &json!("AA=="))
+            (&json!("image"), &json!("iVBORw0KGgo="))
         );
-        let large = write("large.wav", b"");
+        let text = read(&write("a.png", b"no picture")).await.unwrap();
+        assert_eq!(text["text"], "no picture");
+        let large = write("large.wav", b"RIFF\x24\0\0\0WAVE");
         let file = fs::File::options().write(true).open(&large).unwrap();
         file.set_len(2_000_000_000).unwrap();
         for (path, why) in [

@@ -11,7 +11,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tierbar_chats::thinking::split;
-use tierbar_core::{Code, Error, TierId};
+use tierbar_core::{Code, Error, TierId, bad_request};
 
 /// The longest question, in bytes.
 const LONGEST: u64 = 30 << 20;
@@ -24,7 +24,7 @@ pub(super) async fn question(once: String) -> Result<String, Error> {
         once
     };
     if text.trim().is_empty() {
-        return Err(Error::new(Code::BadRequest, "the question is empty"));
+        return Err(bad_request("the question is empty"));
     }
     Ok(text)
 }
@@ -57,20 +57,15 @@ pub(super) async fn ask(
         shown.end_line();
         return answered.map(drop);
     }
-    let OnceAnswer {
-        tier,
-        model,
-        reasoning,
-        rate,
-    } = answered?;
+    let answered = answered?;
     let (thought, answer) = split(&shown.gathered);
-    let reasoning = [reasoning.trim(), thought].join("\n");
+    let reasoning = [answered.reasoning.trim(), thought].join("\n");
     output::write_json(&json!({
-        "tier": tier,
-        "model": model,
+        "tier": answered.tier,
+        "model": answered.model,
         "answer": answer,
         "reasoning": reasoning.trim(),
-        "tokens_per_second": rate,
+        "tokens_per_second": answered.rate,
     }));
     Ok(())
 }
@@ -101,7 +96,7 @@ async fn stream(
         reasoning: String::new(),
         rate: None,
     };
-    let mut events = Events::of(response);
+    let mut events = Events::from_response(response);
     while let Some(event) = events.next().await.map_err(broken_off)? {
         let chunk = event.data;
         // The end of the stream.

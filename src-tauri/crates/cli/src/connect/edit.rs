@@ -6,7 +6,6 @@ mod yaml;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::fmt::Display;
 use tierbar_connect::Form;
 
 /// One change, with what undoing it takes.
@@ -58,13 +57,14 @@ pub(super) fn revert(form: Form, text: &str, changes: &[Change]) -> Result<Rever
 }
 
 /// A file of nested tables whose text is kept.
-trait Document: Sized + Display {
+trait Document: Sized {
     fn parse(text: &str) -> Result<Self, String>;
     /// Returns the whole as one object.
     fn value(&self) -> Value;
     /// Sets a value; tables on the way to it are added.
     fn set(&mut self, path: &[String], value: &Value) -> Result<(), String>;
     fn remove(&mut self, path: &[String]);
+    fn text(&self) -> String;
 }
 
 fn apply_values<D: Document>(text: &str, fragment: &str) -> Result<EditResult, String> {
@@ -94,7 +94,7 @@ fn apply_values<D: Document>(text: &str, fragment: &str) -> Result<EditResult, S
     // A new file looks as its maker would write it.
     let changed = match text.trim().is_empty() {
         true => format!("{fragment}\n"),
-        false => document.to_string(),
+        false => document.text(),
     };
     // Whatever the parser made of the text: without the changes, it must say what it said.
     let reverted = revert_values::<D>(&changed, &changes)?;
@@ -135,7 +135,7 @@ fn revert_values<D: Document>(text: &str, changes: &[Change]) -> Result<Reversal
     }
     left.reverse();
     Ok(Reversal {
-        text: document.to_string(),
+        text: document.text(),
         left,
     })
 }

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tierbar_connect::{Client, Form};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, bad_request};
 use tierbar_host::{clients::expand, data_folder, whole_file};
 
 /// A client's configuration file.
@@ -134,7 +134,7 @@ impl Record {
             edit::revert(self.form, now, &self.changes).map_err(|why| {
                 let message = format!("{} was not changed: {why}", target.path.display());
                 let hint = "correct the file first, then run this again";
-                Error::new(Code::BadRequest, message).hint(hint)
+                bad_request(message).hint(hint)
             })?;
         let is_empty = matches!(
             text.split_whitespace().collect::<String>().as_str(),

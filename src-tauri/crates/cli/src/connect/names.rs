@@ -4,7 +4,9 @@ use crate::client::Client as Host;
 use serde_json::Value;
 use std::path::PathBuf;
 use tierbar_connect::{Client, ClientServer};
-use tierbar_core::{Code, Error, ModelId, ModelKind, TierId, nearest::suggest, status::TierStatus};
+use tierbar_core::{
+    Code, Error, ModelId, ModelKind, TierId, bad_request, nearest::suggest, status::TierStatus,
+};
 
 /// Without a running host, chains and models are not known, and any name is taken but the embedder's.
 ///
@@ -62,7 +64,7 @@ fn answers_no_chats(server: &ClientServer, client: &Client, name: &str, kind: Mo
         client.name
     );
     let chats: Vec<_> = server.tiers.iter().map(|tier| tier.id.as_str()).collect();
-    Error::new(Code::BadRequest, message).hint(match chats.is_empty() {
+    bad_request(message).hint(match chats.is_empty() {
         true => "choose a model for a tier in Settings > Models, or run `tierbar setup`".to_owned(),
         false => format!("use one of {}", chats.join(", ")),
     })

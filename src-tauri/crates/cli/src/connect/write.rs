@@ -14,7 +14,7 @@ use crate::{
 use serde_json::json;
 use std::path::PathBuf;
 use tierbar_connect::{Client, ClientServer, ClientSettings, Form, SOME_KEY, render};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 
 fn fragment(settings: &ClientSettings) -> Option<(Form, &str)> {
     let mut snippets = settings.settings.iter();
@@ -32,7 +32,7 @@ pub(super) async fn run(
     let (Some(paths), Some((form, shown))) = (client.file(), fragment(&settings)) else {
         let message = format!("{} has no file that Tierbar can change", client.name);
         let hint = format!("enter what `tierbar connect {}` shows", client.id);
-        return Err(Error::new(Code::BadRequest, message).hint(hint));
+        return Err(bad_request(message).hint(hint));
     };
     let records = Records::new(home.as_ref(), client);
     let last = records.read()?;
@@ -51,7 +51,7 @@ pub(super) async fn run(
                 output::write(&by_hand(&settings));
             }
             let message = format!("{} was not changed: {why}", target.path.display());
-            Error::new(Code::BadRequest, message).hint("enter the settings by hand")
+            bad_request(message).hint("enter the settings by hand")
         })
     };
     let before = target.text.as_deref().unwrap_or_default();

@@ -2,13 +2,13 @@
 
 use super::{fetch_month, format_dollars};
 use crate::{
-    client::{Client, admin_path, read},
+    client::{Client, read_answer},
     measure::render_table,
     output,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tierbar_core::{Code, Error, ledger::LedgerReport};
+use tierbar_core::{Error, bad_request, ledger::LedgerReport};
 use tierbar_measure::break_even::{BreakEven, BreakEvenInputs};
 
 #[derive(Debug, Serialize, clap::Args)]
@@ -65,7 +65,7 @@ const FIGURES: [(&str, &str); 11] = [
 ];
 
 pub(super) async fn run(client: &Client, args: &Args, as_json: bool) -> Result<(), Error> {
-    let configured = client.get(&admin_path(&["config"], &[])).await?;
+    let configured = client.get("/tierbar/v1/config").await?;
     let configured = &configured["config"]["costs"];
     let measured = fetch_month(client).await?;
     let mut inputs = Map::new();
@@ -82,16 +82,16 @@ pub(super) async fn run(client: &Client, args: &Args, as_json: bool) -> Result<(
     if !missing.is_empty() {
         let message = "some figures are missing, and Tierbar assumes none";
         let hint = format!("add {}", missing.join(", "));
-        return Err(Error::new(Code::BadRequest, message).hint(hint));
+        return Err(bad_request(message).hint(hint));
     }
-    let path = admin_path(&["costs", "break-even"], &[]);
+    let path = "/tierbar/v1/costs/break-even";
     let inputs = Value::Object(inputs);
-    let sum = client.post(&path, &inputs).await?;
+    let sum = client.post(path, &inputs).await?;
     if as_json {
         output::write_json(&json!({"inputs": inputs, "sum": sum}));
         return Ok(());
     }
-    let (inputs, sum): (BreakEvenInputs, BreakEven) = (read(inputs)?, read(sum)?);
+    let (inputs, sum): (BreakEvenInputs, BreakEven) = (read_answer(inputs)?, read_answer(sum)?);
     output::write(&render_table(&rows, &[1]));
     output::write(&format!("\n{}", render(&inputs, &sum)));
     Ok(())

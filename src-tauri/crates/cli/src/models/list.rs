@@ -1,14 +1,14 @@
 //! `tierbar models list` and `tierbar models import`.
 
 use crate::{
-    client::{Client, read, read_field},
+    client::{Client, read_answer, read_field},
     output,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::Path;
 use tierbar_core::{
-    Code, Error, Modality,
+    Code, Error, Modality, bad_request,
     budget::Placement,
     fit::{Keeper, LibraryModel},
     nearest::suggest,
@@ -35,7 +35,7 @@ pub(super) struct ModelList {
 }
 
 pub(super) async fn fetch_models(client: &Client) -> Result<ModelList, Error> {
-    read(client.get(PATH).await?)
+    read_answer(client.get(PATH).await?)
 }
 
 /// Returns what is free on the disk of the models folder, if that is known.
@@ -95,10 +95,10 @@ pub(super) async fn of_other_apps(client: &Client, as_json: bool) -> Result<(), 
 
 pub(super) async fn import(client: &Client, path: &Path, as_json: bool) -> Result<(), Error> {
     let path = std::path::absolute(path)
-        .map_err(|error| Error::new(Code::BadRequest, format!("{}: {error}", path.display())))?;
+        .map_err(|error| bad_request(format!("{}: {error}", path.display())))?;
     let Some(path) = path.to_str() else {
         let message = format!("{} is not valid UTF-8", path.display());
-        return Err(Error::new(Code::BadRequest, message));
+        return Err(bad_request(message));
     };
     let body = json!({"path": path});
     let imported = client.post("/tierbar/v1/models/import", &body).await?;

@@ -2,7 +2,7 @@
 
 use super::{choose_tier, list};
 use crate::{
-    client::{Client, admin_path, read},
+    client::{Client, admin_path, read_answer},
     confirm::no_signals,
     downloads::{RESUME_HINT, Updates, progress},
     output,
@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_core::{
-    Code, Error,
+    Code, Error, bad_request,
     download::{DownloadState, DownloadStatus, Include},
     fit::Verdict,
     units::file_size,
@@ -63,7 +63,7 @@ impl Args {
     /// The host runs in another folder.
     fn folder(&self) -> Result<Option<PathBuf>, Error> {
         let absolute = self.to.as_ref().map(std::path::absolute).transpose();
-        absolute.map_err(|error| Error::new(Code::BadRequest, format!("--to: {error}")))
+        absolute.map_err(|error| bad_request(format!("--to: {error}")))
     }
 
     fn include(&self) -> Include {
@@ -165,7 +165,7 @@ async fn download(
         // The download itself reports what is wrong with the model.
         let path = admin_path(&["models", "fit"], &[("model", &args.model)]);
         if let Ok(verdict) = client.get(&path).await {
-            print_verdict(&read(verdict)?);
+            print_verdict(&read_answer(verdict)?);
         }
     }
     let body = json!({
@@ -176,7 +176,7 @@ async fn download(
         "tier": args.tier,
         "folder": args.folder()?,
     });
-    let begun: DownloadStatus = read(client.post("/tierbar/v1/downloads", &body).await?)?;
+    let begun: DownloadStatus = read_answer(client.post("/tierbar/v1/downloads", &body).await?)?;
     id.get_or_init(|| begun.id.clone());
     if !std::mem::replace(announced, true) {
         if let Some((model, projector)) = begun.with_projector() {
@@ -257,7 +257,8 @@ async fn pause(client: &Client, id: Option<&String>) -> Result<DownloadStatus, E
         return Err(Error::new(Code::Cancelled, message));
     };
     let path = admin_path(&["downloads", id], &[]);
-    let paused: DownloadStatus = read(client.patch(&path, &json!({"state": "paused"})).await?)?;
+    let paused: DownloadStatus =
+        read_answer(client.patch(&path, &json!({"state": "paused"})).await?)?;
     if paused.state == DownloadState::Done {
         return Ok(paused);
     }

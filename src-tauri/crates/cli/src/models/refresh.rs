@@ -1,9 +1,6 @@
 //! `tierbar models refresh`: updates the list of models from Hugging Face.
 
-use crate::{
-    client::{Client, admin_path},
-    output,
-};
+use crate::{client::Client, output};
 use serde_json::json;
 use tierbar_core::{Error, catalog::CatalogRefresh};
 
@@ -16,18 +13,16 @@ pub(crate) struct Args {
 }
 
 pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
-    let path = admin_path(&["catalog", "refresh"], &[]);
-    let body = client.post(&path, &json!({})).await?;
+    let path = "/tierbar/v1/catalog/refresh";
+    let body = client.post(path, &json!({})).await?;
     output::write_answer(args.json, body, |outcome| render_refresh(&outcome))
 }
 
 fn render_refresh(outcome: &CatalogRefresh) -> String {
-    let CatalogRefresh {
-        updated, failed, ..
-    } = outcome;
-    let all = updated.len() + failed.len();
-    let mut text = format!("Updated {} of {all} models.\n", updated.len());
-    for failure in failed {
+    let updated = outcome.updated.len();
+    let all = updated + outcome.failed.len();
+    let mut text = format!("Updated {updated} of {all} models.\n");
+    for failure in &outcome.failed {
         text += &format!("  {} not updated: {}\n", failure.name, failure.reason);
     }
     text

@@ -1,7 +1,7 @@
 //! `tierbar models show`: the models to choose from, and what is known of one.
 
 use crate::{
-    client::{Client, admin_path, read},
+    client::{Client, admin_path, read_answer},
     output,
 };
 use serde::Deserialize;
@@ -37,11 +37,11 @@ struct List {
 }
 
 pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
-    let body = client.get(&admin_path(&["catalog"], &[])).await?;
+    let body = client.get("/tierbar/v1/catalog").await?;
     let Some(name) = &args.name else {
         return output::write_answer(args.json, body, |all| list(&all));
     };
-    let List { models, .. } = read(body)?;
+    let List { models, .. } = read_answer(body)?;
     let found = models.iter().find(|model| is_called(model, name));
     if args.readme
         && let Some(repository) = found.map_or_else(

@@ -4,7 +4,7 @@ use super::list;
 use crate::{client::Client, output};
 use serde_json::json;
 use tierbar_core::{
-    Code, Error, ModelKind, TierId,
+    Code, Error, ModelKind, TierId, bad_request,
     fit::LibraryModel,
     nearest::suggest,
     setup::settings_for,
@@ -42,7 +42,7 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
                 model.id
             );
             let hint = format!("such as `tierbar tier use primary {}`", model.id);
-            Error::new(Code::BadRequest, message).hint(hint)
+            bad_request(message).hint(hint)
         })?,
     };
     choose(client, tier, &model, args.json).await
@@ -107,7 +107,7 @@ fn find(name: &str, tiers: &[TierStatus]) -> Result<TierId, Error> {
             return Ok(tier.id.clone());
         }
         let message = format!("{name} is served by an endpoint and needs no model file");
-        return Err(Error::new(Code::BadRequest, message).hint("name another tier"));
+        return Err(bad_request(message).hint("name another tier"));
     }
     let unknown = |hint: String| {
         Error::new(Code::TierUnknown, format!("there is no tier \"{name}\"")).hint(hint)

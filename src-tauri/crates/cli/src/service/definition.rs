@@ -1,7 +1,7 @@
 //! What a service is, and its file for systemd and for launchd.
 
 use std::path::PathBuf;
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 
 /// launchd's name of the service.
 pub(super) const LABEL: &str = "dev.tierbar.serve";
@@ -28,7 +28,7 @@ impl Service {
             Some(text) => {
                 let message =
                     format!("{text:?} has a control character, which no service can have");
-                Err(Error::new(Code::BadRequest, message).hint("rename it"))
+                Err(bad_request(message).hint("rename it"))
             }
         }
     }

@@ -13,6 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_core::{Code, Error};
+use tierbar_host::launchd;
 use tokio::time::sleep;
 
 /// What runs services on a system.
@@ -72,7 +73,7 @@ const BUSY: [i32; 3] = [5, ENDING, 37];
 const NO_LOGIN: [i32; 2] = [112, 125];
 
 impl Manager {
-    pub(super) fn of(system: System, before_login: bool) -> Result<Self, Error> {
+    pub(super) fn for_system(system: System, before_login: bool) -> Result<Self, Error> {
         let homeless = "HOME is not set, so there is no place for the service";
         let home = nonempty_variable("HOME");
         let home = home.ok_or_else(|| Error::new(Code::NotFound, homeless))?;
@@ -88,7 +89,7 @@ impl Manager {
         let domain = if before_login {
             "system".to_owned()
         } else {
-            format!("gui/{}", rustix::process::getuid().as_raw())
+            launchd::user_domain()
         };
         let program = match system {
             System::Systemd => "systemctl",
@@ -234,12 +235,8 @@ impl Manager {
     /// Whether `launchctl disable` keeps the service from being loaded, which launchd reports as an input/output error.
     fn is_disabled(&self) -> bool {
         let command = to_strings(&["launchctl", "print-disabled", &self.domain]);
-        let label = format!("\"{LABEL}\" => ");
-        self.run(&command).is_ok_and(|listed| {
-            let mut lines = listed.lines();
-            let state = lines.find_map(|line| line.trim().strip_prefix(label.as_str()));
-            state.is_some_and(|state| ["disabled", "true"].contains(&state))
-        })
+        self.run(&command)
+            .is_ok_and(|listed| launchd::is_disabled(&listed, LABEL))
     }
 
     /// Runs a command of the system, and returns what it prints.

@@ -344,6 +344,28 @@ fn a_large_dense_model_is_streamed_only_where_that_is_asked_for() {
     assert_eq!(plan.placement, Placement::Refused);
 }
 
+#[test]
+fn a_refusal_names_the_paging_with_which_the_model_runs() {
+    let hint = |model: ModelAccount, ram, paging| {
+        let budget = Machine::mac(ram).paging(paging).budget();
+        let plan = plan_load(&model, 4096, KvCache::Q4_0, MICRO_BATCH, &budget);
+        plan.unwrap_err().hint.unwrap()
+    };
+    let mixture = accounts::qwen35_35b(22_016_023_168);
+    let off = hint(mixture, 16 * GIB, Paging::Off);
+    let auto =
+        "set the tier's paging to \"auto\", which reads the rest of the model from disk as needed";
+    assert!(off.contains(auto), "{off}");
+    for paging in [Paging::Off, Paging::Mmap] {
+        let dense = accounts::qwen35_9b(9_527_502_048);
+        let hint = hint(dense, 8 * GIB, paging);
+        let named = "set the tier's paging to \"stream\"";
+        assert!(hint.contains(named), "{paging:?}: {hint}");
+    }
+    let hint = hint(accounts::qwen35_9b(40 * GIB), 8 * GIB, Paging::Off);
+    assert!(!hint.contains("paging"), "it runs with none: {hint}");
+}
+
 /// all-MiniLM-L6-v2 in 32-bit floats.
 fn minilm() -> ModelAccount {
     ModelAccount {

@@ -12,23 +12,13 @@ pub struct ChainBudget {
     pub period: Period,
 }
 
-/// A stretch of the calendar. A week begins on Monday.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Period {
-    Day,
-    Week,
-    Month,
-}
-
-impl Period {
-    const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Week => "week",
-            Self::Month => "month",
-        }
+crate::words! {
+    /// A stretch of the calendar. A week begins on Monday.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum Period {
+        Day = "day",
+        Week = "week",
+        Month = "month",
     }
 }
 
@@ -45,29 +35,21 @@ impl TryFrom<String> for ChainBudget {
         if amount == Dollars::default() {
             return Err("a budget is more than 0 USD; leave it out to set none".to_owned());
         }
-        let period = Period::ALL
-            .into_iter()
-            .find(|known| known.word() == *period);
-        Ok(Self {
-            amount,
-            period: period.ok_or_else(wrong)?,
-        })
+        let period = Period::find(period).ok_or_else(wrong)?;
+        Ok(Self { amount, period })
     }
 }
 
 impl From<ChainBudget> for String {
     fn from(budget: ChainBudget) -> Self {
-        format!(
-            "{} USD a {}",
-            f64::from(budget.amount),
-            budget.period.word()
-        )
+        let ChainBudget { amount, period } = budget;
+        format!("{} USD a {}", f64::from(amount), period.as_str())
     }
 }
 
 impl fmt::Display for ChainBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} a {}", self.amount, self.period.word())
+        write!(f, "{} a {}", self.amount, self.period.as_str())
     }
 }
 

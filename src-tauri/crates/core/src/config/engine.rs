@@ -231,13 +231,7 @@ impl EndpointEngine {
     }
 }
 
-impl std::str::FromStr for StopSignal {
-    type Err = String;
-    fn from_str(name: &str) -> Result<Self, String> {
-        Self::find(name)
-            .ok_or_else(|| format!("\"{name}\" is not SIGTERM, SIGINT, SIGQUIT or SIGHUP"))
-    }
-}
+crate::words::from_word! { StopSignal: "is not SIGTERM, SIGINT, SIGQUIT or SIGHUP"; }
 
 impl Serialize for Engine {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,45 +1,30 @@
 //! MCP servers: programs and addresses whose tools an agent may use, each time with consent.
 
-use super::server_of;
+use super::{server_of, with_defaults};
 use serde::{Deserialize, Serialize};
 
-/// `[mcp.NAME]`. It has either a command or an address.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(default)]
-pub struct McpServerConfig {
-    /// The program and its arguments, such as `["npx", "-y", "@example/server"]`. It runs in the sandbox of an agent's commands.
-    pub command: Vec<String>,
-    /// The address of a server instead, with `https://`, or `http://` on this machine. It gets the key that is stored for its host.
-    pub url: String,
-    /// The folder that the program may read and write; empty: a temporary folder.
-    pub folder: String,
-    /// More folders that the program may read, such as the one that it is installed in.
-    pub read: Vec<String>,
-    /// Let the program connect to public servers on ports 80 and 443, by a proxy.
-    pub network: bool,
-    /// Variables of Tierbar's environment that the program sees.
-    pub variables: Vec<String>,
-    /// The environment variable for the program's key, stored as the secret `mcp-NAME`; empty: no key.
-    pub key_variable: String,
-    /// The tools to offer; empty: all that the server has.
-    pub tools: Vec<String>,
-    /// Offer its tools to agents.
-    pub enabled: bool,
-}
-
-impl Default for McpServerConfig {
-    fn default() -> Self {
-        Self {
-            command: Vec::new(),
-            url: String::new(),
-            folder: String::new(),
-            read: Vec::new(),
-            network: false,
-            variables: Vec::new(),
-            key_variable: String::new(),
-            tools: Vec::new(),
-            enabled: true,
-        }
+with_defaults! {
+    /// `[mcp.NAME]`. It has either a command or an address.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+    pub struct McpServerConfig {
+        /// The program and its arguments, such as `["npx", "-y", "@example/server"]`. It runs in the sandbox of an agent's commands.
+        pub command: Vec<String>,
+        /// The address of a server instead, with `https://`, or `http://` on this machine. It gets the key that is stored for its host.
+        pub url: String,
+        /// The folder that the program may read and write; empty: a temporary folder.
+        pub folder: String,
+        /// More folders that the program may read, such as the one that it is installed in.
+        pub read: Vec<String>,
+        /// Let the program connect to public servers on ports 80 and 443, by a proxy.
+        pub network: bool,
+        /// Variables of Tierbar's environment that the program sees.
+        pub variables: Vec<String>,
+        /// The environment variable for the program's key, stored as the secret `mcp-NAME`; empty: no key.
+        pub key_variable: String,
+        /// The tools to offer; empty: all that the server has.
+        pub tools: Vec<String>,
+        /// Offer its tools to agents.
+        pub enabled: bool = true,
     }
 }
 

@@ -50,7 +50,7 @@ impl EndpointEngine {
 
 impl Prices {
     /// Returns the cost of a request. `prompt`: all of its tokens, with those of `cache`.
-    pub fn of(&self, prompt: u64, cache: CacheTokens, answer: u64) -> Dollars {
+    pub fn cost(&self, prompt: u64, cache: CacheTokens, answer: u64) -> Dollars {
         // Some servers count a part that is more than the whole.
         let read = cache.read.min(prompt);
         let hour = cache.written_hour.min(prompt - read);
@@ -107,7 +107,7 @@ mod tests {
             written_hour: MILLION,
         };
         let cost = |more: Value, cache: CacheTokens| {
-            f64::from(prices(&more).of(4 * MILLION, cache, MILLION))
+            f64::from(prices(&more).cost(4 * MILLION, cache, MILLION))
         };
         let anthropic = json!({"dialect": "anthropic"});
         assert_eq!(cost(anthropic, cache), 10.0 + 1.0 + 12.5 + 20.0 + 50.0);

@@ -13,7 +13,7 @@ pub struct ScheduleConfig {
     /// The days of the week; empty for every day.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub days: Vec<Weekday>,
-    /// What it does with the source: a brief of its JSON lines, or a summary of its text.
+    /// What it does with the source: a brief of its log lines, or a summary of its text.
     pub task: ScheduledTask,
     /// A file, a folder (what has changed in it since the last run), or an `http` or `https` URL.
     pub source: String,
@@ -171,7 +171,7 @@ fn is_hidden(path: &str) -> bool {
     path.split('/').any(|part| part.starts_with('.'))
 }
 
-/// Returns whether a source or target is a URL.
+/// Returns whether a text, such as a source or target, is a URL of the web.
 pub fn is_url(place: &str) -> bool {
     place.starts_with("https://") || place.starts_with("http://")
 }

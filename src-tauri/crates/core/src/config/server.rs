@@ -1,26 +1,28 @@
 //! Who may reach the API, and how.
 
+use super::with_defaults;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(default)]
-pub struct ServerConfig {
-    /// Allow `listen` to be an address that other machines can reach.
-    pub network: bool,
-    /// Require TLS of other machines; connections from this one need not use it.
-    pub tls: bool,
-    /// A PEM file, as an absolute path or from `~`; empty for a certificate that Tierbar creates in the data folder.
-    pub certificate: String,
-    /// The certificate's private key: a PEM file, as an absolute path or from `~`; empty for one that Tierbar creates.
-    pub key: String,
-    /// More names of this machine that clients use.
-    pub names: Vec<String>,
-    /// Require a key for inference on loopback too.
-    pub require_keys: bool,
-    /// Answer on 127.0.0.1:11434 as well, where clients look for Ollama, unless Ollama is running there.
-    pub act_as_ollama: bool,
-    /// The most inference requests in progress, waiting ones included.
-    pub requests_at_once: u16,
+with_defaults! {
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+    pub struct ServerConfig {
+        /// Allow `listen` to be an address that other machines can reach.
+        pub network: bool,
+        /// Require TLS of other machines; connections from this one need not use it.
+        pub tls: bool,
+        /// A PEM file, as an absolute path or from `~`; empty for a certificate that Tierbar creates in the data folder.
+        pub certificate: String,
+        /// The certificate's private key: a PEM file, as an absolute path or from `~`; empty for one that Tierbar creates.
+        pub key: String,
+        /// More names of this machine that clients use.
+        pub names: Vec<String>,
+        /// Require a key for inference on loopback too.
+        pub require_keys: bool,
+        /// Answer on 127.0.0.1:11434 as well, where clients look for Ollama, unless Ollama is running there.
+        pub act_as_ollama: bool,
+        /// The most inference requests in progress, waiting ones included.
+        pub requests_at_once: u16 = 256,
+    }
 }
 
 impl ServerConfig {
@@ -40,21 +42,6 @@ impl ServerConfig {
         Err(format!(
             "\"{name}\" is not a host name: write it as mac-mini.local, without a port"
         ))
-    }
-}
-
-impl Default for ServerConfig {
-    fn default() -> Self {
-        Self {
-            network: false,
-            tls: false,
-            certificate: String::new(),
-            key: String::new(),
-            names: Vec::new(),
-            require_keys: false,
-            act_as_ollama: false,
-            requests_at_once: 256,
-        }
     }
 }
 

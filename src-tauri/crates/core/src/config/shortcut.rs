@@ -70,7 +70,7 @@ impl Shortcut {
 }
 
 impl Key {
-    fn of(word: &str) -> Option<Self> {
+    fn parse(word: &str) -> Option<Self> {
         let mut letters = word.chars();
         if let (Some(letter), None) = (letters.next(), letters.next())
             && letter.is_ascii_alphanumeric()
@@ -116,7 +116,7 @@ impl TryFrom<String> for Shortcut {
         if key.is_empty() || modifier(key).is_some() {
             return Err(wrong());
         }
-        let key = Key::of(key).ok_or_else(|| {
+        let key = Key::parse(key).ok_or_else(|| {
             format!(
                 "a shortcut cannot have the key \"{key}\": use a letter, a digit, F1 to F20, Space, or a key such as ArrowUp or Comma"
             )

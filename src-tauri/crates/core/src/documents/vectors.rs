@@ -20,6 +20,28 @@ pub fn pack(vector: &[f32]) -> Vec<u8> {
     packed
 }
 
+/// Returns the signs of a packed vector's numbers, a bit each: in vectors that are alike, most are equal.
+pub fn sketch(packed: &[u8]) -> Vec<u8> {
+    let numbers = packed.get(HEAD..).unwrap_or_default();
+    let signs = |eight: &[u8]| {
+        let eight = eight.iter();
+        eight.fold(0_u8, |signs, number| signs << 1 | number >> 7)
+    };
+    numbers.chunks(8).map(signs).collect()
+}
+
+/// Returns in how many signs two sketches of one length differ.
+pub fn distance(one: &[u8], other: &[u8]) -> u32 {
+    let ((rows, rest), (others, other_rest)) = (one.as_chunks::<8>(), other.as_chunks::<8>());
+    let rows = rows.iter().zip(others).map(|(one, other)| {
+        let (one, other) = (u64::from_le_bytes(*one), u64::from_le_bytes(*other));
+        (one ^ other).count_ones()
+    });
+    let rest = rest.iter().zip(other_rest);
+    let rest = rest.map(|(one, other)| (one ^ other).count_ones());
+    rows.chain(rest).sum()
+}
+
 /// Returns how alike a packed vector and a whole one of length 1 are: 1 for the same direction. `None` if their lengths differ.
 pub fn similarity(packed: &[u8], vector: &[f32]) -> Option<f32> {
     let (head, numbers) = packed.split_first_chunk::<HEAD>()?;
@@ -89,6 +111,28 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_sketch_has_the_sign_of_each_number() {
+        let signs = sketch(&pack(&[1.0, -1.0, 0.5, -0.1, 0.0, 2.0, -3.0, 1.0, -1.0]));
+        assert_eq!(signs, [0b0101_0010, 0b1]);
+        for length in [1, 8, 64, 100, 1027] {
+            let (one, other) = (vector(1, length), vector(2, length));
+            let differ = one.iter().zip(&other);
+            let differ = differ
+                .filter(|(one, other)| one.is_sign_negative() != other.is_sign_negative())
+                .count();
+            let (one, other) = (sketch(&pack(&one)), sketch(&pack(&other)));
+            let found = distance(&one, &other) as usize;
+            // Numbers near zero are packed as zero.
+            assert!(
+                found.abs_diff(differ) <= 1 + length as usize / 50,
+                "{length}"
+            );
+            assert_eq!(distance(&one, &one), 0);
+        }
+        assert!(sketch(&pack(&[])).is_empty() && sketch(&[1]).is_empty());
     }
 
     #[test]

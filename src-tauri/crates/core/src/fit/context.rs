@@ -24,8 +24,6 @@ const AGENT: u32 = 32_768;
 /// Texts to embed or to rank, in tokens.
 const TEXT_MOST: u32 = 8192;
 const TEXT_LEAST: u32 = 2048;
-/// From the most precise.
-const CACHES: [KvCache; 3] = [KvCache::F16, KvCache::Q8_0, KvCache::Q4_0];
 
 /// What a tier says of how its model is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -97,7 +95,8 @@ impl ContextChoice {
             context: self.context.fixed(),
             caches: match self.kv_cache {
                 Choice::Fixed(kv) => vec![kv],
-                Choice::Auto => CACHES.to_vec(),
+                // From the most precise.
+                Choice::Auto => KvCache::ALL.to_vec(),
             },
         };
         let alone = search(CompanionModels::default());

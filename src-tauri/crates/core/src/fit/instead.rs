@@ -97,7 +97,7 @@ pub fn recommend(
             (rank, !is_daily, !is_complete, by_size)
         })
         .map(|(offer, (placement, _))| {
-            let grounds = Grounds::of(&offer.quant, placement, bits(offer));
+            let grounds = Grounds::for_offer(&offer.quant, placement, bits(offer));
             Instead {
                 quant: offer.quant.clone(),
                 reference: offer.reference.clone(),
@@ -125,7 +125,7 @@ fn tenths_of_bits(file_bytes: u64, parameters: u64) -> u64 {
 }
 
 impl Grounds {
-    fn of(quant: &str, placement: Placement, bits: u64) -> Self {
+    fn for_offer(quant: &str, placement: Placement, bits: u64) -> Self {
         let quality = quality(quant);
         Self {
             basis: match (placement, bits) {

@@ -15,8 +15,8 @@ const MEMORY_LOW: f64 = 0.4;
 const MEMORY_HIGH: f64 = 0.9;
 /// A mixture reads many small matrices, which keep the memory less busy: Gemma 4 26B-A4B 0.37 on an M3 Max.
 const MEMORY_LOW_EXPERTS: f64 = 0.25;
-/// What is measured below this part of the memory's bandwidth was disturbed.
-const LEAST_READ: u64 = 5;
+/// Decoding reads at least this part of the memory's bandwidth: what is measured far below it was disturbed.
+const MEMORY_LEAST: f64 = 0.2;
 /// What conversations usually have, in tokens, where the context holds many more.
 const TYPICAL: u32 = 4096;
 /// What a model reads per second in memory, in parts of what a smaller one was measured to: context, quants and the fixed
@@ -43,7 +43,7 @@ pub(super) fn estimate(
     machine: &Machine,
 ) -> Option<SpeedEstimate> {
     let memory = machine.memory_bandwidth.filter(|rate| *rate > 0)?;
-    let read = TokenReads::of(model, plan, kv);
+    let read = TokenReads::for_plan(model, plan, kv);
     let paged = read.paged_weights.saturating_add(read.paged_experts);
     let disk = match machine.disk_bandwidth {
         Some(rate) if rate > 0 => rate,
@@ -56,9 +56,9 @@ pub(super) fn estimate(
     }
     let seconds = |bytes: u64, rate: u64, part: f64| bytes as f64 / (rate as f64 * part);
     // The cores may get less than the GPU, or than the chip gives at most.
-    let read_by_cores = machine.memory_read.map_or(1.0, |rate| {
-        rate.max(memory / LEAST_READ) as f64 / memory as f64
-    });
+    let read_by_cores = machine
+        .memory_read
+        .map_or(1.0, |rate| rate as f64 / memory as f64);
     let published_low = match model.expert_bytes {
         0 => MEMORY_LOW,
         _ => MEMORY_LOW_EXPERTS,
@@ -70,7 +70,7 @@ pub(super) fn estimate(
         .map_or(0.0, |decode| decode.bytes_per_second as f64 / memory as f64);
     let memory_low = (published_low * read_by_cores.min(1.0))
         .max(measured * MEASURED_LOW * published_low / MEMORY_LOW)
-        .min(MEMORY_HIGH);
+        .clamp(MEMORY_LEAST, MEMORY_HIGH);
     let disk_low = match plan.placement {
         Placement::Cache => DISK_LOW_CACHE,
         Placement::Advise => DISK_LOW_ADVISE,
@@ -105,7 +105,7 @@ struct TokenReads {
 }
 
 impl TokenReads {
-    fn of(model: &ModelAccount, plan: &LoadPlan, kv: KvCache) -> Self {
+    fn for_plan(model: &ModelAccount, plan: &LoadPlan, kv: KvCache) -> Self {
         let cache = model.kv.bytes((plan.context_tokens / 2).min(TYPICAL), kv);
         Self {
             active: weights_per_token(model).saturating_add(cache),
@@ -145,7 +145,7 @@ impl DecodeRate {
     }
 
     /// Returns the rate of a dense model, in memory, that decodes this many tokens per second with a short context.
-    pub fn of(model: &ModelAccount, tokens_per_second: f64) -> Option<Self> {
+    pub fn from_measured(model: &ModelAccount, tokens_per_second: f64) -> Option<Self> {
         let bytes_per_token = weights_per_token(model);
         (model.experts == 0 && tokens_per_second > 0.0 && bytes_per_token > 0).then_some(Self {
             bytes_per_token,

@@ -30,9 +30,9 @@ pub fn tier_to_preload(state: &State) -> Option<TierId> {
         return None;
     }
     let mut tiers = state.tiers.iter().filter(|tier| may(tier));
-    let is_home = |tier: &&TierView| Some(&tier.id) == state.home.as_ref();
+    let generative = |tier: &TierView| tier.kind == TierKind::Generative;
+    let is_home = |tier: &&TierView| generative(tier) && Some(&tier.id) == state.home.as_ref();
     let away = || {
-        let generative = |tier: &TierView| tier.kind == TierKind::Generative;
         let mut loaded = state.tiers.iter();
         let empty = loaded.all(|tier| tier.phase == Phase::Stopped || !generative(tier));
         let others = state.tiers.iter().filter(|tier| !is_home(tier));

@@ -146,10 +146,10 @@ impl<'a> Tiers<'a> {
     fn idle_embedder(&self, index: usize) -> Option<Duration> {
         let tier = &self.tiers[index];
         let ends = tier.is_embedder() && tier.phase == Phase::Ready && !tier.expected;
-        let keeps = self.state.keep_of(tier.view);
+        let stays = tier.view.pinned || tier.view.keep.is_none();
         tier.view
             .idle_since
-            .filter(|_| ends && tier.leases == 0 && keeps.is_some())
+            .filter(|_| ends && tier.leases == 0 && !stays)
             .map(|at| self.state.now.saturating_sub(at))
     }
 
@@ -215,8 +215,7 @@ impl<'a> Tiers<'a> {
             },
             // It needs memory again once it has ended.
             _ if tier.leaving() && !self.lets_pass(tier, waiting) => self.claims.push(index),
-            // What it would use is needed by another.
-            Phase::Ready if self.state.gives_way(waiting) && !self.claims.is_empty() => {}
+            Phase::Ready if self.state.gives_way(waiting) && self.is_claimed_by_older(index) => {}
             Phase::Ready => self.grant(index, waiting),
             Phase::Starting | Phase::Stopping => self.tiers[index].wanted = true,
         }
@@ -299,11 +298,16 @@ impl<'a> Tiers<'a> {
             all.with(own.holding()).fit(&self.state.budget)
         };
         let known = |tier: &Tier<'_>| !tier.is_embedder() && tier.view.plan_bytes.is_some();
-        if own.is_embedder() {
-            self.claims.is_empty() || (claims().all(known) && beside_them())
-        } else {
-            claims().all(Tier::is_embedder)
-        }
+        !self.is_claimed_by_older(index)
+            || (own.is_embedder() && claims().all(known) && beside_them())
+    }
+
+    /// Returns whether an older waiter may need the memory that the tier uses or would take. None that waits for an embedder
+    /// needs a generative tier's.
+    fn is_claimed_by_older(&self, index: usize) -> bool {
+        let any = self.tiers[index].is_embedder();
+        let mut claims = self.claims.iter().map(|claim| &self.tiers[*claim]);
+        claims.any(|tier| any || !tier.is_embedder())
     }
 
     fn fits_beside_kept(&self, index: usize) -> bool {

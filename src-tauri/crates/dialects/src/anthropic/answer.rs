@@ -1,10 +1,11 @@
 //! An answer in Anthropic's form: complete here, as events in [`super::stream`].
 
-use super::calls::AnswerCalls;
+use super::{calls::AnswerCalls, content::LeftOut};
 use serde_json::{Value, json};
 use tierbar_inference::{
     ask::{ToolCall, Usage},
     calls,
+    files::FilesSent,
 };
 use uuid::Uuid;
 
@@ -30,8 +31,9 @@ pub struct AnswerWriter {
     pub(super) usage: Usage,
     /// The chain's report.
     pub(super) chain: Option<Value>,
-    /// What of the request no model here could read.
-    pub(super) left_out: Vec<String>,
+    /// What of the request the model could not read.
+    pub(super) left_out: Vec<LeftOut>,
+    pub(super) files_sent: FilesSent,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,8 +84,9 @@ impl AnswerWriter {
         if let Some(chain) = &self.chain {
             message["tierbar"] = chain.clone();
         }
-        if !self.left_out.is_empty() {
-            message["tierbar"]["left_out"] = json!(self.left_out);
+        let left_out = LeftOut::named(&self.left_out, self.files_sent.get());
+        if !left_out.is_empty() {
+            message["tierbar"]["left_out"] = json!(left_out);
         }
         message
     }
@@ -123,7 +126,8 @@ mod tests {
     use crate::{respond::Dialect, testing::gathered};
 
     fn whole(answer: Value) -> Value {
-        let mut reply = AnswerWriter::new("fast".to_owned()).whole(gathered(&answer));
+        let reply = AnswerWriter::new("fast".to_owned()).whole(gathered(&answer));
+        let mut reply: Value = serde_json::from_str(&reply).unwrap();
         assert!(reply["id"].take().as_str().unwrap().starts_with("msg_"));
         reply
     }
@@ -170,10 +174,19 @@ mod tests {
     fn what_was_left_out_of_the_request_is_named() {
         let answer = json!({"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]});
         let left_out = vec!["tools[0]: web_search_20250305".to_owned()];
+        let left = |is_file| {
+            let what = left_out[0].clone();
+            vec![LeftOut { what, is_file }]
+        };
         let mut writer = AnswerWriter::new("fast".to_owned());
-        writer.left_out = left_out.clone();
-        let reply = writer.whole(gathered(&answer));
+        writer.left_out = left(false);
+        let reply: Value = serde_json::from_str(&writer.whole(gathered(&answer))).unwrap();
         assert_eq!(reply["tierbar"], json!({"left_out": left_out}));
+        let mut writer = AnswerWriter::new("fast".to_owned());
+        writer.left_out = left(true);
+        writer.files_sent.set(true);
+        let reply: Value = serde_json::from_str(&writer.whole(gathered(&answer))).unwrap();
+        assert_eq!(reply.get("tierbar"), None);
         assert_eq!(whole(answer).get("tierbar"), None);
     }
 

@@ -4,10 +4,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tierbar_chats::context::summary_note;
 use tierbar_core::{Error, bad_request};
+use tierbar_inference::files::{self, OMITTED};
 use utoipa::ToSchema;
-
-/// In place of a document that is no plain text.
-const LEFT_OUT: &str = "[A PDF document was omitted: only text documents can be read.]";
 
 /// A text, or blocks: texts, images, documents, and calls and results of tools.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -232,7 +230,7 @@ fn assistant_message(blocks: Vec<Value>) -> Result<Value, Error> {
     Ok(message)
 }
 
-/// A tool's result as a text. OpenAI's have no images: these follow as the user's.
+/// A tool's result as a text. OpenAI's have no images and files: these follow as the user's.
 fn result(content: Option<Content>, failed: bool, parts: &mut Vec<Value>) -> Result<String, Error> {
     let mut texts = Vec::new();
     match content {
@@ -271,11 +269,15 @@ fn part(block: Block) -> Result<Option<Value>, Error> {
             };
             Some(json!({"type": "image_url", "image_url": {"url": url}}))
         }
+        Block::Document {
+            source: Source::Base64 { media_type, data },
+            title,
+        } => Some(files::part(&media_type, &data, title.as_deref())),
         Block::Document { source, title } => {
             let data = match source {
                 Source::Text { data } => data,
                 Source::Content { content } => content.text()?,
-                _ => LEFT_OUT.to_owned(),
+                _ => OMITTED.to_owned(),
             };
             text(match title {
                 Some(title) => format!("{title}\n\n{data}"),
@@ -298,12 +300,13 @@ fn part(block: Block) -> Result<Option<Value>, Error> {
     })
 }
 
-/// One block of a user's message as a part of OpenAI's; `None` for a kind that is left out.
+/// One block of a user's message as a part of OpenAI's, with a text in the place of a file; `None` for a kind that is left out.
 ///
 /// # Errors
 /// `BadRequest` for a block that cannot be read, or not in such a message.
 pub fn part_of_block(block: Value) -> Result<Option<Value>, Error> {
-    part(read(block)?)
+    let part = part(read(block)?)?;
+    Ok(part.map(|part| files::omission(&part).unwrap_or(part)))
 }
 
 /// Text alone as a text: templates of models without eyes know nothing else.
@@ -325,23 +328,42 @@ fn summary(content: Option<String>, sealed: Option<&str>) -> Result<Option<Strin
     }
 }
 
-/// Adds the places of blocks whose content no model here gets, each with its type.
-pub(super) fn add_left_out(place: &str, blocks: &[Value], left_out: &mut Vec<String>) {
+/// What of a request the model does not get.
+#[derive(Debug, Clone)]
+pub(super) struct LeftOut {
+    /// Its place and its type.
+    pub(super) what: String,
+    /// A server that takes files gets it.
+    pub(super) is_file: bool,
+}
+
+impl LeftOut {
+    /// Names all that was left out of a request whose server got its files, or did not.
+    pub(super) fn named(all: &[Self], files_sent: bool) -> Vec<&str> {
+        let left_out = all.iter().filter(|one| !(files_sent && one.is_file));
+        left_out.map(|one| one.what.as_str()).collect()
+    }
+}
+
+/// Adds the blocks whose content the model does not get.
+pub(super) fn add_left_out(place: &str, blocks: &[Value], left_out: &mut Vec<LeftOut>) {
     for (at, block) in blocks.iter().enumerate() {
         let kind = block.get("type").and_then(Value::as_str);
+        let source = block.get("source").and_then(|source| source.get("type"));
         let is_read = match kind {
             // Thoughts are the model's own, and no part of what it is asked.
             Some("redacted_thinking") => true,
-            Some("document") => {
-                let source = block.get("source").and_then(|source| source.get("type"));
-                source.is_none_or(|source| *source == "text" || *source == "content")
-            }
+            Some("document") => source.is_none_or(|source| source == "text" || source == "content"),
             kind => !kind.is_some_and(|kind| LEFT_OUT_KINDS.contains(&kind)),
         };
         match (kind, block.get("content")) {
-            (Some(kind), _) if !is_read => left_out.push(format!("{place}[{at}]: {kind}")),
+            (Some(kind), _) if !is_read => left_out.push(LeftOut {
+                what: format!("{place}[{at}]: {kind}"),
+                is_file: kind == "document" && source.is_some_and(|source| source == "base64"),
+            }),
             (Some("tool_result"), Some(Value::Array(inner))) => {
-                add_left_out(&format!("{place}[{at}].content"), inner, left_out);
+                let place = format!("{place}[{at}].content");
+                add_left_out(&place, inner, left_out);
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! A request of Anthropic's as one of OpenAI's.
 
 use super::{
-    content::{self, Content},
+    content::{self, Content, LeftOut},
     tools,
 };
 use serde::Deserialize;
@@ -9,6 +9,9 @@ use serde_json::{Map, Value, json};
 use tierbar_core::{Error, bad_request};
 use tierbar_request_fields::{self as fields, Table};
 use utoipa::ToSchema;
+
+/// The most letters of a user's identifier that OpenAI's servers take.
+const LONGEST_USER: usize = 64;
 
 /// The fields of a request that are translated.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -68,32 +71,19 @@ struct OutputConfig {
     effort: Option<Value>,
 }
 
-/// Fields that OpenAI's servers do not know, or take for something else.
-const DROPPED: [&str; 14] = [
-    "thread",
-    "speed",
-    "inference_geo",
-    "diagnostics",
-    "compaction",
-    "fallback_credit_token",
-    "fallbacks",
-    "billing_policy",
-    "metadata",
-    "service_tier",
-    "container",
-    "mcp_servers",
-    "context_management",
-    "cache_control",
-];
-
 impl MessageFields {
-    /// What no model here can read or call, each by its place and its type.
-    pub(super) fn left_out(&self) -> Vec<String> {
-        let tools = self.tools.as_deref().unwrap_or_default();
-        let mut left_out = tools::left_out(tools);
+    /// What the model cannot read or call.
+    pub(super) fn left_out(&self) -> Vec<LeftOut> {
+        let tools = tools::left_out(self.tools.as_deref().unwrap_or_default());
+        let tools = tools.into_iter().map(|what| LeftOut {
+            what,
+            is_file: false,
+        });
+        let mut left_out: Vec<_> = tools.collect();
         for (index, message) in self.messages.iter().enumerate() {
             let place = format!("messages[{index}].content");
-            content::add_left_out(&place, message.content.blocks(), &mut left_out);
+            let blocks = message.content.blocks();
+            content::add_left_out(&place, blocks, &mut left_out);
         }
         left_out
     }
@@ -116,7 +106,10 @@ impl MessageFields {
             thinking.check()?;
         }
         let mut chat = self.rest;
-        for key in DROPPED {
+        let user = chat.get("metadata").and_then(user);
+        let service_tier = chat.get("service_tier").and_then(service_tier);
+        // OpenAI's servers do not know these, or take them for something else.
+        for key in fields::MESSAGES.not_honored() {
             chat.shift_remove(key);
         }
         let mut put = |key: &str, value: Option<Value>| {
@@ -127,6 +120,8 @@ impl MessageFields {
         put("model", self.model.map(Value::from));
         put("max_tokens", self.max_tokens);
         put("stop", self.stop_sequences);
+        put("user", user);
+        put("service_tier", service_tier);
         let tools = self.tools.as_deref().unwrap_or_default();
         let functions = tools::functions(tools)?;
         if let Some(choice) = &self.tool_choice {
@@ -180,6 +175,20 @@ impl Thinking {
         }
         let message = format!("`thinking.type` is \"{:.40}\"", self.kind);
         Err(bad_request(message).hint(format!("send one of {}", KINDS.join(", "))))
+    }
+}
+
+fn user(metadata: &Value) -> Option<Value> {
+    let user = metadata["user_id"].as_str()?;
+    let fits = (1..=LONGEST_USER).contains(&user.chars().count());
+    fits.then(|| user.into())
+}
+
+fn service_tier(tier: &Value) -> Option<Value> {
+    match tier.as_str()? {
+        "auto" => Some("auto".into()),
+        "standard_only" => Some("default".into()),
+        _ => None,
     }
 }
 

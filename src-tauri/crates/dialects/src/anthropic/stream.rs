@@ -10,6 +10,7 @@ use tierbar_inference::ask::{CompleteAnswer, Event};
 
 impl Dialect for AnswerWriter {
     const STREAM: &'static str = "text/event-stream";
+    type Rendered = String;
 
     fn event(&mut self, event: Event) -> String {
         match event {
@@ -42,7 +43,7 @@ impl Dialect for AnswerWriter {
         }
     }
 
-    fn whole(mut self, answer: CompleteAnswer) -> Value {
+    fn whole(mut self, answer: CompleteAnswer) -> String {
         self.model = answer.model.unwrap_or(self.model);
         self.usage = answer.usage;
         self.chain = answer.chain;
@@ -62,7 +63,7 @@ impl Dialect for AnswerWriter {
         let mut taken = 0;
         let calls = answer.calls.into_iter();
         content.extend(calls.map(|call| tool_use(call, &mut taken)));
-        self.message(content, true)
+        self.message(content, true).to_string()
     }
 }
 

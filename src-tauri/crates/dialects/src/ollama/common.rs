@@ -7,7 +7,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use tierbar_core::{Error, TierId, bad_request, status::TierStatus};
 use tierbar_inference::{body, route};
-use tierbar_request_fields::{self as fields, Effect, Table};
+use tierbar_request_fields::{self as fields, Field, Table};
 use utoipa::ToSchema;
 
 /// The fields that chats and completions share.
@@ -39,8 +39,7 @@ pub(super) struct CommonFields {
 /// Reads a request, unless it has a field that cannot be followed.
 pub(super) async fn request<T: DeserializeOwned>(body: Body, table: &Table) -> Result<T, Error> {
     let mut sent: Map<String, Value> = body::request(body).await?;
-    let options = table.field("options").map(|options| options.effect);
-    if !matches!(options, Some(Effect::Honored(_))) {
+    if !table.field("options").is_some_and(Field::is_honored) {
         fields::check(&[table], &sent)?;
         return body::of_value(sent.into());
     }

@@ -2,28 +2,11 @@
 
 use serde_json::{Map, Value};
 use tierbar_core::{Error, bad_request};
-
-/// What other engines name otherwise, and what they name alike. Those that concern a model's load, such as `num_ctx` and
-/// `num_gpu`, are the tier's to say and have no effect, as have names that are not known.
-const NUMBERS: [(&str, &str); 14] = [
-    ("num_predict", "max_tokens"),
-    ("temperature", "temperature"),
-    ("top_k", "top_k"),
-    ("top_p", "top_p"),
-    ("min_p", "min_p"),
-    ("typical_p", "typical_p"),
-    ("repeat_penalty", "repeat_penalty"),
-    ("repeat_last_n", "repeat_last_n"),
-    ("presence_penalty", "presence_penalty"),
-    ("frequency_penalty", "frequency_penalty"),
-    ("seed", "seed"),
-    ("mirostat", "mirostat"),
-    ("mirostat_tau", "mirostat_tau"),
-    ("mirostat_eta", "mirostat_eta"),
-];
+use tierbar_request_fields::OLLAMA_OPTIONS;
 
 /// A number below 0 means as many as there is room for, which is what leaving it out means.
 const MOST: &str = "num_predict";
+const STOP: &str = "stop";
 
 /// What some clients send beside `options`, by OpenAI's names, and as which option.
 const NAMED: [(&str, &str); 10] = [
@@ -59,25 +42,28 @@ pub(super) fn add_named(request: &mut Map<String, Value>) {
     }
 }
 
+/// Puts the options that answers follow into a request. Others concern a model's load, such as `num_ctx`, and are the tier's to say.
 pub(super) fn put(
     options: &Map<String, Value>,
     request: &mut Map<String, Value>,
 ) -> Result<(), Error> {
     let given = |name: &str| options.get(name).filter(|value| !value.is_null());
-    for (theirs, ours) in NUMBERS {
-        let Some(value) = given(theirs) else { continue };
-        let number = value.as_f64().ok_or_else(|| wrong(theirs, "a number"))?;
-        if theirs == MOST && number < 0.0 {
-            continue;
-        }
+    for name in OLLAMA_OPTIONS.honored().filter(|name| *name != STOP) {
+        let Some(value) = given(name) else { continue };
+        let number = value.as_f64().ok_or_else(|| wrong(name, "a number"))?;
+        let ours = match name {
+            MOST if number < 0.0 => continue,
+            MOST => "max_tokens",
+            name => name,
+        };
         request.insert(ours.to_owned(), whole(number, value));
     }
-    if let Some(stop) = given("stop") {
+    if let Some(stop) = given(STOP) {
         let is_text = |stops: &Vec<Value>| stops.iter().all(Value::is_string);
         if !stop.is_string() && !stop.as_array().is_some_and(is_text) {
-            return Err(wrong("stop", "a list of strings"));
+            return Err(wrong(STOP, "a list of strings"));
         }
-        request.insert("stop".to_owned(), stop.clone());
+        request.insert(STOP.to_owned(), stop.clone());
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::{
     schema::OllamaPullAnswer,
 };
 use axum::{
-    Json,
+    Extension, Json,
     body::{Body, Bytes},
     extract::State,
     http::header,
@@ -21,7 +21,10 @@ use tierbar_core::{
     download::{DownloadState, DownloadStatus},
     status::Status,
 };
-use tierbar_http::error::Failure;
+use tierbar_http::{
+    error::Failure,
+    reach::{SEND_TOKEN, Sender},
+};
 use tierbar_inference::{Inference, body, route, services::models::DownloadRequest};
 use tokio::sync::watch;
 
@@ -31,7 +34,7 @@ use tokio::sync::watch;
     path = "/api/pull",
     operation_id = "ollamaPull",
     request_body = OllamaModelName,
-    reach(Owner, Writes, Spends),
+    reach(Inference, Writes, Spends),
     responses(
         (
             status = 200,
@@ -42,12 +45,19 @@ use tokio::sync::watch;
 )]
 pub(super) async fn pull(
     State(inference): State<Arc<Inference>>,
+    Extension(sender): Extension<Sender>,
     body: Body,
 ) -> Result<Response, Failure> {
     let named: OllamaModelName = body::object(body).await?;
     let download = match is_here(&inference, named.model()?).await {
         true => None,
-        false => Some(Download::begin(inference, named.model()?).await?),
+        false if sender == Sender::Owner => Some(Download::begin(inference, named.model()?).await?),
+        false => {
+            let message = "the token is required to download a model";
+            return Err(Failure(
+                Error::new(Code::Unauthorized, message).hint(SEND_TOKEN),
+            ));
+        }
     };
     if !named.streams() {
         if let Some(mut download) = download {

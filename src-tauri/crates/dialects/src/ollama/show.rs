@@ -13,7 +13,7 @@ use tierbar_core::{
     fit::LibraryModel,
     status::{EngineKind, TierStatus},
 };
-use tierbar_http::error::Failure;
+use tierbar_http::Answer;
 use tierbar_inference::{Inference, body, models, route};
 
 /// Shows a model.
@@ -25,10 +25,7 @@ use tierbar_inference::{Inference, body, models, route};
     request_body = OllamaModelName,
     responses((status = 200, description = "The model", body = OllamaModelDetails)),
 )]
-pub(super) async fn show(
-    State(inference): State<Arc<Inference>>,
-    body: Body,
-) -> Result<Json<Value>, Failure> {
+pub(super) async fn show(State(inference): State<Arc<Inference>>, body: Body) -> Answer<Value> {
     let named: OllamaModelName = body::object(body).await?;
     let tiers = inference.tiers.snapshot();
     let wanted = route::without_latest_tag(named.model()?, &tiers);

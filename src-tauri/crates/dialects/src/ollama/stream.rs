@@ -5,7 +5,6 @@ use super::{
     writer::{AnswerWriter, Content},
 };
 use crate::respond::Dialect;
-use serde_json::Value;
 use tierbar_inference::ask::{CompleteAnswer, Event, ToolCall, ToolCallPart};
 
 /// Bytes. No tool call comes near it; the rest of a longer one is dropped.
@@ -13,6 +12,7 @@ const LONGEST_CALL: usize = 16 << 20;
 
 impl Dialect for AnswerWriter {
     const STREAM: &'static str = "application/x-ndjson";
+    type Rendered = String;
 
     fn event(&mut self, event: Event) -> String {
         match event {
@@ -53,7 +53,7 @@ impl Dialect for AnswerWriter {
         }
     }
 
-    fn whole(mut self, answer: CompleteAnswer) -> Value {
+    fn whole(mut self, answer: CompleteAnswer) -> String {
         self.usage = answer.usage;
         self.chain = answer.chain;
         self.finish = Some(answer.reason);
@@ -68,7 +68,7 @@ impl Dialect for AnswerWriter {
         for call in answer.calls {
             content.call(call);
         }
-        self.last(content)
+        self.last(content).to_string()
     }
 }
 
@@ -111,7 +111,7 @@ impl AnswerWriter {
 mod tests {
     use super::{super::writer::Shape, *};
     use crate::testing::{events_of, failed};
-    use serde_json::json;
+    use serde_json::{Value, json};
     use std::time::Instant;
     use tierbar_core::{Code, Error};
     use tierbar_inference::ask::Stage;

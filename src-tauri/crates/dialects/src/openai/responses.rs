@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc};
 use tierbar_core::{Code, Error};
 use tierbar_http::{
-    InferenceCall,
+    Answer, InferenceCall,
     error::Failure,
     mount::Routes,
     path::Id,
@@ -135,9 +135,7 @@ async fn create(
         (status = 202, response = Queued),
     ),
 )]
-async fn count(
-    InferenceCall(inference, hints, body): InferenceCall,
-) -> Result<Json<Value>, Failure> {
+async fn count(InferenceCall(inference, hints, body): InferenceCall) -> Answer<Value> {
     let request: ResponseFields = body::request(body).await?;
     let (chat, _) = request.into_chat(&INPUT_TOKENS, None, None)?;
     let counted = dispatch::count(&inference, hints, chat).await?;

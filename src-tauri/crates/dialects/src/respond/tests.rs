@@ -11,6 +11,7 @@ struct Scribe;
 
 impl Dialect for Scribe {
     const STREAM: &'static str = "text/plain";
+    type Rendered = String;
 
     fn event(&mut self, event: Event) -> String {
         match event {
@@ -22,8 +23,8 @@ impl Dialect for Scribe {
         }
     }
 
-    fn whole(self, answer: CompleteAnswer) -> Value {
-        answer.text.into()
+    fn whole(self, answer: CompleteAnswer) -> String {
+        answer.text
     }
 }
 

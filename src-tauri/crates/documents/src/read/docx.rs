@@ -2,7 +2,8 @@
 
 use super::{
     Facts, Refusal, Sink,
-    office::{Package, Styles, paragraphs},
+    office::{Styles, paragraphs},
+    zip::Archive,
 };
 use crate::markup::xml::{Piece, Pieces, attribute};
 use std::collections::HashMap;
@@ -19,7 +20,7 @@ const AROUND: [&str; 7] = [
 ];
 
 pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> {
-    let package = Package::open(bytes)?;
+    let package = Archive::open(bytes)?;
     let main = package.main().unwrap_or_default();
     let relations = package.relations(&main)?;
     let mut styles = Styles::default();

@@ -38,7 +38,7 @@ pub(super) fn for_each_block(text: &str, take: &mut dyn FnMut(Block), title: &mu
                         title.get_or_insert(squeeze(&words));
                     }
                 }
-                "td" | "th" => state.cell(),
+                "td" | "th" if !state.words.trim().is_empty() => state.words.push_str(" | "),
                 "pre" => {
                     state.end();
                     state.preformatted += 1;
@@ -83,12 +83,6 @@ struct State<'a> {
 }
 
 impl State<'_> {
-    fn cell(&mut self) {
-        if !self.words.trim().is_empty() {
-            self.words.push_str(" | ");
-        }
-    }
-
     fn end_line(&mut self, is_break: bool) {
         if is_break && self.preformatted > 0 {
             self.words.push('\n');

@@ -33,11 +33,12 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Facts {
         facts.title = read_nested(bytes, 1, sink);
         return facts;
     }
-    for mail in MessageIterator::new(bytes) {
+    for (before, mail) in MessageIterator::new(bytes).enumerate() {
         // Bytes in memory can always be read.
         let Ok(mail) = mail else { break };
         let subject = read_nested(mail.contents(), 1, sink);
-        facts.title = facts.title.or(subject);
+        // Of several, none is the title of all.
+        facts.title = subject.filter(|_| before == 0);
         if sink.full {
             break;
         }
@@ -109,10 +110,7 @@ fn without_nesting(bytes: &[u8]) -> Vec<u8> {
 fn mails_within(message: &Message<'_>) -> Vec<bool> {
     let is = |part: &MessagePart<'_>, of: &str, subtypes: &[&str]| {
         part.content_type().is_some_and(|kind| {
-            kind.ctype() == of
-                && kind
-                    .subtype()
-                    .is_some_and(|subtype| subtypes.contains(&subtype))
+            kind.ctype() == of && subtypes.contains(&kind.subtype().unwrap_or_default())
         })
     };
     let mut mails: Vec<_> = message

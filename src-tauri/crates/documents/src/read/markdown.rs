@@ -1,6 +1,6 @@
 //! Markdown: headings, paragraphs, and code in one piece.
 
-use super::{Block, Facts, Sink};
+use super::{Block, Facts, OpenBlock, Sink};
 
 pub(super) fn read(text: &str, sink: &mut Sink<'_>) -> Facts {
     let mut facts = Facts::default();
@@ -25,10 +25,10 @@ pub(super) fn read(text: &str, sink: &mut Sink<'_>) -> Facts {
     while let Some((line, number)) = lines.next() {
         let trimmed = line.trim();
         if let Some(mark) = fence {
-            open.add(line, number);
+            open.add("\n", line, number);
             if trimmed.starts_with(mark) {
                 fence = None;
-                open.end(None, sink);
+                sink.push(open.take());
             }
             continue;
         }
@@ -36,27 +36,30 @@ pub(super) fn read(text: &str, sink: &mut Sink<'_>) -> Facts {
             .into_iter()
             .find(|mark| trimmed.starts_with(mark))
         {
-            open.end(None, sink);
-            open.add(line, number);
+            sink.push(open.take());
+            open.add("\n", line, number);
             fence = Some(mark);
             continue;
         }
         if trimmed.is_empty() {
-            open.end(None, sink);
+            sink.push(open.take());
             continue;
         }
         let hashes = line.bytes().take_while(|&byte| byte == b'#').count();
         if (1..=6).contains(&hashes) && line[hashes..].starts_with([' ', '\t']) {
-            open.end(None, sink);
+            sink.push(open.take());
             let title = line[hashes..].trim().trim_end_matches('#').trim_end();
-            open.add(title, number);
+            open.add("\n", title, number);
             if hashes == 1 {
                 facts.title.get_or_insert_with(|| title.to_owned());
             }
-            open.end(u8::try_from(hashes).ok(), sink);
+            sink.push(Block {
+                heading: u8::try_from(hashes).ok(),
+                ..open.take()
+            });
             continue;
         }
-        open.add(line, number);
+        open.add("\n", line, number);
         // A line of `=` or `-` makes a heading of the one line above it.
         if let Some((below, _)) = lines.peek() {
             let mark = below.trim();
@@ -66,16 +69,19 @@ pub(super) fn read(text: &str, sink: &mut Sink<'_>) -> Facts {
                 .into_iter()
                 .find(|(mark_of, _)| is_line(*mark_of))
                 .map(|(_, level)| level);
-            if level.is_some() && open.lines == 1 {
+            if level.is_some() && !open.text.contains('\n') {
                 lines.next();
                 if level == Some(1) {
                     facts.title.get_or_insert_with(|| trimmed.to_owned());
                 }
-                open.end(level, sink);
+                sink.push(Block {
+                    heading: level,
+                    ..open.take()
+                });
             }
         }
     }
-    open.end(None, sink);
+    sink.push(open.take());
     facts
 }
 
@@ -84,34 +90,4 @@ fn front_matter(text: &str) -> bool {
         .skip(1)
         .take(200)
         .any(|line| line.trim_end() == "---")
-}
-
-#[derive(Default)]
-struct OpenBlock {
-    text: String,
-    line: u32,
-    lines: usize,
-}
-
-impl OpenBlock {
-    fn add(&mut self, line: &str, number: u32) {
-        if self.lines == 0 {
-            self.line = number;
-        } else {
-            self.text.push('\n');
-        }
-        self.text.push_str(line.trim_end());
-        self.lines += 1;
-    }
-
-    fn end(&mut self, heading: Option<u8>, sink: &mut Sink<'_>) {
-        if self.lines > 0 {
-            sink.push(Block {
-                heading,
-                line: Some(self.line),
-                ..Block::new(std::mem::take(&mut self.text))
-            });
-        }
-        self.lines = 0;
-    }
 }

@@ -19,12 +19,10 @@ const SKIPPED: [&str; 7] = [
     "tabLst",
     "tabs",
 ];
+/// Elements of a chart whose values name its series and categories.
+const NAMES: [&str; 3] = ["cat", "strCache", "tx"];
 
 const DAMAGED: &str = "Part of this file is damaged and is not read.";
-
-pub(crate) struct Package<'a> {
-    archive: Archive<'a>,
-}
 
 /// What one part says of another.
 pub(super) struct Relation {
@@ -35,16 +33,11 @@ pub(super) struct Relation {
     pub(super) target: String,
 }
 
-impl<'a> Package<'a> {
-    pub(crate) fn open(bytes: &'a [u8]) -> Result<Self, Refusal> {
-        let archive = Archive::open(bytes)?;
-        Ok(Self { archive })
-    }
-
+impl Archive<'_> {
     /// Returns what the package is, by its main part.
     pub(crate) fn kind(&self) -> Option<DocumentKind> {
         let main = self.main()?;
-        let root = Pieces::new(&self.archive.head(&main)).find_map(|piece| match piece {
+        let root = Pieces::new(&self.head(&main)).find_map(|piece| match piece {
             Piece::Start(start) => Some(start.local_name().as_ref().to_owned()),
             _ => None,
         });
@@ -63,14 +56,14 @@ impl<'a> Package<'a> {
         let named = (relations.into_iter()).find(|one| one.kind == "officeDocument");
         (named.map(|one| one.target).into_iter())
             .chain(USUAL.map(str::to_owned))
-            .find(|name| self.archive.has(name))
+            .find(|name| self.has(name))
     }
 
     pub(super) fn title(&self) -> Option<String> {
         let relations = self.relations("").ok()?;
         let named = relations.iter().find(|one| one.kind == "core-properties");
         let name = named.map_or("docProps/core.xml", |one| one.target.as_str());
-        let (xml, mut title) = (self.archive.text(name).ok()?, None);
+        let (xml, mut title) = (self.text(name).ok()?, None);
         for piece in Pieces::new(&xml) {
             match piece {
                 Piece::Start(start) if start.local_name().as_ref() == "title" => {
@@ -106,11 +99,6 @@ impl<'a> Package<'a> {
             }
         }
         Ok(relations)
-    }
-
-    /// Returns a part's text; an empty one if there is none.
-    pub(super) fn text(&self, part: &str) -> Result<String, Refusal> {
-        self.archive.text(part)
     }
 
     /// Returns the names of a part's own parts of this kind, each once; the usual name if the part has no relationships.
@@ -194,16 +182,23 @@ pub(super) fn paragraphs(xml: &str, styles: &Styles, sink: &mut Sink<'_>) -> u32
             Piece::Start(start) if SKIPPED.contains(&start.local_name().as_ref()) => {
                 pieces.skip_element(&start);
             }
+            Piece::Start(start) if start.local_name().as_ref() == "formatCode" => {
+                if let Some(Piece::Text(format)) = pieces.next() {
+                    open.is_of_dates = format.contains(['d', 'm', 'y']);
+                }
+            }
             Piece::Start(start) => open.start(&start, styles),
             Piece::End(end) => match end.local_name().as_ref() {
                 "t" => open.in_text = false,
-                "v" if open.in_names => {
+                "v" if open.names > 0 => {
                     open.in_text = false;
                     open.text.push('\n');
                 }
-                "strCache" => {
-                    open.in_names = false;
-                    open.flush(None, styles, sink);
+                name if NAMES.contains(&name) => {
+                    open.names = open.names.saturating_sub(1);
+                    if open.names == 0 {
+                        open.flush(None, styles, sink);
+                    }
                 }
                 "tc" => open.cells = open.cells.saturating_sub(1),
                 "sp" => (open.is_title, open.is_muted) = (false, false),
@@ -230,8 +225,10 @@ struct OpenParagraph {
     heading: Option<u8>,
     page: u32,
     in_text: bool,
-    /// The names of a chart's axes and series.
-    in_names: bool,
+    /// How many of [`NAMES`] are open.
+    names: u32,
+    /// The chart's numbers count days, which name nothing.
+    is_of_dates: bool,
     cells: u32,
     is_title: bool,
     /// The shape has nothing to be read, such as the slide's number.
@@ -242,8 +239,11 @@ impl OpenParagraph {
     fn start(&mut self, start: &BytesStart<'_>, styles: &Styles) {
         match start.local_name().as_ref() {
             "t" => self.in_text = true,
-            "strCache" => self.in_names = true,
-            "v" => self.in_text = self.in_names,
+            name if NAMES.contains(&name) => {
+                self.names += 1;
+                self.is_of_dates = false;
+            }
+            "v" => self.in_text = self.names > 0 && !self.is_of_dates,
             "tab" | "ptab" => self.text.push('\t'),
             "br" | "cr" => self.text.push('\n'),
             "noBreakHyphen" => self.text.push('-'),

@@ -9,7 +9,7 @@ mod fonts;
 mod layout;
 mod streams;
 
-use super::{Block, Facts, Refusal, Sink};
+use super::{Block, Facts, Refusal, Sink, lost_letters_notice};
 use crate::{
     kind,
     pictured::{damaged_pages_notice, pictured_pages_notice},
@@ -131,9 +131,13 @@ impl<'a> PageReader<'a, '_, '_> {
             });
         }
         let cut = "Parts of this PDF are too large and are not read.";
-        let lost = (unknown * 100 > letters).then(|| {
-            let share = unknown * 100 / letters;
-            format!("{share} % of this PDF's letters are lost: its fonts do not say which they are. Have its text recognized, and save it again.")
+        let lost = (unknown > 0).then(|| match unknown * 100 > letters {
+            true => {
+                let share = unknown * 100 / letters;
+                format!("{share} % of this PDF's letters are lost: its fonts do not say which they are. Have its text recognized, and save it again.")
+            }
+            // A few symbols are no reason to have it recognized.
+            false => lost_letters_notice(unknown, letters),
         });
         let wants_pictures = self.sink.wants_pictures;
         let pictured = pictured_pages_notice(&self.pictured, pages).filter(|_| !wants_pictures);

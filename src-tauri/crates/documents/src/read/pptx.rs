@@ -3,7 +3,8 @@
 
 use super::{
     Facts, Refusal, Sink,
-    office::{Package, Styles, paragraphs, target},
+    office::{Styles, paragraphs, target},
+    zip::Archive,
 };
 use crate::markup::xml::{Piece, Pieces, attribute};
 
@@ -11,7 +12,7 @@ use crate::markup::xml::{Piece, Pieces, attribute};
 const AROUND: [&str; 4] = ["chart", "diagramData", "notesSlide", "comments"];
 
 pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> {
-    let package = Package::open(bytes)?;
+    let package = Archive::open(bytes)?;
     let main = package.main().unwrap_or_default();
     let relations = package.relations(&main)?;
     let mut slides = 0;

@@ -418,6 +418,20 @@ fn letters_that_could_not_be_read_are_reported() {
 }
 
 #[test]
+fn minified_code_is_not_read() {
+    let minified = format!("/*! A library */\n{}\n", "function a(){b()}".repeat(300));
+    for name in ["index-4f2a.js", "a.CSS"] {
+        let Refusal(why) = all(minified.as_bytes(), name).unwrap_err();
+        assert!(why.contains("minified"), "{name}: {why}");
+    }
+    let code = "function a() {\n  b();\n}\n".repeat(300);
+    let short = "function a(){b()}".repeat(30);
+    for (text, name) in [(&minified, "a.json"), (&code, "a.js"), (&short, "a.js")] {
+        assert!(all(text.as_bytes(), name).is_ok(), "{name}");
+    }
+}
+
+#[test]
 fn markdown_text_and_code_know_their_lines() {
     let text = "---\ntitle: Notes\n---\n# One\nwords\nmore\n\n```rust\n# not a heading\n\nfn a() {}\n```\nTwo\n---\nend";
     let (blocks, facts) = all(text.as_bytes(), "a.md").unwrap();
@@ -488,6 +502,15 @@ fn what_is_no_document_is_refused() {
             .0
             .contains("neither text nor a document")
     );
+    let document = archive(&[("word/document.xml", "<w:p><w:t>x</w:t></w:p>")]);
+    let other = archive(&[("a.txt", "x")]);
+    for (bytes, reason) in [
+        (&document[..document.len() / 2], "is damaged"),
+        (&other[..], "neither text nor a document"),
+    ] {
+        let refusal = all(bytes, "a.docx").unwrap_err().0;
+        assert!(refusal.contains(reason), "{refusal}");
+    }
 }
 
 proptest! {

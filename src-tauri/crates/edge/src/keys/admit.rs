@@ -18,24 +18,13 @@ use std::sync::Arc;
 use tierbar_core::{Code, Error};
 use tierbar_http::{
     error::Failure,
-    reach::{Part, Reach, Reaches},
+    reach::{Part, Reach, Reaches, SEND_TOKEN, Sender},
 };
 use tierbar_inference::body;
 
 /// One place in so many is kept for the owner, whom no other client can lock out.
 pub(super) const KEPT_PART: usize = 8;
 const AS_LINES: &str = "send one JSON object per line with the content type application/x-ndjson: lines are read one at a time";
-
-/// The sender of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sender {
-    /// With the token, or a session.
-    Owner,
-    /// With the key of this id.
-    Key(String),
-    /// A program on this machine that shows neither.
-    Program,
-}
 
 /// Whom a route has let in, with the API key or the session that was shown.
 type IdentifiedSender = (Sender, Option<Arc<Key>>, Option<SessionMark>);
@@ -49,7 +38,7 @@ pub async fn admit(
     let Some(path) = request.extensions().get::<MatchedPath>() else {
         return next.run(request).await;
     };
-    match reaches.of(path.as_str(), request.method().as_str()) {
+    match reaches.reach_of(path.as_str(), request.method().as_str()) {
         Some(reach) if reach.has(Part::Anyone) => next.run(request).await,
         Some(reach) => let_in(&edge, reach, request, next)
             .await
@@ -89,7 +78,7 @@ async fn let_in(
     if is_owner {
         weight = weight.of_the_owner();
     }
-    let body = read(body, &mut weight).await?;
+    let body = read_body(body, &mut weight).await?;
     let grown = weight.grow_by_values(&body, reach.reads_lines(&head.headers));
     grown.map_err(|error| match reach.has(Part::Lines) {
         true if error.code == Code::PayloadTooLarge => error.hint(AS_LINES),
@@ -111,7 +100,7 @@ async fn let_in(
 ///
 /// # Errors
 /// Those of [`body::read`]; `Overloaded` while there is no room for it.
-async fn read(body: Body, weight: &mut Weight) -> Result<Bytes, Error> {
+async fn read_body(body: Body, weight: &mut Weight) -> Result<Bytes, Error> {
     let read = body::collect(body, body::INFERENCE_LIMIT, |more| {
         // The rest of a refused body is dropped as it arrives.
         weight.grow(more).inspect_err(|_| weight.release())
@@ -172,8 +161,5 @@ fn no_token(headers: &HeaderMap) -> Error {
         _ if headers.contains_key(header::AUTHORIZATION) => "the token is wrong",
         _ => "the token is required",
     };
-    // Strangers are not told where the folder is.
-    Error::new(Code::Unauthorized, message).hint(
-        "send \"Authorization: Bearer TOKEN\"; the token is in the file `token` in Tierbar's data folder",
-    )
+    Error::new(Code::Unauthorized, message).hint(SEND_TOKEN)
 }

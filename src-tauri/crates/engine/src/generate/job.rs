@@ -79,11 +79,8 @@ pub(crate) struct AnswerRules {
 
 #[derive(Debug)]
 pub(crate) enum JobEvent {
-    /// The prompt's tokens but the first, which nothing precedes; before the first text, if they were asked for.
-    Prompt {
-        first: Candidate,
-        reports: Vec<TokenReport>,
-    },
+    /// Before the first text, if it was asked for.
+    Prompt(ScoredPrompt),
     Text {
         text: String,
         reports: Vec<TokenReport>,
@@ -97,6 +94,13 @@ pub(crate) enum JobEvent {
     /// The embedding of a prompt, of length 1, or its score alone.
     Embedded(Vec<f32>),
     Failed(Error),
+}
+
+/// A prompt with the probabilities of its tokens but the first, which nothing precedes.
+#[derive(Debug)]
+pub(crate) struct ScoredPrompt {
+    pub(crate) first: Candidate,
+    pub(crate) reports: Vec<TokenReport>,
 }
 
 impl JobEvent {

@@ -111,11 +111,8 @@ impl Slots {
 
     /// Returns whether this many more tokens fit.
     pub(super) fn has_room(&self, tokens: usize) -> bool {
-        self.total() + tokens <= self.capacity()
-    }
-
-    fn total(&self) -> usize {
-        self.slots.iter().map(|slot| slot.held.len()).sum()
+        let held: usize = self.slots.iter().map(|slot| slot.held.len()).sum();
+        held + tokens <= self.capacity()
     }
 
     /// Takes an idle slot for the tokens. Afterwards it has the longest possible prefix of them, without the last token if
@@ -246,7 +243,11 @@ impl Slots {
             return Err(error);
         }
         self.slots[at].held = SequenceTokens::from(saved.tokens.to_vec());
-        self.mark_back(at, saved);
+        if saved.back.is_some()
+            && let Ok(Some((tokens, state))) = tierbar_contexts::read_earlier_end(&saved.path)
+        {
+            self.add_mark(at, tokens, state);
+        }
         self.rewind(at, shared);
         Ok(!self.slots[at].held.is_empty())
     }
@@ -261,16 +262,6 @@ impl Slots {
         let filled = self.context.restore(at, state.as_ref(), &saved.tokens);
         // llama.cpp does not say whether it could not read the file, or did not like it.
         filled.or_else(|refused| tierbar_contexts::verify(&saved.path).and(Err(refused)))
-    }
-
-    /// Marks where a restored state can go back to.
-    fn mark_back(&mut self, at: usize, saved: &SavedState) {
-        if saved.back.is_none() {
-            return;
-        }
-        if let Ok(Some((tokens, state))) = tierbar_contexts::read_earlier_end(&saved.path) {
-            self.add_mark(at, tokens, state);
-        }
     }
 
     /// Frees the checkpoints of idle slots. Returns their size in bytes.
@@ -387,9 +378,7 @@ impl Slots {
             };
             row = Some(batch.push(token, position, slot, output));
         }
-        if outputs == LogitOutputs::All {
-            batch.reads_prompt();
-        }
+        batch.reads_prompt |= outputs == LogitOutputs::All;
         row
     }
 

@@ -1,8 +1,8 @@
 //! One generation: its tokens, the choice of the next one, and the events for its client.
 
 use super::{
-    AnswerParams, AnswerSummary, FinishReason, Job, JobEvent, JobGoal, Media, Timings,
-    WrittenState,
+    AnswerParams, AnswerSummary, FinishReason, Job, JobEvent, JobGoal, Media, ScoredPrompt,
+    Timings, WrittenState,
     embedding::normalize_vector,
     job::{DraftCounts, expert_reads},
     slots::SlotRequest,
@@ -177,7 +177,7 @@ impl GenerationTask {
         self.has_sent_scores = true;
         let reports = std::mem::take(&mut self.scored);
         let first = self.candidate(self.tokens[0], 0.0);
-        self.send_event(JobEvent::Prompt { first, reports });
+        self.send_event(JobEvent::Prompt(ScoredPrompt { first, reports }));
     }
 
     pub(super) fn embeds(&self) -> bool {
@@ -313,11 +313,8 @@ impl GenerationTask {
     }
 
     fn send(&mut self, text: String) {
-        if text.is_empty() && self.reports.is_empty() {
-            return;
-        }
         // A token's report is sent with its text.
-        if text.is_empty() && !self.text.is_settled() {
+        if text.is_empty() && (self.reports.is_empty() || !self.text.is_settled()) {
             return;
         }
         let reports = std::mem::take(&mut self.reports);

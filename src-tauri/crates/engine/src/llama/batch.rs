@@ -11,7 +11,7 @@ pub(crate) struct Batch {
     sequences: Vec<sys::llama_seq_id>,
     outputs: Vec<i8>,
     /// Whether some of its outputs are for tokens of a prompt, which are known.
-    reads: bool,
+    pub(crate) reads_prompt: bool,
     // For llama.cpp: for each token, the number of its sequences and a pointer to them.
     counts: Vec<i32>,
     pointers: Vec<*mut sys::llama_seq_id>,
@@ -26,17 +26,12 @@ impl Batch {
         self.positions.clear();
         self.sequences.clear();
         self.outputs.clear();
-        self.reads = false;
-    }
-
-    /// Marks it as one with outputs for tokens of a prompt.
-    pub(crate) fn reads_prompt(&mut self) {
-        self.reads = true;
+        self.reads_prompt = false;
     }
 
     /// Returns whether the successor of each of its tokens is to be chosen.
     pub(super) fn generates(&self) -> bool {
-        !self.reads && self.outputs.iter().all(|&output| output != 0)
+        !self.reads_prompt && self.outputs.iter().all(|&output| output != 0)
     }
 
     pub(crate) fn len(&self) -> usize {

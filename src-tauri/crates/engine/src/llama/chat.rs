@@ -5,7 +5,7 @@ mod call_ids;
 use super::{
     Token,
     model::Model,
-    owned::Owned,
+    owned_pointer::OwnedPointer,
     shim::{c_string, on_deep_stack, or_reason, take_string},
 };
 use crate::bad;
@@ -13,6 +13,7 @@ use llama_cpp_sys_2 as sys;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::{
+    borrow::Cow,
     collections::BTreeSet,
     ffi::{CStr, c_char},
     sync::Arc,
@@ -53,6 +54,10 @@ pub(crate) struct Prompt {
     pub(crate) preserved_tokens: Vec<Token>,
     /// The start marker of thinking; empty without one.
     thinking_start: String,
+    /// The markers that end it.
+    pub(super) thinking_ends: Vec<String>,
+    /// The words that tell a call from text.
+    pub(super) call_starts: Vec<String>,
     /// llama.cpp's `common_chat_format`; 0 is plain text.
     format: i32,
     parser: String,
@@ -84,9 +89,10 @@ impl Prompt {
 
 #[derive(Debug)]
 pub(crate) struct ChatTemplate {
-    raw: Owned<RawTemplates>,
+    raw: OwnedPointer<RawTemplates>,
     model: Arc<Model>,
-    calls_tools: bool,
+    /// Whether the template has a place for tools, and the answers' calls are read.
+    pub(crate) calls_tools: bool,
     /// Whether calls need ids of Mistral's length.
     short_call_ids: bool,
     /// Markers of the template that are no tokens of the model: as text, they end an answer.
@@ -107,7 +113,7 @@ impl ChatTemplate {
             // SAFETY: the model is live; `error` receives a string that we own.
             let made = or_reason(|error| unsafe {
                 let raw = tierbar_chat_new(model.raw.as_ptr(), given.as_ptr(), error);
-                Owned::new(raw, tierbar_chat_free)
+                OwnedPointer::new(raw, tierbar_chat_free)
             });
             made.map_err(|reason| {
                 let message = format!("the chat template cannot be used: {reason}");
@@ -130,11 +136,6 @@ impl ChatTemplate {
             && template.try_call_id(&"0".repeat(call_ids::LENGTH)).is_ok();
         template.written_markers = template.try_turns();
         Ok(template)
-    }
-
-    /// Returns whether the template has a place for tools, and the answers' calls are read.
-    pub(crate) fn calls_tools(&self) -> bool {
-        self.calls_tools
     }
 
     fn try_tools(&self) -> bool {
@@ -194,13 +195,11 @@ impl ChatTemplate {
     /// `BadRequest` with the template's own message, or if it exceeds the shim's limits.
     pub(crate) fn apply(&self, request: &Value) -> Result<Prompt, Error> {
         let forms = request["forms"].as_object();
-        let request = if self.short_call_ids {
-            let mut request = request.clone();
-            call_ids::shorten(&mut request["messages"]);
-            c_string(&request.to_string())?
-        } else {
-            c_string(&request.to_string())?
-        };
+        let mut request = Cow::Borrowed(request);
+        if self.short_call_ids {
+            call_ids::shorten(&mut request.to_mut()["messages"]);
+        }
+        let request = c_string(&request.to_string())?;
         let rendered = on_deep_stack(|| self.render(&request))?;
         let mut prompt: Prompt = serde_json::from_str(&rendered)
             .map_err(|error| Error::new(Code::Internal, format!("chat shim: {error}")))?;

@@ -3,7 +3,7 @@
 use super::{
     Token,
     model::Model,
-    owned::Owned,
+    owned_pointer::OwnedPointer,
     shim::{c_string, on_deep_stack, or_reason, take_string},
 };
 use crate::bad;
@@ -56,7 +56,7 @@ pub(crate) fn schema_grammar(schema: &str) -> Result<String, Error> {
 }
 
 #[derive(Debug)]
-pub(super) struct Constraint(Owned<RawConstraint>);
+pub(super) struct Constraint(OwnedPointer<RawConstraint>);
 
 impl Constraint {
     /// Creates a constraint from a JSON object for the shim's `tierbar_constraint_new`. It must not outlive the model.
@@ -69,7 +69,7 @@ impl Constraint {
             // SAFETY: the model is live; the spec is NUL-terminated; `error` receives a string that we own.
             let made = or_reason(|error| unsafe {
                 let raw = tierbar_constraint_new(model.raw.as_ptr(), spec.as_ptr(), error);
-                Owned::new(raw, tierbar_constraint_free)
+                OwnedPointer::new(raw, tierbar_constraint_free)
             });
             made.map(Self).map_err(|reason| {
                 bad(format!("the answer cannot be constrained: {reason}"))

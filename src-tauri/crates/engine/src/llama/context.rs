@@ -6,7 +6,7 @@ use super::{
     batch::Batch,
     interrupt::Interrupt,
     model::{Model, Pooling},
-    owned::Owned,
+    owned_pointer::OwnedPointer,
     paged::{EvaluationHook, evaluating},
     positions::SequenceEnd,
     threadpool::Threadpool,
@@ -56,7 +56,7 @@ pub(crate) enum DecodeOutcome {
 #[derive(Debug)]
 pub(crate) struct Context {
     /// Freed before what it uses, which the fields below hold.
-    raw: Owned<sys::llama_context>,
+    raw: OwnedPointer<sys::llama_context>,
     threadpool: Arc<Threadpool>,
     /// Read by the abort callback on the compute threads.
     interrupt: Arc<Interrupt>,
@@ -121,7 +121,7 @@ impl Context {
         // SAFETY: the model and the callbacks' data are live, and held below for as long as the context is.
         let raw = unsafe {
             let raw = sys::llama_init_from_model(model.raw.as_ptr(), raw_params);
-            Owned::new(raw, sys::llama_free)
+            OwnedPointer::new(raw, sys::llama_free)
         };
         let raw = raw.ok_or_else(|| {
             let message = format!(

@@ -58,20 +58,20 @@ impl DraftModel {
         let next = &tokens[self.held.len()..];
         let most = most.min(self.context.batch);
         let before = self.held.len();
-        let _not_wanted_yet = self.read(&next[..next.len().min(most)]);
+        let _not_wanted_yet = self.evaluate(&next[..next.len().min(most)]);
         self.held.len().saturating_sub(before)
     }
 
     pub(crate) fn draft(&mut self, tokens: &[Token], most: usize) -> Vec<Token> {
         self.go_back(tokens);
-        let mut guess = self.read(&tokens[self.held.len()..]);
+        let mut guess = self.evaluate(&tokens[self.held.len()..]);
         let mut drafted = Vec::new();
         while let Some(token) = guess {
             drafted.push(token);
             if drafted.len() >= most {
                 break;
             }
-            guess = self.read(&[token]);
+            guess = self.evaluate(&[token]);
         }
         drafted
     }
@@ -89,7 +89,7 @@ impl DraftModel {
     }
 
     /// Evaluates tokens, and returns the next one if it is probable enough.
-    fn read(&mut self, tokens: &[Token]) -> Option<Token> {
+    fn evaluate(&mut self, tokens: &[Token]) -> Option<Token> {
         self.batch.clear();
         let mut row = 0;
         for ((place, &token), position) in tokens.iter().enumerate().zip(self.held.end().next..) {

@@ -8,7 +8,7 @@ pub(crate) use weights::{CpuWeights, ExpertsUsed, Weights};
 use super::{
     Token,
     backend::{self, take_error},
-    owned::Owned,
+    owned_pointer::OwnedPointer,
     paged::{PagedWeights, PagingOptions},
 };
 use llama_cpp_sys_2 as sys;
@@ -72,7 +72,7 @@ impl Pooling {
 pub(crate) struct Model {
     /// Set if it is larger than memory. Dropped first: its threads write into the mapping.
     pub(crate) paged: Option<Arc<PagedWeights>>,
-    pub(super) raw: Owned<sys::llama_model>,
+    pub(super) raw: OwnedPointer<sys::llama_model>,
     ends: OnceLock<Vec<Token>>,
     /// The part of its experts that a token does not use, if they are fewer than the file's.
     pub(crate) unused_experts: Option<f64>,
@@ -121,7 +121,7 @@ impl Model {
         // point to are never freed.
         let load = || unsafe {
             let raw = sys::llama_model_load_from_file(name.as_ptr(), params);
-            Owned::new(raw, sys::llama_model_free)
+            OwnedPointer::new(raw, sys::llama_model_free)
         };
         let raw = if weights.off_gpu.is_some() {
             backend::copying(sys::GGML_BACKEND_DEVICE_TYPE_GPU, load)

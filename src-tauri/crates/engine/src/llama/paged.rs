@@ -191,17 +191,14 @@ impl PagedWeights {
         let mapped = mapped_weights(model);
         let bases =
             mapping_bases(&places, &mapped).ok_or_else(|| unsupported(&"it is not mapped"))?;
-        let what = match manner.keeping {
-            PagingMode::Layers { .. } => PagedParts::Layers,
-            PagingMode::Cache { .. } | PagingMode::System => PagedParts::Experts(account.experts),
+        let experts = PagedParts::Experts(account.experts);
+        let (what, bytes, policy) = match manner.keeping {
+            PagingMode::Layers { bytes } => (PagedParts::Layers, bytes, EvictionPolicy::MostRecent),
+            PagingMode::Cache { bytes } => (experts, bytes, EXPERTS),
+            PagingMode::System => (experts, 0, EXPERTS),
         };
         let tensors = paged_tensors(&places, &mapped, what);
         let layout = Layout::new(&tensors, page_bytes()).map_err(|error| unsupported(&error))?;
-        let (bytes, policy) = match manner.keeping {
-            PagingMode::Layers { bytes } => (bytes, EvictionPolicy::MostRecent),
-            PagingMode::Cache { bytes } => (bytes, EXPERTS),
-            PagingMode::System => (0, EXPERTS),
-        };
         let paging = if manner.keeping == PagingMode::System {
             // SAFETY: as the caller says.
             PagingBackend::System(unsafe { create_announcer(layout, &bases, path) })

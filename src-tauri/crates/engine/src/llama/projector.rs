@@ -2,7 +2,7 @@
 
 use super::{
     Token, backend::take_error, context::RowPositions, encoding::EncoderState, model::Model,
-    owned::Owned,
+    owned_pointer::OwnedPointer,
 };
 use crate::{bad, pause::Pause, turns::Turns};
 use llama_cpp_sys_2 as sys;
@@ -18,13 +18,13 @@ use tierbar_core::{Code, Error};
 
 #[derive(Debug)]
 pub(crate) struct Projector {
-    raw: Owned<sys::mtmd_context>,
+    raw: OwnedPointer<sys::mtmd_context>,
     /// The placeholder of an image or sound in a prompt. It is random per process, so that no client can write it.
     marker: CString,
     /// Locked while encoding, because the result is in the projector.
     one: Mutex<()>,
     /// The library holds a pointer to it.
-    encoding: Arc<EncoderState>,
+    pub(crate) encoding: Arc<EncoderState>,
     model: Arc<Model>,
 }
 
@@ -46,11 +46,11 @@ pub(crate) struct ProjectorParams {
 
 /// A decoded image or sound.
 #[derive(Debug)]
-pub(crate) struct Medium(Owned<sys::mtmd_bitmap>);
+pub(crate) struct Medium(OwnedPointer<sys::mtmd_bitmap>);
 
 /// A prompt, cut into text and media.
 #[derive(Debug)]
-pub(crate) struct Chunks(Owned<sys::mtmd_input_chunks>);
+pub(crate) struct Chunks(OwnedPointer<sys::mtmd_input_chunks>);
 
 /// One of [`Chunks`].
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl Projector {
         // callback is given.
         let raw = unsafe {
             let raw = sys::mtmd_init_from_file(name.as_ptr(), model.raw.as_ptr(), params);
-            Owned::new(raw, sys::mtmd_free)
+            OwnedPointer::new(raw, sys::mtmd_free)
         };
         let raw = raw.ok_or_else(|| invalid(&take_error()))?;
         Ok(Self {
@@ -153,7 +153,8 @@ impl Projector {
     pub(crate) fn cut(&self, prompt: &str, media: &[Medium]) -> Result<Chunks, Error> {
         // SAFETY: answers a list that we own.
         let chunks = unsafe {
-            Owned::new(sys::mtmd_input_chunks_init(), sys::mtmd_input_chunks_free).map(Chunks)
+            OwnedPointer::new(sys::mtmd_input_chunks_init(), sys::mtmd_input_chunks_free)
+                .map(Chunks)
         };
         let chunks =
             chunks.ok_or_else(|| Error::new(Code::Internal, "not enough memory for the prompt"))?;
@@ -219,10 +220,6 @@ impl Projector {
         }
     }
 
-    pub(crate) fn encoding(&self) -> &EncoderState {
-        &self.encoding
-    }
-
     /// Returns the positions of a chunk's rows if it starts at that position, and the position of what follows.
     pub(crate) fn places(&self, chunk: &MediumChunk<'_>, start: i32) -> (Vec<RowPositions>, i32) {
         // SAFETY: the projector and the chunk are live; only an image's chunk has an image, and as many rows as it.
@@ -282,7 +279,7 @@ impl Medium {
     fn new(raw: *mut sys::mtmd_bitmap, id: &str) -> Option<Self> {
         // SAFETY: what both callers have made is ours; the text is copied.
         unsafe {
-            let medium = Owned::new(raw, sys::mtmd_bitmap_free)?;
+            let medium = OwnedPointer::new(raw, sys::mtmd_bitmap_free)?;
             sys::mtmd_bitmap_set_id(raw, CString::new(id).ok()?.as_ptr());
             Some(Self(medium))
         }

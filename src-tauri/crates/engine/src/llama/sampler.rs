@@ -4,7 +4,7 @@ use super::{
     Token,
     constraint::Constraint,
     model::Model,
-    owned::Owned,
+    owned_pointer::OwnedPointer,
     sampling::{Dry, Mirostat, Sampling},
 };
 use llama_cpp_sys_2 as sys;
@@ -23,14 +23,14 @@ pub(crate) struct Sampler {
 
 /// The samplers that choose among what a token's logits offer, in llama-server's order. It owns those that were added.
 #[derive(Debug)]
-struct SamplerChain(Owned<sys::llama_sampler>);
+struct SamplerChain(OwnedPointer<sys::llama_sampler>);
 
 impl SamplerChain {
     fn new() -> Result<Self, Error> {
         // SAFETY: a plain struct of defaults, and a chain that we own.
         let chain = unsafe {
             let raw = sys::llama_sampler_chain_init(sys::llama_sampler_chain_default_params());
-            Owned::new(raw, sys::llama_sampler_free)
+            OwnedPointer::new(raw, sys::llama_sampler_free)
         };
         let chain = chain.ok_or_else(|| Error::new(Code::Internal, "no sampler chain"))?;
         Ok(Self(chain))

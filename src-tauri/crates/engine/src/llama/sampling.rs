@@ -1,7 +1,6 @@
 //! How the next token is chosen.
 
 use super::Token;
-use tierbar_core::sampling::Sampling as OwnSampling;
 
 /// llama.h's `LLAMA_DEFAULT_SEED`: a seed of the sampler's own choice.
 const RANDOM_SEED: u32 = 0xffff_ffff;
@@ -61,25 +60,6 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// Returns these values with a model's own in their place. Its penalties keep sampled text from repeating itself, and would
-    /// only distort the likeliest one.
-    pub(crate) fn with(self, own: OwnSampling, is_greedy: bool) -> Self {
-        let penalty = |penalty: Option<f32>, default| match penalty {
-            Some(penalty) if !is_greedy => penalty,
-            _ => default,
-        };
-        Self {
-            temperature: own.temperature.unwrap_or(self.temperature),
-            top_k: own.top_k.unwrap_or(self.top_k),
-            top_p: own.top_p.unwrap_or(self.top_p),
-            min_p: own.min_p.unwrap_or(self.min_p),
-            repeat_penalty: penalty(own.repeat_penalty, self.repeat_penalty),
-            presence_penalty: penalty(own.presence_penalty, self.presence_penalty),
-            frequency_penalty: penalty(own.frequency_penalty, self.frequency_penalty),
-            ..self
-        }
-    }
-
     /// Whether the choice is the likeliest token as the model gives it.
     pub(super) fn is_plain_greedy(&self) -> bool {
         self.temperature <= 0.0

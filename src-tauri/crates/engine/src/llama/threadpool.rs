@@ -1,6 +1,6 @@
 //! The threads that compute.
 
-use super::owned::Owned;
+use super::owned_pointer::OwnedPointer;
 use crate::turns::Turns;
 use llama_cpp_sys_2 as sys;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tierbar_core::{Code, Error};
 /// Compute threads, shared by contexts that compute in turn: two sets of waiting threads would slow each other down.
 #[derive(Debug)]
 pub(super) struct Threadpool(
-    pub(super) Owned<sys::ggml_threadpool>,
+    pub(super) OwnedPointer<sys::ggml_threadpool>,
     pub(super) Arc<Turns>,
 );
 
@@ -23,7 +23,7 @@ impl Threadpool {
         let raw = unsafe {
             let mut params = sys::ggml_threadpool_params_default(i32::from(threads));
             let raw = sys::ggml_threadpool_new(&raw mut params);
-            Owned::new(raw, sys::ggml_threadpool_free)
+            OwnedPointer::new(raw, sys::ggml_threadpool_free)
         };
         let pool = raw.map(|raw| Arc::new(Self(raw, Arc::default())));
         pool.ok_or_else(|| {

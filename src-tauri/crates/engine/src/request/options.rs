@@ -31,7 +31,7 @@ pub(crate) struct Options {
     top_logprobs: Option<usize>,
     n_probs: Option<usize>,
     /// vLLM's: how many alternatives to report per token of the prompt.
-    prompt_logprobs: Option<usize>,
+    pub(crate) prompt_logprobs: Option<usize>,
     /// vLLM's: no answer is shorter.
     min_tokens: Option<usize>,
     /// vLLM's: tokens that end the answer.
@@ -99,11 +99,6 @@ pub(crate) fn describe_wrong_option(body: &[u8]) -> Option<String> {
 /// As OpenAI has it, an object of token ids and numbers, or as llama-server has it, a list of pairs of them, in which `false`
 /// forbids the token.
 fn deserialize_biases<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, f32)>, D::Error> {
-    let wrong = || {
-        D::Error::custom(
-            "`logit_bias` is neither an object of token ids and numbers nor a list of such pairs",
-        )
-    };
     let token = |token: &Value| match token {
         Value::Number(id) => Some(id.to_string()),
         Value::String(id) => Some(id.clone()),
@@ -113,27 +108,26 @@ fn deserialize_biases<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String,
         Value::Bool(false) => Some(f32::NEG_INFINITY),
         bias => bias.as_f64().map(|bias| bias as f32),
     };
-    match Value::deserialize(from)? {
-        Value::Null => Ok(Vec::new()),
-        Value::Object(named) => {
-            let pairs = named
-                .iter()
-                .map(|(id, value)| Some((id.clone(), bias(value)?)));
-            pairs.collect::<Option<_>>().ok_or_else(wrong)
-        }
+    let biases = match Value::deserialize(from)? {
+        Value::Null => Some(Vec::new()),
+        Value::Object(named) => named
+            .into_iter()
+            .map(|(id, value)| Some((id, bias(&value)?)))
+            .collect(),
         Value::Array(pairs) => {
             let pair = |pair: &Value| match &**pair.as_array()? {
                 [id, value] => Some((token(id)?, bias(value)?)),
                 _ => None,
             };
-            pairs
-                .iter()
-                .map(pair)
-                .collect::<Option<_>>()
-                .ok_or_else(wrong)
+            pairs.iter().map(pair).collect()
         }
-        _ => Err(wrong()),
-    }
+        _ => None,
+    };
+    biases.ok_or_else(|| {
+        D::Error::custom(
+            "`logit_bias` is neither an object of token ids and numbers nor a list of such pairs",
+        )
+    })
 }
 
 /// Checks that a field has tokens of the vocabulary alone.
@@ -212,11 +206,6 @@ impl Options {
             ))),
             own => Ok(own.max(echoed)),
         }
-    }
-
-    /// The alternatives of `prompt_logprobs` alone.
-    pub(crate) fn prompt_logprobs(&self) -> Option<usize> {
-        self.prompt_logprobs
     }
 
     /// # Errors

@@ -4,7 +4,7 @@ mod probabilities;
 
 use super::{RunningJobs, reader::AnswerReader};
 use crate::{
-    generate::{AnswerSummary, FinishReason, JobEvent, TokenReport},
+    generate::{AnswerSummary, FinishReason, JobEvent, ScoredPrompt, TokenReport},
     llama::{AnswerParser, Sampling},
 };
 use axum::{
@@ -13,7 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::{StreamExt, stream};
-use probabilities::{ScoredPrompt, TextProbabilities, chat_probabilities, probabilities_by_id};
+use probabilities::{TextProbabilities, chat_probabilities, probabilities_by_id};
 use serde_json::{Value, json};
 use std::{
     convert::Infallible,
@@ -21,6 +21,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 use tierbar_core::Error;
+use tierbar_grammar::OfferedTools;
 
 #[derive(Debug, Clone)]
 pub(super) enum AnswerKind {
@@ -29,6 +30,8 @@ pub(super) enum AnswerKind {
         parser: Option<Arc<AnswerParser>>,
         /// Whether a call has OpenAI's older form.
         function_call: bool,
+        /// The functions whose calls may come as text.
+        writable: Option<Arc<OfferedTools>>,
     },
     Completion,
 }
@@ -121,9 +124,7 @@ impl Answer {
             }
             let choice = &mut choices[index];
             match event {
-                JobEvent::Prompt { first, reports } => {
-                    choice.scored = Some(ScoredPrompt { first, reports });
-                }
+                JobEvent::Prompt(scored) => choice.scored = Some(scored),
                 JobEvent::Text { text, reports, .. } => {
                     choice.text.push_str(&text);
                     choice.reports.extend(reports);
@@ -137,12 +138,7 @@ impl Answer {
             }
         }
         let timings = match &*choices {
-            [
-                PartialChoice {
-                    summary: Some(summary),
-                    ..
-                },
-            ] => Some(summary.timings),
+            [only] => only.summary.as_ref().map(|summary| summary.timings),
             _ => None,
         };
         let choices = choices.into_iter().enumerate();
@@ -245,8 +241,9 @@ impl Answer {
             AnswerKind::Chat {
                 parser,
                 function_call,
-            } => AnswerReader::new(parser.clone(), *function_call),
-            AnswerKind::Completion => AnswerReader::new(None, false),
+                writable,
+            } => AnswerReader::new(parser.clone(), *function_call, writable.clone()),
+            AnswerKind::Completion => AnswerReader::new(None, false, None),
         }
     }
 
@@ -289,10 +286,7 @@ impl Answer {
             return (events + "data: [DONE]\n\n", true);
         };
         match event {
-            JobEvent::Prompt { first, reports } => {
-                let scored = ScoredPrompt { first, reports };
-                (self.echo_event(index, &scored), false)
-            }
+            JobEvent::Prompt(scored) => (self.echo_event(index, &scored), false),
             JobEvent::Text { text, reports, .. } => {
                 (self.text_event(index, &text, &reports), false)
             }
@@ -301,7 +295,12 @@ impl Answer {
                 (self.last(index, &summary), false)
             }
             JobEvent::Saved(..) | JobEvent::Embedded(_) => (String::new(), false),
-            JobEvent::Failed(error) => (event_data(&error.openai_body()), true),
+            JobEvent::Failed(error) => {
+                // What was held back is no call then.
+                let all = 0..self.readers.len();
+                let held: String = all.map(|index| self.left(index, true)).collect();
+                (held + &event_data(&error.openai_body()), true)
+            }
         }
     }
 
@@ -345,17 +344,23 @@ impl Answer {
     }
 
     fn last(&mut self, index: usize, summary: &AnswerSummary) -> String {
-        let Some(reader) = self.readers.get_mut(index) else {
+        if index >= self.readers.len() {
             let finish = Some(finish_reason_name(summary.finish, None));
             let choice = one(index, ("text", json!("")), Value::Null, finish);
             return self.chunk(self.with_stop(choice, summary), Some(summary));
-        };
-        let deltas = reader.finish(summary.finish == FinishReason::Length);
-        let finish = Some(finish_reason_name(summary.finish, reader.call_reason()));
-        let chunk = |delta| self.chunk(one(index, ("delta", delta), Value::Null, None), None);
-        let left: String = deltas.into_iter().map(chunk).collect();
+        }
+        let left = self.left(index, summary.finish == FinishReason::Length);
+        let reason = self.readers[index].call_reason();
+        let finish = Some(finish_reason_name(summary.finish, reason));
         let end = one(index, ("delta", json!({})), Value::Null, finish);
         left + &self.chunk(self.with_stop(end, summary), Some(summary))
+    }
+
+    /// The chunks of what was held back of a chat answer. `cut`: it was not at its end.
+    fn left(&mut self, index: usize, cut: bool) -> String {
+        let deltas = self.readers[index].finish(cut).into_iter();
+        let choices = deltas.map(|delta| one(index, ("delta", delta), Value::Null, None));
+        choices.map(|choice| self.chunk(choice, None)).collect()
     }
 
     fn chunk(&self, choice: Value, summary: Option<&AnswerSummary>) -> String {

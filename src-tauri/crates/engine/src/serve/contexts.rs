@@ -1,7 +1,7 @@
 //! `/v1/context`: saves conversations to files and loads them.
 
 use super::{
-    Engine, EngineState, Refusal, RunningJobs, WaitingClient, prompts::ReadPrompt, read,
+    Engine, EngineState, Refusal, RunningJobs, WaitingClient, parse_body, prompts::ReadPrompt,
     run_blocking,
 };
 use crate::{
@@ -54,7 +54,7 @@ async fn list(State(engine): EngineState) -> Result<Json<Value>, Refusal> {
 }
 
 async fn delete(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
-    let ContextName { name } = read(&body)?;
+    let ContextName { name } = parse_body(&body)?;
     let contexts = engine.saved_contexts()?;
     let removed = name.clone();
     run_blocking(move || contexts.contexts.remove(&removed)).await??;
@@ -63,7 +63,7 @@ async fn delete(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, 
 
 /// Evaluates the conversation where it is not cached, and writes its state.
 async fn save(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
-    let request: SaveRequest = read(&body)?;
+    let request: SaveRequest = parse_body(&body)?;
     let contexts = engine.saved_contexts()?;
     let (reader, name) = (Arc::clone(&engine), request.name.clone());
     let client = WaitingClient::default();
@@ -93,7 +93,7 @@ async fn save(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Re
 
 /// Loads a saved context into the cache for the next request.
 async fn load(State(engine): EngineState, body: Bytes) -> Result<Json<Value>, Refusal> {
-    let ContextName { name } = read(&body)?;
+    let ContextName { name } = parse_body(&body)?;
     let contexts = engine.saved_contexts()?;
     let (saved, state) = run_blocking(move || contexts.named(&name)).await??;
     let tokens = state.tokens.to_vec();
@@ -134,7 +134,7 @@ impl Engine {
             let (_, read) = self.read_chat(&mut chat, false, gone)?;
             read
         } else if request.prompt.is_some() {
-            let completion: CompletionRequest = read(body)?;
+            let completion: CompletionRequest = parse_body(body)?;
             let (mut prompts, _) = self.read_prompts(completion.prompt.0, false)?;
             if prompts.len() > 1 {
                 return Err(bad(format!(

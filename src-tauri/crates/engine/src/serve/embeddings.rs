@@ -1,6 +1,6 @@
 //! `/v1/embeddings`: texts in, vectors of length 1 out.
 
-use super::{Engine, EngineState, Refusal, RunningJobs, read, run_blocking};
+use super::{Engine, EngineState, Refusal, RunningJobs, parse_body, run_blocking};
 use crate::{
     bad,
     generate::{JobEvent, JobGoal, too_long_error},
@@ -44,7 +44,7 @@ pub(super) async fn embed(State(engine): EngineState, body: Bytes) -> Result<Jso
             .hint("choose an embedding model for this tier, or name another tier")
             .into());
     }
-    let request: Request = read(&body)?;
+    let request: Request = parse_body(&body)?;
     check_dimensions(request.dimensions, engine.model.dimensions())?;
     let prompts = request.input.0;
     check_count(prompts.len(), engine.model.dimensions())?;
@@ -98,17 +98,14 @@ fn check_dimensions(requested: Option<usize>, own: usize) -> Result<(), Error> {
 
 /// To how many tokens longer texts are cut, if they are to be.
 fn longest(wanted: Option<i64>, context: usize) -> Result<Option<usize>, Error> {
-    let wrong = |wanted: i64| {
-        bad(format!("`truncate_prompt_tokens` is {wanted}"))
-            .hint("send -1, or the number of tokens to keep")
+    let Some(wanted) = wanted else {
+        return Ok(None);
     };
-    match wanted {
-        None => Ok(None),
-        Some(-1) => Ok(Some(context)),
-        Some(wanted) => match usize::try_from(wanted) {
-            Ok(most @ 1..) => Ok(Some(most.min(context))),
-            _ => Err(wrong(wanted)),
-        },
+    match usize::try_from(wanted) {
+        Ok(most @ 1..) => Ok(Some(most.min(context))),
+        Err(_) if wanted == -1 => Ok(Some(context)),
+        _ => Err(bad(format!("`truncate_prompt_tokens` is {wanted}"))
+            .hint("send -1, or the number of tokens to keep")),
     }
 }
 

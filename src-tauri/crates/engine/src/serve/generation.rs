@@ -3,7 +3,7 @@
 use super::{
     Engine, EngineState, Refusal,
     answer::{Answer, AnswerKind, PromptReport, sampling_report},
-    read, run_blocking,
+    parse_body, run_blocking,
     running::{RunningJobs, WaitingClient},
 };
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     generate::{AnswerParams, AnswerRules, Job, JobGoal, Media, check_fits},
     llama::{AnswerParser, Sampler, Sampling, Token},
     request::{CompletionRequest, Options},
-    saved_state::{self, SavedState},
+    saved_state::SavedState,
 };
 use axum::{
     Json,
@@ -39,7 +39,7 @@ pub(super) async fn answer_chat(
         let (prompt, read) = renderer.read_chat(&mut request, true, &gone)?;
         // Before anything is made of a prompt of any length.
         check_fits(read.0.len(), renderer.context_tokens as usize)?;
-        let parser = AnswerParser::of(&prompt)?;
+        let parser = AnswerParser::for_prompt(&prompt)?;
         Ok::<_, Error>((request, read, prompt, parser))
     })
     .await??;
@@ -47,6 +47,7 @@ pub(super) async fn answer_chat(
         kind: AnswerKind::Chat {
             parser: parser.map(Arc::new),
             function_call: request.wants_function_call(),
+            writable: request.writable_tools().map(Arc::new),
         },
         prompts: vec![tokens],
         media,
@@ -80,7 +81,7 @@ pub(super) async fn answer_completion(
     State(engine): EngineState,
     body: Bytes,
 ) -> Result<Response, Refusal> {
-    let mut request: CompletionRequest = read(&body)?;
+    let mut request: CompletionRequest = parse_body(&body)?;
     let prompts = std::mem::take(&mut request.prompt.0);
     let echo = request.options.echo();
     let tokenizer = Arc::clone(&engine);
@@ -164,7 +165,7 @@ async fn start_generation(
     let prompted = PromptReport {
         echoes: echoes.flat_map(|echo| repeat_n(echo, answers)).collect(),
         echoed_top: rules.log_probabilities.filter(|_| options.echo()),
-        top: options.prompt_logprobs(),
+        top: options.prompt_logprobs,
         tokens: wanted.prompts.iter().map(Vec::len).sum(),
         answers,
     };
@@ -228,12 +229,12 @@ fn sampling_of_request(
 }
 
 impl Engine {
-    /// Returns the saved state that has most of the prompt.
+    /// Returns the saved state that has most of the prompt; of two with as much, the one that was saved by name.
     fn saved(&self, prompt: &[Token]) -> Option<SavedState> {
-        let named = self.saved_contexts.as_ref();
-        let named = named.and_then(|contexts| contexts.find(prompt));
-        let swapped = self.swap.as_ref().and_then(|swap| swap.find(prompt));
-        saved_state::longer(prompt, named, swapped)
+        let swapped = self.swap.as_ref().map(|swap| &swap.states);
+        let all = swapped.into_iter().chain(self.saved_contexts.as_deref());
+        all.filter_map(|states| states.find(prompt))
+            .max_by_key(|state| state.usable(prompt))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The prompts of requests as tokens.
 
-use super::{Engine, MOST_PROMPTS, read};
+use super::{Engine, MOST_PROMPTS, parse_body};
 use crate::{
     bad,
     generate::Media,
@@ -17,7 +17,7 @@ pub(super) type ReadPrompt = (Vec<Token>, Arc<[Media]>);
 impl Engine {
     /// Reads a chat, with the tier's default for thinking.
     pub(super) fn read_request(&self, body: &[u8]) -> Result<ChatRequest, Error> {
-        let mut request: ChatRequest = read(body)?;
+        let mut request: ChatRequest = parse_body(body)?;
         if self.thinking {
             request.think_by_default();
         }
@@ -42,14 +42,14 @@ impl Engine {
         let prompt = if begins {
             self.rendered(request)?
         } else {
-            let mut input = request.template_input(self.template.calls_tools())?;
+            let mut input = request.template_input(self.template.calls_tools)?;
             input["add_generation_prompt"] = json!(false);
             self.apply(request, &input)?
         };
         let read = match &self.media {
             Ok(reader) if !sent.is_empty() => {
                 let context = self.context_tokens as usize;
-                reader.read(&prompt.prompt, sent, context, gone)?
+                reader.read_prompt(&prompt.prompt, sent, context, gone)?
             }
             _ => {
                 let tokens = self.model.tokenize(&prompt.prompt, true, true)?;
@@ -61,7 +61,7 @@ impl Engine {
 
     /// Renders the prompt for an answer.
     pub(super) fn rendered(&self, request: &ChatRequest) -> Result<Prompt, Error> {
-        let input = request.template_input(self.template.calls_tools())?;
+        let input = request.template_input(self.template.calls_tools)?;
         if let Some(begun) = request.begun() {
             let mut before = input.clone();
             before["messages"].as_array_mut().map(Vec::pop);

@@ -9,6 +9,8 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
+use tierbar_chats::written_calls::{MOST_HELD, complete_calls, may_begin_call};
+use tierbar_grammar::OfferedTools;
 
 /// How often the whole text is parsed again, at most, and for at most a tenth of the time.
 const READ_EVERY: Duration = Duration::from_millis(50);
@@ -21,20 +23,30 @@ pub(super) struct AnswerReader {
     parser: Option<Arc<AnswerParser>>,
     /// Whether a call has OpenAI's older form.
     function_call: bool,
+    /// The functions whose calls may come as text.
+    writable: Option<Arc<OfferedTools>>,
     text: String,
     /// The part that was sent.
     message: Message,
+    /// All of the message, if a part is held back.
+    held: Option<Message>,
     read: Option<Instant>,
     rest: Duration,
 }
 
 impl AnswerReader {
-    pub(super) fn new(parser: Option<Arc<AnswerParser>>, function_call: bool) -> Self {
+    pub(super) fn new(
+        parser: Option<Arc<AnswerParser>>,
+        function_call: bool,
+        writable: Option<Arc<OfferedTools>>,
+    ) -> Self {
         Self {
             parser,
             function_call,
+            writable,
             text: String::new(),
             message: Message::default(),
+            held: None,
             read: None,
             rest: READ_EVERY,
         }
@@ -52,11 +64,20 @@ impl AnswerReader {
         if resting && self.text.len() > SHORT {
             return Vec::new();
         }
-        let read = parser.read(&self.text, true);
+        let read = parser.parse_answer(&self.text, true);
         self.rest = READ_EVERY.max(now.elapsed() * 10);
         self.read = Some(Instant::now());
         // An unfinished text may not be valid yet.
-        read.map_or_else(|_| Vec::new(), |message| self.deltas_to(message))
+        let Ok(mut message) = read else {
+            return Vec::new();
+        };
+        let whole = message.clone();
+        parser.hold_call(&mut message);
+        if self.may_be_written_call(&message) {
+            message.content.clear();
+        }
+        self.held = (message != whole).then_some(whole);
+        self.deltas_to(message)
     }
 
     /// Takes a whole answer.
@@ -75,16 +96,55 @@ impl AnswerReader {
             return Vec::new();
         };
         let read = parser
-            .read(&self.text, cut)
-            .or_else(|_| parser.read(&self.text, true));
+            .parse_answer(&self.text, cut)
+            .or_else(|_| parser.parse_answer(&self.text, true));
         match read {
-            Ok(message) => self.deltas_to(message),
+            Ok(mut message) => {
+                if !cut {
+                    self.read_written_calls(&mut message);
+                }
+                self.deltas_to(message)
+            }
             // Not in the template's form: the text is shown unchanged.
             Err(_) if self.message == Message::default() => self.deltas_to(Message {
                 content: self.text.clone(),
                 ..Message::default()
             }),
-            Err(_) => Vec::new(),
+            Err(_) => {
+                let held = self.held.take();
+                held.map_or_else(Vec::new, |message| self.deltas_to(message))
+            }
+        }
+    }
+
+    /// Whether the text may turn out to be a call, and none of it was sent.
+    fn may_be_written_call(&self, message: &Message) -> bool {
+        let Some(tools) = &self.writable else {
+            return false;
+        };
+        self.message.content.is_empty()
+            && message.tool_calls.is_empty()
+            && message.content.len() <= MOST_HELD
+            && may_begin_call(&message.content, &tools.offered)
+    }
+
+    /// Turns a text that is only calls into calls: some models write them in another form than their template's.
+    fn read_written_calls(&self, message: &mut Message) {
+        let tools = match &self.writable {
+            // Whole as in parts: what would not be held back is text.
+            Some(tools) if self.may_be_written_call(message) => tools,
+            _ => return,
+        };
+        let most = if tools.parallel { usize::MAX } else { 1 };
+        let written = complete_calls(&message.content, &tools.offered).into_iter();
+        let calls = written.take(most).map(|(name, arguments)| ToolCall {
+            name,
+            arguments,
+            ..ToolCall::default()
+        });
+        message.tool_calls = calls.collect();
+        if !message.tool_calls.is_empty() {
+            message.content.clear();
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{
     Engine, EngineState, Refusal,
     embeddings::{MOST_INPUTS, run_jobs},
-    read, run_blocking,
+    parse_body, run_blocking,
 };
 use crate::{
     bad,
@@ -57,7 +57,7 @@ pub(super) async fn rerank(
         documents,
         top_n,
         return_documents,
-    } = read(&body)?;
+    } = parse_body(&body)?;
     if !(1..=MOST_INPUTS).contains(&documents.len()) {
         let count = documents.len();
         let why = format!("`documents` has {count} texts; send 1 to {MOST_INPUTS}");

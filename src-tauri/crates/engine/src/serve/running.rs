@@ -81,7 +81,7 @@ impl RunningJobs {
             (0, JobEvent::Failed(Error::new(Code::WorkerCrashed, ended)))
         });
         match event {
-            JobEvent::Prompt { .. } | JobEvent::Text { .. } => {}
+            JobEvent::Prompt(_) | JobEvent::Text { .. } => {}
             JobEvent::Done(_) | JobEvent::Embedded(_) | JobEvent::Saved(..) => self.left -= 1,
             // A failure cancels the other jobs.
             JobEvent::Failed(_) => {

@@ -151,10 +151,14 @@ async fn an_impossible_grammar_only_ends_its_answer() {
 async fn recursive_schemas_do_not_harm_the_worker() {
     let worker = Worker::smollm().await;
     let node = json!({"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}});
+    let names: Vec<_> = (0..2000).map(|n| format!("e{n}")).collect();
+    let ways: Vec<_> = names.iter().map(|name| json!({"const": name})).collect();
     let followed = [
         json!({"$defs": {"node": node}, "$ref": "#/$defs/node"}),
         json!({"type": "string", "maxLength": 1_000_000_000}),
-        json!({"enum": (0..2000).map(|n| format!("e{n}")).collect::<Vec<_>>()}),
+        json!({"enum": names}),
+        json!({"oneOf": ways}),
+        json!({"type": "string", "pattern": format!("^({})$", names.join("|"))}),
     ];
     let refused_ones = [
         (json!({"$ref": "https://example.invalid/x.json"}), "$ref"),

@@ -1,6 +1,6 @@
 //! Saved contexts: written by one worker, and gone on from by the next.
 
-use crate::support::{GEMMA, SMOLLM, WORKER, Worker, model, numbers};
+use crate::support::{GEMMA, SHALLOW, SMOLLM, WORKER, Worker, model, numbers};
 use serde_json::{Value, json};
 use std::{fs, path::Path};
 use tempfile::TempDir;
@@ -100,13 +100,13 @@ async fn a_saved_context_can_be_loaded_and_continued() {
         json!({"role": "system", "content": format!("Know these: {}", list())}),
         json!({"role": "user", "content": "What is the capital of France?"}),
     ];
-    let first = worker(SMOLLM, &folder, &[]).await;
+    let first = worker(SHALLOW, &folder, &[]).await;
     let (status, saved) = first
         .post(SAVE, &json!({"name": "talk", "messages": messages}))
         .await;
     assert_eq!(status, 200, "{saved}");
     drop(first);
-    let second = worker(SMOLLM, &folder, &[]).await;
+    let second = worker(SHALLOW, &folder, &[]).await;
     let (status, loaded) = second.post(LOAD, &json!({"name": "talk"})).await;
     assert_eq!(status, 200, "{loaded}");
     assert_eq!(loaded["timings"]["cache_n"], saved["tokens"]);
@@ -120,7 +120,7 @@ async fn a_saved_context_can_be_loaded_and_continued() {
     messages.push(answer["choices"][0]["message"].clone());
     messages.push(json!({"role": "user", "content": "And of Spain?"}));
     drop(second);
-    let third = worker(SMOLLM, &folder, &[]).await;
+    let third = worker(SHALLOW, &folder, &[]).await;
     let (_, answer) = third.post(path, &chat(&messages)).await;
     assert_eq!(answer["timings"]["cache_n"], saved["tokens"], "{answer}");
     let listed = third.get("/v1/context").await;
@@ -140,7 +140,7 @@ async fn a_saved_context_can_be_loaded_and_continued() {
 #[tokio::test]
 async fn a_context_is_loaded_even_if_mostly_cached() {
     let folder = tempfile::tempdir().unwrap();
-    let first = worker(SMOLLM, &folder, &[]).await;
+    let first = worker(SHALLOW, &folder, &[]).await;
     let long = format!("{} and so on, and on, to the end.", list());
     for (name, prompt) in [("short", "One, two, three."), ("long", &*long)] {
         let request = json!({"name": name, "prompt": prompt});
@@ -148,7 +148,7 @@ async fn a_context_is_loaded_even_if_mostly_cached() {
         assert_eq!(status, 200, "{saved}");
     }
     drop(first);
-    let second = worker(SMOLLM, &folder, &[]).await;
+    let second = worker(SHALLOW, &folder, &[]).await;
     // All but its last words are in memory.
     second.post(COMPLETE, &question(&list())).await;
     for name in ["short", "long"] {
@@ -161,7 +161,7 @@ async fn a_context_is_loaded_even_if_mostly_cached() {
 #[tokio::test]
 async fn the_latest_conversation_is_saved_without_resending() {
     let folder = tempfile::tempdir().unwrap();
-    let first = worker(SMOLLM, &folder, &[]).await;
+    let first = worker(SHALLOW, &folder, &[]).await;
     let (status, nothing) = first.post(SAVE, &json!({"name": "last"})).await;
     assert_eq!(
         (status, &nothing["error"]["code"]),
@@ -174,7 +174,7 @@ async fn the_latest_conversation_is_saved_without_resending() {
     // The last token was sent, and never evaluated.
     assert_eq!(saved["tokens"], usage["total_tokens"].as_u64().unwrap() - 1);
     drop(first);
-    let second = worker(SMOLLM, &folder, &[]).await;
+    let second = worker(SHALLOW, &folder, &[]).await;
     let text = answer["choices"][0]["text"].as_str().unwrap();
     let whole = question(&format!("{}{text} and so on", list()));
     let (_, answer) = second.post(COMPLETE, &whole).await;
@@ -185,7 +185,7 @@ async fn the_latest_conversation_is_saved_without_resending() {
 #[tokio::test]
 async fn a_context_of_another_configuration_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let first = worker(SMOLLM, &folder, &[]).await;
+    let first = worker(SHALLOW, &folder, &[]).await;
     let (status, _) = first
         .post(SAVE, &json!({"name": "mine", "prompt": list()}))
         .await;
@@ -196,9 +196,9 @@ async fn a_context_of_another_configuration_is_refused() {
     let template = ["--chat-template", template.to_str().unwrap()];
     let cases: [(&str, &[&str], &str); 3] = [
         (GEMMA, &[], "another model"),
-        (SMOLLM, &template, "another chat template"),
+        (SHALLOW, &template, "another chat template"),
         (
-            SMOLLM,
+            SHALLOW,
             &["--kv-cache", "q8_0"],
             "f16 KV cache; this tier uses q8_0",
         ),
@@ -227,7 +227,7 @@ fn only_file(folder: &Path) -> std::path::PathBuf {
 #[tokio::test]
 async fn a_damaged_file_is_never_loaded() {
     let folder = tempfile::tempdir().unwrap();
-    let first = worker(SMOLLM, &folder, &[]).await;
+    let first = worker(SHALLOW, &folder, &[]).await;
     let saved = first
         .post(SAVE, &json!({"name": "one", "prompt": list()}))
         .await;
@@ -238,7 +238,7 @@ async fn a_damaged_file_is_never_loaded() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&path, bytes).unwrap();
-    let second = worker(SMOLLM, &folder, &[]).await;
+    let second = worker(SHALLOW, &folder, &[]).await;
     let (status, refused) = second.post(LOAD, &json!({"name": "one"})).await;
     assert_eq!(
         (status, &refused["error"]["code"]),
@@ -251,7 +251,7 @@ async fn a_damaged_file_is_never_loaded() {
 #[tokio::test]
 async fn concurrent_saves_of_a_name_leave_one_valid_file() {
     let folder = tempfile::tempdir().unwrap();
-    let worker = worker(SMOLLM, &folder, &[]).await;
+    let worker = worker(SHALLOW, &folder, &[]).await;
     let request = |text: &str, replace: bool| {
         let prompt = format!("{text} {}", list());
         json!({"name": "both", "prompt": prompt, "replace": replace})
@@ -388,7 +388,7 @@ async fn a_saved_context_longer_than_the_tier_is_refused() {
 #[tokio::test]
 async fn a_context_saved_again_is_found_at_once() {
     let folder = tempfile::tempdir().unwrap();
-    let worker = worker(SMOLLM, &folder, &[]).await;
+    let worker = worker(SHALLOW, &folder, &[]).await;
     let (first, second) = (format!("Alpha {}", list()), format!("Omega {}", list()));
     for prompt in [&first, &second] {
         let (status, _) = worker

@@ -16,12 +16,12 @@ use tierbar_skip::skip;
 const PROMPT: &str = "Tides rise and fall because";
 
 /// Eight experts in each of 30 layers, 13 MB a layer, of which a token uses two.
-struct File {
-    path: PathBuf,
+pub(crate) struct File {
+    pub(crate) path: PathBuf,
     _folder: TempDir,
 }
 
-fn mixture() -> File {
+pub(crate) fn mixture() -> File {
     // Not in memory, as /tmp often is.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = folder.path().join("mixture.gguf");

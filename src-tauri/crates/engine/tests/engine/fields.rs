@@ -1,19 +1,24 @@
 //! Each field that the tables call honored changes the answer of a real model. That it is read says little of that.
 
-use crate::support::Worker;
+use crate::support::{SMOLLM, Worker, model};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 use tierbar_request_fields::{
-    COMPLETION_ADDITIONS, COMPLETIONS, Effect, GENERATION_ADDITIONS, Table,
+    CHAT, CHAT_ADDITIONS, COMPLETION_ADDITIONS, COMPLETIONS, GENERATION_ADDITIONS, REASONING, Table,
 };
 
-const TABLES: [&Table; 3] = [&COMPLETIONS, &GENERATION_ADDITIONS, &COMPLETION_ADDITIONS];
 /// The gateway reads the first two; `answers.rs` reads the streams.
 const ELSEWHERE: [&str; 4] = ["model", "keep_alive", "stream", "stream_options"];
-/// It takes no more answers than `n`, so that it changes nothing beside one.
-const ONLY_CHECKED: [&str; 1] = ["best_of"];
+/// The first takes no more answers than `n`, and the second goes with `continue_final_message`: neither changes anything beside it.
+const ONLY_CHECKED: [&str; 2] = ["best_of", "add_generation_prompt"];
 
-/// A request, a field, and a value of it that must change the answer.
+/// With tools and thinking, which the test model's own template lacks.
+const TEMPLATE: &str = include_str!("../../../../../tests/fixtures/tools.jinja");
+/// Comes before it: a system message for `verbosity`.
+const VERBOSITY: &str =
+    "{%- if verbosity %}{{- '<|im_start|>system\\nBe brief.<|im_end|>\\n' }}{%- endif %}\n";
+
+/// A request, a field, and a value of it that must change the answer. A field within another has both names: `reasoning.effort`.
 type Probe = (Value, &'static str, Value);
 
 /// Where a text is drawn, so that what the sampler may choose shows.
@@ -52,15 +57,16 @@ fn sampling() -> Vec<Probe> {
     ]
 }
 
-/// Where the likeliest text repeats itself, so that what keeps it from that shows.
-fn repetition() -> Vec<Probe> {
-    let repeats =
-        || json!({"temperature": 0, "prompt": "one two three one two three one two three one two"});
+/// The most likely continuation repeats it further.
+const REPETITIVE: &str = "one two three one two three one two three one two";
+
+/// Of a request that continues [`REPETITIVE`], so that what prevents repetition shows.
+fn repetition(request: &Value) -> Vec<Probe> {
+    let repeats = || merged(json!({"temperature": 0}), request);
     let with = |fields: Value| merged(repeats(), &fields);
     let dry = || with(json!({"dry_multiplier": 20}));
     vec![
         (repeats(), "frequency_penalty", json!(2)),
-        (repeats(), "presence_penalty", json!(2)),
         (repeats(), "repeat_penalty", json!(3)),
         (repeats(), "repetition_penalty", json!(3)),
         (
@@ -91,7 +97,6 @@ fn form() -> Vec<Probe> {
     let schema = json!({"type": "object", "properties": {"n": {"enum": [7]}}, "required": ["n"]});
     let grammar = json!("root ::= \"a\"");
     vec![
-        (greedy(), "prompt", json!("The mountain is")),
         (greedy(), "max_tokens", json!(2)),
         (
             with(json!({"max_tokens": null, "stop": ["."]})),
@@ -110,10 +115,7 @@ fn form() -> Vec<Probe> {
             "ignore_eos",
             json!(true),
         ),
-        (greedy(), "echo", json!(true)),
-        (greedy(), "logprobs", json!(1)),
         (greedy(), "n_probs", json!(1)),
-        (greedy(), "prompt_logprobs", json!(1)),
         (greedy(), "grammar", grammar.clone()),
         (greedy(), "guided_grammar", grammar),
         (greedy(), "json_schema", schema.clone()),
@@ -135,6 +137,93 @@ fn form() -> Vec<Probe> {
     ]
 }
 
+/// What only completions have.
+fn completions() -> Vec<Probe> {
+    let greedy = || json!({"temperature": 0});
+    vec![
+        (
+            merged(greedy(), &json!({"prompt": REPETITIVE})),
+            "presence_penalty",
+            json!(2),
+        ),
+        (greedy(), "prompt", json!("The mountain is")),
+        (greedy(), "echo", json!(true)),
+        (greedy(), "logprobs", json!(1)),
+        (greedy(), "prompt_logprobs", json!(1)),
+    ]
+}
+
+/// What only chats have: messages, tools and thoughts.
+fn chats() -> Vec<Probe> {
+    let greedy = || json!({"temperature": 0});
+    let with = |fields: Value| merged(greedy(), &fields);
+    let thinks = || with(json!({"think": true}));
+    let mountains = "Name ten mountains, from the highest down to the lowest.";
+    let begun = json!([
+        {"role": "user", "content": "Tell me about the sea."},
+        {"role": "assistant", "content": "The sea is"},
+    ]);
+    let functions = json!([
+        {"name": "look", "parameters": {"type": "object", "properties": {}}},
+        {"name": "wait", "parameters": {"type": "object", "properties": {}}},
+    ]);
+    let tools = json!([
+        {"type": "function", "function": functions[0]},
+        {"type": "function", "function": functions[1]},
+    ]);
+    // Too few tokens for a call, whose id would differ each time.
+    let offers = |fields: Value| merged(with(json!({"max_tokens": 4})), &fields);
+    // If other answers follow a schema, the functions are described in the prompt, which says how many calls the model may make.
+    let schema = json!({"type": "object", "properties": {"n": {"enum": [7]}}, "required": ["n"]});
+    let form = json!({"type": "json_schema", "json_schema": {"name": "a", "schema": schema}});
+    vec![
+        (
+            greedy(),
+            "messages",
+            json!([{"role": "user", "content": mountains}]),
+        ),
+        (
+            with(json!({"messages": begun})),
+            "continue_final_message",
+            json!(true),
+        ),
+        // In a chat, the repetitive text leads by more than that.
+        (greedy(), "presence_penalty", json!(2)),
+        (greedy(), "max_completion_tokens", json!(2)),
+        (greedy(), "logprobs", json!(true)),
+        (with(json!({"logprobs": true})), "top_logprobs", json!(2)),
+        (greedy(), "tools", tools.clone()),
+        (
+            offers(json!({"tools": tools})),
+            "tool_choice",
+            json!({"type": "function", "function": {"name": "look"}}),
+        ),
+        (
+            offers(json!({"tools": tools, "response_format": form})),
+            "parallel_tool_calls",
+            json!(false),
+        ),
+        (greedy(), "functions", functions.clone()),
+        (
+            offers(json!({"functions": functions})),
+            "function_call",
+            json!({"name": "look"}),
+        ),
+        (greedy(), "think", json!(true)),
+        (greedy(), "reasoning_effort", json!("low")),
+        (greedy(), "reasoning.effort", json!("low")),
+        (greedy(), "reasoning.enabled", json!(true)),
+        (thinks(), "reasoning.max_tokens", json!(4)),
+        (thinks(), "thinking_budget_tokens", json!(4)),
+        (
+            greedy(),
+            "chat_template_kwargs",
+            json!({"enable_thinking": true}),
+        ),
+        (greedy(), "verbosity", json!("low")),
+    ]
+}
+
 fn merged(mut base: Value, fields: &Value) -> Value {
     for (name, value) in fields.as_object().unwrap() {
         base[name] = value.clone();
@@ -142,53 +231,105 @@ fn merged(mut base: Value, fields: &Value) -> Value {
     base
 }
 
-async fn ask(worker: &Worker, fields: &Value) -> Value {
-    let base = json!({"prompt": "The sea is", "max_tokens": 24, "seed": 7});
-    let request = merged(base, fields);
-    let (status, answer) = worker.post("/v1/completions", &request).await;
-    assert_eq!(status, 200, "{request}: {answer}");
-    answer
-}
-
-/// What a field changes: the text and what is shown of it, or how much of the prompt was computed.
-fn part(answer: &Value, field: &str) -> Value {
-    match field {
-        "cache_prompt" => answer["usage"]["prompt_tokens_details"].clone(),
-        _ => json!([answer["choices"], answer["prompt_logprobs"]]),
+fn field(name: &str, value: &Value) -> Value {
+    match name.split_once('.') {
+        Some((outer, inner)) => json!({outer: {inner: value}}),
+        None => json!({name: value}),
     }
 }
 
-#[tokio::test]
-async fn each_honored_field_changes_the_answer() {
-    let worker = Worker::smollm().await;
-    let probes = [sampling(), repetition(), form()].concat();
+/// What a field changes: the text and what is shown of it, the prompt, or how much of the prompt was computed.
+fn part(answer: &Value, field: &str) -> Value {
+    let usage = &answer["usage"];
+    match field {
+        // How many calls an answer may have changes the prompt's words and not their number.
+        "cache_prompt" | "parallel_tool_calls" => usage["prompt_tokens_details"].clone(),
+        _ => json!([
+            answer["choices"],
+            answer["prompt_logprobs"],
+            usage["prompt_tokens"]
+        ]),
+    }
+}
+
+fn honored(tables: &[&Table]) -> BTreeSet<String> {
+    let names = tables.iter().flat_map(|table| table.honored());
+    names.map(str::to_owned).collect()
+}
+
+/// Fails for a field that changes nothing, and for one of the honored ones that no probe is for.
+///
+/// `base`: what each request has, unless a probe says otherwise.
+async fn check(
+    worker: &Worker,
+    path: &str,
+    base: &Value,
+    probes: &[Probe],
+    honored: &BTreeSet<String>,
+) {
+    let ask = async |fields: &Value| {
+        let request = merged(base.clone(), fields);
+        let (status, answer) = worker.post(path, &request).await;
+        assert_eq!(status, 200, "{request}: {answer}");
+        answer
+    };
     let mut without = BTreeMap::new();
     let mut without_effect = Vec::new();
-    for (base, name, value) in &probes {
-        let key = base.to_string();
+    for (others, name, value) in probes {
+        let key = others.to_string();
         if let Entry::Vacant(entry) = without.entry(key.clone()) {
             // The first fills the cache.
-            ask(&worker, base).await;
-            let [once, twice] = [ask(&worker, base).await, ask(&worker, base).await];
-            assert_eq!(part(&once, name), part(&twice, name), "{base}");
+            ask(others).await;
+            let [once, twice] = [ask(others).await, ask(others).await];
+            assert_eq!(part(&once, name), part(&twice, name), "{others}");
             entry.insert(once);
         }
-        let changed = ask(&worker, &merged(base.clone(), &json!({*name: value}))).await;
+        let changed = ask(&merged(others.clone(), &field(name, value))).await;
         if part(&changed, name) == part(&without[&key], name) {
             without_effect.push(name);
         }
     }
-    assert!(without_effect.is_empty(), "{without_effect:?}");
+    assert!(without_effect.is_empty(), "{path}: {without_effect:?}");
 
     let probed: BTreeSet<_> = probes.iter().map(|(_, name, _)| *name).collect();
-    let honored = TABLES.iter().flat_map(|table| table.fields);
-    let honored = honored.filter(|field| matches!(field.effect, Effect::Honored(_)));
+    let others = [&ELSEWHERE[..], &ONLY_CHECKED[..]].concat();
     let missing: Vec<_> = honored
-        .map(|field| field.name)
-        .filter(|name| {
-            let mut others = ELSEWHERE.iter().chain(&ONLY_CHECKED);
-            !probed.contains(name) && !others.any(|other| other == name)
-        })
+        .iter()
+        .filter(|name| !probed.contains(name.as_str()) && !others.contains(&name.as_str()))
         .collect();
-    assert!(missing.is_empty(), "no probe has {missing:?}");
+    assert!(missing.is_empty(), "{path}: no probe has {missing:?}");
+}
+
+#[tokio::test]
+async fn each_honored_field_changes_a_completion() {
+    let worker = Worker::smollm().await;
+    let base = json!({"prompt": "The sea is", "max_tokens": 24, "seed": 7});
+    let repeats = json!({"prompt": REPETITIVE});
+    let probes = [sampling(), repetition(&repeats), completions(), form()].concat();
+    let names = honored(&[&COMPLETIONS, &GENERATION_ADDITIONS, &COMPLETION_ADDITIONS]);
+    check(&worker, "/v1/completions", &base, &probes, &names).await;
+}
+
+#[tokio::test]
+async fn each_honored_field_changes_a_chat() {
+    let folder = tempfile::tempdir().unwrap();
+    let template = folder.path().join("template.jinja");
+    std::fs::write(&template, [VERBOSITY, TEMPLATE.trim_end()].concat()).unwrap();
+    let template = template.to_str().unwrap();
+    let options = ["--context", "1024", "--chat-template", template];
+    let worker = Worker::start(&model(SMOLLM), &options).await;
+    worker.ready();
+
+    let asks = |text: &str| json!({"role": "user", "content": text});
+    let base = json!({"messages": [asks("Tell me about the sea.")], "max_tokens": 24, "seed": 7});
+    let repeats = json!({
+        "messages": [asks("Count to three again and again."), {"role": "assistant", "content": REPETITIVE}],
+        "continue_final_message": true,
+    });
+    let probes = [sampling(), repetition(&repeats), chats(), form()].concat();
+    let mut names = honored(&[&CHAT, &GENERATION_ADDITIONS, &CHAT_ADDITIONS]);
+    // Each of its own fields has a probe.
+    names.remove("reasoning");
+    names.extend(REASONING.honored().map(|name| format!("reasoning.{name}")));
+    check(&worker, "/v1/chat/completions", &base, &probes, &names).await;
 }

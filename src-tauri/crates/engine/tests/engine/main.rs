@@ -7,6 +7,8 @@ mod bounds;
 mod chat;
 mod compiler;
 mod contexts;
+#[cfg(feature = "vulkan")]
+mod device;
 mod embeddings;
 mod encoder;
 mod experts;

@@ -2,7 +2,7 @@
 //! an image reaches the model where, and as, llama-server brings it there.
 
 use crate::support::{
-    GEMMA, HANG, SMOLLM, Worker, model,
+    GEMMA, HANG, SHALLOW, SMOLLM, Worker, model,
     projector::{CAUSAL, Kind, SLOW, WHOLE, plain, stripes, write},
     write_recorded_media,
 };
@@ -206,7 +206,7 @@ fn the_written_projectors_and_images_equal_the_recorded() {
 
 #[tokio::test]
 async fn invalid_images_are_refused() {
-    let seeing = seeing(SMOLLM, CAUSAL, &[]).await;
+    let seeing = seeing(SHALLOW, CAUSAL, &[]).await;
     let whole = stripes(1);
     let sound = json!({"type": "input_audio", "input_audio": {
         "data": BASE64_STANDARD.encode([b"RIFF\x24\0\0\0WAVE".as_slice(), &[0; 64]].concat()), "format": "wav"}});

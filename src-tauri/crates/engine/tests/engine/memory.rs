@@ -37,7 +37,7 @@ fn planned(plan: &LoadPlan, what: &[LineKind]) -> f64 {
 }
 
 /// The process's own memory that no file is behind, in MiB.
-fn anonymous(pid: u32) -> f64 {
+pub(crate) fn anonymous(pid: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("RssAnon:"));
     let kib = line.unwrap().split_whitespace().nth(1).unwrap();

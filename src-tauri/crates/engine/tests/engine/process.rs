@@ -1,6 +1,6 @@
 //! The worker's process: its start and end, and invalid input.
 
-use crate::support::{GEMMA, HANG, SMOLLM, Worker, first_chunk, model};
+use crate::support::{GEMMA, HANG, SHALLOW, SMOLLM, Worker, first_chunk, model};
 use futures_util::StreamExt;
 use serde_json::json;
 use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
@@ -224,7 +224,7 @@ async fn a_prompt_beyond_the_context_is_refused() {
 
 #[tokio::test]
 async fn a_prompt_that_fills_the_context_gets_one_token() {
-    let worker = Worker::smollm().await;
+    let worker = Worker::shallow().await;
     let exactly = json!({"prompt": vec![5; 1023], "ignore_eos": true});
     let (status, answer) = worker.post("/v1/completions", &exactly).await;
     assert_eq!(
@@ -372,7 +372,7 @@ async fn files_that_abort_llama_cpp_are_refused_first() {
 
 #[tokio::test]
 async fn a_context_smaller_than_a_batch_works() {
-    let worker = Worker::start(&model(SMOLLM), &["--context", "100"]).await;
+    let worker = Worker::start(&model(SHALLOW), &["--context", "100"]).await;
     assert_eq!(worker.ready().context_tokens, 256);
     let prompt = vec![1000; 250];
     let (status, answer) = worker

@@ -1,6 +1,6 @@
 //! Drafted tokens change the speed of an answer, and nothing else.
 
-use crate::support::{GEMMA, SMOLLM, Worker, completions, model};
+use crate::support::{GEMMA, SHALLOW, SMOLLM, Worker, completions, model};
 use serde_json::{Value, json};
 
 async fn answers(worker: &Worker, prompts: &[(String, Value)]) -> Vec<Value> {
@@ -106,7 +106,7 @@ async fn stops_and_limits_apply_within_a_draft() {
 #[tokio::test]
 async fn no_drafts_while_evicted_prompts_are_prefilled() {
     let arguments = ["--context", "512", "--slots", "2", "--lookup"];
-    let worker = Worker::start(&model(SMOLLM), &arguments).await;
+    let worker = Worker::start(&model(SHALLOW), &arguments).await;
     worker.ready();
     let request = |letter: &str| {
         let prompt = format!("{letter} = 1, {letter} = 2, ").repeat(6);

@@ -1,6 +1,6 @@
 //! Conversations that are in memory when a worker has to go, and the next one that goes on with them.
 
-use crate::support::{GEMMA, SMOLLM, Worker, first_chunk, model, numbers};
+use crate::support::{GEMMA, SHALLOW, SMOLLM, Worker, first_chunk, model, numbers};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::{
@@ -24,7 +24,7 @@ async fn worker(name: &str, folder: &TempDir, mib: &str, extra: &[&str]) -> Work
 }
 
 /// Asks it to go, and waits until it has.
-async fn leave(mut worker: Worker) {
+pub(crate) async fn leave(mut worker: Worker) {
     let pid = i32::try_from(worker.child.id().unwrap()).unwrap();
     kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
     assert!(worker.exit().await.success());
@@ -124,13 +124,13 @@ async fn gemma_3_reuses_the_prompt_of_a_changed_answer() {
 #[tokio::test]
 async fn an_interrupted_answer_keeps_its_prefill() {
     let folder = tempfile::tempdir().unwrap();
-    let first = worker(SMOLLM, &folder, "1024", &[]).await;
+    let first = worker(SHALLOW, &folder, "1024", &[]).await;
     let list = numbers(1, 100);
     let endless = json!({"prompt": list, "max_tokens": 1500, "ignore_eos": true, "stream": true});
     let stream = first_chunk(first.send(COMPLETE, endless.to_string()).await).await;
     leave(first).await;
     drop(stream);
-    let second = worker(SMOLLM, &folder, "1024", &[]).await;
+    let second = worker(SHALLOW, &folder, "1024", &[]).await;
     let (_, answer) = second.post(COMPLETE, &question(&list)).await;
     assert_eq!(number(&answer, "prompt_n"), 1, "{answer}");
 }
@@ -167,7 +167,7 @@ async fn a_prefix_of_a_longer_conversation_is_not_written() {
 #[tokio::test]
 async fn short_and_uncached_conversations_are_not_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let one = worker(SMOLLM, &folder, "1024", &[]).await;
+    let one = worker(SHALLOW, &folder, "1024", &[]).await;
     one.post(COMPLETE, &question("One, two, three,")).await;
     let mut alone = question(&numbers(1, 100));
     alone["cache_prompt"] = json!(false);
@@ -220,7 +220,7 @@ async fn the_oldest_conversations_are_removed_at_the_limit() {
 async fn damaged_and_old_files_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let list = numbers(1, 100);
-    let one = worker(SMOLLM, &folder, "1024", &[]).await;
+    let one = worker(SHALLOW, &folder, "1024", &[]).await;
     one.post(COMPLETE, &question(&list)).await;
     leave(one).await;
     let path = files(&folder).remove(0);
@@ -229,7 +229,7 @@ async fn damaged_and_old_files_are_removed() {
     let middle = damaged.len() / 2;
     damaged[middle] ^= 1;
     fs::write(&path, damaged).unwrap();
-    let two = worker(SMOLLM, &folder, "1024", &[]).await;
+    let two = worker(SHALLOW, &folder, "1024", &[]).await;
     let (status, answer) = two.post(COMPLETE, &question(&list)).await;
     assert_eq!((status, number(&answer, "cache_n")), (200, 0));
     assert!(!path.exists());
@@ -238,7 +238,7 @@ async fn damaged_and_old_files_are_removed() {
     fs::write(&path, &whole[..whole.len() / 2]).unwrap();
     let draft = folder.path().join(".draft-abc");
     fs::write(&draft, &whole).unwrap();
-    let three = worker(SMOLLM, &folder, "1024", &[]).await;
+    let three = worker(SHALLOW, &folder, "1024", &[]).await;
     assert!(!path.exists() && draft.exists());
     let (_, answer) = three.post(COMPLETE, &question(&list)).await;
     assert_eq!(number(&answer, "cache_n"), 0);
@@ -251,11 +251,11 @@ async fn damaged_and_old_files_are_removed() {
     age(&draft, 1);
     fs::write(&path, &whole).unwrap();
     age(&path, 6);
-    let four = worker(SMOLLM, &folder, "1024", &[]).await;
+    let four = worker(SHALLOW, &folder, "1024", &[]).await;
     assert!(path.exists() && !draft.exists());
     drop(four);
     age(&path, 8);
-    drop(worker(SMOLLM, &folder, "1024", &[]).await);
+    drop(worker(SHALLOW, &folder, "1024", &[]).await);
     assert!(!path.exists());
 }
 
@@ -268,10 +268,10 @@ async fn a_state_of_another_configuration_is_not_used() {
     let template = ["--chat-template", template.to_str().unwrap()];
     let list = numbers(1, 100);
     let cases: [(&str, &[&str]); 4] = [
-        (SMOLLM, &[]),
+        (SHALLOW, &[]),
         (GEMMA, &[]),
-        (SMOLLM, &template),
-        (SMOLLM, &["--kv-cache", "q8_0"]),
+        (SHALLOW, &template),
+        (SHALLOW, &["--kv-cache", "q8_0"]),
     ];
     for (name, extra) in cases {
         let one = worker(name, &folder, "1024", extra).await;
@@ -281,7 +281,7 @@ async fn a_state_of_another_configuration_is_not_used() {
     }
     // Each has its own.
     assert_eq!(files(&folder).len(), 4);
-    let one = worker(SMOLLM, &folder, "1024", &[]).await;
+    let one = worker(SHALLOW, &folder, "1024", &[]).await;
     let (_, answer) = one.post(COMPLETE, &question(&list)).await;
     assert_eq!(number(&answer, "prompt_n"), 1, "{answer}");
 }
@@ -291,14 +291,14 @@ async fn nothing_is_kept_without_a_folder_or_host() {
     let outer = tempfile::tempdir().unwrap();
     let folder = tempfile::tempdir_in(outer.path()).unwrap();
     let prompt = question(&numbers(1, 100));
-    let one = worker(SMOLLM, &folder, "1024", &[]).await;
+    let one = worker(SHALLOW, &folder, "1024", &[]).await;
     one.post(COMPLETE, &prompt).await;
     let path = folder.path().to_owned();
     drop(folder);
     leave(one).await;
     assert!(!path.exists());
     let folder = tempfile::tempdir().unwrap();
-    let mut two = worker(SMOLLM, &folder, "1024", &[]).await;
+    let mut two = worker(SHALLOW, &folder, "1024", &[]).await;
     two.post(COMPLETE, &prompt).await;
     drop(two.stdin.take());
     assert!(two.exit().await.success());

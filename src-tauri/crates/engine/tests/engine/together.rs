@@ -1,6 +1,6 @@
 //! Several generations on one context: that they do not disturb, starve or cost each other.
 
-use crate::support::{GEMMA, HANG, SMOLLM, Worker, first_chunk, model, numbers};
+use crate::support::{GEMMA, HANG, SHALLOW, SMOLLM, Worker, first_chunk, model, numbers};
 use futures_util::{StreamExt, future::join_all};
 use serde_json::{Value, json};
 
@@ -85,7 +85,7 @@ async fn a_long_prompt_does_not_hold_up_a_stream() {
 
 #[tokio::test]
 async fn requests_without_room_wait_and_complete() {
-    let worker = Worker::start(&model(SMOLLM), &["--context", "512", "--slots", "3"]).await;
+    let worker = Worker::start(&model(SHALLOW), &["--context", "512", "--slots", "3"]).await;
     // Together they need more than the context: some must give their place up and go on later.
     let requests = ["a", "the other", "one more"].map(|subject| story(subject, 300));
     let together = join_all(
@@ -103,7 +103,7 @@ async fn requests_without_room_wait_and_complete() {
 
 #[tokio::test]
 async fn alternating_conversations_keep_their_caches() {
-    let worker = Worker::smollm().await;
+    let worker = Worker::shallow().await;
     let ask = async |prompt: &str| {
         let request = json!({"prompt": prompt, "max_tokens": 1, "temperature": 0});
         let (_, answer) = worker.post("/v1/completions", &request).await;
@@ -198,7 +198,7 @@ async fn a_disconnect_frees_the_slot() {
 
 #[tokio::test]
 async fn a_shared_system_prompt_keeps_both_caches() {
-    for name in [SMOLLM, GEMMA] {
+    for name in [SHALLOW, GEMMA] {
         let worker = Worker::start(&model(name), &["--context", "2048"]).await;
         worker.ready();
         let header = "You are a helpful assistant who answers in few words.";

@@ -18,39 +18,32 @@ sha256. Exit status: 0 fetched and verified, 1 failed (the error as JSON on stde
   --margin BYTES    leave so much of the volume free (default: 1 GiB, or a twentieth of a smaller volume)
 ";
 
-struct Arguments {
-    spec: FileSpec,
-    terms: Terms,
-}
-
-fn arguments(mut given: impl Iterator<Item = String>) -> Option<Arguments> {
-    let mut arguments = Arguments {
-        spec: FileSpec {
-            url: Url::parse(&given.next()?).ok()?,
-            dest: PathBuf::from(given.next()?),
-            size: None,
-            sha256: None,
-        },
-        terms: Terms::default(),
+fn arguments(mut given: impl Iterator<Item = String>) -> Option<(FileSpec, Terms)> {
+    let mut spec = FileSpec {
+        url: Url::parse(&given.next()?).ok()?,
+        dest: PathBuf::from(given.next()?),
+        size: None,
+        sha256: None,
     };
+    let mut terms = Terms::default();
     while let Some(option) = given.next() {
         let value = given.next()?;
         match option.as_str() {
-            "--sha256" => arguments.spec.sha256 = Some(value),
-            "--margin" => arguments.terms.margin = Some(value.parse().ok()?),
+            "--sha256" => spec.sha256 = Some(value),
+            "--margin" => terms.margin = Some(value.parse().ok()?),
             _ => return None,
         }
     }
-    Some(arguments)
+    Some((spec, terms))
 }
 
-async fn fetch(arguments: &Arguments) -> Result<FetchedFile, Error> {
+async fn fetch(spec: &FileSpec, terms: &Terms) -> Result<FetchedFile, Error> {
     let web = Web::new(WebOptions::default())?;
     let tokens: TokenFor = Arc::new(|_| None);
     transfer(
-        &arguments.terms,
+        terms,
         &web,
-        &arguments.spec,
+        spec,
         &tokens,
         &RateLimit::new(0),
         watch::Sender::default(),
@@ -66,12 +59,12 @@ async fn fetch(arguments: &Arguments) -> Result<FetchedFile, Error> {
     reason = "a program's output"
 )]
 async fn main() -> ExitCode {
-    let Some(arguments) = arguments(std::env::args().skip(1)) else {
+    let Some((spec, terms)) = arguments(std::env::args().skip(1)) else {
         eprint!("{HELP}");
         let wants_help = std::env::args().any(|argument| argument == "--help");
         return ExitCode::from(if wants_help { 0 } else { 2 });
     };
-    match fetch(&arguments).await {
+    match fetch(&spec, &terms).await {
         Ok(fetched) => {
             println!("{}", fetched.sha256);
             ExitCode::SUCCESS

@@ -5,7 +5,7 @@
 
 use super::{
     MOST_LISTED, Object, missing_object_error, storage_error, too_long, wrong_length,
-    xml::{Page, read_failure, read_page},
+    xml::{read_failure, read_page},
 };
 use crate::{
     blocking,
@@ -132,20 +132,17 @@ impl Bucket {
             let request = self.client.get(action.sign(SIGNED_FOR));
             let answer = self.accepted(self.send(request, 0).await?).await?;
             let text = self.body(answer).await?;
-            let Page {
-                objects: more,
-                next,
-            } = read_page(&text, &self.prefix).ok_or_else(|| {
+            let page = read_page(&text, &self.prefix).ok_or_else(|| {
                 self.corrupt("did not return a list of objects")
                     .hint("check that `contexts.endpoint` is the address of an S3 server")
             })?;
-            objects.extend(more);
+            objects.extend(page.objects);
             // The same token again would go round in circles.
-            if objects.len() >= MOST_LISTED || next.is_none() || next == after {
+            if objects.len() >= MOST_LISTED || page.next.is_none() || page.next == after {
                 objects.truncate(MOST_LISTED);
                 return Ok(objects);
             }
-            after = next;
+            after = page.next;
         }
         Err(self
             .corrupt(&format!("returned a list of more than {MOST_PAGES} pages"))

@@ -2,17 +2,18 @@
 //! and no part of its path may be a symbolic link, which could lead to another folder by now.
 
 use super::{
-    MOST_LISTED, Object, is_plain, missing_object_error, storage_error, too_long, wrong_length,
+    MOST_LISTED, Object, is_plain, missing_object_error, open_own, open_own_emptied, storage_error,
+    too_long, wrong_length,
 };
 use crate::blocking;
 use std::{
     ffi::OsStr,
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
 };
 use tierbar_core::{Code, Error};
-use tierbar_nofollow::{Entry, Mode, OpenError, Opened, open};
+use tierbar_nofollow::{Entry, Mode, OpenError, OpenFile, open};
 
 #[derive(Debug, Clone)]
 pub(super) struct Folder(PathBuf);
@@ -74,7 +75,7 @@ impl Folder {
     pub(super) async fn upload(&self, name: &str, from: &Path) -> Result<(), Error> {
         let (name, from) = (name.to_owned(), from.to_owned());
         self.run(move |folder| {
-            let file = File::open(&from).map_err(|error| storage_error("read", &from, &error))?;
+            let file = open_own(&from)?;
             write_object(folder, &name, file)
         })
         .await
@@ -85,11 +86,7 @@ impl Folder {
         self.run(move |folder| {
             let place = folder.display().to_string();
             let file = object(folder, &name)?.ok_or_else(|| missing_object_error(&place))?;
-            let mut out = OpenOptions::new()
-                .write(true)
-                .truncate(true)
-                .open(&to)
-                .map_err(|error| storage_error("write to", &to, &error))?;
+            let mut out = open_own_emptied(&to)?;
             // One more, to see that there are not more.
             let copied = io::copy(&mut file.take(bytes.saturating_add(1)), &mut out)
                 .map_err(|error| storage_error("copy from", folder, &error))?;
@@ -128,7 +125,7 @@ impl Folder {
 }
 
 /// Opens the folder; `None` if only its last part is missing. One on a disk that is not connected is no empty store.
-fn open_if_there(folder: &Path) -> Result<Option<Opened>, Error> {
+fn open_if_there(folder: &Path) -> Result<Option<OpenFile>, Error> {
     let has_parent = || folder.parent().is_some_and(|parent| open(parent).is_ok());
     match open(folder) {
         Ok(opened) => Ok(Some(opened)),

@@ -13,7 +13,7 @@ const MOST_BETWEEN: usize = 64 << 10;
 const LONGEST_REASON: usize = 300;
 
 #[derive(Debug, Deserialize)]
-enum Answer {
+enum BucketAnswer {
     ListBucketResult(Listing),
     Error(Failure),
 }
@@ -43,10 +43,10 @@ struct Failure {
     message: String,
 }
 
-fn read(text: &str) -> Option<Answer> {
+fn parse(text: &str) -> Option<BucketAnswer> {
     let mut xml = Deserializer::from_str(text);
     xml.event_buffer_size(NonZeroUsize::new(MOST_BETWEEN));
-    Answer::deserialize(&mut xml).ok()
+    BucketAnswer::deserialize(&mut xml).ok()
 }
 
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub(super) struct Page {
 
 /// Reads a `ListBucketResult`. Objects whose names are not ours are left out.
 pub(super) fn read_page(text: &str, prefix: &str) -> Option<Page> {
-    let Some(Answer::ListBucketResult(listing)) = read(text) else {
+    let Some(BucketAnswer::ListBucketResult(listing)) = parse(text) else {
         return None;
     };
     let object = |entry: Contents| {
@@ -76,7 +76,7 @@ pub(super) fn read_page(text: &str, prefix: &str) -> Option<Page> {
 }
 
 pub(super) fn read_failure(text: &str) -> Option<(String, String)> {
-    let Some(Answer::Error(Failure { code, message })) = read(text) else {
+    let Some(BucketAnswer::Error(Failure { code, message })) = parse(text) else {
         return None;
     };
     let short = |text: String| text.chars().take(LONGEST_REASON).collect();

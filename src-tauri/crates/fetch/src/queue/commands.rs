@@ -7,7 +7,7 @@ use super::{
 };
 use crate::transfer::Phase;
 use tierbar_core::{
-    Code, Error,
+    Code, Error, bad_request,
     download::{DownloadStatus, Priority},
 };
 use tokio::sync::oneshot;
@@ -162,7 +162,7 @@ impl Owner {
                 other.job.reference,
                 other.file()
             );
-            return Err(Error::new(Code::BadRequest, message).hint(
+            return Err(bad_request(message).hint(
                 "wait until that one is done and rename its file, or remove it from the list",
             ));
         }
@@ -180,7 +180,7 @@ impl Entry {
     fn change(&mut self, change: Change) -> Result<(), Error> {
         let refuse = |why: &str| {
             let message = format!("the download of {} {why}", self.job.reference);
-            Err(Error::new(Code::BadRequest, message))
+            Err(bad_request(message))
         };
         match (change, &self.standing) {
             (Change::Prioritize(priority), _) => self.job.priority = priority,

@@ -15,7 +15,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::{path::Path, time::Duration};
 use tierbar_core::{
-    Code, Error,
+    Code, Error, bad_request,
     download::{DownloadFile, DownloadState, DownloadStatus},
 };
 use tokio::{sync::watch, time::Instant};
@@ -315,7 +315,7 @@ fn name(file: &FileSpec) -> String {
 pub(super) fn check(job: &Job) -> Result<(), Error> {
     let refuse = |what: &str| {
         let message = format!("the download of {} {what}", job.reference);
-        Err(Error::new(Code::BadRequest, message))
+        Err(bad_request(message))
     };
     let mut names: Vec<_> = job.files.iter().map(|file| folded(&file.dest)).collect();
     if names.is_empty() {

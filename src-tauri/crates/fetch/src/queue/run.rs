@@ -12,14 +12,14 @@ use tierbar_core::{Code, Error};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-pub(super) struct Work {
+pub(super) struct FileTransfer {
     pub(super) spec: FileSpec,
     pub(super) progress: watch::Sender<Progress>,
     pub(super) cancel: CancellationToken,
 }
 
 pub(super) type Transfer =
-    Arc<dyn Fn(Work) -> BoxFuture<'static, Result<FetchedFile, Error>> + Send + Sync>;
+    Arc<dyn Fn(FileTransfer) -> BoxFuture<'static, Result<FetchedFile, Error>> + Send + Sync>;
 
 /// What a run does to the world.
 #[derive(Clone)]
@@ -123,7 +123,7 @@ impl Run {
             phase: Phase::Connecting,
         };
         let (progress, mut seen) = watch::channel(start);
-        let mut transfer = (self.effects.transfer)(Work {
+        let mut transfer = (self.effects.transfer)(FileTransfer {
             spec,
             progress,
             cancel: self.cancel.clone(),

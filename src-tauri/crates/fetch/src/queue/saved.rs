@@ -31,7 +31,7 @@ pub(super) struct StateFile {
 impl StateFile {
     /// The list as it was left, and what the user should know about it.
     pub(super) fn open(path: PathBuf) -> (Self, Vec<Entry>, Option<String>) {
-        let read = read(&path);
+        let read = read_entries(&path);
         let file = Self {
             path,
             written: Vec::new(),
@@ -96,7 +96,7 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-fn read(path: &Path) -> Result<Vec<Entry>, String> {
+fn read_entries(path: &Path) -> Result<Vec<Entry>, String> {
     let mut text = Vec::new();
     match File::open(path) {
         Ok(file) => file.take(LARGEST + 1).read_to_end(&mut text),

@@ -10,7 +10,7 @@ mod turns;
 use super::{
     Job, Queue,
     owner::Owner,
-    run::{Effects, Work},
+    run::{Effects, FileTransfer},
 };
 use crate::{
     FileSpec, RateLimit,
@@ -58,7 +58,7 @@ type Completion = (String, Vec<FetchedFile>);
 
 /// One transfer that runs.
 struct Call {
-    work: Work,
+    work: FileTransfer,
     end: oneshot::Sender<Outcome>,
 }
 

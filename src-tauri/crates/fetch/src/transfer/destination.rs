@@ -13,7 +13,7 @@ use std::{
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
 };
-use tierbar_core::{Code, Error, units::file_size, volume};
+use tierbar_core::{Code, Error, bad_request, units::file_size, volume};
 
 /// A download in progress stops once less than this part of the margin is free, so that it need not stop for the first
 /// megabyte that others write.
@@ -32,7 +32,7 @@ pub(super) fn folder_of(dest: &Path) -> Result<&Path, Error> {
     let is_file = dest.file_name().is_some() && dest.is_absolute();
     let Some(folder) = dest.parent().filter(|_| is_file) else {
         let message = format!("`{}` is not the absolute path of a file", dest.display());
-        return Err(Error::new(Code::BadRequest, message));
+        return Err(bad_request(message));
     };
     if folder.is_dir() {
         return Ok(folder);

@@ -122,11 +122,7 @@ impl Disk {
         });
         let keeper = spawn_blocking({
             let (shared, file, paths) = (shared.clone(), file.clone(), paths.clone());
-            let Terms {
-                journal_every,
-                margin,
-                ..
-            } = *terms;
+            let (journal_every, margin) = (terms.journal_every, terms.margin);
             move || {
                 let keeping = KeeperEffects {
                     sync: &|| platform::sync(&file),

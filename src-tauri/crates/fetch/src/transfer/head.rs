@@ -13,7 +13,7 @@ pub(super) struct FileProperties {
 }
 
 impl FileProperties {
-    pub(super) fn of(answer: &Answer) -> Self {
+    pub(super) fn from_answer(answer: &Answer) -> Self {
         let total = match answer.status {
             206 => answer.content_range.and_then(|range| range.total),
             _ => answer.content_length,
@@ -33,7 +33,7 @@ impl FileProperties {
 
     /// Returns whether `answer` is of another version of the file. A missing field is no difference.
     pub(super) fn differs(&self, answer: &Answer) -> bool {
-        let other = Self::of(answer);
+        let other = Self::from_answer(answer);
         let differ = |one: &Option<String>, two: &Option<String>| matches!((one, two), (Some(one), Some(two)) if one != two);
         let sizes = matches!((self.total, other.total), (Some(one), Some(two)) if one != two);
         // Dates count only without ETags: servers behind one name may differ in them.

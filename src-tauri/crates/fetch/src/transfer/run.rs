@@ -167,7 +167,7 @@ impl Transfer<'_> {
             }
             Err(_) => return Ok(Attempt::Changed),
         };
-        let known = FileProperties::of(&answer);
+        let known = FileProperties::from_answer(&answer);
         let total = known.total.unwrap_or(0);
         verify::check_size(self.spec, total)?;
         destination::check_space(self.folder, total - ranges.bytes(), self.terms.margin)?;
@@ -199,7 +199,7 @@ impl Transfer<'_> {
 
     /// Downloads the whole file over one connection, from a server without ranges.
     async fn whole(&self, answer: Answer, backoff: &mut Backoff) -> Result<Attempt, Error> {
-        let known = FileProperties::of(&answer);
+        let known = FileProperties::from_answer(&answer);
         let total = known.total.or(self.spec.size);
         if let Some(total) = known.total {
             verify::check_size(self.spec, total)?;

@@ -1,7 +1,7 @@
 //! The agent for programs: a run without a chat. See [`tierbar_jobs::turns`].
 
 use crate::admin::{
-    Admin,
+    AdminState,
     turns::{check_consent, numbered},
 };
 use axum::{
@@ -18,6 +18,7 @@ use tierbar_chats::agent::{AgentGrant, AgentRun, ConsentAnswer};
 use tierbar_edge::sessions::SessionMark;
 use tierbar_fetch::detached;
 use tierbar_http::{
+    Answer,
     error::Failure,
     path::Id,
     request::JsonBody,
@@ -43,7 +44,7 @@ use utoipa::ToSchema;
         ),
     ),
 )]
-pub(crate) async fn run(State(admin): State<Arc<Admin>>, body: Body) -> Result<Response, Failure> {
+pub(crate) async fn run(State(admin): AdminState, body: Body) -> Result<Response, Failure> {
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
     let request: AgentRequest = body::object_of(&bytes)?;
     // The run keeps what is in it for longer than it is read.
@@ -72,7 +73,7 @@ pub(crate) async fn run(State(admin): State<Arc<Admin>>, body: Body) -> Result<R
     responses((status = 204, description = "The agent goes on")),
 )]
 pub(crate) async fn consent(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     session: Option<Extension<SessionMark>>,
     Id(run): Id,
     JsonBody(answer): JsonBody<ConsentAnswer>,
@@ -100,9 +101,9 @@ pub(crate) struct AgentFolder {
     responses((status = 200, description = "The folder can be used", body = AgentFolder)),
 )]
 pub(crate) async fn folder(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     JsonBody(AgentFolder { folder }): JsonBody<AgentFolder>,
-) -> Result<Json<AgentFolder>, Failure> {
+) -> Answer<AgentFolder> {
     let folder = admin.jobs.agent_folder(&folder).await?;
     Ok(Json(AgentFolder { folder }))
 }
@@ -128,7 +129,7 @@ pub(crate) struct RevokedGrants {
     reach(Owner, Reads),
     responses((status = 200, description = "What is allowed", body = AgentGrants)),
 )]
-pub(crate) async fn grants(State(admin): State<Arc<Admin>>) -> Result<Json<AgentGrants>, Failure> {
+pub(crate) async fn grants(State(admin): AdminState) -> Answer<AgentGrants> {
     let grants = admin.jobs.agent_grants().await?;
     Ok(Json(AgentGrants { grants }))
 }
@@ -141,9 +142,7 @@ pub(crate) async fn grants(State(admin): State<Arc<Admin>>) -> Result<Json<Agent
     reach(Owner, Writes),
     responses((status = 200, description = "How much was revoked", body = RevokedGrants)),
 )]
-pub(crate) async fn revoke_all(
-    State(admin): State<Arc<Admin>>,
-) -> Result<Json<RevokedGrants>, Failure> {
+pub(crate) async fn revoke_all(State(admin): AdminState) -> Answer<RevokedGrants> {
     let revoked = admin.jobs.revoke_agent_grants().await?;
     Ok(Json(RevokedGrants { revoked }))
 }
@@ -157,10 +156,7 @@ pub(crate) async fn revoke_all(
     params(("id" = String, Path, description = "The id of a grant")),
     responses((status = 204, description = "It is revoked")),
 )]
-pub(crate) async fn revoke(
-    State(admin): State<Arc<Admin>>,
-    Id(id): Id,
-) -> Result<StatusCode, Failure> {
+pub(crate) async fn revoke(State(admin): AdminState, Id(id): Id) -> Result<StatusCode, Failure> {
     admin.jobs.revoke_agent_grant(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -180,7 +176,7 @@ pub(crate) struct AgentRuns {
     reach(Owner, Reads),
     responses((status = 200, description = "The runs of the last seven days", body = AgentRuns)),
 )]
-pub(crate) async fn runs(State(admin): State<Arc<Admin>>) -> Result<Json<AgentRuns>, Failure> {
+pub(crate) async fn runs(State(admin): AdminState) -> Answer<AgentRuns> {
     let runs = admin.jobs.agent_runs().await?;
     Ok(Json(AgentRuns { runs }))
 }
@@ -212,10 +208,10 @@ pub(crate) struct UndoneRun {
     responses((status = 200, description = "The changes are undone", body = UndoneRun)),
 )]
 pub(crate) async fn undo(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(run): Id,
     JsonBody(UndoRequest { force }): JsonBody<UndoRequest>,
-) -> Result<Json<UndoneRun>, Failure> {
+) -> Answer<UndoneRun> {
     let jobs = Arc::clone(&admin.jobs);
     // A task of its own: a client that leaves in between would else leave files undone that are listed as changed.
     let undoing = async move { jobs.undo_agent_run(&run, force).await };

@@ -1,6 +1,6 @@
 //! Chats as files: exported for people and programs, and imported from here and from other programs.
 
-use crate::admin::Admin;
+use crate::admin::AdminState;
 use axum::{
     Json,
     body::{Body, Bytes},
@@ -10,6 +10,7 @@ use axum::{
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use futures_util::{StreamExt, stream};
+use memchr::memmem;
 use serde::{
     Deserialize, Deserializer as _,
     de::{IgnoredAny, MapAccess, Visitor},
@@ -18,18 +19,20 @@ use serde_json::value::RawValue;
 use std::{
     collections::{BTreeSet, HashMap},
     fmt, iter,
-    sync::Arc,
 };
 use tierbar_chats::{
     Chat,
     export::{self, ExportedChat},
     import::{self, ChatImport, ImportedChat, Omissions, OmittedPart},
 };
-use tierbar_core::{Code, Error, json::values_memory};
+use tierbar_core::{
+    Code, Error, bad_request,
+    json::{repair::repair, values_memory},
+};
 use tierbar_edge::keys::Weight;
 use tierbar_fetch::blocking;
-use tierbar_http::{error::Failure, path::Id, request::QueryFields};
-use tierbar_inference::{body, repair::repair};
+use tierbar_http::{Answer, error::Failure, path::Id, request::QueryFields};
+use tierbar_inference::body;
 pub(super) use tierbar_jobs::turns::hash_of;
 use tierbar_store::{ImportedFile, Store};
 use utoipa::{IntoParams, ToSchema};
@@ -80,7 +83,7 @@ pub(crate) struct Export {
     responses((status = 200, description = "The file: Markdown, in which attached files are named, or an `ExportedChat` as JSON", content((String = "text/markdown"), (ExportedChat = "application/json")))),
 )]
 pub(crate) async fn export(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(id): Id,
     QueryFields(Export { format, reasoning }): QueryFields<Export>,
 ) -> Result<Response, Failure> {
@@ -170,10 +173,7 @@ fn disposition(name: &str, extension: &str) -> HeaderValue {
     request_body(content = Object, description = "The file: a chat, or an array of chats"),
     responses((status = 200, description = "What was imported", body = ChatImport)),
 )]
-pub(crate) async fn import(
-    State(admin): State<Arc<Admin>>,
-    body: Body,
-) -> Result<Json<ChatImport>, Failure> {
+pub(crate) async fn import(State(admin): AdminState, body: Body) -> Answer<ChatImport> {
     let mut weight = admin.jobs.weigh_file();
     let file = body::collect(body, IMPORT_LIMIT, |more| weight.grow(more)).await;
     let file = file.map_err(|error| match error.code {
@@ -183,7 +183,7 @@ pub(crate) async fn import(
     let elements = split(file.clone()).await?;
     let (mut imported, mut omissions) = (ChatImport::default(), Omissions::default());
     for batch in batches(elements) {
-        let read = read(batch, &mut weight).await?;
+        let read = read_batch(batch, &mut weight).await?;
         omissions.extend(read.omissions);
         let added = admin.store.import_chats(read.chats, read.files);
         let added = added.await?;
@@ -199,7 +199,7 @@ pub(crate) async fn import(
     }
     let unknown = |omission: &import::Omission| omission.what == OmittedPart::UnknownChats;
     if imported.chats + imported.known == 0 && imported.left_out.iter().all(unknown) {
-        let error = Error::new(Code::BadRequest, "the file has no chats that Tierbar knows");
+        let error = bad_request("the file has no chats that Tierbar knows");
         return Err(error.hint(HINT).into());
     }
     Ok(Json(imported))
@@ -213,10 +213,8 @@ async fn split(file: Bytes) -> Result<Vec<Bytes>, Error> {
         None => file,
     };
     blocking("the import", move || {
-        serde_json::from_slice::<IgnoredAny>(&file).map_err(|error| {
-            let message = format!("the file is not JSON: {error}");
-            Error::new(Code::BadRequest, message).hint(HINT)
-        })?;
+        serde_json::from_slice::<IgnoredAny>(&file)
+            .map_err(|error| bad_request(format!("the file is not JSON: {error}")).hint(HINT))?;
         let elements = import::elements(&file, MOST_CHATS).ok_or_else(|| {
             let message = "the file has more than 100,000 chats";
             Error::new(Code::PayloadTooLarge, message).hint(SPLIT)
@@ -287,6 +285,11 @@ impl<'de> Visitor<'de> for FilesOf<'_> {
 
 /// Returns the files that a chat contains.
 fn files_of(json: &Bytes) -> HashMap<String, Bytes> {
+    // A large chat without files is not parsed for them. The name may be written with escapes.
+    let has = |text: &[u8]| memmem::find(json, text).is_some();
+    if !has(b"\"files\"") && !has(b"\\u") {
+        return HashMap::new();
+    }
     // What other programs call so has another form.
     let files = serde_json::from_slice::<WithFiles<'_>>(json);
     let files = files.and_then(|WithFiles { files }| {
@@ -297,12 +300,15 @@ fn files_of(json: &Bytes) -> HashMap<String, Bytes> {
 
 /// Returns the bytes of a file; none for what is not base64.
 fn decode(data: &Bytes) -> Vec<u8> {
-    // JSON may escape a slash.
-    let plain: Vec<u8> = data.iter().copied().filter(|byte| *byte != b'\\').collect();
-    BASE64_STANDARD.decode(plain).unwrap_or_default()
+    let decoded = BASE64_STANDARD.decode(data).or_else(|_| {
+        // JSON may escape a slash.
+        let plain: Vec<u8> = data.iter().copied().filter(|byte| *byte != b'\\').collect();
+        BASE64_STANDARD.decode(plain)
+    });
+    decoded.unwrap_or_default()
 }
 
-async fn read(elements: Vec<Bytes>, weight: &mut Weight) -> Result<Batch, Error> {
+async fn read_batch(elements: Vec<Bytes>, weight: &mut Weight) -> Result<Batch, Error> {
     let (mut texts, mut most) = (0, 0);
     for json in &elements {
         let memory = values_memory(json).saturating_add(json.len() * 4);
@@ -352,6 +358,15 @@ mod tests {
         let sizes: Vec<_> = batches(elements.into()).iter().map(Vec::len).collect();
         assert_eq!(sizes, [3, 1]);
         assert!(batches(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn files_are_found_by_an_escaped_name() {
+        let (hash, data) = (hash_of(b"a"), BASE64_STANDARD.encode("a"));
+        for (name, count) in [("files", 1), ("\\u0066iles", 1), ("file", 0)] {
+            let chat = format!("{{\"{name}\":{{\"{hash}\":\"{data}\"}}}}");
+            assert_eq!(files_of(&chat.into()).len(), count, "{name}");
+        }
     }
 
     #[tokio::test]

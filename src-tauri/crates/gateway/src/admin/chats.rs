@@ -1,6 +1,6 @@
 //! Chats, as the store keeps them.
 
-use crate::admin::Admin;
+use crate::admin::AdminState;
 use axum::{
     Json,
     extract::State,
@@ -8,9 +8,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tierbar_chats::{Chat, ChatSummary};
 use tierbar_http::{
+    Answer,
     error::Failure,
     path::Id,
     request::{JsonBody, QueryFields, check_range},
@@ -57,9 +57,9 @@ pub(crate) struct Fork {
     responses((status = 200, description = "The chats", body = ChatList)),
 )]
 pub(crate) async fn list(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     QueryFields(query): QueryFields<Search>,
-) -> Result<Json<ChatList>, Failure> {
+) -> Answer<ChatList> {
     if let Some(limit) = query.limit {
         check_range("limit", limit, 1..=super::LONGEST_PAGE)?;
     }
@@ -88,7 +88,7 @@ pub(crate) async fn list(
     responses((status = 201, description = "The chat", body = ChatSummary)),
 )]
 pub(crate) async fn create(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     JsonBody(fields): JsonBody<ChatFields>,
 ) -> Result<(StatusCode, Json<ChatSummary>), Failure> {
     let chat = admin.store.create_chat(fields).await?;
@@ -105,7 +105,7 @@ pub(crate) async fn create(
     params(("id" = String, Path, description = "The id of a chat")),
     responses((status = 200, description = "The chat", body = Chat)),
 )]
-pub(crate) async fn get(State(admin): State<Arc<Admin>>, Id(id): Id) -> Result<Response, Failure> {
+pub(crate) async fn get(State(admin): AdminState, Id(id): Id) -> Result<Response, Failure> {
     let weight = admin.jobs.charge_chat(&id, 0).await?;
     loop {
         let before = admin.jobs.running_turn(&id).await;
@@ -130,10 +130,10 @@ pub(crate) async fn get(State(admin): State<Arc<Admin>>, Id(id): Id) -> Result<R
     responses((status = 200, description = "The chat", body = ChatSummary)),
 )]
 pub(crate) async fn update(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(id): Id,
     JsonBody(fields): JsonBody<ChatFields>,
-) -> Result<Json<ChatSummary>, Failure> {
+) -> Answer<ChatSummary> {
     let mut chat = admin.store.update_chat(&id, fields).await?;
     admin.jobs.note_chat_change();
     admin.jobs.note_turns(std::slice::from_mut(&mut chat)).await;
@@ -149,10 +149,7 @@ pub(crate) async fn update(
     params(("id" = String, Path, description = "The id of a chat")),
     responses((status = 204, description = "The chat is deleted")),
 )]
-pub(crate) async fn delete(
-    State(admin): State<Arc<Admin>>,
-    Id(id): Id,
-) -> Result<StatusCode, Failure> {
+pub(crate) async fn delete(State(admin): AdminState, Id(id): Id) -> Result<StatusCode, Failure> {
     admin.jobs.stop_turns_of(&id).await;
     admin.store.delete_chat(&id).await?;
     // One that began in between has no chat to write to.
@@ -171,10 +168,7 @@ pub(crate) async fn delete(
     params(("id" = String, Path, description = "The id of a chat")),
     responses((status = 200, description = "The chat", body = ChatSummary)),
 )]
-pub(crate) async fn restore(
-    State(admin): State<Arc<Admin>>,
-    Id(id): Id,
-) -> Result<Json<ChatSummary>, Failure> {
+pub(crate) async fn restore(State(admin): AdminState, Id(id): Id) -> Answer<ChatSummary> {
     let chat = admin.store.restore_chat(&id).await?;
     admin.jobs.note_chat_change();
     Ok(Json(chat))
@@ -191,7 +185,7 @@ pub(crate) async fn restore(
     responses((status = 201, description = "The new chat", body = ChatSummary)),
 )]
 pub(crate) async fn fork(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(id): Id,
     JsonBody(Fork { message }): JsonBody<Fork>,
 ) -> Result<(StatusCode, Json<ChatSummary>), Failure> {
@@ -212,7 +206,7 @@ pub(crate) async fn fork(
     responses((status = 201, description = "The chat", body = ChatSummary)),
 )]
 pub(crate) async fn add_message(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(id): Id,
     JsonBody(message): JsonBody<NewMessage>,
 ) -> Result<(StatusCode, Json<ChatSummary>), Failure> {

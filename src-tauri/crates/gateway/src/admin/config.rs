@@ -1,13 +1,13 @@
 //! The configuration.
 
-use crate::admin::Admin;
+use crate::admin::{Admin, AdminState};
 use axum::{Extension, Json, extract::State};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 use tierbar_core::Config;
 use tierbar_edge::sessions::{self, SessionMark};
-use tierbar_http::{error::Failure, request::JsonBody};
+use tierbar_http::{Answer, request::JsonBody};
 use utoipa::ToSchema;
 
 /// The configuration, and where its file is.
@@ -26,7 +26,7 @@ pub(crate) struct ConfigAnswer {
     reach(Owner, Reads),
     responses((status = 200, description = "The configuration", body = ConfigAnswer)),
 )]
-pub(crate) async fn get(State(admin): State<Arc<Admin>>) -> Json<ConfigAnswer> {
+pub(crate) async fn get(State(admin): AdminState) -> Json<ConfigAnswer> {
     answer(&admin, &admin.services.config())
 }
 
@@ -40,10 +40,10 @@ pub(crate) async fn get(State(admin): State<Arc<Admin>>) -> Json<ConfigAnswer> {
     responses((status = 200, description = "The configuration", body = ConfigAnswer)),
 )]
 pub(crate) async fn patch(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     session: Option<Extension<SessionMark>>,
     JsonBody(patch): JsonBody<Map<String, Value>>,
-) -> Result<Json<ConfigAnswer>, Failure> {
+) -> Answer<ConfigAnswer> {
     if widens(&patch) {
         sessions::check_fresh(session.as_deref(), "change a setting that widens access")?;
     }

@@ -1,12 +1,11 @@
 //! The settings with which other programs use this server.
 
-use crate::admin::Admin;
+use crate::admin::AdminState;
 use axum::{
     Json,
     extract::{Request, State},
 };
 use serde::Serialize;
-use std::sync::Arc;
 use tierbar_connect::{CLIENTS, ClientServer, ClientSettings, ClientTier, render};
 use tierbar_core::{
     ModelKind,
@@ -14,7 +13,7 @@ use tierbar_core::{
     status::{EngineKind, TierStatus},
 };
 use tierbar_edge::origin::address_of;
-use tierbar_http::error::Failure;
+use tierbar_http::Answer;
 use utoipa::ToSchema;
 
 /// The server as clients see it, and their settings for it.
@@ -33,10 +32,7 @@ pub(crate) struct Connections {
     reach(Owner, Reads),
     responses((status = 200, description = "The clients", body = Connections)),
 )]
-pub(crate) async fn list(
-    State(admin): State<Arc<Admin>>,
-    request: Request,
-) -> Result<Json<Connections>, Failure> {
+pub(crate) async fn list(State(admin): AdminState, request: Request) -> Answer<Connections> {
     let status = admin.services.status();
     let url = address_of(&request).unwrap_or_else(|| status.url.clone());
     // Tiers are listed all the same if the folder cannot be read.

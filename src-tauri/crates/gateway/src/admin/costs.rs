@@ -1,13 +1,12 @@
 //! What tasks and requests took here, and saved elsewhere; and when a machine has paid for itself.
 
-use crate::admin::Admin;
+use crate::admin::AdminState;
 use axum::{Json, extract::State};
 use jiff::{Zoned, civil::Date};
 use serde::Deserialize;
-use std::sync::Arc;
-use tierbar_core::{Code, Error, ledger::LedgerReport};
+use tierbar_core::{bad_request, ledger::LedgerReport};
 use tierbar_http::{
-    error::Failure,
+    Answer,
     request::{JsonBody, QueryFields, check_range},
 };
 use tierbar_measure::break_even::{BreakEven, BreakEvenInputs};
@@ -15,7 +14,7 @@ use tierbar_tasks::saved::Costs;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Question {
+pub(crate) struct CostsQuery {
     #[serde(default = "super::default_days")]
     days: u32,
 }
@@ -25,13 +24,13 @@ pub(crate) struct Question {
     get,
     path = "/tierbar/v1/costs",
     reach(Owner, Reads),
-    params(Question),
+    params(CostsQuery),
     responses((status = 200, description = "The costs", body = Costs)),
 )]
 pub(crate) async fn costs(
-    State(admin): State<Arc<Admin>>,
-    QueryFields(Question { days }): QueryFields<Question>,
-) -> Result<Json<Costs>, Failure> {
+    State(admin): AdminState,
+    QueryFields(CostsQuery { days }): QueryFields<CostsQuery>,
+) -> Answer<Costs> {
     check_range("days", days, 1..=super::MOST_DAYS)?;
     Ok(Json(admin.store.costs(days).await?))
 }
@@ -45,11 +44,9 @@ pub(crate) async fn costs(
     request_body = BreakEvenInputs,
     responses((status = 200, description = "The sum", body = BreakEven)),
 )]
-pub(crate) async fn break_even(
-    JsonBody(inputs): JsonBody<BreakEvenInputs>,
-) -> Result<Json<BreakEven>, Failure> {
+pub(crate) async fn break_even(JsonBody(inputs): JsonBody<BreakEvenInputs>) -> Answer<BreakEven> {
     let sum = inputs.sum();
-    Ok(Json(sum.map_err(|why| Error::new(Code::BadRequest, why))?))
+    Ok(Json(sum.map_err(bad_request)?))
 }
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -69,16 +66,16 @@ pub(crate) struct Span {
     responses((status = 200, description = "The ledger", body = LedgerReport)),
 )]
 pub(crate) async fn ledger(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     QueryFields(Span { days: asked }): QueryFields<Span>,
-) -> Result<Json<LedgerReport>, Failure> {
+) -> Answer<LedgerReport> {
     check_range("days", asked, 1..=super::MOST_DAYS)?;
     admin.inference.metrics.save_ledger(&admin.store).await;
     let taken = admin.store.taken(asked).await?;
     let first: Option<Date> = taken.last().and_then(|(key, _)| key.day.parse().ok());
     let days = first.map_or(0, |first| days_since(first, Zoned::now().date()));
     let prices = admin.services.config().costs;
-    Ok(Json(LedgerReport::of(taken, days, &prices)))
+    Ok(Json(LedgerReport::at_prices(taken, days, &prices)))
 }
 
 /// Both included.

@@ -1,12 +1,12 @@
 //! The figures of the machine and of the tiers, for a report about Tierbar.
 
-use crate::admin::Admin;
+use crate::admin::AdminState;
 use axum::{Json, extract::State};
 use serde::Serialize;
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 use tierbar_core::journal::Filter;
 use tierbar_edge::now_ms;
-use tierbar_http::error::Failure;
+use tierbar_http::Answer;
 use tierbar_measure::diagnosis::{Diagnosis, Sources};
 use utoipa::ToSchema;
 
@@ -30,9 +30,7 @@ pub(crate) struct DiagnosisReport {
     reach(Owner, Reads),
     responses((status = 200, description = "The figures", body = DiagnosisReport)),
 )]
-pub(crate) async fn diagnose(
-    State(admin): State<Arc<Admin>>,
-) -> Result<Json<DiagnosisReport>, Failure> {
+pub(crate) async fn diagnose(State(admin): AdminState) -> Answer<DiagnosisReport> {
     let status = admin.services.status();
     // What cannot be read is left out: it may be what the report is about.
     let models = admin.models.list().await.map(|listed| listed.models);
@@ -45,7 +43,7 @@ pub(crate) async fn diagnose(
         }
     }
     let (machine, tierbar) = admin.services.figures().await;
-    let figures = Diagnosis::of(
+    let figures = Diagnosis::from_sources(
         Sources {
             machine,
             tierbar,

@@ -1,6 +1,6 @@
 //! Documents: what is searched, passages that match, and answers from them.
 
-use crate::admin::Admin;
+use crate::admin::AdminState;
 use axum::{
     Json,
     body::Body,
@@ -21,6 +21,7 @@ use tierbar_core::{
 use tierbar_documents::extraction::to_file;
 use tierbar_fetch::blocking;
 use tierbar_http::{
+    Answer,
     error::Failure,
     path::Id,
     request::{JsonBody, QueryFields},
@@ -41,7 +42,7 @@ use utoipa::{IntoParams, ToSchema};
     reach(Owner, Reads),
     responses((status = 200, description = "The documents", body = Documents)),
 )]
-pub(crate) async fn status(State(admin): State<Arc<Admin>>) -> Result<Json<Documents>, Failure> {
+pub(crate) async fn status(State(admin): AdminState) -> Answer<Documents> {
     Ok(Json(admin.documents.status().await?))
 }
 
@@ -64,7 +65,7 @@ pub(crate) struct NewDocuments {
     responses((status = 201, description = "The file or folder", body = DocumentSource)),
 )]
 pub(crate) async fn add(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     JsonBody(NewDocuments { path, collection }): JsonBody<NewDocuments>,
 ) -> Result<(StatusCode, Json<DocumentSource>), Failure> {
     let added = admin.documents.add(path, collection).await?;
@@ -88,9 +89,9 @@ pub(crate) struct IndexingChange {
     responses((status = 200, description = "The documents", body = Documents)),
 )]
 pub(crate) async fn change(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     JsonBody(IndexingChange { paused }): JsonBody<IndexingChange>,
-) -> Result<Json<Documents>, Failure> {
+) -> Answer<Documents> {
     admin.documents.set_paused(paused);
     Ok(Json(admin.documents.status().await?))
 }
@@ -105,7 +106,7 @@ pub(crate) async fn change(
     responses((status = 204, description = "It is forgotten")),
 )]
 pub(crate) async fn remove(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(source): Id,
 ) -> Result<StatusCode, Failure> {
     admin.documents.remove(number(&source)?).await?;
@@ -130,10 +131,10 @@ pub(crate) struct DocumentSourceChange {
     responses((status = 200, description = "The documents", body = Documents)),
 )]
 pub(crate) async fn change_source(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(source): Id,
     JsonBody(DocumentSourceChange { read_pictures }): JsonBody<DocumentSourceChange>,
-) -> Result<Json<Documents>, Failure> {
+) -> Answer<Documents> {
     let tiers = admin.inference.tiers.snapshot();
     let sees = tiers.iter().any(|tier| {
         tier.engine != EngineKind::Endpoint && tier.takes(Modality::Image) == Some(true)
@@ -172,10 +173,10 @@ pub(crate) struct DocumentFiles {
     responses((status = 200, description = "The files", body = DocumentFiles)),
 )]
 pub(crate) async fn files(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(source): Id,
     QueryFields(FilesAfter { after }): QueryFields<FilesAfter>,
-) -> Result<Json<DocumentFiles>, Failure> {
+) -> Answer<DocumentFiles> {
     let (source, after) = (number(&source)?, after.min(MOST_ID));
     let files = admin.store.document_files(source, after).await?;
     Ok(Json(DocumentFiles { files }))
@@ -199,10 +200,10 @@ pub(crate) struct FileName {
     responses((status = 200, description = "Its text", body = FileText)),
 )]
 pub(crate) async fn text(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     QueryFields(FileName { name }): QueryFields<FileName>,
     body: Body,
-) -> Result<Json<FileText>, Failure> {
+) -> Answer<FileText> {
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
     let copied = blocking("a copy of the file", move || {
         Ok((to_file(&name, &bytes[..])?, name))
@@ -226,10 +227,7 @@ pub(crate) struct PassageContext {
     params(("id" = u64, Path, description = "The id of a passage")),
     responses((status = 200, description = "The passages", body = PassageContext)),
 )]
-pub(crate) async fn passage(
-    State(admin): State<Arc<Admin>>,
-    Id(id): Id,
-) -> Result<Json<PassageContext>, Failure> {
+pub(crate) async fn passage(State(admin): AdminState, Id(id): Id) -> Answer<PassageContext> {
     let passages = admin.store.passages_around(number(&id)?).await?;
     Ok(Json(PassageContext { passages }))
 }
@@ -244,9 +242,9 @@ pub(crate) async fn passage(
     responses((status = 200, description = "The passages that match best", body = FoundPassages)),
 )]
 pub(crate) async fn search(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     JsonBody(search): JsonBody<DocumentSearch>,
-) -> Result<Json<FoundPassages>, Failure> {
+) -> Answer<FoundPassages> {
     Ok(Json(admin.jobs.search_documents(&search).await?))
 }
 
@@ -266,7 +264,7 @@ pub(crate) async fn search(
     ),
 )]
 pub(crate) async fn ask(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     JsonBody(asked): JsonBody<DocumentQuestion>,
 ) -> Result<Response, Failure> {
     let (sender, events) = mpsc::unbounded_channel();

@@ -1,12 +1,11 @@
 //! Models on their way.
 
-use crate::admin::Admin;
+use crate::admin::AdminState;
 use axum::{Json, extract::State, http::StatusCode};
 use serde::Serialize;
-use std::sync::Arc;
 use tierbar_core::download::DownloadStatus;
 use tierbar_fetch::detached;
-use tierbar_http::{error::Failure, path::Id, request::JsonBody};
+use tierbar_http::{Answer, error::Failure, path::Id, request::JsonBody};
 use tierbar_inference::services::models::{DownloadChange, DownloadRequest};
 use utoipa::ToSchema;
 
@@ -24,7 +23,7 @@ pub(crate) struct Downloads {
     reach(Owner, Reads),
     responses((status = 200, description = "The downloads", body = Downloads)),
 )]
-pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<Downloads> {
+pub(crate) async fn list(State(admin): AdminState) -> Json<Downloads> {
     let downloads = admin.models.downloads();
     Json(Downloads { downloads })
 }
@@ -39,7 +38,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<Downloads> {
     responses((status = 200, description = "The download was known", body = DownloadStatus), (status = 201, description = "The download is new", body = DownloadStatus)),
 )]
 pub(crate) async fn add(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     JsonBody(pull): JsonBody<DownloadRequest>,
 ) -> Result<(StatusCode, Json<DownloadStatus>), Failure> {
     // A task of its own: the hub is asked first, and a window that closes meanwhile still gets its download.
@@ -64,10 +63,10 @@ pub(crate) async fn add(
     responses((status = 200, description = "The download", body = DownloadStatus)),
 )]
 pub(crate) async fn change(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(id): Id,
     JsonBody(change): JsonBody<DownloadChange>,
-) -> Result<Json<DownloadStatus>, Failure> {
+) -> Answer<DownloadStatus> {
     Ok(Json(admin.models.change_download(id, change).await?))
 }
 
@@ -80,10 +79,7 @@ pub(crate) async fn change(
     params(("id" = String, Path, description = "The id of a download")),
     responses((status = 204, description = "The download is removed")),
 )]
-pub(crate) async fn remove(
-    State(admin): State<Arc<Admin>>,
-    Id(id): Id,
-) -> Result<StatusCode, Failure> {
+pub(crate) async fn remove(State(admin): AdminState, Id(id): Id) -> Result<StatusCode, Failure> {
     admin.models.remove_download(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,6 +1,6 @@
 //! Grades of answers: given and undone, their rates, what `auto` has learned from them, and their export.
 
-use crate::admin::Admin;
+use crate::admin::{Admin, AdminState};
 use axum::{
     Json,
     extract::State,
@@ -8,11 +8,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Deserialize;
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 use tierbar_chats::training::{self, ExportForm};
 use tierbar_core::{Code, Error};
 use tierbar_fetch::blocking;
 use tierbar_http::{
+    Answer,
     error::Failure,
     path::Id,
     request::{JsonBody, QueryFields},
@@ -42,10 +43,10 @@ pub(crate) struct Export {
     responses((status = 200, description = "The grade", body = Grade)),
 )]
 pub(crate) async fn give(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id((chat, message)): Id<(String, String)>,
     JsonBody(grade): JsonBody<Grade>,
-) -> Result<Json<Grade>, Failure> {
+) -> Answer<Grade> {
     let message = number(&message)?;
     let _weight = admin.jobs.charge_chat(&chat, 0).await?;
     let models = admin.models.list().await.map(|listed| listed.models);
@@ -69,7 +70,7 @@ pub(crate) async fn give(
     responses((status = 204, description = "The answer has no grade")),
 )]
 pub(crate) async fn remove(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id((chat, message)): Id<(String, String)>,
 ) -> Result<StatusCode, Failure> {
     let message = number(&message)?;
@@ -86,9 +87,9 @@ pub(crate) async fn remove(
     reach(Owner, Reads),
     responses((status = 200, description = "The rates", body = GradeReport)),
 )]
-pub(crate) async fn report(State(admin): State<Arc<Admin>>) -> Result<Json<GradeReport>, Failure> {
+pub(crate) async fn report(State(admin): AdminState) -> Answer<GradeReport> {
     let groups = learn(&admin).await?;
-    Ok(Json(GradeReport::of(groups)))
+    Ok(Json(GradeReport::from_groups(groups)))
 }
 
 /// Returns the graded answers as JSON Lines, for preference tuning.
@@ -101,7 +102,7 @@ pub(crate) async fn report(State(admin): State<Arc<Admin>>) -> Result<Json<Grade
     responses((status = 200, description = "One JSON object per line: `prompt`, `chosen` and `rejected`, or `prompt`, `completion` and `label`", content((String = "application/jsonl")))),
 )]
 pub(crate) async fn export(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     QueryFields(Export { form }): QueryFields<Export>,
 ) -> Result<Response, Failure> {
     let answers = admin.store.graded_answers().await?;
@@ -128,7 +129,7 @@ pub(crate) async fn export(
     reach(Owner, Writes),
     responses((status = 204, description = "The router goes by its rules alone")),
 )]
-pub(crate) async fn reset(State(admin): State<Arc<Admin>>) -> Result<StatusCode, Failure> {
+pub(crate) async fn reset(State(admin): AdminState) -> Result<StatusCode, Failure> {
     admin.store.reset_learned().await?;
     learn(&admin).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -137,14 +138,16 @@ pub(crate) async fn reset(State(admin): State<Arc<Admin>>) -> Result<StatusCode,
 /// Has the router learn from the grades as they are now.
 async fn learn(admin: &Admin) -> Result<Vec<GradeGroup>, Error> {
     let groups = admin.store.grade_groups().await?;
-    admin.inference.auto.learn(LearnedLevels::of(&groups));
+    admin
+        .inference
+        .auto
+        .learn(LearnedLevels::from_groups(&groups));
     Ok(groups)
 }
 
 fn number(id: &str) -> Result<u64, Error> {
     id.parse().map_err(|_| {
-        let shown: String = id.chars().take(64).collect();
-        let message = format!("there is no message \"{shown}\" in this chat");
+        let message = format!("there is no message \"{id:.64}\" in this chat");
         Error::new(Code::NotFound, message)
     })
 }

@@ -1,11 +1,10 @@
 //! Models that can be had: the catalog, and the hub when there is a network.
 
-use crate::admin::Admin;
+use crate::admin::AdminState;
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tierbar_core::catalog::{CatalogRefresh, HubModel, HubReadme, HubRepository};
-use tierbar_http::{error::Failure, request::QueryFields};
+use tierbar_http::{Answer, request::QueryFields};
 use tierbar_inference::services::models::CatalogAnswer;
 use utoipa::ToSchema;
 
@@ -34,9 +33,7 @@ pub(crate) struct HubSearch {
     reach(Owner, Reads),
     responses((status = 200, description = "The catalog", body = CatalogAnswer)),
 )]
-pub(crate) async fn catalog(
-    State(admin): State<Arc<Admin>>,
-) -> Result<Json<CatalogAnswer>, Failure> {
+pub(crate) async fn catalog(State(admin): AdminState) -> Answer<CatalogAnswer> {
     Ok(Json(admin.models.catalog().await?))
 }
 
@@ -50,9 +47,7 @@ pub(crate) async fn catalog(
     reach(Owner, Writes, Spends),
     responses((status = 200, description = "What was updated", body = CatalogRefresh)),
 )]
-pub(crate) async fn refresh(
-    State(admin): State<Arc<Admin>>,
-) -> Result<Json<CatalogRefresh>, Failure> {
+pub(crate) async fn refresh(State(admin): AdminState) -> Answer<CatalogRefresh> {
     Ok(Json(admin.models.refresh_catalog().await?))
 }
 
@@ -66,9 +61,9 @@ pub(crate) async fn refresh(
     responses((status = 200, description = "The models found", body = HubSearch)),
 )]
 pub(crate) async fn search(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     QueryFields(HubSearchQuery { q }): QueryFields<HubSearchQuery>,
-) -> Result<Json<HubSearch>, Failure> {
+) -> Answer<HubSearch> {
     let models = admin.models.search(q).await?;
     Ok(Json(HubSearch { models }))
 }
@@ -83,9 +78,9 @@ pub(crate) async fn search(
     responses((status = 200, description = "The repository", body = HubRepository)),
 )]
 pub(crate) async fn repository(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     QueryFields(RepositoryQuery { id }): QueryFields<RepositoryQuery>,
-) -> Result<Json<HubRepository>, Failure> {
+) -> Answer<HubRepository> {
     Ok(Json(admin.models.repository(id).await?))
 }
 
@@ -101,8 +96,8 @@ pub(crate) async fn repository(
     responses((status = 200, description = "The readme", body = HubReadme)),
 )]
 pub(crate) async fn readme(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     QueryFields(RepositoryQuery { id }): QueryFields<RepositoryQuery>,
-) -> Result<Json<HubReadme>, Failure> {
+) -> Answer<HubReadme> {
     Ok(Json(admin.models.readme(id).await?))
 }

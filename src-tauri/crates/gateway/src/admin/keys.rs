@@ -1,9 +1,8 @@
 //! API keys. A key's text is shown once, when it is created.
 
-use crate::admin::Admin;
+use crate::admin::AdminState;
 use axum::{Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tierbar_core::keys::{ApiKey, KeyLimits};
 use tierbar_http::{error::Failure, path::Id, request::JsonBody};
 use utoipa::ToSchema;
@@ -41,7 +40,7 @@ pub(crate) struct NewKey {
     reach(Owner, Reads),
     responses((status = 200, description = "The keys, without their text", body = KeyList)),
 )]
-pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<KeyList> {
+pub(crate) async fn list(State(admin): AdminState) -> Json<KeyList> {
     let keys = admin.edge.keys.list();
     Json(KeyList { keys })
 }
@@ -56,7 +55,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<KeyList> {
     responses((status = 201, description = "The key, with its text: it is shown this once", body = NewKey)),
 )]
 pub(crate) async fn add(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     JsonBody(request): JsonBody<KeyRequest>,
 ) -> Result<(StatusCode, Json<NewKey>), Failure> {
     let limits = KeyLimits {
@@ -77,10 +76,7 @@ pub(crate) async fn add(
     params(("name" = String, Path, description = "The name of a key")),
     responses((status = 204, description = "The key is revoked")),
 )]
-pub(crate) async fn revoke(
-    State(admin): State<Arc<Admin>>,
-    Id(name): Id,
-) -> Result<StatusCode, Failure> {
+pub(crate) async fn revoke(State(admin): AdminState, Id(name): Id) -> Result<StatusCode, Failure> {
     admin.edge.keys.revoke(&name).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,16 +1,15 @@
 //! What happened to the tiers, and why; and the last requests.
 
-use crate::admin::Admin;
+use crate::admin::AdminState;
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tierbar_core::{
-    Code, Error, TierId,
+    TierId, bad_request,
     journal::{Entry, Filter, Kind},
     requests::{RecentRequests, RequestRecord},
 };
 use tierbar_http::{
-    error::Failure,
+    Answer,
     request::{QueryFields, check_range},
 };
 use utoipa::ToSchema;
@@ -19,7 +18,7 @@ const MOST_WORDS: usize = 16;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Question {
+pub(crate) struct LogQuery {
     /// The id that the page before ended with.
     before: Option<u64>,
     #[serde(default = "super::default_limit")]
@@ -44,27 +43,27 @@ pub(crate) struct EventLog {
     get,
     path = "/tierbar/v1/log",
     reach(Owner, Reads),
-    params(Question),
+    params(LogQuery),
     responses((status = 200, description = "The events", body = EventLog)),
 )]
 pub(crate) async fn log(
-    State(admin): State<Arc<Admin>>,
-    QueryFields(question): QueryFields<Question>,
-) -> Result<Json<EventLog>, Failure> {
-    let count = question.words.split_whitespace().count();
+    State(admin): AdminState,
+    QueryFields(query): QueryFields<LogQuery>,
+) -> Answer<EventLog> {
+    let count = query.words.split_whitespace().count();
     if count > MOST_WORDS {
         let message = format!("words has {count} words; at most {MOST_WORDS} are looked for");
-        return Err(Error::new(Code::BadRequest, message).into());
+        return Err(bad_request(message).into());
     }
-    let limit = check_range("limit", question.limit, 1..=super::LONGEST_PAGE)?;
+    let limit = check_range("limit", query.limit, 1..=super::LONGEST_PAGE)?;
     // One that is configured no more may have a past.
-    let tier = question
+    let tier = query
         .tier
         .map(TierId::new)
         .transpose()
-        .map_err(|wrong| Error::new(Code::BadRequest, wrong))?;
-    let filter = Filter::new(tier, question.kind, &question.words);
-    let entries = admin.store.entries(question.before, filter, limit);
+        .map_err(bad_request)?;
+    let filter = Filter::new(tier, query.kind, &query.words);
+    let entries = admin.store.entries(query.before, filter, limit);
     let entries = entries.await?;
     Ok(Json(EventLog { entries }))
 }
@@ -100,9 +99,9 @@ pub(crate) struct Requests {
     responses((status = 200, description = "The requests", body = Requests)),
 )]
 pub(crate) async fn requests(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     QueryFields(RequestsQuery { limit, after }): QueryFields<RequestsQuery>,
-) -> Result<Json<Requests>, Failure> {
+) -> Answer<Requests> {
     check_range("limit", limit, 1..=RecentRequests::KEPT)?;
     let mut requests = admin.inference.metrics.recent_requests(limit);
     requests.retain(|request| request.id > after);

@@ -1,14 +1,13 @@
 //! The MCP servers that the configuration has: trying one out, and keeping it.
 
-use crate::admin::{Admin, secrets};
+use crate::admin::{Admin, AdminState, secrets};
 use axum::{Json, body::Body, extract::State};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
-use tierbar_core::{Code, Error, config::McpServerConfig, nearest::suggest};
+use tierbar_core::{Code, Error, bad_request, config::McpServerConfig, nearest::suggest};
 use tierbar_fetch::detached;
-use tierbar_http::{error::Failure, path::Id};
+use tierbar_http::{Answer, path::Id};
 use tierbar_inference::body;
 use tierbar_jobs::mcp;
 use tierbar_secrets::{Name, Secrets};
@@ -60,15 +59,15 @@ pub(crate) struct McpTool {
     responses((status = 200, description = "The server is saved; its tools", body = McpServerTest)),
 )]
 pub(crate) async fn put(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(name): Id,
     body: Body,
-) -> Result<Json<McpServerTest>, Failure> {
+) -> Answer<McpServerTest> {
     let bytes = body::read(body, body::ADMIN_LIMIT).await?;
     // The parser's own message may quote the key.
     let change = body::parse(&bytes).map_err(|_| {
         let message = "the body is not {\"server\": {…}, \"key\": \"…\", \"anyway\": false}";
-        Error::new(Code::BadRequest, message).hint("`key` and `anyway` may be left out")
+        bad_request(message).hint("`key` and `anyway` may be left out")
     });
     let McpServerChange {
         mut server,
@@ -82,7 +81,7 @@ pub(crate) async fn put(
     let config = admin.services.preview_config(patch.clone()).await?;
     let server = config.mcp.get(&name).ok_or_else(|| {
         let message = "`server` has neither a `command` nor a `url`";
-        Error::new(Code::BadRequest, message)
+        bad_request(message)
     })?;
     let key = match (key, mcp::secret_of(&name, server)) {
         (None, _) => None,
@@ -93,7 +92,7 @@ pub(crate) async fn put(
         (Some(_), None) => {
             let message = "`key` is of no use to a program without `key_variable`";
             let hint = "set the variable in which the program expects its key";
-            return Err(Error::new(Code::BadRequest, message).hint(hint).into());
+            return Err(bad_request(message).hint(hint).into());
         }
     };
     let tried = key.as_ref().map(|(_, key)| key);
@@ -138,10 +137,7 @@ async fn save(admin: &Admin, patch: Value, key: Option<(Name, SecretString)>) ->
     params(("name" = String, Path, description = "The name of an MCP server in the configuration")),
     responses((status = 200, description = "The server's tools", body = McpServerTest)),
 )]
-pub(crate) async fn test(
-    State(admin): State<Arc<Admin>>,
-    Id(name): Id,
-) -> Result<Json<McpServerTest>, Failure> {
+pub(crate) async fn test(State(admin): AdminState, Id(name): Id) -> Answer<McpServerTest> {
     let config = admin.services.config();
     let server = config.mcp.get(&name).ok_or_else(|| {
         let names = config.mcp.keys().map(String::as_str);

@@ -1,7 +1,7 @@
 //! Measures and tunes a tier, as a stream of events, and returns the last report.
 
 use super::tiers::find_tier;
-use crate::admin::Admin;
+use crate::admin::{Admin, AdminState};
 use axum::{
     Json,
     extract::State,
@@ -9,10 +9,10 @@ use axum::{
 };
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
-use std::sync::Arc;
 use tierbar_chats::agent::AgentReport;
-use tierbar_core::{Code, Error};
+use tierbar_core::bad_request;
 use tierbar_http::{
+    Answer,
     error::Failure,
     path::Id,
     request::JsonBody,
@@ -54,12 +54,11 @@ pub(crate) struct LastAgent {
     responses((status = 200, description = "Server-sent events: `progress`, `row`, and a `report` or an `error` at the end", content(("text/event-stream")))),
 )]
 pub(crate) async fn bench(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(name): Id,
     JsonBody(ask): JsonBody<BenchRequest>,
 ) -> Result<Response, Failure> {
-    ask.check()
-        .map_err(|why| Error::new(Code::BadRequest, why))?;
+    ask.check().map_err(bad_request)?;
     let tier = find_tier(&admin, &name)?;
     let measurement = admin.measures.bench(tier, ask)?;
     Ok(events(&admin, measurement))
@@ -76,12 +75,11 @@ pub(crate) async fn bench(
     responses((status = 200, description = "Server-sent events: `progress`, `row`, and a `report` or an `error` at the end", content(("text/event-stream")))),
 )]
 pub(crate) async fn tune(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(name): Id,
     JsonBody(ask): JsonBody<TuneRequest>,
 ) -> Result<Response, Failure> {
-    ask.check()
-        .map_err(|why| Error::new(Code::BadRequest, why))?;
+    ask.check().map_err(bad_request)?;
     let tier = find_tier(&admin, &name)?;
     let measurement = admin.measures.tune(tier, ask)?;
     Ok(events(&admin, measurement))
@@ -96,10 +94,7 @@ pub(crate) async fn tune(
     params(("id" = String, Path, description = "The name of a tier")),
     responses((status = 200, description = "Server-sent events: `progress`, and a `report` or an `error` at the end", content(("text/event-stream")))),
 )]
-pub(crate) async fn agent(
-    State(admin): State<Arc<Admin>>,
-    Id(name): Id,
-) -> Result<Response, Failure> {
+pub(crate) async fn agent(State(admin): AdminState, Id(name): Id) -> Result<Response, Failure> {
     let tier = find_tier(&admin, &name)?;
     let measurement = admin.measures.agent(tier)?;
     Ok(events(&admin, measurement))
@@ -114,10 +109,7 @@ pub(crate) async fn agent(
     params(("id" = String, Path, description = "The name of a tier")),
     responses((status = 200, description = "The report; `null` if its model was not measured as it answers now", body = LastAgent)),
 )]
-pub(crate) async fn last_agent(
-    State(admin): State<Arc<Admin>>,
-    Id(name): Id,
-) -> Result<Json<LastAgent>, Failure> {
+pub(crate) async fn last_agent(State(admin): AdminState, Id(name): Id) -> Answer<LastAgent> {
     let tier = find_tier(&admin, &name)?;
     let report = admin.measures.last_agent(tier).await?;
     Ok(Json(LastAgent { report }))
@@ -132,10 +124,7 @@ pub(crate) async fn last_agent(
     params(("id" = String, Path, description = "The name of a tier")),
     responses((status = 200, description = "The report; `null` if there is none", body = LastBench)),
 )]
-pub(crate) async fn last_bench(
-    State(admin): State<Arc<Admin>>,
-    Id(name): Id,
-) -> Result<Json<LastBench>, Failure> {
+pub(crate) async fn last_bench(State(admin): AdminState, Id(name): Id) -> Answer<LastBench> {
     let tier = find_tier(&admin, &name)?;
     let report = admin.measures.last_bench(tier).await?;
     Ok(Json(LastBench { report }))
@@ -150,10 +139,7 @@ pub(crate) async fn last_bench(
     params(("id" = String, Path, description = "The name of a tier")),
     responses((status = 200, description = "The report; `null` if there is none", body = LastTune)),
 )]
-pub(crate) async fn last_tune(
-    State(admin): State<Arc<Admin>>,
-    Id(name): Id,
-) -> Result<Json<LastTune>, Failure> {
+pub(crate) async fn last_tune(State(admin): AdminState, Id(name): Id) -> Answer<LastTune> {
     let tier = find_tier(&admin, &name)?;
     let report = admin.measures.last_tune(tier).await?;
     Ok(Json(LastTune { report }))

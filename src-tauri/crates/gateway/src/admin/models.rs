@@ -1,15 +1,14 @@
 //! Models that are here: what fits, what is whole, what goes.
 
-use crate::admin::Admin;
+use crate::admin::AdminState;
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tierbar_core::{
     Code, Error,
     fit::{LibraryModel, Verdict},
 };
 use tierbar_http::{
-    error::Failure,
+    Answer,
     path::Id,
     request::{JsonBody, QueryFields},
 };
@@ -51,7 +50,7 @@ pub(crate) struct ImportedModels {
     reach(Owner, Reads),
     responses((status = 200, description = "The models", body = ModelList)),
 )]
-pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<ModelList>, Failure> {
+pub(crate) async fn list(State(admin): AdminState) -> Answer<ModelList> {
     Ok(Json(admin.models.list().await?))
 }
 
@@ -65,9 +64,9 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<ModelLi
     responses((status = 200, description = "The plan", body = Verdict)),
 )]
 pub(crate) async fn fit(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     QueryFields(question): QueryFields<FitQuestion>,
-) -> Result<Json<Verdict>, Failure> {
+) -> Answer<Verdict> {
     Ok(Json(admin.models.fit(question).await?))
 }
 
@@ -81,10 +80,10 @@ pub(crate) async fn fit(
     responses((status = 200, description = "Whether the model was moved to the Trash", body = ModelRemoval)),
 )]
 pub(crate) async fn remove(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(id): Id,
     QueryFields(Removal { permanently }): QueryFields<Removal>,
-) -> Result<Json<ModelRemoval>, Failure> {
+) -> Answer<ModelRemoval> {
     let removed = admin.models.remove(id, permanently).await;
     let trashed = removed.map_err(as_unknown)?;
     Ok(Json(ModelRemoval { trashed }))
@@ -99,10 +98,7 @@ pub(crate) async fn remove(
     params(("id" = String, Path, description = "The id of a model")),
     responses((status = 200, description = "The hashes", body = ModelVerification)),
 )]
-pub(crate) async fn verify(
-    State(admin): State<Arc<Admin>>,
-    Id(id): Id,
-) -> Result<Json<ModelVerification>, Failure> {
+pub(crate) async fn verify(State(admin): AdminState, Id(id): Id) -> Answer<ModelVerification> {
     Ok(Json(admin.models.verify(id).await.map_err(as_unknown)?))
 }
 
@@ -116,9 +112,9 @@ pub(crate) async fn verify(
     responses((status = 200, description = "The models in the folder", body = ImportedModels)),
 )]
 pub(crate) async fn import(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     JsonBody(Import { path }): JsonBody<Import>,
-) -> Result<Json<ImportedModels>, Failure> {
+) -> Answer<ImportedModels> {
     let models = admin.models.import(path).await?;
     Ok(Json(ImportedModels { models }))
 }

@@ -1,16 +1,15 @@
 //! Origins whose pages may call, and those that were refused.
 
-use crate::admin::Admin;
+use crate::admin::{Admin, AdminState};
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tierbar_core::{
-    Code, Error,
+    Code, Error, bad_request,
     origin::{self, PROGRAM_SCHEMES},
     status::RefusedOrigin,
 };
 use tierbar_http::{
-    error::Failure,
+    Answer,
     request::{JsonBody, QueryFields},
 };
 use utoipa::{IntoParams, ToSchema};
@@ -49,7 +48,7 @@ pub(crate) struct OriginQuery {
     reach(Owner, Reads),
     responses((status = 200, description = "The origins", body = OriginList)),
 )]
-pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<OriginList> {
+pub(crate) async fn list(State(admin): AdminState) -> Json<OriginList> {
     let allowed = admin.services.config().allowed_origins.clone();
     answer(&admin, allowed)
 }
@@ -64,10 +63,13 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<OriginList> {
     responses((status = 200, description = "The origins", body = OriginList)),
 )]
 pub(crate) async fn allow(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     JsonBody(OriginRequest { origin }): JsonBody<OriginRequest>,
-) -> Result<Json<OriginList>, Failure> {
-    let config = admin.services.set_origin(read(&origin)?, true).await?;
+) -> Answer<OriginList> {
+    let config = admin
+        .services
+        .set_origin(parse_origin(&origin)?, true)
+        .await?;
     Ok(answer(&admin, config.allowed_origins.clone()))
 }
 
@@ -81,10 +83,10 @@ pub(crate) async fn allow(
     responses((status = 200, description = "The origins", body = OriginList)),
 )]
 pub(crate) async fn revoke(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     QueryFields(OriginQuery { origin }): QueryFields<OriginQuery>,
-) -> Result<Json<OriginList>, Failure> {
-    let origin = read(&origin)?;
+) -> Answer<OriginList> {
+    let origin = parse_origin(&origin)?;
     let status = admin.services.status();
     let was_refused = status
         .refused_origins
@@ -100,8 +102,8 @@ pub(crate) async fn revoke(
     Ok(answer(&admin, config.allowed_origins.clone()))
 }
 
-fn read(typed: &str) -> Result<String, Error> {
-    origin::normalize(typed).map_err(|wrong| Error::new(Code::BadRequest, wrong))
+fn parse_origin(typed: &str) -> Result<String, Error> {
+    origin::normalize(typed).map_err(bad_request)
 }
 
 fn answer(admin: &Admin, allowed: Vec<String>) -> Json<OriginList> {

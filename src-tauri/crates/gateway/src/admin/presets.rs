@@ -1,13 +1,12 @@
 //! Presets: named instructions, sampling and thinking for chats. Those that come with Tierbar cannot be changed.
 
-use crate::admin::Admin;
+use crate::admin::AdminState;
 use axum::{Json, extract::State, http::StatusCode};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::sync::Arc;
 use tierbar_chats::settings::{AnswerSettings, Preset, built_in};
-use tierbar_core::{Code, Error};
-use tierbar_http::{error::Failure, path::Id, request::JsonBody};
+use tierbar_core::bad_request;
+use tierbar_http::{Answer, error::Failure, path::Id, request::JsonBody};
 use tierbar_inference::body;
 use utoipa::ToSchema;
 
@@ -26,7 +25,7 @@ pub(crate) struct PresetList {
     reach(Owner, Reads),
     responses((status = 200, description = "The presets", body = PresetList)),
 )]
-pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<PresetList>, Failure> {
+pub(crate) async fn list(State(admin): AdminState) -> Answer<PresetList> {
     let mut presets = built_in();
     presets.extend(admin.store.presets().await?);
     Ok(Json(PresetList { presets }))
@@ -46,12 +45,12 @@ const FIELDS: [&str; 3] = ["instructions", "sampling", "thinking"];
     responses((status = 200, description = "The preset", body = Preset)),
 )]
 pub(crate) async fn put(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(name): Id,
     JsonBody(fields): JsonBody<Map<String, Value>>,
-) -> Result<Json<Preset>, Failure> {
+) -> Answer<Preset> {
     if let Some(unknown) = fields.keys().find(|key| !FIELDS.contains(&key.as_str())) {
-        let error = Error::new(Code::BadRequest, format!("there is no field \"{unknown}\""));
+        let error = bad_request(format!("there is no field \"{unknown}\""));
         return Err(error.hint(format!("send {}", FIELDS.join(", "))).into());
     }
     let settings: AnswerSettings = body::of_value(fields.into())?;
@@ -67,10 +66,7 @@ pub(crate) async fn put(
     params(("name" = String, Path, description = "The name of a preset")),
     responses((status = 204, description = "The preset is deleted")),
 )]
-pub(crate) async fn remove(
-    State(admin): State<Arc<Admin>>,
-    Id(name): Id,
-) -> Result<StatusCode, Failure> {
+pub(crate) async fn remove(State(admin): AdminState, Id(name): Id) -> Result<StatusCode, Failure> {
     admin.store.delete_preset(&name).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,14 +1,14 @@
 //! Requests that wait, all of them, and what their webhooks are signed with.
 
-use crate::admin::Admin;
+use crate::admin::AdminState;
 use axum::{Json, extract::State};
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 use tierbar_core::queue::JobState;
 use tierbar_http::{
-    error::Failure,
+    Answer,
     request::{QueryFields, check_range},
     schema::QueuedRequest,
 };
@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Question {
+pub(crate) struct QueueQuery {
     state: Option<JobState>,
     #[serde(default = "super::default_limit")]
     #[param(minimum = 1, maximum = 1000)]
@@ -47,13 +47,13 @@ pub(crate) struct WebhookSecret {
     path = "/tierbar/v1/queue",
     operation_id = "listQueue",
     reach(Owner, Reads),
-    params(Question),
+    params(QueueQuery),
     responses((status = 200, description = "The requests", body = QueuePage)),
 )]
 pub(crate) async fn list(
-    State(admin): State<Arc<Admin>>,
-    QueryFields(Question { state, limit }): QueryFields<Question>,
-) -> Result<Json<QueuePage>, Failure> {
+    State(admin): AdminState,
+    QueryFields(QueueQuery { state, limit }): QueryFields<QueueQuery>,
+) -> Answer<QueuePage> {
     check_range("limit", limit, 1..=super::LONGEST_PAGE)?;
     let (counted, bytes) = admin.store.count_jobs().await?;
     let jobs = admin.store.list_jobs(state, limit).await?;
@@ -72,9 +72,7 @@ pub(crate) async fn list(
     reach(Owner, Reads, Opens),
     responses((status = 200, description = "The secret", body = WebhookSecret)),
 )]
-pub(crate) async fn secret(
-    State(admin): State<Arc<Admin>>,
-) -> Result<Json<WebhookSecret>, Failure> {
+pub(crate) async fn secret(State(admin): AdminState) -> Answer<WebhookSecret> {
     let secret = queue::secret(&admin.jobs).await?;
     let secret = secret.expose_secret().to_owned();
     Ok(Json(WebhookSecret { secret }))

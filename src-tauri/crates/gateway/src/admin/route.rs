@@ -1,12 +1,11 @@
 //! `POST /tierbar/v1/route`: what `auto` would do with a request, and why, without answering it.
 
-use crate::admin::Admin;
+use crate::admin::AdminState;
 use axum::{Json, body::Body, extract::State};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::sync::Arc;
 use tierbar_core::TierId;
-use tierbar_http::{error::Failure, request::QueryFields};
+use tierbar_http::{Answer, request::QueryFields};
 use tierbar_inference::{
     auto::{self, Classification, RouteInputs},
     body,
@@ -19,7 +18,7 @@ use utoipa::ToSchema;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Question {
+pub(super) struct RouteQuery {
     #[serde(default)]
     #[param(inline)]
     classify: Classify,
@@ -88,15 +87,15 @@ struct RouteExam {
     path = "/tierbar/v1/route",
     operation_id = "explainRoute",
     reach(Owner, Reads),
-    params(Question),
+    params(RouteQuery),
     request_body(content = Object, description = "A request as for /v1/chat/completions"),
     responses((status = 200, description = "The tier, and why", body = Route)),
 )]
 pub(super) async fn explain(
-    State(admin): State<Arc<Admin>>,
-    QueryFields(Question { classify }): QueryFields<Question>,
+    State(admin): AdminState,
+    QueryFields(RouteQuery { classify }): QueryFields<RouteQuery>,
     body: Body,
-) -> Result<Json<Route>, Failure> {
+) -> Answer<Route> {
     let request: serde_json::Map<String, Value> = body::request(body).await?;
     let request = Value::Object(request);
     let thorough = classify == Classify::Always;

@@ -1,11 +1,10 @@
 //! Schedules: what is configured, how far it has come, and running one now.
 
-use crate::admin::Admin;
+use crate::admin::AdminState;
 use axum::{Json, extract::State};
 use serde::Serialize;
-use std::sync::Arc;
 use tierbar_core::schedule::ScheduleStatus;
-use tierbar_http::{error::Failure, path::Id};
+use tierbar_http::{Answer, path::Id};
 use utoipa::ToSchema;
 
 /// All schedules.
@@ -30,7 +29,7 @@ pub(crate) struct ScheduleRun {
     reach(Owner, Reads),
     responses((status = 200, description = "The schedules", body = ScheduleList)),
 )]
-pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<ScheduleList>, Failure> {
+pub(crate) async fn list(State(admin): AdminState) -> Answer<ScheduleList> {
     let schedules = admin.schedules.list().await?;
     Ok(Json(ScheduleList { schedules }))
 }
@@ -44,10 +43,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Schedul
     params(("name" = String, Path, description = "The name of a schedule")),
     responses((status = 200, description = "The outcome of the run", body = ScheduleRun)),
 )]
-pub(crate) async fn run(
-    State(admin): State<Arc<Admin>>,
-    Id(name): Id,
-) -> Result<Json<ScheduleRun>, Failure> {
+pub(crate) async fn run(State(admin): AdminState, Id(name): Id) -> Answer<ScheduleRun> {
     let outcome = admin.schedules.run(name.clone()).await?;
     Ok(Json(ScheduleRun { name, outcome }))
 }

@@ -1,13 +1,13 @@
 //! Keys and tokens: stored, never returned.
 
-use crate::admin::Admin;
+use crate::admin::{Admin, AdminState};
 use axum::{Json, body::Body, extract::State, http::StatusCode};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeSet, sync::Arc};
-use tierbar_core::{Code, Error, config::Engine};
+use std::collections::BTreeSet;
+use tierbar_core::{Error, bad_request, config::Engine};
 use tierbar_fetch::blocking;
-use tierbar_http::{error::Failure, path::Id};
+use tierbar_http::{Answer, error::Failure, path::Id};
 use tierbar_inference::body;
 use tierbar_jobs::mcp;
 use tierbar_secrets::{Name, Secrets, Source};
@@ -42,7 +42,7 @@ pub(crate) struct SecretPlace {
     reach(Owner, Reads),
     responses((status = 200, description = "The secrets, without their values", body = SecretList)),
 )]
-pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SecretList>, Failure> {
+pub(crate) async fn list(State(admin): AdminState) -> Answer<SecretList> {
     let config = admin.services.config();
     let servers = config.tiers.values().filter_map(|tier| match &tier.engine {
         Engine::Endpoint(engine) => Some(Name::of_server(&engine.endpoint)),
@@ -81,15 +81,15 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SecretL
     responses((status = 204, description = "The secret is stored")),
 )]
 pub(crate) async fn set(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(name): Id,
     body: Body,
 ) -> Result<StatusCode, Failure> {
     let name: Name = name.parse()?;
     let bytes = body::read(body, body::ADMIN_LIMIT).await?;
     // The parser's own message may quote the value.
-    let SecretValue { value } = body::parse(&bytes)
-        .map_err(|_| Error::new(Code::BadRequest, "the body is not {\"value\": \"…\"}"))?;
+    let SecretValue { value } =
+        body::parse(&bytes).map_err(|_| bad_request("the body is not {\"value\": \"…\"}"))?;
     change(&admin, name, Some(value)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -103,10 +103,7 @@ pub(crate) async fn set(
     params(("name" = String, Path, description = "The name of a secret")),
     responses((status = 204, description = "The secret is deleted")),
 )]
-pub(crate) async fn remove(
-    State(admin): State<Arc<Admin>>,
-    Id(name): Id,
-) -> Result<StatusCode, Failure> {
+pub(crate) async fn remove(State(admin): AdminState, Id(name): Id) -> Result<StatusCode, Failure> {
     let name: Name = name.parse()?;
     change(&admin, name, None).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -1,6 +1,6 @@
 //! Browsers' sessions.
 
-use crate::admin::Admin;
+use crate::admin::{Admin, AdminState};
 use axum::{
     Extension, Json,
     extract::State,
@@ -8,14 +8,13 @@ use axum::{
     response::IntoResponse,
 };
 use serde::Serialize;
-use std::sync::Arc;
 use tierbar_edge::{
     now_ms,
     origin::TlsMark,
     sessions::{self, HALF, IDLE_MS, SessionMark},
     sign_in,
 };
-use tierbar_http::error::Failure;
+use tierbar_http::{Answer, error::Failure};
 use utoipa::ToSchema;
 
 /// As long as browsers keep a cookie; the host ends a session earlier.
@@ -30,7 +29,7 @@ const COOKIE_SECONDS: u32 = 400 * 24 * 3600;
     responses((status = 204, description = "The session has begun")),
 )]
 pub(crate) async fn begin(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     tls: Option<Extension<TlsMark>>,
 ) -> Result<impl IntoResponse, Failure> {
     let halves = sessions::begin(&admin.edge).await?;
@@ -59,7 +58,7 @@ pub(crate) struct SignInCode {
     responses((status = 201, description = "The code, which is shown this once", body = SignInCode)),
 )]
 pub(crate) async fn create_code(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
 ) -> Result<(StatusCode, Json<SignInCode>), Failure> {
     let code = SignInCode {
         code: admin.edge.codes.create()?,
@@ -77,7 +76,7 @@ pub(crate) async fn create_code(
     responses((status = 204, description = "The session has ended")),
 )]
 pub(crate) async fn end(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     headers: HeaderMap,
     tls: Option<Extension<TlsMark>>,
 ) -> Result<impl IntoResponse, Failure> {
@@ -108,7 +107,7 @@ pub(crate) struct BrowserSession {
     reach(Owner, Reads),
     responses((status = 200, description = "The sessions", body = SessionList)),
 )]
-pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SessionList>, Failure> {
+pub(crate) async fn list(State(admin): AdminState) -> Answer<SessionList> {
     let sessions = admin.store.sessions(IDLE_MS, now_ms()).await?.into_iter();
     let sessions = sessions.map(|(created_ms, used_ms)| BrowserSession {
         created_ms,
@@ -127,7 +126,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Session
     responses((status = 204, description = "The sessions have ended")),
 )]
 pub(crate) async fn end_all(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     session: Option<Extension<SessionMark>>,
 ) -> Result<StatusCode, Failure> {
     let kept = session.map(|Extension(session)| session.hash);

@@ -1,15 +1,15 @@
 //! What a set-up proposes for this machine, where its models may go, and how the tiers answer at its end.
 
 use super::tiers::find_tier;
-use crate::admin::Admin;
+use crate::admin::AdminState;
 use axum::{Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tierbar_core::{
-    Code, Error,
+    bad_request,
     setup::{FolderRoom, SetupPlan, TierAnswer},
 };
 use tierbar_http::{
+    Answer,
     error::Failure,
     request::{JsonBody, QueryFields},
 };
@@ -32,9 +32,9 @@ pub(crate) struct SetupQuery {
     responses((status = 200, description = "The plan", body = SetupPlan)),
 )]
 pub(crate) async fn plan(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     QueryFields(SetupQuery { ram }): QueryFields<SetupQuery>,
-) -> Result<Json<SetupPlan>, Failure> {
+) -> Answer<SetupPlan> {
     let mut plan = admin.models.plan_setup(ram.clone()).await?;
     if ram.is_none() {
         let status = admin.services.status();
@@ -63,16 +63,15 @@ pub(crate) struct Folder {
     responses((status = 200, description = "The folder", body = FolderRoom)),
 )]
 pub(crate) async fn folder(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     QueryFields(Folder { path }): QueryFields<Folder>,
-) -> Result<Json<FolderRoom>, Failure> {
+) -> Answer<FolderRoom> {
     Ok(Json(admin.models.folder_room(path).await?))
 }
 
 /// The tiers to ask.
 #[derive(Debug, Deserialize, ToSchema)]
-#[schema(as = SetupQuestion)]
-pub(crate) struct Question {
+pub(crate) struct SetupQuestion {
     tiers: Vec<String>,
 }
 
@@ -91,7 +90,7 @@ pub(crate) struct Answers {
     reach(Owner, Reads),
     responses((status = 200, description = "The answers", body = Answers)),
 )]
-pub(crate) async fn answers(State(admin): State<Arc<Admin>>) -> Json<Answers> {
+pub(crate) async fn answers(State(admin): AdminState) -> Json<Answers> {
     let answers = admin.jobs.answers.list();
     Json(Answers { answers })
 }
@@ -102,15 +101,15 @@ pub(crate) async fn answers(State(admin): State<Arc<Admin>>) -> Json<Answers> {
     path = "/tierbar/v1/setup/answers",
     operation_id = "askTiers",
     reach(Owner, Spends),
-    request_body = Question,
+    request_body = SetupQuestion,
     responses((status = 202, description = "The answers so far", body = Answers)),
 )]
 pub(crate) async fn ask(
-    State(admin): State<Arc<Admin>>,
-    JsonBody(Question { tiers: names }): JsonBody<Question>,
+    State(admin): AdminState,
+    JsonBody(SetupQuestion { tiers: names }): JsonBody<SetupQuestion>,
 ) -> Result<(StatusCode, Json<Answers>), Failure> {
     if names.is_empty() {
-        let error = Error::new(Code::BadRequest, "no tier is named");
+        let error = bad_request("no tier is named");
         return Err(error.hint("name the tiers to ask in `tiers`").into());
     }
     let mut tiers = Vec::new();
@@ -129,7 +128,7 @@ pub(crate) async fn ask(
     reach(Owner, Writes),
     responses((status = 204, description = "There are no answers")),
 )]
-pub(crate) async fn stop_asking(State(admin): State<Arc<Admin>>) -> StatusCode {
+pub(crate) async fn stop_asking(State(admin): AdminState) -> StatusCode {
     admin.jobs.answers.clear();
     StatusCode::NO_CONTENT
 }

@@ -1,6 +1,6 @@
 //! What the host and the machine do: the status, once and as a stream of changes, past readings, experts in memory, and metrics.
 
-use crate::admin::Admin;
+use crate::admin::AdminState;
 use axum::{
     Json,
     extract::State,
@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{history::History, journal::Entry, paging::PagingStatus, status::Status};
 use tierbar_http::{
+    Answer,
     error::Failure,
     request::{QueryFields, check_range},
     sse::{self, json_event},
@@ -27,7 +28,7 @@ use tokio::sync::{broadcast, watch};
     reach(Owner, Reads),
     responses((status = 200, description = "The status", body = Status)),
 )]
-pub(crate) async fn status(State(admin): State<Arc<Admin>>) -> Json<Status> {
+pub(crate) async fn status(State(admin): AdminState) -> Json<Status> {
     Json(Status::clone(&admin.services.status()))
 }
 
@@ -38,7 +39,7 @@ pub(crate) async fn status(State(admin): State<Arc<Admin>>) -> Json<Status> {
     reach(Owner, Reads),
     responses((status = 200, description = "Server-sent events: `snapshot`, then `change`, `log` and `chats`", content(("text/event-stream")))),
 )]
-pub(crate) async fn events(State(admin): State<Arc<Admin>>) -> Response {
+pub(crate) async fn events(State(admin): AdminState) -> Response {
     let changes = Changes {
         status: admin.services.watch(),
         log: admin.services.log(),
@@ -102,7 +103,7 @@ const MOST_MINUTES: u64 = 30 * 24 * 60;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Question {
+pub(crate) struct HistoryQuery {
     #[serde(default = "default_minutes")]
     minutes: u64,
     /// Leaves out points that start before it, in seconds since 1970: those that are known already.
@@ -119,13 +120,13 @@ fn default_minutes() -> u64 {
     get,
     path = "/tierbar/v1/history",
     reach(Owner, Reads),
-    params(Question),
+    params(HistoryQuery),
     responses((status = 200, description = "The readings", body = History)),
 )]
 pub(crate) async fn history(
-    State(admin): State<Arc<Admin>>,
-    QueryFields(Question { minutes, since }): QueryFields<Question>,
-) -> Result<Json<History>, Failure> {
+    State(admin): AdminState,
+    QueryFields(HistoryQuery { minutes, since }): QueryFields<HistoryQuery>,
+) -> Answer<History> {
     check_range("minutes", minutes, 1..=MOST_MINUTES)?;
     let mut history = admin.services.history(minutes).await?;
     history.points.retain(|point| point.at >= since);
@@ -139,7 +140,7 @@ pub(crate) async fn history(
     reach(Owner, Reads),
     responses((status = 200, description = "The experts and the disks", body = PagingStatus)),
 )]
-pub(crate) async fn paging(State(admin): State<Arc<Admin>>) -> Result<Json<PagingStatus>, Failure> {
+pub(crate) async fn paging(State(admin): AdminState) -> Answer<PagingStatus> {
     Ok(Json(admin.services.paging().await))
 }
 
@@ -150,7 +151,7 @@ pub(crate) async fn paging(State(admin): State<Arc<Admin>>) -> Result<Json<Pagin
     reach(Inference, Reads),
     responses((status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text")),
 )]
-pub(crate) async fn metrics(State(admin): State<Arc<Admin>>) -> Result<impl IntoResponse, Failure> {
+pub(crate) async fn metrics(State(admin): AdminState) -> Result<impl IntoResponse, Failure> {
     let (jobs, bytes) = admin.store.count_jobs().await?;
     let (status, chains) = (admin.services.status(), admin.inference.chain_status());
     let metrics = &admin.inference.metrics;

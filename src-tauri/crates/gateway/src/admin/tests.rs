@@ -135,7 +135,7 @@ async fn the_log_is_paged_and_filtered_by_tier() {
     let entry = |id, tier| Entry {
         id,
         at_ms: 1000 * id,
-        what: LogEvent::of(
+        what: LogEvent::for_tier(
             Kind::Load,
             &TierId::new(tier).unwrap(),
             None,

@@ -1,10 +1,9 @@
 //! Starting, stopping and expecting a tier, pausing all of them, and the chains of tiers.
 
-use crate::admin::Admin;
+use crate::admin::{Admin, AdminState};
 use axum::{Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
-use std::sync::Arc;
 use tierbar_core::{
     Code, Error, TierId,
     chain::ChainStatus,
@@ -12,7 +11,7 @@ use tierbar_core::{
     nearest::suggest,
     status::{Status, TierStatus},
 };
-use tierbar_http::{error::Failure, path::Id, request::JsonBody};
+use tierbar_http::{Answer, error::Failure, path::Id, request::JsonBody};
 use tierbar_inference::{content::Content, route};
 use utoipa::ToSchema;
 
@@ -37,7 +36,7 @@ pub(crate) struct Announcement {
     responses((status = 204, description = "The announcement is noted")),
 )]
 pub(crate) async fn expect(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     JsonBody(Announcement { model }): JsonBody<Announcement>,
 ) -> Result<StatusCode, Failure> {
     let (model, tiers) = (model.as_deref(), admin.inference.tiers.snapshot());
@@ -56,10 +55,7 @@ pub(crate) async fn expect(
     params(("id" = String, Path, description = "The name of a tier")),
     responses((status = 200, description = "The tier", body = TierStatus)),
 )]
-pub(crate) async fn start(
-    State(admin): State<Arc<Admin>>,
-    Id(name): Id,
-) -> Result<Json<TierStatus>, Failure> {
+pub(crate) async fn start(State(admin): AdminState, Id(name): Id) -> Answer<TierStatus> {
     let tier = parse_tier(&admin, &name)?;
     admin.inference.tiers.start(&tier).await?;
     tier_status(&admin, &tier)
@@ -76,10 +72,10 @@ pub(crate) async fn start(
     responses((status = 200, description = "The tier", body = TierStatus)),
 )]
 pub(crate) async fn stop(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(name): Id,
     JsonBody(StopTier { force }): JsonBody<StopTier>,
-) -> Result<Json<TierStatus>, Failure> {
+) -> Answer<TierStatus> {
     let tier = parse_tier(&admin, &name)?;
     admin.inference.tiers.stop(&tier, force).await?;
     tier_status(&admin, &tier)
@@ -97,7 +93,7 @@ pub(super) fn find_tier(admin: &Admin, name: &str) -> Result<TierId, Error> {
         .ok_or_else(|| unknown_tier_error(admin, name))
 }
 
-fn tier_status(admin: &Admin, tier: &TierId) -> Result<Json<TierStatus>, Failure> {
+fn tier_status(admin: &Admin, tier: &TierId) -> Answer<TierStatus> {
     // The host's status has the memory readings too; both are of this moment.
     let status = admin.services.status();
     let found = status.tiers.iter().find(|status| status.id == *tier);
@@ -135,9 +131,9 @@ pub(crate) struct Pause {
     responses((status = 200, description = "The status", body = Status)),
 )]
 pub(crate) async fn pause(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     JsonBody(Pause { length }): JsonBody<Pause>,
-) -> Result<Json<Status>, Failure> {
+) -> Answer<Status> {
     let status = admin.services.pause(length.map(|Span(length)| length));
     Ok(Json(Status::clone(&status)))
 }
@@ -149,7 +145,7 @@ pub(crate) async fn pause(
     reach(Owner, Writes),
     responses((status = 200, description = "The status", body = Status)),
 )]
-pub(crate) async fn resume(State(admin): State<Arc<Admin>>) -> Json<Status> {
+pub(crate) async fn resume(State(admin): AdminState) -> Json<Status> {
     Json(Status::clone(&admin.services.resume()))
 }
 
@@ -167,7 +163,7 @@ pub(crate) struct ChainList {
     reach(Owner, Reads),
     responses((status = 200, description = "The chains", body = ChainList)),
 )]
-pub(crate) async fn chains(State(admin): State<Arc<Admin>>) -> Json<ChainList> {
+pub(crate) async fn chains(State(admin): AdminState) -> Json<ChainList> {
     let chains = admin.inference.chain_status();
     Json(ChainList { chains })
 }

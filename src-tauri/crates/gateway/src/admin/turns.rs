@@ -1,6 +1,6 @@
 //! Turns of chats: begun, followed and stopped. See [`tierbar_jobs::turns`].
 
-use crate::admin::Admin;
+use crate::admin::AdminState;
 use axum::{
     Extension, Json,
     body::Body,
@@ -24,7 +24,7 @@ use tierbar_http::{
     sse::{self, json_event},
 };
 use tierbar_inference::body;
-use tierbar_jobs::turns::{Question, follow};
+use tierbar_jobs::turns::{TurnRequest, follow};
 
 /// Starts a turn: a question or another answer, which the host runs and stores.
 #[utoipa::path(
@@ -33,17 +33,17 @@ use tierbar_jobs::turns::{Question, follow};
     operation_id = "beginTurn",
     reach(Owner, Writes, Spends, MayRun),
     params(("id" = String, Path, description = "The id of a chat")),
-    request_body = Question,
+    request_body = TurnRequest,
     responses((status = 201, description = "The turn", body = StartedTurn)),
 )]
 pub(crate) async fn begin(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     session: Option<Extension<SessionMark>>,
     Id(chat): Id,
     body: Body,
 ) -> Result<(StatusCode, Json<StartedTurn>), Failure> {
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
-    let question: Question = body::object_of(&bytes)?;
+    let question: TurnRequest = body::object_of(&bytes)?;
     if question.agent.is_some() {
         sessions::check_fresh(session.as_deref(), "run an agent")?;
     }
@@ -67,7 +67,7 @@ pub(crate) async fn begin(
     responses((status = 204, description = "The turn has ended")),
 )]
 pub(crate) async fn stop(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id((chat, turn)): Id<(String, String)>,
 ) -> Result<StatusCode, Failure> {
     admin.jobs.stop_turn(&chat, &turn).await?;
@@ -85,7 +85,7 @@ pub(crate) async fn stop(
     responses((status = 204, description = "The agent goes on")),
 )]
 pub(crate) async fn consent(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     session: Option<Extension<SessionMark>>,
     Id((chat, turn)): Id<(String, String)>,
     JsonBody(answer): JsonBody<ConsentAnswer>,
@@ -124,7 +124,7 @@ pub(crate) struct FollowQuery {
     responses((status = 200, description = "Server-sent events with ids; the data of each is a `TurnEvent`", content(("text/event-stream")))),
 )]
 pub(crate) async fn events(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id((chat, turn)): Id<(String, String)>,
     QueryFields(FollowQuery { after }): QueryFields<FollowQuery>,
     headers: HeaderMap,

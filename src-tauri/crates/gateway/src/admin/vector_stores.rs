@@ -1,17 +1,17 @@
 //! OpenAI's vector stores: the owner's collections of documents, for clients that look for them there. Files come from this machine's
 //! disk, so that nothing is uploaded.
 
-use crate::admin::Admin;
+use crate::admin::{Admin, AdminState};
 use axum::{Json, body::Body, extract::State};
 use serde_json::{Map, Value};
-use std::{convert::Infallible, sync::Arc};
-use tierbar_core::{Code, Error};
+use std::convert::Infallible;
+use tierbar_core::{Code, Error, bad_request};
 use tierbar_dialects::openai::stores::{
     DeletedVectorStore, FilePage, NewVectorStore, Page, StoreQueries, VectorStore, VectorStoreFile,
     VectorStoreFiles, VectorStoreList, VectorStoreResults, VectorStoreSearch, collection_of,
     file_number,
 };
-use tierbar_http::{error::Failure, path::Id, request::QueryFields, schema::Refusal};
+use tierbar_http::{Answer, error::Failure, path::Id, request::QueryFields, schema::Refusal};
 use tierbar_inference::body;
 use tierbar_request_fields::{
     self as fields, Table, VECTOR_STORE, VECTOR_STORE_SEARCH, VECTOR_STORES,
@@ -28,9 +28,9 @@ use tierbar_store::{FileRange, MOST_ID};
     responses((status = 200, description = "The vector stores", body = VectorStoreList)),
 )]
 pub(crate) async fn list(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     QueryFields(query): QueryFields<Page>,
-) -> Result<Json<VectorStoreList>, Failure> {
+) -> Answer<VectorStoreList> {
     let collections = admin.store.document_collections().await?;
     Ok(Json(VectorStoreList::page_of(collections, &query)?))
 }
@@ -44,11 +44,8 @@ pub(crate) async fn list(
     request_body = NewVectorStore,
     responses((status = 200, description = "The vector store", body = VectorStore)),
 )]
-pub(crate) async fn create(
-    State(admin): State<Arc<Admin>>,
-    body: Body,
-) -> Result<Json<VectorStore>, Failure> {
-    let NewVectorStore { name } = read(body, &VECTOR_STORES).await?;
+pub(crate) async fn create(State(admin): AdminState, body: Body) -> Answer<VectorStore> {
+    let NewVectorStore { name } = read_body(body, &VECTOR_STORES).await?;
     let name = name.unwrap_or_default();
     let name = name.trim();
     let collections = admin.store.document_collections().await?;
@@ -56,8 +53,7 @@ pub(crate) async fn create(
         .into_iter()
         .find(|collection| collection.name == name);
     let known = known.ok_or_else(|| {
-        let shown: String = name.chars().take(100).collect();
-        bad(format!("there is no collection \"{shown}\": it begins with its first file or folder"))
+        bad_request(format!("there is no collection \"{name:.100}\": it begins with its first file or folder"))
             .hint("add one with `tierbar documents add PATH --collection NAME` or `POST /tierbar/v1/documents`")
     })?;
     Ok(Json(known.into()))
@@ -72,10 +68,7 @@ pub(crate) async fn create(
     params(("id" = String, Path, description = "A vector store's id")),
     responses((status = 200, description = "The vector store", body = VectorStore)),
 )]
-pub(crate) async fn get(
-    State(admin): State<Arc<Admin>>,
-    Id(id): Id,
-) -> Result<Json<VectorStore>, Failure> {
+pub(crate) async fn get(State(admin): AdminState, Id(id): Id) -> Answer<VectorStore> {
     Ok(Json(store(&admin, &id).await?))
 }
 
@@ -90,14 +83,14 @@ pub(crate) async fn get(
     responses((status = 200, description = "The vector store", body = VectorStore)),
 )]
 pub(crate) async fn update(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(id): Id,
     body: Body,
-) -> Result<Json<VectorStore>, Failure> {
-    let NewVectorStore { name } = read(body, &VECTOR_STORE).await?;
+) -> Answer<VectorStore> {
+    let NewVectorStore { name } = read_body(body, &VECTOR_STORE).await?;
     let store = store(&admin, &id).await?;
     if name.is_some_and(|name| name != store.name) {
-        let error = bad("`name` cannot be changed: it is the collection's id")
+        let error = bad_request("`name` cannot be changed: it is the collection's id")
             .hint("remove its files and folders, and add them with the other name");
         return Err(Failure(error));
     }
@@ -113,10 +106,7 @@ pub(crate) async fn update(
     params(("id" = String, Path, description = "A vector store's id")),
     responses((status = 200, description = "It is forgotten", body = DeletedVectorStore)),
 )]
-pub(crate) async fn delete(
-    State(admin): State<Arc<Admin>>,
-    Id(id): Id,
-) -> Result<Json<DeletedVectorStore>, Failure> {
+pub(crate) async fn delete(State(admin): AdminState, Id(id): Id) -> Answer<DeletedVectorStore> {
     let collection = admin.jobs.collection(&id).await?.name;
     for source in admin.store.document_sources(None).await? {
         if source.collection == collection {
@@ -137,11 +127,11 @@ pub(crate) async fn delete(
     responses((status = 200, description = "The passages", body = VectorStoreResults)),
 )]
 pub(crate) async fn search(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(id): Id,
     body: Body,
-) -> Result<Json<VectorStoreResults>, Failure> {
-    let search: VectorStoreSearch = read(body, &VECTOR_STORE_SEARCH).await?;
+) -> Answer<VectorStoreResults> {
+    let search: VectorStoreSearch = read_body(body, &VECTOR_STORE_SEARCH).await?;
     let StoreQueries {
         texts,
         limit,
@@ -164,10 +154,10 @@ pub(crate) async fn search(
     responses((status = 200, description = "The files", body = VectorStoreFiles)),
 )]
 pub(crate) async fn files(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id(id): Id,
     QueryFields(query): QueryFields<Page>,
-) -> Result<Json<VectorStoreFiles>, Failure> {
+) -> Answer<VectorStoreFiles> {
     let collection = admin.jobs.collection(&id).await?.name;
     let Some(page) = FilePage::of(&query)? else {
         return Ok(Json(VectorStoreFiles::new(&id, Vec::new(), false)));
@@ -189,9 +179,9 @@ pub(crate) async fn files(
     responses((status = 200, description = "The file", body = VectorStoreFile)),
 )]
 pub(crate) async fn file(
-    State(admin): State<Arc<Admin>>,
+    State(admin): AdminState,
     Id((id, file)): Id<(String, String)>,
-) -> Result<Json<VectorStoreFile>, Failure> {
+) -> Answer<VectorStoreFile> {
     let collection = admin.jobs.collection(&id).await?.name;
     let number = file_number(Some(&file))?.unwrap_or_default();
     // One file of the collection, by its id.
@@ -250,8 +240,9 @@ pub(crate) async fn upload() -> Result<Infallible, Failure> {
 
 fn no_upload(store: &str) -> Failure {
     let collection = collection_of(store).unwrap_or_else(|| "NAME".to_owned());
-    let error =
-        bad("files are not uploaded: a vector store holds files and folders of this machine");
+    let error = bad_request(
+        "files are not uploaded: a vector store holds files and folders of this machine",
+    );
     Failure(error.hint(format!(
         "add them with `tierbar documents add PATH --collection \"{collection}\"` or `POST /tierbar/v1/documents`"
     )))
@@ -261,12 +252,8 @@ async fn store(admin: &Admin, id: &str) -> Result<VectorStore, Error> {
     Ok(admin.jobs.collection(id).await?.into())
 }
 
-async fn read<T: serde::de::DeserializeOwned>(body: Body, table: &Table) -> Result<T, Error> {
+async fn read_body<T: serde::de::DeserializeOwned>(body: Body, table: &Table) -> Result<T, Error> {
     let sent: Map<String, Value> = body::object(body).await?;
     fields::check(&[table], &sent)?;
     body::of_value(Value::Object(sent))
-}
-
-fn bad(message: impl Into<String>) -> Error {
-    Error::new(Code::BadRequest, message)
 }

@@ -60,6 +60,20 @@ async fn a_client_finds_the_tools_and_calls_one() {
 }
 
 #[tokio::test]
+async fn a_message_of_many_values_is_refused() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    for (lists, status) in [
+        (30_000, StatusCode::OK),
+        (40_000, StatusCode::PAYLOAD_TOO_LARGE),
+    ] {
+        let arguments = value!({"text": "Hello!", "x": vec![[0]; lists]});
+        let params = value!({"name": "triage", "arguments": arguments});
+        let answer = send(&bench, &[], "tools/call", params).await;
+        assert_eq!(answer.status(), status, "{lists}");
+    }
+}
+
+#[tokio::test]
 async fn documents_are_the_owners() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let question = || value!({"question": "lighthouses"});

@@ -1,6 +1,5 @@
 //! The answer to a turn, as the messages that render it.
 
-use super::turn::add;
 use axum::{
     Router,
     body::Body,
@@ -9,16 +8,19 @@ use axum::{
 };
 use futures_util::StreamExt;
 use serde::Deserialize;
-use serde_json::{Value, json};
-use tierbar_core::{Code, Error, json};
-use tierbar_inference::{body, json_edit, lines::Lines};
+use serde_json::{Value, json, value::RawValue};
+use tierbar_core::{Code, Error, json, json_edit};
+use tierbar_inference::{body, lines::Lines};
 use tokio::sync::mpsc;
 use tower::ServiceExt;
 
 /// In bytes.
 const REFUSAL_LIMIT: usize = 1 << 20;
-/// Of one event. The last has the whole response, of which there are four copies at a time.
-const EVENT_LIMIT: usize = 12 << 20;
+/// Of one event, of which there are three copies at a time: its bytes, its text, and the items of its response. The last has the whole
+/// response, whose server may have sent all of it at once: 16 MiB, of which events are made.
+const EVENT_LIMIT: usize = 17 << 20;
+/// After a longer event, in bytes, the client reads what it has before more is read of the answer, so that few such events are in memory.
+const LONG_EVENT: usize = 1 << 20;
 
 /// A response that can be continued.
 #[derive(Debug)]
@@ -42,14 +44,22 @@ pub(super) async fn answer(
     }
     let mut body = response.into_body().into_data_stream();
     let (mut lines, mut events) = (Lines::default(), Events::default());
-    while let Some(Ok(bytes)) = body.next().await
-        && events.data.len() + lines.pending() <= EVENT_LIMIT
-    {
+    while let Some(Ok(bytes)) = body.next().await {
+        if events.data.len() + lines.pending() > EVENT_LIMIT {
+            let most = EVENT_LIMIT >> 20;
+            let message = format!("the answer has an event of more than {most} MiB");
+            let error = Error::new(Code::Unreachable, message);
+            messages.send(error_message(&error)).await.ok()?;
+            return None;
+        }
         let complete = lines.complete(&bytes);
-        for line in String::from_utf8_lossy(&complete).lines() {
-            let Some((text, end)) = events.line(line) else {
-                continue;
-            };
+        let text = String::from_utf8_lossy(&complete);
+        let read = text.lines().filter_map(|line| events.line(line));
+        let read: Vec<_> = read.collect();
+        drop(text);
+        drop(complete);
+        for (text, end) in read {
+            let is_long = text.len() > LONG_EVENT;
             let answered = match end {
                 Some(End::Answered) => continuable_response(&text),
                 _ => None,
@@ -57,6 +67,10 @@ pub(super) async fn answer(
             messages.send(text).await.ok()?;
             if end.is_some() {
                 return answered;
+            }
+            if is_long {
+                let all = messages.max_capacity();
+                drop(messages.reserve_many(all).await.ok()?);
             }
         }
     }
@@ -125,16 +139,25 @@ struct EventType {
     kind: Option<String>,
 }
 
+#[derive(Debug, Deserialize)]
+struct LastEvent<'a> {
+    #[serde(borrow)]
+    response: CompleteResponse<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CompleteResponse<'a> {
+    id: String,
+    #[serde(borrow)]
+    output: &'a RawValue,
+}
+
 fn continuable_response(last: &str) -> Option<ContinuableResponse> {
-    let event: Value = json::read(last.as_bytes()).ok()?;
-    let response = &event["response"];
-    let mut items = String::new();
-    for item in response["output"].as_array()? {
-        add(&mut items, item);
-    }
+    let LastEvent { response } = serde_json::from_str(last).ok()?;
+    let items = response.output.get().strip_prefix('[')?.strip_suffix(']')?;
     Some(ContinuableResponse {
-        id: response["id"].as_str()?.to_owned(),
-        items,
+        id: response.id,
+        items: items.trim().to_owned(),
     })
 }
 
@@ -171,6 +194,8 @@ fn render_error(status: u16, error: Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::{FutureExt, stream};
+    use std::{convert::Infallible, pin::pin};
 
     fn messages(stream: &str) -> Vec<(String, Option<End>)> {
         let mut events = Events::default();
@@ -196,5 +221,73 @@ mod tests {
         let unnamed = "event: response.failed\ndata: {\"response\":{}}\n\ndata: {\"x\":1}\n\n";
         let named = r#"{"response":{},"type":"response.failed"}"#.to_owned();
         assert_eq!(messages(unnamed), [(named, Some(End::Failed))]);
+    }
+
+    /// The last message of a stream whose last event has a text of so many bytes, and the items that are kept.
+    async fn answer_of(length: usize) -> (String, Option<String>) {
+        let begin = r#"data: {"type":"response.completed","response":{"id":"r","output":["#;
+        let text = format!("\"{}\"", "a".repeat(length));
+        let pieces = [begin.to_owned(), text, "]}}\n\n".to_owned()];
+        let router = Router::new().fallback(move || {
+            let pieces = stream::iter(pieces.clone().map(Ok::<_, Infallible>));
+            let body = Body::from_stream(pieces);
+            async move { ([(header::CONTENT_TYPE, "text/event-stream")], body) }
+        });
+        let (messages, mut sent) = mpsc::channel(2);
+        let answer = answer(router, Request::new(Body::empty()), messages).await;
+        (
+            sent.recv().await.unwrap(),
+            answer.map(|answer| answer.items),
+        )
+    }
+
+    #[tokio::test]
+    async fn an_event_that_arrives_in_pieces_is_one_message() {
+        let length = 16 << 20;
+        let (message, items) = answer_of(length).await;
+        assert!(message.starts_with(r#"{"type":"response.completed""#));
+        assert_eq!(items.map(|items| items.len()), Some(length + 2));
+        let (message, items) = answer_of(EVENT_LIMIT).await;
+        assert!(message.contains("more than 17 MiB"), "{message:.99}");
+        assert_eq!(items, None);
+    }
+
+    #[tokio::test]
+    async fn a_long_event_waits_until_the_one_before_is_read() {
+        let long = "a".repeat(LONG_EVENT);
+        let event = format!("data: {{\"type\":\"x\",\"text\":\"{long}\"}}\n\n");
+        let router = Router::new().fallback(move || {
+            let events = [event.clone(), event.clone()].map(Ok::<_, Infallible>);
+            let body = Body::from_stream(stream::iter(events));
+            async move { ([(header::CONTENT_TYPE, "text/event-stream")], body) }
+        });
+        let (messages, mut sent) = mpsc::channel(4);
+        let mut answering = pin!(answer(router, Request::new(Body::empty()), messages));
+        for _ in 0..2 {
+            assert!(answering.as_mut().now_or_never().is_none());
+            assert_eq!(sent.len(), 1);
+            sent.recv().await.unwrap();
+        }
+    }
+
+    #[test]
+    fn a_continuable_response_has_an_id_and_items() {
+        let response = |response: &str| {
+            let event = format!(r#"{{"type":"response.completed","response":{response}}}"#);
+            continuable_response(&event).map(|response| (response.id, response.items))
+        };
+        for (output, items) in [("[]", ""), (r#"[ {"a": 1}, 2 ]"#, r#"{"a": 1}, 2"#)] {
+            let whole = format!(r#"{{"output": {output}, "id": "r\u0031", "x": null}}"#);
+            let expected = ("r1".to_owned(), items.to_owned());
+            assert_eq!(response(&whole), Some(expected));
+        }
+        for incomplete in [
+            "null",
+            r#"{"id": "r"}"#,
+            r#"{"output": []}"#,
+            r#"{"id": "r", "output": {}}"#,
+        ] {
+            assert_eq!(response(incomplete), None, "{incomplete}");
+        }
     }
 }

@@ -3,12 +3,12 @@
 use super::{
     Account, Slot, TurnSource,
     answer::{ContinuableResponse, answer, error_message},
-    metered::Metered,
-    turn::{Conversation, Turn, add_items},
+    metered::MeteredStream,
+    turn::{Conversation, TurnMessage, add_items},
 };
 use futures_util::{SinkExt, StreamExt};
 use std::{collections::VecDeque, convert::Infallible, future, time::Duration};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, bad_request};
 use tierbar_dialects::openai::responses::PreviousResponse;
 use tierbar_edge::keys::Weight;
 use tierbar_inference::body::INFERENCE_LIMIT;
@@ -58,7 +58,7 @@ enum End {
 
 #[derive(Debug)]
 pub(super) struct Connection<S> {
-    socket: WebSocketStream<Metered<S>>,
+    socket: WebSocketStream<MeteredStream<S>>,
     account: Account,
     source: TurnSource,
     slot: Option<Slot>,
@@ -68,6 +68,8 @@ pub(super) struct Connection<S> {
     waiting: VecDeque<Result<Utf8Bytes, Error>>,
     /// The client has sent more than may wait: what came after is dropped, and the connection ends once the others are answered.
     is_over: bool,
+    /// By how many bytes the longest message has grown the buffer in which messages arrive: it stays as large, and charged.
+    growth: usize,
     pings: Interval,
     ends_at: Instant,
 }
@@ -86,7 +88,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             .write_buffer_size(BUFFER)
             .max_message_size(Some(INFERENCE_LIMIT))
             .max_frame_size(Some(INFERENCE_LIMIT));
-        let stream = Metered::new(stream, reading);
+        let stream = MeteredStream::new(stream, reading);
         let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
         let now = Instant::now();
         let mut pings = interval_at(now + PING, PING);
@@ -100,6 +102,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             kept: None,
             waiting: VecDeque::new(),
             is_over: false,
+            growth: 0,
             pings,
             ends_at: now + LONGEST,
         }
@@ -180,7 +183,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     ) -> Result<bool, End> {
         let message = match heard {
             None => return Err(End::Gone),
-            Some(Err(error)) => return Err(End::of(error)),
+            Some(Err(error)) => return Err(End::from(error)),
             Some(Ok(Message::Close(_))) => {
                 // The answer to it is on its way out.
                 let _gone = self.socket.flush().await;
@@ -193,9 +196,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             Some(Ok(Message::Frame(_))) => return Ok(false),
             Some(Ok(Message::Text(text))) => Ok(text),
-            Some(Ok(Message::Binary(_))) => {
+            Some(Ok(Message::Binary(content))) => {
+                self.growth = self.growth.max(content.len().saturating_sub(BUFFER));
                 let message = "the message is binary, and this WebSocket takes text";
-                Err(Error::new(Code::BadRequest, message).hint("send JSON in a text message"))
+                Err(bad_request(message).hint("send JSON in a text message"))
             }
         };
         self.is_over |= self.waiting.len() == MOST_WAITING;
@@ -213,8 +217,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn settle(&mut self) {
         let waiting = self.waiting.iter();
         let bytes = waiting.map(|message| message.as_ref().map_or(0, |text| text.len()));
-        let bytes = bytes.sum();
-        self.socket.get_mut().weight.shrink_to(bytes);
+        let bytes: usize = bytes.sum();
+        self.socket.get_mut().weight.shrink_to(bytes + self.growth);
     }
 
     async fn turn(&mut self, text: Utf8Bytes) -> Result<(), End> {
@@ -222,10 +226,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             slot.answers();
         }
         let weight = self.account.weigh();
-        let turn = weight.and_then(|weight| Turn::read(&text, &mut self.kept, weight));
-        self.socket.get_mut().weight.shrink(text.len());
+        let turn = weight.and_then(|weight| TurnMessage::parse(&text, &mut self.kept, weight));
+        let stays = text.len().saturating_sub(BUFFER + self.growth);
+        self.growth += stays;
+        self.socket.get_mut().weight.shrink(text.len() - stays);
         drop(text);
-        let Turn {
+        let TurnMessage {
             body,
             continues,
             mut items,
@@ -319,8 +325,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 }
 
-impl End {
-    fn of(error: tungstenite::Error) -> Self {
+impl From<tungstenite::Error> for End {
+    fn from(error: tungstenite::Error) -> Self {
         match error {
             tungstenite::Error::Capacity(_) => {
                 let message = format!(
@@ -334,11 +340,11 @@ impl End {
             ) => Self::Gone,
             tungstenite::Error::Protocol(why) => {
                 let message = format!("what arrived is not of the WebSocket protocol: {why}");
-                Self::Unread(CloseCode::Protocol, Error::new(Code::BadRequest, message))
+                Self::Unread(CloseCode::Protocol, bad_request(message))
             }
             tungstenite::Error::Utf8(why) => {
                 let message = format!("the message is not UTF-8: {why}");
-                Self::Unread(CloseCode::Invalid, Error::new(Code::BadRequest, message))
+                Self::Unread(CloseCode::Invalid, bad_request(message))
             }
             tungstenite::Error::Io(error) => match error.downcast::<Error>() {
                 Ok(full) => Self::Unread(CloseCode::Again, full),

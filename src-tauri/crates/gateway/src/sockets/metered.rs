@@ -12,7 +12,7 @@ use tokio::{
 };
 
 #[derive(Debug)]
-pub(super) struct Metered<S> {
+pub(super) struct MeteredStream<S> {
     stream: S,
     /// Of what has arrived and is not in a request yet.
     pub(super) weight: Weight,
@@ -22,7 +22,7 @@ pub(super) struct Metered<S> {
     pub(super) is_over: bool,
 }
 
-impl<S> Metered<S> {
+impl<S> MeteredStream<S> {
     pub(super) fn new(stream: S, weight: Weight) -> Self {
         Self {
             stream,
@@ -33,7 +33,7 @@ impl<S> Metered<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
     /// Fails with an [`Error`](tierbar_core::Error) inside while there is no room for more.
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -53,7 +53,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,7 +1,8 @@
 //! A client's message as the body of a request, with the conversation that it continues.
 
-use serde_json::{Map, Value, json};
-use tierbar_core::{Code, Error};
+use serde_json::{Map, Value};
+use std::fmt::Write as _;
+use tierbar_core::{Error, bad_request};
 use tierbar_dialects::openai::responses::no_previous_response;
 use tierbar_edge::keys::Weight;
 use tierbar_inference::body;
@@ -19,7 +20,7 @@ pub(super) struct Conversation {
 
 /// A message that has been read.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct TurnMessage {
     pub(super) body: String,
     /// The response that it continues.
     pub(super) continues: Option<String>,
@@ -28,14 +29,14 @@ pub(super) struct Turn {
     pub(super) weight: Weight,
 }
 
-impl Turn {
+impl TurnMessage {
     /// Reads a message. The response that it continues is forgotten: if the turn succeeds, the turn's own takes its place, and if it
     /// fails, there is nothing to continue from, as the specification has it.
     ///
     /// # Errors
     /// `BadRequest` for what is no `response.create`, `PreviousResponseNotFound` for a response that is not in memory,
     /// `Overloaded` while there is no room for it.
-    pub(super) fn read(
+    pub(super) fn parse(
         text: &str,
         kept: &mut Option<Conversation>,
         mut weight: Weight,
@@ -62,13 +63,15 @@ impl Turn {
         match fields.shift_remove("input") {
             None | Some(Value::Null) => {}
             Some(Value::String(text)) => {
-                let item = json!({"type": "message", "role": "user", "content": text});
-                add(&mut items, &item);
+                let mut item = Map::new();
+                item.insert("type".to_owned(), "message".into());
+                item.insert("role".to_owned(), "user".into());
+                item.insert("content".to_owned(), text.into());
+                add(&mut items, &Value::Object(item));
             }
             Some(Value::Array(more)) => more.iter().for_each(|item| add(&mut items, item)),
             Some(_) => {
-                let message = "`input` must be a string or a list of items";
-                return Err(Error::new(Code::BadRequest, message));
+                return Err(bad_request("`input` must be a string or a list of items"));
             }
         }
         let mut body = Value::Object(fields).to_string();
@@ -88,8 +91,11 @@ impl Turn {
     }
 }
 
-pub(super) fn add(items: &mut String, item: &Value) {
-    add_items(items, &item.to_string());
+/// Adds an item, of which there is no copy besides.
+fn add(items: &mut String, item: &Value) {
+    let comma = if items.is_empty() { "" } else { "," };
+    // A text takes whatever is written to it.
+    let _ = write!(items, "{comma}{item}");
 }
 
 pub(super) fn add_items(items: &mut String, more: &str) {
@@ -101,17 +107,13 @@ pub(super) fn add_items(items: &mut String, more: &str) {
 
 /// Takes out the fields that a request over HTTP does not have, and those about a stream, which a WebSocket always is.
 fn check(fields: &mut Map<String, Value>) -> Result<(), Error> {
-    let bad = |message: String| Error::new(Code::BadRequest, message);
     let kind = fields.shift_remove("type").unwrap_or_default();
     if kind != CREATE {
         let what = match kind.as_str() {
-            Some(kind) => format!(
-                "the type \"{}\"",
-                kind.chars().take(100).collect::<String>()
-            ),
+            Some(kind) => format!("the type \"{kind:.100}\""),
             None => "no `type`".to_owned(),
         };
-        return Err(bad(format!(
+        return Err(bad_request(format!(
             "the message has {what}, and this WebSocket takes \"{CREATE}\" alone"
         ))
         .hint("send {\"type\": \"response.create\"} with the fields of POST /v1/responses; other APIs have paths of their own"));
@@ -121,8 +123,8 @@ fn check(fields: &mut Map<String, Value>) -> Result<(), Error> {
         .shift_remove("stream_id")
         .is_some_and(|id| !id.is_null())
     {
-        return Err(bad(
-            "`stream_id` is not supported: a connection answers one message at a time".to_owned(),
+        return Err(bad_request(
+            "`stream_id` is not supported: a connection answers one message at a time",
         )
         .hint("open a connection for each"));
     }
@@ -131,7 +133,7 @@ fn check(fields: &mut Map<String, Value>) -> Result<(), Error> {
             None | Some(Value::Null) => {}
             Some(value) if value == allowed => {}
             Some(value) => {
-                return Err(bad(format!(
+                return Err(bad_request(format!(
                     "`{field}` is {value}, and over a WebSocket it can only be {allowed}"
                 ))
                 .hint("leave it out"));

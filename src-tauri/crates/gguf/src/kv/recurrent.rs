@@ -1,9 +1,6 @@
 //! Which layers keep a state of fixed size, and its bytes.
 
-use crate::{
-    fault::{Fault, invalid},
-    keys::HeaderKeys,
-};
+use crate::{fault::Fault, keys::HeaderKeys};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LayerKind {
@@ -47,10 +44,7 @@ pub(super) fn layers(
             } else {
                 let interval = keys.number("full_attention_interval")?.unwrap_or(4) as usize;
                 if interval == 0 {
-                    return invalid(format!(
-                        "its {}.full_attention_interval is 0",
-                        keys.architecture
-                    ));
+                    return keys.wrong("full_attention_interval", "is 0");
                 }
                 by(&|layer| !(layer + 1).is_multiple_of(interval))
             }

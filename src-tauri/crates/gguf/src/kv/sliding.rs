@@ -3,7 +3,6 @@
 use super::recurrent::LayerKind;
 use crate::{
     fault::{Fault, invalid},
-    header::{Array, HeaderValue},
     keys::HeaderKeys,
 };
 
@@ -29,15 +28,9 @@ pub(super) fn layers(
         let sliding = recurrent.iter().map(|layer| !layer.without_attention());
         return Ok((window, sliding.collect()));
     }
-    let sliding = match (keys.own("attention.sliding_window_pattern"), rhythm) {
+    let sliding = match (keys.list("attention.sliding_window_pattern"), rhythm) {
         // As llama.cpp reads a list that is too short: the rest does not slide.
-        (
-            Some(HeaderValue::Array(Array {
-                elements: Some(listed),
-                ..
-            })),
-            _,
-        ) => {
+        (Some(listed), _) => {
             let listed = listed
                 .iter()
                 .map(|&slides| slides != 0)

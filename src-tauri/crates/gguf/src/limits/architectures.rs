@@ -1,14 +1,14 @@
 //! What single architectures demand besides, in `load_arch_hparams` and `load_arch_tensors` under llama.cpp's `models/`.
 
 use crate::{
-    fault::{Fault, invalid},
+    fault::Fault,
     header::{HeaderValue, MAX_LAYERS},
     keys::HeaderKeys,
 };
 
 pub(super) fn check(keys: &HeaderKeys, layers_all: u32) -> Result<(), Fault> {
     let number = |key| keys.number(key);
-    let wrong = |key: &str| invalid(format!("its {}.{key} is impossible", keys.architecture));
+    let wrong = |key| keys.wrong(key, "is impossible");
     if must_have_experts(keys.architecture) && number("expert_count")?.unwrap_or(0) == 0 {
         return wrong("expert_count");
     }

@@ -2,10 +2,117 @@
 
 use super::{Fields, SchemaWalk, TYPES, implied_type, properties_of, values::has_type};
 use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    slice,
+};
+use tierbar_core::Error;
 
 impl SchemaWalk<'_> {
+    /// Whether no answer by one of the alternatives is valid by another, as far as that can be told.
+    pub(super) fn are_disjoint(
+        &mut self,
+        ways: &[(String, Result<Fields, Error>)],
+        at: &str,
+    ) -> Result<bool, Error> {
+        let mut all = Vec::new();
+        for (_, way) in ways {
+            let way = way.clone()?;
+            all.push(self.resolve_reference(way, at)?);
+        }
+        let (mut listed, mut count, mut open) = (HashSet::new(), 0, Vec::new());
+        for fields in &all {
+            let Some(values) = listed_values(fields) else {
+                open.push(fields);
+                continue;
+            };
+            let values: HashSet<&Value> = values.iter().collect();
+            count += values.len();
+            listed.extend(values);
+        }
+        if listed.len() < count {
+            return Ok(false);
+        }
+        // More are not held, however they differ.
+        self.check_alternatives(open.len(), "oneOf", at)?;
+        let has_kind = |kind: &&'static str| listed.iter().any(|value| has_type(value, kind));
+        let kinds: Vec<_> = TYPES.into_iter().filter(has_kind).collect();
+        let numbered = open.iter().copied().enumerate();
+        let objects: BTreeMap<usize, &Fields> = numbered
+            .filter(|(_, fields)| possible_types(fields, true) == ["object"])
+            .collect();
+        let distinct = self.distinct_objects(&objects, at);
+        let are_distinct = |one: usize, other: usize| {
+            let are_objects = objects.contains_key(&one) && objects.contains_key(&other);
+            are_objects && (distinct.contains(&one) || distinct.contains(&other))
+        };
+        for (nth, one) in open.iter().enumerate() {
+            let may_be = possible_types(one, false);
+            if may_be.iter().any(|kind| kinds.contains(kind)) {
+                return Ok(false);
+            }
+            for (other, fields) in open.iter().enumerate() {
+                let is_known = nth == other || are_distinct(nth, other);
+                if !is_known && !self.never_both(one, fields, at) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// The objects that hold with none of the others, by a property such as a discriminator: all require it and list its values, and no
+    /// other has theirs. Comparing each pair would take too many steps.
+    fn distinct_objects(
+        &mut self,
+        objects: &BTreeMap<usize, &Fields>,
+        at: &str,
+    ) -> BTreeSet<usize> {
+        let mut distinct = BTreeSet::new();
+        let Some(first) = objects.values().next() else {
+            return distinct;
+        };
+        for name in required_of(first) {
+            let Some(listed) = self.listed_in_all(name, objects, at) else {
+                continue;
+            };
+            let mut owners: HashMap<&Value, usize> = HashMap::new();
+            let mut shared: BTreeSet<usize> = BTreeSet::new();
+            for (nth, property) in &listed {
+                for value in listed_values(property).into_iter().flatten() {
+                    let owner = *owners.entry(value).or_insert(*nth);
+                    if owner != *nth {
+                        shared.extend([owner, *nth]);
+                    }
+                }
+            }
+            distinct.extend(listed.keys().filter(|nth| !shared.contains(*nth)));
+        }
+        distinct
+    }
+
+    /// What a property's schema is in each of some objects, if all require it and list its values.
+    fn listed_in_all(
+        &mut self,
+        name: &str,
+        objects: &BTreeMap<usize, &Fields>,
+        at: &str,
+    ) -> Option<BTreeMap<usize, Fields>> {
+        let mut listed = BTreeMap::new();
+        for (nth, fields) in objects {
+            if !required_of(fields).any(|known| known == name) {
+                return None;
+            }
+            let property = properties_of(fields)?.get(name)?;
+            let property = self.resolve_parts(property, at).ok()?;
+            listed_values(&property)?;
+            listed.insert(*nth, property);
+        }
+        Some(listed)
+    }
+
     /// Whether no answer that is written by the first schema is valid by the second.
-    pub(super) fn never_both(&mut self, written: &Fields, other: &Fields, at: &str) -> bool {
+    fn never_both(&mut self, written: &Fields, other: &Fields, at: &str) -> bool {
         let (ones, others) = (listed_values(written), listed_values(other));
         match (ones, others) {
             (Some(ones), Some(others)) => return ones.iter().all(|one| !others.contains(one)),
@@ -28,44 +135,36 @@ impl SchemaWalk<'_> {
     }
 
     fn objects_never_both(&mut self, written: &Fields, other: &Fields, at: &str) -> bool {
-        let required = |fields: &Fields| {
-            let names = fields.get("required").and_then(Value::as_array);
-            names.cloned().unwrap_or_default()
-        };
-        let has = |properties: &Fields, name: &Value| {
-            let name = name.as_str();
-            name.is_some_and(|name| properties.contains_key(name))
-        };
         let (ones, others) = (properties_of(written), properties_of(other));
-        let (always, wanted) = (required(written), required(other));
+        let has = |properties: Option<&Fields>, name: &str| {
+            properties.is_some_and(|properties| properties.contains_key(name))
+        };
         // The grammar adds no properties unless the schema says so.
         let is_closed = match written.get("additionalProperties") {
-            None => !ones.is_empty(),
+            None => ones.is_some_and(|ones| !ones.is_empty()),
             Some(rest) => *rest == json!(false),
         };
-        let lacks = |name: &Value| !has(&ones, name) && !always.contains(name);
-        if is_closed && wanted.iter().any(lacks) {
+        let lacks =
+            |name: &str| !has(ones, name) && !required_of(written).any(|known| known == name);
+        if is_closed && required_of(other).any(lacks) {
             return true;
         }
         let refuses = other.get("additionalProperties") == Some(&json!(false));
-        if refuses && always.iter().any(|name| !has(&others, name)) {
+        if refuses && required_of(written).any(|name| !has(others, name)) {
             return true;
         }
-        let shared = ones
-            .iter()
-            .filter(|(name, _)| always.iter().any(|known| known == name.as_str()));
-        for (name, one) in shared {
-            let Some(other) = others.get(name) else {
+        let (Some(ones), Some(others)) = (ones, others) else {
+            return false;
+        };
+        for name in required_of(written) {
+            let (Some(one), Some(other)) = (ones.get(name), others.get(name)) else {
                 continue;
             };
-            let mut read = |schema: &Value| {
-                let fields = self.flatten_parts(schema, at)?;
-                self.resolve_reference(fields, at)
-            };
-            let (Ok(one), Ok(other)) = (read(one), read(other)) else {
-                continue;
-            };
-            let differ = self.descend(at, |walk| Ok(walk.never_both(&one, &other, at)));
+            let differ = self.descend(at, |walk| {
+                let one = walk.resolve_parts(one, at)?;
+                let other = walk.resolve_parts(other, at)?;
+                Ok(walk.never_both(&one, &other, at))
+            });
             if differ.unwrap_or(false) {
                 return true;
             }
@@ -74,11 +173,16 @@ impl SchemaWalk<'_> {
     }
 }
 
-fn listed_values(fields: &Fields) -> Option<Vec<Value>> {
+fn required_of(fields: &Fields) -> impl Iterator<Item = &str> {
+    let names = fields.get("required").and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn listed_values(fields: &Fields) -> Option<&[Value]> {
     if let Some(only) = fields.get("const") {
-        return Some(vec![only.clone()]);
+        return Some(slice::from_ref(only));
     }
-    fields.get("enum").and_then(Value::as_array).cloned()
+    fields.get("enum")?.as_array().map(Vec::as_slice)
 }
 
 /// The types that an answer may have. `written`: an answer of the grammar, which has one type where the schema leaves it open.

@@ -51,8 +51,8 @@ fn leaves_room(limits: &Fields, other: &Fields) -> bool {
         return true;
     }
     let known = properties_of(limits);
-    let others = properties_of(other);
-    others.keys().all(|name| known.contains_key(name))
+    let mut others = properties_of(other).into_iter().flat_map(Map::keys);
+    others.all(|name| known.is_some_and(|known| known.contains_key(name)))
 }
 
 /// What two values of a keyword say together; `None` for what no single value says.

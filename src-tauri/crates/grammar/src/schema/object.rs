@@ -128,8 +128,7 @@ impl SchemaWalk<'_> {
             return Ok(None);
         };
         let place = format!("{at}/{key}");
-        let names = self.flatten_parts(schema, &place)?;
-        let names = self.resolve_reference(names, &place)?;
+        let names = self.resolve_parts(schema, &place)?;
         let says_more = |(key, value): (&String, &Value)| key != "type" || value != "string";
         if !names.iter().any(says_more) {
             return Ok(None);

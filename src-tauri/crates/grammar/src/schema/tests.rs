@@ -254,7 +254,34 @@ fn only_one_of_some_alternatives_holds() {
         let schema = json!({"oneOf": ways});
         assert!(held(&schema).is_ok(), "{schema}");
     }
+    let names: Vec<_> = (0..2000)
+        .map(|n| json!({"const": format!("n{n}")}))
+        .collect();
+    let numbers = (0..300).map(|n| json!({"const": n, "title": format!("t{n}")}));
+    let numbers: Vec<_> = numbers.collect();
+    let null = json!({"type": "null"});
+    let objects = [json!({"const": {"a": 1}}), json!({"enum": [{"a": 2}, [1]]})];
+    let with_null: Vec<_> = names.iter().chain([&null]).collect();
     for ways in [
+        json!(names),
+        json!(with_null),
+        json!(numbers),
+        json!(objects),
+    ] {
+        assert!(held(&json!({"oneOf": ways})).is_ok(), "{ways}");
+    }
+    let twice: Vec<_> = names.iter().chain([&names[7]]).collect();
+    let number: Vec<_> = numbers
+        .iter()
+        .chain([&json!({"type": "integer"})])
+        .cloned()
+        .collect();
+    let kinds: Vec<_> = (0..300).map(|n| kind(&format!("n{n}"))).collect();
+    for ways in [
+        json!(twice),
+        json!(number),
+        json!([objects[0], {"enum": [null, {"a": 1}]}]),
+        json!([{"const": {"a": 1, "b": 2}}, {"const": {"b": 2, "a": 1}}]),
         json!([{"type": "number"}, {"type": "integer"}]),
         json!([kind("a"), kind("a")]),
         json!([{"type": "object", "properties": {"a": {}}}, with("a")]),
@@ -264,6 +291,61 @@ fn only_one_of_some_alternatives_holds() {
         let message = refusal(&json!({"oneOf": ways}));
         assert!(message.starts_with("`oneOf` at `#` "), "{message}");
     }
+    for key in ["anyOf", "oneOf"] {
+        let message = refusal(&json!({key: kinds}));
+        assert!(message.contains("has 300 alternatives"), "{message}");
+    }
+}
+
+#[test]
+fn many_objects_differ_by_a_discriminator() {
+    let object = |kinds: Value| {
+        let version = json!({"const": 1});
+        let properties = json!({"version": version, "text": {"type": "string"}, "kind": kinds});
+        json!({"type": "object", "properties": properties, "required": ["version", "text", "kind"]})
+    };
+    let numbers = 0..MOST_ALTERNATIVES;
+    let mut ways: Vec<_> = numbers
+        .map(|n| object(json!({"enum": [n, format!("k{n}")]})))
+        .collect();
+    assert!(held(&json!({"oneOf": ways})).is_ok());
+    ways[0] = json!({"type": "null"});
+    assert!(held(&json!({"oneOf": ways})).is_ok());
+    // Two overlap.
+    ways[200] = object(json!({"const": "k7"}));
+    let message = refusal(&json!({"oneOf": ways}));
+    assert!(message.contains("may hold at once"), "{message}");
+    ways[200] = object(json!({"type": "string"}));
+    let message = refusal(&json!({"oneOf": [ways[7], ways[200]]}));
+    assert!(message.contains("may hold at once"), "{message}");
+}
+
+#[test]
+fn alternatives_that_take_too_long_to_compare_are_refused() {
+    let ranges = (0..MOST_ALTERNATIVES)
+        .map(|n| object(&json!({"type": "integer", "minimum": 10 * n, "maximum": 10 * n + 5})));
+    let ranges: Vec<_> = ranges.collect();
+    let schema = json!({"oneOf": ranges});
+    let message = refusal(&schema);
+    assert!(message.contains("too large to compare"), "{message}");
+    assert!(held(&json!({"oneOf": ranges[..20]})).is_ok());
+    let mut placeholders = Placeholders::absent_from("");
+    let lenient = translate_schema(&schema, SCHEMA, false, &mut placeholders);
+    assert!(lenient.is_ok(), "{lenient:?}");
+}
+
+#[test]
+fn alternatives_that_are_left_out_or_values_do_not_count() {
+    let objects = |count: usize| {
+        let objects = (0..count).map(|n| object(&json!({"const": n})));
+        objects.collect::<Vec<_>>()
+    };
+    let left_out = json!({"type": "string", "pattern": "(?=a)b"});
+    let mut ways = objects(MOST_ALTERNATIVES);
+    ways.extend([json!({"const": "a"}), left_out]);
+    assert!(held(&json!({"anyOf": ways})).is_ok());
+    let message = refusal(&json!({"anyOf": objects(MOST_ALTERNATIVES + 1)}));
+    assert!(message.contains("has 257 alternatives"), "{message}");
 }
 
 #[test]
@@ -299,6 +381,20 @@ fn many_values_share_their_beginnings() {
     let begins = r#""\"" ("\\\"\\\\\"" | "é" ("0\"" | "1" ("\"" | "0\"""#;
     assert!(grammar.starts_with(begins), "{grammar}");
     assert!(grammar.ends_with(r#") | "1""#), "{grammar}");
+    let ways: Vec<_> = values.iter().map(|value| json!({"const": value})).collect();
+    let held_as = |schema: Value| {
+        let mut placeholders = Placeholders::absent_from("");
+        let held = translate_schema(&schema, SCHEMA, true, &mut placeholders).unwrap();
+        (held, placeholders.into_grammars())
+    };
+    let alternatives = held_as(json!({"anyOf": ways}));
+    assert_eq!(alternatives, held_as(json!({"enum": values})));
+    let mixed =
+        json!({"anyOf": [{"type": "null"}, ways[0], {"type": "boolean"}, {"enum": values[1..]}]});
+    let (held, _) = held_as(mixed);
+    let listed = json!({"const": "tierbar-form-0-0"});
+    let expected = json!({"anyOf": [{"type": "null"}, listed, {"type": "boolean"}]});
+    assert_eq!(held, expected);
     // Brackets within one another are few.
     let nested: Vec<_> = (0..500).map(|n| json!("a".repeat(n))).collect();
     let mut placeholders = Placeholders::absent_from("");

@@ -1,14 +1,9 @@
 //! Values that a schema lists.
 
 use super::{Fields, SchemaWalk, keyword_type};
-use crate::pattern::gbnf_literal;
+use crate::texts::{MOST_LISTED, texts_grammar};
 use serde_json::{Value, json};
 use tierbar_core::Error;
-
-/// How many values llama.cpp's grammar lists one by one: it holds each token against all that are still possible.
-const MOST_LISTED: usize = 64;
-/// Brackets within one another: llama.cpp's parser recurses for each.
-const DEEPEST: usize = 32;
 
 impl SchemaWalk<'_> {
     /// One of some values.
@@ -21,11 +16,8 @@ impl SchemaWalk<'_> {
         if values.len() <= MOST_LISTED {
             return json!({"enum": values});
         }
-        let mut texts: Vec<_> = values.iter().map(Value::to_string).collect();
-        texts.sort_unstable();
-        texts.dedup();
-        let texts: Vec<_> = texts.iter().map(String::as_str).collect();
-        self.placeholders.constant(grammar_of_texts(&texts, 0))
+        let texts = values.iter().map(Value::to_string).collect();
+        self.placeholders.constant(texts_grammar(texts))
     }
 
     /// The values of `enum` or `const` that the other keywords allow, at least one.
@@ -66,22 +58,6 @@ impl SchemaWalk<'_> {
         }
         Ok(values)
     }
-}
-
-/// A grammar of texts, sorted and each another, in which those that begin alike share their beginning.
-fn grammar_of_texts(texts: &[&str], depth: usize) -> String {
-    let begin_alike = |a: &&str, b: &&str| depth < DEEPEST && a.chars().next() == b.chars().next();
-    let groups = texts.chunk_by(begin_alike).map(|group| match group {
-        [first, .., last] => {
-            let same = first.chars().zip(last.chars()).take_while(|(a, b)| a == b);
-            let shared = same.map(|(a, _)| a.len_utf8()).sum();
-            let rests: Vec<_> = group.iter().map(|text| &text[shared..]).collect();
-            let rest = grammar_of_texts(&rests, depth + 1);
-            format!("{} ({rest})", gbnf_literal(&first[..shared]))
-        }
-        _ => group.iter().copied().map(gbnf_literal).collect(),
-    });
-    groups.collect::<Vec<_>>().join(" | ")
 }
 
 pub(super) fn has_type(value: &Value, kind: &str) -> bool {

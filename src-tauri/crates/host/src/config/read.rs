@@ -5,7 +5,10 @@ mod check;
 use super::keys::nearest_key;
 use check::{Problem, check};
 use serde_ignored::Path as Ignored;
-use std::ops::{Range, RangeInclusive};
+use std::{
+    ops::{Range, RangeInclusive},
+    sync::Arc,
+};
 use tierbar_core::{
     Code, Config, Error,
     config::{DownloadsConfig, PolicyConfig, QueueConfig, ServerConfig},
@@ -14,7 +17,7 @@ use toml_edit::{Document, Item, TableLike};
 
 #[derive(Debug)]
 pub(crate) struct ParsedConfig {
-    pub(crate) config: Config,
+    pub(crate) config: Arc<Config>,
     /// Notices about unknown keys.
     pub(crate) notices: Vec<String>,
 }
@@ -32,7 +35,7 @@ pub(crate) fn parse(text: &str) -> Result<ParsedConfig, Error> {
         .iter()
         .map(|keys| {
             let line = source.span(keys).map_or_else(String::new, |span| {
-                format!(" line {}", source.line(span.start))
+                format!(" line {}", line_number(text, span.start))
             });
             let key = keys.join(".");
             let meant = nearest_key(keys)
@@ -40,6 +43,7 @@ pub(crate) fn parse(text: &str) -> Result<ParsedConfig, Error> {
             format!("config.toml{line}: the key {key} is unknown and has no effect{meant}")
         })
         .collect();
+    let config = Arc::new(config);
     Ok(ParsedConfig { config, notices })
 }
 
@@ -51,18 +55,11 @@ struct Source<'a> {
 
 impl<'a> Source<'a> {
     fn new(text: &'a str) -> Result<Self, Error> {
-        Document::parse(text)
-            .map(|document| Self { text, document })
-            .map_err(|error| {
-                wrong_at(
-                    line_number(text, error.span().map_or(0, |span| span.start)),
-                    error.message(),
-                )
-            })
-    }
-
-    fn line(&self, offset: usize) -> usize {
-        line_number(self.text, offset)
+        let document = Document::parse(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            wrong_at(line_number(text, at), error.message())
+        })?;
+        Ok(Self { text, document })
     }
 
     /// Returns the position of a key's value, or of the nearest table around it.
@@ -107,7 +104,7 @@ impl<'a> Source<'a> {
         } else {
             format!("{}: {message}", keys.join("."))
         };
-        wrong_at(self.line(span.start), &message)
+        wrong_at(line_number(self.text, span.start), &message)
     }
 }
 

@@ -21,12 +21,12 @@ const LOOK: Duration = Duration::from_millis(500);
 const HALVES: usize = 4;
 
 /// Answers a request in OpenAI's form to a path of the API.
-pub(crate) type Answer =
+pub(crate) type AnswerFn =
     Box<dyn Fn(&'static str, Value) -> BoxFuture<'static, Result<Bytes, Error>> + Send + Sync>;
 
 pub(super) struct Embedder {
     pub(super) tiers: Arc<dyn Tiers>,
-    pub(super) answer: Answer,
+    pub(super) answer: AnswerFn,
 }
 
 /// Returns the first such tier with a model on this machine, and the model's name. A model of an endpoint is none: documents would
@@ -110,7 +110,7 @@ impl Embedder {
     async fn ask(&self, tier: &TierId, texts: &[String]) -> Result<Vec<Vec<u8>>, Error> {
         let fields = vectors::fields(tier, texts);
         let answer = (self.answer)(EMBEDDINGS, fields).await?;
-        let answer = vectors::read(&answer, texts.len())?;
+        let answer = vectors::parse_answer(&answer, texts.len())?;
         Ok(answer.vectors.iter().map(|vector| pack(vector)).collect())
     }
 

@@ -86,14 +86,17 @@ pub(super) async fn extract(
             "The program that reads documents does not start: {error}."
         ))
     })?;
-    match timeout(Duration::from_secs(LONGEST), read(child, reader)).await {
+    match timeout(Duration::from_secs(LONGEST), read_output(child, reader)).await {
         Ok(document) => document,
         Err(_) => OutputReader::default().finish(ProcessEnd::TooLong),
     }
 }
 
 /// Reads what the process writes, and waits for its end. Dropped, it ends the process.
-async fn read(mut child: Child, mut reader: OutputReader) -> Result<ExtractedDocument, Refusal> {
+async fn read_output(
+    mut child: Child,
+    mut reader: OutputReader,
+) -> Result<ExtractedDocument, Refusal> {
     if let Some(mut output) = child.stdout.take() {
         let mut buffer = vec![0; BUFFER];
         loop {

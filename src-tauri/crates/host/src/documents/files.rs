@@ -2,7 +2,10 @@
 
 mod left_out;
 
-use crate::{folder::is_data_folder, sources};
+use crate::{
+    own_data::{OwnData, is_data_folder},
+    sources,
+};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use left_out::{LeftOut, Why};
 use notify::{Config, RecommendedWatcher, RecursiveMode, Watcher};
@@ -16,7 +19,7 @@ use std::{
 };
 use tierbar_core::documents::DocumentSource;
 use tierbar_documents::is_readable;
-use tierbar_nofollow::{About, Entry, OpenError, Opened, reason};
+use tierbar_nofollow::{About, Entry, OpenError, OpenFile, locate, reason};
 use tierbar_store::SeenFile;
 use tokio::sync::watch;
 
@@ -59,6 +62,8 @@ pub(super) struct Scan {
     left_out: LeftOut,
     /// How many lines of `.gitignore` files are followed.
     rules: usize,
+    /// Its keys are no documents, and its logs change whenever one is read.
+    own: OwnData,
 }
 
 /// A folder that cannot be read, or a name in one that cannot be looked at, and why.
@@ -115,8 +120,11 @@ struct Folder {
 /// Returns the files of a source; `None` if it is not there, such as on a disconnected disk, or if a link has its path.
 pub(super) fn scan(source: &DocumentSource) -> Option<Scan> {
     let path = Path::new(&source.path);
-    let root = sources::open(path).ok()?;
-    let mut scan = Scan::default();
+    let (root, own) = sources::open_with_data(path).ok()?;
+    let mut scan = Scan {
+        own,
+        ..Scan::default()
+    };
     if !source.is_folder {
         // What is in iCloud only stays as it was read.
         let about = root.about().ok().filter(|about| !about.in_cloud)?;
@@ -133,10 +141,6 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Scan> {
             break;
         }
         let whole = path.join(&folder.place);
-        // Its keys are no documents, and its logs change whenever one is read.
-        if is_data_folder(&whole) {
-            continue;
-        }
         let (opened, mut entries) = match read_folder(&root, &folder.place) {
             Ok(read) => read,
             // The source itself cannot be read.
@@ -146,6 +150,10 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Scan> {
                 continue;
             }
         };
+        // That of another Tierbar, too.
+        if is_data_folder(&opened) {
+            continue;
+        }
         // In an order that stays, so that the same files are left out where there are too many.
         entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         scan.look_into(folder, &whole, &opened, entries, &mut folders);
@@ -164,7 +172,7 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Scan> {
 }
 
 /// Opens a folder of a source and reads all its names, or returns why it cannot: with a part of them, the others would seem gone.
-fn read_folder(source: &Opened, place: &Path) -> Result<(Opened, Vec<Entry>), String> {
+fn read_folder(source: &OpenFile, place: &Path) -> Result<(OpenFile, Vec<Entry>), String> {
     let opened = source.inside(place).map_err(|error| match error {
         OpenError::System { error, .. } => reason(&error),
         error => error.to_string(),
@@ -185,7 +193,7 @@ impl Scan {
         &mut self,
         mut folder: Folder,
         whole: &Path,
-        opened: &Opened,
+        opened: &OpenFile,
         entries: Vec<Entry>,
         folders: &mut Vec<Folder>,
     ) {
@@ -208,7 +216,7 @@ impl Scan {
         for Entry { name, about, fault } in entries {
             let (inner, path) = (folder.place.join(&name), whole.join(&name));
             let name = name.to_string_lossy();
-            if is_hidden(&name) {
+            if is_hidden(&name) || self.own.has(about) {
                 continue;
             }
             if let Some(error) = fault {
@@ -234,6 +242,8 @@ impl Scan {
                 (folder.depth == DEEPEST).then_some(Why::TooDeep)
             } else if LOCKS.contains(&&*name) {
                 Some(Why::Lock)
+            } else if is_minified(&name) {
+                Some(Why::Minified)
             } else {
                 (self.files.len() >= MOST_FILES).then_some(Why::TooMany)
             };
@@ -262,7 +272,7 @@ impl Scan {
 
 /// Returns the rules of a folder's `.gitignore`; `None` if it is a link, not to be read or too long, also with the `lines` before. A line
 /// that is no rule is none.
-fn rules_of(folder: &Opened, whole: &Path, lines: &mut usize) -> Option<Gitignore> {
+fn rules_of(folder: &OpenFile, whole: &Path, lines: &mut usize) -> Option<Gitignore> {
     let file = folder.inside(Path::new(GITIGNORE)).ok()?;
     if !file.about().ok()?.is_file {
         return None;
@@ -314,6 +324,14 @@ fn is_generated(name: &str) -> bool {
     GENERATED.contains(&name)
 }
 
+/// Whether the name says that a program has taken all spaces out of a script or a style sheet.
+fn is_minified(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(stem, ending)| {
+        let is_code = matches!(ending, "js" | "mjs" | "cjs" | "css");
+        is_code && (stem.ends_with(".min") || stem.ends_with("-min"))
+    })
+}
+
 /// Whether a scan of these sources could find something at the path. What is in none of them could be the name that the system has for
 /// one that is.
 fn is_found(path: &Path, sources: &HashSet<PathBuf>) -> bool {
@@ -328,7 +346,8 @@ fn is_found(path: &Path, sources: &HashSet<PathBuf>) -> bool {
             is_hidden(&name) || is_generated(&name)
         })
     };
-    (is_elsewhere || places.any(is_read)) && !path.ancestors().any(is_data_folder)
+    let is_data = |place| locate(place).is_ok_and(|folder| is_data_folder(&folder));
+    (is_elsewhere || places.any(is_read)) && !path.ancestors().skip(1).any(is_data)
 }
 
 #[derive(Debug)]

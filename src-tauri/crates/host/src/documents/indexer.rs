@@ -2,7 +2,7 @@
 
 use super::{
     DocumentIndex, State,
-    embed::{Answer, BATCH, Embedder},
+    embed::{AnswerFn, BATCH, Embedder},
     extract, files,
 };
 use parking_lot::Mutex;
@@ -31,11 +31,15 @@ use tokio_util::sync::CancellationToken;
 /// Files are written in several steps: for so long nothing must change before a look.
 const SETTLING: Duration = Duration::from_secs(1);
 const LONGEST_SETTLING: u32 = 10;
+/// For so long changes do not interrupt the reading: in a folder where some file always changes, little would be read.
+const UNDISTURBED: Duration = Duration::from_secs(10);
 /// How often to look where the system reports all changes, in case it has lost some, and where it does not.
 const LOOK: Duration = Duration::from_secs(600);
 const LOOK_BLIND: Duration = Duration::from_secs(60);
 /// How often to try again what an embedder could not do, or to see whether there is one now.
 const RETRY: Duration = Duration::from_secs(20);
+/// How long words of a text that has changed may stay in the index: taking them out reads all of it.
+const FORGETTING: Duration = Duration::from_secs(24 * 60 * 60);
 /// Passages without vectors that are fetched at once.
 const FETCHED: usize = 512;
 
@@ -43,6 +47,7 @@ pub(crate) struct Indexer {
     store: Store,
     bell: watch::Sender<()>,
     rung: watch::Receiver<()>,
+    looked: Option<Instant>,
     state: Arc<Mutex<State>>,
     embedder: Embedder,
     /// `tierbar-extract`, or why it is not there.
@@ -52,7 +57,7 @@ pub(crate) struct Indexer {
 impl Indexer {
     pub(crate) fn new(
         index: &DocumentIndex,
-        answer: Answer,
+        answer: AnswerFn,
         program: Result<PathBuf, Error>,
     ) -> Self {
         let tiers = Arc::clone(&index.tiers);
@@ -60,6 +65,7 @@ impl Indexer {
             store: index.store.clone(),
             bell: index.bell.clone(),
             rung: index.bell.subscribe(),
+            looked: None,
             state: Arc::clone(&index.state),
             embedder: Embedder { tiers, answer },
             program,
@@ -72,20 +78,26 @@ impl Indexer {
     }
 
     async fn forever(&mut self) {
+        if let Err(error) = self.store.clear_documents().await {
+            tracing::warn!("what was left of earlier documents could not be removed: {error}");
+        }
         let mut watch = files::Watch::new(self.bell.clone());
         let mut is_blind = true;
         let mut is_empty = false;
-        let mut looked: Option<Instant> = None;
         loop {
             let pause = if is_blind { LOOK_BLIND } else { LOOK };
-            let is_due = looked.is_none_or(|looked| looked.elapsed() >= pause);
+            let is_due = !self.has_looked_within(pause);
             if self.is_rung() || is_due {
                 self.rung.mark_unchanged();
                 (is_blind, is_empty) = self.look(&mut watch).await.unwrap_or_else(|error| {
                     tracing::warn!("the documents could not be looked for: {error}");
                     (true, false)
                 });
-                looked = Some(Instant::now());
+                self.looked = Some(Instant::now());
+                // Also where there are no sources: a removal may have been interrupted.
+                if let Err(error) = self.store.forget_removed_words(FORGETTING).await {
+                    tracing::warn!("words of removed documents stay in the index: {error}");
+                }
             }
             let is_whole = self.work().await.unwrap_or_else(|error| {
                 tracing::warn!("the documents could not be read: {error}");
@@ -169,7 +181,7 @@ impl Indexer {
                 return Ok(false);
             }
             self.state.lock().file = Some(file.path.clone());
-            self.read(program, file).await?;
+            self.read_file(program, file).await?;
             self.state.lock().done += 1;
         }
         self.embed_unread().await
@@ -210,7 +222,7 @@ impl Indexer {
                 };
                 let ids = batch.iter().map(|passage| passage.id);
                 let vectors = ids.zip(vectors).collect();
-                self.store.put_passage_vectors(model, vectors).await?;
+                self.store.put_passage_vectors(file, model, vectors).await?;
             }
         }
     }
@@ -224,10 +236,15 @@ impl Indexer {
     }
 
     fn is_interrupted(&self) -> bool {
-        self.state.lock().paused || self.is_rung()
+        let is_rung = self.is_rung() && !self.has_looked_within(UNDISTURBED);
+        self.state.lock().paused || is_rung
     }
 
-    async fn read(&self, program: &Path, file: WaitingFile) -> Result<(), Error> {
+    fn has_looked_within(&self, time: Duration) -> bool {
+        self.looked.is_some_and(|looked| looked.elapsed() < time)
+    }
+
+    async fn read_file(&self, program: &Path, file: WaitingFile) -> Result<(), Error> {
         let path = PathBuf::from(&file.path);
         let opening = path.clone();
         let open = tokio::task::spawn_blocking(move || extract::open(&opening));
@@ -266,18 +283,13 @@ impl Indexer {
         &self,
         extracted: ExtractedDocument,
     ) -> Result<Option<(Vec<Chunk>, Facts)>, Refusal> {
-        let ExtractedDocument {
-            mut passages,
-            pictures,
-            mut facts,
-            ..
-        } = extracted;
+        let (mut passages, mut facts) = (extracted.passages, extracted.facts);
         if facts.pictured.is_empty() {
             return Ok(Some((passages, facts)));
         }
         let (mut read, mut by) = (Vec::new(), String::new());
         if let Some((tier, model)) = self.embedder.eyes() {
-            for picture in pictures {
+            for picture in extracted.pictures {
                 if self.state.lock().paused {
                     return Ok(None);
                 }

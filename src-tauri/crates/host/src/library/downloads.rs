@@ -14,7 +14,7 @@ use tierbar_core::{
     fit::{ContextChoice, Keeper, Verdict},
     nearest::suggest,
 };
-use tierbar_fetch::{FetchedFile, FileSpec, Job, OnComplete, blocking};
+use tierbar_fetch::{FetchedFile, FileSpec, Job, OnComplete, Queue, blocking};
 use tierbar_inference::services::models::{DownloadChange, DownloadRequest};
 use tierbar_library::{
     Entry, Library, LibraryWatch, Origin,
@@ -24,10 +24,14 @@ use tierbar_library::{
 };
 
 impl ModelService {
+    fn queue(&self) -> &Queue {
+        &self.local.config.queue
+    }
+
     /// Removes a download from the list. A tier does not get the model of one that was not complete.
     pub(super) async fn forget_download(&self, id: String) -> Result<(), Error> {
-        let downloads = self.local.config.queue.watch().borrow().clone();
-        self.local.config.queue.remove(&id).await?;
+        let downloads = self.queue().watch().borrow().clone();
+        self.queue().remove(&id).await?;
         let mut downloads = downloads.iter();
         match downloads.find(|known| known.id == id && known.state != DownloadState::Done) {
             Some(unfinished) => self.assignments.forget(&unfinished.reference).await,
@@ -150,13 +154,13 @@ impl ModelService {
             priority: pull.priority,
             warnings,
         };
-        self.local.config.queue.add(job).await
+        self.queue().add(job).await
     }
 
     /// Returns whether another download brings the same projector.
     fn is_coming(&self, file: &FileSpec) -> bool {
         let name = file.dest.file_name().unwrap_or_default().to_string_lossy();
-        let downloads = self.local.config.queue.watch().borrow().clone();
+        let downloads = self.queue().watch().borrow().clone();
         is_projector(&file.dest)
             && downloads.iter().any(|download| {
                 let mut files = download.files.iter();
@@ -194,20 +198,18 @@ impl ModelService {
         }
         let mut changed = None;
         if let Some(priority) = change.priority {
-            changed = Some(self.local.config.queue.prioritize(&id, priority).await?);
+            changed = Some(self.queue().prioritize(&id, priority).await?);
         }
         match change.state {
-            Some(DownloadState::Paused) => {
-                changed = Some(self.local.config.queue.pause(&id).await?)
-            }
-            Some(_) => changed = Some(self.local.config.queue.resume(&id).await?),
+            Some(DownloadState::Paused) => changed = Some(self.queue().pause(&id).await?),
+            Some(_) => changed = Some(self.queue().resume(&id).await?),
             None => {}
         }
         changed.ok_or_else(|| Error::new(Code::BadRequest, "give a new state or a new priority"))
     }
 
     fn unfinished(&self, pull: &DownloadRequest) -> Result<Option<DownloadStatus>, Error> {
-        let downloads = self.local.config.queue.watch().borrow().clone();
+        let downloads = self.queue().watch().borrow().clone();
         let mut downloads = downloads.iter();
         let known = downloads
             .find(|known| known.reference == pull.reference && known.state != DownloadState::Done);
@@ -230,22 +232,16 @@ impl ModelService {
 
     async fn again(
         &self,
-        known: DownloadStatus,
+        mut known: DownloadStatus,
         pull: &DownloadRequest,
     ) -> Result<(DownloadStatus, bool), Error> {
-        let mut now = known;
-        if now.priority < pull.priority {
-            now = self
-                .local
-                .config
-                .queue
-                .prioritize(&now.id, pull.priority)
-                .await?;
+        if known.priority < pull.priority {
+            known = self.queue().prioritize(&known.id, pull.priority).await?;
         }
-        if !now.state.is_under_way() {
-            now = self.local.config.queue.resume(&now.id).await?;
+        if !known.state.is_under_way() {
+            known = self.queue().resume(&known.id).await?;
         }
-        Ok((now, false))
+        Ok((known, false))
     }
 }
 

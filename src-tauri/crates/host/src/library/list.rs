@@ -23,7 +23,7 @@ use tierbar_library::{
 
 const AT_ONCE: usize = 4;
 
-type Answer = (&'static Entry, Result<HubFiles, Error>);
+type EntryFiles = (&'static Entry, Result<HubFiles, Error>);
 
 /// Owns the file.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl CatalogList {
     /// A file that cannot be used is ignored: the built-in catalog is complete without it. Blocking.
     pub(crate) fn open(path: PathBuf) -> Self {
         Self {
-            current: RwLock::new(CurrentFigures::new(read(&path))),
+            current: RwLock::new(CurrentFigures::new(read_figures(&path))),
             path,
             changing: tokio::sync::Mutex::default(),
         }
@@ -147,7 +147,7 @@ impl CatalogList {
     }
 }
 
-fn files<'a>(hub: &'a Hub, entry: &'static Entry) -> BoxFuture<'a, Answer> {
+fn files<'a>(hub: &'a Hub, entry: &'static Entry) -> BoxFuture<'a, EntryFiles> {
     Box::pin(async move {
         let files = match Repository::new(&entry.repository) {
             Ok(repository) => hub.repository(&repository, None).await,
@@ -157,7 +157,7 @@ fn files<'a>(hub: &'a Hub, entry: &'static Entry) -> BoxFuture<'a, Answer> {
     })
 }
 
-fn read(path: &Path) -> HubFigures {
+fn read_figures(path: &Path) -> HubFigures {
     let ignored = |why: &dyn std::fmt::Display| {
         tracing::warn!("{} is ignored: {why}", path.display());
         HubFigures::default()

@@ -231,7 +231,7 @@ impl LocalModels {
     /// Returns the best rate of the models that have answered.
     fn decode_rate(&self, entries: &[Entry]) -> Option<DecodeRate> {
         let rates = entries.iter().filter_map(|entry| {
-            DecodeRate::of(entry.account.as_ref().ok()?, self.speed.usual(&entry.id)?)
+            DecodeRate::from_measured(entry.account.as_ref().ok()?, self.speed.usual(&entry.id)?)
         });
         rates.max_by_key(|rate| rate.bytes_per_second)
     }
@@ -370,7 +370,7 @@ fn to_library_model(
         fit,
         profiles,
         sampling: account
-            .map(|account| ModelSampling::of(Sampling::default(), account))
+            .map(|account| ModelSampling::for_model(Sampling::default(), account))
             .unwrap_or_default(),
         agent: Vec::new(),
     }

@@ -10,7 +10,7 @@ use std::{
 };
 use tierbar_core::{
     Code, Error, ModelId,
-    catalog::{HubModel, HubReadme, HubRepository},
+    catalog::HubRepository,
     config::{Choice, KvCache, Profile, TierConfig},
     download::{DownloadState, Include},
     fit::{ContextChoice, Machine, Verdict, verdict_with},
@@ -37,22 +37,16 @@ pub(crate) struct Offers {
 impl Offers {
     /// Returns the verdict on an installed model, or else on one to download.
     pub(crate) async fn fit(&self, question: FitQuestion) -> Result<Verdict, Error> {
-        let FitQuestion {
-            model,
-            context,
-            kv_cache,
-            profile,
-            ram,
-        } = question;
-        let profile: Option<Profile> = parsed(profile)?;
+        let (model, context) = (question.model, question.context);
+        let profile: Option<Profile> = parsed(question.profile)?;
         let range = TierConfig::CONTEXT;
         if let Some(tokens) = context.filter(|tokens| !range.contains(tokens)) {
             let (least, most) = (range.start(), range.end());
             let message = format!("a context of {tokens} tokens is not between {least} and {most}");
             return Err(Error::new(Code::BadRequest, message));
         }
-        let kv_cache: Option<KvCache> = parsed(kv_cache)?;
-        let another = ram.as_deref().map(another_machine).transpose()?;
+        let kv_cache: Option<KvCache> = parsed(question.kv_cache)?;
+        let another = question.ram.as_deref().map(another_machine).transpose()?;
         let entries = self.local.readable().await;
         let machine = match another {
             Some(machine) => machine,
@@ -125,10 +119,6 @@ impl Offers {
         }
     }
 
-    pub(crate) async fn search(&self, words: String) -> Result<Vec<HubModel>, Error> {
-        self.hub.search(&words).await
-    }
-
     pub(crate) async fn repository(&self, id: String) -> Result<HubRepository, Error> {
         let repository = Repository::new(&id)?;
         let entries = self.local.readable().await;
@@ -142,11 +132,6 @@ impl Offers {
                 .any(|entry| entry.reference() == Some(reference))
         };
         self.hub.offers(&repository, &suit, &installed).await
-    }
-
-    pub(crate) async fn readme(&self, id: String) -> Result<HubReadme, Error> {
-        let repository = Repository::new(&id)?;
-        self.hub.readme(&repository).await
     }
 
     /// Resolves a reference to files, sizes, hashes and the model's header.
@@ -183,23 +168,25 @@ impl Offers {
             here || coming || recorded.is_some_and(|recorded| is_elsewhere(&recorded, url))
         };
         let catalog = self.list.catalog();
-        match reference {
+        let (entry, resolved) = match reference {
             Reference::Catalog { id, quant } => {
                 let entry = catalog.find(id).ok_or_else(|| {
                     let message = format!("the catalog does not list {id}");
                     Error::new(Code::ModelUnknown, message)
                 })?;
-                if let Some(quant) = choose_quant(entry, quant.as_deref(), suit) {
+                let resolved = if let Some(quant) = choose_quant(entry, quant.as_deref(), suit) {
                     let pinned = pinned(entry, quant)?;
-                    return self.hub.pinned(&pinned, suit, &taken).await;
-                }
-                // The repository may have more than the catalog lists.
-                let reference = Reference::Hub {
-                    repository: Repository::new(&entry.repository)?,
-                    revision: None,
-                    pick: quant.clone().map_or(Pick::Suiting, Pick::Quant),
+                    self.hub.pinned(&pinned, suit, &taken).await
+                } else {
+                    // The repository may have more than the catalog lists.
+                    let reference = Reference::Hub {
+                        repository: Repository::new(&entry.repository)?,
+                        revision: None,
+                        pick: quant.clone().map_or(Pick::Suiting, Pick::Quant),
+                    };
+                    self.hub.resolve(&reference, suit, &taken).await
                 };
-                self.hub.resolve(&reference, suit, &taken).await
+                (Some(entry), resolved?)
             }
             // As the list names its files: what it knows of them counts.
             Reference::Hub {
@@ -208,10 +195,15 @@ impl Offers {
                 pick: Pick::Quant(name),
             } if let Some((entry, quant)) = catalog.offered(&repository.to_string(), name) => {
                 let pinned = pinned(entry, quant)?;
-                self.hub.pinned(&pinned, suit, &taken).await
+                let resolved = self.hub.pinned(&pinned, suit, &taken).await;
+                (Some(entry), resolved?)
             }
-            _ => self.hub.resolve(reference, suit, &taken).await,
-        }
+            _ => (None, self.hub.resolve(reference, suit, &taken).await?),
+        };
+        Ok(match entry {
+            Some(entry) => as_listed(entry, resolved),
+            None => resolved,
+        })
     }
 
     async fn account_of(&self, model: &str) -> Result<Local, Error> {
@@ -337,6 +329,22 @@ fn pinned(entry: &catalog::Entry, quant: &catalog::Quant) -> Result<PinnedQuant,
             sha256: Some(known.sha256.clone()),
         }),
     })
+}
+
+/// Returns a resolved model of the catalog: its header cannot be used if it is another model's, and a listed projector is missed.
+fn as_listed(entry: &catalog::Entry, mut resolved: ResolvedReference) -> ResolvedReference {
+    let Ok(account) = &resolved.account else {
+        return resolved;
+    };
+    if let Some(error) = entry.mismatch(account) {
+        resolved.account = Err(error);
+        resolved.projector = Ok(None);
+    } else if entry.projector.is_some() && matches!(resolved.projector, Ok(None)) {
+        let message = "its repository no longer has a media projector";
+        resolved.projector = Err(Error::new(Code::RepositoryUnknown, message)
+            .hint("this model takes text only; choose another one for images and sound"));
+    }
+    resolved
 }
 
 /// By its record, since one that was downloaded before the hub's file changed or was renamed is the same model; or by name and size.

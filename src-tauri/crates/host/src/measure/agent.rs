@@ -35,7 +35,7 @@ struct Subject {
 
 impl Subject {
     /// Finds the model of a tier; `None` if that is no file of this machine. Blocking: it lists the models.
-    fn of(models: &Models, tier: &TierId) -> Result<Option<Self>, Error> {
+    fn for_tier(models: &Models, tier: &TierId) -> Result<Option<Self>, Error> {
         let mut specs = models.tiers().into_iter();
         let Some(path) = specs
             .find(|spec| spec.id == *tier)
@@ -72,7 +72,7 @@ pub(super) async fn last_report(
     tier: TierId,
 ) -> Result<Option<AgentReport>, Error> {
     blocking("reading how the model acts", move || {
-        let Some(subject) = Subject::of(&host.models, &tier)? else {
+        let Some(subject) = Subject::for_tier(&host.models, &tier)? else {
             return Ok(None);
         };
         let reports: Vec<AgentReport> = measured::read(&host.folder.file(AGENTS));
@@ -90,7 +90,9 @@ pub(super) async fn measure(
     configured_settings(&host, &tier).await?;
     let subject = {
         let (models, tier) = (Arc::clone(&host.models), tier.clone());
-        let subject = blocking("reading the model", move || Subject::of(&models, &tier));
+        let subject = blocking("reading the model", move || {
+            Subject::for_tier(&models, &tier)
+        });
         subject.await?
     };
     let subject = subject.ok_or_else(|| {
@@ -113,7 +115,7 @@ pub(super) async fn measure(
             done += 1;
             let request = first_step::request(way, prompt, subject.thinking);
             let step = match worker.chat(&request.into()).await {
-                Ok(answer) => first_step::read(way, &answer["choices"][0]["message"]),
+                Ok(answer) => first_step::read_route(way, &answer["choices"][0]["message"]),
                 // A turn that goes this way would be refused, too.
                 Err(error) if is_refusal(error.code) => None,
                 Err(error) => return Err(error),

@@ -120,7 +120,7 @@ pub(super) async fn configured_settings(
     blocking("reading the model", move || {
         // Checked first, so that nothing is loaded in vain, and no other tier unloaded for it.
         models.check_measured(&tier, &tier_config)?;
-        Ok(Settings::of(&models.settled(&tier_config)))
+        Ok(Settings::for_tier(&models.settled(&tier_config)))
     })
     .await
 }
@@ -179,9 +179,9 @@ pub(super) fn decode_rate(run: &RequestTiming) -> f64 {
 fn row(depth: u32, runs: &Runs) -> BenchRow {
     BenchRow {
         depth,
-        prefill: Figure::of(runs.prefill.iter().map(prefill_rate).collect()),
-        decode: Figure::of(runs.decode.iter().map(decode_rate).collect()),
-        first_token_ms: Figure::of(runs.prefill.iter().map(|run| run.wall_ms).collect()),
+        prefill: Figure::from_runs(runs.prefill.iter().map(prefill_rate).collect()),
+        decode: Figure::from_runs(runs.decode.iter().map(decode_rate).collect()),
+        first_token_ms: Figure::from_runs(runs.prefill.iter().map(|run| run.wall_ms).collect()),
         skipped: None,
     }
 }
@@ -234,7 +234,7 @@ impl<'a> Meter<'a> {
     }
 
     pub(super) fn model(&self) -> ModelId {
-        self.worker.lease().model().clone()
+        self.worker.lease.model().clone()
     }
 
     pub(super) async fn memory(&self) -> Result<BenchMemory, Error> {

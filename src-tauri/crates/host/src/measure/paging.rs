@@ -84,7 +84,7 @@ async fn measure(
 
 fn row(paging: Paging, runs: &Runs) -> PagingRow {
     let reads = runs.decode.iter().filter_map(|run| run.reads);
-    let median = |values: Vec<f64>| Figure::of(values).map(|figure| figure.median);
+    let median = |values: Vec<f64>| Figure::from_runs(values).map(|figure| figure.median);
     let each = |tokens: u64| f64::from(u32::try_from(tokens.max(1)).unwrap_or(u32::MAX));
     #[expect(clippy::cast_precision_loss, reason = "a rate of a few digits")]
     let read = reads
@@ -92,8 +92,8 @@ fn row(paging: Paging, runs: &Runs) -> PagingRow {
         .map(|read| read.read_bytes as f64 / each(read.tokens));
     PagingRow {
         paging,
-        prefill: Figure::of(runs.prefill.iter().map(prefill_rate).collect()),
-        decode: Figure::of(runs.decode.iter().map(decode_rate).collect()),
+        prefill: Figure::from_runs(runs.prefill.iter().map(prefill_rate).collect()),
+        decode: Figure::from_runs(runs.decode.iter().map(decode_rate).collect()),
         hit_rate: median(reads.clone().map(|read| read.hit_rate).collect()),
         read_bytes_per_token: median(read.collect()),
         wait_ms_per_token: median(

@@ -92,9 +92,9 @@ async fn candidate(
     let pairs = || runs.prefill.iter().zip(&runs.decode);
     // The times of prompt and answer, without the decode run's own prompt of one token.
     let request_ms = pairs().map(|(read, written)| read.prompt_ms + written.predicted_ms);
-    let median = |rates: Vec<f64>| Figure::of(rates).map_or(0.0, |figure| figure.median);
+    let median = |rates: Vec<f64>| Figure::from_runs(rates).map_or(0.0, |figure| figure.median);
     Ok(CandidateMeasurement {
-        request_ms: Figure::of(request_ms.collect()).ok_or_else(|| {
+        request_ms: Figure::from_runs(request_ms.collect()).ok_or_else(|| {
             let message = "the worker reported times that are not numbers";
             Error::new(Code::Internal, message)
         })?,
@@ -132,7 +132,7 @@ async fn write(
 ) -> Result<bool, Error> {
     let mut same = false;
     let change = |config: &Config| {
-        let settled = |tier| Settings::of(&host.models.settled(tier));
+        let settled = |tier| Settings::for_tier(&host.models.settled(tier));
         same = config.tiers.get(tier).map(settled) == Some(before);
         match same {
             true => patch(tier, before, after),

@@ -17,7 +17,7 @@ const REASON_DEADLINE: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 pub(super) struct Worker {
-    lease: Box<dyn Lease>,
+    pub(super) lease: Box<dyn Lease>,
     http: reqwest::Client,
 }
 
@@ -81,10 +81,6 @@ impl Worker {
             .build()
             .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
         Ok(Self { lease, http })
-    }
-
-    pub(super) fn lease(&self) -> &dyn Lease {
-        &*self.lease
     }
 
     pub(super) async fn props(&self) -> Result<Props, Error> {

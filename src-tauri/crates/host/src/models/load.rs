@@ -70,7 +70,7 @@ pub(super) fn load(
             experts_used: config
                 .experts_used
                 .filter(|count| *count < account.experts_used),
-            sampling: ModelSampling::of(config.sampling, &account),
+            sampling: ModelSampling::for_model(config.sampling, &account),
             ..LoadSettings::from(config)
         },
         draft_model,

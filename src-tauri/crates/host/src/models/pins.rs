@@ -1,7 +1,6 @@
 //! Pinned tiers: whether they fit into memory together.
 
-use super::{Models, ModelsState, load, options};
-use std::sync::Arc;
+use super::{Models, library_with, load, options};
 use tierbar_core::{
     Code, Config, Error, TierId, TierKind,
     budget::{Budget, gib},
@@ -17,20 +16,12 @@ impl Models {
     /// # Errors
     /// `ConfigInvalid` with the sum.
     pub(crate) fn check_pins(&self, config: &Config) -> Result<(), Error> {
-        let ModelsState {
-            config: before,
-            library,
-            ..
-        } = self.current.read().clone();
-        let options = options(&self.folder, config);
-        let after = if *library.options() == options {
-            Arc::clone(&library)
-        } else {
-            Arc::new(library.with(options))
-        };
+        let current = self.current.read().clone();
+        let after = library_with(&current.library, options(&self.folder, config));
         let machine = self.machine_of(config);
         let pins = pins_that_fit(config, &after, &machine);
-        let was = pins_that_fit(&before, &library, &self.machine_of(&before));
+        let before = self.machine_of(&current.config);
+        let was = pins_that_fit(&current.config, &current.library, &before);
         match too_many(&pins, &machine.budget()) {
             Some(error) if pins.left_out != was.left_out => Err(error),
             _ => Ok(()),

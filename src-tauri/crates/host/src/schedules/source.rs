@@ -3,6 +3,7 @@
 use super::outputs::Outputs;
 use crate::{
     documents::text::{Contents, read_document},
+    own_data::OwnData,
     sources::{self, expanded, unreadable},
 };
 use std::{
@@ -15,7 +16,7 @@ use std::{
 use tierbar_core::{Code, Error, config::is_url, documents::FileText};
 use tierbar_documents::{extraction::to_file, plain_text};
 use tierbar_fetch::{Get, Url, Web, blocking};
-use tierbar_nofollow::{Entry, Opened, reason};
+use tierbar_nofollow::{Entry, OpenError, OpenFile, reason};
 
 /// Half of the largest request; a night is too short for more.
 const MOST_BYTES: usize = 16 << 20;
@@ -143,7 +144,11 @@ fn notice_words(path: &Path, notice: &str) -> String {
 }
 
 /// Returns the files of the folder, without subfolders, that have changed since then, the newest first, and what cannot be looked at.
-fn changed_files(folder: &Opened, since: i64, own: Option<&Outputs>) -> Result<Vec<Entry>, Error> {
+fn changed_files(
+    folder: &OpenFile,
+    since: i64,
+    own: Option<&Outputs>,
+) -> Result<Vec<Entry>, Error> {
     let unreadable = |error| unreadable(folder.path(), &error);
     let own = own.filter(|own| own.is_in(folder.path()));
     let since = since.saturating_mul(NANOSECONDS);
@@ -166,7 +171,7 @@ fn changed_files(folder: &Opened, since: i64, own: Option<&Outputs>) -> Result<V
 
 /// Reads as many of these files of the folder as fit, and returns their texts by name.
 async fn read_files(
-    folder: Arc<Opened>,
+    folder: Arc<OpenFile>,
     files: Vec<Entry>,
     extract: Option<&Extract>,
 ) -> Result<Option<Material>, Error> {
@@ -186,14 +191,15 @@ async fn read_files(
         let opened = (Arc::clone(&folder), path.clone());
         let contents = blocking("reading a schedule's source", move || {
             let (folder, path) = opened;
-            let opened = folder
-                .inside(&path)
-                .map_err(|error| Error::new(Code::NotFound, error.to_string()))?;
-            contents(opened, left)
+            contents_inside(&folder, &path, left)
         });
-        // A file that vanishes or cannot be read counts as left out.
+        // A file that vanishes counts as left out.
         let read = match contents.await {
-            Ok(contents) => {
+            Ok(Err(why)) => {
+                notices.push(notice_words(&path, &why));
+                continue;
+            }
+            Ok(Ok(contents)) => {
                 let is_document = matches!(contents, Contents::Document(_));
                 let read = text_of(contents, &path, extract).await.ok();
                 read.filter(|read| !is_document || read.text.len() <= left)
@@ -215,9 +221,9 @@ async fn read_files(
         // Whether it has changed is not known: it is read next time.
         let (folder, more) = (folder.path().display(), notices.len() - 1);
         let message = match more {
-            0 => format!("a name in {folder} cannot be looked at{}", notices[0]),
+            0 => format!("a file in {folder} cannot be read{}", notices[0]),
             more => format!(
-                "names in {folder} cannot be looked at{}; and {more} more",
+                "files in {folder} cannot be read{}; and {more} more",
                 notices[0]
             ),
         };
@@ -258,8 +264,23 @@ async fn read_files(
     Ok(Some(Material { text, words }))
 }
 
+/// As [`contents`], of a file in a folder; or why the system denies it.
+fn contents_inside(
+    folder: &OpenFile,
+    path: &Path,
+    room: usize,
+) -> Result<Result<Contents, String>, Error> {
+    match folder.inside(path) {
+        Ok(opened) => contents(opened, room).map(Ok),
+        Err(OpenError::System { error, .. }) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Ok(Err(reason(&error)))
+        }
+        Err(error) => Err(Error::new(Code::NotFound, error.to_string())),
+    }
+}
+
 /// Returns the text of a file, or the file if it is none. Of a text beyond the limit of all, it is its end, as far as there is room.
-fn contents(opened: Opened, room: usize) -> Result<Contents, Error> {
+fn contents(opened: OpenFile, room: usize) -> Result<Contents, Error> {
     let path = opened.path().to_owned();
     let unreadable = |error: io::Error| unreadable(&path, &error);
     let about = opened.about().map_err(unreadable)?;
@@ -267,6 +288,7 @@ fn contents(opened: Opened, room: usize) -> Result<Contents, Error> {
         let message = format!("{} is neither a file nor a folder", path.display());
         return Err(Error::new(Code::BadRequest, message));
     }
+    OwnData::now().refuse(&path, &opened)?;
     let (mut file, mut head) = (opened.into_file(), Vec::new());
     (&mut file)
         .take(HEAD)
@@ -318,12 +340,16 @@ fn format_size(bytes: usize) -> String {
 mod tests {
     use super::*;
     use crate::documents::tests::program;
-    use crate::race::{Found, race};
+    use crate::own_data::tests::{data_folder_at, hard_link_to_data};
     use crate::sources::tests::tempdir;
     use std::{
         fs,
         os::unix::fs::symlink,
         time::{Duration, SystemTime, UNIX_EPOCH},
+    };
+    use tierbar_skip::{
+        Call, denying,
+        race::{ALL, Found, race},
     };
 
     async fn read_folder(
@@ -438,33 +464,31 @@ mod tests {
         }
     }
 
-    fn exchange(time: Duration) {
+    #[test]
+    fn a_source_whose_name_leads_to_tierbars_data_is_not_left() {
         let root = tempdir();
-        let path = root.path();
-        let (logs, link) = (path.join("logs"), path.join("link"));
-        for (folder, text) in [("logs", b"own"), ("private", b"odd")] {
-            fs::create_dir(path.join(folder)).unwrap();
-            put(&path.join(folder).join("a"), text, 3000);
+        let (logs, private) = (root.path().join("logs"), root.path().join("private"));
+        fs::create_dir(&logs).unwrap();
+        data_folder_at(&private);
+        for (folder, text) in [(&logs, b"own"), (&private, b"odd")] {
+            put(&folder.join("a"), text, 3000);
         }
-        symlink(path.join("private"), &link).unwrap();
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let read = || runtime.block_on(read_folder(&logs, 0, None));
-        race(time, &logs, &link, || match read() {
+        let mut read = || match runtime.block_on(read_folder(&logs, 0, None)) {
             Ok(Some(material)) if material.text != "own\n" => Found::Foreign,
             Ok(_) => Found::Own,
             Err(_) => Found::Refused,
-        });
+        };
+        race(&ALL, &logs, &private, &mut [&mut read]);
     }
 
-    #[test]
-    fn a_folder_exchanged_with_a_link_is_not_left() {
-        exchange(Duration::from_millis(400));
-    }
-
-    #[test]
-    #[ignore = "slow"]
-    fn a_folder_exchanged_with_a_link_for_long_is_not_left() {
-        exchange(Duration::from_secs(30));
+    #[tokio::test]
+    async fn a_hard_link_to_tierbars_data_is_skipped() {
+        let folder = tempdir();
+        put(&folder.path().join("a.log"), b"a\n", 3000);
+        let _data = hard_link_to_data(&folder.path().join("b.log"));
+        let material = read_folder(folder.path(), 0, None).await.unwrap().unwrap();
+        assert_eq!(material.text, "a\n");
     }
 
     #[tokio::test]
@@ -490,6 +514,54 @@ mod tests {
         assert_eq!(error.code, Code::AccessDenied);
         assert!(
             error.message.ends_with("b.log: permission denied"),
+            "{error}"
+        );
+    }
+
+    /// Runs it to its end. What is denied to this thread is denied to those that it starts.
+    fn finish<T>(work: impl Future<Output = T>) -> T {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.build().unwrap().block_on(work)
+    }
+
+    /// As macOS does for what its privacy settings deny, whichever call it refuses.
+    #[test]
+    fn a_source_that_the_system_denies_is_not_unchanged() {
+        let folder = tempdir();
+        put(&folder.path().join("a.log"), b"a line\n", 3000);
+        let web = Web::new(tierbar_fetch::WebOptions::default()).unwrap();
+        let read = |name: &str| {
+            let place = folder.path().join(name).display().to_string();
+            finish(super::read(&place, "/elsewhere", Some(0), 0, &web, None))
+        };
+        for (call, name) in [
+            (Call::Open, ""),
+            (Call::ReadNames, ""),
+            (Call::Stat, ""),
+            (Call::Open, "a.log"),
+        ] {
+            let Some(read) = denying(call, || read(name)) else {
+                return tierbar_skip::skip("no call can be denied to a thread here");
+            };
+            let error = read.unwrap_err();
+            assert_eq!(error.code, Code::AccessDenied, "{call:?} {name}: {error}");
+            assert!(
+                error.message.ends_with("cannot be read: permission denied"),
+                "{call:?} {name}: {error}"
+            );
+        }
+        // Of a folder that is open, a file.
+        let opened = sources::open(folder.path()).unwrap();
+        let files = changed_files(&opened, 0, None).unwrap();
+        let read = denying(Call::Open, || {
+            finish(read_files(Arc::new(opened), files, None))
+        });
+        let error = read.unwrap().unwrap_err();
+        assert_eq!(error.code, Code::AccessDenied, "{error}");
+        assert!(
+            error
+                .message
+                .ends_with("cannot be read; a.log: permission denied"),
             "{error}"
         );
     }

@@ -1,6 +1,6 @@
 //! The target of a schedule's result: a file, written as a whole, or a webhook.
 
-use crate::sources::expanded;
+use crate::{own_data::OwnData, sources::expanded};
 use axum::http::{HeaderMap, header};
 use jiff::civil::Date;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use tierbar_core::{
     config::{ScheduleConfig, is_url, server_of},
 };
 use tierbar_fetch::{Remote, blocking};
-use tierbar_nofollow::{Mode, OpenError, open};
+use tierbar_nofollow::{Mode, OpenError, locate};
 use tierbar_secrets::{Name, Secrets};
 
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub(super) struct Outcome {
 /// Delivers it; returns where, as the end of a sentence.
 ///
 /// # Errors
-/// `Storage` if the file cannot be written, `Unreachable` if no server accepted it.
+/// `Storage` if the file cannot be written, `BadRequest` if it is Tierbar's own data, `Unreachable` if no server accepted it.
 pub(super) async fn deliver(
     schedule: &ScheduleConfig,
     outcome: &Outcome,
@@ -70,7 +70,8 @@ fn page(schedule: &ScheduleConfig, outcome: &Outcome) -> String {
     format!("{header}# {name}, {date}\n\n{text}\n\n---\n\n{what} of {from}, {by}\n")
 }
 
-/// Writes the whole file or nothing, readable only by its owner. No part of its path may be a symbolic link.
+/// Writes the whole file or nothing, readable only by its owner. No part of its path may be a symbolic link, nor may it be Tierbar's own
+/// data.
 fn write(path: &Path, text: &str) -> Result<(), Error> {
     let unwritable = |why: String| {
         let message = format!("{} cannot be written: {why}", path.display());
@@ -83,20 +84,25 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
     let root = Path::new("/");
     let (folder, name) = (path.parent(), path.file_name());
     let folder = folder.and_then(|folder| folder.strip_prefix(root).ok());
-    let (Some(folder), Some(name)) = (folder, name) else {
+    let (Some(parts), Some(name)) = (folder, name) else {
         return Err(unwritable("this is not the path of a file".to_owned()));
     };
-    let root = open(root).map_err(not_opened)?;
-    let folder = root.create_folder(folder, Mode::RWXU);
-    let folder = folder.map_err(not_opened)?;
-    let there = folder.inside(Path::new(name)).ok();
-    let there = there.and_then(|there| there.about().ok());
-    if there.is_some_and(|there| !there.is_file) {
-        let message = format!(
-            "{} is not a file that Tierbar may overwrite",
-            path.display()
-        );
-        return Err(Error::new(Code::Storage, message));
+    let own = OwnData::now();
+    let mut folder = locate(root).map_err(not_opened)?;
+    for part in parts.iter().map(Path::new) {
+        folder = folder.create_folder(part, Mode::RWXU).map_err(not_opened)?;
+        // Before anything is created in it.
+        own.refuse(path, &folder)?;
+    }
+    if let Ok(there) = folder.inside(Path::new(name)) {
+        own.refuse(path, &there)?;
+        if there.about().is_ok_and(|there| !there.is_file) {
+            let message = format!(
+                "{} is not a file that Tierbar may overwrite",
+                path.display()
+            );
+            return Err(Error::new(Code::Storage, message));
+        }
     }
     let written = folder.replace(name, text.as_bytes(), Mode::RUSR | Mode::WUSR);
     written.map_err(|error| unwritable(error.to_string()))
@@ -144,11 +150,16 @@ async fn post(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::tests::tempdir;
+    use crate::{
+        own_data::tests::{data_folder_at, hard_link_to_data},
+        sources::tests::tempdir,
+    };
     use std::{
+        ffi::OsStr,
         fs,
         os::unix::fs::{PermissionsExt, symlink},
     };
+    use tierbar_skip::race::{ALL, Found, race};
 
     #[test]
     fn a_result_file_is_private_and_replaced_as_a_whole() {
@@ -171,5 +182,55 @@ mod tests {
         let error = write(&link.join("day.md"), "x").unwrap_err();
         assert!(error.message.contains("symbolic link"), "{error}");
         assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn no_result_is_written_to_tierbars_own_data() {
+        let folder = tempdir();
+        let path = folder.path();
+        fs::create_dir(path.join("logs")).unwrap();
+        for name in ["tierbar.db", "token"] {
+            fs::write(path.join(name), "before").unwrap();
+        }
+        for name in ["token", "config.md", "logs/day.md", "new/deep/day.md"] {
+            let error = write(&path.join(name), "x").unwrap_err();
+            assert_eq!(error.code, Code::BadRequest, "{name}");
+            assert!(error.message.contains("own data"), "{name}: {error}");
+        }
+        assert_eq!(fs::read_to_string(path.join("token")).unwrap(), "before");
+        assert_eq!(fs::read_dir(path.join("logs")).unwrap().count(), 0);
+        assert!(!path.join("new").exists());
+    }
+
+    #[test]
+    fn no_result_takes_the_place_of_a_hard_link_to_that_data() {
+        let folder = tempdir();
+        let path = folder.path().join("day.md");
+        let _data = hard_link_to_data(&path);
+        let error = write(&path, "x").unwrap_err();
+        assert!(error.message.contains("own data"), "{error}");
+    }
+
+    #[test]
+    fn a_target_whose_name_leads_to_tierbars_data_is_not_left() {
+        let root = tempdir();
+        let (out, private) = (root.path().join("out"), root.path().join("private"));
+        fs::create_dir(&out).unwrap();
+        data_folder_at(&private);
+        let data = locate(&private).unwrap();
+        let leaks = |name: &str| data.about_entry(OsStr::new(name)).is_ok();
+        let attempt = |name: &str, top: &str| match write(&out.join(name), "x") {
+            _ if leaks(top) => Found::Foreign,
+            Ok(()) => Found::Own,
+            Err(_) => Found::Refused,
+        };
+        race(
+            &ALL,
+            &out,
+            &private,
+            &mut [&mut || attempt("day.md", "day.md"), &mut || {
+                attempt("new/deep/day.md", "new")
+            }],
+        );
     }
 }

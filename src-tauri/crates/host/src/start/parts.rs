@@ -24,7 +24,7 @@ use tierbar_core::{
     reading::Reading,
 };
 use tierbar_edge::token::Token;
-use tierbar_fetch::{Queue, QueueOptions, TokenFor, Url, Web, WebOptions, blocking};
+use tierbar_fetch::{Queue, QueueOptions, Url, Web, WebOptions, blocking};
 use tierbar_inference::{metrics::Metrics, speed::SpeedMeter};
 use tierbar_library::{
     LibraryWatch, Pace,
@@ -139,7 +139,7 @@ pub(super) struct Network {
     pub(super) fingerprint: Option<String>,
     /// Why it is not the default address.
     moved: Option<String>,
-    tls: Option<Tls>,
+    pub(super) acceptor: Option<TlsAcceptor>,
 }
 
 impl Network {
@@ -155,6 +155,7 @@ impl Network {
         };
         address::check_network(address, configured.server.network).map_err(invalid)?;
         let tls = open_tls(address, data).await?;
+        let (acceptor, fingerprint) = tls.map(|tls| (tls.acceptor, tls.fingerprint)).unzip();
         let is_default = given.is_none() && configured.listen == Config::DEFAULT_LISTEN;
         let (listener, moved) = match address::bind(address).await {
             Ok(listener) => (listener, None),
@@ -176,14 +177,10 @@ impl Network {
             listener: Some(listener),
             address,
             url: address::url(address),
-            fingerprint: tls.as_ref().map(|tls| tls.fingerprint.clone()),
+            fingerprint,
             moved,
-            tls,
+            acceptor,
         })
-    }
-
-    pub(super) fn acceptor(&mut self) -> Option<TlsAcceptor> {
-        self.tls.take().map(|tls| tls.acceptor)
     }
 
     /// Returns notices about where the server is reached, unless that is usual.
@@ -345,8 +342,7 @@ impl Workers {
 pub(super) struct FetchParts {
     pub(super) web: Web,
     pub(super) queue: Queue,
-    tokens: TokenFor,
-    endpoint: Url,
+    pub(super) hub: Hub,
 }
 
 impl FetchParts {
@@ -357,26 +353,17 @@ impl FetchParts {
     ) -> Result<Self, Error> {
         let tokens = hub::tokens(data.secrets.clone(), &endpoint);
         let web = Web::new(WebOptions::default())?;
+        let hub = Hub::new(web.clone(), tokens.clone(), endpoint);
         let models = Arc::clone(&workers.models);
         let limits = &data.configured.downloads;
         let queue = Queue::start(QueueOptions {
             state_file: data.folder.file(DOWNLOADS),
             web: web.clone(),
-            tokens: tokens.clone(),
+            tokens,
             at_once: limits.at_once,
             rate_limit: limits.rate_limit,
             on_complete: on_complete(move || models.library(), Arc::clone(&workers.watch)),
         });
-        Ok(Self {
-            web,
-            queue,
-            tokens,
-            endpoint,
-        })
-    }
-
-    pub(super) fn hub(&self) -> Hub {
-        let (web, tokens) = (self.web.clone(), self.tokens.clone());
-        Hub::new(web, tokens, self.endpoint.clone())
+        Ok(Self { web, queue, hub })
     }
 }

@@ -29,7 +29,7 @@ impl Loads {
         }
     }
 
-    fn of(&self, model: &ModelId) -> Option<Duration> {
+    fn fastest(&self, model: &ModelId) -> Option<Duration> {
         self.0.lock().get(model).copied()
     }
 }
@@ -74,7 +74,7 @@ pub(super) async fn list(
     };
     let candidate = |tier: &TierStatus| {
         let model = tier.model.as_ref()?;
-        let load = inference.auto.loads.of(model);
+        let load = inference.auto.loads.fastest(model);
         Some(Candidate {
             tier: tier.id.clone(),
             state: tier.state,

@@ -1,14 +1,17 @@
 //! The fast model's opinion of a request: remembered by content, and used only of a model that has passed the examination.
 
 use super::recent::Recent;
-use crate::{Inference, send};
+use crate::{
+    Inference,
+    exams::{self, Exams, interruption_error, is_free},
+    send,
+};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, ModelId, TierId, TierState,
     lease::Purpose,
-    policy::Alarm,
     status::{EngineKind, TierStatus},
 };
 use tierbar_routing::{
@@ -21,28 +24,11 @@ use tokio::time::timeout;
 const BUDGET: Duration = Duration::from_secs(2);
 /// The timeout of each question of the examination, for which no request waits.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A model whose examination broke off this many times is not examined again.
-const ATTEMPTS: u32 = 3;
-/// Models whose examinations are remembered.
-const MOST: usize = 16;
 
 #[derive(Debug, Default)]
-pub struct Classifier(Mutex<KnownModels>);
-
-#[derive(Debug, Default)]
-struct KnownModels {
-    opinions: Recent<[u8; 32], Opinion>,
-    exams: BTreeMap<ModelId, ExamState>,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum ExamState {
-    UnderWay,
-    /// It broke off.
-    Failed {
-        attempt: u32,
-    },
-    Done(Exam),
+pub struct Classifier {
+    opinions: Mutex<Recent<[u8; 32], Opinion>>,
+    exams: Exams<Exam>,
 }
 
 /// A model's opinion, and its examination.
@@ -84,7 +70,7 @@ pub(super) async fn classify_in_time(
     text: &str,
 ) -> Option<Classification> {
     let model = fast.model.as_ref()?;
-    let Some(exam) = inference.auto.classifier.exam(model) else {
+    let Some(exam) = inference.auto.classifier.exams.result(model) else {
         begin_exam(inference, &fast.id, model);
         return None;
     };
@@ -104,11 +90,11 @@ pub(super) async fn classify_always(
     text: &str,
 ) -> Result<Classification, Error> {
     let classifier = &inference.auto.classifier;
-    let exam = match classifier.exam(model) {
+    let exam = match classifier.exams.result(model) {
         Some(exam) => exam,
         None => {
             let exam = run_exam(inference, tier, model, false).await?;
-            classifier.stand(model, ExamState::Done(exam));
+            classifier.exams.keep(model, exam);
             exam
         }
     };
@@ -126,13 +112,13 @@ async fn opinion(
     hash.update([0]);
     hash.update(text);
     let key = hash.finalize().into();
-    let Classifier(known) = &inference.auto.classifier;
-    let remembered = known.lock().opinions.get(&key);
+    let opinions = &inference.auto.classifier.opinions;
+    let remembered = opinions.lock().get(&key);
     if let Some(opinion) = remembered {
         return Ok(opinion);
     }
     let opinion = ask(inference, tier, text).await?;
-    known.lock().opinions.put(key, opinion);
+    opinions.lock().put(key, opinion);
     Ok(opinion)
 }
 
@@ -145,41 +131,31 @@ async fn ask(inference: &Inference, tier: &TierId, text: &str) -> Result<Opinion
     let lease = inference.tiers.lease_for(tier, Purpose::Brief).await?;
     let answer = send::ask(inference, &*lease, question(text)).await;
     let answer = answer.map_err(none)?;
-    Opinion::of(&answer).ok_or_else(|| none("an unexpected answer".to_owned()))
+    Opinion::from_answer(&answer).ok_or_else(|| none("an unexpected answer".to_owned()))
 }
 
-/// Examines the model in the background, unless that is under way or has been given up.
+/// Examines the model in the background.
 fn begin_exam(inference: &Arc<Inference>, tier: &TierId, model: &ModelId) {
-    let Some(attempt) = inference.auto.classifier.next_attempt(model) else {
-        return;
+    let examination = {
+        let (inference, tier, model) = (Arc::clone(inference), tier.clone(), model.clone());
+        async move {
+            let exam = run_exam(&inference, &tier, &model, true).await?;
+            let then = if exam.is_passed() {
+                "`auto` uses it"
+            } else {
+                "`auto` uses its rules alone"
+            };
+            let (right, of) = (exam.right, PROBES.len());
+            tracing::info!("{model} classified {right} of {of} test requests correctly; {then}");
+            Ok(exam)
+        }
     };
-    let (inference, tier, model) = (Arc::clone(inference), tier.clone(), model.clone());
-    tokio::spawn(async move {
-        let examined = inference
-            .closing
-            .run_until_cancelled(run_exam(&inference, &tier, &model, true));
-        let standing = match examined.await {
-            Some(Ok(exam)) => {
-                tracing::info!(
-                    "{model} classified {} of {} test requests correctly{}",
-                    exam.right,
-                    PROBES.len(),
-                    if exam.is_passed() {
-                        "; `auto` uses it"
-                    } else {
-                        "; `auto` uses its rules alone"
-                    }
-                );
-                ExamState::Done(exam)
-            }
-            Some(Err(error)) => {
-                tracing::info!("{model} was not tested: {error}");
-                ExamState::Failed { attempt }
-            }
-            None => return,
-        };
-        inference.auto.classifier.stand(&model, standing);
-    });
+    exams::begin(
+        inference,
+        model,
+        |inference| &inference.auto.classifier.exams,
+        examination,
+    );
 }
 
 /// The examination. `aside`: only while it delays no request.
@@ -191,52 +167,14 @@ async fn run_exam(
 ) -> Result<Exam, Error> {
     let mut opinions = Vec::with_capacity(PROBES.len());
     for (text, _) in PROBES {
-        if aside && !is_free(inference, model) {
+        if aside && !is_free(inference, tier, model) {
             return Err(interruption_error("the tier was wanted for something else"));
         }
         let asked = timeout(PATIENCE, ask(inference, tier, text)).await;
         opinions.push(asked.map_err(|_| interruption_error("an answer took too long"))??);
     }
     match opinions.try_into() {
-        Ok(opinions) => Ok(Exam::of(&opinions)),
+        Ok(opinions) => Ok(Exam::from_opinions(&opinions)),
         Err(_) => Err(interruption_error("an answer is missing")),
-    }
-}
-
-/// Whether the model is loaded, and no request waits for another tier to come or go.
-fn is_free(inference: &Inference, model: &ModelId) -> bool {
-    let tiers = inference.tiers.snapshot();
-    let moves = |tier: &TierStatus| matches!(tier.state, TierState::Starting | TierState::Stopping);
-    inference.services.status().guard.alarm == Alarm::None
-        && !tiers.iter().any(moves)
-        && loaded_fast_tier(&tiers).is_some_and(|fast| fast.model.as_ref() == Some(model))
-}
-
-fn interruption_error(why: &str) -> Error {
-    Error::new(Code::Cancelled, format!("the test was interrupted: {why}"))
-}
-
-impl Classifier {
-    fn exam(&self, model: &ModelId) -> Option<Exam> {
-        match self.0.lock().exams.get(model) {
-            Some(ExamState::Done(exam)) => Some(*exam),
-            _ => None,
-        }
-    }
-
-    /// The number of the attempt that may begin now, and is under way from here on.
-    fn next_attempt(&self, model: &ModelId) -> Option<u32> {
-        let mut known = self.0.lock();
-        let attempt = match known.exams.get(model) {
-            None if known.exams.len() < MOST => 1,
-            Some(ExamState::Failed { attempt }) if *attempt < ATTEMPTS => attempt + 1,
-            _ => return None,
-        };
-        known.exams.insert(model.clone(), ExamState::UnderWay);
-        Some(attempt)
-    }
-
-    fn stand(&self, model: &ModelId, standing: ExamState) {
-        self.0.lock().exams.insert(model.clone(), standing);
     }
 }

@@ -1,10 +1,11 @@
 //! What a request may cost, and what it may have cost already.
 
 use super::{
-    cost_bound::{CostBound, UnboundedCost, surcharged},
+    cost_bound::{CostBound, surcharged},
     tried_steps::ExcessCost,
 };
 use crate::{
+    content::Content,
     metrics::{Metrics, Reservation},
     original::Original,
 };
@@ -12,13 +13,11 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tierbar_core::{
     TierId,
-    config::{ChainBudget, Dollars, EndpointEngine, Prices},
+    config::{ChainBudget, Dollars, EndpointEngine},
 };
 
 /// Tokens of an answer whose request does not say how long it may be.
 const UNTOLD_ANSWER: u64 = 4096;
-/// A token is at least so long in most text.
-const BYTES_PER_TOKEN: u64 = 3;
 
 #[derive(Debug)]
 pub(super) struct Budget {
@@ -28,6 +27,7 @@ pub(super) struct Budget {
     most: Dollars,
     /// Of all requests of the chain.
     of_chain: Option<ChainBudget>,
+    /// In the form in which they are more.
     prompt_tokens: u64,
     /// Of all answers together; `None`: the request's limits cannot be read.
     answer_tokens: Option<u64>,
@@ -42,7 +42,6 @@ impl Budget {
         most: Dollars,
         of_chain: Option<ChainBudget>,
         request: &mut Map<String, Value>,
-        bytes: usize,
     ) -> Self {
         let is_bounded = most != Dollars::default() || of_chain.is_some();
         if is_bounded {
@@ -58,18 +57,26 @@ impl Budget {
             is_bounded,
             most,
             of_chain,
-            prompt_tokens: bytes as u64 / BYTES_PER_TOKEN,
+            prompt_tokens: 0,
             answer_tokens: answer_tokens(request),
             bound: CostBound::default(),
             spent: Mutex::default(),
         }
     }
 
-    /// Reads what the prices say nothing of in all of the request.
-    pub(super) fn note(&mut self, request: &Value) {
+    /// Reads all of the request: how long it is, and what the prices say nothing of.
+    pub(super) fn note(&mut self, request: &Content) {
         if self.is_bounded {
-            self.bound = self.bound.and(CostBound::of(request));
+            self.add(
+                CostBound::from_request(request.fields()),
+                request.byte_count(),
+            );
         }
+    }
+
+    fn add(&mut self, form: CostBound, bytes: usize) {
+        self.prompt_tokens = self.prompt_tokens.max(form.data.tokens_of_prompt(bytes));
+        self.bound = self.bound.and(form);
     }
 
     /// Does the same for the request in its client's form, in which a server heeds that form's field alone. The larger of its limit and
@@ -84,7 +91,7 @@ impl Budget {
             original.change(&left_out);
         }
         let mut json = serde_json::Deserializer::from_slice(original.bytes());
-        self.bound = self.bound.and(CostBound::of(&mut json));
+        self.add(CostBound::from_request(&mut json), original.bytes().len());
         original.limit(&UNTOLD_ANSWER.into());
         let limit = original.limit_of_tokens().and_then(|limit| limit.as_u64());
         self.answer_tokens = self.answer_tokens.zip(limit).map(|(a, b)| a.max(b));
@@ -135,19 +142,14 @@ impl Budget {
         }
     }
 
-    /// Why the request's bytes do not bound its cost, unless all of it is free.
-    fn unbounded(&self, prices: &Prices) -> Option<UnboundedCost> {
-        let free = Dollars::default();
-        let is_free = prices.input == free && prices.output == free;
-        self.bound.why.filter(|_| !is_free)
-    }
-
     /// What the endpoint may cost, or why that is not known. `limit`: what it may cost, in words.
     fn bounded_cost(&self, engine: &EndpointEngine, limit: &str) -> Result<Dollars, String> {
         let Some(prices) = engine.prices() else {
             return Err(format!("it has no price, and {limit}"));
         };
-        if let Some(why) = self.unbounded(&prices) {
+        let free = Dollars::default();
+        let is_free = prices.input == free && prices.output == free;
+        if let Some(why) = self.bound.why.filter(|_| !is_free) {
             return Err(format!("{why}, and {limit}"));
         }
         let cost = self.cost(engine);
@@ -186,7 +188,8 @@ mod tests {
             panic!("an object");
         };
         let most: Dollars = serde_json::from_value(json!(most)).unwrap();
-        let budget = Budget::new(most, None, &mut request, 300);
+        let mut budget = Budget::new(most, None, &mut request);
+        budget.prompt_tokens = 100;
         (budget, request.into())
     }
 
@@ -355,7 +358,9 @@ mod tests {
         let budget = |text: &str| {
             let mut request = Map::new();
             let of_chain = ChainBudget::try_from(text.to_owned()).unwrap();
-            Budget::new(Dollars::default(), Some(of_chain), &mut request, 300)
+            let mut budget = Budget::new(Dollars::default(), Some(of_chain), &mut request);
+            budget.prompt_tokens = 100;
+            budget
         };
         // Up to 100 tokens of prompt and 4096 of an answer: $0.04106.
         let first = budget("0.05 USD a month");

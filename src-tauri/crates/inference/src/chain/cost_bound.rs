@@ -1,6 +1,7 @@
 //! Whether a request's size bounds its cost. It does not if the request names context that the server holds, or has a field that
 //! changes the price.
 
+use super::data_size::{DataSize, Inline};
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
@@ -39,31 +40,26 @@ pub(super) struct CostBound {
     /// Why they do not.
     pub(super) why: Option<UnboundedCost>,
     pub(super) writes: CacheWrite,
+    /// Its images and PDFs.
+    pub(super) data: DataSize,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum UnboundedCost {
     /// This field names context that is not in the request.
+    #[error("the size of what `{0}` names is not known")]
     Held(&'static str),
     /// This field changes the price, and is not ours to leave out.
+    #[error("`{0}` changes its price")]
     Region(&'static str),
     /// It is nested too deeply.
+    #[error("the size of the request is not known")]
     Unread,
-}
-
-impl fmt::Display for UnboundedCost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Held(field) => write!(f, "the size of what `{field}` names is not known"),
-            Self::Region(field) => write!(f, "`{field}` changes its price"),
-            Self::Unread => f.write_str("the size of the request is not known"),
-        }
-    }
 }
 
 impl CostBound {
     /// Reads a request in any form.
-    pub(super) fn of<'de, D: Deserializer<'de>>(request: D) -> Self {
+    pub(super) fn from_request<'de, D: Deserializer<'de>>(request: D) -> Self {
         Request::deserialize(request).map_or_else(
             |_| Self {
                 why: Some(UnboundedCost::Unread),
@@ -77,6 +73,7 @@ impl CostBound {
         Self {
             why: self.why.or(other.why),
             writes: self.writes.max(other.writes),
+            data: self.data.and(other.data),
         }
     }
 }
@@ -114,6 +111,7 @@ impl Request {
                     .filter(|region| *region != "global")
                     .map(|_| UnboundedCost::Region("inference_geo"))),
             writes: cache_write(&self.cache_control),
+            data: DataSize::default(),
         };
         let parts = [self.system, self.tools, self.messages, self.input].into_iter();
         parts.fold(of_its_own, |all, part| all.and(part.bound))
@@ -134,6 +132,8 @@ fn cache_write(cache_control: &Value) -> CacheWrite {
 struct Part {
     is_object: bool,
     bound: CostBound,
+    /// What it is as a text.
+    inline: Inline,
 }
 
 impl<'de> Deserialize<'de> for Part {
@@ -174,8 +174,11 @@ impl<'de> Visitor<'de> for EachPart {
         Ok(Part::default())
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Part, E> {
-        Ok(Part::default())
+    fn visit_str<E>(self, text: &str) -> Result<Part, E> {
+        Ok(Part {
+            inline: Inline::read(text),
+            ..Part::default()
+        })
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Part, A::Error> {
@@ -184,8 +187,8 @@ impl<'de> Visitor<'de> for EachPart {
             bound = bound.and(part.bound);
         }
         Ok(Part {
-            is_object: false,
             bound,
+            ..Part::default()
         })
     }
 
@@ -193,6 +196,7 @@ impl<'de> Visitor<'de> for EachPart {
         let held = |field| Some(UnboundedCost::Held(field));
         let mut bound = CostBound::default();
         let (mut kind, mut id, mut role, mut url) = (Value::Null, false, false, false);
+        let (mut data, mut media_type) = (Inline::Text, Value::Null);
         while let Some(name) = fields.next_key::<String>()? {
             match name.as_str() {
                 "type" => kind = fields.next_value()?,
@@ -211,6 +215,14 @@ impl<'de> Visitor<'de> for EachPart {
                     let is_held = audio["id"].is_string();
                     bound.why = bound.why.or(held("audio").filter(|_| is_held));
                 }
+                "media_type" => media_type = fields.next_value()?,
+                "data" => data = fields.next_value::<Part>()?.inline,
+                "image_url" | "url" | "file_data" => {
+                    url |= name == "url";
+                    let part: Part = fields.next_value()?;
+                    bound = bound.and(part.bound);
+                    bound.data = bound.data.and(part.inline.size(""));
+                }
                 // What a call's input has is text to its server.
                 "content" | "source" | "output" | "file" => {
                     let part: Part = fields.next_value()?;
@@ -219,11 +231,12 @@ impl<'de> Visitor<'de> for EachPart {
                 name => {
                     id |= name == "id";
                     role |= name == "role";
-                    url |= name == "url";
                     fields.next_value::<IgnoredAny>()?;
                 }
             }
         }
+        let media_type = media_type.as_str().unwrap_or_default();
+        bound.data = bound.data.and(data.size(media_type));
         bound.why = bound.why.or(match kind.as_str() {
             Some("item_reference") => held("item_reference"),
             // An item of nothing but its id.
@@ -238,6 +251,7 @@ impl<'de> Visitor<'de> for EachPart {
         Ok(Part {
             is_object: true,
             bound,
+            inline: Inline::Text,
         })
     }
 }
@@ -297,10 +311,10 @@ mod tests {
                 "url",
             ),
         ] {
-            let found = CostBound::of(&request);
+            let found = CostBound::from_request(&request);
             assert_eq!(found.why, Some(UnboundedCost::Held(field)), "{request}");
             let text = request.to_string();
-            let read = CostBound::of(&mut serde_json::Deserializer::from_str(&text));
+            let read = CostBound::from_request(&mut serde_json::Deserializer::from_str(&text));
             assert_eq!(read, found, "{request}");
         }
         for request in [
@@ -312,13 +326,70 @@ mod tests {
             message(json!({"type": "file", "file": {"file_id": null, "file_data": "QQ"}})),
             json!({"tools": [{"name": "read", "input_schema": {"properties": {"file_id": {"type": "string"}}}}]}),
         ] {
-            assert_eq!(CostBound::of(&request), CostBound::default(), "{request}");
+            assert_eq!(
+                CostBound::from_request(&request),
+                CostBound::default(),
+                "{request}"
+            );
         }
-        let region = CostBound::of(json!({"inference_geo": "us"}));
+        let region = CostBound::from_request(json!({"inference_geo": "us"}));
         assert_eq!(region.why, Some(UnboundedCost::Region("inference_geo")));
         let deep = format!("{{\"input\":{}{}}}", "[".repeat(200), "]".repeat(200));
-        let deep = CostBound::of(&mut serde_json::Deserializer::from_str(&deep));
+        let deep = CostBound::from_request(&mut serde_json::Deserializer::from_str(&deep));
         assert_eq!(deep.why, Some(UnboundedCost::Unread));
+    }
+
+    #[test]
+    fn images_and_pdfs_are_found_in_each_form() {
+        let image = "A".repeat(60_000);
+        let pdf = "JVBERi0xLjQKPDwvVHlwZS9QYWdlPj4KPDwvVHlwZS9QYWdlPj4K";
+        let of = |uri: &str, data: &str| format!("data:{uri};base64,{data}");
+        let (image_uri, pdf_uri) = (of("image/png", &image), of("application/pdf", pdf));
+        let user = |parts: Value| json!([{"role": "user", "content": parts}]);
+        for (request, tokens) in [
+            (
+                json!({"messages": user(json!([{"type": "image_url", "image_url": {"url": image_uri}}]))}),
+                5000,
+            ),
+            (
+                json!({"input": user(json!([{"type": "input_image", "image_url": image_uri}]))}),
+                5000,
+            ),
+            (
+                json!({"messages": user(json!([{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": image}}]))}),
+                5000,
+            ),
+            (
+                json!({"messages": user(json!([{"type": "file", "file": {"file_data": pdf_uri}}]))}),
+                10_000,
+            ),
+            (
+                json!({"input": user(json!([{"type": "input_file", "file_data": pdf_uri}]))}),
+                10_000,
+            ),
+            (
+                json!({"messages": user(json!([{"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": pdf}}]))}),
+                10_000,
+            ),
+        ] {
+            let bound = CostBound::from_request(&request);
+            let text = request.to_string();
+            let data = if tokens == 5000 {
+                image.len()
+            } else {
+                pdf.len()
+            };
+            let prompt = bound.data.tokens_of_prompt(text.len());
+            assert_eq!(
+                prompt,
+                (text.len() - data) as u64 / 3 + tokens,
+                "{text:.99}"
+            );
+            let read = CostBound::from_request(&mut serde_json::Deserializer::from_str(&text));
+            assert_eq!(read, bound, "{text:.99}");
+        }
+        let text = json!({"messages": user(json!([{"type": "text", "text": image_uri}, {"type": "text", "text": pdf}]))});
+        assert_eq!(CostBound::from_request(&text).data, DataSize::default());
     }
 
     #[test]
@@ -344,7 +415,11 @@ mod tests {
                 CacheWrite::Hour,
             ),
         ] {
-            assert_eq!(CostBound::of(&request).writes, writes, "{request}");
+            assert_eq!(
+                CostBound::from_request(&request).writes,
+                writes,
+                "{request}"
+            );
         }
     }
 

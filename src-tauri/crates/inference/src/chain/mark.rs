@@ -2,10 +2,12 @@
 
 use super::tried_steps::TriedSteps;
 use crate::{
-    CHAT, answers, json_edit, original::Form, relay::attempt::ServerAnswer, request::Request,
+    CHAT, answers, chat_text::has_form, original::Form, relay::attempt::ServerAnswer,
+    request::Request,
 };
+use jiff::Timestamp;
 use serde_json::{Value, json};
-use tierbar_core::{TierId, json};
+use tierbar_core::{TierId, json, json_edit};
 
 const MARK: &str = "[Local Fallback] ";
 
@@ -50,11 +52,8 @@ pub(super) fn annotate(
         }
         ServerAnswer::Whole(whole) => {
             let header = |name: &str| {
-                let value = whole
-                    .headers
-                    .get(name)
-                    .and_then(|value| value.to_str().ok());
-                json!(value)
+                let value = whole.headers.get(name);
+                json!(value.and_then(|value| value.to_str().ok()))
             };
             let about = about(header("x-tierbar-tier"), header("x-tierbar-model"));
             if whole.form != Form::Chat && !is_told {
@@ -97,18 +96,13 @@ fn tell_first(events: &[u8], name: &str, about: &Value) -> Option<Vec<u8>> {
 
 /// Whether the answer has to have a form, which a mark would break.
 pub(super) fn is_bound(request: &Value) -> bool {
-    let kind = request["response_format"]["type"].as_str();
     let must_call = |choice: &Value| {
         choice.is_object()
             || choice
                 .as_str()
                 .is_some_and(|mode| !matches!(mode, "auto" | "none"))
     };
-    kind.is_some_and(|kind| kind != "text")
-        || must_call(&request["tool_choice"])
-        || must_call(&request["function_call"])
-        || !request["json_schema"].is_null()
-        || !request["grammar"].is_null()
+    has_form(request) || must_call(&request["tool_choice"]) || must_call(&request["function_call"])
 }
 
 fn mark_choices(choices: &mut Value) {
@@ -150,7 +144,7 @@ fn first_event(model: Value, about: Value, marked: bool, request: &Request) -> V
     let choices: Vec<_> = (0..answers).map(choice).collect();
     let mut event = json!({
         "id": format!("chain-{}", uuid::Uuid::new_v4().simple()),
-        "object": object, "created": 0, "model": model, "choices": choices, "tierbar": about,
+        "object": object, "created": Timestamp::now().as_second(), "model": model, "choices": choices, "tierbar": about,
     });
     if request.content.fields()["stream_options"]["include_usage"] == true {
         event["usage"] = Value::Null;
@@ -190,6 +184,8 @@ mod tests {
         assert_eq!(count(TEXT, true, r#"{"prompt": [1, 2]}"#), 1);
         let text = first(TEXT, true, "{}");
         assert_eq!(text["choices"][0]["text"], MARK);
+        // Clients keep the first event's.
+        assert!(text["created"].as_i64() > Some(1_700_000_000), "{text}");
     }
 
     #[test]
@@ -205,6 +201,8 @@ mod tests {
             (json!({"function_call": {"name": "look"}}), true),
             (json!({"response_format": {"type": "text"}}), false),
             (json!({"response_format": {"type": "json_object"}}), true),
+            (json!({"guided_json": {}}), true),
+            (json!({"structured_outputs": {"regex": "a"}}), true),
         ] {
             assert_eq!(is_bound(&request), bound, "{request}");
         }

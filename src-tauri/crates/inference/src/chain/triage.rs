@@ -2,23 +2,32 @@
 //!
 //! Nothing of it may keep a request from its answer: what fails or takes too long leaves the chain as it is.
 
-use crate::{CHAT, Inference, request::Request, send};
-use serde_json::Value;
-use std::time::Duration;
+use crate::{
+    CHAT, Inference,
+    exams::{self, interruption_error},
+    request::Request,
+    send,
+};
+use std::{sync::Arc, time::Duration};
+use tierbar_chats::lenient;
 use tierbar_core::{
-    TierId, TierState,
+    Error, ModelId, TierId, TierState,
+    lease::Purpose,
     policy::Alarm,
     status::{EngineKind, TierStatus},
 };
 use tierbar_routing::{Level, Traits};
-use tierbar_tasks::{
-    lenient,
-    triage::{CloudNeed, Triage, question},
+use tierbar_tasks::triage::{
+    CloudNeed, Triage,
+    exam::{PROBES, TriageExam},
+    question,
 };
 use tokio::time::timeout;
 
 /// How long the chain waits for it, a load included.
 const BUDGET: Duration = Duration::from_secs(10);
+/// The timeout of each question of the examination, for which no request waits.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What comes of a triage.
 pub(super) struct TriageOutcome {
@@ -28,11 +37,10 @@ pub(super) struct TriageOutcome {
     pub(super) why: String,
 }
 
-pub(super) async fn triage(inference: &Inference, request: &Request) -> TriageOutcome {
-    let fields = request.content.fields();
-    let traits = Traits::of(fields);
+pub(super) async fn triage(inference: &Arc<Inference>, request: &Request) -> TriageOutcome {
+    let traits = Traits::of(request.content.fields());
     let outcome = |stays_here, why| TriageOutcome { stays_here, why };
-    if let Some(why) = unfit_reason(request.path, fields, &traits) {
+    if let Some(why) = unfit_reason(request, &traits) {
         return outcome(false, format!("not triaged: {why}"));
     }
     if let Some(need) = CloudNeed::of_greeting(&traits.text) {
@@ -44,10 +52,14 @@ pub(super) async fn triage(inference: &Inference, request: &Request) -> TriageOu
         return outcome(false, why.to_owned());
     };
     let (id, text) = (&tier.id, &traits.text);
+    if let Some(why) = unproven_reason(inference, tier) {
+        return outcome(false, why);
+    }
     let read = timeout(BUDGET, ask(inference, id, text)).await;
     let late = |_| Err(format!("no answer within {} s", BUDGET.as_secs()));
     let triage = match read.unwrap_or_else(late) {
-        Ok(triage) => triage,
+        Ok(Some(triage)) => triage,
+        Ok(None) => return outcome(false, format!("not triaged: {id}: an unexpected answer")),
         Err(why) => return outcome(false, format!("not triaged: {id}: {why}")),
     };
     let (need, kind) = (triage.cloud_need(text), triage.kind.as_str());
@@ -58,16 +70,19 @@ pub(super) async fn triage(inference: &Inference, request: &Request) -> TriageOu
 }
 
 /// Why the user's last message does not show what a request needs.
-fn unfit_reason(path: &str, fields: &Value, traits: &Traits) -> Option<&'static str> {
+fn unfit_reason(request: &Request, traits: &Traits) -> Option<&'static str> {
+    let fields = request.content.fields();
     let last = fields["messages"].as_array().and_then(|all| all.last());
     let is_users = last.is_some_and(|last| last["role"] == "user");
     let reasons = [
-        (path != CHAT, "the request is no chat"),
+        (request.path != CHAT, "the request is no chat"),
         (traits.tools, "the request has tools"),
         (
             traits.images || traits.sound,
             "the request has images or sound",
         ),
+        // No model of this machine reads them.
+        (request.content.has_files(), "the request has files"),
         (traits.thinks, "the request asks for thinking"),
         (super::mark::is_bound(fields), "the answer has a fixed form"),
         (
@@ -102,13 +117,60 @@ fn triage_tier<'a>(inference: &Inference, tiers: &'a [TierStatus]) -> Option<&'a
     (may_load && is_fast).then_some(*fast)
 }
 
-/// The model's triage, or why there is none, in a few words.
-async fn ask(inference: &Inference, tier: &TierId, message: &str) -> Result<Triage, String> {
-    let lease = inference.tiers.lease(tier).await;
+/// Why the tier's model may not sort messages. The first request for it begins its examination.
+fn unproven_reason(inference: &Arc<Inference>, tier: &TierStatus) -> Option<String> {
+    let id = &tier.id;
+    let model = tier.model.as_ref()?;
+    let Some(exam) = inference.auto.triage.result(model) else {
+        let examination = {
+            let (inference, id, model) = (Arc::clone(inference), id.clone(), model.clone());
+            async move { examine(&inference, &id, &model).await }
+        };
+        exams::begin(
+            inference,
+            model,
+            |inference| &inference.auto.triage,
+            examination,
+        );
+        return Some(format!(
+            "not triaged: the model of {id} has not passed the triage test"
+        ));
+    };
+    let (right, of) = (exam.right, PROBES.len());
+    (!exam.is_passed()).then(|| {
+        format!("triage is off: the model of {id} sorted {right} of {of} messages correctly")
+    })
+}
+
+/// Has a model sort messages of known types, while that delays no request. The first may load it.
+async fn examine(
+    inference: &Inference,
+    tier: &TierId,
+    model: &ModelId,
+) -> Result<TriageExam, Error> {
+    let mut kinds = Vec::with_capacity(PROBES.len());
+    for (message, _) in PROBES {
+        if !kinds.is_empty() && !exams::is_free(inference, tier, model) {
+            return Err(interruption_error("the tier was wanted for something else"));
+        }
+        let answer = timeout(PATIENCE, ask(inference, tier, message)).await;
+        let answer = answer.map_err(|_| interruption_error("an answer took too long"))?;
+        let triage = answer.map_err(|why| interruption_error(&why))?;
+        kinds.push(triage.map(|triage| triage.kind));
+    }
+    Ok(TriageExam::from_kinds(&kinds))
+}
+
+/// The model's triage, `None` for an answer that cannot be read, or why there is none, in a few words.
+async fn ask(
+    inference: &Inference,
+    tier: &TierId,
+    message: &str,
+) -> Result<Option<Triage>, String> {
+    let lease = inference.tiers.lease_for(tier, Purpose::Brief).await;
     let lease = lease.map_err(|error| error.message)?;
     let answer = send::ask(inference, &*lease, question(message)).await?;
     let text = answer["choices"][0]["message"]["content"].as_str();
     let triage = text.and_then(lenient::object);
-    let triage = triage.and_then(|answer| Triage::read(&answer));
-    triage.ok_or_else(|| "an unexpected answer".to_owned())
+    Ok(triage.and_then(|answer| Triage::from_answer(&answer)))
 }

@@ -61,7 +61,8 @@ pub struct Walk {
     order: Vec<TierId>,
     /// The next step to try.
     next: AtomicUsize,
-    tried: TriedSteps,
+    /// What comes of each step, while it does.
+    pub(super) tried: TriedSteps,
 }
 
 impl Walk {
@@ -70,15 +71,12 @@ impl Walk {
         asked: ChainRequest,
         mut request: Request,
     ) -> Self {
-        let original = request.original.as_ref();
-        let bytes = original.map_or(0, |original| original.bytes().len());
-        let bytes = bytes.max(request.content.byte_count());
         let fields = request.content.fields();
         let names = READ.into_iter().chain(SURCHARGED.map(|(name, _)| name));
         let read = names.filter_map(|name| Some((name.to_owned(), fields.get(name)?.clone())));
         let mut object = read.collect();
-        let mut budget = Budget::new(asked.config.cost, asked.config.budget, &mut object, bytes);
-        budget.note(fields);
+        let mut budget = Budget::new(asked.config.cost, asked.config.budget, &mut object);
+        budget.note(&request.content);
         if let Some(original) = &mut request.original {
             budget.limit(original);
         }
@@ -110,11 +108,6 @@ impl Walk {
             next: AtomicUsize::new(0),
             tried: TriedSteps::default(),
         }
-    }
-
-    /// What comes of each step, while it does.
-    pub(super) fn tried(&self) -> TriedSteps {
-        self.tried.clone()
     }
 
     /// The first answer, or what each step said if none came in time.
@@ -275,7 +268,7 @@ impl Walk {
                     match &mut sent {
                         ServerAnswer::Streaming(answer) => {
                             trial.begun();
-                            answer.counts_for(trial);
+                            answer.trial = Some(trial);
                         }
                         ServerAnswer::Whole(_) => trial.settle(Outcome::Answered),
                     }

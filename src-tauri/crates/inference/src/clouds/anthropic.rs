@@ -6,6 +6,7 @@
 pub mod answer;
 pub mod body;
 mod conversation;
+mod document;
 pub mod failure;
 mod form;
 mod model;

@@ -33,16 +33,16 @@ impl TokenUse {
     pub(crate) fn of_usage(usage: &Value) -> Option<Self> {
         usage
             .is_object()
-            .then(|| Self::read(usage, "prompt", "completion"))
+            .then(|| Self::from_usage(usage, "prompt", "completion"))
     }
 
     /// Reads the `usage` of OpenAI's responses.
     pub(crate) fn of_response(usage: &Value) -> Self {
-        Self::read(usage, "input", "output")
+        Self::from_usage(usage, "input", "output")
     }
 
     /// `prompt`, `completion`: how the figures' names begin.
-    fn read(usage: &Value, prompt: &str, completion: &str) -> Self {
+    fn from_usage(usage: &Value, prompt: &str, completion: &str) -> Self {
         let tokens = |what| usage.get(format!("{what}_tokens")).and_then(Value::as_u64);
         Self {
             prompt: tokens(prompt),
@@ -101,9 +101,9 @@ impl Metrics {
     }
 
     /// Counts a request as holding its tier until this is dropped.
-    pub fn answer(&self, tier: &TierId, arrived: Instant) -> Answer {
+    pub fn answer(&self, tier: &TierId, arrived: Instant) -> AnswerMetrics {
         let of = TierLabels::from(tier);
-        Answer {
+        AnswerMetrics {
             _running: GaugeIncrement::new(self.0.running.get_or_create_owned(&of)),
             metrics: self.clone(),
             of,
@@ -118,7 +118,7 @@ impl Metrics {
 
 /// A request that holds its tier. It is counted when dropped, if it was answered.
 #[derive(Debug)]
-pub struct Answer {
+pub struct AnswerMetrics {
     metrics: Metrics,
     of: TierLabels,
     arrived: Instant,
@@ -129,7 +129,7 @@ pub struct Answer {
     _running: GaugeIncrement,
 }
 
-impl Answer {
+impl AnswerMetrics {
     /// With the record of its request.
     pub(crate) fn traced(mut self, trace: Trace) -> Self {
         self.trace = trace;
@@ -171,7 +171,7 @@ impl Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for AnswerMetrics {
     fn drop(&mut self) {
         if !self.answers {
             return;

@@ -5,7 +5,6 @@ use jiff::{Zoned, civil::Date};
 use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
-    fmt,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -53,7 +52,8 @@ pub(super) struct Attempt {
 }
 
 /// Why a chain's budget does not allow a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("it would cost up to {cost}, and {spent} of the chain's budget of {budget} is spent")]
 pub struct BudgetOverrun {
     /// What the request may cost.
     pub cost: Dollars,
@@ -64,16 +64,6 @@ pub struct BudgetOverrun {
     pub resets: Date,
     /// Until then.
     pub seconds: u64,
-}
-
-impl fmt::Display for BudgetOverrun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (cost, spent, budget) = (self.cost, self.spent, self.budget);
-        write!(
-            f,
-            "it would cost up to {cost}, and {spent} of the chain's budget of {budget} is spent"
-        )
-    }
 }
 
 /// What a request of a chain may cost, held back from the chain's budget until it has ended.
@@ -171,7 +161,7 @@ fn cost_of(
     let completion = record.completion_tokens.unwrap_or_default();
     let answer = prices.output.of_tokens(completion);
     match record.prompt_tokens {
-        Some(prompt) => prices.of(prompt, cache, completion),
+        Some(prompt) => prices.cost(prompt, cache, completion),
         None if record.outcome == RequestOutcome::Answered || record.first_token_ms.is_some() => {
             reserved.unwrap_or(answer)
         }

@@ -1,23 +1,24 @@
 //! One attempt at one tier: its lease, the call of its worker, and how the answer begins.
 
-use super::{answered, brief::is_brief, streaming::Answer, who_answers};
+use super::{answered, brief::is_brief, streaming::StreamedAnswer, who_answers};
 use crate::response::{self, Response};
 use crate::{
-    CHAT, EMBEDDINGS, Inference, TEXT, TOKENS, auto, chat_calls,
+    CHAT, Inference, TEXT, TOKENS, auto, chat_calls,
+    chat_text::TextRules,
     clouds::anthropic,
     error::for_seconds,
-    fields,
-    json_edit::{self, Change},
-    limits, media,
+    fields, limits, media,
     original::Form,
+    pieces,
     request::Request,
     send,
     stream_meter::{self, StreamMeter, StreamReading},
     upstream::{ANSWER_LIMIT, ConnectionFailure, Upstream, is_content_type},
-    vector_encoding, wire,
+    vector_encoding::VectorForm,
+    wire,
 };
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, StatusCode, header, response::Parts};
 use secrecy::SecretString;
 use std::{
     sync::Arc,
@@ -26,6 +27,7 @@ use std::{
 use tierbar_core::{
     Code, Error, TierId,
     chain::Outcome,
+    json_edit::Change,
     lease::{Address, Endpoint, Foreign, Lease, Purpose},
     queue::{Setback, setback},
 };
@@ -39,7 +41,7 @@ const REASON_DEADLINE: Duration = Duration::from_secs(3);
 /// How a server answers.
 #[derive(Debug)]
 pub enum ServerAnswer {
-    Streaming(Box<Answer>),
+    Streaming(Box<StreamedAnswer>),
     Whole(WholeAnswer),
 }
 
@@ -75,7 +77,7 @@ fn refusal(form: Form, status: StatusCode, body: &[u8]) -> Error {
 
 impl From<WholeAnswer> for Response {
     fn from(whole: WholeAnswer) -> Self {
-        let pieces = json_edit::pieces(&whole.body, &whole.changes);
+        let pieces = pieces::edit(&whole.body, &whole.changes);
         response::new(whole.status, whole.headers, response::pieces(pieces))
     }
 }
@@ -114,7 +116,7 @@ pub async fn lease(
     {
         return Err(error.clone());
     }
-    fields::check(inference, tier, request.path, content)?;
+    fields::check(inference, tier, request)?;
     media::check(inference, tier, content).await?;
     let lease = {
         let _waiting = inference.metrics.waiting(tier);
@@ -162,7 +164,8 @@ pub async fn send(
     let key = key(inference, &*lease).await?;
     let mut charge = request.charge.attempt();
     let (path, stream, reads) = (request.path, request.stream, request.reads);
-    let in_base64 = path == EMBEDDINGS && request.content.fields()["encoding_format"] == "base64";
+    let vectors = VectorForm::of_request(path, request.content.fields());
+    let text = text_rules(&*lease, &request);
     let posted = post(inference, request, lease.endpoint(), key.as_ref());
     let (mut upstream, form) = match unless_cut(&*lease, posted).await? {
         Ok(posted) => posted,
@@ -174,10 +177,11 @@ pub async fn send(
     let status = upstream.head.status;
     if status == StatusCode::OK && is_content_type(&upstream.head.headers, "text/event-stream") {
         counted.begins();
-        return Ok(ServerAnswer::Streaming(Box::new(Answer::new(
+        return Ok(ServerAnswer::Streaming(Box::new(StreamedAnswer::new(
             upstream.without_head(),
             StreamMeter::new(answering, counted, charge)
-                .reading(form, reads_of(form, reads, stream)),
+                .reading(form, reads_of(form, reads, stream))
+                .dividing(text.and_then(TextRules::for_stream)),
             leased,
             lease,
         ))));
@@ -192,7 +196,7 @@ pub async fn send(
     };
     let body = match unless_cut(&*lease, upstream.whole(ANSWER_LIMIT)).await? {
         Ok(body) if matches!(lease.endpoint(), Endpoint::Unix(_)) => body,
-        Ok(body) => repaired(path, in_base64, body),
+        Ok(body) => repaired(path, vectors, text.filter(|_| form == Form::Chat), body),
         Err(broken) => return Err(broken_connection_error(&*lease, &broken).await.into()),
     };
     let mut context = None;
@@ -205,25 +209,18 @@ pub async fn send(
         }
         counted.begins();
         context = stream_meter::whole(form, &answering, &mut counted, charge, &body);
+        // Its server has worked for it, and is paid.
+        if let Some(error) = vectors.and_then(|form| form.fault(lease.tier(), &body)) {
+            counted.settle(Some(error.code));
+            let outcome = Outcome::Unfit;
+            return Err(AttemptFailure { error, outcome });
+        }
         counted.settle(None);
     } else {
         counted.settle(Some(refusal(form, status, &body).code));
     }
-    if is_remote(&*lease) {
-        let error = match status {
-            StatusCode::UNAUTHORIZED => Some(no_key(&*lease)),
-            StatusCode::FORBIDDEN => Some(forbidden_error(&*lease, &body)),
-            _ => None,
-        };
-        if let Some(error) = error {
-            return Err(AttemptFailure { error, outcome });
-        }
-    }
-    if status.is_server_error() && !is_content_type(&upstream.head.headers, "application/json") {
-        return Err(AttemptFailure {
-            error: with_retry_time(status_error(&*lease, status), outcome),
-            outcome,
-        });
+    if let Some(error) = unusable_refusal(&*lease, &upstream.head, &body, outcome) {
+        return Err(AttemptFailure { error, outcome });
     }
     let mut headers = who_answers(&*lease, context);
     if let Some(kind) = upstream.head.headers.remove(header::CONTENT_TYPE) {
@@ -242,13 +239,46 @@ pub async fn send(
     }))
 }
 
-/// Another program's answer as clients read it.
-fn repaired(path: &str, in_base64: bool, body: Bytes) -> Bytes {
-    match path {
-        CHAT | TEXT => chat_calls::repair_whole(body),
-        _ if in_base64 => vector_encoding::in_base64(body),
-        _ => body,
+/// The error in place of a refusal of the API key, which only the owner can change, or of one that is no API's.
+fn unusable_refusal(
+    lease: &dyn Lease,
+    head: &Parts,
+    body: &[u8],
+    outcome: Outcome,
+) -> Option<Error> {
+    match head.status {
+        StatusCode::UNAUTHORIZED if is_remote(lease) => Some(no_key(lease)),
+        StatusCode::FORBIDDEN if is_remote(lease) => Some(forbidden_error(lease, body)),
+        status
+            if status.is_server_error() && !is_content_type(&head.headers, "application/json") =>
+        {
+            Some(with_retry_time(status_error(lease, status), outcome))
+        }
+        _ => None,
     }
+}
+
+/// Another program's answer as clients read it.
+fn repaired(
+    path: &str,
+    vectors: Option<VectorForm>,
+    text: Option<TextRules>,
+    body: Bytes,
+) -> Bytes {
+    match (path, text) {
+        (CHAT, Some(rules)) => rules.divide_whole(chat_calls::repair_whole(body)),
+        (CHAT | TEXT, _) => chat_calls::repair_whole(body),
+        _ => match vectors {
+            Some(form) => form.encode(body),
+            None => body,
+        },
+    }
+}
+
+/// How the text of a chat is read; `None` for our own worker's, which has done it.
+fn text_rules(lease: &dyn Lease, request: &Request) -> Option<TextRules> {
+    let is_foreign = matches!(lease.endpoint(), Endpoint::Foreign(_));
+    (is_foreign && request.path == CHAT).then(|| TextRules::of_request(request.content.fields()))
 }
 
 /// What is to be made of a stream's events: all of what streams to a client that asked for no stream.
@@ -301,7 +331,18 @@ async fn post(
             return Ok((Upstream::refusing(error), Form::Chat));
         }
     }
-    let (path, content, headers) = (request.path, request.content, &request.hints.dialect);
+    let without_files = match &request.original {
+        Some(original) if request.omits_files() => {
+            let takes_files = send::takes_files(endpoint);
+            original.files_sent.set(takes_files);
+            (!takes_files)
+                .then(|| request.content.without_files())
+                .flatten()
+        }
+        _ => None,
+    };
+    let content = without_files.unwrap_or(request.content);
+    let (path, headers) = (request.path, &request.hints.dialect);
     let upstream = send::send(endpoint, path, content, headers, remote, key).await?;
     if let Some((url, path)) = lacks_responses
         && upstream.head.status.is_success()

@@ -85,7 +85,7 @@ mod tests {
                 false,
             ),
         ] {
-            let (content, _) = Content::of(request.clone()).unwrap();
+            let (content, _) = Content::from_fields(request.clone()).unwrap();
             assert_eq!(is_brief(path, &content, usual), brief, "{path} {request}");
         }
     }

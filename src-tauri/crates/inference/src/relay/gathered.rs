@@ -3,7 +3,7 @@
 
 mod messages;
 
-use super::{attempt::WholeAnswer, streaming::Answer, who_answers};
+use super::{attempt::WholeAnswer, streaming::StreamedAnswer, who_answers};
 use crate::{
     calls::Calls,
     held::Share,
@@ -32,7 +32,7 @@ const COUNTED_AFTER: usize = 64 << 10;
 
 /// The whole answer, unless nothing but comments comes for so long.
 pub(crate) async fn gather_within(
-    answer: &mut Answer,
+    answer: &mut StreamedAnswer,
     silence: Duration,
 ) -> Result<WholeAnswer, Error> {
     let mut gathering = AnswerParts::new(answer.meter.form);
@@ -40,18 +40,18 @@ pub(crate) async fn gather_within(
         let rendered = timeout(silence, gathering.more(answer)).await;
         let message = || format!("no part of the answer arrived for {} s", silence.as_secs());
         if !rendered.map_err(|_| Error::new(Code::WorkerTimeout, message()))?? {
-            return Ok(gathering.of(answer));
+            return Ok(gathering.into_whole(answer));
         }
     }
 }
 
 /// As [`gather_within`], of a server that streams without being asked to. It may be silent for any time.
-pub async fn gather(answer: &mut Answer) -> Result<WholeAnswer, Error> {
+pub async fn gather(answer: &mut StreamedAnswer) -> Result<WholeAnswer, Error> {
     let begun = answer.hold_to_first_word().await;
     begun.map_err(|failed| failed.error)?;
     let mut gathering = AnswerParts::new(answer.meter.form);
     while gathering.more(answer).await? {}
-    Ok(gathering.of(answer))
+    Ok(gathering.into_whole(answer))
 }
 
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl AnswerParts {
     }
 
     /// Waits for more of it than comments; `false` at its end.
-    async fn more(&mut self, answer: &mut Answer) -> Result<bool, Error> {
+    async fn more(&mut self, answer: &mut StreamedAnswer) -> Result<bool, Error> {
         loop {
             let bytes = match answer.next().await {
                 Ok(bytes) => bytes,
@@ -120,7 +120,7 @@ impl AnswerParts {
                 let message = format!("the answer is longer than {} MiB", ANSWER_LIMIT >> 20);
                 return Err(Error::new(Code::Unreachable, message));
             }
-            let more = self.read(answer.meter.take_lines())?;
+            let more = self.read_lines(answer.meter.take_lines())?;
             self.uncounted += bytes.len();
             if self.uncounted > COUNTED_AFTER {
                 self.uncounted = 0;
@@ -151,13 +151,13 @@ impl AnswerParts {
         Err(Error::new(Code::Unreachable, message))
     }
 
-    /// Whether there is more in them than comments and what stands for these in Anthropic's streams.
-    fn read(&mut self, lines: Vec<Line>) -> Result<bool, Error> {
+    /// Whether there is more in them than comments and what stands for these in Anthropic's streams and OpenAI's responses.
+    fn read_lines(&mut self, lines: Vec<Line>) -> Result<bool, Error> {
         let mut more = false;
         for line in lines {
             match line {
                 Line::Failure(error) => return Err(error),
-                Line::Value(event) if event.get("type").is_some_and(|kind| kind == "ping") => {}
+                Line::Value(event) if is_keepalive(&event) => {}
                 Line::Value(event) => {
                     more = true;
                     self.event(event);
@@ -181,7 +181,7 @@ impl AnswerParts {
         }
     }
 
-    fn of(mut self, answer: &Answer) -> WholeAnswer {
+    fn into_whole(mut self, answer: &StreamedAnswer) -> WholeAnswer {
         let context = match &self.parts {
             Parts::Chat(chat) => chat.context(),
             Parts::Messages(_) | Parts::Response(_) => None,
@@ -207,6 +207,11 @@ impl AnswerParts {
             Parts::Response(response) => response,
         }
     }
+}
+
+fn is_keepalive(event: &Map<String, Value>) -> bool {
+    let kind = event.get("type").and_then(Value::as_str);
+    matches!(kind, Some("ping" | "keepalive"))
 }
 
 impl ChatParts {

@@ -45,7 +45,7 @@ const MOST_HELD: usize = 256 << 10;
 
 /// An answer that streams. The fields are dropped in order: first the connection closes, then the lease ends.
 #[derive(Debug)]
-pub struct Answer {
+pub struct StreamedAnswer {
     upstream: Upstream,
     pub(crate) meter: StreamMeter,
     /// What comes before the rest: what has arrived and was not to pass yet.
@@ -53,7 +53,7 @@ pub struct Answer {
     /// The last bytes that have passed.
     tail: Vec<u8>,
     /// Where what comes of it counts for or against its endpoint.
-    trial: Option<Trial>,
+    pub(crate) trial: Option<Trial>,
     /// What has come of it is noted.
     has_settled: bool,
     /// When it is closed, once its last event has begun to arrive.
@@ -62,7 +62,7 @@ pub struct Answer {
     lease: Box<dyn Lease>,
 }
 
-impl Answer {
+impl StreamedAnswer {
     /// `leased`: when the lease was granted.
     pub(super) fn new(
         upstream: Upstream,
@@ -89,10 +89,6 @@ impl Answer {
 
     pub fn leased(&self) -> Instant {
         self.leased
-    }
-
-    pub(crate) fn counts_for(&mut self, trial: Trial) {
-        self.trial = Some(trial);
     }
 
     /// It ends after its first token: as its server reports, or else as it broke off. What comes behind its end changes nothing.
@@ -201,10 +197,22 @@ impl Answer {
         tail.is_empty() || tail.ends_with(b"\n\n") || tail.ends_with(b"\n\r\n")
     }
 
+    /// A comment for a client that waits, within no event. Some servers send the empty line that ends an event with the next one.
+    fn comment(&mut self) -> Option<Bytes> {
+        if self.meter.is_read() || self.is_between_events() {
+            return Some(waiting("waiting"));
+        }
+        let end = self.event_end();
+        let ends = self.meter.close_event();
+        ends.then(|| format!("{end}: waiting\n\n").into())
+    }
+
     /// What ends an event of which only a part has passed.
     pub(crate) fn event_end(&self) -> &'static str {
         match self.tail.last() {
             _ if self.is_between_events() => "",
+            // Some clients fail at a named event without data.
+            Some(b'\n') if self.meter.named => "event:\n\n",
             Some(b'\n') => "\n",
             // Half a line would go on in the next event.
             _ => "\n\n",
@@ -219,9 +227,9 @@ impl Answer {
             }
             let arriving = unless_cut(&*self.lease, self.upstream.next());
             let Ok(arrived) = timeout(WAITING_PERIOD, arriving).await else {
-                if pings && self.is_between_events() {
+                if let Some(comment) = pings.then(|| self.comment()).flatten() {
                     self.meter.waits();
-                    return Ok(waiting("waiting"));
+                    return Ok(comment);
                 }
                 continue;
             };
@@ -244,7 +252,8 @@ impl Answer {
                     return Err(Some(broken_connection_error(&*self.lease, &broken).await));
                 }
                 Err(broken) => {
-                    return Err(Some(broken_connection_error(&*self.lease, &broken).await));
+                    let error = broken_connection_error(&*self.lease, &broken).await;
+                    return self.meter.break_off(error).map_err(Some);
                 }
             }
         }
@@ -278,7 +287,7 @@ impl fmt::Debug for Beginning {
 #[derive(Debug)]
 pub enum Relay {
     Beginning(Beginning),
-    Streaming(Box<Answer>),
+    Streaming(Box<StreamedAnswer>),
     Over,
 }
 

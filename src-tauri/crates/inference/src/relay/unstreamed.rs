@@ -2,21 +2,20 @@
 
 use crate::{
     error,
-    json_edit::{self, Change},
-    repair::parse_for,
+    pieces::{self, Pieces},
     wire,
 };
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
-use tierbar_core::json::COPIES;
-
-/// How often a text is in the events of a response at most.
-const RESPONSE_COPIES: usize = 8;
+use tierbar_core::{
+    json::repair,
+    json_edit::{self, Change},
+};
 
 /// Parses an answer and changes it. Its bytes are dropped, before more is made of it.
-fn read(answer: Bytes, changes: Vec<Change>, copies: usize) -> Result<Value, serde_json::Error> {
-    let mut fields: Map<String, Value> = parse_for(&answer, copies)?;
+fn parse_changed(answer: Bytes, changes: Vec<Change>) -> Result<Value, serde_json::Error> {
+    let mut fields: Map<String, Value> = repair::parse(&answer)?;
     json_edit::apply(&mut fields, changes);
     Ok(Value::Object(fields))
 }
@@ -31,7 +30,7 @@ pub(crate) fn as_events(answer: Bytes, changes: Vec<Change>) -> Bytes {
 
 /// A whole answer as one chunk.
 pub(crate) fn as_chunk(answer: Bytes, changes: Vec<Change>) -> Result<Value, serde_json::Error> {
-    let mut answer = read(answer, changes, COPIES)?;
+    let mut answer = parse_changed(answer, changes)?;
     let choices = answer.get_mut("choices").and_then(Value::as_array_mut);
     let mut is_chat = false;
     for (index, choice) in choices.into_iter().flatten().enumerate() {
@@ -52,31 +51,32 @@ pub(crate) fn as_chunk(answer: Bytes, changes: Vec<Change>) -> Result<Value, ser
 }
 
 /// A whole message of Anthropic's as its events; `None` for what is none, or takes too much memory.
-pub(crate) fn as_message_events(message: Bytes, changes: Vec<Change>) -> Option<Bytes> {
-    let mut message = read(message, changes, COPIES).ok()?;
+pub(crate) fn as_message_events(message: Bytes, changes: Vec<Change>) -> Option<Vec<Bytes>> {
+    let mut message = parse_changed(message, changes).ok()?;
     let Value::Array(content) = message.get_mut("content")?.take() else {
         return None;
     };
     message["content"] = json!([]);
-    let usage = message["usage"].clone();
+    let usage = Pieces::json(&message["usage"]);
     let [reason, stop] = ["stop_reason", "stop_sequence"].map(|name| message[name].take());
     let mut events = Events::default();
-    events.write("message_start", Value::from_iter([("message", message)]));
+    let begun = Value::from_iter([("message", message)]);
+    events.write("message_start", begun, &[]);
     for (index, mut block) in content.into_iter().enumerate() {
         let deltas = block_pieces(&mut block);
         let place = |name: &str, what: Value| {
             Value::from_iter([("index", Value::from(index)), (name, what)])
         };
-        events.write("content_block_start", place("content_block", block));
+        events.write("content_block_start", place("content_block", block), &[]);
         for delta in deltas {
-            events.write("content_block_delta", place("delta", delta));
+            events.write("content_block_delta", place("delta", delta), &[]);
         }
-        events.write("content_block_stop", json!({"index": index}));
+        events.write("content_block_stop", json!({"index": index}), &[]);
     }
-    let delta = json!({"stop_reason": reason, "stop_sequence": stop});
-    events.write("message_delta", json!({"delta": delta, "usage": usage}));
-    events.write("message_stop", json!({}));
-    Some(events.out.into())
+    let delta = json!({"delta": {"stop_reason": reason, "stop_sequence": stop}});
+    events.write("message_delta", delta, &[("usage", usage)]);
+    events.write("message_stop", json!({}), &[]);
+    Some(events.out.into_bytes())
 }
 
 /// Takes what streams in pieces out of a block. Others are whole from their beginning, such as redacted thoughts and results.
@@ -115,41 +115,116 @@ fn block_pieces(block: &mut Value) -> Vec<Value> {
     pieces
 }
 
-/// A whole response of OpenAI's as its events.
+/// A whole response of OpenAI's as its events, which share its long fields.
 ///
 /// `None` for what is no object, or takes too much memory.
-pub(crate) fn as_response_events(response: Bytes, changes: Vec<Change>) -> Option<Bytes> {
-    let response = read(response, changes, RESPONSE_COPIES).ok()?;
-    let mut begun = response.clone();
-    begun["status"] = "in_progress".into();
-    (begun["output"], begun["usage"]) = (json!([]), Value::Null);
+pub(crate) fn as_response_events(response: Bytes, changes: Vec<Change>) -> Option<Vec<Bytes>> {
+    let mut response = parse_changed(response, changes).ok()?;
+    let output = remove(&mut response, "output", Value::is_array);
+    let status = response["status"].as_str().unwrap_or("completed");
+    let last = format!("response.{status}");
+    let response = SharedObject::from(response);
     let mut events = Events {
         numbers: Some(0),
         ..Events::default()
     };
+    let begun = [
+        ("status", Pieces::json(&"in_progress")),
+        ("output", Pieces::list([])),
+        ("usage", Pieces::json(&Value::Null)),
+    ];
+    let begun = [("response", response.with(&begun))];
     for kind in ["response.created", "response.in_progress"] {
-        events.write(kind, json!({"response": begun}));
+        events.write(kind, json!({}), &begun);
     }
-    let output = response["output"].as_array().into_iter().flatten();
-    for (index, item) in output.enumerate() {
-        events.item(index, item);
+    let output = output.map(|items| {
+        let items = elements(items).enumerate();
+        Pieces::list(items.map(|(index, item)| events.item(index, item)))
+    });
+    let output = output.map(|output| ("output", output));
+    let response = response.with(output.as_slice());
+    events.write(&last, json!({}), &[("response", response)]);
+    Some(events.out.into_bytes())
+}
+
+/// Takes a field out of an object, if it is there and of this kind.
+fn remove(object: &mut Value, field: &str, is_kind: fn(&Value) -> bool) -> Option<Value> {
+    let fields = object.as_object_mut()?;
+    fields.get(field).filter(|value| is_kind(value))?;
+    fields.shift_remove(field)
+}
+
+/// The elements of a list, one at a time, and none of what is no list.
+fn elements(list: Value) -> impl Iterator<Item = Value> {
+    let list = match list {
+        Value::Array(list) => list,
+        _ => Vec::new(),
+    };
+    list.into_iter()
+}
+
+/// An object of which several events have the long fields.
+#[derive(Debug)]
+struct SharedObject {
+    short: Value,
+    /// As JSON.
+    long: Vec<(String, Pieces)>,
+}
+
+impl From<Value> for SharedObject {
+    /// Each field is dropped before the next is written.
+    fn from(object: Value) -> Self {
+        let fields = match object {
+            Value::Object(fields) => fields,
+            short => {
+                let long = Vec::new();
+                return Self { short, long };
+            }
+        };
+        let (mut short, mut long) = (Map::new(), Vec::new());
+        for (name, value) in fields {
+            let is_short = match &value {
+                Value::Array(_) | Value::Object(_) => false,
+                Value::String(text) => text.len() < pieces::SHORTEST,
+                _ => true,
+            };
+            if is_short {
+                short.insert(name, value);
+            } else {
+                long.push((name, Pieces::json(&value)));
+            }
+        }
+        let short = Value::Object(short);
+        Self { short, long }
     }
-    let status = response["status"].as_str().unwrap_or("completed");
-    let last = format!("response.{status}");
-    events.write(&last, json!({"response": response}));
-    Some(events.out.into())
+}
+
+impl SharedObject {
+    /// Returns it as JSON, with these members, which take the place of its own.
+    fn with(&self, members: &[(&str, Pieces)]) -> Pieces {
+        let stays = |name: &str| members.iter().all(|(member, _)| *member != name);
+        let mut short = self.short.clone();
+        if let Value::Object(fields) = &mut short {
+            fields.retain(|name, _| stays(name));
+        }
+        let long = self.long.iter().filter(|(name, _)| stays(name));
+        let long = long.map(|(name, value)| (name.as_str(), value.clone()));
+        let all: Vec<_> = long.chain(members.iter().cloned()).collect();
+        Pieces::object(&short, &all)
+    }
 }
 
 /// Events as they are written.
 #[derive(Debug, Default)]
 struct Events {
-    out: String,
+    out: Pieces,
     /// The number of the next event, if they have numbers.
     numbers: Option<u64>,
 }
 
 impl Events {
-    fn write(&mut self, kind: &str, about: Value) {
+    /// Writes an event with these fields, and members after them.
+    fn write(&mut self, kind: &str, about: Value, members: &[(&str, Pieces)]) {
         let mut event = Map::from_iter([("type".to_owned(), kind.into())]);
         if let Some(number) = &mut self.numbers {
             event.insert("sequence_number".to_owned(), (*number).into());
@@ -158,14 +233,16 @@ impl Events {
         if let Value::Object(about) = about {
             event.extend(about);
         }
-        let event = Value::Object(event);
+        let event = Pieces::object(&Value::Object(event), members);
         // A text takes whatever is written to it.
-        let _ = write!(self.out, "event: {kind}\ndata: {event}\n\n");
+        let _ = write!(self.out, "event: {kind}\ndata: ");
+        self.out.append(event);
+        let _ = self.out.write_str("\n\n");
     }
 
-    /// An item of a response. What of it streams in pieces is one piece.
-    fn item(&mut self, index: usize, item: &Value) {
-        let place = json!({"item_id": item["id"], "output_index": index});
+    /// An item of a response, which is returned. What of it streams in pieces is one piece.
+    fn item(&mut self, index: usize, mut item: Value) -> Pieces {
+        let (place, id) = (json!({"output_index": index}), Pieces::json(&item["id"]));
         let (lists, piece): (&[&str], _) = match item["type"].as_str() {
             Some("message") => (&["content"], None),
             Some("reasoning") => (&["summary", "content"], None),
@@ -173,35 +250,49 @@ impl Events {
             Some("custom_tool_call") => (&[], Some(("input", "custom_tool_call_input"))),
             _ => (&[], None),
         };
-        let mut begun = item.clone();
-        for list in lists.iter().filter(|list| item[**list].is_array()) {
-            begun[*list] = json!([]);
+        let lists: Vec<_> = lists
+            .iter()
+            .filter_map(|list| Some((*list, remove(&mut item, list, Value::is_array)?)))
+            .collect();
+        let piece = piece.and_then(|(field, name)| {
+            let text = remove(&mut item, field, Value::is_string)?;
+            Some((field, name, Pieces::json(&text)))
+        });
+        let mut begun = Vec::new();
+        for (list, _) in &lists {
+            begun.push((*list, Pieces::list([])));
         }
-        let piece = piece.filter(|(field, _)| item[*field].is_string());
-        if let Some((field, _)) = piece {
-            begun[field] = "".into();
+        if let Some((field, ..)) = piece {
+            begun.push((field, Pieces::json(&"")));
         }
         if item["status"].is_string() {
-            begun["status"] = "in_progress".into();
+            begun.push(("status", Pieces::json(&"in_progress")));
         }
-        let added = json!({"output_index": index, "item": begun});
-        self.write("response.output_item.added", added);
-        for list in lists {
-            self.parts(&place, item, list);
+        let item = SharedObject::from(item);
+        let added = [("item", item.with(&begun))];
+        self.write("response.output_item.added", place.clone(), &added);
+        let mut members = Vec::new();
+        for (list, parts) in lists {
+            members.push((list, self.parts(&place, &id, list, parts)));
         }
-        if let Some((field, name)) = piece {
-            self.piece(&place, name, field, &item[field]);
+        if let Some((field, name, text)) = piece {
+            self.piece(&place, &id, (name, field), &text);
+            members.push((field, text));
         }
-        let done = json!({"output_index": index, "item": item});
-        self.write("response.output_item.done", done);
+        let item = item.with(&members);
+        let done = [("item", item.clone())];
+        self.write("response.output_item.done", place, &done);
+        item
     }
 
-    fn parts(&mut self, place: &Value, item: &Value, list: &str) {
+    /// The parts of the item with this id, which are returned.
+    fn parts(&mut self, place: &Value, id: &Pieces, list: &str, parts: Value) -> Pieces {
         let (number, part_event) = match list {
             "summary" => ("summary_index", "reasoning_summary_part"),
             _ => ("content_index", "content_part"),
         };
-        for (at, part) in item[list].as_array().into_iter().flatten().enumerate() {
+        let mut whole = Vec::new();
+        for (at, mut part) in elements(parts).enumerate() {
             let piece = match part["type"].as_str() {
                 Some("output_text") => Some(("text", "output_text")),
                 Some("refusal") => Some(("refusal", "refusal")),
@@ -209,27 +300,39 @@ impl Events {
                 Some("reasoning_text") => Some(("text", "reasoning_text")),
                 _ => None,
             };
+            let piece = piece.and_then(|(field, name)| {
+                let text = remove(&mut part, field, Value::is_string)?;
+                Some((field, name, Pieces::json(&text)))
+            });
             let mut place = place.clone();
             place[number] = at.into();
-            let mut about = place.clone();
-            about["part"] = part.clone();
-            if let Some((field, _)) = piece {
-                about["part"][field] = "".into();
+            let part = SharedObject::from(part);
+            let mut begun = Vec::new();
+            if let Some((field, ..)) = piece {
+                begun.push((field, Pieces::json(&"")));
             }
-            self.write(&format!("response.{part_event}.added"), about.clone());
-            if let Some((field, name)) = piece {
-                self.piece(&place, name, field, &part[field]);
+            let added = [("item_id", id.clone()), ("part", part.with(&begun))];
+            let event = format!("response.{part_event}.added");
+            self.write(&event, place.clone(), &added);
+            let mut members = Vec::new();
+            if let Some((field, name, text)) = piece {
+                self.piece(&place, id, (name, field), &text);
+                members.push((field, text));
             }
-            about["part"] = part.clone();
-            self.write(&format!("response.{part_event}.done"), about);
+            let part = part.with(&members);
+            let done = [("item_id", id.clone()), ("part", part.clone())];
+            self.write(&format!("response.{part_event}.done"), place, &done);
+            whole.push(part);
         }
+        Pieces::list(whole)
     }
 
-    fn piece(&mut self, place: &Value, name: &str, field: &str, text: &Value) {
+    /// The text of a field, as it streams.
+    fn piece(&mut self, place: &Value, id: &Pieces, (name, field): (&str, &str), text: &Pieces) {
         for (end, field) in [("delta", "delta"), ("done", field)] {
-            let mut about = place.clone();
-            about[field] = text.clone();
-            self.write(&format!("response.{name}.{end}"), about);
+            let event = format!("response.{name}.{end}");
+            let members = [("item_id", id.clone()), (field, text.clone())];
+            self.write(&event, place.clone(), &members);
         }
     }
 }
@@ -261,6 +364,34 @@ mod tests {
     }
 
     #[test]
+    fn a_responses_events_share_its_text() {
+        let text = "word ".repeat(1 << 12);
+        let content = json!([{"type": "output_text", "text": text, "annotations": []}]);
+        let response = json!({"output": [{"type": "message", "content": content}]});
+        let events = as_response_events(response.to_string().into(), Vec::new()).unwrap();
+        let long = events.iter().filter(|piece| piece.len() > text.len());
+        let long: Vec<_> = long.map(|piece| piece.as_ptr()).collect();
+        assert_eq!(long, [long[0]; 5]);
+    }
+
+    #[test]
+    fn a_responses_events_share_its_long_fields() {
+        let text = "c2Vj".repeat(1 << 12);
+        let item = |fields: Value| json!({"output": [fields]});
+        for response in [
+            item(json!({"type": "reasoning", "encrypted_content": text})),
+            item(json!({"type": "image_generation_call", "result": text})),
+            item(json!({"type": "code_interpreter_call", "outputs": [{"logs": text}]})),
+            json!({"output": [], "instructions": text}),
+        ] {
+            let events = as_response_events(response.to_string().into(), Vec::new()).unwrap();
+            let long = events.iter().filter(|piece| piece.len() > text.len());
+            let long: Vec<_> = long.map(|piece| piece.as_ptr()).collect();
+            assert_eq!(long, [long[0]; 3], "{response}");
+        }
+    }
+
+    #[test]
     fn a_responses_items_are_in_its_events() {
         let items = json!([
             {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": "c2VjcmV0"},
@@ -273,7 +404,7 @@ mod tests {
         let response = json!({"id": "resp_1", "status": "incomplete", "output": items, "usage": {"input_tokens": 3}});
         let events = |response: String| as_response_events(response.into(), Vec::new());
         assert_eq!(events("[null, null, null, 1]".to_owned()), None);
-        let stream = events(response.to_string()).unwrap();
+        let stream = events(response.to_string()).unwrap().concat();
         let stream = str::from_utf8(&stream).unwrap();
         let data = stream
             .lines()

@@ -72,6 +72,8 @@ struct Delta {
     #[serde(default)]
     content: NonEmpty,
     #[serde(default)]
+    refusal: NonEmpty,
+    #[serde(default)]
     reasoning_content: NonEmpty,
     /// The same by another name.
     #[serde(default)]
@@ -88,7 +90,7 @@ impl Choice {
     fn has_content(&self) -> bool {
         let delta = self.delta.as_ref().is_some_and(|delta| {
             let thought = delta.reasoning_content.0 || delta.reasoning.0;
-            delta.content.0 || thought || delta.tool_calls.0
+            delta.content.0 || delta.refusal.0 || thought || delta.tool_calls.0
         });
         delta || self.message.0 || self.text.0
     }

@@ -34,7 +34,7 @@ pub(super) struct EventFacts {
 
 impl EventFacts {
     /// Reads an event's data.
-    pub(super) fn read(form: Form, data: &[u8]) -> Result<Self, serde_json::Error> {
+    pub(super) fn parse(form: Form, data: &[u8]) -> Result<Self, serde_json::Error> {
         Ok(match form {
             Form::Chat => serde_json::from_slice::<Payload>(data)?.facts(|| data.to_vec()),
             Form::Messages => serde_json::from_slice::<MessageEvent>(data)?.facts(|| data.to_vec()),

@@ -1,12 +1,15 @@
 use super::*;
-use crate::{caller::Caller, charge::Charge, metrics::Metrics, speed::SpeedMeter};
+use crate::{
+    caller::Caller, charge::Charge, chat_text::TextRules, metrics::Metrics, speed::SpeedMeter,
+};
+use serde_json::json;
 use tierbar_core::{ModelId, TierId};
 
 fn small() -> ModelId {
     ModelId("small".to_owned())
 }
 
-fn counted() -> Answer {
+fn counted() -> AnswerMetrics {
     Metrics::default().answer(&TierId::new("fast").unwrap(), Instant::now())
 }
 
@@ -68,7 +71,11 @@ fn reasoning_calls_and_lists_are_content_unless_empty() {
         (r#"{"reasoning":"hm","reasoning_content":"hm"}"#, true),
         (r#"{"content":[{"type":"text","text":"a"}]}"#, true),
         (r#"{"tool_calls":[{"index":0}]}"#, true),
-        (r#"{"content":"","reasoning":null,"tool_calls":[]}"#, false),
+        (r#"{"refusal":"no"}"#, true),
+        (
+            r#"{"content":"","refusal":null,"reasoning":null,"tool_calls":[]}"#,
+            false,
+        ),
         (r#"{"content":[]}"#, false),
     ] {
         let mut meter =
@@ -126,7 +133,7 @@ fn an_event_in_many_lines_is_bounded() {
     for _ in 0..(LONGEST_LINE >> 10) {
         meter.pass(line.clone().into());
     }
-    assert!(meter.data.len() <= LONGEST_LINE + line.len());
+    assert!(meter.events.pending() <= LONGEST_LINE + line.len());
 }
 
 #[test]
@@ -165,6 +172,212 @@ fn a_last_event_without_a_line_end_is_taken() {
     }
 }
 
+#[test]
+fn a_last_event_does_not_join_the_one_before_it() {
+    let event = |text: &str| {
+        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n")
+    };
+    let half = event("b\\ud83d");
+    for (sent, right) in [
+        (
+            event("a") + "data: [DONE]",
+            event("a") + "\ndata: [DONE]\n\n",
+        ),
+        (
+            format!("{half}\ndata: {{\"object\":\"ping\"}}\n"),
+            format!(":\n\n{}\n", event("b\u{fffd}")),
+        ),
+    ] {
+        let mut meter = passing(Form::Chat);
+        let mut passed = meter.pass(sent.into()).to_vec();
+        passed.extend(meter.take_rest().unwrap());
+        assert_eq!(String::from_utf8(passed).unwrap(), right);
+    }
+}
+
+#[test]
+fn halves_meet_across_pings_and_other_answers() {
+    let chat = |index: u64, text: &str| {
+        format!(
+            "data: {{\"choices\":[{{\"index\":{index},\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n"
+        )
+    };
+    let block = |text: &str| {
+        format!(
+            "data: {{\"type\":\"content_block_delta\",\"delta\":{{\"type\":\"text_delta\",\"text\":\"{text}\"}}}}\n\n"
+        )
+    };
+    let ping = || "data: {\"type\":\"ping\"}\n\n".to_owned();
+    let delta = |text: &str| {
+        format!("data: {{\"type\":\"response.output_text.delta\",\"delta\":\"{text}\"}}\n\n")
+    };
+    let keepalive = || "data: {\"type\":\"keepalive\",\"sequence_number\":7}\n\n".to_owned();
+    for (form, sent, right) in [
+        (
+            Form::Chat,
+            vec![
+                chat(0, "a\\ud83d"),
+                chat(1, "b\\ud83d"),
+                chat(0, "\\ude00"),
+                chat(1, "\\ude00c"),
+            ],
+            vec![
+                chat(0, "a\\ud83d\\ude00"),
+                chat(0, ""),
+                chat(1, "b\\ud83d\\ude00"),
+                chat(1, "c"),
+            ],
+        ),
+        (
+            Form::Messages,
+            vec![block("a\\ud83d"), ping(), block("\\ude00b")],
+            vec![
+                "event: ping\n".to_owned() + &ping(),
+                "event: content_block_delta\n".to_owned() + &block("a\\ud83d\\ude00"),
+                "event: content_block_delta\n".to_owned() + &block("b"),
+            ],
+        ),
+        (
+            Form::Responses,
+            vec![delta("a\\ud83d"), keepalive(), delta("\\ude00b")],
+            vec![
+                "event: keepalive\n".to_owned() + &keepalive(),
+                "event: response.output_text.delta\n".to_owned() + &delta("a\\ud83d\\ude00"),
+                "event: response.output_text.delta\n".to_owned() + &delta("b"),
+            ],
+        ),
+    ] {
+        let passed = passing(form).pass(sent.concat().into());
+        assert_eq!(String::from_utf8_lossy(&passed), right.concat(), "{form:?}");
+    }
+}
+
+#[test]
+fn half_a_letter_passes_before_what_ends_its_stream() {
+    let event = |text: &str| {
+        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
+    };
+    let (half, right) = (event("a\\ud83d"), event("a\u{fffd}"));
+    let ping = "data: {\"object\":\"ping\"}\n";
+    let many = format!("data: {}\n", "1,".repeat(1 << 10)).repeat(LONGEST_LINE >> 10);
+    for (sent, right) in [
+        (format!("{half}dat: {{}}\n\n"), right.clone()),
+        (
+            format!("{half}{ping}dat: {{}}\n\n"),
+            format!(":\n\n{right}"),
+        ),
+        (
+            format!("{half}data: {{\"choices\":[\n{many}"),
+            right.clone(),
+        ),
+    ] {
+        let mut meter = passing(Form::Chat);
+        let passed = meter.pass(sent.into());
+        assert_eq!(String::from_utf8_lossy(&passed), right);
+        assert!(meter.take_broken().is_some() && meter.spoken);
+    }
+    let mut meter = passing(Form::Chat);
+    assert_eq!(meter.pass(half.into()), "");
+    let reset = || Error::new(Code::Unreachable, "reset");
+    assert_eq!(meter.break_off(reset()).unwrap(), right);
+    assert_eq!(meter.take_broken().unwrap().message, "reset");
+    assert_eq!(meter.break_off(reset()).unwrap_err().message, "reset");
+}
+
+#[test]
+fn what_is_held_passes_before_a_line_that_is_too_long() {
+    let event = |text: &str| {
+        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n")
+    };
+    let long = format!("data: {{\"x\":\"{}", "y".repeat(LONGEST_LINE));
+    for (held, right) in [
+        (event("a\\ud83d") + "\n", event("a\u{fffd}") + "\n"),
+        (event("a\\ud83d"), format!("\n{}\n", event("a\u{fffd}"))),
+        // Its event lacks the line that ends it.
+        (event("a"), event("a") + "\n"),
+    ] {
+        let mut meter = passing(Form::Chat);
+        let mut passed = meter.pass(held.into()).to_vec();
+        for piece in long.as_bytes().chunks(1 << 16) {
+            passed.extend(meter.pass(Bytes::copy_from_slice(piece)));
+        }
+        passed.extend(meter.take_rest().unwrap());
+        assert!(meter.take_broken().is_none() && meter.spoken);
+        assert_eq!(String::from_utf8(passed).unwrap(), right + &long);
+    }
+    // It goes on from what is held.
+    let mut meter = passing(Form::Chat);
+    meter.pass("data: {\"choices\":[\n".into());
+    let mut passed = 0;
+    for piece in long.as_bytes().chunks(1 << 16) {
+        passed += meter.pass(Bytes::copy_from_slice(piece)).len();
+    }
+    assert!(meter.take_broken().is_some());
+    assert_eq!((passed, meter.events.pending()), (0, 0));
+}
+
+#[test]
+fn a_long_line_behind_its_name_does_not_lose_it() {
+    let delta = |text: &str| {
+        format!(
+            "data: {{\"type\":\"content_block_delta\",\"delta\":{{\"type\":\"text_delta\",\"text\":\"{text}"
+        )
+    };
+    let name = "event: content_block_delta\n";
+    let half = format!("{name}{}\"}}}}\n\n", delta("a\\ud83d"));
+    let long = delta(&"y".repeat(LONGEST_EVENT));
+    let mut meter = passing(Form::Messages);
+    let mut passed = meter.pass((half + name).into()).to_vec();
+    for piece in long.as_bytes().chunks(1 << 20) {
+        passed.extend(meter.pass(Bytes::copy_from_slice(piece)));
+    }
+    let passed = String::from_utf8(passed).unwrap();
+    assert!(passed.ends_with("\"a\u{fffd}\"}}\n\n"), "{passed:.99}");
+    assert!(meter.take_broken().is_some());
+}
+
+#[test]
+fn a_long_event_that_is_cut_off_is_not_the_end() {
+    let long = long_delta(LONGEST_EVENT + (1 << 20));
+    for (cut, may_have_ended) in [(9, false), (2, false), (1, true), (0, true)] {
+        let mut meter = passing(Form::Responses);
+        for piece in long.as_bytes()[..long.len() - cut].chunks(1 << 20) {
+            meter.pass(Bytes::copy_from_slice(piece));
+        }
+        meter.take_rest();
+        assert_eq!(meter.may_have_ended(), may_have_ended, "{cut}");
+    }
+}
+
+#[test]
+fn no_name_passes_without_data() {
+    let name = "event: content_block_delta\n";
+    let head = "{\"type\":\"content_block_delta\",";
+    let delta = |text: &str| format!("\"delta\":{{\"type\":\"text_delta\",\"text\":\"{text}\"}}}}");
+    let two_lines = format!("{name}data: {head}\ndata: {}\n\n", delta("a\\ud83d"));
+    let rest = format!("{name}data: {head}{}\n\n", delta("\\ude00b"));
+    let whole = format!("{name}data: {head} {}\n\n", delta("a\\ud83d\\ude00"));
+    let left = format!("{name}data: {head}{}\n\n", delta("b"));
+    let passed = passing(Form::Messages).pass((two_lines + &rest).into());
+    // A name without a text is none.
+    assert_eq!(
+        String::from_utf8_lossy(&passed),
+        format!("{name}event:\n\n{name}{whole}{left}")
+    );
+}
+
+#[test]
+fn the_halves_that_are_held_are_bounded() {
+    let mut meter = passing(Form::Chat);
+    for index in 0..1000 {
+        let half = format!(
+            "data: {{\"choices\":[{{\"index\":{index},\"delta\":{{\"content\":\"\\ud83d\"}}}}]}}\n\n"
+        );
+        meter.pass(half.into());
+    }
+    assert!(meter.events.take_halves().len() < 10);
+}
+
 fn passing(form: Form) -> StreamMeter {
     StreamMeter::new(SpeedMeter::default().begin(&small()), counted(), charge())
         .reading(form, StreamReading::Nothing)
@@ -192,6 +405,7 @@ fn an_answer_within_one_event_is_read() {
 #[test]
 fn an_event_that_is_too_long_says_nothing_of_those_behind_it() {
     let long = long_delta(LONGEST_EVENT + (1 << 20));
+    let long = format!("event: response.output_text.delta\n{long}");
     let next = "data: {\"type\":\"response.output_text.delta\",\"delta\":\"a\"}\n\n";
     for size in [9, 1 << 10, 1 << 20] {
         let mut meter = passing(Form::Responses);
@@ -229,4 +443,86 @@ fn an_event_that_takes_too_much_memory_is_not_parsed() {
         // A failure is the end.
         assert_eq!(meter.spoken, !fails, "{reads:?}");
     }
+}
+
+/// A meter for a chat that offers the function `look`.
+fn dividing(reads: StreamReading) -> StreamMeter {
+    let look = json!({"name": "look", "parameters": {"properties": {"at": {}}}});
+    let request = json!({"tools": [{"type": "function", "function": look}]});
+    StreamMeter::new(SpeedMeter::default().begin(&small()), counted(), charge())
+        .reading(Form::Chat, reads)
+        .dividing(TextRules::of_request(&request).for_stream())
+}
+
+fn delta(text: &str) -> String {
+    let event = json!({"choices": [{"index": 0, "delta": {"content": text}}]});
+    format!("data: {event}\n\n")
+}
+
+#[test]
+fn thoughts_and_a_call_in_a_text_are_no_text() {
+    let pieces = [
+        "<think>Hm.</think>{\"name\": ",
+        "\"look\", \"arguments\": {\"at\": 1}}",
+    ];
+    let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+    let sent = pieces.map(delta).concat() + &format!("data: {end}\n\ndata: [DONE]\n\n");
+    for reads in [
+        StreamReading::Nothing,
+        StreamReading::Chunks,
+        StreamReading::Values,
+    ] {
+        let mut meter = dividing(reads);
+        let passed = meter.pass(sent.clone().into());
+        let lines = meter.take_lines().into_iter().map(|line| match line {
+            Line::Value(event) => Value::Object(event).to_string(),
+            line => format!("{line:?}"),
+        });
+        let read = match reads {
+            StreamReading::Nothing => String::from_utf8(passed.to_vec()).unwrap(),
+            StreamReading::Chunks | StreamReading::Values => lines.collect(),
+        };
+        for part in ["\"Hm.\"", "\"look\"", r#"{\"at\":1}"#, "\"tool_calls\""] {
+            assert!(read.contains(part), "{reads:?}: {part}: {read}");
+        }
+        for text in ["<think>", r#"\"name"#, "\"stop\""] {
+            assert!(!read.contains(text), "{reads:?}: {text}: {read}");
+        }
+        assert!(meter.ended && meter.spoken);
+    }
+}
+
+#[test]
+fn a_held_text_passes_where_its_stream_breaks_off() {
+    let half = delta("{\"name\": ");
+    let done = "data: [DONE]\n\n";
+    let error = "data: {\"error\":{\"message\":\"m\"}}\n\n";
+    for end in [done, error, ""] {
+        let mut meter = dividing(StreamReading::Nothing);
+        let mut passed = meter.pass(format!("{half}{end}").into()).to_vec();
+        if end.is_empty() {
+            let why = Error::new(Code::Unreachable, "it broke off");
+            passed.extend(meter.break_off(why).unwrap());
+            assert!(meter.take_broken().is_some());
+        }
+        let passed = String::from_utf8(passed).unwrap();
+        let (_, text) = passed.split_once(r#"{\"name\": "#).expect(&passed);
+        assert!(text.ends_with(end), "{passed}");
+        assert_eq!(meter.take_rest(), None);
+    }
+    // What cannot be read ends the stream, and what is not read passes behind the text.
+    let lists = "[0],".repeat(70_000);
+    let large = format!("data: {{\"choices\":[{{\"x\":[{lists}0]}}]}}\n\n");
+    for (next, breaks) in [("data: {\"choices\":7}\n\n", true), (&*large, false)] {
+        let mut meter = dividing(StreamReading::Nothing);
+        let passed = meter.pass(format!("{half}{next}").into());
+        let passed = String::from_utf8(passed.to_vec()).unwrap();
+        let (_, text) = passed.split_once(r#"{\"name\": "#).expect(&passed);
+        assert_eq!(text.contains("data:"), !breaks, "{passed}");
+        assert_eq!(meter.take_broken().is_some(), breaks, "{next:.99}");
+    }
+    let mut meter = dividing(StreamReading::Values);
+    meter.pass(format!("{half}{done}").into());
+    let lines = format!("{:?}", meter.take_lines());
+    assert!(lines.contains(r#"{\"name\": "#), "{lines}");
 }

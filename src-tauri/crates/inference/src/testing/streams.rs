@@ -203,31 +203,6 @@ impl Reading {
     }
 }
 
-/// A text that grows, and the number of the event with its last piece.
-#[derive(Debug, Default)]
-struct Growing {
-    text: String,
-    open: Vec<Unit>,
-    event: usize,
-}
-
-impl Growing {
-    fn add(&mut self, mut piece: Vec<Unit>, event: usize) {
-        if piece.is_empty() {
-            return;
-        }
-        if event != self.event + 1 {
-            self.text += &decode(&std::mem::take(&mut self.open));
-        }
-        self.event = event;
-        self.open.append(&mut piece);
-    }
-
-    fn end(self) -> String {
-        self.text + &decode(&self.open)
-    }
-}
-
 /// Reads a whole stream. A line ends with a line feed, a carriage return or both; a carriage return at the end may be half of one.
 pub(crate) fn read(stream: &[u8]) -> Reading {
     let stream = stream.strip_prefix(b"\xef\xbb\xbf").unwrap_or(stream);
@@ -251,15 +226,13 @@ pub(crate) fn read(stream: &[u8]) -> Reading {
         }
         let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
         if line.is_empty() && lines.peek().is_some() {
-            reader.events += usize::from(!data.trim_ascii().is_empty());
             reader.unread(&std::mem::take(&mut data));
         } else if name == b"data" && line.len() > 4 {
             data.push(b'\n');
             data.extend_from_slice(&line[5..]);
             // No event begins with what is neither blank nor an object.
-            let is_event = reader.event(&data);
-            if is_event || !data.contains(&b'{') && !data.trim_ascii().is_empty() {
-                reader.events += usize::from(!is_event);
+            let is_other = !data.contains(&b'{') && !data.trim_ascii().is_empty();
+            if reader.event(&data) || is_other {
                 data.clear();
             }
         } else if lines.peek().is_none() {
@@ -274,10 +247,9 @@ pub(crate) fn read(stream: &[u8]) -> Reading {
 
 #[derive(Debug, Default)]
 struct Reader {
-    events: usize,
-    text: Growing,
-    reasoning: Growing,
-    calls: Vec<(String, Growing)>,
+    text: Vec<Unit>,
+    reasoning: Vec<Unit>,
+    calls: Vec<(String, Vec<Unit>)>,
     lost: bool,
     ends: bool,
     done: bool,
@@ -305,7 +277,6 @@ impl Reader {
             parser.at == data.len()
         });
         let Some(event) = event else { return false };
-        self.events += 1;
         if !matches!(event, Json::Object(_)) {
             self.unread(data);
             return true;
@@ -332,9 +303,8 @@ impl Reader {
         let delta = choice.get("delta");
         self.lost |= !matches!(choice, Json::Object(_));
         self.lost |= !matches!(delta, Json::Object(_) | Json::Null);
-        self.text.add(delta.get("content").text(), self.events);
-        let reasoning = delta.get("reasoning_content").text();
-        self.reasoning.add(reasoning, self.events);
+        self.text.extend(delta.get("content").text());
+        self.reasoning.extend(delta.get("reasoning_content").text());
         if let Json::List(calls) = delta.get("tool_calls") {
             for call in calls {
                 let id = decode(&call.get("id").text());
@@ -344,14 +314,14 @@ impl Reader {
                     .position(|(known, _)| *known == id && !id.is_empty());
                 let at = known.unwrap_or(self.calls.len());
                 if known.is_none() {
-                    self.calls.push((id, Growing::default()));
+                    self.calls.push((id, Vec::new()));
                 }
                 let arguments = match call.get("function").get("arguments") {
                     Json::Text(text) => text,
                     Json::Null => Vec::new(),
                     json => json.written().bytes().map(Unit::Byte).collect(),
                 };
-                self.calls[at].1.add(arguments, self.events);
+                self.calls[at].1.extend(arguments);
             }
         }
         self.ends |=
@@ -360,9 +330,9 @@ impl Reader {
 
     fn end(self) -> Reading {
         Reading {
-            text: self.text.end(),
-            reasoning: self.reasoning.end(),
-            calls: self.calls.into_iter().map(|(_, call)| call.end()).collect(),
+            text: decode(&self.text),
+            reasoning: decode(&self.reasoning),
+            calls: self.calls.iter().map(|(_, call)| decode(call)).collect(),
             lost: self.lost,
             ends: self.ends,
         }

@@ -8,7 +8,7 @@ fn missing_and_null_fields_are_equal() {
         "usage": null,
     }))
     .unwrap();
-    assert!(chunk.choices[0].delta.content.is_none() && chunk.usage.is_none());
+    assert!(!chunk.choices[0].has_content() && chunk.usage.is_none());
     let chunk: Chunk = serde_json::from_value(json!({
         "choices": [{"delta": null}, {"delta": {"tool_calls": [{"index": null, "function": null}]}}],
         "usage": {"prompt_tokens": 5, "completion_tokens": null}, "timings": {"prompt_ms": null},
@@ -48,21 +48,62 @@ fn reasoning_has_two_names_and_text_may_be_parts() {
         assert_eq!(message.thoughts().as_deref(), thought);
     }
     let parts = json!({"content": [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]});
-    let message: Message = serde_json::from_value(parts).unwrap();
-    assert_eq!(message.content.unwrap(), "ab");
+    let mut message: Message = serde_json::from_value(parts).unwrap();
+    assert_eq!(
+        (message.text().as_deref(), message.thoughts()),
+        (Some("ab"), None)
+    );
     for (content, text) in [
         (json!({"text": "a"}), "a"),
         (json!(["a", "b"]), "ab"),
         (json!(7), "7"),
     ] {
-        let message: Message = serde_json::from_value(json!({"content": content})).unwrap();
-        assert_eq!(message.content.unwrap(), text);
+        let mut message: Message = serde_json::from_value(json!({"content": content})).unwrap();
+        assert_eq!(message.text().unwrap(), text);
     }
     let odd = json!({"content": {"parts": ["a"]}});
     assert!(serde_json::from_value::<Message>(odd).is_err());
     let object: Function =
         serde_json::from_value(json!({"name": "look", "arguments": {"at": 1}})).unwrap();
     assert_eq!(object.arguments.unwrap(), r#"{"at":1}"#);
+}
+
+#[test]
+fn a_refusal_and_thoughts_among_parts_are_content() {
+    let text = json!([{"type": "text", "text": "hm"}]);
+    for (reply, thought, text) in [
+        (
+            json!({"content": null, "refusal": "I can't."}),
+            None,
+            Some("I can't."),
+        ),
+        (
+            json!({"content": "Yes", "refusal": null}),
+            None,
+            Some("Yes"),
+        ),
+        (
+            json!({"content": [{"type": "thinking", "thinking": text}]}),
+            Some("hm"),
+            None,
+        ),
+        (
+            json!({"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Yes"}]}),
+            Some("hm"),
+            Some("Yes"),
+        ),
+    ] {
+        let choice = json!({"choices": [{"delta": reply}]});
+        let chunk: Chunk = serde_json::from_value(choice).unwrap();
+        let mut choice = chunk.choices.into_iter().next().unwrap();
+        assert!(choice.has_content(), "{reply}");
+        let thoughts = choice.delta.thoughts();
+        assert_eq!(
+            (thoughts.as_deref(), choice.delta.text().as_deref()),
+            (thought, text),
+            "{reply}"
+        );
+    }
 }
 
 #[test]

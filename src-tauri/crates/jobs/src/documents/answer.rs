@@ -5,17 +5,22 @@ use crate::Jobs;
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::{collections::BTreeSet, mem};
 use tierbar_core::{
-    Code, Error, ModelKind, TierId,
+    Code, Error, ModelKind, TierId, bad_request,
     documents::{Citation, DocumentAnswer, Passage, Reading},
     status::EngineKind,
 };
 use tierbar_documents::{
-    answer::{INSTRUCTIONS, NOTES, QuotedPassage, SUMMARY, check_citations, question, summary},
+    answer::{
+        CitedAnswer, INSTRUCTIONS, NOTES, QuotedPassage, SUMMARY, check_citations, has_words,
+        is_not_found, question, summary,
+    },
     plan::{self, MOST_PARTS, plan},
 };
 use tierbar_inference::{ask::Event, caller::Caller, request::Request, source::Source};
 use tierbar_store::MOST_ID;
+use tierbar_tasks::{facts, fallback};
 use tokio::sync::mpsc::UnboundedSender;
 use utoipa::ToSchema;
 
@@ -25,6 +30,7 @@ const ANSWER_TOKENS: u32 = 1024;
 const NOTES_TOKENS: u32 = 320;
 /// The assumed context of a tier that does not say, in tokens.
 const USUAL_CONTEXT: u32 = 4096;
+const BY_RULE: &str = "The model returned no words. These sentences share the most words with the question and were chosen by rule.";
 
 /// A question about documents.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
@@ -107,7 +113,10 @@ impl Jobs {
                 Err(error) if error.code == Code::ContextExceeded && passages.len() > 1 => {
                     passages.truncate(passages.len() / 2);
                 }
-                answered => return Ok(complete(answered?, &passages, Reading::Passages)),
+                answered => {
+                    let question = &asked.question;
+                    return Ok(complete(question, answered?, &passages, Reading::Passages));
+                }
             }
         }
     }
@@ -120,7 +129,7 @@ impl Jobs {
     ) -> Result<DocumentAnswer, Error> {
         let Some(file) = asked.file else {
             let message = "a document that is read as a whole must be named";
-            return Err(Error::new(Code::BadRequest, message).hint("set `file` to its id"));
+            return Err(bad_request(message).hint("set `file` to its id"));
         };
         let file = file.min(MOST_ID);
         let size = self.store.document_size(file).await?;
@@ -132,7 +141,12 @@ impl Jobs {
             plan::ReadingPlan::Whole => {
                 let message = question(&asked.question, 1, &quoted(&passages));
                 let answered = self.answer(&model, INSTRUCTIONS, message, events).await?;
-                return Ok(complete(answered, &passages, Reading::Whole));
+                return Ok(complete(
+                    &asked.question,
+                    answered,
+                    &passages,
+                    Reading::Whole,
+                ));
             }
             plan::ReadingPlan::Parts(parts) => parts,
             plan::ReadingPlan::TooLong(parts) => {
@@ -162,11 +176,21 @@ impl Jobs {
                 text: "The document does not say anything about it.".to_owned(),
                 source: Source::default(),
             };
-            return Ok(complete(answered, &passages, Reading::Parts));
+            return Ok(complete(
+                &asked.question,
+                answered,
+                &passages,
+                Reading::Parts,
+            ));
         }
         let message = summary(&asked.question, &notes);
         let answered = self.answer(&model, SUMMARY, message, events).await?;
-        Ok(complete(answered, &passages, Reading::Parts))
+        Ok(complete(
+            &asked.question,
+            answered,
+            &passages,
+            Reading::Parts,
+        ))
     }
 
     /// Returns what answers, and its context in tokens: what the request names, or else a tier of this machine, so that no passage
@@ -210,12 +234,19 @@ impl Jobs {
         let request = request(model, instructions, message, ANSWER_TOKENS)?;
         let mut answer = self.inference.ask(request, Caller::default()).await?;
         let mut answered = ModelAnswer::default();
+        // Citations alone are replaced by another answer, so they are not sent.
+        let (mut held, mut shows) = (String::new(), false);
         while let Some(event) = answer.next().await {
             match event {
                 Event::Started(source) => answered.source = source,
                 Event::Text(text) => {
                     answered.text.push_str(&text);
-                    let _ = events.send(DocumentEvent::Text { text });
+                    held.push_str(&text);
+                    shows = shows || has_words(&answered.text);
+                    if shows {
+                        let text = mem::take(&mut held);
+                        let _ = events.send(DocumentEvent::Text { text });
+                    }
                 }
                 Event::Failed(failed) => return Err(failed.error),
                 Event::Progress(_)
@@ -229,12 +260,6 @@ impl Jobs {
                 | Event::Usage(_)
                 | Event::Finished { .. } => {}
             }
-        }
-        if answered.text.trim().is_empty() {
-            let message = "the model's answer is empty";
-            return Err(
-                Error::new(Code::TierFailed, message).hint("ask again, or name another model")
-            );
         }
         Ok(answered)
     }
@@ -268,10 +293,22 @@ fn quoted(passages: &[Passage]) -> Vec<QuotedPassage<'_>> {
     passages.iter().map(QuotedPassage::from).collect()
 }
 
-/// Checks what the answer cites.
-fn complete(answered: ModelAnswer, passages: &[Passage], reading: Reading) -> DocumentAnswer {
-    let found = check_citations(answered.text.trim(), passages.len());
+/// Checks what the answer cites. One without words is replaced by sentences of the passages.
+fn complete(
+    question: &str,
+    answered: ModelAnswer,
+    passages: &[Passage],
+    reading: Reading,
+) -> DocumentAnswer {
+    let mut found = check_citations(answered.text.trim(), passages.len());
+    let is_without_words = !has_words(&found.text);
+    if is_without_words {
+        found = answer_by_rule(question, &found.numbers, passages);
+    }
     let notice = match (found.numbers.is_empty(), found.invented) {
+        _ if found.text.is_empty() => Some("The model returned no words."),
+        _ if is_without_words => Some(BY_RULE),
+        (true, 0) if is_not_found(&found.text) => None,
         (true, 0) => Some("The answer cites no passage, so check it against the documents."),
         (true, _) => {
             Some("The answer cited passages that do not exist, so check it against the documents.")
@@ -285,13 +322,67 @@ fn complete(answered: ModelAnswer, passages: &[Passage], reading: Reading) -> Do
         let passage = passages.get(number.checked_sub(1)?)?.clone();
         Some(Citation { number, passage })
     });
+    let citations: Vec<_> = citations.collect();
+    let figures = unfounded_figures(question, &found.text, &citations);
+    let unfounded = (!figures.is_empty()).then(|| {
+        let figures = figures.join(", ");
+        format!("Check these figures, which do not appear in the cited passages: {figures}.")
+    });
+    let notices: Vec<_> = (notice.map(str::to_owned).into_iter())
+        .chain(unfounded)
+        .collect();
     DocumentAnswer {
-        citations: citations.collect(),
+        citations,
         answer: found.text,
         reading,
         tier: answered.source.tier,
         model: answered.source.model,
-        notice: notice.map(str::to_owned),
+        notice: (!notices.is_empty()).then(|| notices.join(" ")),
+    }
+}
+
+/// Returns the numbers and dates of an answer that neither the question nor a cited passage has. A single digit may number a list.
+fn unfounded_figures(question: &str, answer: &str, citations: &[Citation]) -> Vec<String> {
+    if citations.is_empty() {
+        return Vec::new();
+    }
+    let mut known = question.to_owned();
+    for Citation { passage, .. } in citations {
+        for text in [&passage.title, &passage.place(), &passage.text] {
+            known.push('\n');
+            known.push_str(text);
+        }
+    }
+    let answer = check_citations(answer, 0).text;
+    // Also of dates, whose months may have another language's names.
+    let digits = |text: &str| -> BTreeSet<String> {
+        let groups = text.split(|c: char| !c.is_ascii_digit());
+        groups.map(str::to_owned).collect()
+    };
+    let known_digits = digits(&known);
+    let mut missing = facts::compare(&answer, &known).missing;
+    missing.retain(|fact| {
+        let count = fact.bytes().filter(u8::is_ascii_digit).count();
+        count > 1 && !digits(fact).is_subset(&known_digits)
+    });
+    missing
+}
+
+/// Answers with sentences of the passages, of those that are cited if any are.
+fn answer_by_rule(question: &str, cited: &BTreeSet<usize>, passages: &[Passage]) -> CitedAnswer {
+    let texts = (1..).zip(passages);
+    let (numbers, texts): (Vec<usize>, Vec<&str>) = texts
+        .filter(|(number, _)| cited.is_empty() || cited.contains(number))
+        .map(|(number, passage)| (number, passage.text.as_str()))
+        .unzip();
+    let chosen = fallback::answer(question, &texts);
+    let lines = chosen
+        .iter()
+        .map(|(place, sentence)| format!("{sentence} [{}]", numbers[*place]));
+    CitedAnswer {
+        text: lines.collect::<Vec<_>>().join("\n\n"),
+        numbers: chosen.iter().map(|(place, _)| numbers[*place]).collect(),
+        invented: 0,
     }
 }
 
@@ -309,7 +400,7 @@ mod tests {
             headings: Vec::new(),
             page: Some(3),
             line: None,
-            text: "text".into(),
+            text: format!("The tower has {id} floors. It is old."),
             score: 0.0,
         }
     }
@@ -322,7 +413,7 @@ mod tests {
                 text: text.to_owned(),
                 source: Source::default(),
             };
-            complete(answered, &passages, Reading::Passages)
+            complete("How many floors?", answered, &passages, Reading::Passages)
         };
         let answer = of("It is so [2]. Or so [5].");
         assert_eq!(answer.answer, "It is so [2]. Or so.");
@@ -335,5 +426,57 @@ mod tests {
         assert!(answer.notice.unwrap().contains("removed"));
         assert!(of("So it is.").notice.unwrap().contains("cites no passage"));
         assert_eq!(of("So it is [1].").notice, None);
+        assert_eq!(of("The documents do not say it.").notice, None);
+    }
+
+    #[test]
+    fn figures_that_no_cited_passage_has_are_named() {
+        let passages = [passage(10), passage(11)];
+        for (text, notice) in [
+            ("It has 10 floors [1].", None),
+            ("1. It has ten floors [1].\n2. The other has 11 [2].", None),
+            ("In 1890 it had 10 floors [1].", None),
+            ("It has 11 floors [1].", Some("11")),
+            ("It opened on 13 May [1].", Some("13 May")),
+            ("It opened on 10 May [1].", None),
+            ("It has 10 floors [1] and is 3.5 km high.", Some("3.5")),
+        ] {
+            let answered = ModelAnswer {
+                text: text.to_owned(),
+                source: Source::default(),
+            };
+            let made = complete("And in 1890?", answered, &passages, Reading::Passages);
+            let expected = notice.map(|figures| {
+                format!(
+                    "Check these figures, which do not appear in the cited passages: {figures}."
+                )
+            });
+            assert_eq!(made.notice, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_answer_without_words_is_made_by_rule() {
+        let passages = [passage(10), passage(11)];
+        for (text, answer) in [
+            ("[2]", "The tower has 11 floors. [2]"),
+            (
+                "",
+                "The tower has 10 floors. [1]\n\nThe tower has 11 floors. [2]",
+            ),
+            (
+                " [7]. ",
+                "The tower has 10 floors. [1]\n\nThe tower has 11 floors. [2]",
+            ),
+        ] {
+            let answered = ModelAnswer {
+                text: text.to_owned(),
+                source: Source::default(),
+            };
+            let made = complete("How many floors?", answered, &passages, Reading::Passages);
+            assert_eq!(made.answer, answer, "{text}");
+            assert_eq!(made.citations.len(), answer.matches('[').count(), "{text}");
+            assert!(made.notice.unwrap().contains("by rule"), "{text}");
+        }
     }
 }

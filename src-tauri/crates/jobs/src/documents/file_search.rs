@@ -9,16 +9,17 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use memchr::memmem;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use tierbar_core::{Code, Error, TierId, documents::Passage};
+use tierbar_core::{Code, Error, TierId, bad_request, documents::Passage};
 use tierbar_dialects::openai::{
     responses::RESPONSES,
     stores::{FileSearch, FileSearchResults, collection_of},
 };
 use tierbar_documents::rank::fuse;
 pub(super) use tierbar_edge::keys::Sender;
-use tierbar_http::error::Failure;
+use tierbar_http::{error::Failure, reach::SEND_TOKEN};
 use tierbar_inference::{body, headers::TIER};
 use tierbar_store::Collection;
 
@@ -52,7 +53,7 @@ pub(crate) fn searches_files(path: &str, bytes: &[u8]) -> Result<bool, Error> {
 /// The refusal to queue a request that searches documents.
 pub(crate) fn not_queued() -> Error {
     let message = "`tools` has `file_search`, which a queued request cannot use: it needs the token, and the queue does not keep that";
-    Error::new(Code::BadRequest, message).hint(
+    bad_request(message).hint(
         "leave out \"x-tierbar-queue: only\", or search with `POST /v1/vector_stores/{id}/search` and put the passages into `input`",
     )
 }
@@ -61,7 +62,7 @@ pub(crate) fn not_queued() -> Error {
 type RequestedSearch = Option<(FileSearch, Map<String, Value>)>;
 
 fn search_of(bytes: &[u8]) -> Result<RequestedSearch, Error> {
-    if !bytes.windows(NAME.len()).any(|part| part == NAME) {
+    if memmem::find(bytes, NAME).is_none() {
         return Ok(None);
     }
     let fields: Map<String, Value> = body::parse(bytes)?;
@@ -104,9 +105,7 @@ fn check_sender(sender: Option<&Sender>) -> Result<(), Error> {
         Some(Sender::Owner) => Ok(()),
         Some(Sender::Key(_) | Sender::Program) => {
             let message = "`file_search` reads the owner's documents, and needs the token";
-            Err(Error::new(Code::Forbidden, message).hint(
-                "send \"Authorization: Bearer TOKEN\"; the token is in the file `token` in Tierbar's data folder",
-            ))
+            Err(Error::new(Code::Forbidden, message).hint(SEND_TOKEN))
         }
         // One that an earlier version has queued.
         None => Err(not_queued()),
@@ -154,8 +153,7 @@ impl Jobs {
             .into_iter()
             .find(|known| Some(&known.name) == name.as_ref())
             .ok_or_else(|| {
-                let shown: String = store.chars().take(100).collect();
-                let message = format!("there is no vector store \"{shown}\"");
+                let message = format!("there is no vector store \"{store:.100}\"");
                 Error::new(Code::NotFound, message).hint(
                     "`GET /v1/vector_stores` lists them; `tierbar documents add PATH` makes one",
                 )

@@ -16,9 +16,10 @@ use futures_util::{StreamExt, stream};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
-use tierbar_core::{Code, Error, queue::JobStatus};
+use tierbar_core::{Code, Error, bad_request, queue::JobStatus};
 pub(super) use tierbar_edge::keys::Sender;
 use tierbar_http::{
+    Answer,
     error::Failure,
     path::Id,
     schema::{Queued, QueuedRequest},
@@ -44,7 +45,7 @@ pub(super) async fn one(
     State(jobs): State<Arc<Jobs>>,
     Extension(sender): Extension<Sender>,
     Id(id): Id,
-) -> Result<Json<Value>, Failure> {
+) -> Answer<Value> {
     check(&jobs, &id, sender).await?;
     let outcome = jobs.store.job_outcome(&id, false).await?;
     note_fetched(&jobs, &outcome);
@@ -145,9 +146,8 @@ pub(super) async fn cancel(
     Id(id): Id,
     asked: Result<Query<Cancel>, QueryRejection>,
 ) -> Result<Response, Failure> {
-    let Query(Cancel { keep }) = asked.map_err(|wrong| {
-        Error::new(Code::BadRequest, wrong.body_text()).hint("use keep=ended, or leave it out")
-    })?;
+    let Query(Cancel { keep }) = asked
+        .map_err(|wrong| bad_request(wrong.body_text()).hint("use keep=ended, or leave it out"))?;
     check(&jobs, &id, sender).await?;
     let kept = matches!(keep, Some(KeptJobs::Ended));
     let done = jobs.store.cancel_job(&id, kept, now_ms()).await?;

@@ -2,9 +2,9 @@
 
 use super::{
     now_ms,
-    options::{self, Options, When},
+    options::{self, Options, QueueMode},
     render, room,
-    setback::{self, Failed},
+    setback::{self, FailedAttempt},
 };
 use crate::{
     Jobs,
@@ -52,7 +52,7 @@ async fn now_or_later(
     let (parts, body) = request.into_parts();
     let bytes = body::read_again(body).await?;
     let path = parts.uri.path_and_query();
-    let options = Options::read(&parts.headers, now)?;
+    let options = Options::from_headers(&parts.headers, now)?;
     if let Some(url) = &options.webhook {
         let config = jobs.inference.services.config();
         check_webhook(url, &config.queue.webhook_hosts, &parts.extensions)?;
@@ -67,7 +67,7 @@ async fn now_or_later(
         now,
     };
     let allowed = match later.options.when {
-        Some(When::Only) => {
+        Some(QueueMode::Only) => {
             // What could never be answered is refused while its client still listens.
             if !body::is_lines(&parts.headers) {
                 let _: StreamField = body::parse(&bytes)?;
@@ -77,11 +77,11 @@ async fn now_or_later(
             }
             return Ok(later.store(jobs, &bytes, None).await?);
         }
-        Some(When::Never) => {
+        Some(QueueMode::Never) => {
             let request = Request::from_parts(parts, Body::from(bytes));
             return Ok(next.run(request).await);
         }
-        Some(When::Allow) => true,
+        Some(QueueMode::Allow) => true,
         None => false,
     };
     if allowed
@@ -182,7 +182,7 @@ impl QueueableRequest {
         &self,
         jobs: &Jobs,
         body: &[u8],
-        failed: Option<Failed>,
+        failed: Option<FailedAttempt>,
     ) -> Result<Response, Error> {
         let room = room(&jobs.inference.services.config().queue);
         let (mut job, now) = (self.job(body), now_ms());

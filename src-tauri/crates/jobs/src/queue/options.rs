@@ -3,7 +3,7 @@
 use super::kept_headers;
 use axum::http::HeaderMap;
 use jiff::Timestamp;
-use tierbar_core::{Code, Error, config::Span, download::Priority, queue::millis};
+use tierbar_core::{Code, Error, bad_request, config::Span, download::Priority, queue::millis};
 use url::Url;
 
 const QUEUE: &str = "x-tierbar-queue";
@@ -23,7 +23,7 @@ const LONGEST_KEY: usize = 255;
 const LONGEST_URL: usize = 2048;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum When {
+pub(super) enum QueueMode {
     /// If it cannot be answered now.
     Allow,
     /// Without being tried now.
@@ -35,7 +35,7 @@ pub(super) enum When {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Options {
     /// `None`: it is answered now or not at all, unless its chain ends in the queue.
-    pub(super) when: Option<When>,
+    pub(super) when: Option<QueueMode>,
     pub(super) priority: Priority,
     pub(super) deadline_ms: u64,
     pub(super) max_attempts: u32,
@@ -44,7 +44,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    pub(super) fn read(headers: &HeaderMap, now_ms: u64) -> Result<Self, Error> {
+    pub(super) fn from_headers(headers: &HeaderMap, now_ms: u64) -> Result<Self, Error> {
         let text = |name: &str| {
             let text = headers.get(name).map(|value| value.to_str());
             let text = text.transpose().map(|text| text.map(str::trim));
@@ -52,10 +52,10 @@ impl Options {
         };
         let when = match text(QUEUE)? {
             None => None,
-            Some("allow") => Some(When::Allow),
-            Some("only") => Some(When::Only),
-            Some("never") => Some(When::Never),
-            Some(other) => return Err(wrong(QUEUE, &format!("is \"{}\"", shown(other))).hint(
+            Some("allow") => Some(QueueMode::Allow),
+            Some("only") => Some(QueueMode::Only),
+            Some("never") => Some(QueueMode::Never),
+            Some(other) => return Err(wrong(QUEUE, &format!("is \"{other:.64}\"")).hint(
                 "use \"allow\" to queue the request if it cannot be answered now, \"only\" to queue it in any case, or \"never\"",
             )),
         };
@@ -64,7 +64,7 @@ impl Options {
             Some("low") => Priority::Low,
             Some("high") => Priority::High,
             Some(other) => {
-                let what = format!("is \"{}\", not low, normal or high", shown(other));
+                let what = format!("is \"{other:.64}\", not low, normal or high");
                 return Err(wrong(PRIORITY, &what));
             }
         };
@@ -101,7 +101,7 @@ pub(super) fn check_host(url: &str, allowed: &[String]) -> Result<(), Error> {
     if allowed.iter().any(|allowed| allowed == host) {
         return Ok(());
     }
-    let message = format!("{WEBHOOK}: webhooks to {} need the token", shown(host));
+    let message = format!("{WEBHOOK}: webhooks to {host:.64} need the token");
     Err(Error::new(Code::Forbidden, message).hint(
         "send the token, have the owner of this server add the host to `webhook_hosts` in [queue] of config.toml, or fetch the answer by its id",
     ))
@@ -109,7 +109,7 @@ pub(super) fn check_host(url: &str, allowed: &[String]) -> Result<(), Error> {
 
 /// A length from now on, or a moment.
 fn deadline(rendered: &str, now_ms: u64) -> Result<u64, Error> {
-    let at = match Span::try_from(shown(rendered)) {
+    let at = match Span::try_from(format!("{rendered:.64}")) {
         Ok(Span(length)) => now_ms.saturating_add(millis(length)),
         Err(why) => {
             let moment: Timestamp = rendered.parse().map_err(|_| {
@@ -155,11 +155,7 @@ fn key(rendered: &str) -> Result<String, Error> {
 }
 
 fn wrong(header: &str, what: &str) -> Error {
-    Error::new(Code::BadRequest, format!("the header {header} {what}"))
-}
-
-fn shown(text: &str) -> String {
-    text.chars().take(64).collect()
+    bad_request(format!("the header {header} {what}"))
 }
 
 /// Those headers that decide what is answered: no others are kept, and none that is a secret.
@@ -185,7 +181,7 @@ mod tests {
             let name = HeaderName::from_static(name);
             (name, value.parse().unwrap())
         });
-        Options::read(&headers.collect(), NOW).map_err(|error| error.message)
+        Options::from_headers(&headers.collect(), NOW).map_err(|error| error.message)
     }
 
     #[test]
@@ -212,7 +208,7 @@ mod tests {
         let options = options.unwrap();
         assert_eq!(
             (options.when, options.priority),
-            (Some(When::Allow), Priority::High)
+            (Some(QueueMode::Allow), Priority::High)
         );
         assert_eq!(
             (options.deadline_ms, options.max_attempts),

@@ -2,7 +2,7 @@
 
 use super::{
     LOOK, header_map, kept_headers, now_ms, room,
-    setback::{self, Failed},
+    setback::{self, FailedAttempt},
     wait_until, webhook,
 };
 use crate::{
@@ -18,7 +18,7 @@ use tierbar_core::{
 };
 use tierbar_http::reach::{Reach, Reaches};
 use tierbar_inference::{body, caller::Caller, error::seconds_of, moment::Moment};
-use tierbar_store::{Claim, Ending, JobAnswer, Turn};
+use tierbar_store::{Claim, Ending, JobAnswer, NextJob};
 use tokio::{task::JoinSet, time::sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt;
@@ -92,9 +92,11 @@ impl QueueRunner {
     ) -> Result<Wait, Error> {
         let store = &self.jobs.store;
         let now = Moment::now();
-        if let Some(by) = looked.set_back_until(now) {
-            tracing::info!("the system's clock was set back by {} s", by.as_secs());
-            store.shift_job_waits(millis(by)).await?;
+        if let Some(by_ms) = looked.clock_set_until(now) {
+            let way = if by_ms < 0 { "back" } else { "forward" };
+            let seconds = by_ms.unsigned_abs() / 1000;
+            tracing::info!("the system's clock was set {way} by {seconds} s");
+            store.shift_job_waits(by_ms, now_ms()).await?;
         }
         *looked = now;
         let config = self.jobs.inference.services.config().queue.clone();
@@ -109,20 +111,20 @@ impl QueueRunner {
             if self.is_paused() {
                 break Some(Wait::ForResume);
             }
-            let turn = store.claim_job(room(&config), now_ms()).await?;
-            let was_full = std::mem::replace(full, turn == Turn::Full);
+            let next = store.claim_job(room(&config), now_ms()).await?;
+            let was_full = std::mem::replace(full, next == NextJob::Full);
             if *full && !was_full {
                 tracing::warn!(
                     "the queue is full: its answers take the {} that they may, and have not been fetched",
                     config.bytes
                 );
             }
-            match turn {
-                Turn::Empty => break None,
-                Turn::Full => break Some(Wait::ForWork),
-                Turn::Of(claim) => {
+            match next {
+                NextJob::Empty => break None,
+                NextJob::Full => break Some(Wait::ForWork),
+                NextJob::Claimed(claim) => {
                     let path = claim.request.path.split('?').next();
-                    let reach = path.and_then(|path| self.reaches.of(path, "POST"));
+                    let reach = path.and_then(|path| self.reaches.reach_of(path, "POST"));
                     let (jobs, inference) = (Arc::clone(&self.jobs), self.inference.clone());
                     running.spawn(attempt(jobs, inference, *claim, reach));
                 }
@@ -169,6 +171,7 @@ enum Wait {
 }
 
 async fn attempt(jobs: Arc<Jobs>, inference: Router, claim: Claim, reach: Option<Reach>) {
+    let begun = Moment::now();
     let queue = &jobs.queue;
     let running = queue.begins(&claim.id);
     queue.changed(&claim.id);
@@ -190,13 +193,16 @@ async fn attempt(jobs: Arc<Jobs>, inference: Router, claim: Claim, reach: Option
         biased;
         () = running.broken_off.cancelled() => return,
         () = jobs.inference.closing.cancelled() => Outcome::Defer(now_ms(), None, false),
-        sent = sending => judge(&claim, match sent {
-            Ok(sent) => sent,
-            Err(ended) => {
-                let message = format!("the request was not finished: {ended}");
-                Err(Error::new(Code::Internal, message).into())
-            }
-        }),
+        sent = sending => {
+            let sent = match sent {
+                Ok(sent) => sent,
+                Err(ended) => {
+                    let message = format!("the request was not finished: {ended}");
+                    Err(Error::new(Code::Internal, message).into())
+                }
+            };
+            judge(&claim, deadline_at(claim.deadline_ms, begun, Moment::now()), sent)
+        }
         () = sleep(left) => {
             let error = Error::new(Code::WorkerTimeout, "it was not answered by its deadline");
             Outcome::end(JobState::Expired, None, Some(error))
@@ -214,7 +220,7 @@ async fn send_for_key(
     inference: Router,
     claim: Claim,
     reach: Option<Reach>,
-) -> Result<JobAnswer, Failed> {
+) -> Result<JobAnswer, FailedAttempt> {
     let owner = claim.owner.as_deref();
     let caller = owner.map_or(Ok(Caller::default()), |id| jobs.keys.caller(id));
     let caller = caller.map_err(key_failure)?;
@@ -227,10 +233,10 @@ async fn send_for_key(
     caller.scope(send(inference, claim)).await
 }
 
-fn key_failure(error: Error) -> Failed {
+fn key_failure(error: Error) -> FailedAttempt {
     match seconds_of(&error).map(Duration::from_secs) {
         None => error.into(),
-        retry_after => Failed {
+        retry_after => FailedAttempt {
             setback: Setback::NotTried,
             retry_after,
             ..error.into()
@@ -238,7 +244,7 @@ fn key_failure(error: Error) -> Failed {
     }
 }
 
-async fn send(inference: Router, claim: Claim) -> Result<JobAnswer, Failed> {
+async fn send(inference: Router, claim: Claim) -> Result<JobAnswer, FailedAttempt> {
     let mut request = Request::post(&claim.request.path);
     for (name, value) in &claim.request.headers {
         request = request.header(name, value);
@@ -262,7 +268,7 @@ async fn send(inference: Router, claim: Claim) -> Result<JobAnswer, Failed> {
     };
     match failed {
         None => Ok(answer),
-        Some(failed) => Err(Failed {
+        Some(failed) => Err(FailedAttempt {
             answer: Some(answer),
             ..failed
         }),
@@ -286,7 +292,14 @@ impl Outcome {
     }
 }
 
-fn judge(claim: &Claim, sent: Result<JobAnswer, Failed>) -> Outcome {
+/// Returns the deadline that an attempt has begun with, moved with a clock that was set forward since, as the store moves it. After a
+/// clock that was set back, the store's is the earlier one, and ends the request.
+fn deadline_at(deadline_ms: u64, begun: Moment, now: Moment) -> u64 {
+    let set_by = begun.clock_set_until(now).unwrap_or_default();
+    deadline_ms.saturating_add(u64::try_from(set_by).unwrap_or_default())
+}
+
+fn judge(claim: &Claim, deadline_ms: u64, sent: Result<JobAnswer, FailedAttempt>) -> Outcome {
     let failed = match sent {
         Ok(answer) => return Outcome::end(JobState::Done, Some(answer), None),
         Err(failed) => failed,
@@ -295,7 +308,7 @@ fn judge(claim: &Claim, sent: Result<JobAnswer, Failed>) -> Outcome {
         id: &claim.id,
         attempts: claim.attempts,
         max_attempts: claim.max_attempts,
-        deadline_ms: claim.deadline_ms,
+        deadline_ms,
         retry_after: failed.retry_after,
     };
     let error = failed.error;
@@ -322,4 +335,28 @@ async fn record(jobs: &Jobs, claim: &Claim, outcome: &Outcome) {
     };
     let closing = &jobs.inference.closing;
     until_stored(closing, "the outcome of a queued request", recording).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_moves_with_a_clock_that_is_set_forward() {
+        const HOUR: Duration = Duration::from_secs(3600);
+        let begun = Moment::now();
+        let after_an_hour = |wall: Duration, asleep: Duration| {
+            let now = Moment {
+                wall: begun.wall + wall,
+                at: begun.at + HOUR - asleep,
+                asleep: begun.asleep + asleep,
+            };
+            deadline_at(1000, begun, now)
+        };
+        assert_eq!(after_an_hour(HOUR, Duration::ZERO), 1000);
+        assert_eq!(after_an_hour(HOUR, HOUR / 2), 1000, "a sleep");
+        assert_eq!(after_an_hour(25 * HOUR, Duration::ZERO), 1000 + 86_400_000);
+        let set_back = after_an_hour(Duration::ZERO, Duration::ZERO);
+        assert_eq!(set_back, 1000);
+    }
 }

@@ -10,7 +10,7 @@ use tierbar_inference::dispatch::QueuePermission;
 use tierbar_store::JobAnswer;
 
 /// Why there is no answer, or none that counts.
-pub(super) struct Failed {
+pub(super) struct FailedAttempt {
     pub(super) setback: Setback,
     /// What the client gets if there will be no other.
     pub(super) answer: Option<JobAnswer>,
@@ -20,7 +20,7 @@ pub(super) struct Failed {
     pub(super) retry_after: Option<Duration>,
 }
 
-impl From<Error> for Failed {
+impl From<Error> for FailedAttempt {
     /// What a retry would not change.
     fn from(error: Error) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl From<Error> for Failed {
 }
 
 /// What is wrong with a response; `None`: it is an answer.
-pub(super) fn find(response: &Response) -> Option<Failed> {
+pub(super) fn find(response: &Response) -> Option<FailedAttempt> {
     let status = response.status();
     if !status.is_client_error() && !status.is_server_error() {
         return None;
@@ -46,7 +46,7 @@ pub(super) fn find(response: &Response) -> Option<Failed> {
             (setback_of_status(status.as_u16()), error)
         }
     };
-    Some(Failed {
+    Some(FailedAttempt {
         setback: match setback {
             Setback::Final if may_wait(response) => Setback::Passing,
             other => other,

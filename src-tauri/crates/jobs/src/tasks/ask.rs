@@ -4,6 +4,7 @@ use axum::{http::HeaderMap, response::Response};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
+use tierbar_chats::lenient;
 use tierbar_core::{
     Code, Error, Modality, ModelId, TierId,
     lease::Purpose,
@@ -15,7 +16,7 @@ use tierbar_inference::{
 };
 use tierbar_routing::leave_eligible;
 use tierbar_tasks::{
-    Task, lenient,
+    Task,
     saved::{TaskSavings, tokens_of},
 };
 
@@ -59,8 +60,8 @@ impl Trail {
     }
 }
 
-/// A question. `system` has only our text; the user's text is in `user`, as data.
-pub(super) struct Question {
+/// A prompt of a task. `system` has only our text; the user's text is in `user`, as data.
+pub(super) struct TaskPrompt {
     pub(super) system: Cow<'static, str>,
     pub(super) user: Content,
     pub(super) schema: Value,
@@ -205,30 +206,30 @@ impl Session {
     }
 
     /// Asks a question. An answer that gave way is made again, and at last gives way no more, so that it ends.
-    pub(super) async fn ask(&mut self, question: &Question) -> Result<Reply, Error> {
+    pub(super) async fn ask(&mut self, prompt: &TaskPrompt) -> Result<Reply, Error> {
         let purpose = self.purpose;
         for _ in 0..GIVES_WAY {
-            match self.ask_once(question).await {
+            match self.ask_once(prompt).await {
                 Err(error) if error.code == Code::Cancelled && purpose == Purpose::Background => {}
                 asked => return asked,
             }
         }
         self.purpose = Purpose::Answer;
-        let asked = self.ask_once(question).await;
+        let asked = self.ask_once(prompt).await;
         self.purpose = purpose;
         asked
     }
 
     /// An engine that refuses the schema is asked again without one.
-    async fn ask_once(&mut self, question: &Question) -> Result<Reply, Error> {
+    async fn ask_once(&mut self, prompt: &TaskPrompt) -> Result<Reply, Error> {
         // A chain's error for its steps' refusals is ours.
         let refuses_form = |failed: &AnswerFailure| match failed.status {
             None => failed.error.code == Code::BadRequest,
             Some(status) => matches!(status, 400 | 422),
         };
-        let mut answer = self.send(question, true).await;
+        let mut answer = self.send(prompt, true).await;
         if answer.as_ref().is_err_and(refuses_form) {
-            answer = self.send(question, false).await;
+            answer = self.send(prompt, false).await;
         }
         answer.map_err(|failed| match failed.status {
             None => failed.error,
@@ -241,14 +242,14 @@ impl Session {
         })
     }
 
-    async fn send(&mut self, question: &Question, held: bool) -> Result<Reply, AnswerFailure> {
+    async fn send(&mut self, prompt: &TaskPrompt, held: bool) -> Result<Reply, AnswerFailure> {
         let mut request = json!({
             "model": self.model,
             "messages": [
-                {"role": "system", "content": question.system},
-                {"role": "user", "content": question.user.to_json()},
+                {"role": "system", "content": prompt.system},
+                {"role": "user", "content": prompt.user.to_json()},
             ],
-            "max_tokens": question.max_tokens,
+            "max_tokens": prompt.max_tokens,
             "temperature": 0,
         });
         if held {
@@ -256,10 +257,10 @@ impl Session {
             // A small model may go on with one sentence until its bound. Phrases and names may come again.
             request["dry_multiplier"] = 1.into();
             request["dry_allowed_length"] = REPEATED.into();
-            request["dry_penalty_last_n"] = question.max_tokens.into();
+            request["dry_penalty_last_n"] = prompt.max_tokens.into();
             request["response_format"] = json!({
                 "type": "json_schema",
-                "json_schema": {"name": "answer", "strict": true, "schema": question.schema},
+                "json_schema": {"name": "answer", "strict": true, "schema": prompt.schema},
             });
         }
         let request = Request {
@@ -278,7 +279,7 @@ impl Session {
             self.who = Some((tier, whole.source.model));
         }
         self.note_chain(whole.chain);
-        let prompt_bytes = question.system.len() + question.user.prompt_bytes();
+        let prompt_bytes = prompt.system.len() + prompt.user.prompt_bytes();
         self.prompt_bytes += prompt_bytes;
         self.spent.prompt_tokens += whole.usage.prompt_tokens;
         self.spent.completion_tokens += whole.usage.completion_tokens;

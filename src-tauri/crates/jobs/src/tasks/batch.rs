@@ -8,7 +8,7 @@ use axum::{
 };
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
-use tierbar_core::{Code, Error, units::file_size};
+use tierbar_core::{Code, Error, bad_request, units::file_size};
 use tierbar_http::error::Failure;
 use tierbar_inference::caller::Caller;
 use tierbar_tasks::{Task, saved::TaskSavings};
@@ -37,25 +37,25 @@ impl Items<Value> {
         images: &[String],
     ) -> Result<Self, Error> {
         if images.is_empty() {
-            return Self::of(text, texts, "text", "texts", MOST);
+            return Self::new(text, texts, "text", "texts", MOST);
         }
         if texts.is_some() {
             let message = "images belongs to text; in texts, send a message with its own images";
-            return Err(Error::new(Code::BadRequest, message));
+            return Err(bad_request(message));
         }
         Ok(Self::One(text.unwrap_or_else(|| "".into())))
     }
 }
 
 impl<T> Items<T> {
-    pub(super) fn of(
+    pub(super) fn new(
         one: Option<T>,
         many: Option<Vec<T>>,
         one_name: &str,
         many_name: &str,
         most: usize,
     ) -> Result<Self, Error> {
-        let bad = |what: String| Err(Error::new(Code::BadRequest, what));
+        let bad = |what: String| Err(bad_request(what));
         match (one, many) {
             (Some(one), None) => Ok(Self::One(one)),
             (None, Some(many)) if many.is_empty() => bad(format!("{many_name} is empty")),
@@ -78,14 +78,14 @@ pub(super) fn prompt(value: &Value) -> Result<&str, Error> {
         error.hint("images and sound can be sent to /v1/triage and /v1/summarize")
     })?;
     if text.trim().is_empty() {
-        return Err(Error::new(Code::BadRequest, "the text is empty"));
+        return Err(bad_request("the text is empty"));
     }
     check_length(text)?;
     Ok(text)
 }
 
 pub(super) fn words_of(value: &Value) -> Result<&str, Error> {
-    let bad = || Error::new(Code::BadRequest, "a text must be a JSON string");
+    let bad = || bad_request("a text must be a JSON string");
     value.as_str().ok_or_else(bad)
 }
 

@@ -1,7 +1,7 @@
-//! `POST /v1/brief`: a day's JSON lines as a dense brief. The lines are counted here; the model writes over the counts.
+//! `POST /v1/brief`: a day's log lines as a dense brief. The lines are counted here; the model writes over the counts.
 
 use super::{
-    ask::{ONLY_JSON, Question, Session, TaskResult, text_of, text_schema},
+    ask::{ONLY_JSON, Session, TaskPrompt, TaskResult, text_of, text_schema},
     batch::{self, Items},
     schema::{self, TaskAnswer},
     summarize::checked_words,
@@ -16,7 +16,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::Arc};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, bad_request};
 use tierbar_fetch::blocking;
 use tierbar_http::{
     RequestHints,
@@ -40,11 +40,14 @@ const MOST: usize = 16;
 /// Cautious, as a piece of a text is: figures have few bytes to a token.
 const BYTES_PER_TOKEN: usize = 2;
 const LEAST_BYTES: usize = 400;
+/// Added to a question whose answer left out all that is wrong.
+const SAYS_NOTHING: &str =
+    "\nYour last text did not name what is wrong. Name it, with its figures.";
 
 /// Lines to report on: `lines`, `entries` or `batch`.
 #[derive(Deserialize, Default, ToSchema)]
 struct BriefRequest {
-    /// Lines of JSON objects.
+    /// Lines of JSON objects, of syslog or of logfmt.
     lines: Option<String>,
     /// The objects themselves.
     #[schema(value_type = Option<Vec<Object>>)]
@@ -72,14 +75,14 @@ pub(super) struct Options {
 #[derive(Deserialize, ToSchema)]
 #[schema(as = BriefLines)]
 struct Lines {
-    /// Lines of JSON objects.
+    /// Lines of JSON objects, of syslog or of logfmt.
     lines: Option<String>,
     /// The objects themselves.
     #[schema(value_type = Option<Vec<Object>>)]
     entries: Option<Vec<Value>>,
 }
 
-/// Reports on a day's lines of JSON.
+/// Reports on a day's log lines.
 #[utoipa::path(
     post,
     path = "/v1/brief",
@@ -104,8 +107,7 @@ pub(super) async fn brief(
 ) -> Result<Response, Failure> {
     let body = body::read(body, body::INFERENCE_LIMIT).await?;
     let (items, options) = if body::is_lines(&headers) {
-        let Query(options) =
-            options.map_err(|rejection| Error::new(Code::BadRequest, rejection.body_text()))?;
+        let Query(options) = options.map_err(|rejection| bad_request(rejection.body_text()))?;
         (Items::One(Ok(Source::Lines(body))), options)
     } else {
         let BriefRequest {
@@ -117,7 +119,7 @@ pub(super) async fn brief(
         let one = (lines.is_some() || entries.is_some()).then_some(Lines { lines, entries });
         let one = one.map(Lines::source);
         let batch = batch.map(|batch| batch.into_iter().map(Lines::source).collect());
-        let items = Items::of(one, batch, "lines or entries", "batch", MOST)?;
+        let items = Items::new(one, batch, "lines or entries", "batch", MOST)?;
         (items, options)
     };
     let limit = checked_words(options.words, USUAL_WORDS)?;
@@ -139,7 +141,7 @@ impl Lines {
         match (self.lines, self.entries) {
             (Some(lines), None) => Ok(Source::Lines(lines.into())),
             (None, Some(entries)) => Ok(Source::Entries(entries)),
-            _ => Err(Error::new(Code::BadRequest, "give either lines or entries")),
+            _ => Err(bad_request("give either lines or entries")),
         }
     }
 }
@@ -170,13 +172,11 @@ impl Source {
         if aggregate.entries > 0 {
             return Ok((aggregate, bytes));
         }
-        let message = format!(
-            "none of the {} lines is a JSON object with content",
+        Err(bad_request(format!(
+            "none of the {} lines is a log line of a known form",
             aggregate.malformed
-        );
-        Err(Error::new(Code::BadRequest, message).hint(
-            "an entry looks like {\"time\": \"…\", \"level\": \"error\", \"message\": \"…\"}",
         ))
+        .hint("send JSON such as {\"time\": \"…\", \"level\": \"error\", \"message\": \"…\"}, syslog, or logfmt"))
     }
 }
 
@@ -201,7 +201,7 @@ async fn write(mut session: Session, source: Source, limit: u32) -> Result<TaskR
     let mut again = "";
     let mut wrong = 0;
     loop {
-        let question = Question {
+        let prompt = TaskPrompt {
             system: system.into(),
             user: format!(
                 "In at most {limit} words:\n{}{again}",
@@ -211,14 +211,22 @@ async fn write(mut session: Session, source: Source, limit: u32) -> Result<TaskR
             schema: text_schema(),
             max_tokens,
         };
-        let said = match session.ask(&question).await {
+        let said = match session.ask(&prompt).await {
             Err(error) if error.code == Code::ContextExceeded && most / 2 >= LEAST_BYTES => {
                 most /= 2;
                 continue;
             }
             said => said?,
         };
-        let written = text_of(&said).map(|(text, cut)| (text, cut, false));
+        let read = text_of(&said);
+        again = if read.is_some() {
+            SAYS_NOTHING
+        } else {
+            ONLY_JSON
+        };
+        let written = read
+            .filter(|(text, _)| aggregate.is_reported_in(text))
+            .map(|(text, cut)| (text, cut, false));
         // The counts speak for themselves.
         let by_rule = || (fallback::brief(&aggregate, limit as usize), false, true);
         if let Some((text, cut, by_rule)) = written.or_else(|| (wrong == 1).then(by_rule)) {
@@ -234,6 +242,5 @@ async fn write(mut session: Session, source: Source, limit: u32) -> Result<TaskR
             return Ok(session.done(answer, saved));
         }
         wrong += 1;
-        again = ONLY_JSON;
     }
 }

@@ -68,7 +68,7 @@ pub(super) async fn compact(
     RequestHints(hints): RequestHints,
     body: Body,
 ) -> Result<Response, Failure> {
-    let wanted = read(body::request(body).await?)?;
+    let wanted = parse_request(body::request(body).await?)?;
     let trail = Trail::default();
     let compacted = answer(&jobs.inference, wanted, &hints, trail.clone()).await;
     let mut response = compacted.map_or_else(
@@ -79,7 +79,7 @@ pub(super) async fn compact(
     Ok(response)
 }
 
-fn read(sent: Map<String, Value>) -> Result<CompactRequest, Error> {
+fn parse_request(sent: Map<String, Value>) -> Result<CompactRequest, Error> {
     if let Some(id) = sent.get("previous_response_id").filter(|id| !id.is_null()) {
         return Err(no_previous_response(id));
     }

@@ -1,7 +1,7 @@
 //! `POST /v1/compress`: a text in at most so many words, with its names, numbers and dates held against the source.
 
 use super::{
-    ask::{ONLY_JSON, Question, Session, TaskResult, text_of, text_schema},
+    ask::{ONLY_JSON, Session, TaskPrompt, TaskResult, text_of, text_schema},
     batch::{self, Items},
     schema::{Compression, TaskAnswer},
 };
@@ -30,6 +30,9 @@ use utoipa::ToSchema;
 const WORDS: RangeInclusive<u32> = 5..=2000;
 /// Facts that the second attempt is reminded of.
 const REMINDED: usize = 40;
+/// Of so many facts, a text has to keep a part to count as the same text, shorter.
+const FACTS: usize = 3;
+const LEAST_PART: usize = 4;
 
 /// Texts to shorten.
 #[derive(Deserialize, ToSchema)]
@@ -105,6 +108,18 @@ impl Attempt {
         self.words <= limit as usize
     }
 
+    /// Whether it is no shorter text of the source: too long, or nearly all of the facts are gone.
+    fn is_unusable(&self, limit: u32) -> bool {
+        let kept = self.kept.kept.len();
+        let facts = kept + self.kept.missing.len();
+        !self.fits(limit) || (facts >= FACTS && kept * LEAST_PART < facts)
+    }
+
+    /// What one made by rule has to be better in. Smaller is better.
+    fn faults(&self, limit: u32) -> (bool, usize) {
+        (!self.fits(limit), self.kept.missing.len())
+    }
+
     /// What is to be done better, if anything.
     fn wanting(&self, limit: u32) -> Option<String> {
         let mut wanting = String::new();
@@ -134,14 +149,14 @@ async fn shorten(mut session: Session, source: Arc<str>, limit: u32) -> Result<T
     let mut attempts = 0u32;
     let mut again = String::new();
     for _ in 0..2 {
-        let question = Question {
+        let prompt = TaskPrompt {
             system: include_str!("prompts/compress.md").into(),
             user: format!("At most {limit} words:\n{}{again}", delimited(&source)).into(),
             schema: text_schema(),
             max_tokens: (limit * 4 + 64).min(session.context_tokens() / 2),
         };
         attempts += 1;
-        let said = match session.ask(&question).await {
+        let said = match session.ask(&prompt).await {
             Ok(said) => said,
             // The first attempt stands.
             Err(_) if best.is_some() => break,
@@ -156,14 +171,7 @@ async fn shorten(mut session: Session, source: Arc<str>, limit: u32) -> Result<T
         };
         let attempt = Attempt::new(&source, text, cut).await?;
         let wanting = attempt.wanting(limit);
-        let rank = |attempt: &Attempt| {
-            (
-                !attempt.fits(limit),
-                attempt.kept.missing.len(),
-                attempt.cut,
-                attempt.words,
-            )
-        };
+        let rank = |attempt: &Attempt| (attempt.faults(limit), attempt.cut, attempt.words);
         if best.as_ref().is_none_or(|best| rank(&attempt) < rank(best)) {
             best = Some(attempt);
         }
@@ -172,14 +180,17 @@ async fn shorten(mut session: Session, source: Arc<str>, limit: u32) -> Result<T
             Some(wanting) => again = wanting,
         }
     }
-    let by_rule = best.is_none();
-    let best = match best {
-        Some(best) => best,
-        None => {
+    let (best, by_rule) = match best {
+        Some(best) if !best.is_unusable(limit) => (best, false),
+        best => {
             let text = Arc::clone(&source);
             let shortened = move || Ok(fallback::summary(&text, limit as usize));
             let text = blocking("shortening the text", shortened).await?;
-            Attempt::new(&source, text, false).await?
+            let ruled = Attempt::new(&source, text, false).await?;
+            match best {
+                Some(best) if best.faults(limit) <= ruled.faults(limit) => (best, false),
+                _ => (ruled, true),
+            }
         }
     };
     let saved = session.tokens_of(source.len().saturating_sub(best.text.len()));

@@ -35,7 +35,7 @@ impl Message {
     ///
     /// # Errors
     /// `BadRequest` for anything else, and for nothing at all.
-    pub(super) fn read(value: &Value, images: &[String]) -> Result<Self, Error> {
+    pub(super) fn parse(value: &Value, images: &[String]) -> Result<Self, Error> {
         let mut parts = match value {
             Value::String(text) => vec![text_part(text)],
             Value::Array(parts) => parts.iter().map(part).collect::<Result<_, _>>()?,
@@ -49,7 +49,7 @@ impl Message {
                     ));
                 }
                 let images = [&wrapped.images, images].concat();
-                return Self::read(&content, &images);
+                return Self::parse(&content, &images);
             }
             _ => {
                 return Err(bad_request(
@@ -71,12 +71,12 @@ impl Message {
         Ok(Self { parts })
     }
 
-    /// As [`Self::read`], for a message that is sent to a model as one prompt.
+    /// As [`Self::parse`], for a message that is sent to a model as one prompt.
     ///
     /// # Errors
-    /// Those of [`Self::read`]; `PayloadTooLarge` beyond what any context holds.
+    /// Those of [`Self::parse`]; `PayloadTooLarge` beyond what any context holds.
     pub(super) fn prompt(value: &Value, images: &[String]) -> Result<Self, Error> {
-        let message = Self::read(value, images)?;
+        let message = Self::parse(value, images)?;
         check_length(&message.text())?;
         Ok(message)
     }
@@ -173,8 +173,7 @@ fn part(part: &Value) -> Result<Value, Error> {
 }
 
 fn unknown(kind: &str) -> Error {
-    let shown: String = kind.chars().take(40).collect();
-    bad_request(format!("a part has the type \"{shown}\"")).hint(
+    bad_request(format!("a part has the type \"{kind:.40}\"")).hint(
         "send `text`, `image_url` or `input_audio` parts as OpenAI has them, `image` blocks as Anthropic has them, or \
          `images` beside the text as Ollama has them",
     )
@@ -188,7 +187,7 @@ mod tests {
     const PNG: &str = "iVBORw0KGgoAAAANSUhEUg==";
 
     fn read(value: Value) -> Message {
-        Message::read(&value, &[]).unwrap()
+        Message::parse(&value, &[]).unwrap()
     }
 
     #[test]
@@ -216,7 +215,7 @@ mod tests {
             let message = read(value);
             assert_eq!(message.parts.iter().collect::<Vec<_>>(), parts);
         }
-        let beside = Message::read(&json!("look"), &[PNG.to_owned()]).unwrap();
+        let beside = Message::parse(&json!("look"), &[PNG.to_owned()]).unwrap();
         assert_eq!(beside.parts, [text, image]);
         let both = read(json!([beside.parts[1], sound]));
         assert_eq!(
@@ -248,7 +247,7 @@ mod tests {
                 "an image source",
             ),
         ] {
-            let error = Message::read(&value, &[]).unwrap_err();
+            let error = Message::parse(&value, &[]).unwrap_err();
             assert_eq!(error.code, Code::BadRequest);
             assert!(error.message.starts_with(message), "{value}: {error}");
         }

@@ -3,7 +3,7 @@
 
 use super::{
     ask::{
-        ONLY_JSON, Question, Reply, Session, TaskResult, Trail, no_answer, text_of, text_schema,
+        ONLY_JSON, Reply, Session, TaskPrompt, TaskResult, Trail, no_answer, text_of, text_schema,
     },
     batch::{self, Items},
     message::Message,
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 use tierbar_core::{
-    Code, Error,
+    Code, Error, bad_request,
     queue::{Setback, setback},
 };
 use tierbar_fetch::blocking;
@@ -112,18 +112,21 @@ pub(super) async fn summarize(
     if wanted.stream {
         let Items::One(message) = items else {
             let message = "`stream` works with one text; leave it out with `texts`";
-            return Err(Error::new(Code::BadRequest, message).into());
+            return Err(bad_request(message).into());
         };
         // Before the stream begins, so that a wrong text has a status of its own.
-        let message = Message::read(&message, images)?;
+        let message = Message::parse(&message, images)?;
         // The headers go out before the first model request: a chain's report is in the result.
         let session = session(&message, Trail::default());
-        let work =
-            |reporter| async move { Summary::new(session, limit, reporter).of(&message).await };
+        let work = |reporter| async move {
+            Summary::new(session, limit, reporter)
+                .summarize(&message)
+                .await
+        };
         return Ok(stream::events(Arc::clone(&jobs), Task::Summarize, work));
     }
     let one = |message: Value, trail| {
-        let message = Message::read(&message, images);
+        let message = Message::parse(&message, images);
         let begun = message.map(|message| (session(&message, trail), message));
         async move {
             let (session, message) = begun?;
@@ -135,6 +138,17 @@ pub(super) async fn summarize(
 
 pub(super) fn checked_words(words: Option<u32>, usual: u32) -> Result<u32, Error> {
     check_range("words", words.unwrap_or(usual), WORDS)
+}
+
+/// # Errors
+/// `Corrupt` if what a model wrote of a text is hardly shorter, both in bytes.
+fn check_shorter(text: usize, written: usize) -> Result<(), Error> {
+    if written * 10 <= text * 9 {
+        return Ok(());
+    }
+    let message =
+        format!("the model made {written} bytes of {text} bytes: it does not shorten the text");
+    Err(Error::new(Code::Corrupt, message).hint("name a larger tier in `model`"))
 }
 
 /// How many words the notes on a piece may have, and as a bound that few reach, tokens: about an eighth and a fourth of the piece.
@@ -179,7 +193,7 @@ pub(super) async fn of_message(
     words: u32,
 ) -> Result<TaskResult, Error> {
     let summary = Summary::new(session, words, Reporter::silent());
-    summary.of(message).await
+    summary.summarize(message).await
 }
 
 /// A summary that is being made.
@@ -205,8 +219,10 @@ impl Summary {
     }
 
     /// A model that gives nothing usable of a text is replaced by a rule.
-    async fn of(mut self, source: &Message) -> Result<TaskResult, Error> {
-        let (summary, levels) = match self.by_model(source).await {
+    async fn summarize(mut self, source: &Message) -> Result<TaskResult, Error> {
+        let made = self.by_model(source).await;
+        let made = made.and_then(|made| self.check_length(source, &made.0).map(|()| made));
+        let (summary, levels) = match made {
             Err(error) if error.code == Code::Corrupt && source.media().next().is_none() => {
                 let (text, limit) = (source.text(), self.limit as usize);
                 let chosen = move || Ok(fallback::summary(&text, limit));
@@ -246,20 +262,20 @@ impl Summary {
                 }
             }
             let notes = self.notes(&text, &mut room, context).await?;
-            if notes.len() * 10 > text.len() * 9 {
-                let message = format!(
-                    "the model's notes on {} bytes are {} bytes: it does not shorten the text",
-                    text.len(),
-                    notes.len()
-                );
-                return Err(
-                    Error::new(Code::Corrupt, message).hint("name a larger tier in `model`")
-                );
-            }
+            check_shorter(text.len(), notes.len())?;
             text = notes;
         }
         let message = format!("the text is still too long after {MOST_LEVELS} rounds of notes");
         Err(Error::new(Code::Corrupt, message).hint("name a tier with a larger context in `model`"))
+    }
+
+    /// # Errors
+    /// `Corrupt` for a summary of more words than requested that is hardly shorter than its source.
+    fn check_length(&self, source: &Message, summary: &str) -> Result<(), Error> {
+        if count_words(summary) <= self.limit as usize || source.media().next().is_some() {
+            return Ok(());
+        }
+        check_shorter(source.len(), summary.len())
     }
 
     fn report(&self, left: usize, doing: &str) {
@@ -360,13 +376,13 @@ impl Summary {
         tokens: u32,
     ) -> Result<(String, Reply), Error> {
         for again in ["", ONLY_JSON] {
-            let question = Question {
+            let prompt = TaskPrompt {
                 system: message.instructions(include_str!("prompts/summarize.md")),
                 user: message.between(&format!("In at most {limit} words:"), again),
                 schema: text_schema(),
                 max_tokens: tokens,
             };
-            let said = self.session.ask(&question).await?;
+            let said = self.session.ask(&prompt).await?;
             if let Some((text, cut)) = text_of(&said) {
                 self.pieces += 1;
                 self.cut += usize::from(cut);

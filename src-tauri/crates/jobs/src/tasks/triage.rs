@@ -1,7 +1,7 @@
 //! `POST /v1/triage`: what kind of message a text is.
 
 use super::{
-    ask::{ONLY_JSON, Question, Session, TaskResult, no_answer},
+    ask::{ONLY_JSON, Session, TaskPrompt, TaskResult, no_answer},
     batch::{self, Items},
     message::Message,
     schema::{self, TaskAnswer, TaskMessage},
@@ -11,6 +11,7 @@ use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tierbar_chats::lenient;
 use tierbar_core::Error;
 use tierbar_http::{
     RequestHints,
@@ -21,7 +22,6 @@ use tierbar_inference::body;
 use tierbar_tasks::{
     Task,
     email::{self, Header},
-    lenient,
     triage::{self, CloudNeed, MessageType, Triage},
 };
 use utoipa::ToSchema;
@@ -99,14 +99,14 @@ async fn sort(mut session: Session, message: &Message) -> Result<TaskResult, Err
         return Ok(session.done(render(triage, need, &text), saved));
     }
     for again in ["", ONLY_JSON] {
-        let question = Question {
+        let prompt = TaskPrompt {
             system: message.instructions(triage::INSTRUCTIONS),
             user: message.between("Message:", again),
             schema: triage::schema(),
             max_tokens: triage::ANSWER_TOKENS,
         };
-        let said = session.ask(&question).await?;
-        let read = lenient::object(&said.text).and_then(|answer| Triage::read(&answer));
+        let said = session.ask(&prompt).await?;
+        let read = lenient::object(&said.text).and_then(|answer| Triage::from_answer(&answer));
         let Some(triage) = read else { continue };
         let need = triage.cloud_need(&text);
         let answer = render(triage, need, &text);

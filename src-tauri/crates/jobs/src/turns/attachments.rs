@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashMap};
 use tierbar_chats::{Attachment, Part};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Error, bad_request};
 use tierbar_store::NewAttachment;
 
 /// The most files of one question.
@@ -57,7 +57,7 @@ pub(super) fn read(parts: Vec<NewPart>) -> Result<Vec<NewAttachment>, Error> {
     let count = parts.len();
     if count > MOST {
         let message = format!("the question has {count} files; at most {MOST} are sent");
-        return Err(Error::new(Code::BadRequest, message));
+        return Err(bad_request(message));
     }
     parts.into_iter().map(read_part).collect()
 }
@@ -101,15 +101,14 @@ fn medium(
 ) -> Result<NewAttachment, Error> {
     if !media_type.starts_with(kind) {
         let message = format!("{name}: \"{media_type}\" does not begin with \"{kind}\"");
-        return Err(Error::new(Code::BadRequest, message));
+        return Err(bad_request(message));
     }
     let data = BASE64_STANDARD
         .decode(data)
-        .map_err(|error| Error::new(Code::BadRequest, format!("{name} is not base64: {error}")))?;
+        .map_err(|error| bad_request(format!("{name} is not base64: {error}")))?;
     let file = describe(name, media_type, &data)?;
     if data.is_empty() {
-        let message = format!("{} is empty", file.name);
-        return Err(Error::new(Code::BadRequest, message));
+        return Err(bad_request(format!("{} is empty", file.name)));
     }
     let part = part(file);
     Ok(NewAttachment::New { part, data })
@@ -121,10 +120,9 @@ fn describe(name: String, media_type: String, data: &[u8]) -> Result<Attachment,
         (1..=MAX_NAME_CHARS).contains(&chars) && !text.chars().any(char::is_control)
     };
     if !is_short(&name) || !is_short(&media_type) {
-        let message = format!(
+        return Err(bad_request(format!(
             "the name and the type of a file have 1 to {MAX_NAME_CHARS} characters, without line breaks"
-        );
-        return Err(Error::new(Code::BadRequest, message));
+        )));
     }
     Ok(Attachment {
         sha256: hash_of(data),
@@ -224,6 +222,7 @@ pub(super) fn content(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierbar_core::Code;
 
     fn image(bytes: u64) -> Part {
         let file = Attachment {

@@ -7,7 +7,7 @@ use tierbar_chats::{
     context::{CHOICES, Excerpt, WhenFull},
 };
 use tierbar_core::{
-    Code, Error, TierId,
+    Code, Error, TierId, bad_request,
     status::{EngineKind, TierStatus},
 };
 use tierbar_inference::request::Request;
@@ -192,7 +192,7 @@ pub(super) fn tier_that_continues(
             "name a tier as \"model\", or ask for another answer",
         ),
     };
-    Err(Error::new(Code::BadRequest, message).hint(hint))
+    Err(bad_request(message).hint(hint))
 }
 
 /// Has the model go on with the last message, which is its own. It cannot think first: thoughts come before an answer.

@@ -20,7 +20,7 @@ use tierbar_chats::{
     AnswerFacts, ChatMessage, Finish, Part, Role, TurnEvent, TurnFailure, TurnStage, answer_parts,
     context::WhenFull, repetition::Repetition, thinking::WithoutThinking,
 };
-use tierbar_core::{Code, Error, status::TierStatus};
+use tierbar_core::{Code, Error, bad_request, status::TierStatus};
 pub(super) use tierbar_edge::keys::AdmittedRequest;
 use tierbar_inference::{
     ask::{Event, Stage, Usage},
@@ -308,9 +308,7 @@ impl AnswerWriter {
                     tokens,
                     decode_ms,
                 });
-                if repeats {
-                    return Some(Ending::Answered(Finish::Repetition));
-                }
+                return repeats.then_some(Ending::Answered(Finish::Repetition));
             }
             Event::Text(text) => {
                 let (tokens, decode_ms) = self.note_token();
@@ -322,9 +320,7 @@ impl AnswerWriter {
                     tokens,
                     decode_ms,
                 });
-                if repeats {
-                    return Some(Ending::Answered(Finish::Repetition));
-                }
+                return repeats.then_some(Ending::Answered(Finish::Repetition));
             }
             Event::Usage(usage) => {
                 self.usage = usage;
@@ -455,7 +451,7 @@ fn shutting_down() -> Error {
 
 fn not_continued() -> Error {
     let message = "this model thinks before each answer, so it cannot continue one";
-    Error::new(Code::BadRequest, message).hint("ask for another answer instead")
+    bad_request(message).hint("ask for another answer instead")
 }
 
 /// The chat's user may choose something else.

@@ -11,7 +11,7 @@ use tierbar_chats::{
     agent::{AgentAllowed, AgentDocuments, AgentOptions, AgentWay, ConsentAnswer, ConsentQuestion},
     context::{Excerpt, WhenFull},
 };
-use tierbar_core::{Code, Error, TierId};
+use tierbar_core::{Code, Error, TierId, bad_request};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -211,7 +211,7 @@ fn conversation(input: AgentInput) -> Result<Vec<ChatMessage>, Error> {
     };
     let is_task = |last: &AgentMessage| last.role == Role::User && !last.content.trim().is_empty();
     if !messages.last().is_some_and(is_task) {
-        let error = Error::new(Code::BadRequest, "`input` does not end with a task");
+        let error = bad_request("`input` does not end with a task");
         return Err(error.hint("write the task as text, or as the last message, with role user"));
     }
     let messages = (1..).zip(messages).map(|(id, message)| ChatMessage {

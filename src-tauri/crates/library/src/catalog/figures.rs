@@ -8,7 +8,7 @@ use crate::{
     reference::{Pick, is_gguf, path_problem},
 };
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The supported version of the file format.
 const VERSION: u32 = 1;
@@ -20,6 +20,9 @@ pub struct HubFigures {
     /// When the whole list was last updated, RFC 3339.
     pub refreshed: Option<String>,
     files: BTreeMap<String, Vec<KnownFile>>,
+    /// The ids whose repositories had no media projector when the list was updated.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    without_projector: BTreeSet<String>,
 }
 
 /// A file as the hub had it.
@@ -42,6 +45,7 @@ impl Default for HubFigures {
             version: VERSION,
             refreshed: None,
             files: BTreeMap::new(),
+            without_projector: BTreeSet::new(),
         }
     }
 }
@@ -69,6 +73,11 @@ impl HubFigures {
     /// Takes over what a repository holds of an entry's quants. A file that was renamed is found by its quant; one that is
     /// gone, or is split by now, keeps what was known of it.
     pub fn update(&mut self, entry: &Entry, hub: &HubFiles, now: &str) {
+        if hub.projectors.is_empty() {
+            self.without_projector.insert(entry.id.clone());
+        } else {
+            self.without_projector.remove(&entry.id);
+        }
         for quant in &entry.quants {
             let by_name = || hub.picked(&Pick::Quant(quant.quant.clone())).ok().flatten();
             let found = hub.picked(&Pick::File(quant.file.clone())).ok().flatten();
@@ -97,7 +106,7 @@ impl HubFigures {
         files.push(known);
     }
 
-    fn of(&self, id: &str, quant: &str) -> Option<&KnownFile> {
+    fn known_file(&self, id: &str, quant: &str) -> Option<&KnownFile> {
         let mut files = self.files.get(id)?.iter();
         files.find(|file| file.quant == quant)
     }
@@ -119,9 +128,13 @@ impl Catalog {
     /// hash it does not know.
     pub fn with(&self, figures: &HubFigures) -> Self {
         let mut catalog = self.clone();
+        let is_newer = figures.refreshed.as_ref() >= Some(&self.date);
         for entry in &mut catalog.models {
+            if is_newer && figures.without_projector.contains(&entry.id) {
+                entry.projector = None;
+            }
             for quant in &mut entry.quants {
-                let Some(known) = figures.of(&entry.id, &quant.quant) else {
+                let Some(known) = figures.known_file(&entry.id, &quant.quant) else {
                     continue;
                 };
                 // RFC 3339 begins with the date.

@@ -396,3 +396,17 @@ fn a_misspelled_model_is_near_its_name() {
         assert_eq!(found, Some(name), "{wanted}");
     }
 }
+
+#[test]
+fn a_header_of_another_architecture_is_another_models() {
+    let entry = catalog().find("qwen3.5-35b-a3b").unwrap();
+    let facts = entry.architecture.as_ref().unwrap();
+    let mut account = facts.account(&entry.name, "UD-IQ2_M", 1 << 33);
+    assert_eq!(entry.mismatch(&account), None);
+    account.architecture = "qwen2".to_owned();
+    let error = entry.mismatch(&account).unwrap();
+    assert!(error.message.contains("qwen2") && error.message.contains("qwen35moe"));
+    // Of a model that the engine does not run, no architecture is known.
+    let unknown = catalog().find("nomic-embed-text-v1.5").unwrap();
+    assert_eq!(unknown.mismatch(&account), None);
+}

@@ -68,14 +68,11 @@ impl Hub {
             let url = self.file_url(&files.repository, &files.commit, &file.path);
             let problem = match remote::projector(&self.web, &self.tokens, &url).await {
                 Ok(read) if read.account.fits(account) => {
-                    let resolved = self.resolved(files, std::slice::from_ref(file), taken);
-                    return Ok(resolved
-                        .into_iter()
-                        .next()
-                        .map(|resolved| ResolvedProjector {
-                            file: resolved,
-                            account: read.account,
-                        }));
+                    let file = self
+                        .resolved(files, std::slice::from_ref(file), taken)
+                        .pop();
+                    let account = read.account;
+                    return Ok(file.map(|file| ResolvedProjector { file, account }));
                 }
                 Ok(read) => foreign(files, file, &read.account, account),
                 Err(error) if is_of_the_file(&error) => error,

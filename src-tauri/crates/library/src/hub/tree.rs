@@ -50,13 +50,6 @@ pub(super) fn models(page: Vec<Entry>) -> Vec<HubFile> {
     files
 }
 
-/// By path. Of several files at one path the first counts.
-pub(super) fn sorted(mut files: Vec<HubFile>) -> Vec<HubFile> {
-    files.sort_by(|a, b| a.path.cmp(&b.path));
-    files.dedup_by(|a, b| a.path == b.path);
-    files
-}
-
 fn checked(entry: &Entry) -> Result<HubFile, &'static str> {
     if let Some(problem) = path_problem(&entry.path) {
         return Err(problem);

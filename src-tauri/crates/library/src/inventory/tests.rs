@@ -8,6 +8,7 @@ use std::{
     },
     process::Command,
 };
+use tierbar_skip::{Call, denying};
 
 fn folder(files: &[&str]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -244,6 +245,103 @@ fn what_cannot_be_read_is_named_in_a_notice() {
         }
         assert!(!taken.notices.concat().contains("not/installed"));
     }
+}
+
+/// As macOS does for folders that its privacy settings deny, whichever call it refuses.
+#[test]
+fn a_place_that_the_system_denies_is_named_in_a_notice() {
+    let root = folder(&[
+        "own/a.gguf",
+        "added/b.gguf",
+        "lm/publisher/c.gguf",
+        "ollama/manifests/registry.ollama.ai/library/m/tag",
+        "hub/models--o--r/snapshots/1/d.gguf",
+    ]);
+    let at = |name: &str| root.path().join(name);
+    let options = LibraryOptions {
+        other_apps: true,
+        apps: AppFolders {
+            lm_studio: vec![at("lm")],
+            ollama: vec![at("ollama")],
+            hugging_face: vec![at("hub")],
+        },
+        ..places(&root)
+    };
+    for call in [Call::Open, Call::ReadNames, Call::Stat] {
+        let Some(taken) = denying(call, || take(&options)) else {
+            return tierbar_skip::skip("no call can be denied to a thread here");
+        };
+        assert!(taken.models.is_empty(), "{call:?}: {:?}", taken.models);
+        let own = taken.own.unwrap().message;
+        assert!(
+            own.ends_with("cannot be read: permission denied"),
+            "{call:?}: {own}"
+        );
+        let notices = &taken.notices;
+        for name in ["added", "lm", "ollama", "hub"] {
+            let path = at(name).display().to_string();
+            let is_named = |notice: &String| {
+                notice.contains(&path) && notice.contains("not listed: permission denied.")
+            };
+            assert!(
+                notices.iter().any(is_named),
+                "{call:?}, {name}: {notices:?}"
+            );
+        }
+        assert_eq!(notices.len(), 4, "{call:?}: {notices:?}");
+    }
+}
+
+#[test]
+fn what_is_in_icloud_only_is_not_looked_into() {
+    let root = folder(&[
+        "own/a.gguf",
+        "own/sub/b.gguf",
+        "lm/publisher/c.gguf",
+        "ollama/blobs/sha256-0",
+        "ollama/manifests/registry.ollama.ai/library/m/tag",
+        "hub/models--o--r/snapshots/1/d.gguf",
+    ]);
+    let at = |name: &str| root.path().join(name);
+    let options = LibraryOptions {
+        models_dir: at("own"),
+        other_apps: true,
+        apps: AppFolders {
+            lm_studio: vec![at("lm")],
+            ollama: vec![at("ollama")],
+            hugging_face: vec![at("hub")],
+        },
+        ..LibraryOptions::default()
+    };
+    assert_eq!(take(&options).notices, Vec::<String>::new());
+    let set_mode = |path: &Path, mode| {
+        fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    };
+    for name in [
+        "own/sub",
+        "lm",
+        "ollama",
+        "ollama/manifests",
+        "ollama/blobs",
+        "hub",
+        "hub/models--o--r",
+        "hub/models--o--r/snapshots",
+        "hub/models--o--r/snapshots/1",
+    ] {
+        let place = at(name);
+        set_mode(&place, 0o4755);
+        let taken = take(&options);
+        set_mode(&place, 0o755);
+        let notices = &taken.notices;
+        assert_eq!(notices.len(), 1, "{name}: {notices:?}");
+        assert!(notices[0].ends_with("it is in iCloud only."), "{notices:?}");
+        let is_read = taken.folders.iter().any(|path| path.starts_with(&place));
+        assert!(!is_read, "{name}");
+    }
+    set_mode(&at("own/a.gguf"), 0o4644);
+    let taken = take(&options);
+    assert!(taken.models.iter().all(|model| model.id.as_str() != "a"));
+    assert!(taken.notices[0].starts_with("a.gguf is in iCloud only"));
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn of_hub_page(url: &Url, whole: &str) -> Result<Reference, Error> {
     match parts[..] {
         [owner, name] => of_repository(&format!("{owner}/{name}"), whole),
         [owner, name, "tree", revision] => Ok(Reference::Hub {
-            repository: Repository::of(owner, name, whole)?,
+            repository: Repository::from_parts(owner, name, whole)?,
             revision: main(revision_of(revision, whole)?),
             pick: Pick::Suiting,
         }),
@@ -67,7 +67,7 @@ fn of_hub_page(url: &Url, whole: &str) -> Result<Reference, Error> {
             revision,
             ref file @ ..,
         ] if !file.is_empty() => Ok(Reference::Hub {
-            repository: Repository::of(owner, name, whole)?,
+            repository: Repository::from_parts(owner, name, whole)?,
             revision: main(revision_of(revision, whole)?),
             pick: Pick::File(file_path(&file.join("/"), whole)?),
         }),

@@ -138,7 +138,7 @@ fn report(of: &str) -> BenchReport {
         tier: id("fast"),
         model: ModelId(of.to_owned()),
         context_tokens: 4096,
-        settings: Settings::of(&TierConfig::default()),
+        settings: Settings::for_tier(&TierConfig::default()),
         threads_used: 7,
         prompt_tokens: 512,
         answer_tokens: 64,
@@ -177,7 +177,7 @@ fn entry(number: u64, at_ms: u64, kind: Kind, tier: &str) -> Entry {
     Entry {
         id: number,
         at_ms,
-        what: LogEvent::of(kind, &id(tier), Some(&model), SECRET),
+        what: LogEvent::for_tier(kind, &id(tier), Some(&model), SECRET),
     }
 }
 
@@ -197,7 +197,7 @@ fn config() -> Config {
 
 fn diagnosed(benched: &str, log: &[Entry], now_ms: u64) -> Diagnosis {
     let benches = BTreeMap::from([(id("fast"), report(benched))]);
-    Diagnosis::of(
+    Diagnosis::from_sources(
         Sources {
             machine: MachineFigures {
                 system: "macOS 26.1".to_owned(),

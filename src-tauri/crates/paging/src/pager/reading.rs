@@ -154,7 +154,7 @@ impl SharedPager {
                     while failed.lock().is_none()
                         && let Some(run) = pieces.get(next.fetch_add(1, Ordering::Relaxed))
                     {
-                        if let Err(error) = self.read(run, run.bytes.start) {
+                        if let Err(error) = self.read_range(run, run.bytes.start) {
                             *failed.lock() = Some(error);
                         }
                     }
@@ -165,11 +165,11 @@ impl SharedPager {
     }
 
     /// Reads a run of which the file must reach `end` at least.
-    fn read(&self, run: &FileRange, end: u64) -> Result<(), Error> {
+    fn read_range(&self, run: &FileRange, end: u64) -> Result<(), Error> {
         let area = &self.areas[run.area];
         let ModelFile { path, source, .. } = &self.files[area.file];
         let read = area
-            .read(source, &run.bytes)
+            .fill(source, &run.bytes)
             .map_err(|error| unreadable_error(path, &error))?;
         self.read_bytes.fetch_add(read, Ordering::Relaxed);
         if run.bytes.start + read < end.min(run.bytes.end) {
@@ -198,7 +198,7 @@ impl SharedPager {
                 if let Some(PageMove { from, to, .. }) = &job.recycled {
                     self.areas[from.area].move_pages(&from.bytes, &self.areas[to.area], &to.bytes);
                 }
-                self.read(&job.run, job.end)
+                self.read_range(&job.run, job.end)
             });
             board.end(&job, read);
             self.done.notify_all();

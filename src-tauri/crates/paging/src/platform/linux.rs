@@ -16,17 +16,15 @@ pub(crate) fn open(path: &Path) -> io::Result<WeightFile> {
         .read(true)
         .custom_flags(libc::O_DIRECT)
         .open(path);
-    match direct {
-        Ok(file) => Ok(WeightFile {
-            file,
-            direct: true.into(),
-        }),
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(WeightFile {
-            file: File::open(path)?,
-            direct: false.into(),
-        }),
-        Err(error) => Err(error),
-    }
+    let (file, direct) = match direct {
+        Ok(file) => (file, true),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => (File::open(path)?, false),
+        Err(error) => return Err(error),
+    };
+    Ok(WeightFile {
+        file,
+        direct: direct.into(),
+    })
 }
 
 /// A huge page would come whole for one byte of an expert, beyond the budget.
@@ -61,11 +59,8 @@ pub(super) unsafe fn move_pages(from: usize, to: usize, bytes: usize) -> bool {
 /// number, and others need some.
 pub(crate) fn most_moved() -> usize {
     let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count");
-    let limit: usize = limit
-        .ok()
-        .and_then(|text| text.trim().parse().ok())
-        .unwrap_or(65_530);
-    limit / 3
+    let limit: Option<usize> = limit.ok().and_then(|text| text.trim().parse().ok());
+    limit.unwrap_or(65_530) / 3
 }
 
 pub(super) unsafe fn drop_pages(at: usize, bytes: usize) {

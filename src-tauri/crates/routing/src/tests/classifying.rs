@@ -23,12 +23,12 @@ fn opinion(truth: f64, bias: [f64; 3], level: Level) -> Opinion {
         let own = if one == level { truth } else { 0.0 };
         (one.word(), bias[place] + own)
     });
-    Opinion::of(&answer("simple", &words)).unwrap()
+    Opinion::from_answer(&answer("simple", &words)).unwrap()
 }
 
 #[test]
 fn a_label_is_read_from_first_token_probabilities() {
-    let read = Opinion::of(&answer(
+    let read = Opinion::from_answer(&answer(
         "hard",
         &[
             ("hard", 0.3),
@@ -44,14 +44,14 @@ fn a_label_is_read_from_first_token_probabilities() {
 
     let word_alone = json!({"choices": [{"message": {"content": " Medium."}}]});
     assert_eq!(
-        Opinion::of(&word_alone).unwrap().first(),
+        Opinion::from_answer(&word_alone).unwrap().first(),
         (Level::Medium, 1.0)
     );
     for nothing in [
         json!({}),
         json!({"choices": [{"message": {"content": "yes"}}]}),
     ] {
-        assert_eq!(Opinion::of(&nothing), None);
+        assert_eq!(Opinion::from_answer(&nothing), None);
     }
 }
 
@@ -59,7 +59,7 @@ fn a_label_is_read_from_first_token_probabilities() {
 fn a_models_bias_is_calibrated_away() {
     // It answers "hard" to everything, and a little more often where that is right.
     let bias = [0.05, 0.1, 0.6];
-    let exam = Exam::of(&model(0.1, bias));
+    let exam = Exam::from_opinions(&model(0.1, bias));
     assert!(exam.is_passed(), "{exam:?}");
     let simple = opinion(0.1, bias, Level::Simple);
     assert_eq!(simple.first().0, Level::Hard);
@@ -68,14 +68,14 @@ fn a_models_bias_is_calibrated_away() {
 
 #[test]
 fn a_model_that_fails_the_probes_is_not_trusted() {
-    let exam = Exam::of(&model(0.0, [0.2, 0.5, 0.3]));
+    let exam = Exam::from_opinions(&model(0.0, [0.2, 0.5, 0.3]));
     assert!(!exam.is_passed());
     assert_eq!(exam.believed(opinion(1.0, [0.0; 3], Level::Hard)), None);
 }
 
 #[test]
 fn a_calibrated_model_is_trusted_where_it_is_sure() {
-    let exam = Exam::of(&model(0.5, [0.1; 3]));
+    let exam = Exam::from_opinions(&model(0.5, [0.1; 3]));
     assert_eq!(exam.right, PROBES.len());
     let hard = opinion(0.5, [0.1; 3], Level::Hard);
     assert_eq!(exam.believed(hard), Some(Level::Hard));

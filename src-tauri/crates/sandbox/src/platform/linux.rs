@@ -10,7 +10,7 @@ pub(crate) use modes::serve;
 pub(crate) use tree::{is_memory_short, kill_adopted, memory_bytes, processes};
 
 use super::{set_limit, set_limits};
-use crate::{Request, policy::Granted};
+use crate::{Request, policy::GrantedFiles};
 use rustix::{
     net::{Shutdown, shutdown},
     process::{
@@ -108,7 +108,7 @@ pub(crate) fn enforcement() -> Result<String, String> {
 /// the launcher passes on to a command that speaks with the host.
 pub(crate) fn restrict(
     request: &Request,
-    granted: &Granted,
+    granted: &GrantedFiles,
     home: &Path,
     proxy: Option<u16>,
 ) -> Result<Vec<String>, String> {

@@ -3,9 +3,9 @@
 use super::{Process, Processes, set_limits};
 use crate::{
     Policy, Request,
-    policy::Granted,
+    policy::GrantedFiles,
     profile,
-    seatbelt::{PLACES, xcode_of},
+    seatbelt::{PROGRAMS, xcode_of},
 };
 use rustix::{
     process::{Pid, getpid, getuid, setsid},
@@ -20,7 +20,7 @@ use std::{
     path::{Path, PathBuf},
     sync::atomic::AtomicU64,
 };
-use tierbar_nofollow::Opened;
+use tierbar_nofollow::OpenFile;
 
 /// By its whole path, so that no other program of this name is run.
 const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
@@ -55,7 +55,7 @@ pub(crate) fn developer_folder() -> Option<PathBuf> {
 pub(crate) fn system_folders() -> Vec<PathBuf> {
     let developer = developer_folder();
     let xcode = developer.as_deref().and_then(xcode_of);
-    let places = PLACES.programs.iter().map(Path::new).chain(xcode);
+    let places = PROGRAMS.iter().map(Path::new).chain(xcode);
     places.map(Path::to_owned).collect()
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn enforcement() -> Result<String, String> {
 /// Limits this process, and returns the command to become, which restricts itself.
 pub(crate) fn restrict(
     request: &Request,
-    granted: &Granted,
+    granted: &GrantedFiles,
     home: &Path,
     proxy: Option<u16>,
 ) -> Result<Vec<String>, String> {
@@ -86,8 +86,8 @@ pub(crate) fn restrict(
     setsid().map_err(|error| format!("no session of its own: {error}"))?;
     set_limits(&policy.limits, all().len() as u64)?;
     // Seatbelt compares the real path of what is opened, such as one in /private/tmp.
-    let real = |granted: &[Opened]| -> io::Result<Vec<PathBuf>> {
-        granted.iter().map(Opened::real_path).collect()
+    let real = |granted: &[OpenFile]| -> io::Result<Vec<PathBuf>> {
+        granted.iter().map(OpenFile::real_path).collect()
     };
     let unknown = |error: io::Error| error.to_string();
     let protected = policy.protected.iter();

@@ -3,14 +3,13 @@
 use crate::{
     launcher,
     place::{Place, skip_unsandboxed},
-    race::{Found, race},
 };
 use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
-    time::Duration,
 };
 use tierbar_sandbox::{NotRun, PolicyError, Request, Stop, run};
+use tierbar_skip::race::{Found, LINKS, race};
 
 impl Place {
     /// Of a command that starts in `work/sub` and may write there. Beside it, `link` leads to the folder `private`, which is not protected:
@@ -49,15 +48,16 @@ fn a_link_in_place_of_a_granted_folder_is_not_followed() {
 }
 
 /// What is checked is what is granted, whatever the name leads to in between.
-fn exchange(time: Duration) {
+#[test]
+fn a_folder_in_whose_place_a_link_appears_is_never_left() {
     let Some(place) = Place::new() else {
         return skip_unsandboxed();
     };
     let request = place.request_in_sub("cat file; chmod 600 file; echo x > new");
     let private = place.hidden.with_file_name("private");
     fs::set_permissions(private.join("file"), fs::Permissions::from_mode(0o640)).unwrap();
-    let (sub, link) = (place.work.join("sub"), place.work.join("link"));
-    race(time, &sub, &link, || {
+    let sub = place.work.join("sub");
+    let mut attempt = || {
         let read = run(launcher(), &request, &Stop::default());
         let read = read.map_or_else(|_| String::new(), |finished| finished.stdout.text);
         let mode = fs::metadata(private.join("file"))
@@ -70,18 +70,8 @@ fn exchange(time: Duration) {
             "" if !is_written => Found::Refused,
             _ => Found::Foreign,
         }
-    });
-}
-
-#[test]
-fn a_folder_exchanged_with_a_link_is_never_left() {
-    exchange(Duration::from_secs(2));
-}
-
-#[test]
-#[ignore = "slow"]
-fn a_folder_exchanged_with_a_link_for_long_is_never_left() {
-    exchange(Duration::from_secs(30));
+    };
+    race(&LINKS, &sub, &private, &mut [&mut attempt]);
 }
 
 #[test]

@@ -9,8 +9,6 @@ mod network;
 mod place;
 mod platform;
 mod process_guard;
-#[path = "../../../nofollow/src/tests/race.rs"]
-mod race;
 mod user;
 
 use std::path::Path;

@@ -108,7 +108,7 @@ const REFUSING: Answering = Answering(|| {
 });
 
 fn over(store: Arc<dyn Store>, deadline: Duration) -> Secrets {
-    Secrets::of(store, deadline, environment(&[]))
+    Secrets::with_store(store, deadline, environment(&[]))
 }
 
 const SHORT: Duration = Duration::from_millis(50);

@@ -9,15 +9,17 @@ use rusqlite::{Connection, Row, params};
 use std::collections::HashMap;
 use tierbar_core::{
     Code, Error,
-    documents::{DocumentFile, DocumentSource, FileState, vectors},
+    documents::{DocumentFile, DocumentSource, FileState},
 };
 
 const MOST_LISTED: u32 = 1000;
+/// Files that are recorded at once, while chats wait.
+const RECORDED: usize = 1000;
 /// What is added by hand, one by one.
 const MOST_SOURCES: usize = 1000;
 const COLUMNS: &str =
     "document_files.id, source, document_files.path, state, kind, title, pages, size, notice,
-    (SELECT count(*) FROM document_passages WHERE file = document_files.id), document_files.added";
+    passages, document_files.added";
 
 /// A file as it was found on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,25 +70,19 @@ pub struct FileRange {
 impl Store {
     /// Returns the collections by name. One that has no file or folder is not there.
     pub async fn document_collections(&self) -> Result<Vec<Collection>, Error> {
-        self.read(|connection| {
-            sql::all(
-                connection,
-                "SELECT collection, count(CASE state WHEN 'indexed' THEN 1 END), count(CASE state WHEN 'waiting' THEN 1 END),
-                    count(CASE state WHEN 'failed' THEN 1 END), coalesce(sum(size), 0), min(document_sources.added)
-                 FROM document_sources LEFT JOIN document_files ON document_files.source = document_sources.id
-                 GROUP BY collection ORDER BY collection",
-                [],
-                |row| {
-                    Ok(Collection {
-                        name: row.get(0)?,
-                        indexed: row.get(1)?,
-                        waiting: row.get(2)?,
-                        failed: row.get(3)?,
-                        size_bytes: row.get(4)?,
-                        added_at: row.get(5)?,
-                    })
-                },
-            )
+        let select = "SELECT collection, count(CASE state WHEN 'indexed' THEN 1 END), count(CASE state WHEN 'waiting' THEN 1 END),
+                count(CASE state WHEN 'failed' THEN 1 END), coalesce(sum(size), 0), min(document_sources.added)
+            FROM document_sources LEFT JOIN document_files ON document_files.source = document_sources.id
+            WHERE NOT is_removed GROUP BY collection ORDER BY collection";
+        self.all(select, [], |row| {
+            Ok(Collection {
+                name: row.get(0)?,
+                indexed: row.get(1)?,
+                waiting: row.get(2)?,
+                failed: row.get(3)?,
+                size_bytes: row.get(4)?,
+                added_at: row.get(5)?,
+            })
         })
         .await
     }
@@ -98,19 +94,15 @@ impl Store {
         range: FileRange,
     ) -> Result<Vec<DocumentFile>, Error> {
         let order = if range.descending { "DESC" } else { "ASC" };
-        let FileRange { above, below, .. } = range;
-        let state = range.state.map(Word);
         let select = format!(
             "SELECT {COLUMNS} FROM document_files JOIN document_sources ON document_sources.id = source
-             WHERE collection = ?1 AND (?2 IS NULL OR document_files.id > ?2)
+             WHERE collection = ?1 AND NOT is_removed AND (?2 IS NULL OR document_files.id > ?2)
                  AND (?3 IS NULL OR document_files.id < ?3) AND (?4 IS NULL OR state = ?4)
              ORDER BY document_files.id {order} LIMIT ?5"
         );
-        self.read(move |connection| {
-            let params = params![collection, above, below, state, range.limit];
-            sql::all(connection, &select, params, file)
-        })
-        .await
+        let state = range.state.map(Word);
+        let params = (collection, range.above, range.below, state, range.limit);
+        self.all(select, params, file).await
     }
 
     /// Returns what was added, by collection and path, with its figures. `without_vectors` counts the passages that
@@ -154,17 +146,6 @@ impl Store {
         .await
     }
 
-    /// Forgets what was added, with its files and passages. The files themselves stay where they are.
-    pub async fn remove_document_source(&self, id: u64) -> Result<(), Error> {
-        self.call(move |database| {
-            let remove = "DELETE FROM document_sources WHERE id = ?1";
-            let removed = database.write(|change| sql::run(change, remove, [id]))?;
-            check_source(id, removed)?;
-            database.checkpoint()
-        })
-        .await
-    }
-
     /// Sets whether a model writes down the text of a source's pages that are pictures. If so, its files with a notice are read again.
     pub async fn set_read_pictures(&self, id: u64, read: bool) -> Result<(), Error> {
         self.write(move |change| {
@@ -182,10 +163,28 @@ impl Store {
         .await
     }
 
-    /// Records which files a source has now: new and changed ones wait to be read, and those that are gone are forgotten. Returns
-    /// whether anything changed.
+    /// Records which files a source has now, a part at a time: new and changed ones wait to be read, and those that are gone are
+    /// forgotten. Returns whether anything changed.
     pub async fn sync_documents(&self, source: u64, files: Vec<SeenFile>) -> Result<bool, Error> {
-        self.write(move |change| sync(change, source, &files)).await
+        let known = self.read(move |connection| known_files(connection, source));
+        let mut known = known.await?;
+        let mut seen = Vec::new();
+        for file in files {
+            match known.remove(&file.path) {
+                Some((_, size, at)) if (size, at) == (file.size, file.modified) => {}
+                before => seen.push((before.map(|(id, ..)| id), file)),
+            }
+        }
+        let gone: Vec<u64> = known.into_values().map(|(id, ..)| id).collect();
+        let mut changes = gone.len();
+        for part in seen.chunks(RECORDED) {
+            let part = part.to_vec();
+            changes += self
+                .write(move |change| record(change, source, &part))
+                .await?;
+        }
+        self.remove_files(gone).await?;
+        Ok(changes > 0)
     }
 
     /// Returns the file of a source with this path, or those in the folder that has it, as they were seen last.
@@ -194,21 +193,14 @@ impl Store {
         source: u64,
         folder: &str,
     ) -> Result<Vec<SeenFile>, Error> {
-        let folder = format!("{folder}/");
-        self.read(move |connection| {
-            sql::all(
-                connection,
-                "SELECT path, size, modified FROM document_files
-                 WHERE source = ?1 AND substr(path || '/', 1, length(?2)) = ?2",
-                params![source, folder],
-                |row| {
-                    Ok(SeenFile {
-                        path: row.get(0)?,
-                        size: row.get(1)?,
-                        modified: row.get(2)?,
-                    })
-                },
-            )
+        let select = "SELECT path, size, modified FROM document_files
+            WHERE source = ?1 AND substr(path || '/', 1, length(?2)) = ?2";
+        self.all(select, (source, format!("{folder}/")), |row| {
+            Ok(SeenFile {
+                path: row.get(0)?,
+                size: row.get(1)?,
+                modified: row.get(2)?,
+            })
         })
         .await
     }
@@ -220,7 +212,7 @@ impl Store {
                 connection,
                 "SELECT document_files.id, document_files.path, size, modified, sha256, read_pictures
                  FROM document_files JOIN document_sources ON document_sources.id = source
-                 WHERE state = 'waiting' ORDER BY document_files.id LIMIT 1",
+                 WHERE state = 'waiting' AND NOT is_removed ORDER BY document_files.id LIMIT 1",
                 [],
                 |row| {
                     Ok(WaitingFile {
@@ -246,12 +238,14 @@ impl Store {
         let select = format!(
             "SELECT {COLUMNS} FROM document_files WHERE source = ?1 AND id > ?2 ORDER BY id LIMIT {MOST_LISTED}"
         );
-        self.read(move |connection| sql::all(connection, &select, [source, after], file))
-            .await
+        self.all(select, [source, after], file).await
     }
 
     pub async fn document(&self, id: u64) -> Result<DocumentFile, Error> {
-        let select = format!("SELECT {COLUMNS} FROM document_files WHERE id = ?1");
+        let select = format!(
+            "SELECT {COLUMNS} FROM document_files JOIN document_sources ON document_sources.id = source
+             WHERE document_files.id = ?1 AND NOT is_removed"
+        );
         self.read(move |connection| {
             let found = sql::first(connection, &select, [id], file)?;
             Ok(found.ok_or_else(|| no_file(id))?)
@@ -260,7 +254,7 @@ impl Store {
     }
 }
 
-fn check_source(id: u64, changed: usize) -> Result<(), Error> {
+pub(super) fn check_source(id: u64, changed: usize) -> Result<(), Error> {
     if changed > 0 {
         return Ok(());
     }
@@ -278,17 +272,10 @@ fn list(connection: &Connection, embedder: Option<&str>) -> Outcome<Vec<Document
             count(CASE WHEN state = 'indexed' AND notice IS NOT NULL THEN 1 END),
             read_pictures,
             coalesce(sum(passages), 0),
-            coalesce(sum(CASE WHEN vectors < passages THEN passages ELSE refused END), 0)
-         FROM document_sources AS sources LEFT JOIN (
-            -- Through the passages: vectors have no index by file.
-            SELECT source, state, notice, count(document_passages.id) AS passages, count(passage) AS vectors,
-                count(CASE vector WHEN ?2 THEN 1 END) AS refused
-            FROM document_files LEFT JOIN document_passages ON document_passages.file = document_files.id
-            LEFT JOIN document_vectors ON passage = document_passages.id AND model = ?1
-            GROUP BY document_files.id
-         ) AS files ON files.source = sources.id
-         GROUP BY sources.id ORDER BY collection COLLATE NOCASE, sources.path",
-        params![embedder, vectors::pack(&[])],
+            coalesce(sum(CASE WHEN embedder = ?1 AND embedded = passages THEN refused ELSE passages END), 0)
+         FROM document_sources AS sources LEFT JOIN document_files ON source = sources.id
+         WHERE NOT is_removed GROUP BY sources.id ORDER BY collection COLLATE NOCASE, sources.path",
+        [embedder],
         |row| {
             Ok(DocumentSource {
                 id: row.get(0)?,
@@ -325,13 +312,20 @@ fn file(row: &Row) -> rusqlite::Result<DocumentFile> {
 }
 
 fn check_new(connection: &Connection, path: &str) -> Outcome<()> {
-    let select = "SELECT path, is_folder FROM document_sources";
-    let sources: Vec<(String, bool)> = sql::all(connection, select, [], |row| row.try_into())?;
-    let holds = |(known, is_folder): &&(String, bool)| {
+    let select = "SELECT path, is_folder, is_removed FROM document_sources";
+    let sources: Vec<(String, bool, bool)> =
+        sql::all(connection, select, [], |row| row.try_into())?;
+    let holds = |(known, is_folder, _): &&(String, bool, bool)| {
         let inside = path.strip_prefix(known.as_str());
         inside.is_some_and(|rest| rest.is_empty() || (*is_folder && rest.starts_with('/')))
     };
-    if let Some((known, _)) = sources.iter().find(holds) {
+    if let Some((known, _, is_removed)) = sources.iter().find(holds) {
+        if *is_removed {
+            let message = format!("{known} is still being removed from the documents");
+            return Err(Error::new(Code::Conflict, message)
+                .hint("try again in a minute")
+                .into());
+        }
         let message = match known == path {
             true => format!("{path} is already among the documents"),
             false => format!("{path} is already among the documents, with the folder {known}"),
@@ -346,35 +340,39 @@ fn check_new(connection: &Connection, path: &str) -> Outcome<()> {
     Ok(())
 }
 
-fn sync(connection: &Connection, source: u64, files: &[SeenFile]) -> Outcome<bool> {
-    let exists = "SELECT EXISTS (SELECT 1 FROM document_sources WHERE id = ?1)";
-    if !sql::one(connection, exists, [source], |row| row.get(0))? {
-        return Ok(false);
-    }
-    let mut known: HashMap<String, (u64, u64, i64)> = sql::all(
+/// The files of a source by their paths: each with its id, its size and its time.
+type KnownFiles = HashMap<String, (u64, u64, i64)>;
+
+fn known_files(connection: &Connection, source: u64) -> Outcome<KnownFiles> {
+    sql::all(
         connection,
         "SELECT path, id, size, modified FROM document_files WHERE source = ?1",
         [source],
         |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?, row.get(3)?))),
-    )?;
-    let mut changes = 0;
-    let insert = "INSERT INTO document_files (source, path, size, modified, added) VALUES (?1, ?2, ?3, ?4, unixepoch())";
+    )
+}
+
+/// Records files that have changed, with their ids, or are new. Returns how many; none if the source was removed meanwhile.
+fn record(
+    connection: &Connection,
+    source: u64,
+    files: &[(Option<u64>, SeenFile)],
+) -> Outcome<usize> {
+    let insert = "INSERT INTO document_files (source, path, size, modified, added)
+        SELECT id, ?2, ?3, ?4, unixepoch() FROM document_sources WHERE id = ?1 AND NOT is_removed";
     let update =
         "UPDATE document_files SET size = ?2, modified = ?3, state = 'waiting' WHERE id = ?1";
-    for SeenFile {
-        path,
-        size,
-        modified,
-    } in files
-    {
-        changes += match known.remove(path) {
-            Some((_, before, at)) if (before, at) == (*size, *modified) => 0,
-            Some((id, ..)) => sql::run(connection, update, params![id, size, modified])?,
+    let mut changes = 0;
+    for (known, file) in files {
+        let SeenFile {
+            path,
+            size,
+            modified,
+        } = file;
+        changes += match known {
+            Some(id) => sql::run(connection, update, params![id, size, modified])?,
             None => sql::run(connection, insert, params![source, path, size, modified])?,
         };
     }
-    for (id, ..) in known.into_values() {
-        changes += sql::run(connection, "DELETE FROM document_files WHERE id = ?1", [id])?;
-    }
-    Ok(changes > 0)
+    Ok(changes)
 }

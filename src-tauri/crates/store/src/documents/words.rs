@@ -4,7 +4,7 @@
 use super::Place;
 use crate::{
     Store, characters,
-    sql::{self, Outcome},
+    sql::{self, Json, Outcome},
 };
 use rusqlite::{Connection, params};
 use std::collections::HashSet;
@@ -74,24 +74,51 @@ fn ranked(
         return Ok(Vec::new());
     }
     let Index { table, weights } = index;
-    let found: Vec<(u64, f64)> = sql::all(
-        connection,
-        &format!(
-            "SELECT rowid, bm25({table}, {weights}) AS score FROM {table}
-             WHERE {table} MATCH ?1 AND rowid <= ?2 AND ((?3 IS NULL AND ?4 IS NULL) OR EXISTS (
-                 SELECT 1 FROM document_passages JOIN document_files ON document_files.id = file
-                 JOIN document_sources ON document_sources.id = source
-                 WHERE document_passages.id = {table}.rowid AND (?3 IS NULL OR collection = ?3) AND (?4 IS NULL OR file = ?4)
-             )) ORDER BY score LIMIT ?5"
-        ),
-        params![terms.join(" OR "), last, place.collection, place.file, limit],
-        |row| row.try_into(),
-    )?;
+    let terms = terms.join(" OR ");
+    let query = format!(
+        "SELECT rowid, bm25({table}, {weights}) AS score FROM {table}
+         WHERE {table} MATCH ?1 AND rowid <= ?2 AND (?6 OR EXISTS (
+             SELECT 1 FROM document_passages
+             JOIN document_files ON document_files.id = file AND document_files.version = document_passages.version
+             JOIN document_sources ON document_sources.id = source
+             WHERE document_passages.id = {table}.rowid AND NOT is_removed AND (?3 IS NULL OR collection = ?3) AND (?4 IS NULL OR file = ?4)
+         )) ORDER BY score LIMIT ?5"
+    );
+    let search = |any: bool| -> Outcome<Vec<(u64, f64)>> {
+        let Place { collection, file } = place;
+        sql::all(
+            connection,
+            &query,
+            params![terms, last, collection, file, limit, any],
+            |row| row.try_into(),
+        )
+    };
+    let any = place.collection.is_none() && place.file.is_none();
+    let mut found = search(any)?;
+    if any && has_hidden(connection, &found)? {
+        found = search(false)?;
+    }
     let has_rare_words = found.iter().any(|(_, score)| *score < COMMON);
     let matches = found
         .iter()
         .filter(|(_, score)| !has_rare_words || *score < COMMON);
     Ok(matches.map(|(id, _)| *id).collect())
+}
+
+/// Whether some of these passages are of a version or a source that is not shown. Each candidate is looked at only if so.
+fn has_hidden(connection: &Connection, found: &[(u64, f64)]) -> Outcome<bool> {
+    let ids: Vec<u64> = found.iter().map(|(id, _)| *id).collect();
+    sql::one(
+        connection,
+        "SELECT EXISTS (
+             SELECT 1 FROM document_passages JOIN document_files ON document_files.id = file
+             JOIN document_sources ON document_sources.id = source
+             WHERE document_passages.id IN (SELECT value FROM json_each(?1))
+                 AND (is_removed OR document_files.version <> document_passages.version)
+         )",
+        [Json(ids)],
+        |row| row.get(0),
+    )
 }
 
 /// Returns the terms that the fewest passages have, as many as make no more candidates than `most`, and the last passage that counts: if

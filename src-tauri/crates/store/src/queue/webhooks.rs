@@ -4,7 +4,6 @@ use crate::{
     Store,
     sql::{self, Word, signed},
 };
-use rusqlite::params;
 use tierbar_core::{Error, queue::WebhookState};
 
 /// A webhook to deliver.
@@ -20,21 +19,15 @@ pub struct Delivery {
 impl Store {
     /// Returns the webhooks due now, the longest due first.
     pub async fn due_webhooks(&self, limit: u32, now_ms: u64) -> Result<Vec<Delivery>, Error> {
-        self.read(move |connection| {
-            sql::all(
-                connection,
-                "SELECT id, webhook, webhook_attempts, ended_ms FROM jobs
-                 WHERE webhook_due_ms <= ?1 ORDER BY webhook_due_ms LIMIT ?2",
-                params![signed(now_ms), limit],
-                |row| {
-                    Ok(Delivery {
-                        id: row.get(0)?,
-                        url: row.get(1)?,
-                        attempts: row.get(2)?,
-                        ended_ms: row.get(3)?,
-                    })
-                },
-            )
+        let select = "SELECT id, webhook, webhook_attempts, ended_ms FROM jobs
+            WHERE webhook_due_ms <= ?1 ORDER BY webhook_due_ms LIMIT ?2";
+        self.all(select, (signed(now_ms), limit), |row| {
+            Ok(Delivery {
+                id: row.get(0)?,
+                url: row.get(1)?,
+                attempts: row.get(2)?,
+                ended_ms: row.get(3)?,
+            })
         })
         .await
     }
@@ -46,17 +39,12 @@ impl Store {
         state: WebhookState,
         due_ms: Option<u64>,
     ) -> Result<(), Error> {
-        let id = id.to_owned();
         let delivered = state == WebhookState::Delivered;
-        let settled = self.write(move |change| {
-            sql::run(
-                change,
-                "UPDATE jobs SET webhook_state = ?1, webhook_due_ms = ?2, told = max(told, ?3),
-                 webhook_attempts = webhook_attempts + 1 WHERE id = ?4",
-                params![Word(state), due_ms.map(signed), delivered, id],
-            )
-        });
-        settled.await.map(drop)
+        let settle =
+            "UPDATE jobs SET webhook_state = ?1, webhook_due_ms = ?2, told = max(told, ?3),
+            webhook_attempts = webhook_attempts + 1 WHERE id = ?4";
+        let params = (Word(state), due_ms.map(signed), delivered, id.to_owned());
+        self.execute(settle, params).await
     }
 
     /// Returns when the next webhook is due.

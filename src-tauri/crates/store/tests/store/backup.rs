@@ -123,10 +123,14 @@ async fn the_copy_goes_with_an_erased_chat() {
     let store = fixture.store();
     let id = with_a_chat(&store).await;
     store.keep_copy().await.unwrap();
+    // One that is being made.
+    fs::write(beside(&fixture, "tierbar.copy.part"), "Kept").unwrap();
     store.delete_chat(&id).await.unwrap();
     fixture.set_deleted_at("2020-01-01T00:00:00.000000Z");
     store.erase_deleted_chats().await.unwrap();
-    assert!(!beside(&fixture, "tierbar.copy.db").exists());
+    for copy in ["tierbar.copy.db", "tierbar.copy.part"] {
+        assert!(!beside(&fixture, copy).exists(), "{copy}");
+    }
     assert!(store.keep_copy().await.unwrap());
     let copy = fs::read(beside(&fixture, "tierbar.copy.db")).unwrap();
     assert!(!copy.windows(4).any(|text| text == b"Kept"));

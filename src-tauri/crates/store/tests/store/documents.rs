@@ -37,6 +37,17 @@ fn document(passages: Vec<NewPassage>) -> NewDocument {
     }
 }
 
+/// Takes an index back to the version before its files had figures.
+const WITHOUT_FIGURES: &str = "DROP INDEX document_passages_of_file;
+    ALTER TABLE document_passages DROP COLUMN version; ALTER TABLE document_files DROP COLUMN version;
+    ALTER TABLE document_sources DROP COLUMN is_removed;
+    CREATE UNIQUE INDEX document_passages_of_file ON document_passages (file, place);
+    DROP INDEX document_files_in_part; DROP INDEX document_files_with_text;
+    DROP TABLE document_sketches; DROP TABLE files_to_sketch;
+    ALTER TABLE document_files DROP COLUMN passages; ALTER TABLE document_files DROP COLUMN embedder;
+    ALTER TABLE document_files DROP COLUMN embedded; ALTER TABLE document_files DROP COLUMN refused;
+    PRAGMA user_version = 27;";
+
 /// A source with one file that waits.
 async fn one_file(store: &Store) -> u64 {
     let source = store
@@ -84,7 +95,7 @@ async fn passages_are_found_by_words_and_by_vectors() {
     assert_eq!(unread.len(), 1);
     let vector = vectors::pack(&[1.0, 0.0]);
     store
-        .put_passage_vectors("minilm", vec![(unread[0].id, vector)])
+        .put_passage_vectors(unread[0].file, "minilm", vec![(unread[0].id, vector)])
         .await
         .unwrap();
     assert!(
@@ -172,9 +183,97 @@ async fn passages_of_a_half_read_document_are_without_vectors() {
     }
     let unread = store.passages_without_vectors("minilm", 9).await.unwrap();
     let vectors = vec![(unread[0].id, vectors::pack(&[1.0, 0.0]))];
-    store.put_passage_vectors("minilm", vectors).await.unwrap();
+    let put = store.put_passage_vectors(unread[0].file, "minilm", vectors);
+    put.await.unwrap();
     let sources = store.document_sources(Some("minilm")).await.unwrap();
     assert_eq!(sources[0].without_vectors, 0);
+}
+
+#[tokio::test]
+async fn vectors_of_an_older_index_are_found() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let source = one_file(&store).await;
+    let files = ["/d/a.pdf", "/d/b.pdf", "/d/c.pdf"].map(|path| seen(path, 1));
+    store.sync_documents(source, files.into()).await.unwrap();
+    for refused in [false, true, false] {
+        let file = store.next_document().await.unwrap().unwrap();
+        let mut passages = vec![
+            passage("One.", Some([1.0, 0.0])),
+            passage("Two.", Some([-0.8, 0.6])),
+        ];
+        if refused {
+            passages[0].vector = Some(vectors::pack(&[]));
+        }
+        store.put_document(file, document(passages)).await.unwrap();
+    }
+    let figures = async |store: &Store| {
+        let like = store.passages_like("minilm", vec![1.0, 0.0], Place::default(), 9);
+        let like = like.await.unwrap().into_iter().map(|(id, _)| id);
+        let sources = store.document_sources(Some("minilm")).await.unwrap();
+        let counted = (sources[0].passages, sources[0].without_vectors);
+        (like.collect::<Vec<_>>(), counted)
+    };
+    assert_eq!(figures(&store).await, (vec![1, 5, 2, 4, 6], (6, 1)));
+    drop(store);
+    let older = rusqlite::Connection::open(fixture.path()).unwrap();
+    older.execute_batch(WITHOUT_FIGURES).unwrap();
+    // One has vectors of two embedders.
+    let mixed = "UPDATE document_vectors SET model = 'other' WHERE passage = 5";
+    older.execute_batch(mixed).unwrap();
+    drop(older);
+    let store = fixture.store();
+    assert_eq!(figures(&store).await, (vec![1, 2, 4], (6, 3)));
+    let unread = store.passages_without_vectors("minilm", 9).await.unwrap();
+    assert_eq!((unread.len(), unread[0].id), (1, 5));
+    let vector = vec![(5, vectors::pack(&[1.0, 0.0]))];
+    let put = store.put_passage_vectors(unread[0].file, "minilm", vector);
+    put.await.unwrap();
+    assert_eq!(figures(&store).await, (vec![1, 5, 2, 4, 6], (6, 1)));
+}
+
+#[tokio::test]
+async fn a_document_has_vectors_of_one_embedder() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    one_file(&store).await;
+    let file = store.next_document().await.unwrap().unwrap();
+    let id = file.id;
+    let passages = vec![
+        passage("One.", Some([1.0, 0.0])),
+        passage("Two.", Some([0.0, 1.0])),
+    ];
+    store.put_document(file, document(passages)).await.unwrap();
+    let put = async |model: &str, passage: u64| {
+        let vectors = vec![(passage, vectors::pack(&[1.0, 0.0]))];
+        store.put_passage_vectors(id, model, vectors).await.unwrap();
+    };
+    let found = async |model: &str| {
+        let found = store.passages_like(model, vec![1.0, 0.0], Place::default(), 9);
+        found.await.unwrap().len()
+    };
+    let unread = async |model: &str| {
+        let unread = store.passages_without_vectors(model, 9).await.unwrap();
+        unread
+            .into_iter()
+            .map(|passage| passage.id)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!((found("minilm").await, unread("minilm").await), (2, vec![]));
+    put("other", 1).await;
+    assert_eq!((found("minilm").await, found("other").await), (0, 0));
+    assert_eq!(
+        (unread("minilm").await, unread("other").await),
+        (vec![1, 2], vec![2])
+    );
+    // A vector that is there stays, and is counted once.
+    put("other", 1).await;
+    assert_eq!(found("other").await, 0);
+    put("other", 2).await;
+    assert_eq!((found("other").await, unread("other").await), (2, vec![]));
+    // Such as one whose document has changed.
+    put("other", 99).await;
+    assert_eq!(found("other").await, 2);
 }
 
 #[tokio::test]
@@ -321,6 +420,62 @@ async fn a_source_is_added_once_and_removed_with_all_of_it() {
         Code::NotFound
     );
     assert_eq!(store.document_sources(None).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn words_of_what_was_removed_leave_the_file() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let source = one_file(&store).await;
+    let file = store.next_document().await.unwrap().unwrap();
+    let passages = vec![passage("A xylophone.", None), passage("木琴", None)];
+    store.put_document(file, document(passages)).await.unwrap();
+    store.settle().await.unwrap();
+    drop(store);
+    let has = |word: &str| {
+        let bytes = std::fs::read(fixture.path()).unwrap();
+        let word = word.as_bytes();
+        bytes.windows(word.len()).any(|part| part == word)
+    };
+    assert!(has("xylophon") && has("木"));
+    // An earlier version's index.
+    let older = rusqlite::Connection::open(fixture.path()).unwrap();
+    older.execute_batch(WITHOUT_FIGURES).unwrap();
+    older
+        .execute_batch(
+            "DROP TRIGGER passage_counted; DROP TABLE removed_passages;
+             INSERT INTO passage_words (passage_words, rank) VALUES ('secure-delete', 1);
+             INSERT INTO passage_characters (passage_characters, rank) VALUES ('secure-delete', 1);
+             PRAGMA user_version = 26;",
+        )
+        .unwrap();
+    drop(older);
+    let store = fixture.store();
+    assert!(store.keep_copy().await.unwrap());
+    store.remove_document_source(source).await.unwrap();
+    assert!(!fixture.folder.path().join("tierbar.copy.db").exists());
+    for word in ["xylophon", "木"] {
+        assert!(!has(word), "{word}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_of_many_files_is_recorded_whole() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let source = one_file(&store).await;
+    let files = |count: i64| (0..count).map(|number| seen(&format!("/d/{number}"), 1));
+    let sync = async |count| {
+        let files = files(count).collect();
+        let changed = store.sync_documents(source, files).await.unwrap();
+        let sources = store.document_sources(None).await.unwrap();
+        (changed, sources[0].waiting)
+    };
+    assert_eq!(sync(2500).await, (true, 2500));
+    assert_eq!(sync(2500).await, (false, 2500));
+    assert_eq!(sync(7).await, (true, 7));
+    let gone = store.sync_documents(99, files(3).collect());
+    assert!(!gone.await.unwrap(), "there is no such source");
 }
 
 #[tokio::test]

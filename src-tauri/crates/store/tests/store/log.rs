@@ -166,7 +166,7 @@ async fn loads_without_an_end_get_one_at_the_next_start() {
             let sentence = format!("{tier} ended");
             assert_eq!(
                 *end,
-                LogEvent::of(Kind::Unload, &id, Some(&model), sentence)
+                LogEvent::for_tier(Kind::Unload, &id, Some(&model), sentence)
             );
         }
     }

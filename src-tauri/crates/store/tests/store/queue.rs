@@ -8,8 +8,8 @@ use tierbar_core::{
     queue::{JobState, JobStatus, WebhookState},
 };
 use tierbar_store::{
-    AddedJob, CanceledJob, Claim, Ending, JobAnswer, JobRequest, KeptKey, NewJob, Room, Store,
-    TokensUsed, Turn,
+    AddedJob, CanceledJob, Claim, Ending, JobAnswer, JobRequest, KeptKey, NewJob, NextJob, Room,
+    Store, TokensUsed,
 };
 
 const ROOM: Room = Room {
@@ -39,7 +39,11 @@ fn job(body: &str) -> NewJob {
 }
 
 async fn add(store: &Store, job: NewJob) -> JobStatus {
-    match store.add_job(job, ROOM, 1).await.unwrap() {
+    add_at(store, job, 1).await
+}
+
+async fn add_at(store: &Store, job: NewJob, now_ms: u64) -> JobStatus {
+    match store.add_job(job, ROOM, now_ms).await.unwrap() {
         AddedJob::New(job) => job,
         other => panic!("{other:?}"),
     }
@@ -47,9 +51,9 @@ async fn add(store: &Store, job: NewJob) -> JobStatus {
 
 async fn claim(store: &Store, now_ms: u64) -> Option<Claim> {
     match store.claim_job(ROOM, now_ms).await.unwrap() {
-        Turn::Of(claim) => Some(*claim),
-        Turn::Empty => None,
-        Turn::Full => panic!("full"),
+        NextJob::Claimed(claim) => Some(*claim),
+        NextJob::Empty => None,
+        NextJob::Full => panic!("full"),
     }
 }
 
@@ -298,7 +302,8 @@ async fn older_jobs_go_to_the_key_that_they_came_with() {
             "DROP TABLE agent_files; DROP TABLE agent_grants; DROP TABLE ledger; DROP TABLE grades;
              DROP TABLE passages_to_index; DROP TABLE passage_characters; DROP TRIGGER passage_characters_removed;
              DROP TRIGGER passage_added; DROP TRIGGER passage_removed; DROP TABLE passage_words; DROP TABLE document_vectors;
-             DROP TABLE document_passages; DROP TABLE document_files; DROP TABLE document_sources;
+             DROP TABLE document_sketches; DROP TABLE files_to_sketch; DROP TABLE document_passages; DROP TABLE document_files;
+             DROP TABLE document_sources; DROP TABLE removed_passages;
              DROP TABLE messages_to_index; DROP TABLE message_characters; DROP TRIGGER message_characters_rewritten;
              DROP TRIGGER message_characters_removed; DROP INDEX chats_listed; ALTER TABLE messages DROP COLUMN times;
              ALTER TABLE messages DROP COLUMN failure;
@@ -341,7 +346,7 @@ async fn no_job_starts_without_room_for_its_answer() {
     let first = claim(&store, 1).await.unwrap();
     let large = "x".repeat(1 << 20);
     assert!(store.end_job(&first, answer(&large), 2).await.unwrap());
-    assert_eq!(store.claim_job(ROOM, 3).await.unwrap(), Turn::Full);
+    assert_eq!(store.claim_job(ROOM, 3).await.unwrap(), NextJob::Full);
     store.job_outcome(&id, false).await.unwrap();
     assert_eq!(claim(&store, 3).await.unwrap().request.body, b"b");
 }
@@ -462,7 +467,8 @@ async fn a_clock_set_back_stops_no_wait() {
             .unwrap()
     );
     // While the host runs, it knows by how much.
-    store.shift_job_waits(HOUR).await.unwrap();
+    let by = -HOUR.cast_signed();
+    store.shift_job_waits(by, at - HOUR).await.unwrap();
     assert!(claim(&store, at - HOUR - 1).await.is_none());
     let second = claim(&store, at - HOUR).await.unwrap();
     assert!(
@@ -477,4 +483,36 @@ async fn a_clock_set_back_stops_no_wait() {
     let pause = u64::try_from(tierbar_core::queue::LONGEST_PAUSE.as_millis()).unwrap();
     assert!(claim(&store, earlier + pause - 1).await.is_none());
     assert!(claim(&store, earlier + pause).await.is_some());
+}
+
+#[tokio::test]
+async fn a_deadline_moves_with_a_clock_that_is_set() {
+    const MINUTE: u64 = 60_000;
+    const HOUR: u64 = 60 * MINUTE;
+    const DAY: u64 = 24 * HOUR;
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let lasting = |body: &str, now: u64| NewJob {
+        deadline_ms: now + HOUR,
+        ..job(body)
+    };
+    let first = add_at(&store, lasting("a", DAY), DAY).await;
+    let forward = 2 * DAY + MINUTE;
+    // It came before the jump was seen.
+    let second = add_at(&store, lasting("b", forward), forward).await;
+    let by = DAY.cast_signed();
+    store.shift_job_waits(by, forward).await.unwrap();
+    assert_eq!(store.tidy_jobs(DAY, forward).await.unwrap(), [""; 0]);
+    let deadlines = async || {
+        let (first, second) = (store.job(&first.id).await, store.job(&second.id).await);
+        (first.unwrap().deadline_ms, second.unwrap().deadline_ms)
+    };
+    assert_eq!(deadlines().await, (2 * DAY + HOUR, forward + HOUR));
+    let back = DAY + 2 * MINUTE;
+    let third = add_at(&store, lasting("c", back), back).await;
+    store.shift_job_waits(-by, back).await.unwrap();
+    assert_eq!(deadlines().await, (DAY + HOUR, forward + HOUR - DAY));
+    let third = store.job(&third.id).await.unwrap();
+    assert_eq!(third.deadline_ms, back + HOUR);
+    assert!(claim(&store, back).await.is_some());
 }

@@ -507,7 +507,8 @@ async fn a_search_finds_chinese_japanese_and_korean() {
             "DROP TABLE agent_files; DROP TABLE agent_grants; DROP TABLE ledger; DROP TABLE grades;
              DROP TABLE passages_to_index; DROP TABLE passage_characters; DROP TRIGGER passage_characters_removed;
              DROP TRIGGER passage_added; DROP TRIGGER passage_removed; DROP TABLE passage_words; DROP TABLE document_vectors;
-             DROP TABLE document_passages; DROP TABLE document_files; DROP TABLE document_sources;
+             DROP TABLE document_sketches; DROP TABLE files_to_sketch; DROP TABLE document_passages; DROP TABLE document_files;
+             DROP TABLE document_sources; DROP TABLE removed_passages;
              DROP TABLE messages_to_index; DROP TABLE message_characters; DROP TRIGGER message_characters_rewritten;
              DROP TRIGGER message_characters_removed; DROP INDEX chats_listed; ALTER TABLE messages DROP COLUMN times;
              ALTER TABLE messages DROP COLUMN failure;
@@ -687,7 +688,7 @@ fn a_newer_schema_is_refused_and_unchanged() {
     assert!(
         error
             .message
-            .contains("newer Tierbar (schema 99; this one knows 26)"),
+            .contains("newer Tierbar (schema 99; this one knows 29)"),
         "{error}"
     );
     assert_eq!(fs::read(fixture.path()).unwrap(), before);

@@ -47,7 +47,7 @@ impl Supervisor {
             let (id, model) = (tier.spec.id.clone(), tier.spec.model.clone());
             for (count, since) in tier.refusals.take_unlogged() {
                 let sentence = words::more_refused(count, &id, since.elapsed());
-                let more = LogEvent::of(Kind::Refusal, &id, model.as_ref(), sentence);
+                let more = LogEvent::for_tier(Kind::Refusal, &id, model.as_ref(), sentence);
                 self.options.journal.record(more);
             }
         }
@@ -74,22 +74,17 @@ impl Supervisor {
             _ => format!("for {}", words::requests(requests)),
         };
         let sentence = words::loads(id, load, &for_what, budget);
-        let event = LogEvent::of(Kind::Load, id, Some(&load.model), sentence);
+        let event = LogEvent::for_tier(Kind::Load, id, Some(&load.model), sentence);
         self.log(event);
     }
 
     pub(super) fn log_ready(&mut self, id: &TierId, memory: &Memory) {
-        let Some(Worker {
-            load,
-            begun,
-            context_tokens,
-            ..
-        }) = self.tier(id).and_then(|tier| tier.worker.as_ref())
-        else {
+        let Some(worker) = self.tier(id).and_then(|tier| tier.worker.as_ref()) else {
             return;
         };
-        let sentence = words::ready(id, &load.model, begun.elapsed(), *context_tokens, memory);
-        let event = LogEvent::of(Kind::Ready, id, Some(&load.model), sentence);
+        let (model, after) = (&worker.load.model, worker.begun.elapsed());
+        let sentence = words::ready(id, model, after, worker.context_tokens, memory);
+        let event = LogEvent::for_tier(Kind::Ready, id, Some(model), sentence);
         self.log(event);
     }
 
@@ -100,14 +95,19 @@ impl Supervisor {
             _ => words::fallen(id, gone),
         };
         let model = Some(&worker.load.model);
-        self.log(LogEvent::of(gone.kind, id, model, sentence));
+        self.log(LogEvent::for_tier(gone.kind, id, model, sentence));
     }
 
     /// A tier cannot be loaded, and no request waits for it.
     pub(super) fn log_failure(&mut self, id: &TierId, error: &Error) {
         let model = self.tier(id).and_then(|tier| tier.spec.model.clone());
         let sentence = words::not_loaded(id, error);
-        self.log(LogEvent::of(Kind::Failure, id, model.as_ref(), sentence));
+        self.log(LogEvent::for_tier(
+            Kind::Failure,
+            id,
+            model.as_ref(),
+            sentence,
+        ));
     }
 
     pub(super) fn log_refusal(&mut self, id: &TierId, count: usize, error: &Error) {
@@ -121,7 +121,7 @@ impl Supervisor {
         }
         if let Some(count) = due {
             let sentence = words::requests_refused(count, id, error);
-            let event = LogEvent::of(Kind::Refusal, id, model.as_ref(), sentence);
+            let event = LogEvent::for_tier(Kind::Refusal, id, model.as_ref(), sentence);
             self.options.journal.record(event);
         }
     }

@@ -12,7 +12,7 @@ use tierbar_core::{
 };
 
 /// Long enough that a job's next requests do not run into the same shortness at once.
-const STAYS_DOWN: Duration = Duration::from_secs(300);
+pub(super) const STAYS_DOWN: Duration = Duration::from_secs(300);
 /// From small to large. The order of other tiers is unknown.
 const LADDER: [&str; 3] = ["fast", "primary", "heavy"];
 
@@ -28,9 +28,9 @@ impl Supervisor {
             self.tiers[index].down_until = Some(until);
             let tier = &self.tiers[index];
             if let Some(smaller) = self.stands_in(tier).filter(|_| !was_down) {
-                let sentence = words::steps_down(&tier.spec.id, &smaller, STAYS_DOWN, &self.causes);
+                let sentence = words::steps_down(&tier.spec.id, &smaller, &self.causes);
                 let model = tier.spec.model.as_ref();
-                let event = LogEvent::of(Kind::StepDown, &tier.spec.id, model, sentence);
+                let event = LogEvent::for_tier(Kind::StepDown, &tier.spec.id, model, sentence);
                 self.log(event);
             }
         }

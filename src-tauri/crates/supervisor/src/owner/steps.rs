@@ -230,17 +230,19 @@ impl Supervisor {
         let Some(worker) = worker else { return };
         let model = worker.load.model.clone();
         worker.revoke(&Error::new(Code::Cancelled, &sentence));
-        self.log(LogEvent::of(Kind::Note, id, Some(&model), sentence));
+        self.log(LogEvent::for_tier(Kind::Note, id, Some(&model), sentence));
+    }
+
+    fn take_request(&mut self, request: u64) -> Option<WaitingRequest> {
+        let mut queue = self.queue.iter();
+        let at = queue.position(|waiter| waiter.request == request)?;
+        Some(self.queue.remove(at))
     }
 
     fn refuse_one(&mut self, request: u64, why: &Refusal) {
-        let mut refused = self
-            .queue
-            .extract_if(.., |waiter| waiter.request == request);
-        let Some(WaitingRequest { tier, want, .. }) = refused.next() else {
+        let Some(WaitingRequest { tier, want, .. }) = self.take_request(request) else {
             return;
         };
-        drop(refused);
         let now = self.started.elapsed();
         let plan = |id: &TierId| {
             let tier = self.tiers.iter().find(|tier| tier.spec.id == *id)?;
@@ -255,14 +257,9 @@ impl Supervisor {
     }
 
     fn grant(&mut self, request: u64) {
-        let Some(at) = self
-            .queue
-            .iter()
-            .position(|waiter| waiter.request == request)
-        else {
+        let Some(WaitingRequest { tier: id, want, .. }) = self.take_request(request) else {
             return;
         };
-        let WaitingRequest { tier: id, want, .. } = self.queue.remove(at);
         let (now, calls) = (self.next(), self.calls.clone());
         let moment = self.started.elapsed();
         let Some(tier) = self.tier(&id) else { return };

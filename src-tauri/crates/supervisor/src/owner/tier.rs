@@ -129,7 +129,7 @@ impl Tier {
         if rest == RetryDelay::None || self.living().is_some() {
             return Ok(());
         }
-        let crashes = self.backoff.crashes();
+        let crashes = self.backoff.crashes;
         let reason = self
             .failure
             .as_ref()
@@ -168,7 +168,7 @@ impl Tier {
 
     /// Returns the unfinished load of its model, if there is one.
     pub(super) fn never_ended(&self, loads: &LoadRecord) -> Option<BegunLoad> {
-        loads.of(self.spec.model.as_ref()?)
+        loads.begun_load(self.spec.model.as_ref()?)
     }
 
     /// Requests the end of its worker; its leases get `reason`, and it may drain until `until`.

@@ -1,6 +1,6 @@
 //! The sentences for the policy's decisions that users read.
 
-use super::tier::EndedWorker;
+use super::{step_down::STAYS_DOWN, tier::EndedWorker};
 use crate::LoadSpec;
 use std::time::Duration;
 use tierbar_core::{
@@ -23,13 +23,8 @@ pub(super) struct GuardReasons {
 pub(super) const NEVER_ENDED: &str =
     "loads only on request, because Tierbar or the computer stopped during its last load";
 
-pub(super) fn steps_down(
-    tier: &TierId,
-    to: &TierId,
-    length: Duration,
-    causes: &GuardReasons,
-) -> String {
-    let minutes = length.as_secs() / 60;
+pub(super) fn steps_down(tier: &TierId, to: &TierId, causes: &GuardReasons) -> String {
+    let minutes = STAYS_DOWN.as_secs() / 60;
     format!(
         "{to} answers for {tier} for {minutes} min, because memory ran low while {tier} was loaded: {}",
         causes.alarm

@@ -26,14 +26,18 @@ pub(super) struct Evidence {
     pub(super) words: Arc<RecentOutput>,
     /// Tasks that read its output.
     drains: JoinSet<()>,
-    memory: Arc<dyn MemoryProbe>,
+    pub(super) memory: Arc<dyn MemoryProbe>,
     /// The kernel's count of processes that it had killed for want of memory when this one was started.
     oom_kills: Option<u64>,
 }
 
 impl Evidence {
     /// Begins with the start of a process.
-    pub(super) fn of(stderr: ChildStderr, log: PathBuf, memory: &Arc<dyn MemoryProbe>) -> Self {
+    pub(super) fn collect_from(
+        stderr: ChildStderr,
+        log: PathBuf,
+        memory: &Arc<dyn MemoryProbe>,
+    ) -> Self {
         let words = Arc::<RecentOutput>::default();
         let mut drains = JoinSet::new();
         let read = Arc::clone(&words);
@@ -74,7 +78,7 @@ impl Evidence {
         let lines = self.words.lines();
         let oom_kills = self.oom_kills.zip(self.memory.oom_kills());
         let oom_killed = oom_kills.map(|(before, now)| now > before);
-        let cause = CrashCause::of(status, &lines, oom_killed);
+        let cause = CrashCause::from_exit(status, &lines, oom_killed);
         error(sentence)
             .hint(cause.hint())
             .detail("cause", json!(cause))
@@ -144,7 +148,11 @@ const LAST: usize = 8;
 
 impl CrashCause {
     /// Classifies a crash; `words` are the last lines in order.
-    pub(crate) fn of(status: ExitStatus, words: &[String], oom_killed: Option<bool>) -> Self {
+    pub(crate) fn from_exit(
+        status: ExitStatus,
+        words: &[String],
+        oom_killed: Option<bool>,
+    ) -> Self {
         let ended = |signal: Signal| status.signal() == Some(signal.as_raw());
         if ended(Signal::KILL) {
             return match oom_killed {
@@ -228,12 +236,12 @@ mod tests {
 
     fn cause(status: i32, words: &[&str]) -> CrashCause {
         let words: Vec<_> = words.iter().map(|&line| line.to_owned()).collect();
-        CrashCause::of(ExitStatus::from_raw(status), &words, None)
+        CrashCause::from_exit(ExitStatus::from_raw(status), &words, None)
     }
 
     #[test]
     fn a_kill_is_for_want_of_memory_only_if_the_kernel_says_so() {
-        let of = |oom_killed| CrashCause::of(ExitStatus::from_raw(9), &[], oom_killed);
+        let of = |oom_killed| CrashCause::from_exit(ExitStatus::from_raw(9), &[], oom_killed);
         assert_eq!(of(Some(true)), CrashCause::OutOfMemory);
         assert_eq!(of(Some(false)), CrashCause::Killed);
         assert_eq!(of(None), CrashCause::Killed);

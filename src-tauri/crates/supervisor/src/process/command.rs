@@ -12,6 +12,7 @@ use tokio::process::Command;
 impl LaunchParams {
     pub(super) fn command(&self) -> Command {
         let (options, spec) = (&self.options, &self.spec);
+        let (settings, plan) = (&spec.settings, &spec.plan);
         let mut command = Command::new(&options.worker);
         command
             .arg("--model")
@@ -20,8 +21,8 @@ impl LaunchParams {
             .arg(&self.socket)
             // A file's name, which may begin with a dash. Paths do not: they are whole.
             .arg(format!("--id={}", spec.model.as_str()))
-            .args(["--context", &spec.settings.context.to_string()])
-            .args(["--kv-cache", spec.settings.kv_cache.as_str()]);
+            .args(["--context", &settings.context.to_string()])
+            .args(["--kv-cache", settings.kv_cache.as_str()]);
         if let Some(contexts) = &options.contexts_dir {
             command.arg("--contexts").arg(contexts);
         }
@@ -33,58 +34,44 @@ impl LaunchParams {
         if let Some(projector) = &spec.projector {
             command.arg("--projector").arg(projector);
         }
-        if spec.settings.threads > 0 {
-            command.args(["--threads", &spec.settings.threads.to_string()]);
+        let threads = (settings.threads > 0).then_some(settings.threads);
+        let batch = (settings.batch != MICRO_BATCH).then_some(settings.batch);
+        command.args(option("--threads", threads));
+        command.args(option("--batch", batch));
+        if let Some(path) = &spec.draft_model {
+            command.arg("--draft-model").arg(path);
+        } else if settings.lookup {
+            command.arg("--lookup");
         }
-        if spec.settings.batch != MICRO_BATCH {
-            command.args(["--batch", &spec.settings.batch.to_string()]);
-        }
-        match &spec.draft_model {
-            Some(path) => {
-                command.arg("--draft-model").arg(path);
-            }
-            None if spec.settings.lookup => {
-                command.arg("--lookup");
-            }
-            None => {}
-        }
-        if let Some(layers) = spec.settings.gpu_layers {
-            command.args(["--gpu-layers", &layers.to_string()]);
-        }
-        if spec.plan.placement.is_paged() {
-            command.arg("--mapped");
-        }
-        if spec.plan.bytes(LineKind::PagedExperts) > 0 {
-            command.arg("--experts-on-cpu");
-        }
-        if let Some(count) = spec.settings.experts_used {
-            command.args(["--experts-used", &count.to_string()]);
-        }
-        if spec.settings.thinking {
-            command.arg("--thinking");
-        }
-        if spec.settings.sampling != ModelSampling::default()
-            && let Ok(sampling) = serde_json::to_string(&spec.settings.sampling)
+        let on_cpu = plan.bytes(LineKind::PagedExperts) > 0;
+        command
+            .args(option("--gpu-layers", settings.gpu_layers))
+            .args(plan.placement.is_paged().then_some("--mapped"))
+            .args(on_cpu.then_some("--experts-on-cpu"))
+            .args(option("--experts-used", settings.experts_used))
+            .args(settings.thinking.then_some("--thinking"));
+        if settings.sampling != ModelSampling::default()
+            && let Ok(sampling) = serde_json::to_string(&settings.sampling)
         {
             command.args(["--sampling", &sampling]);
         }
-        match spec.plan.placement {
+        match plan.placement {
             Placement::Cache => {
-                let mib = spec.plan.bytes(LineKind::ExpertCache) >> 20;
+                let mib = plan.bytes(LineKind::ExpertCache) >> 20;
                 command.args(["--expert-cache-mib", &mib.to_string()]);
-                let how = spec.settings.approximate;
+                let how = settings.approximate;
                 if how != Approximation::Off {
                     command.args(["--approximate", how.as_str()]);
                 }
             }
             Placement::Advise => {
                 command.arg("--announce-experts");
-                if spec.settings.paging == Paging::AdviseGpu {
+                if settings.paging == Paging::AdviseGpu {
                     command.arg("--gpu-prompts");
                 }
             }
             Placement::Stream => {
-                let mib = spec.plan.bytes(LineKind::LayerCache) >> 20;
+                let mib = plan.bytes(LineKind::LayerCache) >> 20;
                 command.args(["--layer-cache-mib", &mib.to_string()]);
             }
             _ => {}
@@ -103,6 +90,12 @@ impl LaunchParams {
             .kill_on_drop(true);
         command
     }
+}
+
+/// Returns an option and its value, if it has one.
+fn option(name: &str, value: Option<impl ToString>) -> impl Iterator<Item = String> {
+    let pair = value.map(|value| [name.to_owned(), value.to_string()]);
+    pair.into_iter().flatten()
 }
 
 /// Returns whether a worker gets this variable of the host's. It gets no keys or tokens.

@@ -4,10 +4,7 @@ use super::{
     KILLED, LAST_READ, LaunchParams, ProcessEnd, ProcessReport, StopSignal, WorkerFailure,
     cause::Evidence, command::passes, exit, health, socket::status_at,
 };
-use crate::{
-    ForeignCommand,
-    reclaim::{MemoryProbe, MemoryReclaim},
-};
+use crate::{ForeignCommand, reclaim::MemoryReclaim};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
     io,
@@ -63,31 +60,22 @@ pub(super) async fn run_command(
     stop: &StopSignal,
     report: &impl Fn(ProcessReport),
 ) -> ProcessEnd {
-    let mut guarded = match start_command(launch, command, reserved).await {
+    if let (Address::Port(port), None) = (&launch.address, &reserved)
+        && TcpStream::connect(("127.0.0.1", *port)).await.is_ok()
+    {
+        return launch.port_taken(*port).into();
+    }
+    // Another program may still take the port first; the command then reports that and ends.
+    drop(reserved);
+    let mut guarded = match GuardedCommand::spawn(launch, command) {
         Ok(guarded) => guarded,
-        Err(failure) => return failure.into(),
+        Err(error) => return launch.guard_not_run(command, &error).into(),
     };
     ProcessEnd {
         failure: watch_command(launch, command, &mut guarded, stop, report).await,
         was_ready: guarded.ready,
         reclaim: guarded.reclaim,
     }
-}
-
-async fn start_command(
-    launch: &LaunchParams,
-    command: &ForeignCommand,
-    reserved: Option<TcpListener>,
-) -> Result<GuardedCommand, WorkerFailure> {
-    if let (Address::Port(port), None) = (&launch.address, &reserved)
-        && let port = *port
-        && TcpStream::connect(("127.0.0.1", port)).await.is_ok()
-    {
-        return Err(launch.port_taken(port));
-    }
-    // Another program may still take the port first; the command then reports that and ends.
-    drop(reserved);
-    GuardedCommand::spawn(launch, command).map_err(|error| launch.guard_not_run(command, &error))
 }
 
 /// Returns when nothing of the command is left.
@@ -226,7 +214,6 @@ struct GuardedCommand {
     /// Whether it has reported the command's end: its group is gone.
     reported_end: bool,
     evidence: Evidence,
-    memory: Arc<dyn MemoryProbe>,
     /// The command's memory, once the guard has reported its number.
     reclaim: Option<MemoryReclaim>,
     ready: bool,
@@ -234,11 +221,7 @@ struct GuardedCommand {
 
 impl GuardedCommand {
     fn spawn(launch: &LaunchParams, command: &ForeignCommand) -> io::Result<Self> {
-        let ForeignCommand {
-            engine,
-            process_guard,
-            ..
-        } = command;
+        let engine = &command.engine;
         let filled = |argument: &String| match &launch.address {
             Address::Unix(socket) => {
                 argument.replace(CommandEngine::SOCKET, &socket.to_string_lossy())
@@ -246,7 +229,7 @@ impl GuardedCommand {
             Address::Port(port) => argument.replace(CommandEngine::PORT, &port.to_string()),
             Address::Url(_) => argument.clone(),
         };
-        let mut guard = Command::new(process_guard)
+        let mut guard = Command::new(&command.process_guard)
             .arg(engine.stop_signal.as_str())
             .arg(engine.stop_deadline.0.as_millis().to_string())
             .args(engine.command.first())
@@ -254,7 +237,7 @@ impl GuardedCommand {
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| passes(name)))
             .envs(&engine.env)
-            .env("TIERBAR_GUARD_LOCK", launch.predecessors.lock())
+            .env("TIERBAR_GUARD_LOCK", &launch.predecessors.lock)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -264,15 +247,13 @@ impl GuardedCommand {
         let (Some(stdout), Some(stderr)) = (guard.stdout.take(), guard.stderr.take()) else {
             return Err(io::Error::other("a pipe is missing"));
         };
-        let memory = &launch.options.memory;
         Ok(Self {
             stdin: guard.stdin.take(),
             lines: BufReader::new(stdout).lines(),
             guard,
             group: None,
             reported_end: false,
-            evidence: Evidence::of(stderr, launch.log(), memory),
-            memory: Arc::clone(memory),
+            evidence: Evidence::collect_from(stderr, launch.log(), &launch.options.memory),
             reclaim: None,
             ready: false,
         })
@@ -286,7 +267,8 @@ impl GuardedCommand {
                     self.group = number.parse().ok().and_then(Pid::from_raw);
                     let pid = self.group.map(Pid::as_raw_nonzero);
                     if let Some(pid) = pid.and_then(|pid| u32::try_from(pid.get()).ok()) {
-                        self.reclaim = Some(MemoryReclaim::new(Arc::clone(&self.memory), pid));
+                        self.reclaim =
+                            Some(MemoryReclaim::new(Arc::clone(&self.evidence.memory), pid));
                         report(ProcessReport::Spawned(pid));
                     }
                 }

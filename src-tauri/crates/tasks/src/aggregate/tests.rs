@@ -107,3 +107,25 @@ proptest! {
         let _ = day.render(100);
     }
 }
+
+#[test]
+fn a_brief_names_something_of_what_is_wrong() {
+    let day = counted(DAY);
+    for (brief, reported) in [
+        ("Two disks are full.", true),
+        ("1 Fehler.", true),
+        ("There were errors.", false),
+        ("There were no errors.", false),
+        ("All is well with the rest.", false),
+        ("the brief", false),
+    ] {
+        assert_eq!(day.is_reported_in(brief), reported, "{brief}");
+    }
+    let calm = counted(r#"{"level":"info","msg":"backup done"}"#);
+    assert!(calm.is_reported_in("All is well."));
+    // Nothing to compare: a bare error, and a script without spaces.
+    let bare = counted(r#"{"level":"error","msg":"error"}"#);
+    assert!(bare.is_reported_in("There were errors."));
+    let other = counted(r#"{"level":"error","msg":"磁盘空间已满"}"#);
+    assert!(other.is_reported_in("All is well."));
+}

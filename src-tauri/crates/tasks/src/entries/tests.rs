@@ -2,14 +2,14 @@ use super::*;
 use serde_json::json;
 
 fn read(value: Value) -> Option<Entry> {
-    Entry::read(value.as_object().unwrap())
+    Entry::from_fields(value.as_object().unwrap())
 }
 
 /// The kind, the message and the time of a line, with `-` for what it lacks.
 fn seen(line: &str) -> [String; 3] {
     let entry = crate::line::fields(line.as_bytes())
         .as_ref()
-        .and_then(Entry::read);
+        .and_then(Entry::from_fields);
     let entry = entry.unwrap_or_else(|| panic!("{line}"));
     let time = entry.time.map(|time| time.to_string());
     [entry.kind, entry.message, time].map(|field| field.unwrap_or_else(|| "-".to_owned()))
@@ -144,7 +144,7 @@ fn the_lines_of_common_loggers_are_read() {
         assert_eq!(seen(line), expected, "{line}");
         // What only describes a line is no measurement.
         let fields = crate::line::fields(line.as_bytes()).unwrap();
-        let metrics = Entry::read(&fields).unwrap().metrics;
+        let metrics = Entry::from_fields(&fields).unwrap().metrics;
         assert_eq!(metrics, [], "{line}");
     }
 }
@@ -176,7 +176,7 @@ fn levels_that_are_numbers_have_words() {
 
 #[test]
 fn numbers_since_1970_are_times_in_any_unit() {
-    let seen = |value: Value| When::read(&value).unwrap().to_string();
+    let seen = |value: Value| EntryTime::parse(&value).unwrap().to_string();
     for (value, expected) in [
         (json!(1_709_164_800), "2024-02-29T00:00:00Z"),
         (json!(1_709_251_199_999_i64), "2024-02-29T23:59:59Z"),
@@ -199,7 +199,7 @@ fn log_fields_are_read_by_any_common_name() {
     .unwrap();
     assert_eq!(entry.kind.as_deref(), Some("error"));
     assert_eq!(entry.message.as_deref(), Some("disk 3 is full"));
-    let time = When::Text("2025-11-22T00:00:00Z".to_owned());
+    let time = EntryTime::Text("2025-11-22T00:00:00Z".to_owned());
     assert_eq!(entry.time, Some(time));
     assert_eq!(entry.metrics, [("took_ms".to_owned(), 12.0)]);
 
@@ -232,11 +232,11 @@ fn similar_messages_share_a_template() {
 
 #[test]
 fn times_of_different_formats_have_no_order() {
-    let text = |text: &str| When::Text(text.to_owned());
+    let text = |text: &str| EntryTime::Text(text.to_owned());
     assert_eq!(
         text("2026-01-02").order(&text("2026-01-10")),
         Some(Ordering::Less)
     );
-    assert_eq!(When::Number(1.0).order(&text("1")), None);
-    assert_eq!(When::Number(1.0).to_string(), "1");
+    assert_eq!(EntryTime::Number(1.0).order(&text("1")), None);
+    assert_eq!(EntryTime::Number(1.0).to_string(), "1");
 }

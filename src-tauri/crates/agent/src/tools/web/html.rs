@@ -22,6 +22,8 @@ pub struct Link {
 
 /// How many links are kept of a page.
 const LINKS: usize = 200;
+/// The longest address of a link, in bytes. A relative one repeats the page's base, which may be as long as the page.
+const ADDRESS_BYTES: usize = 4096;
 /// The longest text of a page, in bytes.
 const TEXT_BYTES: usize = 1024 * 1024;
 
@@ -37,8 +39,8 @@ const OTHER_BLOCKS: [&str; 8] = ["h1", "h2", "h3", "h4", "h5", "h6", "nav", "pre
 pub fn read_page(html: &str, url: &Url) -> Page {
     let mut page = Page::default();
     let (mut in_title, mut in_pre) = (false, false);
-    // The elements that are skipped and still open, from the outermost.
-    let mut skipped: Vec<String> = Vec::new();
+    // The outermost element that is skipped, and how many of its name are open.
+    let mut skipped: Option<(String, usize)> = None;
     let mut link: Option<(Url, String)> = None;
     let mut base = url.clone();
     for piece in Pieces::new(html) {
@@ -52,18 +54,17 @@ pub fn read_page(html: &str, url: &Url) -> Page {
                 if name == "base"
                     && let Some(href) = href
                 {
-                    base = url.join(href).unwrap_or(base);
+                    let joined = url.join(href).ok().filter(is_short);
+                    base = joined.unwrap_or(base);
                 }
                 if name == "body" {
-                    skipped.clear();
+                    skipped = None;
                 }
                 let is_void = ["br", "hr", "img", "input", "meta", "link", "base"];
                 let is_skipped = SKIPPED.contains(&name) || is_hidden(&tag);
-                if (is_skipped || !skipped.is_empty()) && !is_void.contains(&name) {
-                    let counts = skipped.first().is_none_or(|outermost| outermost == name);
-                    if counts {
-                        skipped.push(name.to_owned());
-                    }
+                if (is_skipped || skipped.is_some()) && !is_void.contains(&name) {
+                    let (outermost, open) = skipped.get_or_insert_with(|| (name.to_owned(), 0));
+                    *open += usize::from(*outermost == name);
                     continue;
                 }
                 if is_block(name) {
@@ -75,6 +76,7 @@ pub fn read_page(html: &str, url: &Url) -> Page {
                 if name == "a" {
                     finish_link(&mut page, link.take());
                     let target = href.and_then(|href| base.join(href.trim()).ok());
+                    let target = target.filter(is_short);
                     let target = target.filter(|url| matches!(url.scheme(), "http" | "https"));
                     link = target.map(|url| (url, String::new()));
                 }
@@ -83,11 +85,11 @@ pub fn read_page(html: &str, url: &Url) -> Page {
                 if name == "title" {
                     in_title = false;
                 }
-                if skipped.last() == Some(&name) {
-                    skipped.pop();
-                    continue;
-                }
-                if !skipped.is_empty() {
+                if let Some((outermost, open)) = &mut skipped {
+                    *open -= usize::from(*outermost == name);
+                    if *open == 0 {
+                        skipped = None;
+                    }
                     continue;
                 }
                 in_pre &= name != "pre";
@@ -98,7 +100,7 @@ pub fn read_page(html: &str, url: &Url) -> Page {
                 }
             }
             Piece::Text(text) if in_title => push_words(&mut page.title, &text),
-            Piece::Text(text) if skipped.is_empty() => {
+            Piece::Text(text) if skipped.is_none() => {
                 if page.text.len() + text.len() <= TEXT_BYTES {
                     if in_pre {
                         page.text.push_str(&text);
@@ -127,6 +129,10 @@ fn finish_link(page: &mut Page, link: Option<(Url, String)>) {
     if !text.is_empty() && !is_known && page.links.len() < LINKS {
         page.links.push(Link { text, url });
     }
+}
+
+fn is_short(url: &Url) -> bool {
+    url.as_str().len() <= ADDRESS_BYTES
 }
 
 fn is_block(name: &str) -> bool {
@@ -239,6 +245,18 @@ mod tests {
             links,
             ["https://base.example/x/y", "https://other.example/"]
         );
+    }
+
+    #[test]
+    fn no_link_repeats_a_long_base() {
+        let long = "x/".repeat(ADDRESS_BYTES);
+        for base in ["/", &format!("/{long}")] {
+            let page = page(&format!(
+                "<base href='{base}'><a href='a'>a</a><a href='/b'>b</a><a href='/{long}'>c</a>"
+            ));
+            let links: Vec<_> = page.links.iter().map(|link| link.text.as_str()).collect();
+            assert_eq!(links, ["a", "b"], "{base:.9}");
+        }
     }
 
     #[test]

@@ -91,18 +91,13 @@ impl Provider {
             let path = path.strip_suffix("/search").unwrap_or(&path);
             url.set_path(&format!("{path}/search"));
         }
-        let mut query = url.query_pairs_mut();
-        query.append_pair("q", &words);
-        match self {
-            Self::DuckDuckGo => {}
-            Self::Brave => {
-                query.append_pair("count", &HITS.to_string());
-            }
-            Self::SearXng(_) => {
-                query.append_pair("format", "json");
-            }
-        }
-        drop(query);
+        let more = match self {
+            Self::DuckDuckGo => None,
+            Self::Brave => Some(("count", HITS.to_string())),
+            Self::SearXng(_) => Some(("format", "json".to_owned())),
+        };
+        let query = [("q", words)].into_iter().chain(more);
+        url.query_pairs_mut().extend_pairs(query);
         let key_header = (*self == Self::Brave).then_some("X-Subscription-Token");
         Ok(SearchRequest { url, key_header })
     }

@@ -51,7 +51,7 @@ impl Conversation<'_> {
         let mut interrupts = signal(SignalKind::interrupt()).map_err(no_signals)?;
         let chat = self.chat().await?;
         let turns = admin_path(&["chats", &chat, "turns"], &[]);
-        let turn: StartedTurn = client::read(self.client.post(&turns, question).await?)?;
+        let turn: StartedTurn = client::read_answer(self.client.post(&turns, question).await?)?;
         // A question that is refused keeps them for the next try.
         self.files.clear();
         self.starts_over = false;
@@ -101,11 +101,8 @@ impl Conversation<'_> {
             return Ok(chat.clone());
         }
         let body = json!({"model": self.tier, "instructions": self.instructions});
-        let made = self
-            .client
-            .post(&admin_path(&["chats"], &[]), &body)
-            .await?;
-        let chat: ChatSummary = client::read(made)?;
+        let made = self.client.post("/tierbar/v1/chats", &body).await?;
+        let chat: ChatSummary = client::read_answer(made)?;
         Ok(self.chat.insert(chat.id).clone())
     }
 
@@ -178,10 +175,13 @@ impl Conversation<'_> {
                     let left_out = message.answer.left_out.as_ref();
                     let left_out = left_out.map(ContextOmission::sentence);
                     let nearly_full = message.answer.context.and_then(describe_nearly_full);
-                    let finish = message.answer.finish;
-                    let repeats = (finish == Some(Finish::Repetition))
-                        .then(|| "Stopped: the answer repeated itself.".to_owned());
-                    for note in left_out.into_iter().chain(nearly_full).chain(repeats) {
+                    let ending = match message.answer.finish {
+                        Some(Finish::Repetition) => Some("Stopped: the answer repeated itself."),
+                        Some(Finish::NoStep) => Some("Answered without using a tool."),
+                        _ => None,
+                    };
+                    let ending = ending.map(str::to_owned);
+                    for note in left_out.into_iter().chain(nearly_full).chain(ending) {
                         shown.end_line();
                         output::error_line(&note);
                     }

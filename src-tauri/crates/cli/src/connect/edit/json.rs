@@ -5,7 +5,7 @@ use jsonc_parser::{
     cst::{CstInputValue, CstNode, CstObject, CstRootNode},
 };
 use serde_json::{Map, Value};
-use std::{collections::BTreeSet, fmt};
+use std::collections::BTreeSet;
 
 /// What Zed, VS Code and their like accept. What goes beyond, such as JSON5, is not touched.
 const OPTIONS: ParseOptions = ParseOptions {
@@ -72,11 +72,9 @@ impl super::Document for Document {
             property.remove();
         }
     }
-}
 
-impl fmt::Display for Document {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+    fn text(&self) -> String {
+        self.0.to_string()
     }
 }
 

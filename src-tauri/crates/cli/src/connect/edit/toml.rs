@@ -1,7 +1,6 @@
 //! TOML.
 
 use serde_json::{Map, Value};
-use std::fmt;
 use toml_edit::{DocumentMut, Item, Table, TableLike, Value as TomlValue};
 
 pub(super) struct Document(DocumentMut);
@@ -62,11 +61,9 @@ impl super::Document for Document {
         }
         table.remove(name);
     }
-}
 
-impl fmt::Display for Document {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+    fn text(&self) -> String {
+        self.0.to_string()
     }
 }
 

@@ -125,17 +125,14 @@ impl Edit {
             None => (0, self.text.len()),
             Some(key) => block(&self.text, key).ok_or_else(no_list)?,
         };
+        let is_item = |line: &&str| line.trim_start().starts_with("- ");
         let indent = |text: &str| -> Option<usize> {
-            let item = text
-                .lines()
-                .find(|line| line.trim_start().starts_with("- "));
-            item.map(|item| item.len() - item.trim_start().len())
+            let item = text.lines().find(is_item)?;
+            Some(item.len() - item.trim_start().len())
         };
         let own = indent(lines).unwrap_or_default();
         let theirs = indent(&self.text[start..end]).unwrap_or(own);
-        let items_only = lines
-            .lines()
-            .skip_while(|line| !line.trim_start().starts_with("- "));
+        let items_only = lines.lines().skip_while(|line| !is_item(line));
         let moved = items_only
             .map(|line| format!("{}{}", " ".repeat(theirs), &line[own.min(line.len())..]));
         self.insert(end, &moved.collect::<Vec<_>>().join("\n"));
@@ -178,24 +175,23 @@ fn replace_once(text: &str, old: &str, new: &str) -> Option<String> {
     )
 }
 
+/// Whether a line begins with a top-level key.
+fn has_key(line: &str, key: &str) -> bool {
+    let rest = line.strip_prefix(key);
+    rest.is_some_and(|rest| rest.starts_with(':'))
+}
+
 /// Returns the line of a top-level key, with its end; `None` if its value has more lines.
 fn line_of<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let mut lines = text.split_inclusive('\n');
-    let line = lines.find(|line| {
-        line.strip_prefix(key)
-            .is_some_and(|rest| rest.starts_with(':'))
-    })?;
+    let line = lines.find(|line| has_key(line, key))?;
     let goes_on = |next: &str| next.starts_with([' ', '\t', '-']) && !next.trim().is_empty();
     Some(line).filter(|_| !lines.next().is_some_and(goes_on))
 }
 
 /// Returns the lines of a top-level key.
 fn section(text: &str, key: &str) -> String {
-    let is_start = |line: &&str| {
-        line.strip_prefix(key)
-            .is_some_and(|rest| rest.starts_with(':'))
-    };
-    let mut lines = text.lines().skip_while(|line| !is_start(line));
+    let mut lines = text.lines().skip_while(|line| !has_key(line, key));
     let first = lines.next().unwrap_or_default();
     let rest = lines.take_while(|line| line.starts_with(' '));
     std::iter::once(first)
@@ -218,10 +214,7 @@ fn block(text: &str, key: &str) -> Option<(usize, usize)> {
             } else if !is_inside && !bare.is_empty() && !bare.starts_with('#') {
                 break;
             }
-        } else if line
-            .strip_prefix(key)
-            .is_some_and(|rest| rest.starts_with(':'))
-        {
+        } else if has_key(line, key) {
             found = Some((end, end));
         }
         at = end;

@@ -141,7 +141,7 @@ impl Launchd {
             file: self.folder.path().join(file),
             domain: domain.to_owned(),
             patience,
-            ..Manager::of(System::Launchd, domain == "system").unwrap()
+            ..Manager::for_system(System::Launchd, domain == "system").unwrap()
         }
     }
 

@@ -140,6 +140,27 @@ fn the_home_tier_returns_beside_an_embedder() {
         )
     };
     assert_eq!(tier_to_preload(&state), Some(id("home")));
+    let embedder = State {
+        home: Some(id("e")),
+        tiers: vec![state.tiers[1].clone(), embedder("e", Stopped, 2)],
+        ..state
+    };
+    assert_eq!(
+        tier_to_preload(&embedder),
+        None,
+        "nothing would keep it loaded"
+    );
+}
+
+#[test]
+fn a_background_answer_does_not_wait_for_an_embedder_to_be_read() {
+    let unread = TierView {
+        plan_bytes: None,
+        ..embedder("e", Stopped, 2)
+    };
+    let mut state = state(1, vec![chat("a", Ready, 10), unread], &["a", "e"]);
+    state.queue[0].purpose = Purpose::Background;
+    assert_eq!(plan(&state), [Step::Grant(1)]);
 }
 
 #[test]
@@ -169,7 +190,18 @@ fn an_idle_embedder_does_not_outlast_a_generative_tier() {
         keep: None,
         ..e.clone()
     };
-    assert_eq!(plan(&at(kept, &[])), [left("a", 600)]);
+    let pinned = TierView {
+        pinned: true,
+        ..e.clone()
+    };
+    for stays in [kept, pinned] {
+        let mut state = at(stays, &[]);
+        assert_eq!(plan(&state), [left("a", 600)]);
+        // In quiet hours too, it has a minute of its own.
+        state.stance = Stance::Quiet;
+        state.tiers[1].idle_since = Some(Duration::from_secs(550));
+        assert_eq!(plan(&state), [left("a", 600)]);
+    }
     let alone = State {
         now: Duration::from_secs(1099),
         ..state(1, vec![e], &[])

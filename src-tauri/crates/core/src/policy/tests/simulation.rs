@@ -638,8 +638,25 @@ fn machine() -> impl Strategy<Value = Machine> {
 
 impl std::fmt::Debug for Machine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let plans: Vec<_> = self.tiers.iter().map(Tier::holding).collect();
-        write!(f, "{plans:?} in {:?}", self.budget)
+        let shape = |tier: &Tier| {
+            let TierView {
+                reserved_bytes,
+                kind,
+                pinned,
+                keep,
+                ..
+            } = tier.view;
+            let keep = keep.map(|keep| keep.as_secs());
+            (tier.bytes, reserved_bytes, kind, pinned, keep)
+        };
+        let shapes: Vec<Shape> = self.tiers.iter().map(shape).collect();
+        let Self {
+            budget, patience, ..
+        } = self;
+        write!(
+            f,
+            "{shapes:?} in {budget:?}, with a patience of {patience:?}"
+        )
     }
 }
 

@@ -111,7 +111,7 @@ fn what_others_did_for_the_model_is_left_out_and_the_rest_stays() {
 }
 
 #[test]
-fn a_search_result_is_text_and_a_pdf_a_line_that_says_so() {
+fn a_search_result_is_text_and_a_stored_pdf_a_line() {
     let found = json!({"type": "search_result", "source": "https://a.example", "title": "T",
         "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]});
     let reply = "T\nhttps://a.example\n\none\n\ntwo";
@@ -123,14 +123,36 @@ fn a_search_result_is_text_and_a_pdf_a_line_that_says_so() {
         [json!({"role": "tool", "tool_call_id": "a", "content": reply})]
     );
     for source in [
-        json!({"type": "base64", "media_type": "application/pdf", "data": "AAAA"}),
         json!({"type": "url", "url": "https://a.example/a.pdf"}),
         json!({"type": "file", "file_id": "f"}),
     ] {
         let pdf = json!([{"type": "document", "title": "T", "source": source}]);
         let said = messages("user", pdf).unwrap();
-        assert_eq!(said[0]["content"], format!("T\n\n{LEFT_OUT}"));
+        assert_eq!(said[0]["content"], format!("T\n\n{OMITTED}"));
     }
+}
+
+#[test]
+fn a_pdf_is_a_file_and_follows_the_result_of_a_tool() {
+    let source = json!({"type": "base64", "media_type": "application/pdf", "data": "AAAA"});
+    let pdf = json!({"type": "document", "title": "T", "source": source, "cache_control": {"type": "ephemeral"}});
+    let file = json!({"type": "file", "file": {"filename": "T.pdf", "file_data": "data:application/pdf;base64,AAAA"}});
+    let text = json!({"type": "text", "text": "Sum it up."});
+    assert_eq!(
+        messages("user", json!([pdf, text])).unwrap(),
+        [json!({"role": "user", "content": [file, text]})]
+    );
+    let result = json!([{"type": "tool_result", "tool_use_id": "a", "content": [pdf]}]);
+    assert_eq!(
+        messages("user", result).unwrap(),
+        [
+            json!({"role": "tool", "tool_call_id": "a", "content": ""}),
+            json!({"role": "user", "content": [file]}),
+        ]
+    );
+    let omitted = format!("T.pdf\n\n{OMITTED}");
+    let omitted = json!({"type": "text", "text": omitted});
+    assert_eq!(part_of_block(pdf).unwrap(), Some(omitted));
 }
 
 #[test]
@@ -189,11 +211,16 @@ fn what_no_model_gets_is_named_by_its_place() {
     let content: Content = serde_json::from_value(blocks).unwrap();
     let mut left_out = Vec::new();
     add_left_out("messages[0].content", content.blocks(), &mut left_out);
-    assert_eq!(
-        left_out,
-        [
-            "messages[0].content[2]: server_tool_use",
-            "messages[0].content[3].content[1]: document"
-        ]
-    );
+    for (files_sent, places) in [
+        (
+            false,
+            &[
+                "messages[0].content[2]: server_tool_use",
+                "messages[0].content[3].content[1]: document",
+            ][..],
+        ),
+        (true, &["messages[0].content[2]: server_tool_use"]),
+    ] {
+        assert_eq!(LeftOut::named(&left_out, files_sent), places);
+    }
 }

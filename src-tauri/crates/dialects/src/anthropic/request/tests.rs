@@ -97,13 +97,41 @@ fn what_is_named_otherwise_is_renamed_and_the_rest_passes() {
         chat,
         json!({
             "temperature": 0.5, "top_k": 3, "cache_prompt": false, "stream": true,
-            "model": "fast", "max_tokens": 9, "stop": ["END"],
+            "model": "fast", "max_tokens": 9, "stop": ["END"], "user": "me",
             "think": true, "thinking_budget_tokens": 1024, "reasoning_effort": "low",
             "response_format": {"type": "json_schema", "json_schema": {"name": "output", "schema": {"type": "object"}}},
             "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
             "stream_options": {"include_usage": true},
         })
     );
+}
+
+#[test]
+fn a_user_and_a_service_tier_have_openais_names() {
+    let reply = |more: Value| {
+        let mut request = json!({"messages": [{"role": "user", "content": "Hi"}]});
+        request
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let chat = chat(request).unwrap();
+        let field = |name: &str| chat.get(name).cloned();
+        (field("user"), field("service_tier"), field("metadata"))
+    };
+    let longest = "u".repeat(LONGEST_USER);
+    let longer = format!("{longest}u");
+    for (user, passed) in [(&longest, Some(json!(longest))), (&longer, None)] {
+        let more = json!({"metadata": {"user_id": user}});
+        assert_eq!(reply(more), (passed, None, None));
+    }
+    for (tier, passed) in [
+        ("auto", Some(json!("auto"))),
+        ("standard_only", Some(json!("default"))),
+        ("of_next_year", None),
+    ] {
+        let more = json!({"service_tier": tier, "metadata": {"user_id": null}});
+        assert_eq!(reply(more), (None, passed, None), "{tier}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What a message or a tool's result holds, as a chat's text or parts.
 
 use super::tools::kind;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tierbar_core::{Error, bad_request};
 
 /// A field that must be there and a text.
@@ -53,19 +53,35 @@ fn part(place: &str, part: &Value) -> Result<Value, Error> {
             json!({"type": "image_url", "image_url": image})
         }
         "input_audio" => json!({"type": "input_audio", "input_audio": part["input_audio"]}),
-        "input_file" => {
-            return Err(bad_request(format!(
-                "`{place}` is a file, and no model here reads files"
-            ))
-            .hint("send its text as input_text (`POST /tierbar/v1/documents/text` returns it), or its pages as input_image"));
-        }
+        "input_file" => file(place, part)?,
         other => {
             return Err(bad_request(format!(
                 "`{place}` has the type \"{other}\", which is not supported"
             ))
-            .hint("send input_text, input_image or input_audio"));
+            .hint("send input_text, input_image, input_audio or input_file"));
         }
     })
+}
+
+/// A file as a chat has it. OpenAI's chats have no `file_url`, which is for servers of other dialects.
+fn file(place: &str, part: &Value) -> Result<Value, Error> {
+    let is_text = |field: &str| part[field].is_string();
+    if !is_text("file_data") && !is_text("file_url") {
+        return Err(bad_request(format!(
+            "`{place}` has neither `file_data` nor `file_url`: files are not stored here"
+        ))
+        .hint("send the file as a data: URI in `file_data`"));
+    }
+    let fields = ["filename", "file_data", "file_url"].into_iter();
+    let fields = fields.filter(|field| is_text(field));
+    let file: Map<String, Value> = fields
+        .map(|field| (field.to_owned(), part[field].clone()))
+        .collect();
+    // In `json!` the data would be copied again.
+    Ok(Value::from_iter([
+        ("type", Value::from("file")),
+        ("file", file.into()),
+    ]))
 }
 
 pub(super) fn text_part(text: &str) -> Value {

@@ -11,35 +11,39 @@ use crate::{
 use serde_json::{Value, json};
 use std::fmt::Write;
 use tierbar_core::{Error, documents::Passage};
-use tierbar_inference::ask::{CompleteAnswer, Event, ToolCallPart};
+use tierbar_inference::{
+    ask::{CompleteAnswer, Event, ToolCallPart},
+    pieces::Pieces,
+};
 
 impl Dialect for AnswerWriter {
     const STREAM: &'static str = "text/event-stream";
+    type Rendered = Pieces;
 
     fn passes(&mut self) {
         self.passes = true;
     }
 
-    fn event(&mut self, event: Event) -> String {
-        let mut out = String::new();
+    fn event(&mut self, event: Event) -> Pieces {
+        let mut out = Pieces::default();
         self.take(event, &mut out);
         out
     }
 
-    fn whole(mut self, answer: CompleteAnswer) -> Value {
+    fn whole(mut self, answer: CompleteAnswer) -> Pieces {
         self.chain = answer.chain;
         self.usage = answer.usage;
         self.model = answer.model.unwrap_or(self.model);
         self.sampling = answer.sampling.or(self.sampling);
         // The events have no reader.
-        let mut events = String::new();
+        let mut events = Pieces::default();
         self.search(&mut events);
         if !answer.reasoning.is_empty() {
-            self.think(&answer.reasoning, &mut events);
+            self.think(answer.reasoning, &mut events);
         }
         if !answer.text.is_empty() {
             self.logprobs = answer.logprobs.into_iter().flat_map(tokens).collect();
-            self.text(&answer.text, &mut events);
+            self.text(answer.text, &mut events);
         }
         for (index, call) in answer.calls.into_iter().enumerate() {
             let whole = ToolCallPart {
@@ -65,10 +69,10 @@ fn tokens(mut logprobs: Value) -> Vec<Value> {
 }
 
 impl AnswerWriter {
-    fn take(&mut self, event: Event, out: &mut String) {
+    fn take(&mut self, event: Event, out: &mut Pieces) {
         match event {
             Event::Started(_) | Event::Passed(_) => {}
-            Event::Progress(_) => out.push_str(": loading\n\n"),
+            Event::Progress(_) => out.append(": loading\n\n".to_owned().into()),
             Event::Chain(report) => {
                 self.chain.get_or_insert(report);
             }
@@ -83,12 +87,12 @@ impl AnswerWriter {
             Event::LogProbs(more) => self.logprobs.extend(tokens(more)),
             Event::Reasoning(text) => {
                 self.begin(out);
-                self.think(&text, out);
+                self.think(text, out);
                 self.logprobs.clear();
             }
             Event::Text(text) => {
                 self.begin(out);
-                self.text(&text, out);
+                self.text(text, out);
             }
             Event::ToolCall(part) => {
                 self.begin(out);
@@ -100,14 +104,14 @@ impl AnswerWriter {
                 self.begin(out);
                 let status = self.finish(out);
                 let event = format!("response.{status}");
-                let last = Value::from_iter([("response", self.response(status, None))]);
-                self.write(&event, last, out);
+                let last = [("response", self.response(status, None))];
+                self.write(&event, json!({}), &last, out);
             }
             Event::Failed(failed) => self.fail(&failed.error, out),
         }
     }
 
-    fn fail(&mut self, error: &Error, out: &mut String) {
+    fn fail(&mut self, error: &Error, out: &mut Pieces) {
         if self.passes {
             // The response is the server's, and this is not an event of it.
             let mut event = error_json(error);
@@ -118,26 +122,26 @@ impl AnswerWriter {
         self.begin(out);
         for item in &mut self.output {
             if item.status == Status::InProgress {
-                item.status = Status::Incomplete;
+                item.end(Status::Incomplete, Vec::new());
             }
         }
-        let last = Value::from_iter([("response", self.response("failed", Some(error)))]);
-        self.write("response.failed", last, out);
+        let last = [("response", self.response("failed", Some(error)))];
+        self.write("response.failed", json!({}), &last, out);
     }
 
-    fn begin(&mut self, out: &mut String) {
+    fn begin(&mut self, out: &mut Pieces) {
         if std::mem::replace(&mut self.begun, true) {
             return;
         }
         for event in ["response.created", "response.in_progress"] {
-            let begun = Value::from_iter([("response", self.response("in_progress", None))]);
-            self.write(event, begun, out);
+            let begun = [("response", self.response("in_progress", None))];
+            self.write(event, json!({}), &begun, out);
         }
         self.search(out);
     }
 
     /// The search that has run, as the first item.
-    fn search(&mut self, out: &mut String) {
+    fn search(&mut self, out: &mut Pieces) {
         let Some(searched) = self.searched.take() else {
             return;
         };
@@ -153,13 +157,18 @@ impl AnswerWriter {
         let index = self.open(kind, out);
         for step in ["in_progress", "searching", "completed"] {
             let place = self.output[index].place(index);
-            self.write(&format!("response.file_search_call.{step}"), place, out);
+            self.write(
+                &format!("response.file_search_call.{step}"),
+                place,
+                &[],
+                out,
+            );
         }
         self.close(index, Status::Completed, out);
     }
 
     /// Ends what is open, and returns the response's status.
-    fn finish(&mut self, out: &mut String) -> &'static str {
+    fn finish(&mut self, out: &mut Pieces) -> &'static str {
         let ending = match self.cut() {
             Some(_) => Status::Incomplete,
             None => Status::Completed,
@@ -172,34 +181,36 @@ impl AnswerWriter {
         ending.as_str()
     }
 
-    fn think(&mut self, text: &str, out: &mut String) {
+    fn think(&mut self, text: String, out: &mut Pieces) {
         let index = match self.writing() {
             Some((index, Kind::Reasoning)) => index,
             _ => self.open(Kind::Reasoning, out),
         };
-        self.output[index].text.push_str(text);
-        let mut event = self.output[index].place(index);
-        event["delta"] = json!(text);
-        self.write("response.reasoning_text.delta", event, out);
+        let event = self.output[index].place(index);
+        let delta = [("delta", Pieces::json(&text))];
+        self.output[index].add(text);
+        self.write("response.reasoning_text.delta", event, &delta, out);
     }
 
-    fn text(&mut self, text: &str, out: &mut String) {
+    fn text(&mut self, text: String, out: &mut Pieces) {
         let index = match self.writing() {
             Some((index, Kind::Message)) => index,
             _ => self.open(Kind::Message, out),
         };
         let logprobs = std::mem::take(&mut self.logprobs);
         let item = &mut self.output[index];
-        item.text.push_str(text);
-        let mut event = item.place(index);
-        event["delta"] = json!(text);
-        event["logprobs"] = json!(logprobs);
+        let event = item.place(index);
+        let delta = [
+            ("delta", Pieces::json(&text)),
+            ("logprobs", Pieces::json(&logprobs)),
+        ];
+        item.add(text);
         item.logprobs.extend(logprobs);
-        self.write("response.output_text.delta", event, out);
+        self.write("response.output_text.delta", event, &delta, out);
     }
 
     /// Adds to a call. Servers may write several at a time, so none is closed before the end.
-    fn call(&mut self, part: ToolCallPart, out: &mut String) {
+    fn call(&mut self, part: ToolCallPart, out: &mut Pieces) {
         let number = part.index;
         let belongs =
             |item: &Item| matches!(item.kind, Kind::Call { number: of, .. } if of == number);
@@ -216,10 +227,10 @@ impl AnswerWriter {
             self.open(kind, out)
         });
         if !part.arguments.is_empty() {
-            self.output[index].text.push_str(&part.arguments);
-            let mut event = self.output[index].place(index);
-            event["delta"] = json!(part.arguments);
-            self.write("response.function_call_arguments.delta", event, out);
+            let event = self.output[index].place(index);
+            let delta = [("delta", Pieces::json(&part.arguments))];
+            self.output[index].add(part.arguments);
+            self.write("response.function_call_arguments.delta", event, &delta, out);
         }
     }
 
@@ -231,85 +242,81 @@ impl AnswerWriter {
     }
 
     /// Begins an item after those that there are. Reasoning or text before it is complete.
-    fn open(&mut self, kind: Kind, out: &mut String) -> usize {
+    fn open(&mut self, kind: Kind, out: &mut Pieces) -> usize {
         if let Some((last, Kind::Reasoning | Kind::Message)) = self.writing() {
             self.close(last, Status::Completed, out);
         }
         let (index, item) = (self.output.len(), Item::new(kind));
-        let added = json!({"output_index": index, "item": item.to_json()});
-        self.write("response.output_item.added", added, out);
+        let (place, added) = (json!({"output_index": index}), [("item", item.to_json())]);
+        self.write("response.output_item.added", place, &added, out);
         if item.has_part() {
-            let mut part = item.place(index);
-            part["part"] = item.part();
-            self.write("response.content_part.added", part, out);
+            let (place, part) = (item.place(index), [("part", item.part())]);
+            self.write("response.content_part.added", place, &part, out);
         }
         self.output.push(item);
         index
     }
 
-    fn close(&mut self, index: usize, status: Status, out: &mut String) {
+    fn close(&mut self, index: usize, status: Status, out: &mut Pieces) {
         if self.output[index].status != Status::InProgress {
             return;
         }
-        if matches!(self.output[index].kind, Kind::Message) {
-            self.annotate(index, out);
-        }
+        let annotations = match self.output[index].kind {
+            Kind::Message => self.annotate(index, out),
+            _ => Vec::new(),
+        };
         let item = &mut self.output[index];
-        item.status = status;
-        let mut done = item.place(index);
+        item.end(status, annotations);
+        let (place, text) = (item.place(index), item.complete.text.clone());
+        let mut done = place.clone();
         let event = match &item.kind {
-            Kind::Reasoning => {
-                done["text"] = json!(item.text);
-                Some("response.reasoning_text.done")
-            }
+            Kind::Reasoning => Some(("response.reasoning_text.done", vec![("text", text)])),
             Kind::Message => {
-                done["text"] = json!(item.text);
-                done["logprobs"] = json!(item.logprobs);
-                Some("response.output_text.done")
+                let logprobs = ("logprobs", item.complete.logprobs.clone());
+                Some(("response.output_text.done", vec![("text", text), logprobs]))
             }
             Kind::Call { name, .. } => {
                 done["name"] = json!(name);
-                done["arguments"] = json!(item.text);
-                Some("response.function_call_arguments.done")
+                let arguments = vec![("arguments", text)];
+                Some(("response.function_call_arguments.done", arguments))
             }
             Kind::Search { .. } => None,
         };
-        let part = item.has_part().then(|| {
-            let mut part = item.place(index);
-            part["part"] = item.part();
-            part
-        });
-        let mut closed = json!({"output_index": index});
-        closed["item"] = item.to_json();
-        if let Some(event) = event {
-            self.write(event, done, out);
+        let part = item.has_part().then(|| [("part", item.part())]);
+        let closed = [("item", item.to_json())];
+        if let Some((event, members)) = event {
+            self.write(event, done, &members, out);
         }
         if let Some(part) = part {
-            self.write("response.content_part.done", part, out);
+            self.write("response.content_part.done", place, &part, out);
         }
-        self.write("response.output_item.done", closed, out);
+        let place = json!({"output_index": index});
+        self.write("response.output_item.done", place, &closed, out);
     }
 
     /// Notes what a message cites.
-    fn annotate(&mut self, index: usize, out: &mut String) {
+    fn annotate(&mut self, index: usize, out: &mut Pieces) -> Vec<Value> {
         let annotations = self.annotations(&self.output[index].text);
         for (number, annotation) in annotations.iter().enumerate() {
             let mut added = self.output[index].place(index);
             added["annotation_index"] = json!(number);
             added["annotation"] = annotation.clone();
-            self.write("response.output_text.annotation.added", added, out);
+            self.write("response.output_text.annotation.added", added, &[], out);
         }
-        self.output[index].annotations = annotations;
+        annotations
     }
 
-    fn write(&mut self, kind: &str, fields: Value, out: &mut String) {
+    /// Writes an event with these fields, and members after them.
+    fn write(&mut self, kind: &str, fields: Value, members: &[(&str, Pieces)], out: &mut Pieces) {
         let mut event = json!({"type": kind, "sequence_number": self.sequence});
         if let (Value::Object(event), Value::Object(mut fields)) = (&mut event, fields) {
             event.append(&mut fields);
         }
         self.sequence += 1;
         // A text takes whatever is written to it.
-        let _ = write!(out, "event: {kind}\ndata: {event}\n\n");
+        let _ = write!(out, "event: {kind}\ndata: ");
+        out.append(Pieces::object(&event, members));
+        let _ = out.write_str("\n\n");
     }
 }
 

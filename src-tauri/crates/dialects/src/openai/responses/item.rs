@@ -1,19 +1,29 @@
 //! What a response holds: reasoning, a message, calls.
 
 use serde_json::{Value, json};
+use std::mem::take;
+use tierbar_inference::pieces::Pieces;
 use uuid::Uuid;
 
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) kind: Kind,
     pub(super) id: String,
-    /// Reasoning, a message's text, or a call's arguments.
+    /// Reasoning, a message's text, or a call's arguments, until it is complete.
     pub(super) text: String,
-    /// A message's, in the form of a chat's.
+    /// A message's, in the form of a chat's, until it is complete.
     pub(super) logprobs: Vec<Value>,
-    /// A message's, once it is complete.
-    pub(super) annotations: Vec<Value>,
     pub(super) status: Status,
+    /// What it holds once it is complete.
+    pub(super) complete: Complete,
+}
+
+/// What an item holds, as JSON: each is in several events.
+#[derive(Debug)]
+pub(super) struct Complete {
+    pub(super) text: Pieces,
+    pub(super) logprobs: Pieces,
+    annotations: Vec<Value>,
 }
 
 #[derive(Debug)]
@@ -64,30 +74,57 @@ impl Item {
             id: new_id(prefix),
             text: String::new(),
             logprobs: Vec::new(),
-            annotations: Vec::new(),
             status: Status::InProgress,
+            complete: Complete {
+                text: Pieces::json(&""),
+                logprobs: Pieces::json(&json!([])),
+                annotations: Vec::new(),
+            },
         }
     }
 
+    /// Adds to its text.
+    pub(super) fn add(&mut self, text: String) {
+        match self.text.is_empty() {
+            true => self.text = text,
+            false => self.text.push_str(&text),
+        }
+    }
+
+    /// Ends the item, which holds what was added.
+    pub(super) fn end(&mut self, status: Status, annotations: Vec<Value>) {
+        self.status = status;
+        self.complete = Complete {
+            text: Pieces::json(&take(&mut self.text)),
+            logprobs: Pieces::json(&take(&mut self.logprobs)),
+            annotations,
+        };
+    }
+
     /// The whole item; while it is written, without what it holds.
-    pub(super) fn to_json(&self) -> Value {
+    pub(super) fn to_json(&self) -> Pieces {
         let status = self.status.as_str();
         let begun = self.status != Status::InProgress;
-        let content = || if begun { vec![self.part()] } else { Vec::new() };
+        let content = || ("content", Pieces::list(begun.then(|| self.part())));
         match &self.kind {
             Kind::Reasoning => {
-                json!({"id": self.id, "type": "reasoning", "summary": [], "content": content(), "status": status})
+                let item =
+                    json!({"id": self.id, "type": "reasoning", "summary": [], "status": status});
+                Pieces::object(&item, &[content()])
             }
             Kind::Message => {
-                json!({"id": self.id, "type": "message", "status": status, "role": "assistant", "content": content()})
+                let item = json!({"id": self.id, "type": "message", "status": status, "role": "assistant"});
+                Pieces::object(&item, &[content()])
             }
             Kind::Call { call_id, name, .. } => {
-                let arguments = if begun { self.text.as_str() } else { "" };
-                json!({"id": self.id, "type": "function_call", "status": status, "call_id": call_id, "name": name, "arguments": arguments})
+                let item = json!({"id": self.id, "type": "function_call", "status": status, "call_id": call_id, "name": name});
+                Pieces::object(&item, &[("arguments", self.complete.text.clone())])
             }
             Kind::Search { queries, results } => {
                 let results = if begun { results } else { &Value::Null };
-                json!({"id": self.id, "type": "file_search_call", "status": status, "queries": queries, "results": results})
+                Pieces::json(
+                    &json!({"id": self.id, "type": "file_search_call", "status": status, "queries": queries, "results": results}),
+                )
             }
         }
     }
@@ -98,12 +135,15 @@ impl Item {
     }
 
     /// The one part of reasoning or a message.
-    pub(super) fn part(&self) -> Value {
+    pub(super) fn part(&self) -> Pieces {
+        let complete = &self.complete;
+        let text = ("text", complete.text.clone());
         match self.kind {
-            Kind::Reasoning => json!({"type": "reasoning_text", "text": self.text}),
-            _ => {
-                json!({"type": "output_text", "text": self.text, "annotations": self.annotations, "logprobs": self.logprobs})
-            }
+            Kind::Reasoning => Pieces::object(&json!({"type": "reasoning_text"}), &[text]),
+            _ => Pieces::object(
+                &json!({"type": "output_text", "annotations": complete.annotations}),
+                &[text, ("logprobs", complete.logprobs.clone())],
+            ),
         }
     }
 

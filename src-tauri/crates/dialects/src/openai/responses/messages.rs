@@ -18,7 +18,7 @@ pub(super) struct Messages {
     pub(super) list: Vec<Map<String, Value>>,
     /// What is left out of the chat.
     pub(super) left_out: Vec<String>,
-    /// Images among the results of tools, where a chat has text alone. They follow as the user's.
+    /// Images, sounds and files among the results of tools, where a chat has text alone. They follow as the user's.
     seen: Vec<Value>,
     /// The ids of the calls so far.
     called: HashSet<String>,

@@ -9,7 +9,10 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tierbar_core::{Error, ModelId};
 use tierbar_documents::answer::citation_ranges;
-use tierbar_inference::ask::{Sampling, Usage};
+use tierbar_inference::{
+    ask::{Sampling, Usage},
+    pieces::Pieces,
+};
 
 const OPENAI_DEFAULTS: Sampling = Sampling {
     temperature: 1.0,
@@ -19,7 +22,7 @@ const OPENAI_DEFAULTS: Sampling = Sampling {
 };
 
 /// One answer while it is rendered.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct AnswerWriter {
     id: String,
     created: i64,
@@ -62,17 +65,7 @@ impl AnswerWriter {
             created: now(),
             model: model.map_or(echo.model, ToString::to_string),
             echo: echo.fields,
-            output: Vec::new(),
-            begun: false,
-            sequence: 0,
-            finish: None,
-            logprobs: Vec::new(),
-            usage: Usage::default(),
-            sampling: None,
-            passes: false,
-            chain: None,
-            searched: None,
-            sources: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -124,9 +117,8 @@ impl AnswerWriter {
     }
 
     /// The whole response in this state.
-    pub(super) fn response(&self, status: &str, error: Option<&Error>) -> Value {
+    pub(super) fn response(&self, status: &str, error: Option<&Error>) -> Pieces {
         let reason = self.cut().filter(|_| status == "incomplete");
-        let output: Vec<_> = self.output.iter().map(Item::to_json).collect();
         let mut response = json!({
             "id": self.id,
             "object": "response",
@@ -136,7 +128,6 @@ impl AnswerWriter {
             "error": error.map(error_json),
             "incomplete_details": reason.map(|reason| json!({"reason": reason})),
             "model": self.model,
-            "output": output,
             "usage": self.usage.is_counted().then(|| figures(self.usage)),
         });
         if let Value::Object(response) = &mut response {
@@ -148,7 +139,8 @@ impl AnswerWriter {
         if let (Some(ours), Some(Value::Object(chain))) = (ours, &self.chain) {
             ours.extend(chain.clone());
         }
-        response
+        let output = Pieces::list(self.output.iter().map(Item::to_json));
+        Pieces::object(&response, &[("output", output)])
     }
 }
 

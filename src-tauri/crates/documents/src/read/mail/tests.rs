@@ -93,8 +93,11 @@ fn a_mailbox_is_read_mail_by_mail() {
                 "Third"
             ]
         );
-        assert_eq!((facts.title.as_deref(), facts.notice), (Some("One"), None));
+        assert_eq!((facts.title, facts.notice), (None, None));
     }
+    let one = "From a@b.c Sat Nov 28 10:00:00 2026\nFrom: a@b.c\nSubject: One\n\nFirst\n";
+    let (_, facts) = all(one.as_bytes(), "mbox").unwrap();
+    assert_eq!(facts.title.as_deref(), Some("One"));
 }
 
 #[test]

@@ -84,6 +84,46 @@ fn parts_are_found_by_their_relationships() {
 }
 
 #[test]
+fn names_in_charts_are_read_and_values_and_dates_are_not() {
+    let point = |value: &str| format!("<c:pt><c:v>{value}</c:v></c:pt>");
+    let numbers = |format: &str, value: &str| {
+        format!(
+            "<c:numRef><c:numCache><c:formatCode>{format}</c:formatCode>{}</c:numCache></c:numRef>",
+            point(value)
+        )
+    };
+    let men = format!(
+        "<c:strRef><c:strCache>{}</c:strCache></c:strRef>",
+        point("Men")
+    );
+    let series = [
+        ("<c:v>Typed name</c:v>", numbers("General", "2000")),
+        (men.as_str(), numbers("m/d/yyyy", "37261")),
+        (
+            "<c:rich><a:p><a:r><a:t>Rich</a:t></a:r></a:p></c:rich>",
+            format!(
+                "<c:multiLvlStrRef><c:multiLvlStrCache><c:lvl>{}</c:lvl><c:lvl>{}</c:lvl></c:multiLvlStrCache></c:multiLvlStrRef>",
+                point("Albany"),
+                point("NY")
+            ),
+        ),
+        ("", format!("<c:strLit>{}</c:strLit>", point("Written"))),
+    ];
+    let series = series.map(|(name, categories)| {
+        let values = numbers("General", "7");
+        format!(
+            "<c:ser><c:tx>{name}</c:tx><c:cat>{categories}</c:cat><c:val>{values}</c:val></c:ser>"
+        )
+    });
+    let chart = format!("<c:chart>{}</c:chart>", series.concat());
+    let (blocks, _) = word("", &[("chart1", &chart)]);
+    assert_eq!(
+        texts(&blocks),
+        ["Typed name", "2000", "Men", "Rich", "Albany\nNY", "Written"]
+    );
+}
+
+#[test]
 fn what_moved_or_stands_there_already_is_read_once() {
     let (blocks, _) = word(
         "<w:p><w:moveFrom><w:r><w:t>moved</w:t></w:r></w:moveFrom><w:r><w:t>kept</w:t></w:r><w:del><w:r><w:t>gone</w:t></w:r></w:del></w:p>\

@@ -8,7 +8,7 @@ use hayro_syntax::{
     object::{Array, Dict, Name, Object, Rect, Stream},
     page::Page,
 };
-use std::ops::Range;
+use std::{iter::successors, ops::Range};
 
 /// Annotations of one page.
 const MOST: usize = 10_000;
@@ -16,10 +16,14 @@ const MOST: usize = 10_000;
 const DEEPEST: usize = 32;
 /// What a viewer does not show: hidden, or only on some screens.
 const UNSEEN: i64 = 1 << 1 | 1 << 5;
-/// A field for a password.
+/// A field for a password, and a button that is pushed.
 const PASSWORD: i64 = 1 << 13;
+const PUSHED: i64 = 1 << 16;
+/// What stands for a box whose tick is drawn without letters, and how large it is, in parts of the box.
+const TICK: &str = "☒";
+const TICK_SIZE: f64 = 0.7;
 
-/// A value stands in the line of its label, at most so far behind it, in parts of a letter's size.
+/// A value stands in the line of its label, at most so far from it, in parts of a letter's size.
 const FARTHEST: f64 = 40.0;
 /// Comparisons of places on one page.
 const MOST_COMPARISONS: usize = 20_000_000;
@@ -45,6 +49,9 @@ pub(super) fn read<'a>(
             Some(b"Popup" | b"Link") | None => true,
             Some(_) => false,
         };
+        if !is_drawn && kind.as_deref() == Some(b"Widget".as_slice()) {
+            content.spans.extend(tick(&annotation));
+        }
         values.push(start..content.spans.len());
         if !is_drawn {
             let text = match kind.as_deref() {
@@ -58,7 +65,7 @@ pub(super) fn read<'a>(
     texts
 }
 
-/// Moves what was drawn from span `first` on behind the labels that stand before it.
+/// Moves what was drawn from span `first` on to its labels: behind one that stands before it, or before one behind it, as a box has.
 fn move_values(content: &mut Content, first: usize, values: Vec<Range<usize>>) {
     let drawn = content.spans.split_off(first);
     if drawn.len().saturating_mul(first) > MOST_COMPARISONS {
@@ -68,33 +75,37 @@ fn move_values(content: &mut Content, first: usize, values: Vec<Range<usize>>) {
     let mut placed: Vec<(usize, &[Span])> = values
         .iter()
         .filter_map(|range| drawn.get(range.start - first..range.end - first))
-        .filter_map(|value| Some((label_before(&content.spans, value.first()?), value)))
+        .filter_map(|value| Some((place_of(&content.spans, value.first()?), value)))
         .collect();
-    placed.sort_by_key(|(label, _)| *label);
+    placed.sort_by_key(|(place, _)| *place);
     let mut spans = Vec::with_capacity(first + drawn.len());
     let mut placed = placed.into_iter().peekable();
     for (at, span) in std::mem::take(&mut content.spans).into_iter().enumerate() {
-        spans.push(span);
-        while let Some((_, value)) = placed.next_if(|(label, _)| *label == at) {
+        while let Some((_, value)) = placed.next_if(|(place, _)| *place == at) {
             spans.extend_from_slice(value);
         }
+        spans.push(span);
     }
     spans.extend(placed.flat_map(|(_, value)| value).cloned());
     content.spans = spans;
 }
 
-/// The span that stands next before a value in its line, or one behind all.
-fn label_before(spans: &[Span], value: &Span) -> usize {
-    let is_before = |span: &Span| {
+/// The span before which a value is put: the one behind its label, or its label, whichever of the two is nearer, or one behind all.
+fn place_of(spans: &[Span], value: &Span) -> usize {
+    let is_near = |span: &Span, gap: f64| {
         let size = span.size.max(value.size);
         span.angle == value.angle
             && (span.y - value.y).abs() < 0.6 * size
-            && (-0.6 * size..FARTHEST * size).contains(&(value.left - span.right))
+            && (-0.6 * size..FARTHEST * size).contains(&gap)
     };
-    let labels = spans.iter().enumerate().filter(|(_, span)| is_before(span));
-    labels
-        .max_by(|(_, one), (_, other)| one.right.total_cmp(&other.right))
-        .map_or(usize::MAX, |(at, _)| at)
+    let spans = || spans.iter().enumerate();
+    let before = spans().map(|(at, span)| (at + 1, span, value.left - span.right));
+    let behind = spans().map(|(at, span)| (at, span, span.left - value.right));
+    before
+        .chain(behind)
+        .filter(|(_, span, gap)| is_near(span, *gap))
+        .min_by(|(.., one), (.., other)| one.abs().total_cmp(&other.abs()))
+        .map_or(usize::MAX, |(place, ..)| place)
 }
 
 /// Returns whether any letter was drawn.
@@ -115,25 +126,56 @@ fn draw<'a>(annotation: &Dict<'a>, reader: &mut Reader<'a>, content: &mut Conten
 
 /// The value of a text or choice, which may stand in a field above.
 fn value(widget: &Dict<'_>) -> Option<String> {
-    let (mut kind, mut value, mut flags) = (None, None, None);
-    let mut field = Some(widget.clone());
-    for _ in 0..DEEPEST {
-        let Some(dictionary) = field else {
-            break;
-        };
-        kind = kind.or_else(|| dictionary.get::<Name<'_>>("FT"));
-        flags = flags.or_else(|| dictionary.get::<i64>("Ff"));
-        value = value.or_else(|| match dictionary.get::<Object<'_>>("V")? {
-            Object::Array(items) => {
-                let items = items.iter::<hayro_syntax::object::String<'_>>();
-                let items: Vec<_> = items.map(|item| super::decode_text(&item)).collect();
-                Some(items.join(", "))
-            }
-            Object::String(text) => Some(super::decode_text(&text)),
-            _ => None,
-        });
-        field = dictionary.get::<Dict<'_>>("Parent");
+    let mut values = fields(widget).filter_map(|field| match field.get::<Object<'_>>("V")? {
+        Object::Array(items) => {
+            let items = items.iter::<hayro_syntax::object::String<'_>>();
+            let items: Vec<_> = items.map(|item| super::decode_text(&item)).collect();
+            Some(items.join(", "))
+        }
+        Object::String(text) => Some(super::decode_text(&text)),
+        _ => None,
+    });
+    let is_text = is_of_kind(widget, &[b"Tx", b"Ch"]) && flags(widget) & PASSWORD == 0;
+    values.next().filter(|_| is_text)
+}
+
+/// The mark of a box or a radio button that is ticked.
+fn tick(widget: &Dict<'_>) -> Option<Span> {
+    let state = widget.get::<Name<'_>>("AS")?;
+    let is_ticked = *state != *b"Off";
+    if !is_ticked || !is_of_kind(widget, &[b"Btn"]) || flags(widget) & PUSHED != 0 {
+        return None;
     }
-    let is_text = matches!(kind.as_deref(), Some(b"Tx" | b"Ch"));
-    value.filter(|_| is_text && flags.unwrap_or_default() & PASSWORD == 0)
+    let Rect { x0, y0, x1, y1 } = widget.get::<Rect>("Rect")?;
+    let height = y1 - y0;
+    let is_finite = [x0, y0, x1, y1, height]
+        .iter()
+        .all(|number| number.is_finite());
+    is_finite.then(|| Span {
+        text: TICK.to_owned(),
+        left: x0,
+        right: x1,
+        y: y0 + (1.0 - TICK_SIZE) / 2.0 * height,
+        size: TICK_SIZE * height,
+        angle: 0,
+        is_logical: false,
+    })
+}
+
+/// A widget as a field, and the fields above it, whose entries it has, too.
+fn fields<'a>(widget: &Dict<'a>) -> impl Iterator<Item = Dict<'a>> {
+    let above = |field: &Dict<'a>| field.get::<Dict<'a>>("Parent");
+    successors(Some(widget.clone()), above).take(DEEPEST)
+}
+
+fn is_of_kind(widget: &Dict<'_>, kinds: &[&[u8]]) -> bool {
+    let mut known = fields(widget).filter_map(|field| field.get::<Name<'_>>("FT"));
+    known
+        .next()
+        .is_some_and(|kind| kinds.contains(&kind.as_ref()))
+}
+
+fn flags(widget: &Dict<'_>) -> i64 {
+    let mut known = fields(widget).filter_map(|field| field.get::<i64>("Ff"));
+    known.next().unwrap_or_default()
 }

@@ -3,19 +3,13 @@
 /// Returns the reading order of letters that stand from left to right.
 pub(super) fn reading_order(line: &str) -> String {
     let letters: Vec<char> = line.chars().collect();
-    let from_right = letters
-        .iter()
-        .filter(|&&letter| is_from_right(letter))
-        .count();
+    let count = |is: fn(char) -> bool| letters.iter().filter(|&&letter| is(letter)).count();
+    let from_right = count(is_from_right);
     if from_right == 0 {
         return line.to_owned();
     }
-    let from_left = letters
-        .iter()
-        .filter(|&&letter| is_from_left(letter))
-        .count();
     let mut ordered = String::with_capacity(line.len());
-    if from_right >= from_left {
+    if from_right >= count(is_from_left) {
         reverse(&letters, &mut ordered);
         return ordered;
     }
@@ -90,19 +84,10 @@ fn keeps_direction(letter: char) -> bool {
 }
 
 fn mirror_bracket(letter: char) -> char {
-    match letter {
-        '(' => ')',
-        ')' => '(',
-        '[' => ']',
-        ']' => '[',
-        '{' => '}',
-        '}' => '{',
-        '<' => '>',
-        '>' => '<',
-        '«' => '»',
-        '»' => '«',
-        letter => letter,
-    }
+    // Each beside its other.
+    let brackets = ['(', ')', '[', ']', '{', '}', '<', '>', '«', '»'];
+    let found = brackets.iter().position(|&bracket| bracket == letter);
+    found.map_or(letter, |at| brackets[at ^ 1])
 }
 
 fn is_from_left(letter: char) -> bool {

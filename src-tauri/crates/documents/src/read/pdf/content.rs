@@ -234,11 +234,8 @@ impl<'a> Drawing<'a, '_> {
             match item {
                 Object::Number(back) => {
                     let back = -back.as_f64() / 1000.0 * self.state.size;
-                    let is_horizontal = self
-                        .state
-                        .font
-                        .as_ref()
-                        .is_none_or(|font| font.is_horizontal());
+                    let font = self.state.font.as_ref();
+                    let is_horizontal = font.is_none_or(|font| font.is_horizontal());
                     let (x, y) = match is_horizontal {
                         true => (back * self.state.scale, 0.0),
                         false => (0.0, back),
@@ -276,12 +273,10 @@ impl<'a> Drawing<'a, '_> {
                     span.push(char::REPLACEMENT_CHARACTER);
                 }
             }
-            let spacing = state.letter_spacing
-                + if glyph.is_space {
-                    state.word_spacing
-                } else {
-                    0.0
-                };
+            let mut spacing = state.letter_spacing;
+            if glyph.is_space {
+                spacing += state.word_spacing;
+            }
             let (x, y) = glyph.advance;
             let (x, y) = match font.is_horizontal() {
                 true => ((x * state.size + spacing) * state.scale, 0.0),
@@ -299,13 +294,8 @@ impl<'a> Drawing<'a, '_> {
         self.text = moved;
         self.reader.letters += letters;
         self.reader.unknown += unknown;
-        self.content.spans.extend(place_span(
-            span,
-            begun.translation(),
-            ended,
-            direction,
-            size,
-        ));
+        let span = place_span(span, begun.translation(), ended, direction, size);
+        self.content.spans.extend(span);
     }
 
     fn object(&mut self, name: &Name<'_>) {
@@ -377,19 +367,15 @@ impl<'a> Drawing<'a, '_> {
         if !is_line {
             return;
         }
-        let span = Span {
+        let mut span = Span {
             text,
-            left: replaced
-                .iter()
-                .map(|span| span.left)
-                .fold(f64::INFINITY, f64::min),
-            right: replaced
-                .iter()
-                .map(|span| span.right)
-                .fold(f64::NEG_INFINITY, f64::max),
             is_logical: true,
             ..*span
         };
+        for other in replaced {
+            span.left = span.left.min(other.left);
+            span.right = span.right.max(other.right);
+        }
         self.content.spans.truncate(first);
         self.content.spans.push(span);
         self.reader.unknown = unknown;

@@ -35,10 +35,8 @@ impl Sizes {
     }
 
     fn body(&self) -> f64 {
-        let most = self
-            .0
-            .iter()
-            .max_by_key(|(size, letters)| (**letters, **size));
+        let sizes = self.0.iter();
+        let most = sizes.max_by_key(|(size, letters)| (**letters, **size));
         most.map_or(0.0, |(size, _)| f64::from(*size) / 10.0)
     }
 

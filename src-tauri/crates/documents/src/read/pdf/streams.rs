@@ -3,7 +3,7 @@
 use flate2::read::ZlibDecoder;
 use hayro_syntax::{
     Filter,
-    object::{Array, Dict, Stream},
+    object::{Array, Dict, MaybeRef, Stream},
     page::Page,
 };
 use std::{borrow::Cow, io::Read};
@@ -20,15 +20,12 @@ pub(super) fn page_content(page: &Page<'_>, is_cut: &mut bool) -> Vec<u8> {
     let mut whole = Vec::new();
     let streams = content.get::<Array<'_>>("Contents");
     for item in streams.iter().flat_map(Array::raw_iter) {
-        let stream = match item {
-            hayro_syntax::object::MaybeRef::Ref(id) => page.xref().get::<Stream<'_>>(id.into()),
-            hayro_syntax::object::MaybeRef::NotRef(_) => None,
-        };
-        let Some(stream) = stream else {
-            continue;
-        };
-        whole.extend_from_slice(&unpack(&stream, is_cut));
-        whole.push(b'\n');
+        if let MaybeRef::Ref(id) = item
+            && let Some(stream) = page.xref().get::<Stream<'_>>(id.into())
+        {
+            whole.extend_from_slice(&unpack(&stream, is_cut));
+            whole.push(b'\n');
+        }
         if whole.len() > LONGEST {
             *is_cut = true;
             return Vec::new();

@@ -122,14 +122,17 @@ fn lost_letters_are_counted() {
     // A tab is a space.
     assert_eq!(texts(&read("a\\011b").unwrap().0), ["a b"]);
     let many = "abcdefghij".repeat(10);
-    assert_eq!(read(&format!("{many}\\001")).unwrap().1.notice, None);
-    assert!(
-        read(&format!("{many}\\001\\002"))
-            .unwrap()
-            .1
-            .notice
-            .is_some()
-    );
+    for (lost, expected) in [
+        (
+            "\\001",
+            "1 of 101 letters could not be read and stand as \u{fffd}.",
+        ),
+        ("\\001\\002", "1 % of this PDF's letters are lost"),
+    ] {
+        let notice = read(&format!("{many}{lost}")).unwrap().1.notice.unwrap();
+        assert!(notice.starts_with(expected), "{lost}: {notice}");
+    }
+    assert_eq!(read(&many).unwrap().1.notice, None);
     let refusal = read("\\001\\002 \\001").unwrap_err().0;
     assert!(refusal.contains("does not say which letters"), "{refusal}");
 }
@@ -210,6 +213,44 @@ fn values_of_forms_and_notes_are_text() {
             "A remark",
             "Ärger",
         ],
+    );
+}
+
+#[test]
+fn ticked_boxes_stand_before_their_labels() {
+    let dingbats = "BT /Z 10 Tf 1 2 Td (4) Tj ET";
+    let fonts =
+        "/Resources << /Font << /Z << /Type /Font /Subtype /Type1 /BaseFont /ZapfDingbats >> >> >>";
+    let form = |more: &str, content: &str| {
+        let head = format!("/Subtype /Form /BBox [0 0 12 12] {more}");
+        stream(&head, content.as_bytes())
+    };
+    let button = |y: usize, more: &str| {
+        format!(
+            "<< /Subtype /Widget /Rect [120 {y} 132 {}] {more} >>",
+            y + 12
+        )
+        .into_bytes()
+    };
+    let objects = [
+        button(198, "/FT /Btn /AS /Yes /AP << /N << /Yes 7 0 R >> >>"),
+        form("", "2 2 m 10 10 l S"),
+        button(
+            158,
+            "/AS /1 /Parent << /FT /Btn >> /AP << /N << /1 9 0 R >> >>",
+        ),
+        form(fonts, dingbats),
+        button(118, "/FT /Btn /AS /Off"),
+        button(78, "/FT /Btn /Ff 65536 /AS /Yes"),
+    ];
+    let bytes = with_helvetica(
+        "BT /F 10 Tf 60 200 Td (Ada is) Tj 80 0 Td (Married) Tj 0 -40 Td (Employed) Tj 0 -40 Td (Retired) Tj 0 -40 Td (Send) Tj ET",
+        "/Annots [6 0 R 8 0 R 10 0 R 11 0 R]",
+        &objects,
+    );
+    assert_text(
+        &bytes,
+        &["Ada is ☒ Married", "✔ Employed", "Retired", "Send"],
     );
 }
 

@@ -140,7 +140,7 @@ fn a_forced_answer_is_calls_that_follow_their_schemas() {
             Some(name) => template(name),
             None => ChatTemplate::new(model(), None).unwrap(),
         };
-        assert_eq!(template.calls_tools(), form.calls_tools, "{name:?}");
+        assert_eq!(template.calls_tools, form.calls_tools, "{name:?}");
         // llama.cpp has rules of the other names.
         let others: &[_] = match name {
             Some(QWEN_3) => &["wait", "call", "look-schema"],
@@ -192,10 +192,10 @@ fn a_call_in_the_generic_form_is_read_beside_text() {
         let mut request = request("wait", &more);
         request["generic_tools"] = json!(true);
         let prompt = template.apply(&request).unwrap();
-        AnswerParser::of(&prompt)
+        AnswerParser::for_prompt(&prompt)
             .unwrap()
             .unwrap()
-            .read(text, false)
+            .parse_answer(text, false)
             .unwrap()
     };
     let (one, other) = (call("look", "C"), call("wait", "F"));
@@ -258,8 +258,8 @@ fn an_answer_beside_tools_is_a_call_or_follows_its_schema() {
             ] {
                 assert_eq!(admits(&template, &prompt, text), fits, "{name:?}: {text}");
             }
-            let parser = AnswerParser::of(&prompt).unwrap().unwrap();
-            let read = |text: &str| parser.read(text, false).unwrap();
+            let parser = AnswerParser::for_prompt(&prompt).unwrap().unwrap();
+            let read = |text: &str| parser.parse_answer(text, false).unwrap();
             let message = read(r#"{"n": 17}"#);
             assert_eq!(message.content.trim(), r#"{"n": 17}"#);
             assert!(message.tool_calls.is_empty());

@@ -193,8 +193,8 @@ impl EvaluationHook {
             return;
         };
         let weights = weights as *const sys::ggml_tensor;
-        // SAFETY: a choice is the first columns of an order of all experts (`ggml_argsort_top_k`). The probabilities are a tensor of
-        // the same graph; the choice's weights are taken from them afterwards, so that they are still there.
+        // SAFETY: `ggml_argsort_top_k` sorts all experts, and the choice is a view of the first columns. The probabilities are a tensor
+        // of the same graph, and still in memory, because the weights of the chosen experts are read from them later.
         let order = unsafe {
             let order = (*tensor).src[0];
             let has_all = |tensor: *const sys::ggml_tensor| {

@@ -20,36 +20,44 @@ impl Options {
     /// # Errors
     /// `BadRequest` for a value out of range.
     pub(crate) fn sampling(&self, vocabulary: usize, own: OwnSampling) -> Result<Sampling, Error> {
+        let base = Sampling::default();
         let warmth = self.temperature.or(own.temperature);
         let is_greedy = warmth.is_some_and(|warmth| warmth <= 0.0);
-        let base = Sampling::default().with(own, is_greedy);
+        // A model's penalties keep sampled text from repeating itself, and would only distort the likeliest one.
+        let penalty = |sent: Option<f32>, own: Option<f32>, default: f32| {
+            sent.or(own.filter(|_| !is_greedy)).unwrap_or(default)
+        };
+        let repetition = self.repeat_penalty.or(self.repetition_penalty);
         let sampling = Sampling {
-            temperature: self.temperature.unwrap_or(base.temperature),
-            top_k: self.top_k.unwrap_or(base.top_k),
-            top_p: self.top_p.unwrap_or(base.top_p),
-            min_p: self.min_p.unwrap_or(base.min_p),
+            temperature: warmth.unwrap_or(base.temperature),
+            top_k: self.top_k.or(own.top_k).unwrap_or(base.top_k),
+            top_p: self.top_p.or(own.top_p).unwrap_or(base.top_p),
+            min_p: self.min_p.or(own.min_p).unwrap_or(base.min_p),
             typical_p: self.typical_p.unwrap_or(base.typical_p),
             top_n_sigma: self.top_n_sigma.unwrap_or(base.top_n_sigma),
             xtc_probability: self.xtc_probability.unwrap_or(base.xtc_probability),
             xtc_threshold: self.xtc_threshold.unwrap_or(base.xtc_threshold),
             dynatemp_range: self.dynatemp_range.unwrap_or(base.dynatemp_range),
             dynatemp_exponent: self.dynatemp_exponent.unwrap_or(base.dynatemp_exponent),
-            repeat_penalty: self
-                .repeat_penalty
-                .or(self.repetition_penalty)
-                .unwrap_or(base.repeat_penalty),
+            repeat_penalty: penalty(repetition, own.repeat_penalty, base.repeat_penalty),
             repeat_last_n: match self.repeat_last_n {
                 // Ollama's and llama-server's word for the whole context.
                 Some(-1) => FAR_BACK,
                 Some(tokens) => tokens,
                 // vLLM's penalty is for the whole text.
-                None if self.repeat_penalty.is_none() && self.repetition_penalty.is_some() => {
-                    FAR_BACK
-                }
+                None if self.repeat_penalty.is_none() && repetition.is_some() => FAR_BACK,
                 None => base.repeat_last_n,
             },
-            frequency_penalty: self.frequency_penalty.unwrap_or(base.frequency_penalty),
-            presence_penalty: self.presence_penalty.unwrap_or(base.presence_penalty),
+            frequency_penalty: penalty(
+                self.frequency_penalty,
+                own.frequency_penalty,
+                base.frequency_penalty,
+            ),
+            presence_penalty: penalty(
+                self.presence_penalty,
+                own.presence_penalty,
+                base.presence_penalty,
+            ),
             dry: self.dry()?,
             mirostat: Mirostat {
                 version: self.mirostat.unwrap_or(base.mirostat.version),

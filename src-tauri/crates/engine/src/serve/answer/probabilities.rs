@@ -1,14 +1,7 @@
 //! Log probabilities, in the shapes of OpenAI and of vLLM.
 
-use crate::generate::{Candidate, TokenReport};
+use crate::generate::{Candidate, ScoredPrompt, TokenReport};
 use serde_json::{Map, Value, json};
-
-/// A prompt with the probabilities of its tokens but the first.
-#[derive(Debug)]
-pub(super) struct ScoredPrompt {
-    pub(super) first: Candidate,
-    pub(super) reports: Vec<TokenReport>,
-}
 
 /// Returns probabilities in the shape of OpenAI's chats.
 pub(super) fn chat_probabilities(reports: &[TokenReport]) -> Value {

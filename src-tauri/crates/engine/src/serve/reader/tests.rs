@@ -31,24 +31,33 @@ fn received(reasoning: &str, content: &str, calls: &[(&str, Value)]) -> Received
     }
 }
 
-fn parser(template: &str, thinks: bool) -> Option<Arc<AnswerParser>> {
-    let path = cache_folder().join("templates").join(template);
-    let text = fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("{}: {error}: run `make setup`", path.display()));
-    let template = ChatTemplate::new(model(), Some(&text)).unwrap();
+fn tools() -> Vec<Value> {
     let tool = |name: &str, properties: Value| {
         let parameters = json!({"type": "object", "properties": properties});
         json!({"type": "function", "function": {"name": name, "description": "", "parameters": parameters}})
     };
     let weather = json!({"city": {"type": "string"}, "days": {"type": "integer"}});
+    vec![
+        tool("get_weather", weather),
+        tool("get_time", json!({"zones": {}})),
+    ]
+}
+
+fn parser(template: &str, thinks: bool) -> Option<Arc<AnswerParser>> {
+    let path = cache_folder().join("templates").join(template);
+    let text = fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}: run `make setup`", path.display()));
+    let template = ChatTemplate::new(model(), Some(&text)).unwrap();
     let prompt = template.apply(&json!({
         "messages": [{"role": "user", "content": "Hi"}],
-        "tools": [tool("get_weather", weather), tool("get_time", json!({"zones": {}}))],
+        "tools": tools(),
         "tool_choice": "auto",
         "parallel_tool_calls": true,
         "enable_thinking": thinks,
     }));
-    AnswerParser::of(&prompt.unwrap()).unwrap().map(Arc::new)
+    AnswerParser::for_prompt(&prompt.unwrap())
+        .unwrap()
+        .map(Arc::new)
 }
 
 /// What a client makes of the deltas.
@@ -91,7 +100,7 @@ impl Client {
 fn check(template: &str, thinks: bool, answer: &str, expected: &Received) {
     let parser = parser(template, thinks);
     assert!(parser.is_some(), "{template}");
-    let mut whole = AnswerReader::new(parser.clone(), false);
+    let mut whole = AnswerReader::new(parser.clone(), false, None);
     let mut client = Client::default();
     answer.clone_into(&mut whole.text);
     client.take(&whole.finish(false));
@@ -99,7 +108,7 @@ fn check(template: &str, thinks: bool, answer: &str, expected: &Received) {
     // Cut at each place once, and at every place at once.
     let cuts: Vec<usize> = answer.char_indices().map(|(at, _)| at).collect();
     let pieces = |cuts: &[usize]| {
-        let mut reader = AnswerReader::new(parser.clone(), false);
+        let mut reader = AnswerReader::new(parser.clone(), false, None);
         let mut client = Client::default();
         let mut from = 0;
         for &cut in cuts.iter().chain([&answer.len()]) {
@@ -183,6 +192,23 @@ fn qwen3_answers_are_read_whole_and_cut_anywhere() {
             &[("get_weather", json!({"city": "Köln \"x\"", "days": 3}))],
         ),
     );
+    // The thoughts do not end, and name a call before it.
+    check(
+        QWEN_3,
+        true,
+        "<think>\nI write <tool_call>.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>",
+        &received(
+            "I write <tool_call>.\n",
+            "",
+            &[("get_weather", json!({"city": "Oslo"}))],
+        ),
+    );
+    check(
+        QWEN_3,
+        true,
+        "<think>\nI write <tool_call> or not.\n</think>\n\nNo.",
+        &received("I write <tool_call> or not.\n", "No.", &[]),
+    );
     check(
         QWEN_3,
         false,
@@ -239,6 +265,78 @@ fn qwen3_5_answers_are_read_whole_and_cut_anywhere() {
     );
 }
 
+#[test]
+fn an_answer_that_is_only_calls_as_text_is_calls() {
+    let call = r#"{"name": "get_weather", "arguments": {"city": "Oslo"}}"#;
+    let fenced = format!("```json\n{call}\n```");
+    let both = format!("[{call}, {call}]");
+    let oslo = || ("get_weather", json!({"city": "Oslo"}));
+    let shown = |text: &str| (text.to_owned(), received("", text, &[]));
+    let parser = parser(QWEN_3, false);
+    for parallel in [false, true] {
+        let calls = if parallel { 2 } else { 1 };
+        let offered = OfferedTools::read(&tools(), None, Some(parallel)).unwrap();
+        let offered = Arc::new(offered);
+        for (answer, expected) in [
+            (call.to_owned(), received("", "", &[oslo()])),
+            (fenced.clone(), received("", "", &[oslo()])),
+            (both.clone(), received("", "", &[oslo(), oslo()][..calls])),
+            shown(&format!("I write {call}")),
+            shown(&format!("I should look.</think>\n{call}")),
+            shown(&call.replace("get_weather", "gone")),
+            shown(&call.replace("city", "town")),
+            shown(r#"{"name": "Ada"}"#),
+        ] {
+            for length in [1, answer.len()] {
+                let writable = Some(Arc::clone(&offered));
+                let mut reader = AnswerReader::new(parser.clone(), false, writable);
+                let mut client = Client::default();
+                for piece in answer.as_bytes().chunks(length) {
+                    client.take(&reader.push(str::from_utf8(piece).unwrap()));
+                }
+                client.take(&reader.finish(false));
+                assert_eq!(client.received(), expected, "{answer}");
+            }
+            let writable = Some(Arc::clone(&offered));
+            let mut whole = AnswerReader::new(parser.clone(), false, writable);
+            answer.clone_into(&mut whole.text);
+            let mut client = Client::default();
+            client.take(&whole.finish(false));
+            assert_eq!(client.received(), expected, "{answer}");
+        }
+    }
+}
+
+#[test]
+fn what_is_held_back_is_little_and_never_lost() {
+    let offered = Arc::new(OfferedTools::read(&tools(), None, Some(true)).unwrap());
+    let reader = |thinks| {
+        let writable = Some(Arc::clone(&offered));
+        AnswerReader::new(parser(QWEN_3, thinks), false, writable)
+    };
+    // JSON that is no call is shown as it comes.
+    let mut list = reader(false);
+    let deltas = list.push("[{\"city\": \"Oslo\"");
+    assert_eq!(deltas, [json!({"content": "[{\"city\": \"Oslo\""})]);
+    // So are thoughts about calls, soon.
+    let mut talk = reader(true);
+    let mut client = Client::default();
+    client.take(&talk.push("<think>\nI write <tool_call>"));
+    assert_eq!(client.reasoning, "I write ");
+    let words = " or not, as the question is about the weather. ".repeat(3);
+    client.take(&talk.push(&words));
+    let thoughts = format!("I write <tool_call>{words}");
+    assert_eq!(client.reasoning.trim_end(), thoughts.trim_end());
+    // A call that breaks off is text.
+    let begun = "{\"name\": \"get_weather\", \"arguments\": {\"city\": ";
+    let mut cut = reader(false);
+    let mut client = Client::default();
+    client.take(&cut.push(begun));
+    assert_eq!(client.content, "");
+    client.take(&cut.finish(true));
+    assert_eq!(client.received(), received("", begun, &[]));
+}
+
 /// On a thread of the usual size, where answers are read.
 #[test]
 fn endless_nesting_is_shown_as_text() {
@@ -257,7 +355,7 @@ fn endless_nesting_is_shown_as_text() {
     ] {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
         let received_of = |answer: &str| {
-            let mut reader = AnswerReader::new(parser(template, false), false);
+            let mut reader = AnswerReader::new(parser(template, false), false, None);
             let mut client = Client::default();
             client.take(&reader.push(answer));
             client.take(&reader.finish(false));

@@ -22,6 +22,8 @@ use tokio::{
 };
 
 pub(crate) const SMOLLM: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
+/// SmolLM2's first layers, with its tokenizer and its template: far faster, and its words mean nothing.
+pub(crate) const SHALLOW: &str = "SmolLM2's first layers";
 pub(crate) const GEMMA: &str = "gemma-3-270m-q4_k_m.gguf";
 pub(crate) const MINILM: &str = "all-MiniLM-L6-v2.F32.gguf";
 
@@ -29,6 +31,9 @@ pub(crate) const MINILM: &str = "all-MiniLM-L6-v2.F32.gguf";
 pub(crate) const HANG: Duration = Duration::from_secs(300);
 
 pub(crate) fn model(name: &str) -> PathBuf {
+    if name == SHALLOW {
+        return tierbar_mixture::shallow(&model(SMOLLM)).unwrap();
+    }
     let folder = std::env::var_os("TIERBAR_TEST_MODELS")
         .map(PathBuf::from)
         .unwrap_or_else(|| {
@@ -173,7 +178,16 @@ impl Worker {
 
     /// A worker of the starter model with a small context.
     pub(crate) async fn smollm() -> Self {
-        let worker = Self::start(&model(SMOLLM), &["--context", "1024"]).await;
+        Self::small(SMOLLM).await
+    }
+
+    /// The same of its first layers.
+    pub(crate) async fn shallow() -> Self {
+        Self::small(SHALLOW).await
+    }
+
+    async fn small(name: &str) -> Self {
+        let worker = Self::start(&model(name), &["--context", "1024"]).await;
         worker.ready();
         worker
     }

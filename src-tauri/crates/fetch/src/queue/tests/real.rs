@@ -36,12 +36,11 @@ struct ServedFile {
 
 impl Server {
     async fn start(allowed: u64) -> Self {
-        let mut seed = 1_u32;
-        let byte = || {
-            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (seed >> 24).to_le_bytes()[0]
-        };
-        let content: Arc<Vec<u8>> = Arc::new(std::iter::repeat_with(byte).take(SIZE).collect());
+        let mut content = vec![0_u8; SIZE];
+        for (number, word) in (0_u64..).zip(content.chunks_exact_mut(8)) {
+            word.copy_from_slice(&number.to_le_bytes());
+        }
+        let content = Arc::new(content);
         let allowed = watch::Sender::new(allowed);
         let served = Arc::new(AtomicU64::new(0));
         let state = ServedFile {

@@ -7,6 +7,7 @@ use tierbar_http::error::Failure;
 use tierbar_inference::{
     CHAT,
     clouds::anthropic::{COUNT, MESSAGES},
+    files::OMITTED,
 };
 
 const ASK: &str =
@@ -30,6 +31,27 @@ async fn a_message_is_a_chat_and_its_answer_a_message() {
     assert_eq!(
         reply["content"],
         json!([{"type": "text", "text": "\"Hi\" of 5"}])
+    );
+}
+
+#[tokio::test]
+async fn a_pdf_is_a_line_for_a_model_of_this_machine() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let answer = async |body: String| {
+        let chat: Value = serde_json::from_str(&body).unwrap();
+        let content = chat["messages"][0]["content"].clone();
+        Json(json!({"choices": [{"message": {"content": content}, "finish_reason": "stop"}]}))
+    };
+    bench.load(Router::new().route(CHAT, post(answer)));
+    let source = json!({"type": "base64", "media_type": "application/pdf", "data": "AAAA"});
+    let content = json!([{"type": "document", "source": source}]);
+    let messages = json!([{"role": "user", "content": content}]);
+    let ask = json!({"model": "fast", "max_tokens": 5, "messages": messages}).to_string();
+    let reply = json(bench.post(MESSAGES, ask).await).await;
+    assert_eq!(reply["content"][0]["text"], OMITTED);
+    assert_eq!(
+        reply["tierbar"]["left_out"],
+        json!(["messages[0].content[0]: document"])
     );
 }
 

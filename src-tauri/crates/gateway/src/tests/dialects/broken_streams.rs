@@ -9,7 +9,7 @@ use axum::{
     routing::post,
 };
 use serde_json::{Value, json};
-use tierbar_core::{TierState, status::EngineKind};
+use tierbar_core::{TierState, config::Dialect, status::EngineKind};
 
 const PATHS: [&str; 4] = [
     "/v1/chat/completions",
@@ -23,7 +23,9 @@ fn server(kind: &'static str, body: Vec<u8>) -> Router {
         let body = body.clone();
         async move { ([(header::CONTENT_TYPE, kind)], Body::from(body)).into_response() }
     };
-    Router::new().route("/v1/chat/completions", post(answer))
+    Router::new()
+        .route("/v1/chat/completions", post(answer.clone()))
+        .route("/v1/messages", post(answer))
 }
 
 async fn ask(bench: &Bench, path: &str, stream: bool) -> Response {
@@ -37,14 +39,20 @@ async fn ask(bench: &Bench, path: &str, stream: bool) -> Response {
     bench.post(path, request.to_string()).await
 }
 
+/// A Tierbar whose tier `cloud` has a server of OpenAI's dialect.
 async fn bench(kind: &'static str, body: &[u8]) -> Bench {
-    elsewhere(server(kind, body.to_vec())).await
+    elsewhere(Dialect::OpenAi, server(kind, body.to_vec())).await
+}
+
+/// A Tierbar whose tier `cloud` has a server of this dialect that answers with this stream.
+async fn streaming(dialect: Dialect, stream: &[&[u8]]) -> Bench {
+    elsewhere(dialect, server("text/event-stream", stream.concat())).await
 }
 
 /// A Tierbar with the tier `cloud`, an endpoint.
-async fn elsewhere(routes: Router) -> Bench {
+async fn elsewhere(dialect: Dialect, routes: Router) -> Bench {
     let bench = Bench::new("127.0.0.1:11435").await;
-    bench.endpoint("cloud", routes).await;
+    bench.endpoint_of(dialect, "cloud", routes).await;
     let mut cloud = tier("cloud", Some("m"), TierState::Ready);
     cloud.engine = EngineKind::Endpoint;
     bench.tiers(|tiers| tiers.push(cloud));
@@ -77,41 +85,106 @@ fn said(event: &Value) -> &str {
     texts.next().unwrap_or_default()
 }
 
-fn delta(text: &[u8]) -> Vec<u8> {
-    [
-        &b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\""[..],
-        text,
-        b"\"},\"finish_reason\":null}]}\n\n",
-    ]
-    .concat()
+const DIALECTS: [Dialect; 2] = [Dialect::OpenAi, Dialect::Anthropic];
+
+/// An event with this text, in a server's dialect.
+fn delta(dialect: Dialect, text: &[u8]) -> Vec<u8> {
+    let (before, after) = match dialect {
+        Dialect::OpenAi => (
+            &b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\""[..],
+            &b"\"},\"finish_reason\":null}]}\n\n"[..],
+        ),
+        Dialect::Anthropic => (
+            &b"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\""[..],
+            &b"\"}}\n\n"[..],
+        ),
+    };
+    [before, text, after].concat()
+}
+
+/// Anthropic's packages read the events whose names they know, and the data of each that has a name.
+fn assert_named(stream: &str) {
+    for event in stream.split("\n\n") {
+        let field = |name: &str| {
+            let value = event.lines().rev().find_map(|line| line.strip_prefix(name));
+            value.unwrap_or_default().trim()
+        };
+        let (name, data) = (field("event:"), field("data:"));
+        assert!(name.is_empty() || !data.is_empty(), "{stream}");
+        let is_delta = data.contains("content_block_delta");
+        assert_eq!(name == "content_block_delta", is_delta, "{stream}");
+    }
+}
+
+fn begin(dialect: Dialect) -> &'static [u8] {
+    match dialect {
+        Dialect::OpenAi => b"",
+        Dialect::Anthropic => b"data: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_1\",\"content\":[],\"usage\":{\"input_tokens\":5}}}\n\nevent: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n",
+    }
+}
+
+fn end(dialect: Dialect) -> &'static [u8] {
+    match dialect {
+        Dialect::OpenAi => END,
+        Dialect::Anthropic => b"data: {\"type\":\"content_block_stop\",\"index\":0}\n\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":2}}\n\ndata: {\"type\":\"message_stop\"}\n\n",
+    }
 }
 
 const END: &[u8] = b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
+/// Events that are no part of an answer.
+const NO_TEXT: &[u8] = b"data: null\n\ndata:\n\ndata: x\n\ndata: {\"object\":\"ping\"}\n\n";
+
 #[tokio::test]
 async fn a_streams_text_arrives_whole_in_each_dialect() {
-    let two_lines =
-        b"data: {\"choices\":[\ndata: {\"index\":0,\"delta\":{\"content\":\"a b\"}}]}\n\n";
-    let nothing = b"data: null\n\ndata:\n\ndata: {\"object\":\"ping\"}\n\n";
-    for (stream, right) in [
-        ([b"\xef\xbb\xbf", &*delta(b"a b")].concat(), "a b"),
-        (two_lines.to_vec(), "a b"),
-        (delta(b"a\xffb"), "a\u{fffd}b"),
-        ([&nothing[..], &delta(b"a b")].concat(), "a b"),
-        ([delta(br"a\ud83d"), delta(br"\ude00b")].concat(), "a😀b"),
-        ([delta(b"a\xf0\x9f"), delta(b"\x98\x80b")].concat(), "a😀b"),
-        ([delta(br"a\ud83d"), delta(b" b")].concat(), "a\u{fffd} b"),
-    ] {
-        let bench = bench("text/event-stream", &[&stream, END].concat()).await;
-        for path in PATHS {
-            let answer = text(ask(&bench, path, true).await).await;
-            let events = events(&answer);
-            let found: String = events.iter().map(said).collect();
-            assert_eq!(found, right, "{path}: {answer}");
-            assert!(!answer.contains("\"error\":{"), "{path}: {answer}");
-            if path == PATHS[0] {
-                let all = events.iter().all(|event| event["choices"].is_array());
-                assert!(all, "{answer}");
+    for dialect in DIALECTS {
+        let delta = |text: &[u8]| delta(dialect, text);
+        let object = delta(b"a b");
+        let at = object.iter().position(|byte| *byte == b',').unwrap();
+        let two_lines = [&object[..=at], b"\ndata: ", &object[at + 1..]].concat();
+        for (mark, stream, right) in [
+            (&b"\xef\xbb\xbf"[..], delta(b"a b"), "a b"),
+            (b"", two_lines, "a b"),
+            (b"", delta(b"a\xffb"), "a\u{fffd}b"),
+            (b"", [NO_TEXT, &delta(b"a b")].concat(), "a b"),
+            (
+                b"",
+                [delta(br"a\ud83d"), delta(br"\ude00b")].concat(),
+                "a😀b",
+            ),
+            (
+                b"",
+                [delta(b"a\xf0\x9f"), delta(b"\x98\x80b")].concat(),
+                "a😀b",
+            ),
+            (
+                b"",
+                [delta(br"a\ud83d"), delta(b" b")].concat(),
+                "a\u{fffd} b",
+            ),
+            (
+                b"",
+                [&delta(br"a\ud83d")[..], NO_TEXT, &delta(br"\ude00b")].concat(),
+                "a😀b",
+            ),
+        ] {
+            let whole = [mark, begin(dialect), &stream, end(dialect)];
+            let bench = streaming(dialect, &whole).await;
+            for path in PATHS {
+                let answer = text(ask(&bench, path, true).await).await;
+                let events = events(&answer);
+                let found: String = events.iter().map(said).collect();
+                assert_eq!(found, right, "{dialect:?}, {path}: {answer}");
+                assert!(!answer.contains("\"error\":{"), "{path}: {answer}");
+                if path == PATHS[0] {
+                    let all = events.iter().all(|event| event["choices"].is_array());
+                    assert!(all, "{answer}");
+                    let has_id = dialect == Dialect::OpenAi || events[0]["id"] == "msg_1";
+                    assert!(has_id, "{answer}");
+                }
+                if path == PATHS[1] {
+                    assert_named(&answer);
+                }
             }
         }
     }
@@ -119,28 +192,48 @@ async fn a_streams_text_arrives_whole_in_each_dialect() {
 
 #[tokio::test]
 async fn a_stream_with_a_gap_ends_with_an_error_in_each_dialect() {
-    for gap in [
-        &b"data: {\"choices\":[{\"delta\":\n\n"[..],
-        b"data: {\"choices\":[7]}\n\n",
-        b"dat: {\"choices\":[]}\n\n",
-        b"data: {\"choices\":[{\"delta\":{\"content\":\"b}}]}\n\n",
+    for (dialect, gap) in [
+        (Dialect::OpenAi, &b"data: {\"choices\":[{\"delta\":\n\n"[..]),
+        (Dialect::OpenAi, b"data: {\"choices\":[7]}\n\n"),
+        (Dialect::OpenAi, b"dat: {\"choices\":[]}\n\n"),
+        (
+            Dialect::OpenAi,
+            b"data: {\"choices\":[{\"delta\":{\"content\":\"b}}]}\n\n",
+        ),
+        (
+            Dialect::Anthropic,
+            b"data: {\"type\":\"content_block_delta\",\"delta\":\n\n",
+        ),
+        (
+            Dialect::Anthropic,
+            b"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":\n\n",
+        ),
+        (
+            Dialect::Anthropic,
+            b"dat: {\"type\":\"content_block_delta\"}\n\n",
+        ),
+        (
+            Dialect::Anthropic,
+            b"data: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"b}}\n\n",
+        ),
     ] {
-        let bench = bench(
-            "text/event-stream",
-            &[&delta(b"a"), gap, &delta(b"c"), END].concat(),
-        )
-        .await;
+        let (before, after) = (delta(dialect, b"a"), delta(dialect, b"c"));
+        let whole = [begin(dialect), &before, gap, &after, end(dialect)];
+        let bench = streaming(dialect, &whole).await;
         for path in PATHS {
             let answer = text(ask(&bench, path, true).await).await;
             let events = events(&answer);
             let last = events.last().unwrap();
             let kind = last["type"].as_str().unwrap_or_default();
             let failed = !last["error"].is_null() || kind == "response.failed" || kind == "error";
-            assert!(failed, "{path}: {answer}");
+            assert!(failed, "{dialect:?}, {path}: {answer}");
             let found: String = events.iter().map(said).collect();
-            assert_eq!(found, "a", "{path}: {answer}");
+            assert_eq!(found, "a", "{dialect:?}, {path}: {answer}");
+            if path == PATHS[1] {
+                assert_named(&answer);
+            }
             let whole = ask(&bench, path, false).await;
-            assert!(!whole.status().is_success(), "{path}");
+            assert!(!whole.status().is_success(), "{dialect:?}, {path}");
         }
         let records = bench.metrics.recent_requests(99);
         assert!(
@@ -148,6 +241,19 @@ async fn a_stream_with_a_gap_ends_with_an_error_in_each_dialect() {
             "{records:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_behind_a_name_ends_with_an_error() {
+    let (before, name) = (
+        delta(Dialect::Anthropic, b"a"),
+        b"event: content_block_delta\n",
+    );
+    let whole = [begin(Dialect::Anthropic), &before, name];
+    let bench = streaming(Dialect::Anthropic, &whole).await;
+    let answer = text(ask(&bench, PATHS[1], true).await).await;
+    assert_named(&answer);
+    assert_eq!(events(&answer).last().unwrap()["type"], "error", "{answer}");
 }
 
 #[tokio::test]
@@ -205,10 +311,14 @@ async fn a_whole_answer_is_repaired_in_each_dialect() {
 }
 
 #[tokio::test]
-async fn vectors_are_in_base64_where_a_client_asks_for_it() {
+async fn vectors_are_as_a_client_asks_for_them() {
     let vectors = json!({"object": "list", "data": [{"index": 0, "embedding": [1.0, -0.5]}]});
     let answer = move || std::future::ready(axum::Json(vectors.clone()));
-    let bench = elsewhere(Router::new().route("/v1/embeddings", post(answer))).await;
+    let bench = elsewhere(
+        Dialect::OpenAi,
+        Router::new().route("/v1/embeddings", post(answer)),
+    )
+    .await;
     let asked = async |format: &str| {
         let request = json!({"model": "cloud", "input": "a", "encoding_format": format});
         let answer = bench.post("/v1/embeddings", request.to_string()).await;
@@ -216,6 +326,12 @@ async fn vectors_are_in_base64_where_a_client_asks_for_it() {
     };
     assert_eq!(asked("float").await, json!([1.0, -0.5]));
     assert_eq!(asked("base64").await, "AACAPwAAAL8=");
+    // It ignores the length, too.
+    for (length, status) in [(2, 200), (1, 400)] {
+        let request = json!({"model": "cloud", "input": "a", "dimensions": length});
+        let answer = bench.post("/v1/embeddings", request.to_string()).await;
+        assert_eq!(answer.status(), status, "{length}");
+    }
 }
 
 #[tokio::test]

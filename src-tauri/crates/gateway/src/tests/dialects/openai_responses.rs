@@ -116,6 +116,48 @@ async fn a_request_is_a_chat_for_the_worker_and_its_answer_a_response() {
 }
 
 #[tokio::test]
+async fn a_file_for_a_model_of_this_machine_is_refused() {
+    let (bench, asked) = bench(whole).await;
+    let data = "data:application/pdf;base64,AAAA";
+    let part = json!({"type": "file", "file": {"filename": "a.pdf", "file_data": data}});
+    let input = json!({"type": "input_file", "filename": "a.pdf", "file_data": data});
+    let user = |part: &Value| json!([{"role": "user", "content": [part]}]);
+    for (path, request) in [
+        (
+            "/v1/chat/completions",
+            json!({"model": "auto", "messages": user(&part)}),
+        ),
+        (
+            "/v1/responses",
+            json!({"model": "fast", "input": user(&input)}),
+        ),
+    ] {
+        let refused = bench.post(path, request.to_string()).await;
+        assert_eq!(refused.status(), 400, "{path}");
+        let error = &json(refused).await["error"];
+        let hint = error["hint"].as_str().unwrap();
+        assert!(hint.starts_with("send its text"), "{hint}");
+        assert!(hint.contains("/tierbar/v1/documents/text"), "{hint}");
+    }
+    let gone = || Err(Error::new(Code::Unreachable, "not asked"));
+    for (name, url) in [
+        ("near", "http://192.168.0.2"),
+        ("sonnet", "https://api.example.com"),
+    ] {
+        let engine = serde_json::from_value(json!({"endpoint": url})).unwrap();
+        bench.other(name, gone(), engine);
+    }
+    let request = json!({"model": "auto", "messages": user(&part)});
+    let refused = bench
+        .post("/v1/chat/completions", request.to_string())
+        .await;
+    let error = &json(refused).await["error"];
+    let hint = error["hint"].as_str().unwrap();
+    assert!(hint.starts_with("name the sonnet tier"), "{hint}");
+    assert_eq!(*asked.lock().unwrap(), Value::Null);
+}
+
+#[tokio::test]
 async fn a_bare_input_leaves_the_worker_its_own_settings() {
     let (bench, asked) = bench(whole).await;
     let reply = json(ask(&bench, &json!({"input": "Hi"})).await).await;

@@ -33,7 +33,9 @@ impl Probe {
             let message = json!({"role": "assistant", "content": "Hi"});
             let choice =
                 json!({"index": 0, "message": message, "text": "Hi", "finish_reason": "stop"});
-            Json(json!({"choices": [choice], "data": [{"index": 0, "embedding": [1.0]}]}))
+            // As long as the sample of `dimensions`.
+            let data = json!([{"index": 0, "embedding": vec![1.0; 64]}]);
+            Json(json!({"choices": [choice], "data": data}))
         };
         let paths = ["/v1/chat/completions", "/v1/completions", "/v1/embeddings"];
         let routes = paths.into_iter().fold(Router::new(), |routes, path| {

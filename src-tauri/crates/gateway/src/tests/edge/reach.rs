@@ -100,7 +100,7 @@ const GROUPS: [(&str, &str); 6] = [
     ("Public", "They say nothing about you, and need nothing."),
     (
         "Models",
-        "For API keys, for the owner, and for programs of this machine unless `require_keys` is set. `x-tierbar-webhook` to a host beyond `webhook_hosts` needs the token, or a session begun less than 10 minutes ago.",
+        "For API keys, for the owner, and for programs of this machine unless `require_keys` is set. `x-tierbar-webhook` to a host beyond `webhook_hosts` needs the token, or a session begun less than 10 minutes ago. `POST /api/pull` downloads for the token or a session only.",
     ),
     (
         "Owner",

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tierbar_core::{Code, Error};
 use tierbar_inference::{
     CHAT, Inference,
-    ask::Answer,
+    ask::AnswerStream,
     caller::Caller,
     events::{AnswerFailure, Event, Usage},
     request::Request,
@@ -42,7 +42,7 @@ fn chat(more: Value) -> Map<String, Value> {
     fields.clone()
 }
 
-async fn ask(bench: &Bench, request: Request) -> Result<Answer, AnswerFailure> {
+async fn ask(bench: &Bench, request: Request) -> Result<AnswerStream, AnswerFailure> {
     inference(bench).ask(request, Caller::default()).await
 }
 

@@ -22,6 +22,7 @@ use tierbar_core::{
     config::{ChainConfig, Engine, Step},
 };
 use tierbar_inference::chain::credential;
+use tierbar_tasks::triage::exam::PROBES;
 
 mod dialects;
 mod triage;
@@ -63,8 +64,10 @@ enum Does {
     Regret(&'static str),
     /// In a stream, and keeps the connection open behind the end.
     Linger,
-    /// To a question with a schema with this, and otherwise with its name.
+    /// To a question with a schema with this, and otherwise with its name. It knows the types of the examination.
     Triage(&'static str),
+    /// The same, but answers with this in the examination, too.
+    Guess(&'static str),
 }
 
 impl Cloud {
@@ -98,11 +101,20 @@ impl Cloud {
     async fn answer(&self, does: Does, body: &str) -> Response {
         let stream = body.contains("\"stream\":true") || body.contains("\"stream\": true");
         match does {
-            Does::Triage(verdict) if body.contains("json_schema") => {
-                let message = json!({"role": "assistant", "content": verdict});
+            Does::Triage(verdict) | Does::Guess(verdict) if body.contains("json_schema") => {
+                let probe = PROBES.iter().find(|(text, _)| body.contains(text));
+                let content = match (does, probe) {
+                    (Does::Triage(_), Some((_, kind))) => {
+                        json!({"type": kind, "urgency": 0, "needs_cloud": false}).to_string()
+                    }
+                    _ => verdict.to_owned(),
+                };
+                let message = json!({"role": "assistant", "content": content});
                 Json(json!({"choices": [{"message": message}]})).into_response()
             }
-            Does::Triage(_) => events(&[&content_event(self.name), "data: [DONE]\n\n"]),
+            Does::Triage(_) | Does::Guess(_) => {
+                events(&[&content_event(self.name), "data: [DONE]\n\n"])
+            }
             Does::Hang => std::future::pending().await,
             Does::Refuse(status) => {
                 let status = StatusCode::from_u16(status).unwrap();

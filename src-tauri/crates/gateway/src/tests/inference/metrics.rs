@@ -278,7 +278,7 @@ async fn waiting_requests_are_counted_while_they_wait() {
 async fn log_entries_are_counted() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let fast = TierId::new("fast").unwrap();
-    let load = LogEvent::of(tierbar_core::journal::Kind::Load, &fast, None, "");
+    let load = LogEvent::for_tier(tierbar_core::journal::Kind::Load, &fast, None, "");
     bench.metrics.happened(&load);
     bench.metrics.happened(&load);
     let reply = scrape(&bench).await;

@@ -1,6 +1,6 @@
 //! Search and answers over a store with a document, and a worker that says what the test wants.
 
-use crate::testing::{Bench, json};
+use crate::testing::{Bench, json, text};
 use axum::{
     Router,
     body::Bytes,
@@ -140,6 +140,21 @@ async fn an_answer_cites_passages_that_are_there() {
         })
         .collect();
     assert_eq!(kinds, ["passages", "text", "answer"]);
+}
+
+#[tokio::test]
+async fn a_bare_citation_is_no_answer() {
+    let bench = bench().await;
+    bench.load(Router::new().route(tierbar_inference::CHAT, post(async || stream("[1]"))));
+    let question = r#"{"question": "When is the tower painted?", "stream": true}"#;
+    let answer = bench.ask("POST", "/v1/documents/ask", question).await;
+    let body = text(answer).await;
+    assert!(!body.contains("\"type\":\"text\""), "{body}");
+    assert!(
+        body.contains("\"answer\":\"The tower is painted every seven years. [1]\""),
+        "{body}"
+    );
+    assert!(body.contains("by rule"), "{body}");
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ pub(in crate::documents) enum Why {
     /// A folder.
     Generated,
     Lock,
+    Minified,
     /// A name that is not UTF-8.
     Unnamed,
     /// A folder.
@@ -48,6 +49,7 @@ impl Why {
             Self::IgnoredFolder => format!("{count} folder{s} (.gitignore)"),
             Self::Generated => format!("{count} folder{s} that programs have generated"),
             Self::Lock => format!("{count} lock file{s}"),
+            Self::Minified => format!("{count} minified file{s}"),
             Self::Unnamed => format!("{count} file{s} whose names are not UTF-8"),
             Self::TooDeep => format!("{count} folder{s} more than {DEEPEST} levels deep"),
             Self::TooMany => format!("{count} file{s} beyond the first {MOST_FILES}"),

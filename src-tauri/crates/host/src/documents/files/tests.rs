@@ -1,6 +1,6 @@
 use super::{super::extract, *};
 use crate::{
-    race::{Found, race},
+    own_data::tests::{data_folder_at, hard_link_to_data},
     sources::tests::tempdir,
 };
 use data_encoding::HEXLOWER;
@@ -9,11 +9,13 @@ use sha2::{Digest, Sha256};
 use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
-    time::Duration,
 };
 use tempfile::TempDir;
 use tierbar_core::Code;
-use tierbar_skip::{Call, denying};
+use tierbar_skip::{
+    Call, denying,
+    race::{ALL, Found, Way, race},
+};
 
 fn source(path: &Path, is_folder: bool) -> DocumentSource {
     DocumentSource {
@@ -72,41 +74,55 @@ fn a_folder_has_its_documents_and_no_others() {
     assert_eq!(scan(&source(&at("none"), false)), None);
 }
 
-/// A source that another program exchanges with a link to a folder of the same form.
-fn exchange(time: Duration) {
+/// A source whose name leads to a folder of the same form in Tierbar's data at times: to the data itself, or to a part of it.
+fn race_to_data(ways: &[Way], place: &str) {
     let root = tempdir();
     let path = root.path();
-    let (papers, link) = (path.join("papers"), path.join("link"));
-    for (folder, text) in [("papers", "own"), ("private", "secret")] {
-        fs::create_dir_all(path.join(folder).join("inner")).unwrap();
-        fs::write(path.join(folder).join("inner/a.md"), text).unwrap();
+    data_folder_at(&path.join("private"));
+    let (papers, private) = (path.join("papers"), path.join(place));
+    for (folder, text) in [(&papers, "own"), (&private, "secret")] {
+        fs::create_dir_all(folder.join("inner")).unwrap();
+        fs::write(folder.join("inner/a.md"), text).unwrap();
     }
-    symlink(path.join("private"), &link).unwrap();
     let inner = papers.join("inner/a.md");
     let own = HEXLOWER.encode(&Sha256::digest("own"));
-    for source in [source(&papers, true), source(&inner, false)] {
-        race(time, &papers, &link, || match scan(&source) {
-            Some(scan) if scan.files.iter().any(|file| file.size != 3) => Found::Foreign,
-            Some(_) => Found::Own,
-            None => Found::Refused,
-        });
-    }
-    race(time, &papers, &link, || match extract::open(&inner) {
-        Ok((_, sha256)) if sha256 != own => Found::Foreign,
-        Ok(_) => Found::Own,
-        Err(_) => Found::Refused,
-    });
+    let scan = |path: &Path, is_folder| match scan(&source(path, is_folder)) {
+        Some(scan) if scan.files.iter().any(|file| file.size != 3) => Found::Foreign,
+        Some(_) => Found::Own,
+        None => Found::Refused,
+    };
+    race(
+        ways,
+        &papers,
+        &private,
+        &mut [
+            &mut || scan(&papers, true),
+            &mut || scan(&inner, false),
+            &mut || match extract::open(&inner) {
+                Ok((_, sha256)) if sha256 != own => Found::Foreign,
+                Ok(_) => Found::Own,
+                Err(_) => Found::Refused,
+            },
+        ],
+    );
 }
 
 #[test]
-fn a_source_exchanged_with_a_link_is_not_left() {
-    exchange(Duration::from_millis(400));
+fn a_source_whose_name_leads_to_tierbars_data_is_not_left() {
+    race_to_data(&ALL, "private");
 }
 
 #[test]
-#[ignore = "slow"]
-fn a_source_exchanged_with_a_link_for_long_is_not_left() {
-    exchange(Duration::from_secs(10));
+fn a_part_of_tierbars_data_mounted_on_a_source_is_not_read() {
+    race_to_data(&[Way::Mount], "private/logs");
+}
+
+#[test]
+fn a_hard_link_to_tierbars_data_is_no_document() {
+    let folder = folder_of(&[("a.md", "x")]);
+    let _data = hard_link_to_data(&folder.path().join("token.md"));
+    let found = scan(&source(folder.path(), true)).unwrap();
+    assert_eq!(names(&found, folder.path()), ["a.md"]);
 }
 
 #[test]
@@ -184,6 +200,10 @@ fn lock_files_and_generated_folders_are_no_documents() {
         ("package.json", "x"),
         ("package-lock.json", "x"),
         ("pnpm-lock.yaml", "x"),
+        ("a.min.js", "x"),
+        ("a-min.css", "x"),
+        ("admin.css", "x"),
+        ("a.min.md", "x"),
         ("env/pyvenv.cfg", "x"),
         ("env/lib/a.py", "x"),
         ("cache/CACHEDIR.TAG", "x"),
@@ -191,10 +211,13 @@ fn lock_files_and_generated_folders_are_no_documents() {
         ("target/c.txt", "x"),
     ]);
     let found = scan(&source(folder.path(), true)).unwrap();
-    assert_eq!(names(&found, folder.path()), ["package.json"]);
+    assert_eq!(
+        names(&found, folder.path()),
+        ["a.min.md", "admin.css", "package.json"]
+    );
     assert_eq!(
         found.left_out().unwrap(),
-        "Not searched: 3 folders that programs have generated, 2 lock files"
+        "Not searched: 3 folders that programs have generated, 2 lock files, 2 minified files"
     );
     // One that was added itself is not asked what it is.
     let found = scan(&source(&folder.path().join("cache"), true)).unwrap();

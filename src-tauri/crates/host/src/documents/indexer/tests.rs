@@ -266,6 +266,17 @@ async fn an_embedder_that_refuses_any_text_is_tried_again() {
 }
 
 #[tokio::test]
+async fn changes_right_after_a_look_do_not_interrupt() {
+    let mut bench = Bench::new(|_, _| {}).await;
+    bench.embedded_before().await;
+    bench.index.bell.send_replace(());
+    assert!(!bench.indexer.embed_unread().await.unwrap());
+    assert_eq!(bench.unread().await, PASSAGES);
+    bench.indexer.looked = Some(Instant::now());
+    bench.resume(PASSAGES).await;
+}
+
+#[tokio::test]
 async fn vectors_of_another_model_are_not_stored() {
     let bench = Bench::new(|_, embedder| *embedder.model.lock() = "newer").await;
     bench.embedded_before().await;

@@ -2,8 +2,9 @@
 
 use super::{answer::Message, failure, stream::AnswerWriter};
 use crate::{
-    lines::{LineEnds, Lines},
-    repair::parse,
+    event_reader::{EventLine, EventReader, LONGEST_LINE},
+    lines::{LineEnds, Lines, without_end},
+    original::Form,
     upstream::{ANSWER_LIMIT, ConnectionFailure, Upstream, is_content_type},
 };
 use bytes::Bytes;
@@ -13,10 +14,8 @@ use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::Frame;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
+use tierbar_core::json::repair::parse;
 use tierbar_fetch::RemoteAnswer;
-
-/// Bytes of an event. Anthropic's are short.
-const LONGEST_LINE: usize = 1 << 20;
 
 /// What is expected.
 #[derive(Debug, Clone, Copy)]
@@ -102,7 +101,11 @@ struct StreamTranslation {
     writer: AnswerWriter,
     line_ends: LineEnds,
     lines: Lines,
-    broken: bool,
+    events: EventReader,
+    /// What ends it before its last event.
+    failure: Option<ConnectionFailure>,
+    /// Nothing more is taken.
+    ended: bool,
 }
 
 fn translate_stream(
@@ -114,11 +117,12 @@ fn translate_stream(
         writer: AnswerWriter::new(usage),
         line_ends: LineEnds::default(),
         lines: Lines::default(),
-        broken: false,
+        events: EventReader::default(),
+        failure: None,
+        ended: false,
     };
     let turned = stream::unfold(streaming, |mut streaming| async {
         let next = streaming.next().await?;
-        streaming.broken = next.is_err();
         Some((next.map(Frame::data), streaming))
     });
     StreamBody::new(turned).boxed_unsync()
@@ -127,38 +131,104 @@ fn translate_stream(
 impl StreamTranslation {
     /// The next bytes; `None` at the end, also at one that the server has not announced.
     async fn next(&mut self) -> Option<Result<Bytes, ConnectionFailure>> {
-        while !self.writer.is_over() && !self.broken {
-            let data = match self.arriving.frame().await? {
-                Ok(frame) => frame.into_data().unwrap_or_default(),
-                Err(error) => return Some(Err(error.into())),
-            };
-            let data = self.line_ends.unify(data);
-            let out = self.take(&data);
-            if let Some(why) = self.writer.take_unreadable() {
-                return Some(Err(form_error(&why)));
+        loop {
+            // The text before a gap has passed.
+            if let Some(failure) = self.failure.take() {
+                self.ended = true;
+                return Some(Err(failure));
+            }
+            if self.ended || self.writer.is_over() {
+                return None;
+            }
+            let mut out = String::new();
+            match self.arriving.frame().await {
+                Some(Ok(frame)) => {
+                    let data = frame.into_data().unwrap_or_default();
+                    let data = self.line_ends.unify(data);
+                    self.take(&data, &mut out);
+                }
+                Some(Err(error)) => self.fail(error.into(), &mut out),
+                None => {
+                    self.ended = true;
+                    self.take_rest(&mut out);
+                }
             }
             if !out.is_empty() {
                 return Some(Ok(out.into()));
             }
-            if self.lines.pending() > LONGEST_LINE {
-                let what = format!("sends an event of more than {} MiB", LONGEST_LINE >> 20);
-                return Some(Err(what.into()));
-            }
         }
-        None
     }
 
-    fn take(&mut self, arrived: &[u8]) -> String {
-        let mut out = String::new();
-        for line in self.lines.complete(arrived).split(|&byte| byte == b'\n') {
+    fn take(&mut self, arrived: &[u8], out: &mut String) {
+        let lines = self.lines.complete(arrived);
+        for line in lines.split_inclusive(|&byte| byte == b'\n') {
+            self.line(without_end(line), out);
+        }
+        if self.lines.pending().max(self.events.pending()) > LONGEST_LINE {
+            let what = format!("sends an event of more than {} MiB", LONGEST_LINE >> 20);
+            self.fail(what.into(), out);
+        }
+    }
+
+    fn line(&mut self, line: &[u8], out: &mut String) {
+        let line = self.events.without_mark(line).unwrap_or(line);
+        match self.events.line(line) {
+            EventLine::Data(data) => self.read(data, true, out),
+            EventLine::End(Some(data)) => self.read(&data, false, out),
+            EventLine::Damaged => self.fail(form_error("a line is not an event"), out),
             // Each event names itself in its data, too.
-            if let Some(data) = line.strip_prefix(b"data:")
-                && !self.writer.is_over()
-            {
-                out += &self.writer.event(data.trim_ascii());
+            EventLine::Comment
+            | EventLine::Other
+            | EventLine::Blank
+            | EventLine::More
+            | EventLine::End(None) => {}
+        }
+    }
+
+    fn read(&mut self, data: &[u8], goes_on: bool, out: &mut String) {
+        match self.events.whole_letters(Form::Messages, data, goes_on) {
+            None => self.write(data, goes_on, out),
+            Some(events) => {
+                for event in events {
+                    self.write(&event, goes_on, out);
+                }
             }
         }
-        out
+    }
+
+    fn write(&mut self, event: &[u8], goes_on: bool, out: &mut String) {
+        if self.failure.is_some() || self.writer.is_over() {
+            return;
+        }
+        match self.writer.event(event) {
+            Ok(chunks) => out.push_str(&chunks),
+            Err(error) if goes_on && error.is_eof() => self.events.hold(event),
+            Err(error) => self.fail(form_error(&error.to_string()), out),
+        }
+    }
+
+    /// The server has closed its stream: the end of its last line may be missing.
+    fn take_rest(&mut self, out: &mut String) {
+        let rest = self.lines.take_rest();
+        if let Some(event) = self.events.last(Form::Messages, &rest) {
+            self.read(&event, false, out);
+        }
+        self.write_halves(out);
+    }
+
+    /// Writes the events that are held for the rest of a letter, which does not come.
+    fn write_halves(&mut self, out: &mut String) {
+        for half in self.events.take_halves() {
+            self.write(&half, false, out);
+        }
+    }
+
+    /// Fails once what has arrived is written. What comes behind the last event, or a first failure, changes nothing.
+    fn fail(&mut self, failure: ConnectionFailure, out: &mut String) {
+        self.write_halves(out);
+        if self.failure.is_none() && !self.writer.is_over() {
+            self.failure = Some(failure);
+        }
     }
 }
 
@@ -183,5 +253,32 @@ mod tests {
         }
         let message = reply(json!({"content": [{"type": "text", "text": "Yes"}]})).unwrap();
         assert_eq!(message["choices"][0]["message"]["content"], "Yes");
+    }
+
+    #[tokio::test]
+    async fn text_before_a_failure_is_written_with_half_a_letter() {
+        let half =
+            br#"data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"a\ud83d"}}
+
+"#;
+        let half = Bytes::from_static(half);
+        let broken = vec![Ok(half.clone()), Err("was reset".to_owned())];
+        let damaged = vec![Ok(half.clone()), Ok("dat: {}\n\n".into())];
+        let endless = vec![Ok(half), Ok(vec![b'x'; LONGEST_LINE + 1].into())];
+        for (frames, says) in [
+            (broken, "was reset"),
+            (damaged, "not an event"),
+            (endless, "more than 1 MiB"),
+        ] {
+            let frames = frames.into_iter().map(|frame| frame.map(Frame::data));
+            let arriving = StreamBody::new(stream::iter(frames)).boxed_unsync();
+            let mut turned = translate_stream(arriving, false);
+            let text = turned.frame().await.unwrap().unwrap();
+            let text = String::from_utf8(text.into_data().unwrap().to_vec()).unwrap();
+            assert!(text.contains("\"content\":\"a\u{fffd}\""), "{says}: {text}");
+            let failure = turned.frame().await.unwrap().unwrap_err();
+            assert!(failure.to_string().contains(says), "{says}: {failure}");
+            assert!(turned.frame().await.is_none(), "{says}");
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! A conversation as Anthropic's messages: the user's and the assistant's in turn, in blocks.
 
-use crate::{body, wire::ToolCall};
+use super::document::File;
+use crate::{body, files::read_data_uri, wire::ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tierbar_core::{Error, bad_request, json::values_memory};
+use tierbar_core::{Error, bad_request, config::is_url, json::values_memory};
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Message {
@@ -27,6 +28,7 @@ enum Part {
     Text { text: String },
     Refusal { refusal: String },
     ImageUrl { image_url: Image },
+    File { file: File },
 }
 
 /// The field of a part, a tool or a block that ends a part of the prompt to be cached. OpenAI's clients send it as Anthropic's do.
@@ -180,7 +182,7 @@ fn blocks(content: Option<Content>) -> Result<Vec<Value>, Error> {
             .and_then(|part| part.shift_remove(CACHE));
         let part = serde_json::from_value(part).map_err(|error| {
             bad_request(format!("a message part is not valid: {error}"))
-                .hint("send only text and images to a tier with Anthropic's dialect")
+                .hint("send only text, images and files to a tier with Anthropic's dialect")
         })?;
         let mut block = block(part)?;
         if let (Some(block), Some(cache)) = (&mut block, cache) {
@@ -200,18 +202,17 @@ fn block(part: Part) -> Result<Option<Value>, Error> {
             let (Image::Named { url } | Image::Plain(url)) = image_url;
             Some(json!({"type": "image", "source": source(&url)?}))
         }
+        Part::File { file } => Some(file.into_block()?),
     })
 }
 
 fn source(url: &str) -> Result<Value, Error> {
-    if let Some(data) = url.strip_prefix("data:") {
-        let (kind, data) = data
-            .split_once(";base64,")
-            .ok_or_else(|| bad_request("an image's data is not base64"))?;
-        let kind = kind.split(';').next().unwrap_or(kind);
+    if url.starts_with("data:") {
+        let (kind, data) =
+            read_data_uri(url).ok_or_else(|| bad_request("an image's data is not base64"))?;
         return Ok(json!({"type": "base64", "media_type": kind, "data": data}));
     }
-    if url.starts_with("https://") || url.starts_with("http://") {
+    if is_url(url) {
         return Ok(json!({"type": "url", "url": url}));
     }
     Err(bad_request("an image must be a data: URI or a URL"))
@@ -302,11 +303,13 @@ mod tests {
     }
 
     #[test]
-    fn cache_breakpoints_stay_at_their_texts() {
+    fn cache_breakpoints_stay_at_texts_and_files() {
         let part = |text: &str| json!({"type": "text", "text": text, "cache_control": {"type": "ephemeral"}});
         let mut conversation = read(json!([
             {"role": "system", "content": [text_block("Be brief."), part("Long rules.")]},
-            {"role": "user", "content": [part("Hi")]},
+            {"role": "user", "content": [part("Hi"), {
+                "type": "file", "file": {"filename": "a.pdf", "file_data": "JVBERi0="}, "cache_control": {"type": "ephemeral"},
+            }]},
         ]))
         .unwrap();
         let system = conversation.take_system();
@@ -316,7 +319,10 @@ mod tests {
         );
         assert_eq!(
             conversation.into_messages()[0]["content"],
-            json!([part("Hi")])
+            json!([part("Hi"), {
+                "type": "document", "title": "a.pdf", "cache_control": {"type": "ephemeral"},
+                "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="},
+            }])
         );
     }
 

@@ -16,6 +16,9 @@ use tierbar_request_fields as fields;
 /// There is no request without a bound; every model takes this one.
 const MAX_TOKENS: u64 = 4096;
 
+/// The most letters of a user's identifier.
+const LONGEST_USER: usize = 256;
+
 /// What says how the answer must be, and has no equivalent there.
 const REFUSED: [&str; 17] = [
     "allowed_token_ids",
@@ -66,6 +69,10 @@ struct Chat {
     think: Option<Value>,
     thinking_budget_tokens: Option<i64>,
     chat_template_kwargs: Option<Value>,
+    safety_identifier: Option<Value>,
+    /// The older name of `safety_identifier`.
+    user: Option<Value>,
+    service_tier: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -133,6 +140,7 @@ impl Chat {
         let generation = Generation::of(self.model.as_deref().unwrap_or_default());
         let asked = self.thinking_request();
         let max_tokens = self.most();
+        let (metadata, service_tier) = (self.metadata(), self.service_tier());
         let mut conversation = Conversation::read(self.messages)?;
         let called = std::mem::take(&mut conversation.called);
         let choice = self.tool_choice.as_ref();
@@ -170,6 +178,8 @@ impl Chat {
         }
         put("stop_sequences", self.stop.and_then(Stop::sequences));
         put("stream", self.stream.map(Value::from));
+        put("metadata", metadata);
+        put("service_tier", service_tier);
         let mut output = Map::new();
         if let Some(effort) = thinking.effort {
             output.insert("effort".to_owned(), effort.into());
@@ -211,6 +221,22 @@ impl Chat {
             .find(|&most| most > 0)
     }
 
+    /// What identifies the user.
+    fn metadata(&self) -> Option<Value> {
+        let users = [&self.safety_identifier, &self.user].into_iter().flatten();
+        let mut users = users.filter_map(Value::as_str);
+        let user = users.find(|user| is_opaque(user))?;
+        Some(json!({"user_id": user}))
+    }
+
+    fn service_tier(&self) -> Option<Value> {
+        match self.service_tier.as_ref()?.as_str()? {
+            "auto" => Some("auto".into()),
+            "default" => Some("standard_only".into()),
+            _ => None,
+        }
+    }
+
     /// As our own engine reads it.
     fn thinking_request(&self) -> ThinkingRequest {
         let named = self.chat_template_kwargs.as_ref();
@@ -237,6 +263,14 @@ impl Chat {
             budget,
         }
     }
+}
+
+/// Whether an identifier is taken. Anthropic's servers refuse addresses of mail and telephone numbers, and some others all but these
+/// letters.
+fn is_opaque(user: &str) -> bool {
+    let is_taken = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+    let is_number = user.len() > 6 && !user.contains(|letter: char| letter.is_ascii_alphabetic());
+    (1..=LONGEST_USER).contains(&user.len()) && user.chars().all(is_taken) && !is_number
 }
 
 impl Stop {
@@ -287,7 +321,7 @@ mod tests {
             converted(&chat).unwrap(),
             json!({
                 "model": "claude-haiku-4-5", "max_tokens": 9, "temperature": 1.0, "top_k": 3,
-                "stop_sequences": ["END"], "stream": true,
+                "stop_sequences": ["END"], "stream": true, "metadata": {"user_id": "me"},
                 "output_config": {"format": {"type": "json_schema", "schema": {"type": "string"}}},
                 "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}],
             })
@@ -320,6 +354,44 @@ mod tests {
         }
         let kept = json!({"temperature": 0.5, "think": true, "thinking_budget_tokens": 0});
         assert_eq!(with("claude-haiku-4-5", &kept)["temperature"], 0.5);
+    }
+
+    #[test]
+    fn an_opaque_user_is_identified() {
+        let user = |more: Value| {
+            let request = converted(&chat("claude-haiku-4-5", more)).unwrap();
+            request["metadata"]["user_id"].as_str().map(str::to_owned)
+        };
+        for taken in ["me", "user_1-a", "4711", "a5551234567"] {
+            assert_eq!(user(json!({"user": taken})).as_deref(), Some(taken));
+        }
+        for refused in [
+            "",
+            "me@a.example",
+            "5551234567",
+            "Ann Lee",
+            &"a".repeat(257),
+        ] {
+            assert_eq!(user(json!({"user": refused})), None, "{refused}");
+        }
+        let both = json!({"user": "older", "safety_identifier": "newer"});
+        assert_eq!(user(both).as_deref(), Some("newer"));
+        assert_eq!(user(json!({"user": null, "safety_identifier": 7})), None);
+    }
+
+    #[test]
+    fn service_tiers_with_an_equivalent_are_renamed() {
+        for (tier, renamed) in [
+            (json!("auto"), json!("auto")),
+            (json!("default"), json!("standard_only")),
+            (json!("flex"), Value::Null),
+            (json!("priority"), Value::Null),
+            (Value::Null, Value::Null),
+        ] {
+            let more = json!({"service_tier": tier});
+            let request = converted(&chat("claude-haiku-4-5", more)).unwrap();
+            assert_eq!(request["service_tier"], renamed, "{tier}");
+        }
     }
 
     #[test]

@@ -4,11 +4,10 @@ use super::{
     answer::{Block, End, Usage},
     failure,
 };
-use crate::repair::parse;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tierbar_core::json::{COPIES, MOST_MEMORY, check};
+use tierbar_core::json::{COPIES, MOST_MEMORY, check, repair::parse};
 
 /// Of an answer's id and model, in characters.
 const LONGEST_NAME: usize = 256;
@@ -19,7 +18,7 @@ pub(super) struct AnswerWriter {
     id: String,
     model: String,
     created: i64,
-    /// The stream ends with what was used.
+    /// The stream ends with what was used, and its other chunks say that there is nothing yet.
     include_usage: bool,
     usage: Usage,
     end: End,
@@ -27,8 +26,6 @@ pub(super) struct AnswerWriter {
     calls: usize,
     calling: Option<bool>,
     over: bool,
-    /// What is wrong with an event.
-    unreadable: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -92,32 +89,27 @@ impl AnswerWriter {
         self.over
     }
 
-    /// What is wrong with an event that could not be read: without its text, the answer would not be complete.
-    pub(super) fn take_unreadable(&mut self) -> Option<String> {
-        self.unreadable.take()
-    }
-
     /// What an event's data is in OpenAI's stream; empty for nothing.
-    pub(super) fn event(&mut self, data: &[u8]) -> String {
-        if let Err(error) = check(data, COPIES, MOST_MEMORY) {
-            self.unreadable = Some(error.to_string());
-            return String::new();
-        }
+    ///
+    /// # Errors
+    /// For an event that cannot be read: without its text, the answer would not be complete.
+    pub(super) fn event(&mut self, data: &[u8]) -> Result<String, serde_json::Error> {
+        check(data, COPIES, MOST_MEMORY)?;
         let event = match parse(data) {
             Ok(event) => event,
             Err(error) => {
-                // Anything but an event is ignored. An event that cannot be read is a gap in the answer.
+                // Anything but an event is ignored.
                 let is_part = match error.is_data() {
                     true => names_block(data),
                     false => data.contains(&b'{'),
                 };
-                if is_part {
-                    self.unreadable = Some(error.to_string());
-                }
-                return String::new();
+                return match is_part {
+                    true => Err(error),
+                    false => Ok(String::new()),
+                };
             }
         };
-        match event {
+        Ok(match event {
             Event::MessageStart { message } => {
                 // They are in each chunk.
                 self.id = message.id.chars().take(LONGEST_NAME).collect();
@@ -151,7 +143,7 @@ impl AnswerWriter {
                 format!("data: {}\n\n", failure::openai(data))
             }
             Event::Other => String::new(),
-        }
+        })
     }
 
     fn begin(&mut self, block: Block) -> String {
@@ -196,19 +188,19 @@ impl AnswerWriter {
         if let Some(stop) = self.end.stop() {
             choice["stop_reason"] = stop.into();
         }
-        let mut out = self.chunk(&json!([choice]), None);
+        let mut out = self.chunk(&json!([choice]), Value::Null);
         if self.include_usage {
-            out += &self.chunk(&json!([]), Some(self.usage.openai()));
+            out += &self.chunk(&json!([]), self.usage.openai());
         }
         out + "data: [DONE]\n\n"
     }
 
     fn delta(&self, delta: &Value) -> String {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": null});
-        self.chunk(&json!([choice]), None)
+        self.chunk(&json!([choice]), Value::Null)
     }
 
-    fn chunk(&self, choices: &Value, usage: Option<Value>) -> String {
+    fn chunk(&self, choices: &Value, usage: Value) -> String {
         let mut chunk = json!({
             "id": self.id,
             "object": "chat.completion.chunk",
@@ -216,7 +208,7 @@ impl AnswerWriter {
             "model": self.model,
             "choices": choices,
         });
-        if let Some(usage) = usage {
+        if self.include_usage {
             chunk["usage"] = usage;
         }
         format!("data: {chunk}\n\n")
@@ -238,7 +230,7 @@ mod tests {
     fn render(writer: &mut AnswerWriter, events: &[Value]) -> Vec<Value> {
         let reply: String = events
             .iter()
-            .map(|event| writer.event(event.to_string().as_bytes()))
+            .map(|event| writer.event(event.to_string().as_bytes()).unwrap())
             .collect();
         let data = reply.lines().filter_map(|line| line.strip_prefix("data: "));
         data.map(|data| serde_json::from_str(data).unwrap_or_else(|_| data.into()))
@@ -304,6 +296,9 @@ mod tests {
                 more(1, "{}"),
             ]
         );
+        for chunk in &reply[..9] {
+            assert_eq!(chunk.get("usage"), Some(&Value::Null), "{chunk}");
+        }
         assert_eq!(reply[8]["choices"][0]["finish_reason"], "tool_calls");
         assert_eq!(
             (&reply[8]["id"], &reply[8]["model"]),
@@ -340,6 +335,10 @@ mod tests {
             &[start(), end, json!({"type": "message_stop"})],
         );
         assert_eq!(reply.len(), 3);
+        assert!(
+            reply.iter().all(|chunk| chunk.get("usage").is_none()),
+            "{reply:?}"
+        );
         assert_eq!(reply[1]["choices"][0]["finish_reason"], "stop");
         assert_eq!(reply[1]["choices"][0]["stop_reason"], "END");
     }
@@ -347,16 +346,18 @@ mod tests {
     #[test]
     fn a_failure_is_the_last_event_and_a_ping_a_comment() {
         let mut writer = AnswerWriter::new(false);
-        assert_eq!(writer.event(br#"{"type":"ping"}"#), ": ping\n\n");
-        assert_eq!(writer.event(br#"{"type":"vertex_event","x":1}"#), "");
-        assert_eq!(writer.event(b"no json"), "");
-        assert_eq!(writer.take_unreadable(), None);
+        for (event, chunk) in [
+            (r#"{"type":"ping"}"#, ": ping\n\n"),
+            (r#"{"type":"vertex_event","x":1}"#, ""),
+            ("no json", ""),
+        ] {
+            assert_eq!(writer.event(event.as_bytes()).unwrap(), chunk);
+        }
         for lost in [
             r#"{"type":"content_block_delta","delta":{"type":"text_delta"}}"#,
             "x{",
         ] {
-            writer.event(lost.as_bytes());
-            assert!(writer.take_unreadable().is_some(), "{lost}");
+            assert!(writer.event(lost.as_bytes()).is_err(), "{lost}");
         }
         assert!(!writer.is_over());
         let failed = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});

@@ -209,7 +209,7 @@ mod tests {
             "usage": {"input_tokens": 3, "cache_read_input_tokens": 4, "output_tokens": 9},
         });
         let events = |message: String| unstreamed::as_message_events(message.into(), Vec::new());
-        let stream = events(message.to_string()).unwrap();
+        let stream = events(message.to_string()).unwrap().concat();
         let stream = str::from_utf8(&stream).unwrap();
         let mut gathering = MessageParts::default();
         for data in stream

@@ -131,7 +131,7 @@ fn comments_are_skipped_anywhere() {
         let mut meter = meter();
         for piece in stream.as_bytes().chunks(size) {
             meter.pass(Bytes::copy_from_slice(piece));
-            gathering.read(meter.take_lines()).unwrap();
+            gathering.read_lines(meter.take_lines()).unwrap();
         }
         let whole = gathering.whole();
         assert_eq!(
@@ -141,9 +141,14 @@ fn comments_are_skipped_anywhere() {
     }
     let mut gathering = AnswerParts::new(Form::Chat);
     let mut meter = meter();
-    for (line, more) in [(": waiting\n\n", false), ("data: {}\n\n", true)] {
+    let keepalive = "data: {\"type\":\"keepalive\"}\n\n";
+    for (line, more) in [
+        (": waiting\n\n", false),
+        (keepalive, false),
+        ("data: {}\n\n", true),
+    ] {
         meter.pass(line.into());
-        assert_eq!(gathering.read(meter.take_lines()).unwrap(), more);
+        assert_eq!(gathering.read_lines(meter.take_lines()).unwrap(), more);
     }
 }
 
@@ -152,7 +157,7 @@ fn an_error_within_a_stream_is_returned() {
     let mut meter = meter();
     let error = json!({"error": {"message": "gone"}});
     meter.pass(format!("data: {error}\n\n").into());
-    let read = AnswerParts::new(Form::Chat).read(meter.take_lines());
+    let read = AnswerParts::new(Form::Chat).read_lines(meter.take_lines());
     assert_eq!(read.unwrap_err().message, "gone");
 }
 

@@ -87,11 +87,9 @@ impl AnswerWriter {
     /// Runs the agent to its answer.
     pub(super) async fn act(&mut self, prompt: &Prompt, mut acting: Acting) -> Ending {
         let (earlier, question) = prompt.before_question();
+        let thinks = prompt.options.get("think").and_then(Value::as_bool);
         let way = match acting.options.way {
-            AgentWay::Auto => {
-                let thinks = prompt.options.get("think").and_then(Value::as_bool);
-                way_by_model(&self.jobs.inference, &prompt.model, thinks).await
-            }
+            AgentWay::Auto => way_by_model(&self.jobs.inference, &prompt.model, thinks).await,
             chosen => chosen,
         };
         // A word and a line have no room for the arguments of a server's tool.
@@ -108,6 +106,11 @@ impl AnswerWriter {
         let mut model = prompt.model.clone();
         let mut next = stepping.step(Input::Begin);
         let mut shown = ShownReply::default();
+        let mut sought_consent = false;
+        let may_think = thinks.unwrap_or_else(|| {
+            let config = self.jobs.inference.services.config();
+            config.tiers.values().any(|tier| tier.thinking)
+        });
         loop {
             for failed in stepping.agent.take_failed() {
                 let id = self.begin_step(&failed.tool, &failed.arguments);
@@ -115,16 +118,17 @@ impl AnswerWriter {
             }
             let output = match next {
                 Ok(output) => output,
-                Err(error) => {
-                    let message = format!("the agent lost its place: {error}");
-                    return Ending::Failed(Error::new(Code::Internal, message));
-                }
+                Err(error) => return lost_place(&error),
             };
             let done = match output {
                 Output::Ask(ask) => {
-                    shown = ShownReply::of(&ask);
+                    shown = ShownReply::for_request(&ask);
                     let mut fields = prompt.options.clone();
                     fields.extend(ask.fields(&earlier));
+                    if !ask.tools.is_empty() && !may_think {
+                        // The likeliest step, as it is measured.
+                        fields.entry("temperature").or_insert(0.into());
+                    }
                     fields.insert("model".to_owned(), model.as_str().into());
                     let reply = self.reply(fields, &mut shown).await;
                     if let Some(tier) = &self.facts.tier {
@@ -133,33 +137,33 @@ impl AnswerWriter {
                     reply.map(Input::Reply)
                 }
                 Output::Prepare(wanted) => prepare_change(&acting, wanted).await,
-                Output::Consent(question) if !acting.is_attended => {
-                    let refusal = ConsentAnswer {
-                        id: question.id.clone(),
-                        allow: None,
+                Output::Consent(question) => {
+                    sought_consent = true;
+                    let answered = if acting.is_attended {
+                        self.consent(question, &mut stepping).await
+                    } else {
+                        self.refuse(question, &mut stepping)
                     };
-                    self.turn.log.push(TurnEvent::Consent { question });
-                    self.turn.log.push(TurnEvent::ConsentAnswered {
-                        id: refusal.id.clone(),
-                        allow: None,
-                    });
-                    next = stepping.step(Input::Answer(refusal));
-                    continue;
-                }
-                Output::Consent(question) => match self.consent(question, &mut stepping).await {
-                    Ok(output) => {
-                        next = Ok(output);
-                        continue;
+                    match answered {
+                        Ok(output) => {
+                            next = Ok(output);
+                            continue;
+                        }
+                        Err(ending) => Err(ending),
                     }
-                    Err(ending) => Err(ending),
-                },
+                }
                 Output::Do(permitted) => {
                     let (tool, _) = stepping.agent.open_step();
                     self.perform(&acting, &tool, permitted).await
                 }
                 Output::Finish(End::Answered(_)) => {
                     self.release(&mut shown);
-                    return Ending::Answered(Finish::Stop);
+                    let has_acted = sought_consent || !self.steps.is_empty();
+                    return Ending::Answered(if has_acted {
+                        Finish::Stop
+                    } else {
+                        Finish::NoStep
+                    });
                 }
                 Output::Finish(End::Stopped) => return Ending::Answered(Finish::Stopped),
                 Output::Finish(End::Exhausted(limit)) => {
@@ -216,6 +220,23 @@ impl AnswerWriter {
         self.turn
             .log
             .push(TurnEvent::ToolResult { id, text, failed });
+    }
+
+    /// Refuses what cannot be asked.
+    fn refuse(
+        &self,
+        question: ConsentQuestion,
+        stepping: &mut SteppedAgent,
+    ) -> Result<Output, Ending> {
+        let id = question.id.clone();
+        self.turn.log.push(TurnEvent::Consent { question });
+        self.turn.log.push(TurnEvent::ConsentAnswered {
+            id: id.clone(),
+            allow: None,
+        });
+        let refusal = ConsentAnswer { id, allow: None };
+        let stepped = stepping.step(Input::Answer(refusal));
+        stepped.map_err(|error| lost_place(&error))
     }
 
     /// Asks the person and waits for an answer that counts, however long that takes.
@@ -294,6 +315,11 @@ impl AnswerWriter {
         self.end_step(id, text, failed);
         Ok(Input::Done(found))
     }
+}
+
+fn lost_place(error: &MisplacedInput) -> Ending {
+    let message = format!("the agent lost its place: {error}");
+    Ending::Failed(Error::new(Code::Internal, message))
 }
 
 /// The way for what answers to this name. `thinks`: whether it is to think; without it, as its tier is configured.

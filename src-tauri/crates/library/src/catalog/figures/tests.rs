@@ -65,6 +65,33 @@ fn a_split_file_keeps_what_was_known() {
 }
 
 #[test]
+fn a_projector_that_the_hub_lacks_is_not_listed() {
+    let entry = catalog().find("gemma-4-e4b").unwrap();
+    assert!(entry.projector.is_some());
+    let listed = |figures: &HubFigures| {
+        let catalog = catalog().with(figures);
+        catalog.find(&entry.id).unwrap().projector.clone()
+    };
+    let mut figures = HubFigures {
+        refreshed: Some(LATER.to_owned()),
+        ..HubFigures::default()
+    };
+    figures.update(entry, &hub(&[("a-Q4_K_M.gguf", 9)]), LATER);
+    assert_eq!(listed(&figures), None);
+    let stored = serde_json::to_vec(&figures).unwrap();
+    assert_eq!(HubFigures::parse(&stored), Ok(figures.clone()));
+    // An update that is older than the list says nothing.
+    let older = HubFigures {
+        refreshed: Some("2001-01-01T00:00:00Z".to_owned()),
+        ..figures.clone()
+    };
+    assert_eq!(listed(&older), entry.projector);
+    let files = [("a-Q4_K_M.gguf", 9), ("mmproj-F16.gguf", 1)];
+    figures.update(entry, &hub(&files), LATER);
+    assert_eq!(listed(&figures), entry.projector);
+}
+
+#[test]
 fn a_newer_catalog_wins_over_older_figures() {
     let mut figures = HubFigures::default();
     let known = |quant: &str| KnownFile {
@@ -111,7 +138,7 @@ fn unusable_stored_figures_are_refused() {
     };
     let sum = "ab".repeat(32);
     let good = HubFigures::parse(&stored(1, "a.gguf", &sum)).unwrap();
-    assert!(good.of("qwen3.5-27b", "Q4_K_M").is_some());
+    assert!(good.known_file("qwen3.5-27b", "Q4_K_M").is_some());
     let other = HubFigures::parse(&stored(0, "a.gguf", &sum)).unwrap_err();
     assert!(other.contains("version 0"), "{other}");
     for broken in [b"".as_slice(), b"{", b"[]", b"{\"version\":1}"] {
@@ -119,6 +146,10 @@ fn unusable_stored_figures_are_refused() {
     }
     for (file, sum) in [("../a.gguf", &*sum), ("a.txt", &sum), ("a.gguf", "x")] {
         let left = HubFigures::parse(&stored(1, file, sum)).unwrap();
-        assert_eq!(left.of("qwen3.5-27b", "Q4_K_M"), None, "{file} {sum}");
+        assert_eq!(
+            left.known_file("qwen3.5-27b", "Q4_K_M"),
+            None,
+            "{file} {sum}"
+        );
     }
 }

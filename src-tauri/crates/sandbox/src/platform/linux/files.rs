@@ -1,6 +1,6 @@
 //! Landlock: which files and processes a command may use. It may use no port: the launcher makes its connections.
 
-use crate::policy::Granted;
+use crate::policy::GrantedFiles;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
     Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
@@ -62,11 +62,15 @@ pub(super) fn version() -> i32 {
 }
 
 /// Restricts this process. `home` is the command's own folder.
-pub(super) fn restrict(granted: &Granted, home: &Path, version: i32) -> Result<(), String> {
+pub(super) fn restrict(granted: &GrantedFiles, home: &Path, version: i32) -> Result<(), String> {
     apply(granted, home, version).map_err(|error| format!("Landlock: {error}"))
 }
 
-fn apply(granted: &Granted, home: &Path, version: i32) -> Result<(), Box<dyn std::error::Error>> {
+fn apply(
+    granted: &GrantedFiles,
+    home: &Path,
+    version: i32,
+) -> Result<(), Box<dyn std::error::Error>> {
     let abi = ABI::from(version);
     let all = AccessFs::from_all(abi);
     let read = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;

@@ -39,7 +39,7 @@ impl PressureListener {
         .into_iter()
         .map(|(percent, level)| Ok((open_trigger(&file, percent)?, level)))
         .collect::<io::Result<Vec<_>>>();
-        let begun = triggers.and_then(|triggers| Self::of(triggers, notify));
+        let begun = triggers.and_then(|triggers| Self::with_triggers(triggers, notify));
         begun
             .inspect_err(|error| {
                 tracing::info!(
@@ -50,7 +50,7 @@ impl PressureListener {
             .ok()
     }
 
-    fn of(
+    fn with_triggers(
         triggers: Vec<(OwnedFd, Pressure)>,
         notify: impl Fn(Pressure) + Send + 'static,
     ) -> io::Result<Self> {
@@ -151,7 +151,7 @@ mod tests {
         let ((warning, first), (critical, second)) = (connection(), connection());
         let triggers = vec![(first, Pressure::Warning), (second, Pressure::Critical)];
         let (sender, levels) = mpsc::channel();
-        let announced = PressureListener::of(triggers, move |level| {
+        let announced = PressureListener::with_triggers(triggers, move |level| {
             let _ = sender.send(level);
         })
         .unwrap();

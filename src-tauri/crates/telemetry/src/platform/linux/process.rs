@@ -24,7 +24,7 @@ pub(crate) fn started(pid: u32) -> Option<u64> {
 }
 
 fn stat_of(pid: u32) -> Option<Stat> {
-    Stat::of(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    Stat::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 pub(crate) fn memory_is_back(pid: u32, started: u64) -> bool {
@@ -37,7 +37,7 @@ fn is_back(process: &Path, started: u64) -> bool {
         Ok(text) => text,
         Err(error) => return is_gone(&error),
     };
-    let Some(stat) = Stat::of(&stat) else {
+    let Some(stat) = Stat::parse(&stat) else {
         return false;
     };
     if stat.started != started {
@@ -53,7 +53,7 @@ fn is_back(process: &Path, started: u64) -> bool {
     tasks
         .flatten()
         .all(|task| match fs::read_to_string(task.path().join("stat")) {
-            Ok(text) => Stat::of(&text).is_some_and(|stat| stat.ended),
+            Ok(text) => Stat::parse(&text).is_some_and(|stat| stat.ended),
             Err(error) => is_gone(&error),
         })
 }
@@ -85,7 +85,7 @@ struct Stat {
 }
 
 impl Stat {
-    fn of(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         // The name may contain anything, even brackets and spaces.
         let (_, fields) = text.rsplit_once(')')?;
         let fields: Vec<&str> = fields.split_whitespace().collect();
@@ -145,7 +145,7 @@ mod tests {
     fn brackets_and_spaces_in_a_name_do_not_shift_fields() {
         let text = "77 (a) Z (b c) S 1 42 42 0 -1 4194560 9 0 0 0 30 12 0 0 20 0 1 0 123456 0 0\n";
         assert_eq!(
-            Stat::of(text),
+            Stat::parse(text),
             Some(Stat {
                 ended: false,
                 group: 42,
@@ -153,8 +153,8 @@ mod tests {
                 started: 123_456
             })
         );
-        assert_eq!(Stat::of("77 (a"), None);
-        assert_eq!(Stat::of("77 (a) S 1 2"), None);
+        assert_eq!(Stat::parse("77 (a"), None);
+        assert_eq!(Stat::parse("77 (a) S 1 2"), None);
     }
 
     #[test]

@@ -2,8 +2,11 @@
 
 use super::page_size;
 use crate::{
-    figures::{Figures, Ticks, Traffic},
-    platform::MachineMemory,
+    figures::{Figures, Ticks},
+    platform::{
+        MachineMemory,
+        pages::{Pages, pressure},
+    },
 };
 use objc2_core_foundation::{CFDictionary, CFNumber, CFRetained, CFString, CFType};
 use objc2_io_kit::{
@@ -15,7 +18,6 @@ use std::{
     mem,
     sync::OnceLock,
 };
-use tierbar_core::status::Pressure;
 
 /// Reads all figures but the clocks and the slow ones.
 pub(crate) fn read() -> Figures {
@@ -23,7 +25,7 @@ pub(crate) fn read() -> Figures {
     let (disk_read, disk_written) = disk_bytes().unzip();
     let mut figures = Figures {
         ram_total_bytes: sysctl(c"hw.memsize"),
-        pressure: pressure(),
+        pressure: sysctl(c"kern.memorystatus_vm_pressure_level").and_then(pressure),
         swap_total_bytes: swap.map(|swap| swap.xsu_total),
         swap_used_bytes: swap.map(|swap| swap.xsu_used),
         cpu: ticks(),
@@ -32,60 +34,16 @@ pub(crate) fn read() -> Figures {
         ..Figures::default()
     };
     if let Some(pages) = pages() {
-        let bytes = |pages: u64| pages.saturating_mul(page_size());
-        figures.ram_available_bytes = figures
-            .ram_total_bytes
-            .map(|total| total.saturating_sub(used(&pages)));
-        figures.wired_bytes = Some(bytes(u64::from(pages.wire_count)));
-        figures.traffic = Traffic {
-            in_bytes: Some(bytes(pages.swapins)),
-            out_bytes: Some(bytes(pages.swapouts)),
-            compressed_bytes: Some(bytes(pages.compressions)),
-        };
+        pages.fill(&mut figures);
     }
     figures
 }
 
 /// Both figures are of one call, of which the kernel answers only a few each second (see [`super::MEMORY_INTERVAL`]).
 pub fn machine_memory() -> MachineMemory {
-    let Some(pages) = pages() else {
-        return MachineMemory::default();
-    };
-    let total: Option<u64> = sysctl(c"hw.memsize");
-    MachineMemory {
-        held_bytes: Some(held_by_all(&pages)),
-        available_bytes: total.map(|total| total.saturating_sub(used(&pages))),
-    }
-}
-
-/// Memory held by programs and the kernel, including the GPU's, as footprints count it: compressed and swapped pages at their
-/// original size.
-fn held_by_all(pages: &libc::vm_statistics64) -> u64 {
-    u64::from(pages.internal_page_count)
-        .saturating_sub(u64::from(pages.purgeable_count))
-        .saturating_add(u64::from(pages.wire_count))
-        .saturating_add(pages.total_uncompressed_pages_in_compressor)
-        .saturating_mul(page_size())
-}
-
-/// Memory held by programs and the kernel, without active file pages and purgeable pages.
-fn used(pages: &libc::vm_statistics64) -> u64 {
-    u64::from(pages.internal_page_count)
-        .saturating_sub(u64::from(pages.purgeable_count))
-        .saturating_add(u64::from(pages.wire_count))
-        .saturating_add(u64::from(pages.compressor_page_count))
-        .saturating_mul(page_size())
-}
-
-/// `kern.memorystatus_vm_pressure_level`: 1 normal, 2 warning, 4 critical (xnu's `kVMPressure…`, as dispatch
-/// sources report it).
-fn pressure() -> Option<Pressure> {
-    match sysctl::<libc::c_int>(c"kern.memorystatus_vm_pressure_level")? {
-        1 => Some(Pressure::Normal),
-        2 => Some(Pressure::Warning),
-        4 => Some(Pressure::Critical),
-        _ => None,
-    }
+    pages()
+        .map(|pages| pages.memory(sysctl(c"hw.memsize")))
+        .unwrap_or_default()
 }
 
 /// Returns the number of performance cores; `None` on a Mac with an Intel processor, whose cores are alike.
@@ -130,7 +88,7 @@ fn host() -> libc::mach_port_t {
     })
 }
 
-fn pages() -> Option<libc::vm_statistics64> {
+fn pages() -> Option<Pages> {
     // SAFETY: the struct is plain integers, for which all zeroes is a value.
     let mut pages: libc::vm_statistics64 = unsafe { mem::zeroed() };
     let mut count = libc::HOST_VM_INFO64_COUNT;
@@ -143,7 +101,20 @@ fn pages() -> Option<libc::vm_statistics64> {
             &raw mut count,
         )
     };
-    (status == libc::KERN_SUCCESS).then_some(pages)
+    if status != libc::KERN_SUCCESS {
+        return None;
+    }
+    Some(Pages {
+        size: page_size(),
+        internal: u64::from(pages.internal_page_count),
+        purgeable: u64::from(pages.purgeable_count),
+        wired: u64::from(pages.wire_count),
+        compressor: u64::from(pages.compressor_page_count),
+        compressed: pages.total_uncompressed_pages_in_compressor,
+        swapped_in: pages.swapins,
+        swapped_out: pages.swapouts,
+        compressions: pages.compressions,
+    })
 }
 
 fn ticks() -> Option<Ticks> {

@@ -1,5 +1,6 @@
 //! One process, by `libproc`.
 
+use crate::platform::libproc::{self, Entry, holders, list, to_milliseconds};
 use std::{ffi::c_void, io, mem, sync::OnceLock};
 
 pub fn footprint(pid: u32) -> Option<u64> {
@@ -40,29 +41,22 @@ fn rusage(pid: u32) -> Option<libc::rusage_info_v2> {
     reason = "the crate it points to would be there for this alone"
 )]
 fn milliseconds(ticks: u64) -> u64 {
-    static BASE: OnceLock<(u64, u64)> = OnceLock::new();
-    let (numerator, denominator) = *BASE.get_or_init(|| {
+    static BASE: OnceLock<(u32, u32)> = OnceLock::new();
+    let base = *BASE.get_or_init(|| {
         let mut base = libc::mach_timebase_info { numer: 1, denom: 1 };
         // SAFETY: the call writes one `mach_timebase_info` at the address, which outlives it.
         unsafe { libc::mach_timebase_info(&raw mut base) };
-        (u64::from(base.numer), u64::from(base.denom.max(1)))
+        (base.numer, base.denom)
     });
-    let nanos = u128::from(ticks) * u128::from(numerator) / u128::from(denominator);
-    u64::try_from(nanos / 1_000_000).unwrap_or(u64::MAX)
+    to_milliseconds(ticks, base)
 }
 
 /// Returns when the process started, in microseconds of the time of day.
 pub(crate) fn started(pid: u32) -> Option<u64> {
-    info(pid).ok().map(|info| began(&info))
+    entry(pid).ok().map(|entry| entry.started)
 }
 
-fn began(info: &libc::proc_bsdinfo) -> u64 {
-    info.pbi_start_tvsec
-        .saturating_mul(1_000_000)
-        .saturating_add(info.pbi_start_tvusec)
-}
-
-fn info(pid: u32) -> io::Result<libc::proc_bsdinfo> {
+fn entry(pid: u32) -> io::Result<Entry> {
     let pid = libc::c_int::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
     // SAFETY: the struct is plain integers, for which all zeroes is a value.
     let mut info: libc::proc_bsdinfo = unsafe { mem::zeroed() };
@@ -78,47 +72,31 @@ fn info(pid: u32) -> io::Result<libc::proc_bsdinfo> {
         )
     };
     if written == size {
-        Ok(info)
+        let is_zombie = info.pbi_status == libc::SZOMB;
+        let (seconds, microseconds) = (info.pbi_start_tvsec, info.pbi_start_tvusec);
+        Ok(Entry::new(seconds, microseconds, is_zombie))
     } else {
         Err(io::Error::last_os_error())
     }
 }
 
-/// A zombie has freed its memory; the kernel reports that there is no such process.
+/// Of a zombie, the kernel may report that there is no such process.
 pub(crate) fn memory_is_back(pid: u32, started: u64) -> bool {
-    match info(pid) {
-        Ok(info) => began(&info) != started || info.pbi_status == libc::SZOMB,
-        Err(error) => error.raw_os_error() == Some(libc::ESRCH),
-    }
+    libproc::memory_is_back(&entry(pid), started)
 }
 
 /// The members of a process group that hold memory.
 pub(crate) fn of_group(group: u32) -> io::Result<Vec<u32>> {
     let group = libc::pid_t::try_from(group).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut pids = vec![0 as libc::pid_t; 64];
-    loop {
-        let size = mem::size_of_val(pids.as_slice()) as libc::c_int;
+    let pids = list(|pids| {
+        let size = mem::size_of_val(pids) as libc::c_int;
         // SAFETY: the address is this thread's own `errno`.
         unsafe { *libc::__error() = 0 };
         // SAFETY: the call writes at most `size` bytes of process numbers at the address.
         let found =
             unsafe { libc::proc_listpgrppids(group, pids.as_mut_ptr().cast::<c_void>(), size) };
-        let error = io::Error::last_os_error();
-        // An empty group and an error are both 0 (libproc.c); only the second sets `errno`.
-        if found <= 0 && error.raw_os_error() != Some(0) {
-            return Err(error);
-        }
-        let found = usize::try_from(found).unwrap_or(0);
-        // A full buffer may have left some out.
-        if found < pids.len() {
-            pids.truncate(found);
-            break;
-        }
-        pids.resize(pids.len() * 2, 0);
-    }
-    Ok(pids
-        .into_iter()
-        .filter_map(|pid| u32::try_from(pid).ok())
-        .filter(|pid| started(*pid).is_some_and(|began| !memory_is_back(*pid, began)))
-        .collect())
+        let errno = io::Error::last_os_error().raw_os_error();
+        (found, errno.unwrap_or(0))
+    })?;
+    Ok(holders(pids, entry))
 }

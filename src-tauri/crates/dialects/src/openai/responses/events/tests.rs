@@ -4,6 +4,10 @@ use crate::testing::{events_of, failed, gathered};
 use tierbar_core::Code;
 use tierbar_inference::ask::Stage;
 
+fn text(pieces: Pieces) -> String {
+    String::from_utf8(pieces.into_bytes().concat()).unwrap()
+}
+
 fn writer() -> AnswerWriter {
     let request: ResponseFields =
         serde_json::from_value(json!({"input": "Hi", "model": "fast"})).unwrap();
@@ -32,7 +36,7 @@ fn data(events: &str) -> Vec<Value> {
 fn reply(chunks: impl IntoIterator<Item = Value>) -> Vec<Value> {
     let mut writer = writer();
     let events = events_of(chunks).into_iter();
-    let out: String = events.map(|event| writer.event(event)).collect();
+    let out: String = events.map(|event| text(writer.event(event))).collect();
     data(&out)
 }
 
@@ -179,14 +183,14 @@ fn an_empty_answer_begins_and_ends() {
 fn a_failure_is_the_last_event_and_tells_what_there_was() {
     let died = Error::new(Code::WorkerCrashed, "it died").hint("try again");
     let mut writer = writer();
-    let waits = writer.event(Event::Progress(Stage::Load));
+    let waits = text(writer.event(Event::Progress(Stage::Load)));
     assert_eq!(waits, ": loading\n\n");
     let mut events = events_of([delta(json!({"content": "half"}))]);
     events.truncate(events.len() - 1);
     events.push(failed(died.clone()));
     let out: String = events
         .into_iter()
-        .map(|event| writer.event(event))
+        .map(|event| text(writer.event(event)))
         .collect();
     let events = data(&out);
     let failed = &events.last().unwrap()["response"];
@@ -199,7 +203,7 @@ fn a_failure_is_the_last_event_and_tells_what_there_was() {
     assert_eq!(failed["output"][0]["content"][0]["text"], "half");
     let mut at_once = super::tests::writer();
     assert_eq!(
-        names(&data(&at_once.event(super::tests::failed(died)))),
+        names(&data(&text(at_once.event(super::tests::failed(died))))),
         ["created", "in_progress", "failed"]
     );
 }
@@ -252,6 +256,24 @@ fn figures_of_another_form_are_none() {
 }
 
 #[test]
+fn the_events_that_end_an_answer_share_its_text() {
+    let words = "word ".repeat(1 << 12);
+    let mut writer = writer();
+    let chunks = [delta(json!({"content": words})), finish("stop")];
+    let events = events_of(chunks).into_iter();
+    let mut ends = Vec::new();
+    for event in events {
+        let ending = matches!(event, Event::Finished { .. });
+        let pieces = writer.event(event).into_bytes();
+        ends.extend(pieces.into_iter().filter(|_| ending));
+    }
+    let long = ends.iter().filter(|piece| piece.len() > words.len());
+    let long: Vec<_> = long.map(|piece| piece.as_ptr()).collect();
+    assert_eq!(long, [long[0]; 4]);
+    assert_eq!(writer.output[0].text, "");
+}
+
+#[test]
 fn a_whole_answer_holds_what_a_streamed_one_ends_with() {
     let answer = json!({
         "model": "small",
@@ -261,7 +283,7 @@ fn a_whole_answer_holds_what_a_streamed_one_ends_with() {
         ]}, "finish_reason": "tool_calls"}],
         "usage": {"prompt_tokens": 5, "completion_tokens": 9},
     });
-    let whole = writer().whole(gathered(&answer));
+    let whole: Value = serde_json::from_str(&text(writer().whole(gathered(&answer)))).unwrap();
     let kinds: Vec<_> = whole["output"]
         .as_array()
         .unwrap()

@@ -34,26 +34,30 @@ fn downloads(bench: &Bench, now: Vec<DownloadStatus>) {
         .send_modify(|status| Arc::make_mut(status).downloads = now);
 }
 
+fn without_token(method: &str, path: &str, model: &str) -> Request<Body> {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::HOST, "localhost");
+    let body = json!({"model": model}).to_string();
+    request.body(Body::from(body)).unwrap()
+}
+
 #[tokio::test]
 async fn without_the_token_nothing_is_pulled_or_deleted() {
     let bench = bench().await;
-    for (method, path) in [("POST", "/api/pull"), ("DELETE", "/api/delete")] {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(header::HOST, "localhost")
-            .body(Body::from(r#"{"model":"a/c"}"#))
-            .unwrap();
-        let refused = bench.send(request).await;
+    for (method, path, message) in [
+        (
+            "POST",
+            "/api/pull",
+            "the token is required to download a model; send",
+        ),
+        ("DELETE", "/api/delete", "the token is required; send"),
+    ] {
+        let refused = bench.send(without_token(method, path, "a/c")).await;
         assert_eq!(refused.status(), 401, "{path}");
         let error = json(refused).await["error"].take();
-        assert!(
-            error
-                .as_str()
-                .unwrap()
-                .starts_with("the token is required; send"),
-            "{error}"
-        );
+        assert!(error.as_str().unwrap().starts_with(message), "{error}");
     }
     let asked = bench.asked.take();
     assert!(
@@ -69,6 +73,10 @@ async fn pulling_an_installed_model_succeeds_at_once() {
     for name in ["fast", "small:latest", "a/b:Q4_1"] {
         let body = json!({"model": name}).to_string();
         let reply = lines(bench.ask("POST", "/api/pull", body).await).await;
+        assert_eq!(reply, [json!({"status": "success"})], "{name}");
+        // Programs pull before they ask, and this one has no token.
+        let request = without_token("POST", "/api/pull", name);
+        let reply = lines(bench.send(request).await).await;
         assert_eq!(reply, [json!({"status": "success"})], "{name}");
     }
     assert!(bench.asked.take().is_empty());

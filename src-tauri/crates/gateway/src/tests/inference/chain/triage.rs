@@ -16,6 +16,15 @@ async fn night(verdict: &'static str) -> Night {
     night
 }
 
+/// As [`ask`], once the model has been examined.
+async fn triaged(night: &Night, message: &str) -> Response {
+    while triage(&ask(night, message).await).contains("has not passed") {
+        tokio::task::yield_now().await;
+    }
+    night.asked();
+    ask(night, message).await
+}
+
 async fn ask(night: &Night, message: &str) -> Response {
     let ask = json!({"model": "night", "messages": [{"role": "user", "content": message}]});
     night.bench.post(CHAT, ask.to_string()).await
@@ -29,7 +38,7 @@ fn triage(answer: &Response) -> String {
 #[tokio::test]
 async fn a_message_that_only_informs_stays_on_this_machine() {
     let night = night(FYI).await;
-    let answer = ask(&night, "The backup ran at two.").await;
+    let answer = triaged(&night, "The backup ran at two.").await;
     assert_eq!(answer.headers()["x-tierbar-tier"], "fast");
     let tried = &answer.headers()["x-tierbar-tried"];
     assert_eq!(tried, "cloud-a=passed over, cloud-b=passed over");
@@ -45,6 +54,20 @@ async fn a_message_that_only_informs_stays_on_this_machine() {
 }
 
 #[tokio::test]
+async fn a_model_that_sorts_badly_is_not_used_and_that_is_said() {
+    let night = night(FYI).await;
+    night.here.does(Does::Guess(FYI));
+    // No request waits for the examination.
+    let first = ask(&night, "The backup ran at two.").await;
+    assert_eq!(first.headers()["x-tierbar-tier"], "cloud-a");
+    let answer = triaged(&night, "The backup ran at two.").await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "cloud-a");
+    let words = "triage is off: the model of fast sorted 2 of 16 messages correctly";
+    assert_eq!(triage(&answer), words);
+    assert_eq!(night.asked(), [1, 0, 0]);
+}
+
+#[tokio::test]
 async fn a_greeting_by_its_words_is_not_put_to_a_model() {
     let night = night(PROBLEM).await;
     let answer = ask(&night, "Hi, thank you!").await;
@@ -55,7 +78,7 @@ async fn a_greeting_by_its_words_is_not_put_to_a_model() {
 #[tokio::test]
 async fn any_other_message_goes_the_chains_way() {
     let night = night(PROBLEM).await;
-    let answer = ask(&night, "The heating is cold.").await;
+    let answer = triaged(&night, "The heating is cold.").await;
     assert_eq!(answer.headers()["x-tierbar-tier"], "cloud-a");
     assert_eq!(triage(&answer), "problem, by fast");
     assert!(!answer.headers().contains_key("x-tierbar-tried"));
@@ -73,7 +96,7 @@ async fn endpoints_answer_what_no_tier_of_this_machine_does() {
 #[tokio::test]
 async fn a_triage_that_fails_leaves_the_chain_as_it_is() {
     let night = night("I am no JSON").await;
-    let answer = ask(&night, "The backup ran at two.").await;
+    let answer = triaged(&night, "The backup ran at two.").await;
     assert_eq!(answer.headers()["x-tierbar-tier"], "cloud-a");
     assert_eq!(triage(&answer), "not triaged: fast: an unexpected answer");
 
@@ -82,6 +105,13 @@ async fn a_triage_that_fails_leaves_the_chain_as_it_is() {
     let answer = night.bench.post(CHAT, tools.to_string()).await;
     assert_eq!(answer.headers()["x-tierbar-tier"], "cloud-a");
     assert_eq!(triage(&answer), "not triaged: the request has tools");
+
+    let file = json!({"type": "file", "file": {"filename": "a.pdf", "file_data": "JVBERi0="}});
+    let file = json!({"model": "night", "messages": [{"role": "user", "content": [
+        {"type": "text", "text": "thanks!"}, file]}]});
+    let answer = night.bench.post(CHAT, file.to_string()).await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "cloud-a");
+    assert_eq!(triage(&answer), "not triaged: the request has files");
 
     let state = TierState::Failed;
     night

@@ -200,20 +200,23 @@ async fn a_client_that_leaves_at_the_last_event_was_answered() {
 async fn a_stream_that_breaks_off_ends_with_an_error_in_its_dialect() {
     let letter = ANSWER.find("üße").unwrap();
     let (first, _) = ANSWER.split_once("event: content_block_stop").unwrap();
-    // Within a letter, between events, and before the last event.
-    for (cut, passes) in [
-        (letter + 1, ANSWER[..letter].rfind("data: ").unwrap()),
-        (first.len(), first.len()),
+    let last = ANSWER.find("event: message_stop").unwrap();
+    // Within a letter, where the event's name has passed and is taken back; between events; and before the last event.
+    for (cut, passes, takes_back) in [
         (
-            ANSWER.find("event: message_stop").unwrap(),
-            ANSWER.find("event: message_stop").unwrap(),
+            letter + 1,
+            ANSWER[..letter].rfind("data: ").unwrap(),
+            "event:\n\n",
         ),
+        (first.len(), first.len(), ""),
+        (last, last, ""),
     ] {
         let (routes, _asked) = scripted(move || events(&ANSWER.as_bytes()[..cut]));
         let (mut bench, _) = configured(routes).await;
         let reply = text(post(&bench, streamed()).await).await;
         let rest = reply.strip_prefix(&ANSWER[..passes]).unwrap();
-        let rest = rest.trim_start().strip_prefix("event: error\ndata: ");
+        let rest = rest.strip_prefix(takes_back).unwrap().trim_start();
+        let rest = rest.strip_prefix("event: error\ndata: ");
         let error: Value = serde_json::from_str(rest.unwrap().trim_end()).unwrap();
         assert_eq!(error["type"], "error");
         assert_eq!(error["error"]["code"], "unreachable", "{error}");

@@ -260,3 +260,27 @@ async fn unusable_statuses_are_not_passed_on() {
         }
     }
 }
+
+#[tokio::test]
+async fn an_endpoints_call_as_text_is_a_call() {
+    let text = "<think>Hm.</think>{\"name\": \"look\", \"arguments\": {\"at\": 1}}";
+    let message = json!({"role": "assistant", "content": text});
+    let body = json!({"choices": [{"message": message, "finish_reason": "stop"}]}).to_string();
+    let length = body.len();
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+    let says = format!("{head}\r\ncontent-length: {length}\r\n\r\n{body}");
+    for url in [true, false] {
+        let (mut bench, _asked) = elsewhere(url, None, says.clone(), true).await;
+        let schema = json!({"type": "object", "properties": {"at": {"type": "integer"}}});
+        let request = json!({"model": "fast", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}],
+            "tools": [{"name": "look", "input_schema": schema}]});
+        let answer = json(bench.post("/v1/messages", request.to_string()).await).await;
+        assert_eq!(answer["stop_reason"], "tool_use", "{answer}");
+        let blocks = answer["content"].as_array().unwrap();
+        assert_eq!(blocks[0]["thinking"], "Hm.", "{answer}");
+        assert_eq!(blocks[1]["name"], "look", "{answer}");
+        assert_eq!(blocks[1]["input"], json!({"at": 1}), "{answer}");
+        assert_eq!(blocks.len(), 2, "{answer}");
+        bench.released().await;
+    }
+}

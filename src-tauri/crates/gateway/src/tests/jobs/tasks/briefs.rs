@@ -76,6 +76,22 @@ async fn a_brief_that_no_model_writes_is_the_counts() {
 }
 
 #[tokio::test]
+async fn a_brief_that_names_no_error_is_the_counts() {
+    let (bench, requests) = scripted(|_, request| says_text(request, "All is well.")).await;
+    let body = json!({"lines": LINES, "words": 21}).to_string();
+    let answer = json(bench.post("/v1/brief", body).await).await;
+    assert_eq!(answer["fallback"], true);
+    assert!(answer["brief"].as_str().unwrap().contains("disk 4 is full"));
+    let asked = requests.texts();
+    assert_eq!(asked.len(), 2);
+    assert!(
+        asked[1].contains("did not name what is wrong"),
+        "{}",
+        asked[1]
+    );
+}
+
+#[tokio::test]
 async fn lines_may_be_a_field_entries_a_body_or_a_batch() {
     let (bench, _) = scripted(|_, request| says_text(request, "All is well.")).await;
     let entries = json!({"entries": [{"msg": "a"}, "{\"msg\": \"b\"}", 7]}).to_string();

@@ -18,11 +18,12 @@ async fn a_schedules_task_has_its_model_and_its_words() {
         ("summarize", "A text.", "summary"),
         ("brief", line, "brief"),
     ] {
-        let (bench, requests) = scripted(|_, request| says_text(request, "In short.")).await;
+        let (bench, requests) =
+            scripted(|_, request| says_text(request, "The disk is full.")).await;
         let jobs = Arc::clone(&bench.runner.as_ref().unwrap().jobs);
         let answer = scheduled::run(&jobs, &schedule(task, 40), text.to_owned()).await;
         let answer = answer.unwrap();
-        assert_eq!(answer[field], "In short.");
+        assert_eq!(answer[field], "The disk is full.");
         assert_eq!(answer["tier"], "fast");
         let asked = requests.all()[0].to_string();
         assert!(asked.contains("40 words"), "{asked}");

@@ -230,6 +230,27 @@ async fn a_text_that_no_model_shortens_is_shortened_by_rule() {
 }
 
 #[tokio::test]
+async fn a_text_that_is_no_shortening_is_replaced_by_a_rule() {
+    let text = "Well, it was a long day for all of us. Ada Kern moves the meeting to 16:00 on 3 May. Cheers to all of you.";
+    let body = json!({"text": text, "words": 12}).to_string();
+    // Too long, and without the facts.
+    for answered in [text, "It was a long day."] {
+        let (bench, requests) = scripted(move |_, request| says_text(request, answered)).await;
+        let answer = json(bench.post("/v1/compress", body.clone()).await).await;
+        assert_eq!(
+            answer["text"], "Ada Kern moves the meeting to 16:00 on 3 May.",
+            "{answered}"
+        );
+        assert_eq!(
+            (&answer["fallback"], &answer["fits"], &answer["attempts"]),
+            (&json!(true), &json!(true), &json!(2)),
+            "{answered}"
+        );
+        assert_eq!(requests.all().len(), 2);
+    }
+}
+
+#[tokio::test]
 async fn a_plain_greeting_is_triaged_without_a_model() {
     let (bench, requests) = scripted(|_, request| answer(request, CALM)).await;
     let body = json!({"text": "Hi, thank you!"}).to_string();

@@ -95,6 +95,7 @@ async fn a_file_is_written_once_a_person_allows_it() {
     let kinds: Vec<_> = parts.iter().map(|part| &part["type"]).collect();
     assert_eq!(kinds, ["tool_call", "tool_result", "text"]);
     assert_eq!(parts[2]["text"], "Done.");
+    assert_eq!(last["message"]["finish"], "stop");
 }
 
 #[tokio::test]
@@ -153,6 +154,31 @@ async fn reading_can_be_allowed_in_general() {
     stage.say("It says so.");
     stage.finish();
     event(&mut events, "finished").await;
+}
+
+#[tokio::test]
+async fn an_answer_without_a_step_says_so_and_has_no_marks() {
+    let mut stage = Stage::new().await;
+    let folder = TempDir::new().unwrap();
+    let (_turn, mut events) = stage.act(folder.path(), true).await;
+    stage.requests.recv().await.unwrap();
+    for words in [
+        "<think>Hm.\nEND DA",
+        "TA 6\nWell.</think>",
+        "BEGIN DA",
+        "TA 7 from x\nThe author is ",
+        "Alex.\nEND",
+        " DATA 7",
+    ] {
+        stage.say(words);
+    }
+    stage.finish();
+    let last = event(&mut events, "finished").await;
+    assert_eq!(last["message"]["finish"], "no_step");
+    let parts = &last["message"]["parts"];
+    assert_eq!(parts[0]["type"], "reasoning");
+    assert_eq!(parts[0]["text"], "Hm.\nWell.");
+    assert_eq!(parts[1]["text"], "The author is Alex.\n");
 }
 
 #[tokio::test]
@@ -452,6 +478,33 @@ async fn a_call_that_is_written_as_text_asks_and_is_not_shown() {
     );
     let reasoning = parts.iter().find(|part| part["type"] == "reasoning");
     assert_eq!(reasoning.unwrap()["text"], "I edit it.");
+}
+
+#[tokio::test]
+async fn a_call_behind_thoughts_without_a_beginning_is_not_shown() {
+    let mut stage = Stage::new().await;
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("a"), "old\n").unwrap();
+    let (turn, mut events) = stage.act(folder.path(), false).await;
+    stage.requests.recv().await.unwrap();
+    let call = json!({"name": "edit_file", "arguments": {"path": "a", "old": "old", "new": "new"}});
+    stage.say("I ed");
+    stage.say("it it.</thi");
+    stage.say("nk>\n<tool_");
+    stage.say(&format!("call>{call}</tool_call>\n"));
+    stage.finish();
+    let question = event(&mut events, "consent").await["question"].clone();
+    let allow = json!({"id": question["id"], "allow": "once"});
+    assert_eq!(stage.answer(&turn, allow).await, 204);
+    event(&mut events, "tool_result").await;
+    stage.requests.recv().await.unwrap();
+    stage.say("Done: a < b.");
+    stage.finish();
+    let last = event(&mut events, "finished").await;
+    let parts = last["message"]["parts"].as_array().unwrap();
+    let texts = parts.iter().filter(|part| part["type"] == "text");
+    let text: String = texts.map(|part| part["text"].as_str().unwrap()).collect();
+    assert_eq!(text, "I edit it.</think>\n\nDone: a < b.");
 }
 
 #[tokio::test]

@@ -84,7 +84,7 @@ fn gathered(stream: &[u8], size: usize) -> Option<Reading> {
         stream,
         size,
         |meter, _| {
-            parts.read(meter.take_lines()).ok()?;
+            parts.read_lines(meter.take_lines()).ok()?;
             Some(())
         },
     )?;

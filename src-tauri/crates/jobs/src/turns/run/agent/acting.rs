@@ -13,15 +13,14 @@ use tierbar_agent::{
     calls::Surroundings,
     consent::{Act, General, Grants, PermittedAct},
     tools::{
-        Workplace,
-        files::Excerpt,
+        Excerpt, Workplace,
         shell::Terms,
         web::{Page, Provider, read_page},
     },
 };
 use tierbar_chats::agent::{AgentOptions, AgentWay};
 use tierbar_core::{
-    Code, Config, Error, config::McpServerConfig, documents::FileText, home::from_home,
+    Config, Error, bad_request, config::McpServerConfig, documents::FileText, home::from_home,
     nearest::suggest,
 };
 use tierbar_documents::charset::{self, DecodedText};
@@ -120,6 +119,7 @@ impl Acting {
                 pages: self.options.pages,
                 documents: self.shelf.as_ref().map(|shelf| shelf.collections().clone()),
                 external: self.servers.tools(),
+                programs: self.place.as_ref().and_then(|place| place.programs.clone()),
             },
             general: General {
                 reading: allow.reading,
@@ -214,7 +214,7 @@ pub(super) async fn read_document(
         .read_file(file, path.display().to_string());
     let FileText { text, notice } = reading.await.map_err(|error| error.message)?;
     let notice = notice.map_or_else(String::new, |notice| format!("[{notice}]\n\n"));
-    let text = Excerpt::of(&text, *from_line).render(path);
+    let text = Excerpt::from_line(&text, *from_line).render(path);
     Ok(ActResult::text(notice + &text))
 }
 
@@ -227,8 +227,7 @@ pub(in crate::turns) async fn open_folder(folder: &str, jobs: &Jobs) -> Result<W
     let path = from_home(folder, tierbar_nofollow::home());
     if !path.is_absolute() {
         let message = format!("\"{folder}\" is not an absolute path");
-        return Err(Error::new(Code::BadRequest, message)
-            .hint("begin the path of the agent's folder with / or ~/"));
+        return Err(bad_request(message).hint("begin the path of the agent's folder with / or ~/"));
     }
     let SandboxPlace {
         launcher,
@@ -240,12 +239,11 @@ pub(in crate::turns) async fn open_folder(folder: &str, jobs: &Jobs) -> Result<W
     };
     let opened = blocking("opening the agent's folder", move || {
         if matches!(path.try_exists(), Ok(false)) {
-            let message = format!("there is no folder {}", path.display());
-            let error = Error::new(Code::BadRequest, message);
+            let error = bad_request(format!("there is no folder {}", path.display()));
             return Err(error.hint("create it, or enter another path"));
         }
         let place = Workplace::open(&path, terms, launcher);
-        place.map_err(|failure| Error::new(Code::BadRequest, failure.0))
+        place.map_err(|failure| bad_request(failure.0))
     });
     opened.await
 }
@@ -265,8 +263,7 @@ fn chosen_servers(
         server.ok_or_else(|| {
             let known = config.mcp.keys().map(String::as_str);
             let hint = suggest(name, known, "`tierbar mcp-servers list` lists them");
-            let message = format!("there is no MCP server \"{name}\"");
-            Error::new(Code::BadRequest, message).hint(hint)
+            bad_request(format!("there is no MCP server \"{name}\"")).hint(hint)
         })
     });
     found.collect()
@@ -290,8 +287,7 @@ fn provider(name: &str) -> Result<Provider, Error> {
         ("brave", _) => Provider::Brave,
         (_, Ok(url)) if matches!(url.scheme(), "http" | "https") => Provider::SearXng(url),
         _ => {
-            let message = format!("\"{name}\" is no search provider");
-            return Err(Error::new(Code::BadRequest, message)
+            return Err(bad_request(format!("\"{name}\" is no search provider"))
                 .hint("write \"duckduckgo\", \"brave\", or the address of a SearXNG"));
         }
     })
@@ -301,8 +297,7 @@ async fn brave_key(secrets: &Secrets) -> Result<SecretString, Error> {
     let key = stored_secret(secrets, Name::BraveSearch).await?;
     key.ok_or_else(|| {
         let message = "Brave's search needs a key, and none is saved";
-        Error::new(Code::BadRequest, message)
-            .hint("save it in Settings, or with: tierbar secret set brave-search")
+        bad_request(message).hint("save it in Settings, or with: tierbar secret set brave-search")
     })
 }
 

@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 use tierbar_agent::agent::MisplacedInput;
 use tierbar_chats::agent::ConsentAnswer;
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, bad_request};
 use tokio::sync::{mpsc, oneshot};
 
 pub(super) type ConsentDelivery = (ConsentAnswer, oneshot::Sender<Result<(), Error>>);
@@ -43,7 +43,7 @@ impl Consents {
 
 pub(super) fn misplaced(error: &MisplacedInput) -> Error {
     match error {
-        MisplacedInput::Answer(invalid) => Error::new(Code::BadRequest, invalid.to_string())
+        MisplacedInput::Answer(invalid) => bad_request(invalid.to_string())
             .hint("answer the last question of the turn's events, in one of its scopes"),
         MisplacedInput::NotOpen => Error::new(Code::Conflict, error.to_string()),
     }

@@ -4,10 +4,16 @@ use crate::turns::run::{AnswerWriter, Ending, pace::Pace};
 use serde_json::{Map, Value};
 use std::{mem, ops::ControlFlow, time::Instant};
 use tierbar_agent::{
-    agent::{Ask, Reply},
+    agent::{ModelRequest, Reply},
     calls::{Call, may_begin_call},
+    marking::WithoutMarks,
 };
-use tierbar_chats::{Finish, repetition::Repetition, thinking::WithoutThinking};
+use tierbar_chats::{
+    Finish,
+    marks::overlap,
+    repetition::Repetition,
+    thinking::{THOUGHT_END, WithoutThinking},
+};
 use tierbar_inference::{
     ask::{Event, ToolCall},
     request::Request,
@@ -18,10 +24,14 @@ use tierbar_inference::{
 pub(super) struct ShownReply {
     /// Whether it is for the person.
     is_answer: bool,
-    /// It may be a call instead.
+    /// Those that are offered.
+    tools: Vec<Value>,
+    /// What is held may be a call instead.
     may_be_call: bool,
     /// Some servers leave what the model thinks in the text.
     thinking: WithoutThinking,
+    marks: WithoutMarks,
+    thought_marks: WithoutMarks,
     has_begun: bool,
     /// What looks like a call so far.
     held: String,
@@ -29,10 +39,11 @@ pub(super) struct ShownReply {
 }
 
 impl ShownReply {
-    pub(super) fn of(ask: &Ask) -> Self {
+    pub(super) fn for_request(request: &ModelRequest) -> Self {
         Self {
-            is_answer: ask.is_answer,
-            may_be_call: !ask.tools.is_empty(),
+            is_answer: request.is_answer,
+            tools: request.tools.clone(),
+            may_be_call: !request.tools.is_empty(),
             ..Self::default()
         }
     }
@@ -64,6 +75,7 @@ impl AnswerWriter {
                     reply.text.push_str(&text);
                     turn.show_text(shown, &text)
                 }
+                Event::Reasoning(thought) => turn.show_thought(shown, &thought),
                 Event::Usage(usage) => {
                     reply.tokens = usage.completion_tokens;
                     reply.read = usage.prompt_tokens.saturating_sub(usage.cached_tokens);
@@ -77,10 +89,12 @@ impl AnswerWriter {
         });
         let streamed = streamed.await;
         let thought = shown.thinking.end_of_thought();
-        if shown.is_answer && !thought.is_empty() {
+        let thought = shown.thought_marks.push(&thought) + &shown.thought_marks.end();
+        if !thought.is_empty() {
             let _ended = self.take(Event::Reasoning(thought));
         }
-        shown.held += &shown.thinking.end();
+        shown.held += &shown.marks.push(&shown.thinking.end());
+        shown.held += &shown.marks.end();
         self.note_thinking(false);
         // Beside a call, and where the reply broke off, it is no call.
         if streamed.is_err() || !calls.is_empty() {
@@ -105,22 +119,48 @@ impl AnswerWriter {
             return None;
         }
         let (thought, answer) = shown.thinking.divide(text);
-        if !thought.is_empty()
-            && let Some(ending) = self.take(Event::Reasoning(thought))
-        {
+        if let Some(ending) = self.show_thought(shown, &thought) {
             return Some(ending);
         }
+        let answer = shown.marks.push(&answer);
         if answer.is_empty() {
             return None;
         }
         shown.held += &answer;
-        shown.may_be_call = shown.may_be_call && may_begin_call(&shown.held);
+        shown.may_be_call = shown.may_be_call && may_begin_call(&shown.held, &shown.tools);
         if !shown.may_be_call {
-            return self.release(shown);
+            return self.show_words(shown);
         }
         self.note_token();
         let repeats = shown.held_end.push(&answer);
         repeats.then_some(Ending::Answered(Finish::Repetition))
+    }
+
+    /// Shows more of what the model thinks.
+    fn show_thought(&mut self, shown: &mut ShownReply, thought: &str) -> Option<Ending> {
+        let thought = shown.thought_marks.push(thought);
+        if thought.is_empty() {
+            return None;
+        }
+        self.take(Event::Reasoning(thought))
+    }
+
+    /// Shows what is no call. What follows the end of thoughts may be one again.
+    fn show_words(&mut self, shown: &mut ShownReply) -> Option<Ending> {
+        let held = &shown.held;
+        let end = held.rfind(THOUGHT_END).map(|at| at + THOUGHT_END.len());
+        let words = match end {
+            _ if shown.tools.is_empty() => held.len(),
+            Some(end) => end,
+            None => held.len() - overlap(held, THOUGHT_END),
+        };
+        let rest = shown.held.split_off(words);
+        let ending = self.release(shown);
+        shown.held = rest;
+        if end.is_some() && !shown.tools.is_empty() {
+            shown.may_be_call = may_begin_call(&shown.held, &shown.tools);
+        }
+        ending
     }
 
     /// Shows what was held back of a reply.

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use tierbar_agent::consent::Collections;
 use tierbar_chats::agent::AgentDocuments;
-use tierbar_core::{Code, Error, documents::Passage, status::TierStatus};
+use tierbar_core::{Error, bad_request, documents::Passage, status::TierStatus};
 
 /// As many passages as one search shows the model.
 const PASSAGES: usize = 6;
@@ -38,7 +38,7 @@ impl Shelf {
                         true => "add documents first".to_owned(),
                         false => format!("choose from {}", known.join(", ")),
                     };
-                    return Err(Error::new(Code::BadRequest, message).hint(hint));
+                    return Err(bad_request(message).hint(hint));
                 }
                 if names.is_empty() {
                     return Ok(None);

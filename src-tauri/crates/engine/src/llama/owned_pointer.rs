@@ -3,15 +3,15 @@
 use std::ptr::NonNull;
 
 #[derive(Debug)]
-pub(super) struct Owned<T> {
+pub(super) struct OwnedPointer<T> {
     raw: NonNull<T>,
     free: unsafe extern "C" fn(*mut T),
 }
 
 // SAFETY: no object here is bound to a thread; `&mut self` of its owner guards what changes it.
-unsafe impl<T> Send for Owned<T> {}
+unsafe impl<T> Send for OwnedPointer<T> {}
 
-impl<T> Owned<T> {
+impl<T> OwnedPointer<T> {
     /// Takes over what a call returned; `None` for null.
     ///
     /// # Safety
@@ -25,7 +25,7 @@ impl<T> Owned<T> {
     }
 }
 
-impl<T> Drop for Owned<T> {
+impl<T> Drop for OwnedPointer<T> {
     fn drop(&mut self) {
         // SAFETY: as `new` says; freed once.
         unsafe { (self.free)(self.raw.as_ptr()) }

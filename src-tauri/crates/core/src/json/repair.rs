@@ -1,23 +1,19 @@
 //! JSON that is none because of a letter: each bad byte, and each half of a letter that has lost its other half, becomes `�`, so that the
 //! text around it arrives.
 
+use super::{COPIES, MOST_MEMORY, check};
+use memchr::memmem;
 use serde::de::DeserializeOwned;
 use std::{borrow::Cow, ops::Range};
-use tierbar_core::json::{COPIES, MOST_MEMORY, check};
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// Parses an event or an answer, if need be without the letters that are none.
-pub(crate) fn parse<T: DeserializeOwned>(data: &[u8]) -> Result<T, serde_json::Error> {
-    parse_for(data, COPIES)
-}
-
-/// The same of one of which there will be so many copies.
-pub(crate) fn parse_for<T: DeserializeOwned>(
-    data: &[u8],
-    copies: usize,
-) -> Result<T, serde_json::Error> {
-    check(data, copies, MOST_MEMORY)?;
+/// Parses an event, an answer or a message, if need be without the letters that are none.
+///
+/// # Errors
+/// If it is not the JSON that is expected, or takes more than [`MOST_MEMORY`].
+pub fn parse<T: DeserializeOwned>(data: &[u8]) -> Result<T, serde_json::Error> {
+    check(data, COPIES, MOST_MEMORY)?;
     serde_json::from_slice(data).or_else(|error| match repair(data) {
         Some(repaired) if !error.is_eof() => serde_json::from_str(&repaired),
         _ => Err(error),
@@ -63,7 +59,7 @@ pub fn repair(json: &[u8]) -> Option<String> {
 }
 
 /// Returns where a letter begins that the end of a text cuts off.
-pub(super) fn cut_letter(json: &[u8]) -> Option<Range<usize>> {
+pub fn cut_letter(json: &[u8]) -> Option<Range<usize>> {
     if has_whole_letters(json) {
         return None;
     }
@@ -92,7 +88,7 @@ pub(super) fn cut_letter(json: &[u8]) -> Option<Range<usize>> {
 }
 
 /// Moves the rest of a letter that an event cuts off from the next event, if that begins a text with it.
-pub(super) fn join(event: &mut Vec<u8>, next: &mut Vec<u8>) {
+pub fn join(event: &mut Vec<u8>, next: &mut Vec<u8>) {
     let Some(cut) = cut_letter(event) else { return };
     let half = &event[cut.clone()];
     let completes = |at: usize| {
@@ -118,11 +114,8 @@ pub(super) fn join(event: &mut Vec<u8>, next: &mut Vec<u8>) {
 /// Whether there are neither bad bytes nor escapes that could be half a letter, as in nearly every event: what is slower is done for the
 /// others.
 fn has_whole_letters(json: &[u8]) -> bool {
-    let may_have_half = || {
-        json.windows(3)
-            .any(|part| part.eq_ignore_ascii_case(b"\\ud"))
-    };
-    std::str::from_utf8(json).is_ok() && !(json.contains(&b'\\') && may_have_half())
+    let has = |half: &[u8]| memmem::find(json, half).is_some();
+    std::str::from_utf8(json).is_ok() && !has(b"\\ud") && !has(b"\\uD")
 }
 
 /// How many bytes an escape has, which may be a pair of halves.

@@ -1,5 +1,6 @@
 //! The JSON in an answer that may have other text around it or be cut off.
 
+use crate::thinking::without_thoughts;
 use serde_json::{Map, Value};
 use tierbar_core::json;
 
@@ -52,7 +53,7 @@ pub fn unfinished(answer: &str, field: &str) -> Option<String> {
 }
 
 /// Returns the text in a field of an object, or the bare answer of an engine without schemas; and whether it was cut to its
-/// last whole sentence because the answer was cut off.
+/// last whole sentence because the answer was cut off. A text without a letter or digit is none.
 pub fn text(answer: &str, field: &str, was_cut: bool) -> Option<(String, bool)> {
     let whole = object(answer).and_then(|object| Some(object.get(field)?.as_str()?.to_owned()));
     let (text, cut) = match whole {
@@ -66,7 +67,8 @@ pub fn text(answer: &str, field: &str, was_cut: bool) -> Option<(String, bool)> 
     } else {
         text.trim()
     };
-    (!text.is_empty()).then(|| (text.to_owned(), cut))
+    let has_words = text.chars().any(char::is_alphanumeric);
+    has_words.then(|| (text.to_owned(), cut))
 }
 
 /// Returns a truncated text up to the end of its last whole sentence, or else of its last whole word.
@@ -81,13 +83,6 @@ pub fn up_to_a_sentence(text: &str) -> &str {
     });
     let end = sentence.or_else(|| text.rfind(char::is_whitespace));
     text[..end.unwrap_or(text.len())].trim_end()
-}
-
-/// Some engines include a model's reasoning in its answer.
-fn without_thoughts(answer: &str) -> &str {
-    answer
-        .rsplit_once("</think>")
-        .map_or(answer, |(_, rest)| rest)
 }
 
 #[cfg(test)]
@@ -111,6 +106,7 @@ mod tests {
             "no",
             "[1]",
             "{\"text\": \"a",
+            "<think>{\"text\": \"not yet\"}",
             &"{".repeat(100_000),
             "{'text': 'a'}",
         ] {
@@ -140,13 +136,17 @@ mod tests {
             some("One.", true)
         );
         assert_eq!(text("One. Two", "text", false), some("One. Two", false));
+        assert_eq!(text("a <think>", "text", false), some("a <think>", false));
         assert_eq!(text("One. Tw", "text", true), some("One.", true));
         for none in [
             "",
             "{\"text\": \"\"}",
+            "{\"text\": \"…\"}",
+            "- ",
             "{\"text\": 7}",
             "{\"text\": \"One. Tw",
             "<think>x</think> ",
+            "<think>x",
         ] {
             assert_eq!(text(none, "text", false), None, "{none}");
         }

@@ -1,6 +1,5 @@
 //! Changes to the members of a JSON object in its text. Every other byte stays as it is.
 
-use bytes::Bytes;
 use serde::{
     Deserializer as _, Serializer as _,
     de::{MapAccess, Visitor},
@@ -13,7 +12,7 @@ pub type Change = (&'static str, Option<Value>);
 
 /// Where a member of an object is in its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Member {
+pub struct Member {
     name: Range<usize>,
     pub value: Range<usize>,
 }
@@ -56,7 +55,7 @@ fn members(json: &[u8], found: impl FnMut(Member)) -> Result<(), serde_json::Err
 }
 
 /// Returns the names of an object's members, each as often as it stands there.
-pub(crate) fn names(json: &[u8]) -> Result<Vec<String>, serde_json::Error> {
+pub fn names(json: &[u8]) -> Result<Vec<String>, serde_json::Error> {
     let mut names = Vec::new();
     members(json, |member| names.push(member.name))?;
     let names = names.into_iter();
@@ -66,7 +65,7 @@ pub(crate) fn names(json: &[u8]) -> Result<Vec<String>, serde_json::Error> {
 }
 
 /// Returns the member of this name, the last if it stands there twice.
-pub(crate) fn member(json: &[u8], name: &str) -> Option<Member> {
+pub fn member(json: &[u8], name: &str) -> Option<Member> {
     let mut last = None;
     let read = members(json, |member| {
         if member.is_named(json, name) {
@@ -87,19 +86,8 @@ pub fn edit(json: &[u8], changes: &[Change]) -> Vec<u8> {
     parts(json, changes).concat()
 }
 
-/// Returns the same in pieces. What stays is not copied.
-pub(crate) fn pieces(json: &Bytes, changes: &[Change]) -> Vec<Bytes> {
-    if changes.is_empty() {
-        return vec![json.clone()];
-    }
-    let pieces = parts(json, changes).into_iter().map(|part| match part {
-        Cow::Borrowed(part) => json.slice_ref(part),
-        Cow::Owned(part) => part.into(),
-    });
-    pieces.filter(|piece| !piece.is_empty()).collect()
-}
-
-fn parts<'a>(json: &'a [u8], changes: &[Change]) -> Vec<Cow<'a, [u8]>> {
+/// Returns the same in parts. What stays is not copied.
+pub fn parts<'a>(json: &'a [u8], changes: &[Change]) -> Vec<Cow<'a, [u8]>> {
     let stays = |range: Range<usize>| Cow::Borrowed(&json[range]);
     let all = || vec![stays(0..json.len())];
     let Some(brace) = json.iter().position(|&byte| byte == b'{') else {
@@ -160,7 +148,7 @@ fn parts<'a>(json: &'a [u8], changes: &[Change]) -> Vec<Cow<'a, [u8]>> {
 }
 
 /// Makes these changes to an object.
-pub(crate) fn apply(fields: &mut Map<String, Value>, changes: impl IntoIterator<Item = Change>) {
+pub fn apply(fields: &mut Map<String, Value>, changes: impl IntoIterator<Item = Change>) {
     for (name, value) in changes {
         match value {
             Some(value) => fields.insert(name.to_owned(), value),
@@ -170,7 +158,7 @@ pub(crate) fn apply(fields: &mut Map<String, Value>, changes: impl IntoIterator<
 }
 
 /// Returns the text of an object with these changes. What it lacks is put at its end.
-pub(crate) fn write(fields: &Map<String, Value>, changes: &[Change]) -> Vec<u8> {
+pub fn write(fields: &Map<String, Value>, changes: &[Change]) -> Vec<u8> {
     let kept = fields.iter().filter_map(|(name, value)| {
         let change = changes.iter().find(|(changed, _)| changed == name);
         let value = change.map_or(Some(value), |(_, value)| value.as_ref())?;
@@ -228,18 +216,6 @@ mod tests {
         assert_eq!(edited(alone, &[("a", None)]), "{ \n}");
         let replaced = [("a", None), ("b", Some(json!(2)))];
         assert_eq!(edited(alone, &replaced), "{ \"b\":2\n}");
-    }
-
-    #[test]
-    fn what_stays_is_not_copied() {
-        let object = Bytes::from(r#"{"a":"x","b":1}"#);
-        let changes = [("b", None), ("c", Some(json!(2)))];
-        let pieces = pieces(&object, &changes);
-        assert_eq!(pieces, [&b"{"[..], b"\"a\":\"x\"", b",\"c\":2", b"}"]);
-        for (piece, at) in [(0, 0), (1, 1), (3, object.len() - 1)] {
-            assert_eq!(pieces[piece].as_ptr(), object[at..].as_ptr(), "{piece}");
-        }
-        assert_eq!(super::pieces(&object, &[]), [object]);
     }
 
     #[test]

@@ -1,0 +1,377 @@
+//! Calls that a model writes as the text of its answer: as JSON, in a code block or between tags.
+
+use crate::thinking::{split, without_thoughts};
+use serde::{
+    Deserializer,
+    de::{self, IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::{Map, Value};
+use std::{fmt, iter};
+use tierbar_core::json;
+
+/// The tags that stand around calls.
+const TAGS: [&str; 8] = [
+    "tool_call",
+    "tool_calls",
+    "tool",
+    "tools",
+    "function_call",
+    "function_calls",
+    "function",
+    "functions",
+];
+const FENCE: &str = "```";
+/// A function that is named in its tag: what precedes and follows the name, and what ends the function.
+const FUNCTIONS: [(&str, &str, &str); 3] = [
+    ("<function=", ">", "</function>"),
+    ("<function name=\"", "\">", "</function>"),
+    ("<invoke name=\"", "\">", "</invoke>"),
+];
+/// What precedes and follows the name of one of its arguments.
+const PARAMETERS: [(&str, &str); 2] = [("<parameter=", ">"), ("<parameter name=\"", "\">")];
+/// The keys of a call's JSON: of its name,
+const NAMES: [&str; 4] = ["name", "function", "tool", "tool_name"];
+/// of its arguments,
+const ARGUMENTS: [&str; 5] = ["arguments", "parameters", "args", "params", "input"];
+/// and others. The calls of an answer may be in a list of their own.
+const TYPE: &str = "type";
+const ID: &str = "id";
+const CALLS: &str = "tool_calls";
+/// The longest name of a code block's language.
+const LANGUAGE: usize = 20;
+/// Quotation marks of prose, which some models put around the texts of JSON,
+const CURLY_BEGINS: [char; 3] = ['“', '”', '„'];
+const CURLY_ENDS: [char; 2] = ['”', '“'];
+/// and the full-width signs between them.
+const COLON: char = '：';
+const COMMA: char = '，';
+/// As much of a text that may be a call is held back, in bytes: an answer in JSON may begin like one.
+pub const MOST_HELD: usize = 16 << 10;
+/// How many braces too many are taken off the end of arguments.
+const EXTRA_BRACES: usize = 3;
+
+/// Returns whether a text that begins so may turn out to be a call of a tool, so that it is not an answer yet. `tools`: as in
+/// [`written_calls`].
+pub fn may_begin_call(text: &str, tools: &[Value]) -> bool {
+    let text = undecorated(text);
+    let is_json = text.starts_with(['{', '[']);
+    let straight = is_json.then(|| straightened(text)).flatten();
+    let text = straight.as_deref().unwrap_or(text);
+    if let Some(list) = text.strip_prefix('[') {
+        let first = list.trim_start();
+        return first.is_empty() || may_be_object(first, tools);
+    }
+    if text.starts_with('{') {
+        return may_be_object(text, tools);
+    }
+    let mut functions = FUNCTIONS.iter().map(|(begin, ..)| begin);
+    let is_function = functions.any(|begin| text.starts_with(begin) || begin.starts_with(text));
+    is_function || FENCE.starts_with(text) || may_be_tag(text)
+}
+
+/// Whether a text is the beginning of a tag.
+fn may_be_tag(text: &str) -> bool {
+    let begun = text.strip_prefix('<').map(unclosed);
+    begun.is_some_and(|begun| TAGS.iter().any(|name| name.starts_with(begun)))
+}
+
+/// Leaves out the sign of an end tag.
+fn unclosed(tag: &str) -> &str {
+    tag.strip_prefix('/').unwrap_or(tag)
+}
+
+/// Whether a text begins with an object that may be a call, as far as it has come.
+fn may_be_object(text: &str, tools: &[Value]) -> bool {
+    let mut values = serde_json::Deserializer::from_str(text);
+    match values.deserialize_map(CallKeys { tools }) {
+        Ok(()) => true,
+        Err(error) => error.is_eof(),
+    }
+}
+
+/// Reads an object up to the first key that no call has, or the name of another function.
+struct CallKeys<'a> {
+    tools: &'a [Value],
+}
+
+impl<'de> Visitor<'de> for CallKeys<'_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a call")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        let mut is_named = false;
+        while let Some(key) = object.next_key::<String>()? {
+            let key = key.as_str();
+            let is_name = NAMES.contains(&key);
+            let is_known = is_name || ARGUMENTS.contains(&key) || [TYPE, ID, CALLS].contains(&key);
+            if !is_named && !is_known {
+                return Err(de::Error::custom("a key that no call has"));
+            }
+            // A function may be an object, with the name in it.
+            if is_name && key != "function" && !is_named {
+                let name: String = object.next_value()?;
+                let mut tools = self.tools.iter();
+                is_named = tools.any(|tool| tool["function"]["name"] == name.trim());
+                if !is_named {
+                    return Err(de::Error::custom("the name of no tool"));
+                }
+            } else {
+                object.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_language(text: &str) -> bool {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
+    text.len() <= LANGUAGE && text.trim().chars().all(is_part)
+}
+
+/// Returns the calls that an answer consists of, each with its name and its arguments: of tools that are offered, with arguments that they
+/// have. None, if there is anything else in it: words before or behind a call may be about an example. `tools`: in OpenAI's form.
+pub fn written_calls(answer: &str, tools: &[Value]) -> Vec<(String, String)> {
+    let has_all = |arguments: &Value, schema: &Value| {
+        let known = schema["properties"].as_object();
+        let mut given = arguments.as_object().into_iter().flatten();
+        given.all(|(name, _)| known.is_none_or(|known| known.contains_key(name)))
+    };
+    all_or_none(named_calls(answer, tools), tools, has_all)
+}
+
+/// As [`written_calls`], but none if one lacks an argument that its tool requires: who gets them may not look for it.
+pub fn complete_calls(answer: &str, tools: &[Value]) -> Vec<(String, String)> {
+    let has_required =
+        |arguments: &Value, schema: &Value| missing_argument(arguments, schema).is_none();
+    all_or_none(written_calls(answer, tools), tools, has_required)
+}
+
+/// The calls, if all of them have arguments that are right for the schema of their tool.
+fn all_or_none(
+    mut calls: Vec<(String, String)>,
+    tools: &[Value],
+    are_right: impl Fn(&Value, &Value) -> bool,
+) -> Vec<(String, String)> {
+    let is_right = |(name, arguments): &(String, String)| {
+        let mut tools = tools.iter().map(|tool| &tool["function"]);
+        let tool = tools.find(|tool| tool["name"] == *name);
+        let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+        tool.is_some_and(|tool| are_right(&arguments, &tool["parameters"]))
+    };
+    if !calls.iter().all(is_right) {
+        calls.clear();
+    }
+    calls
+}
+
+/// As [`written_calls`], with any arguments: their reader says what is wrong with them.
+pub fn named_calls(answer: &str, tools: &[Value]) -> Vec<(String, String)> {
+    // Where a template has begun the thoughts, their end tag stands alone.
+    let (after, last) = (split(answer).1, without_thoughts(answer));
+    let mut candidates = iter::once(after).chain((last != after).then_some(last));
+    let found = candidates.find_map(|text| {
+        let calls = only_calls(text, tools);
+        calls.or_else(|| only_calls(&straightened(text)?, tools))
+    });
+    found.unwrap_or_default()
+}
+
+/// Returns the first argument that a schema requires and that is missing.
+pub fn missing_argument<'a>(arguments: &Value, schema: &'a Value) -> Option<&'a str> {
+    let required = schema["required"].as_array().into_iter().flatten();
+    let mut names = required.filter_map(Value::as_str);
+    names.find(|name| arguments.get(name).is_none())
+}
+
+/// The calls that a text consists of, if it does.
+fn only_calls(mut rest: &str, tools: &[Value]) -> Option<Vec<(String, String)>> {
+    json::check(rest.as_bytes(), 0, json::MOST_MEMORY).ok()?;
+    let mut calls = Vec::new();
+    while let Some((more, after)) = next_calls(undecorated(rest), tools) {
+        calls.extend(more);
+        rest = after.trim_start().trim_start_matches([',', ';']);
+    }
+    (!calls.is_empty() && undecorated(rest).is_empty()).then_some(calls)
+}
+
+/// Writes JSON that has signs of prose with its own; `None` if it has none of prose. Texts between straight quotation marks stay as they
+/// are.
+fn straightened(json: &str) -> Option<String> {
+    let is_of_prose = |letter| CURLY_BEGINS.contains(&letter) || [COLON, COMMA].contains(&letter);
+    if !json.contains(is_of_prose) {
+        return None;
+    }
+    let mut straight = String::with_capacity(json.len());
+    let mut ends: &[char] = &[];
+    let mut is_escaped = false;
+    for letter in json.chars() {
+        if ends.is_empty() {
+            match letter {
+                '"' => ends = &['"'],
+                letter if CURLY_BEGINS.contains(&letter) => ends = &CURLY_ENDS,
+                _ => {}
+            }
+            straight.push(match letter {
+                letter if CURLY_BEGINS.contains(&letter) => '"',
+                COLON => ':',
+                COMMA => ',',
+                letter => letter,
+            });
+        } else if !is_escaped && ends.contains(&letter) {
+            ends = &[];
+            straight.push('"');
+        } else {
+            // One of the other kind within the text.
+            if letter == '"' && !is_escaped {
+                straight.push('\\');
+            }
+            is_escaped = letter == '\\' && !is_escaped;
+            straight.push(letter);
+        }
+    }
+    Some(straight)
+}
+
+/// Leaves out blanks, fences of code blocks, and tags.
+fn undecorated(mut text: &str) -> &str {
+    loop {
+        text = text.trim_start();
+        if let Some(block) = text.strip_prefix(FENCE) {
+            let (language, inside) = block.split_once('\n').unwrap_or((block, ""));
+            if !is_language(language) {
+                return text;
+            }
+            text = inside;
+        } else if let Some(inside) = without_tag(text) {
+            text = inside;
+        } else {
+            return text;
+        }
+    }
+}
+
+fn without_tag(text: &str) -> Option<&str> {
+    let (name, inside) = text.strip_prefix('<')?.split_once('>')?;
+    TAGS.contains(&unclosed(name)).then_some(inside)
+}
+
+/// Returns the calls of the value or of the function that a text begins with, and what follows it.
+fn next_calls<'a>(text: &'a str, tools: &[Value]) -> Option<(Vec<(String, String)>, &'a str)> {
+    for (begin, name_end, end) in FUNCTIONS {
+        let Some(function) = text.strip_prefix(begin) else {
+            continue;
+        };
+        let (name, body) = function.split_once(name_end)?;
+        let (arguments, after) = function_arguments(body.trim_start(), end)?;
+        let call = offered(name.trim(), arguments, tools)?;
+        let after = after.trim_start();
+        return Some((vec![call], after.strip_prefix(end).unwrap_or(after)));
+    }
+    let (mut value, after) = first_value(text)?;
+    if let Some(calls) = value.get_mut(CALLS) {
+        value = calls.take();
+    }
+    let values = match value {
+        Value::Array(values) => values,
+        value => vec![value],
+    };
+    let calls = values.into_iter().map(|value| json_call(value, tools));
+    let calls: Vec<_> = calls.collect::<Option<_>>()?;
+    (!calls.is_empty()).then_some((calls, after))
+}
+
+/// Reads the object or the list that a text begins with; what follows it, without braces too many.
+fn first_value(text: &str) -> Option<(Value, &str)> {
+    if !text.starts_with(['{', '[']) {
+        return None;
+    }
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let value = values.next()?.ok()?;
+    let after = text[values.byte_offset()..].trim_start();
+    Some((value, after.trim_start_matches('}')))
+}
+
+/// The arguments of a function that is named in its tag: JSON, or an element for each. `end`: what ends the function.
+fn function_arguments<'a>(body: &'a str, end: &str) -> Option<(Value, &'a str)> {
+    if body.starts_with('{') {
+        return first_value(body);
+    }
+    let (mut arguments, mut rest) = (Map::new(), body);
+    while let Some((name, value)) = first_parameter(rest) {
+        let (value, after) = value.split_once("</parameter>")?;
+        let value = value.strip_prefix('\n').unwrap_or(value);
+        let value = value.strip_suffix('\n').unwrap_or(value);
+        arguments.insert(name.trim().to_owned(), value.into());
+        rest = after.trim_start();
+    }
+    rest.starts_with(end).then(|| (arguments.into(), rest))
+}
+
+/// The name of the argument whose element a text begins with, and what follows the name.
+fn first_parameter(text: &str) -> Option<(&str, &str)> {
+    let mut forms = PARAMETERS.into_iter();
+    forms.find_map(|(begin, end)| text.strip_prefix(begin)?.split_once(end))
+}
+
+/// The call that a JSON object describes.
+fn json_call(mut call: Value, tools: &[Value]) -> Option<(String, String)> {
+    if call["function"].is_object() {
+        call = call["function"].take();
+    }
+    let name = NAMES.iter().find_map(|key| call[*key].as_str())?;
+    let arguments = ARGUMENTS.iter().find_map(|key| call.get(*key))?;
+    offered(name.trim(), arguments.clone(), tools)
+}
+
+/// The call, if there is such a tool.
+fn offered(name: &str, arguments: Value, tools: &[Value]) -> Option<(String, String)> {
+    if !tools.iter().any(|tool| tool["function"]["name"] == name) {
+        return None;
+    }
+    let arguments = match arguments {
+        Value::String(text) => parse_arguments(&text).ok()?,
+        arguments => arguments,
+    };
+    let call = (name.to_owned(), arguments.to_string());
+    arguments.is_object().then_some(call)
+}
+
+/// Reads the arguments of a call, which are an object; some models write it as JSON in a string once more.
+///
+/// # Errors
+/// What is wrong, for the model.
+pub fn parse_arguments(text: &str) -> Result<Value, String> {
+    let wrong = |error| format!("the arguments are not valid JSON: {error}");
+    let text = if text.trim().is_empty() { "{}" } else { text };
+    let mut value = read_value(text).map_err(wrong)?;
+    if let Value::String(inner) = &value {
+        value = read_value(inner).map_err(wrong)?;
+    }
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err("the arguments are not an object".to_owned())
+    }
+}
+
+/// Reads JSON. A whole object with a brace or two behind it means itself.
+fn read_value(text: &str) -> Result<Value, serde_json::Error> {
+    let read = json::read(text.as_bytes());
+    let mut rest = text.trim_end();
+    for _ in 0..EXTRA_BRACES {
+        let Some(shorter) = rest.strip_suffix('}').filter(|_| read.is_err()) else {
+            break;
+        };
+        rest = shorter.trim_end();
+        if let Ok(value @ Value::Object(_)) = json::read(rest.as_bytes()) {
+            return Ok(value);
+        }
+    }
+    read
+}
+
+#[cfg(test)]
+mod tests;
