@@ -25,8 +25,13 @@ export function otherAnswers(
   ];
 }
 
+/** Whether the model ended the answer. */
+export function isComplete({ finish }: Message): boolean {
+  return finish === 'stop' || finish === 'no_step';
+}
+
 /** Whether the tier that wrote an answer can carry it on: only Tierbar's own engine goes on where a message ends. */
 export function canContinue(answer: Message, tiers: TierStatus[]): boolean {
-  const unfinished = answer.finish !== null && answer.finish !== 'stop' && answer.content.trim() !== '';
+  const unfinished = answer.finish !== null && !isComplete(answer) && answer.content.trim() !== '';
   return unfinished && tiers.some(({ id, engine }) => id === answer.tier && engine === 'embedded');
 }

@@ -575,6 +575,16 @@ describe('the chat page', () => {
     expect(screen.getByTestId('continue')).toBeTruthy();
   });
 
+  it('says that an agent has used no tool', async () => {
+    await open();
+    const first = await ask('Hello?');
+    first.words('The author is Alex.');
+    first.finish('no_step', 1);
+    const ending = await screen.findByTestId('answer-ending');
+    expect(ending.textContent).toContain('Answered without using a tool.');
+    expect(screen.queryByTestId('continue')).toBeNull();
+  });
+
   it('offers to continue no answer of another server’s', async () => {
     start();
     await until(() => network.eventStreams.length === 1);

@@ -18,6 +18,19 @@ describe('thinking within an answer', () => {
       expect(finished(text)).toEqual({ reasoning: '', text, isOpen: false });
   });
 
+  it('may have begun with the prompt', () => {
+    for (const text of ['Hm.\n</think>\n\nHi', 'Hm.</think>\r\nHi'])
+      for (const split of [finished, growing])
+        expect(split(text)).toEqual({ reasoning: 'Hm.', text: 'Hi', isOpen: false });
+    for (const text of [
+      'Close it with </think>, then go on.',
+      'Begin with <think>\nand end with </think>\n.',
+      'a</think>\nb</think>\nc',
+      '```\n</think>\n```',
+    ])
+      expect(finished(text)).toEqual({ reasoning: '', text, isOpen: false });
+  });
+
   it('may be nested, and ends with the tag that it began with', () => {
     expect(finished('<think>a<think>b</think>c</think>d').reasoning).toBe('a<think>b</think>c');
     expect(finished('<think>a</thinking>b</think>c').text).toBe('c');

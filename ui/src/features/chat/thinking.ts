@@ -7,6 +7,7 @@ export interface Thinking {
 }
 
 const OPENER = /^\s*<(think|thinking)>/;
+const END = '</think>';
 
 /** Whether the text begins as one that contains the model's thinking. */
 export function beginsThinking(text: string): boolean {
@@ -15,11 +16,14 @@ export function beginsThinking(text: string): boolean {
 
 /**
  * Splits off what a model thinks between `<think>` or `<thinking>` and its end, at the beginning of an answer: some servers leave it in the
- * text. Tags within closed code fences are code. While the text grows, half a tag is shown as neither.
+ * text. Tags within closed code fences are code. While the text grows, half a tag is shown as neither. Where a template has begun the
+ * thinking, its end stands alone.
  */
 export function splitThinking(text: string, isGrowing: boolean): Thinking {
   const opener = text.match(OPENER);
   if (!opener) {
+    const unopened = splitUnopened(text);
+    if (unopened) return unopened;
     const isHalf = isGrowing && /^\s*<t?h?i?n?k?i?n?g?$/.test(text);
     return { reasoning: '', text: isHalf ? '' : text, isOpen: false };
   }
@@ -33,6 +37,17 @@ export function splitThinking(text: string, isGrowing: boolean): Thinking {
   }
   const [from, to] = end;
   return { reasoning: inner.slice(0, from).trim(), text: inner.slice(to).trimStart(), isOpen: false };
+}
+
+/** Splits at an end tag that stands alone at the end of a line, and not in code. */
+function splitUnopened(text: string): Thinking | null {
+  const at = text.indexOf(END);
+  if (at < 0 || text.includes('<think>')) return null;
+  const before = text.slice(0, at);
+  const after = text.slice(at + END.length);
+  const isCode = before.split('```').length % 2 === 0;
+  if (isCode || !/^(\r?\n|$)/.test(after) || after.includes(END)) return null;
+  return { reasoning: before.trim(), text: after.trimStart(), isOpen: false };
 }
 
 /** Where the tag that ends the thinking is; tags may be nested. */

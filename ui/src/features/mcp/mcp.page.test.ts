@@ -93,19 +93,26 @@ describe('MCP servers', () => {
     await type('mcp-name', 'notes');
     await type('mcp-command', 'npx -y "my notes"');
     await type('mcp-folder', '~/Notes');
+    await type('mcp-read', '~/venv "~/My Tools');
     await type('mcp-key', 'secret');
+    await fireEvent.click(screen.getByTestId('mcp-save'));
+    expect(screen.getByTestId('mcp-problem').dataset.field).toBe('read');
+    await type('mcp-read', '~/venv "~/My Tools"');
     await fireEvent.click(screen.getByTestId('mcp-save'));
     expect(screen.getByTestId('mcp-problem').dataset.field).toBe('key_variable');
     await type('mcp-key_variable', 'API_KEY');
     await fireEvent.click(screen.getByTestId('mcp-save'));
     const row = await screen.findByTestId('mcp-server');
     await until(() => row.textContent?.includes('Connected. It has 1 tool.'));
-    expect(row.textContent).toContain('Can read and change files in ~/Notes, without the network.');
+    expect(row.textContent).toContain(
+      'Can read and change files in ~/Notes, and read files in ~/venv, ~/My Tools, without the network.',
+    );
     expect(within(row).getByTestId('mcp-tools').textContent).toContain('Searches the notes');
     const server = {
       ...EMPTY,
       command: ['npx', '-y', 'my notes'],
       folder: '~/Notes',
+      read: ['~/venv', '~/My Tools'],
       key_variable: 'API_KEY',
     };
     expect(put('notes')).toEqual([{ server, key: 'secret' }]);
@@ -113,6 +120,7 @@ describe('MCP servers', () => {
     await fireEvent.click(within(row).getByTestId('mcp-edit'));
     expect(screen.queryByTestId('mcp-name')).toBeNull();
     expect(screen.getByTestId<HTMLInputElement>('mcp-command').value).toBe('npx -y "my notes"');
+    expect(screen.getByTestId<HTMLInputElement>('mcp-read').value).toBe('~/venv "~/My Tools"');
     await type('mcp-folder', '');
     await fireEvent.click(screen.getByTestId('mcp-save'));
     await until(() => document.activeElement === within(row).getByTestId('mcp-edit'));

@@ -29,6 +29,13 @@ describe('an MCP server', () => {
     expect(describeAccess({ ...PROGRAM, folder: '~/Notes', network: true })).toBe(
       'Can use the network, and read and change files in ~/Notes.',
     );
+    const read = ['~/venv', '~/.pyenv/versions/3.12'];
+    expect(describeAccess({ ...PROGRAM, read })).toBe(
+      'Can read files in ~/venv, ~/.pyenv/versions/3.12, without the network.',
+    );
+    expect(describeAccess({ ...PROGRAM, folder: '~/Notes', read: ['~/venv'], network: true })).toBe(
+      'Can use the network, read and change files in ~/Notes, and read files in ~/venv.',
+    );
     expect(describeAccess({ ...PROGRAM, url: 'https://a.example' })).toBeNull();
   });
 });

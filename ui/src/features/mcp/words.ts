@@ -24,13 +24,27 @@ export function splitCommand(line: string): string[] | null {
 
 /** The program with its arguments as one would type it, or the address. */
 export function describePlace({ command, url }: McpServerConfig): string {
-  if (url !== '') return url;
-  return command.map((word) => (/^[^\s"']+$/.test(word) ? word : JSON.stringify(word))).join(' ');
+  return url !== '' ? url : joinWords(command);
+}
+
+/** Words as [`splitCommand`] reads them. */
+export function joinWords(words: string[]): string {
+  return words.map((word) => (/^[^\s"']+$/.test(word) ? word : JSON.stringify(word))).join(' ');
 }
 
 /** What a program may use, in a sentence; `null` for an address. */
-export function describeAccess({ url, folder, network }: McpServerConfig): string | null {
+export function describeAccess({ url, folder, read, network }: McpServerConfig): string | null {
   if (url !== '') return null;
+  if (read.length > 0) {
+    const others = read.join(', ');
+    if (folder === '')
+      return network
+        ? `Can use the network, and read files in ${others}.`
+        : `Can read files in ${others}, without the network.`;
+    return network
+      ? `Can use the network, read and change files in ${folder}, and read files in ${others}.`
+      : `Can read and change files in ${folder}, and read files in ${others}, without the network.`;
+  }
   if (folder === '')
     return network
       ? 'Can use the network, but none of your files.'

@@ -135,6 +135,18 @@ describe('a server', () => {
     expect(patches()).toEqual([{ tiers: { sonnet: { engine: { ...engine, input_price: 3 } } } }]);
   });
 
+  it('has prices of cached tokens, which have defaults', async () => {
+    const engine = { endpoint: 'https://api.anthropic.com', cache_write_price: 3.75 };
+    config.tiers.sonnet = { ...TIER, model: 'claude', engine };
+    await open();
+    const read = await screen.findByLabelText<HTMLInputElement>('US$ per million tokens read from the cache');
+    const written = screen.getByLabelText<HTMLInputElement>('US$ per million tokens written to the cache');
+    expect([read.placeholder, written.value]).toEqual(['Default', '3.75']);
+    await fireEvent.change(read, { target: { value: '0.3' } });
+    await until(() => patches().length === 1);
+    expect(patches()).toEqual([{ tiers: { sonnet: { engine: { ...engine, cache_read_price: 0.3 } } } }]);
+  });
+
   it('has the address before /v1, however it was pasted, and a free name', () => {
     for (const pasted of [
       'https://a.io/',
