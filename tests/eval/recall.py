@@ -21,7 +21,7 @@ import tempfile
 
 import documents
 from host import ROOT, share
-from pdfs import read_poppler, words
+from pdfs import digest, read_poppler, words
 
 RUN, QUERY, ENOUGH = 12, 4, 10
 PAGES = """
@@ -88,6 +88,7 @@ def main():
             (peers / f"{name}.txt").write_text(read_poppler(files[name])[0])
             questions += [(name, run, query) for run, query in draw_questions(draw, files[name], options.questions)]
         by_ours, by_poppler = (search(options.tierbar, folder, questions) for folder in (ours, peers))
+    print(f"{len(files)} files, {digest(files.values())}")
     print(f"{len(chosen)} files, {len(questions)} questions\n\n| text | recall@5 |\n|---|---|")
     print(f"| ours | {share(sum(by_ours), len(questions))} |\n| poppler's | {share(sum(by_poppler), len(questions))} |")
     print(f"\nours ÷ poppler's: {sum(by_ours) / max(1, sum(by_poppler)):.3f}")

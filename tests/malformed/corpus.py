@@ -4,9 +4,13 @@ import json
 import random
 from typing import NamedTuple
 
+from reading import refuse
+
 # What the answer must be, where that is certain: a refusal (4xx), or an answer (2xx) as long as the server behind does its work.
 # Of other requests, the gateway may do either.
 REFUSED, ANSWERED = "refused", "answered"
+# By our own engine. Another server may take it.
+REFUSED_BY_ENGINE = "refused by the engine"
 
 
 class Sent(NamedTuple):
@@ -39,6 +43,9 @@ JSON_PATHS = [
 ]
 # Those that any server behind can answer.
 ANSWERING = ["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/api/chat", "/api/generate", "/api/show"]
+# Those whose `stream` the gateway reads, and of these, those whose other fields reach the engine as they came.
+STREAMING = ["/v1/chat/completions", "/v1/completions", "/v1/messages", "/api/chat", "/api/generate"]
+PASSED_ON = STREAMING[:3]
 PATHS = [*JSON_PATHS, "/v1/models", "/v1/models/fast", "/v1/context", "/health", "/metrics", "/openapi.json", "/"]
 ADMIN = ["/tierbar/v1/status", "/tierbar/v1/config", "/tierbar/v1/chats", "/tierbar/v1/downloads", "/tierbar/v1/tiers/fast/stop"]
 KNOWN = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "TRACE", "CONNECT"]
@@ -146,20 +153,49 @@ def posted(path, body):
     return request("POST", path, body, ["Content-Type: application/json"])
 
 
-def is_object(body):
-    """Whether these bytes are an object of JSON, by Python's parser, which takes no more than RFC 8259 but for the constants."""
-    def refuse(constant):
-        raise ValueError(constant)
-
+def read(body):
+    """What these bytes are in JSON, by Python's parser, which takes no more than RFC 8259 but for the constants; None for nothing."""
     try:
-        return isinstance(json.loads(body.decode(), parse_constant=refuse), dict)
+        return json.loads(body.decode(), parse_constant=refuse)
     except (ValueError, RecursionError):
-        return False
+        return None
+
+
+def is_number(value):
+    # Python's booleans are integers.
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_wrong(value, fits):
+    """Whether a field that may be left out, or null, has a value of another type."""
+    return value is not None and not fits(value)
+
+
+def refused_type(path, fields):
+    """What must become of an object for the types of its fields, where that is certain."""
+    def is_list(value):
+        return isinstance(value, list)
+
+    messages, options = fields.get("messages"), fields.get("options")
+    if path in STREAMING and is_wrong(fields.get("stream"), lambda value: isinstance(value, bool)):
+        return REFUSED
+    if path == "/api/chat" and is_wrong(messages, is_list):
+        return REFUSED
+    # With nothing to answer, Ollama's only load the model.
+    asks = path == "/api/chat" and messages or path == "/api/generate" and fields.get("prompt")
+    if asks and isinstance(options, dict) and any(is_wrong(options.get(name), is_number) for name in ("num_predict", "temperature")):
+        return REFUSED
+    if path not in PASSED_ON:
+        return None
+    has_none = path != "/v1/completions" and not is_list(messages)
+    is_odd = any(is_wrong(fields.get(name), is_number) for name in ("max_tokens", "temperature"))
+    return REFUSED_BY_ENGINE if has_none or is_odd else None
 
 
 def sent(path, body):
-    """A whole request. Each path takes an object, and some take any: Ollama's load a model, OpenAI's may go on to another server."""
-    return Sent(posted(path, body), False, None if is_object(body) else REFUSED)
+    """A whole request. Each path takes only objects. Of these, most may be right: OpenAI's may go on to a server that takes them."""
+    fields = read(body)
+    return Sent(posted(path, body), False, refused_type(path, fields) if isinstance(fields, dict) else REFUSED)
 
 
 def written(value):
@@ -356,12 +392,16 @@ KINDS = [
 CHAIN = "walk"
 
 
-def requests(seed, count, chain=False, token=None):
-    """Those that name the tier name the chain if that is wanted. Those for saved contexts, which are the owner's, have the token."""
+def requests(seed, count, chain=False, token=None, engine=False):
+    """Those that name the tier name the chain if that is wanted. Those for saved contexts, which are the owner's, have the token.
+
+    `engine`: they are for our own engine."""
     chance = random.Random(seed)
     for number in range(count):
         kind = KINDS[number % len(KINDS)]
         made = kind(chance)
+        if made.expected == REFUSED_BY_ENGINE:
+            made = made._replace(expected=REFUSED if engine else None)
         if chain:
             made = made._replace(data=made.data.replace(b'"fast"', f'"{CHAIN}"'.encode()))
         if token and made.data.startswith(b"POST /v1/context/"):

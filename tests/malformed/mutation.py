@@ -14,6 +14,9 @@ warnings.filterwarnings("ignore", "Duplicate name")
 NUMBERS = [b"0", b"-1", b"1", b"65536", b"2147483648", b"4294967295", b"9223372036854775807", b"1e99", b"0.0000001", b"99999999999999999999"]
 STRANGE = [b"\x00", b"\xff", b"\xfe\xff", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\xf0\x9f", b"\r", b"\n\n", b"%", b"\\", b'"', b"<", b">", b"&", b"\x1b[2J"]
 
+# What is no letter, within a text of JSON.
+NO_LETTERS = [rb"\ud83d", rb"\ude00", b"\xff", b"\xc3", b"\xf0\x9f"]
+
 
 def of_bytes(random, data):
     data = bytearray(data)
