@@ -86,11 +86,20 @@ pub(crate) fn rise_since(host: &Serving, before: u64) -> u64 {
     status_mib(host, "VmHWM:").saturating_sub(before)
 }
 
-/// Sends a body, and returns by how many MiB the host's memory rose meanwhile.
-async fn rise(host: &Serving, path: &str, kind: &str, body: String) -> u64 {
-    let before = begin(host);
-    send(host, path, kind, body).await;
-    rise_since(host, before)
+/// Has a request sent, and returns the status and by how many MiB the host's memory rose meanwhile. A host measures the memory's bandwidth
+/// now and then, for which it takes 256 MiB: a rise above `most` is measured twice more, and the median counts.
+async fn rise(host: &Serving, most: u64, send: impl AsyncFn() -> u16) -> (u16, u64) {
+    let once = async || {
+        let before = begin(host);
+        (send().await, rise_since(host, before))
+    };
+    let first = once().await;
+    if first.1 <= most {
+        return first;
+    }
+    let mut three = [first, once().await, once().await];
+    three.sort_unstable_by_key(|(_, rise)| *rise);
+    three[1]
 }
 
 /// Sends a body; returns the answer's status once all of it is here.
@@ -167,8 +176,9 @@ async fn no_request_takes_more_memory_than_it_is_charged() {
         bombs.push((ROUTES[0], kind, ["{\"x\":[", "[0],", "0]}"]));
     }
     for (path, kind, [start, part, end]) in bombs {
-        let rise = rise(&host, path, kind, filled(start, part, end)).await;
         let most = (LENGTH as u64 >> 20) + ONE_MIB + NOISE_MIB;
+        let bomb = async || send(&host, path, kind, filled(start, part, end)).await;
+        let (_, rise) = rise(&host, most, bomb).await;
         assert!(
             rise <= most,
             "{path} took {rise} MiB for {kind} {start}{part}…"
@@ -182,15 +192,11 @@ async fn no_request_takes_more_memory_than_it_is_charged() {
         .flat_map(|path| [(path, &lists), (path, &numbers)])
     {
         let body = format!("{{\"x\":[{values}0]}}");
-        let before = begin(&host);
-        let status = send(&host, path, json, body).await;
-        let rise = status_mib(&host, "VmHWM:").saturating_sub(before);
+        let most = 2 + ONE_MIB + NOISE_MIB;
+        let values = async || send(&host, path, json, body.clone()).await;
+        let (status, rise) = rise(&host, most, values).await;
         assert_ne!(status, 413, "{path}");
-
-        assert!(
-            rise <= 2 + ONE_MIB + NOISE_MIB,
-            "{path} took {rise} MiB for its values"
-        );
+        assert!(rise <= most, "{path} took {rise} MiB for its values");
     }
 }
 
@@ -223,11 +229,11 @@ async fn the_owners_requests_are_charged_too() {
     ];
     for path in routes {
         for body in [&lists, &text] {
-            let before = begin(&host);
-            let status = send_as_owner(&host, path, body.clone()).await;
-            let rise = status_mib(&host, "VmHWM:").saturating_sub(before);
+            let most = 8 + ONE_MIB + NOISE_MIB;
+            let owners = async || send_as_owner(&host, path, body.clone()).await;
+            let (status, rise) = rise(&host, most, owners).await;
             assert_ne!(status, 429, "{path}");
-            assert!(rise <= 8 + ONE_MIB + NOISE_MIB, "{path} took {rise} MiB");
+            assert!(rise <= most, "{path} took {rise} MiB");
         }
     }
     // Full: it takes no more, and is read.
@@ -298,8 +304,9 @@ async fn a_request_to_a_tier_takes_no_more_memory_either() {
         ("/api/generate", generate, "\"]}"),
     ] {
         let body = filled(start, "AAAA", end);
-        let rise = rise(&host, path, "application/json", body).await;
         let most = (LENGTH as u64 >> 20) + ONE_MIB + NOISE_MIB;
+        let picture = async || send(&host, path, "application/json", body.clone()).await;
+        let (_, rise) = rise(&host, most, picture).await;
         assert!(rise <= most, "{path} took {rise} MiB");
     }
 }
