@@ -173,7 +173,7 @@ fn is_look(hir: &Hir, look: Look) -> bool {
 fn write_search(hir: &Hir, out: &mut String) -> Result<(), String> {
     match hir.kind() {
         // Texts have no anchors.
-        HirKind::Alternation(ways) if texts_of(ways, true).is_none() => {
+        HirKind::Alternation(ways) if !ways.iter().all(is_text) => {
             check_count(ways)?;
             out.push('(');
             for (at, way) in ways.iter().enumerate() {
@@ -353,6 +353,10 @@ fn write_expression(
         }
     }
     Ok(())
+}
+
+fn is_text(hir: &Hir) -> bool {
+    matches!(hir.kind(), HirKind::Literal(_))
 }
 
 /// `json`: as it is written within a JSON string.
