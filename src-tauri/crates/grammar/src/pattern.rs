@@ -19,7 +19,7 @@ const DEEPEST: u32 = 50;
 /// llama.cpp holds the characters of each token against all of them. All letters of all scripts are more; no script alone is.
 const MOST_RANGES: usize = 300;
 /// It holds each token against all alternatives that are still possible.
-const MOST_ALTERNATIVES: usize = 256;
+pub(crate) const MOST_ALTERNATIVES: usize = 256;
 
 /// Returns a grammar of the texts that match the pattern, or what of it cannot be followed.
 pub(crate) fn pattern_grammar(pattern: &str) -> Result<String, String> {

@@ -27,7 +27,7 @@ mod values;
 pub use placeholders::{Placeholders, replace_placeholders};
 pub(crate) use root::with_named_root;
 
-use crate::bad;
+use crate::{bad, pattern::MOST_ALTERNATIVES};
 use finite::has_finite_answer;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -43,9 +43,6 @@ const BEYOND: u64 = 10_000_000;
 const DEEPEST: usize = 96;
 /// Parts of schemas that are looked at: alternatives of alternatives are many.
 const MOST_STEPS: usize = 50_000;
-/// Alternatives that are not values: llama.cpp holds each token against all that are still possible, and those of `oneOf` are compared
-/// with one another.
-const MOST_ALTERNATIVES: usize = 256;
 
 const TYPES: [&str; 7] = [
     "object", "array", "string", "number", "integer", "boolean", "null",
