@@ -7,7 +7,7 @@ mod table;
 
 use crate::{
     FAST,
-    memory::{begin_of, frugal, status_of},
+    memory::{begin_of, filled, frugal, status_of},
 };
 use hostile::{Hostile, initialized};
 use reqwest::Method;
@@ -28,11 +28,6 @@ const RESPONSES: &str = "/v1/responses";
 const OLLAMA: &str = "/api/chat";
 const EMBEDDINGS: &str = "/v1/embeddings";
 const RERANK: &str = "/v1/rerank";
-
-fn filled(length: usize, start: &str, part: &str, end: &str) -> String {
-    let parts = (length - start.len() - end.len()) / part.len();
-    format!("{start}{}{end}", part.repeat(parts))
-}
 
 /// A tier of each dialect, and chains.
 fn endpoints(server: &str) -> String {

@@ -1,7 +1,7 @@
 //! What arrives as a file or from a store must not grow in memory: neither documents, nor imports, nor saved contexts.
 #![expect(clippy::print_stdout, reason = "the figures are what a run is for")]
 
-use crate::memory::{NOISE_MIB, begin, frugal, rise_since, status_mib};
+use crate::memory::{NOISE_MIB, begin, filled, frugal, rise_since, status_mib};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use data_encoding::HEXLOWER;
 use flate2::{
@@ -211,12 +211,6 @@ async fn import(host: &Serving, file: String) -> (u16, Value) {
     (status, within("its end", answer.json()).await.unwrap())
 }
 
-/// Parts between two ends, up to the limit of an import.
-fn filled(start: &str, part: &str, end: &str) -> String {
-    let parts = (IMPORT - start.len() - end.len()) / part.len();
-    format!("{start}{}{end}", part.repeat(parts))
-}
-
 /// A chat of ChatGPT's with so many answers.
 fn conversation(answers: u32, text: &str) -> String {
     let mut nodes = String::new();
@@ -320,14 +314,14 @@ async fn no_import_takes_much_memory() {
     import(&host, conversation(1, "x")).await;
     let large = || Outcome::LeftOut(json!("large_chats"));
     for part in ["[0],", "{\"\":0},", "\"\","] {
-        let file = filled("{\"x\":[", part, "0]}");
+        let file = filled(IMPORT, "{\"x\":[", part, "0]}");
         try_import(&host, part, file, large()).await;
     }
     let text =
         r#"{"title":"t","mapping":{"a":{"message":{"author":{"role":"user"},"content":{"parts":[""#;
     let end = "\"]}}}}}";
     for part in ["word ", "\\n"] {
-        try_import(&host, part, filled(text, part, end), large()).await;
+        try_import(&host, part, filled(IMPORT, text, part, end), large()).await;
     }
     let chat = format!("{{\"x\":[{}0]}},", "[0],".repeat(20));
     let chats = format!("[{}0]", chat.repeat(90_000));
@@ -363,7 +357,7 @@ async fn no_import_takes_much_memory() {
         ),
     ] {
         let file = match count {
-            usize::MAX => filled(start, part, end),
+            usize::MAX => filled(IMPORT, start, part, end),
             count => format!("{start}{}{end}", part.repeat(count)),
         };
         try_import(&host, what, file, expected).await;

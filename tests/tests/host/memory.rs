@@ -132,8 +132,9 @@ async fn send_as_owner(host: &Serving, path: &str, body: String) -> u16 {
     answer.status().as_u16()
 }
 
-fn filled(start: &str, part: &str, end: &str) -> String {
-    let parts = (LENGTH - start.len() - end.len()) / part.len();
+/// Parts between two ends, of at most so many bytes.
+pub(crate) fn filled(length: usize, start: &str, part: &str, end: &str) -> String {
+    let parts = (length - start.len() - end.len()) / part.len();
     format!("{start}{}{end}", part.repeat(parts))
 }
 
@@ -177,7 +178,7 @@ async fn no_request_takes_more_memory_than_it_is_charged() {
     }
     for (path, kind, [start, part, end]) in bombs {
         let most = (LENGTH as u64 >> 20) + ONE_MIB + NOISE_MIB;
-        let bomb = async || send(&host, path, kind, filled(start, part, end)).await;
+        let bomb = async || send(&host, path, kind, filled(LENGTH, start, part, end)).await;
         let (_, rise) = rise(&host, most, bomb).await;
         assert!(
             rise <= most,
@@ -303,7 +304,7 @@ async fn a_request_to_a_tier_takes_no_more_memory_either() {
         ("/api/chat", ollama, "\"]}]}"),
         ("/api/generate", generate, "\"]}"),
     ] {
-        let body = filled(start, "AAAA", end);
+        let body = filled(LENGTH, start, "AAAA", end);
         let most = (LENGTH as u64 >> 20) + ONE_MIB + NOISE_MIB;
         let picture = async || send(&host, path, "application/json", body.clone()).await;
         let (_, rise) = rise(&host, most, picture).await;
@@ -346,7 +347,12 @@ async fn a_request_that_passes_takes_no_more_memory_either() {
         ("/v1/responses", "gpt", "\"input\":\"", "\"}"),
     ] {
         for model in [server.to_owned(), format!("{server}-chain")] {
-            let body = filled(&format!("{{\"model\":\"{model}\",{start}"), "word ", end);
+            let body = filled(
+                LENGTH,
+                &format!("{{\"model\":\"{model}\",{start}"),
+                "word ",
+                end,
+            );
             let before = begin(&host);
             let status = send(&host, path, "application/json", body).await;
             let rise = status_mib(&host, "VmHWM:").saturating_sub(before);
@@ -361,7 +367,7 @@ async fn a_request_that_passes_takes_no_more_memory_either() {
 #[tokio::test]
 async fn all_requests_together_take_no_more_than_their_share() {
     let (_data, host) = frugal(Data::empty("")).await;
-    let text = filled("{\"model\":\"none\",\"prompt\":\"", "word ", "\"}");
+    let text = filled(LENGTH, "{\"model\":\"none\",\"prompt\":\"", "word ", "\"}");
     let before = begin(&host);
     let sent = (0..24).map(|_| send(&host, "/api/generate", "application/json", text.clone()));
     let answers = join_all(sent).await;
@@ -370,7 +376,7 @@ async fn all_requests_together_take_no_more_than_their_share() {
     assert!(answers.contains(&404), "none found room: {answers:?}");
     assert!(rise <= ALL_MIB + 4 * NOISE_MIB, "they took {rise} MiB");
     // All of it is given back.
-    let body = filled("{\"model\":\"none\",\"prompt\":\"", "word ", "\"}");
+    let body = filled(LENGTH, "{\"model\":\"none\",\"prompt\":\"", "word ", "\"}");
     assert_eq!(
         send(&host, "/api/generate", "application/json", body).await,
         404
