@@ -14,6 +14,8 @@ pub use program::Program;
 pub use session::{Place, Session};
 pub use tools::{Listing, Tool};
 
+use tierbar_core::json::MCP_MESSAGE_MEMORY;
+
 /// Why a server could not be used, as the end of a sentence that begins with its name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
@@ -35,7 +37,7 @@ pub enum Failure {
     Unread { seconds: u64, line: String },
     #[error(
         "has sent a message of more than {} MiB, or one that takes more than {} MiB of memory",
-        messages::MESSAGE_BYTES >> 20, messages::MESSAGE_MEMORY >> 20
+        messages::MESSAGE_BYTES >> 20, MCP_MESSAGE_MEMORY >> 20
     )]
     TooLong,
     #[error("lists more than {} tools", tools::MOST_LISTED)]

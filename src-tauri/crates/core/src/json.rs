@@ -18,6 +18,8 @@ pub const COPIES: usize = 3;
 pub const LONGEST_FIELD: usize = 64 << 10;
 /// and the memory of its values: errors are kept, such as those of a chain's steps.
 const MOST_OF_FIELD: usize = 1 << 20;
+/// The memory that the values of an MCP message may take: `rmcp` parses them more than once.
+pub const MCP_MESSAGE_MEMORY: usize = 24 << 20;
 
 /// The memory of an array or object with one element, which has room for four; an object has a table too.
 const CONTAINER: usize = 512;

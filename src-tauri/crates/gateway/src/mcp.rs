@@ -21,9 +21,6 @@ use tierbar_mcp_server::Api;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// The memory that the values of a message may take, as of one from a server: `rmcp` parses them more than once.
-const MESSAGE_MEMORY: usize = 24 << 20;
-
 /// What tools are answered from.
 #[derive(Debug)]
 pub(crate) struct Mcp {
@@ -51,10 +48,10 @@ pub(crate) fn routes() -> Routes<Arc<Mcp>> {
 async fn message(State(mcp): State<Arc<Mcp>>, request: Request<Body>) -> Result<Response, Failure> {
     let (head, body) = request.into_parts();
     let body = body::read_again(body).await?;
-    if json::values_memory(&body) > MESSAGE_MEMORY {
+    if json::values_memory(&body) > json::MCP_MESSAGE_MEMORY {
         let message = format!(
             "the values of the message would take more than {} MiB of memory",
-            MESSAGE_MEMORY >> 20
+            json::MCP_MESSAGE_MEMORY >> 20
         );
         return Err(Error::new(Code::PayloadTooLarge, message).into());
     }

@@ -21,7 +21,7 @@ use std::{
     },
     time::Duration,
 };
-use tierbar_core::json::{ValuesCounter, repair::parse};
+use tierbar_core::json::{MCP_MESSAGE_MEMORY, ValuesCounter, repair::parse};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader, Empty, empty},
     sync::watch,
@@ -29,9 +29,6 @@ use tokio::{
 
 /// The longest message, in bytes. No model reads as much.
 pub(crate) const MESSAGE_BYTES: usize = 4 << 20;
-
-/// The memory that the values of a message may take.
-pub(crate) const MESSAGE_MEMORY: usize = 24 << 20;
 
 /// How the error of an answer that cannot be read begins.
 pub(crate) const UNREADABLE: &str = "its answer cannot be read: ";
@@ -85,7 +82,7 @@ where
             let (length, memory) = (part.len(), self.values.add(part));
             self.line.extend_from_slice(part);
             self.read.consume(length);
-            if self.line.len() > MESSAGE_BYTES || memory > MESSAGE_MEMORY {
+            if self.line.len() > MESSAGE_BYTES || memory > MCP_MESSAGE_MEMORY {
                 self.unread.too_long.store(true, Ordering::Relaxed);
                 return None;
             }
