@@ -183,9 +183,11 @@ pub(super) fn paragraphs(xml: &str, styles: &Styles, sink: &mut Sink<'_>) -> u32
                 pieces.skip_element(&start);
             }
             Piece::Start(start) if start.local_name().as_ref() == "formatCode" => {
-                if let Some(Piece::Text(format)) = pieces.next() {
-                    open.is_of_dates = format.contains(['d', 'm', 'y']);
-                }
+                let texts = pieces.by_ref().map_while(|piece| match piece {
+                    Piece::Text(text) => Some(text),
+                    _ => None,
+                });
+                open.is_of_dates = is_of_dates(&texts.collect::<String>());
             }
             Piece::Start(start) => open.start(&start, styles),
             Piece::End(end) => match end.local_name().as_ref() {
@@ -217,6 +219,35 @@ pub(super) fn paragraphs(xml: &str, styles: &Styles, sink: &mut Sink<'_>) -> u32
         sink.warn(DAMAGED);
     }
     open.page
+}
+
+/// Whether a number's format shows dates or times (ECMA-376, part 1, 18.8.31). In quotation marks and behind a backslash is text; in
+/// brackets is a color, a condition, a locale, or a time that has passed, such as `[h]`.
+fn is_of_dates(format: &str) -> bool {
+    let is_part = |letter: char| matches!(letter, 'd' | 'h' | 'm' | 's' | 'y');
+    let mut rest = format.chars().flat_map(char::to_lowercase);
+    while let Some(letter) = rest.next() {
+        let is_found = match letter {
+            '"' => {
+                rest.find(|end| *end == '"');
+                false
+            }
+            // A fill and the width of a space are letters too.
+            '\\' | '*' | '_' => {
+                rest.next();
+                false
+            }
+            '[' => {
+                let inside: String = rest.by_ref().take_while(|end| *end != ']').collect();
+                !inside.is_empty() && inside.chars().all(is_part)
+            }
+            letter => is_part(letter),
+        };
+        if is_found {
+            return true;
+        }
+    }
+    false
 }
 
 #[derive(Default)]

@@ -124,6 +124,34 @@ fn names_in_charts_are_read_and_values_and_dates_are_not() {
 }
 
 #[test]
+fn the_dates_of_a_chart_are_known_by_their_format() {
+    for (format, is_of_dates) in [
+        ("General", false),
+        ("[Red]0.00", false),
+        ("[$-409]#,##0", false),
+        ("[&lt;=100]0;[Red]0", false),
+        ("0 &quot;days&quot;", false),
+        ("\"years: \"0", false),
+        (r"0\m", false),
+        ("0_d*y", false),
+        ("[$-F800]dddd", true),
+        ("&quot;on &quot;D/M", true),
+        ("MMM", true),
+        ("[h]:mm", true),
+        ("[h]", true),
+        ("[H]", true),
+        (r"0\d;yyyy", true),
+    ] {
+        let chart = format!(
+            "<c:cat><c:numCache><c:formatCode>{format}</c:formatCode><c:v>7</c:v></c:numCache></c:cat>"
+        );
+        let body = "<w:p><w:r><w:t>Body</w:t></w:r></w:p>";
+        let (blocks, _) = word(body, &[("chart1", &chart)]);
+        assert_eq!(texts(&blocks).contains(&"7"), !is_of_dates, "{format}");
+    }
+}
+
+#[test]
 fn what_moved_or_stands_there_already_is_read_once() {
     let (blocks, _) = word(
         "<w:p><w:moveFrom><w:r><w:t>moved</w:t></w:r></w:moveFrom><w:r><w:t>kept</w:t></w:r><w:del><w:r><w:t>gone</w:t></w:r></w:del></w:p>\
