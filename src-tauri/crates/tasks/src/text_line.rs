@@ -102,7 +102,7 @@ fn syslog(text: &str) -> Option<Fields> {
     let is_part = |letter: char| letter.is_alphanumeric() || "-._:".contains(letter);
     let is_host = host.chars().all(is_part) && !host.ends_with(':') && !is_level(host);
     let tagged = tag(after).filter(|_| is_host);
-    let (program, message) = match (tagged, priority) {
+    let (mut program, message) = match (tagged, priority) {
         (Some((program, message)), _) => (Some(program), message),
         // Over the network, some leave the host out.
         (None, Some(_)) => match tag(rest.trim_start()) {
@@ -111,6 +111,11 @@ fn syslog(text: &str) -> Option<Fields> {
         },
         (None, None) => return None,
     };
+    // Some write their name and a level in the places of the host and the program.
+    if let Some(level) = program.filter(|program| is_level(program)) {
+        fields.insert("level".to_owned(), level.into());
+        program = tagged.map(|_| host);
+    }
     if let Some(program) = program {
         fields.insert(PROGRAM.to_owned(), program.into());
     }
@@ -360,6 +365,34 @@ mod tests {
                     "kernel: [ 1.0] eth0: up",
                     "2025-11-22T08:00:00.123456+01:00",
                 ],
+            ),
+        ] {
+            assert_eq!(seen(line), read, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_level_is_no_program() {
+        for (line, read) in [
+            (
+                "2025-01-02T03:04:05Z main ERROR: no room",
+                ["ERROR", "main: no room", "2025-01-02T03:04:05Z"],
+            ),
+            (
+                "Nov 22 08:00:00 web warning: slow: 7 s",
+                ["warning", "web: slow: 7 s", "11-22T08:00:00"],
+            ),
+            (
+                "<30>Nov 22 08:00:00 err: no room",
+                ["error", "no room", "11-22T08:00:00"],
+            ),
+            (
+                "<27>1 2025-11-22T08:00:00Z web error - - - down",
+                ["error", "error: down", "2025-11-22T08:00:00Z"],
+            ),
+            (
+                "Nov 22 08:00:00 web errord: up",
+                ["-", "errord: up", "11-22T08:00:00"],
             ),
         ] {
             assert_eq!(seen(line), read, "{line}");
