@@ -8,7 +8,7 @@ use crate::{
     reference::{Pick, is_gguf, path_problem},
 };
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The supported version of the file format.
 const VERSION: u32 = 1;
@@ -20,9 +20,9 @@ pub struct HubFigures {
     /// When the whole list was last updated, RFC 3339.
     pub refreshed: Option<String>,
     files: BTreeMap<String, Vec<KnownFile>>,
-    /// The ids whose repositories had no media projector when the list was updated.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    without_projector: BTreeSet<String>,
+    /// The ids whose repositories had no media projector, and when that was seen, RFC 3339.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    without_projector_at: BTreeMap<String, String>,
 }
 
 /// A file as the hub had it.
@@ -45,7 +45,7 @@ impl Default for HubFigures {
             version: VERSION,
             refreshed: None,
             files: BTreeMap::new(),
-            without_projector: BTreeSet::new(),
+            without_projector_at: BTreeMap::new(),
         }
     }
 }
@@ -74,9 +74,10 @@ impl HubFigures {
     /// gone, or is split by now, keeps what was known of it.
     pub fn update(&mut self, entry: &Entry, hub: &HubFiles, now: &str) {
         if hub.projectors.is_empty() {
-            self.without_projector.insert(entry.id.clone());
+            self.without_projector_at
+                .insert(entry.id.clone(), now.to_owned());
         } else {
-            self.without_projector.remove(&entry.id);
+            self.without_projector_at.remove(&entry.id);
         }
         for quant in &entry.quants {
             let by_name = || hub.picked(&Pick::Quant(quant.quant.clone())).ok().flatten();
@@ -128,16 +129,16 @@ impl Catalog {
     /// hash it does not know.
     pub fn with(&self, figures: &HubFigures) -> Self {
         let mut catalog = self.clone();
-        let is_newer = figures.refreshed.as_ref() >= Some(&self.date);
         for entry in &mut catalog.models {
-            if is_newer && figures.without_projector.contains(&entry.id) {
+            // RFC 3339 begins with the date.
+            let absent = figures.without_projector_at.get(&entry.id);
+            if absent.is_some_and(|seen| *seen >= self.date) {
                 entry.projector = None;
             }
             for quant in &mut entry.quants {
                 let Some(known) = figures.known_file(&entry.id, &quant.quant) else {
                     continue;
                 };
-                // RFC 3339 begins with the date.
                 if quant.sha256.is_none() || known.seen >= self.date {
                     *quant = Quant {
                         quant: quant.quant.clone(),

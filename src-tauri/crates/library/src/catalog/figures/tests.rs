@@ -72,19 +72,18 @@ fn a_projector_that_the_hub_lacks_is_not_listed() {
         let catalog = catalog().with(figures);
         catalog.find(&entry.id).unwrap().projector.clone()
     };
-    let mut figures = HubFigures {
-        refreshed: Some(LATER.to_owned()),
-        ..HubFigures::default()
-    };
+    let mut figures = HubFigures::default();
     figures.update(entry, &hub(&[("a-Q4_K_M.gguf", 9)]), LATER);
     assert_eq!(listed(&figures), None);
     let stored = serde_json::to_vec(&figures).unwrap();
     assert_eq!(HubFigures::parse(&stored), Ok(figures.clone()));
-    // An update that is older than the list says nothing.
-    let older = HubFigures {
-        refreshed: Some("2001-01-01T00:00:00Z".to_owned()),
-        ..figures.clone()
+    // What was seen before the list says nothing, also after an update that did not reach this repository.
+    let mut older = HubFigures {
+        refreshed: Some(LATER.to_owned()),
+        ..HubFigures::default()
     };
+    let seen = "2001-01-01T00:00:00Z";
+    older.update(entry, &hub(&[("a-Q4_K_M.gguf", 9)]), seen);
     assert_eq!(listed(&older), entry.projector);
     let files = [("a-Q4_K_M.gguf", 9), ("mmproj-F16.gguf", 1)];
     figures.update(entry, &hub(&files), LATER);
