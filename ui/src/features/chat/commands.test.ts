@@ -2,10 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { COMMANDS, readInput, suggest } from './commands';
 
 describe('a draft', () => {
-  it('is a command, a message or an unknown command', () => {
+  it('is a command, a message, or neither', () => {
     expect(readInput('/retry ')).toEqual({ kind: 'command', name: 'retry', argument: '' });
     expect(readInput('/Model  fast')).toEqual({ kind: 'command', name: 'model', argument: 'fast' });
     expect(readInput('/instructions Be kind.\nAlways.')).toMatchObject({ argument: 'Be kind.\nAlways.' });
+    expect(readInput('/clear my desk')).toEqual({ kind: 'surplus', name: 'clear' });
     expect(readInput('/dance now')).toEqual({ kind: 'unknown', name: 'dance' });
     expect(readInput('Why /retry?')).toEqual({ kind: 'message', text: 'Why /retry?' });
     expect(readInput('/usr/bin is what?')).toMatchObject({ kind: 'message' });

@@ -57,6 +57,8 @@ export function suggest(draft: string, models: string[]): Suggestion[] {
 export type Input =
   | { kind: 'message'; text: string }
   | { kind: 'command'; name: string; argument: string }
+  /** A command that takes no words, and has some behind it. */
+  | { kind: 'surplus'; name: string }
   | { kind: 'unknown'; name: string };
 
 /** Reads a draft. A path such as `/usr/bin` is a message; a second slash at the beginning makes anything one. */
@@ -65,6 +67,9 @@ export function readInput(draft: string): Input {
   const typed = /^\/([A-Za-z]+)(?:\s+([\s\S]*))?$/.exec(draft.trimEnd());
   const name = typed?.[1]?.toLowerCase();
   if (name === undefined) return { kind: 'message', text: draft };
-  const known = COMMANDS.some((command) => command.name === name);
-  return known ? { kind: 'command', name, argument: typed?.[2]?.trim() ?? '' } : { kind: 'unknown', name };
+  const known = COMMANDS.find((command) => command.name === name);
+  if (known === undefined) return { kind: 'unknown', name };
+  const argument = typed?.[2]?.trim() ?? '';
+  if (argument !== '' && known.argument === undefined) return { kind: 'surplus', name };
+  return { kind: 'command', name, argument };
 }

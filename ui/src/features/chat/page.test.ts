@@ -715,6 +715,11 @@ describe('the chat page', () => {
     await type('/continue');
     await fireEvent.keyDown(composer(), { key: 'Enter' });
     expect(screen.getByTestId('command-note').textContent).toBe('The last answer is complete.');
+    await type('/clear my desk');
+    await fireEvent.keyDown(composer(), { key: 'Enter' });
+    expect(screen.getByTestId('command-note').textContent).toContain('/clear takes no words.');
+    expect(screen.queryByTestId('message-user')).not.toBeNull();
+    expect(composer().value).toBe('/clear my desk');
     await type('/clear');
     await fireEvent.keyDown(composer(), { key: 'Enter' });
     expect(screen.queryByTestId('message-user')).toBeNull();

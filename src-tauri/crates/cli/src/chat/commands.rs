@@ -51,6 +51,8 @@ pub(super) enum Input {
     Message(String),
     /// One of [`COMMANDS`], and what follows it.
     Command(&'static str, String),
+    /// One of [`COMMANDS`] with other words than it takes, and what that is.
+    Surplus(&'static str, &'static str),
     /// The name of a command that does not exist.
     Unknown(String),
 }
@@ -74,10 +76,19 @@ pub(super) fn parse(line: &str) -> Input {
         "exit" => "quit".to_owned(),
         _ => name,
     };
+    let argument = argument.trim();
     match COMMANDS.iter().find(|(known, _, _)| *known == name) {
-        Some((known, _, _)) => Input::Command(known, argument.trim().to_owned()),
+        Some((known, takes, _)) if !may_follow(argument, takes) => Input::Surplus(known, takes),
+        Some((known, _, _)) => Input::Command(known, argument.to_owned()),
         None => Input::Unknown(name),
     }
+}
+
+/// Whether a command takes these words. In capitals is what stands for any words.
+fn may_follow(words: &str, takes: &str) -> bool {
+    words.is_empty()
+        || takes.contains(char::is_uppercase)
+        || takes.trim_matches(['[', ']']) == words
 }
 
 /// Whether a line ends the conversation.
@@ -149,6 +160,10 @@ mod tests {
             ("/exit ", command("quit", "")),
             ("/agent ~/toy", command("agent", "~/toy")),
             ("/undo force", command("undo", "force")),
+            ("/undo xyz", Input::Surplus("undo", "[force]")),
+            ("/clear my desk", Input::Surplus("clear", "")),
+            ("/quit now", Input::Surplus("quit", "")),
+            ("/good It is short", command("good", "It is short")),
             ("/dance now", Input::Unknown("dance".to_owned())),
             ("Why /retry?", message("Why /retry?")),
             ("/usr/bin is what?", message("/usr/bin is what?")),

@@ -150,6 +150,13 @@ impl Conversation<'_> {
         let (name, argument) = match commands::parse(line) {
             Input::Message(text) => return self.ask(&text).await,
             Input::Command(name, argument) => (name, argument),
+            Input::Surplus(name, takes) => {
+                let error = bad_request(format!("/{name} does not take these words"));
+                let form = format!("/{name} {takes}");
+                let form = form.trim_end();
+                let hint = format!("type {form}, or // to begin a message with a slash");
+                return Err(error.hint(hint));
+            }
             Input::Unknown(name) => {
                 let error = bad_request(format!("there is no command /{name}"));
                 let hint = "type /help for the commands, or // to begin a message with a slash";
