@@ -135,7 +135,7 @@ enum Command {
     Compress(task::Compress),
     /// Summarize a text of any length
     Summarize(task::Summarize),
-    /// Write a brief of a day's JSON Lines
+    /// Write a brief of a day's log lines
     Brief(task::Brief),
     /// Show which tier would answer a question, and why
     Route(route::Args),

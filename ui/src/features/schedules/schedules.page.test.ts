@@ -92,6 +92,7 @@ describe('schedules', () => {
     await fireEvent.click(within(row).getByTestId('schedule-edit'));
     expect(screen.queryByTestId('schedule-name')).toBeNull();
     expect(document.activeElement).toBe(screen.getByLabelText('What to do'));
+    expect(screen.getByTestId('schedule-form').textContent).toContain('that begin with a date and a time');
     await type('schedule-at', '06:30');
     await fireEvent.click(screen.getByTestId('schedule-mon'));
     expect(screen.getByTestId('schedule-effect').textContent).toContain(

@@ -47,7 +47,7 @@ const SAYS_NOTHING: &str =
 /// Lines to report on: `lines`, `entries` or `batch`.
 #[derive(Deserialize, Default, ToSchema)]
 struct BriefRequest {
-    /// Lines of JSON objects, of syslog or of logfmt.
+    /// Lines of JSON objects, of syslog or of logfmt, or that begin with a date and a time.
     lines: Option<String>,
     /// The objects themselves.
     #[schema(value_type = Option<Vec<Object>>)]
@@ -75,7 +75,7 @@ pub(super) struct Options {
 #[derive(Deserialize, ToSchema)]
 #[schema(as = BriefLines)]
 struct Lines {
-    /// Lines of JSON objects, of syslog or of logfmt.
+    /// Lines of JSON objects, of syslog or of logfmt, or that begin with a date and a time.
     lines: Option<String>,
     /// The objects themselves.
     #[schema(value_type = Option<Vec<Object>>)]
@@ -176,7 +176,7 @@ impl Source {
             "none of the {} lines is a log line of a known form",
             aggregate.malformed
         ))
-        .hint("send JSON such as {\"time\": \"…\", \"level\": \"error\", \"message\": \"…\"}, syslog, or logfmt"))
+        .hint("send JSON such as {\"time\": \"…\", \"level\": \"error\", \"message\": \"…\"}, syslog, logfmt, or lines that begin with a date and a time"))
     }
 }
 
