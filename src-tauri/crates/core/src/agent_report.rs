@@ -1,6 +1,6 @@
 //! How well a model chose its first steps as an agent on this machine, and which way that speaks for.
 
-use crate::{ModelId, TierId};
+use crate::{FileIdentity, ModelId, TierId};
 use serde::{Deserialize, Serialize};
 
 /// How the model says what it wants to do.
@@ -49,11 +49,12 @@ pub struct AgentReport {
 }
 
 impl AgentReport {
-    /// Whether it is of this file: by the hash if both are known, else by name and size.
-    pub fn is_of(&self, model: &ModelId, size_bytes: u64, sha256: Option<&str>) -> bool {
-        match (self.sha256.as_deref(), sha256) {
-            (Some(measured), Some(current)) => measured == current,
-            _ => self.model == *model && self.size_bytes == size_bytes,
+    /// Returns the file that was measured.
+    pub fn file(&self) -> FileIdentity<'_> {
+        FileIdentity {
+            model: &self.model,
+            size_bytes: self.size_bytes,
+            sha256: self.sha256.as_deref(),
         }
     }
 
@@ -139,11 +140,18 @@ mod tests {
         let small = ModelId("small".to_owned());
         let moved = ModelId("moved".to_owned());
         let report = report(12, 12);
-        assert!(report.is_of(&moved, 100, Some("ab")));
-        assert!(!report.is_of(&small, 100, Some("cd")));
+        let is_of = |model, size_bytes, sha256| {
+            report.file().is_same(FileIdentity {
+                model,
+                size_bytes,
+                sha256,
+            })
+        };
+        assert!(is_of(&moved, 100, Some("ab")));
+        assert!(!is_of(&small, 100, Some("cd")));
         // Not hashed yet.
-        assert!(report.is_of(&small, 100, None));
-        assert!(!report.is_of(&small, 101, None) && !report.is_of(&moved, 100, None));
+        assert!(is_of(&small, 100, None));
+        assert!(!is_of(&small, 101, None) && !is_of(&moved, 100, None));
     }
 
     #[test]

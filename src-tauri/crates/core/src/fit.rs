@@ -29,6 +29,7 @@ use crate::{
     agent_report::AgentReport,
     budget::Placement,
     catalog::OfferedProjector,
+    judgment::Mark,
     run::{KvCache, Paging},
     sampling::ModelSampling,
 };
@@ -182,6 +183,9 @@ pub struct LibraryModel {
     /// How it acted as an agent on this machine, if that was measured: first as the first tier that uses it answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agent: Vec<AgentReport>,
+    /// How it did in the examinations that decide what it is trusted with, if it took any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<Mark>,
 }
 
 #[cfg(test)]

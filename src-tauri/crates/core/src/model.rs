@@ -26,6 +26,25 @@ impl fmt::Display for ModelId {
     }
 }
 
+/// A model's file, as what is measured of it names it.
+#[derive(Debug, Clone, Copy)]
+pub struct FileIdentity<'a> {
+    pub model: &'a ModelId,
+    pub size_bytes: u64,
+    /// The sha256 of the file in lower-case hex, if it is known.
+    pub sha256: Option<&'a str>,
+}
+
+impl FileIdentity<'_> {
+    /// Whether both name the same file: by the hash if both are known, else by name and size.
+    pub fn is_same(self, other: FileIdentity<'_>) -> bool {
+        match (self.sha256, other.sha256) {
+            (Some(one), Some(other)) => one == other,
+            _ => self.model == other.model && self.size_bytes == other.size_bytes,
+        }
+    }
+}
+
 /// What a model is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]

@@ -15,6 +15,8 @@ use tierbar_fetch::blocking;
 pub(crate) const SPEEDS: &str = "speeds.json";
 /// How models were measured to act as agents.
 pub(crate) const AGENTS: &str = "agents.json";
+/// How models did in examinations.
+pub(crate) const MARKS: &str = "marks.json";
 /// The bandwidths of this machine's memory and disks.
 pub(crate) const BANDWIDTH: &str = "bandwidth.json";
 /// Loads that are running, or never ended.

@@ -5,6 +5,7 @@ mod disks;
 mod downloads;
 mod list;
 mod local;
+mod marks;
 mod offers;
 mod setup;
 
@@ -16,10 +17,11 @@ pub(crate) use offers::Offers;
 
 use std::sync::Arc;
 use tierbar_core::{
-    Error,
+    Error, ModelId,
     catalog::{CatalogRefresh, HubModel, HubReadme, HubRepository},
     download::DownloadStatus,
     fit::{LibraryModel, Verdict},
+    judgment::{ExamOutcome, Judgment},
     lease::BoxFuture,
     setup::{FolderRoom, SetupPlan},
 };
@@ -106,5 +108,17 @@ impl Models for ModelService {
 
     fn remove_download(&self, id: String) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(self.forget_download(id))
+    }
+
+    fn exam_outcome(
+        &self,
+        model: ModelId,
+        judgment: Judgment,
+    ) -> BoxFuture<'_, Option<ExamOutcome>> {
+        Box::pin(self.local.exam_outcome(model, judgment))
+    }
+
+    fn store_exam_outcome(&self, model: ModelId, outcome: ExamOutcome) -> BoxFuture<'_, ()> {
+        Box::pin(self.local.store_exam_outcome(model, outcome))
     }
 }

@@ -2,6 +2,7 @@
 //! file is ignored.
 
 use crate::whole_file;
+use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
     fs, io,
@@ -10,6 +11,9 @@ use std::{
 use tierbar_inference::speed::SpeedMeter;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
+
+/// How many results a list of them keeps.
+pub(crate) const KEPT: usize = 64;
 
 /// Blocking.
 pub(crate) fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
@@ -36,6 +40,34 @@ pub(crate) fn write<T: Serialize>(path: &Path, value: &T) {
     if let Err(error) = replace() {
         tracing::warn!("{} cannot be written: {error}", path.display());
     }
+}
+
+/// Stores a result in a file's list, in place of those that it replaces.
+pub(crate) async fn store_newest<T: Serialize + DeserializeOwned + Send + 'static>(
+    path: PathBuf,
+    newest: T,
+    replaces: fn(&T, &T) -> bool,
+) {
+    // Of two that read the list at once, one would be lost.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    // A panic in it would only lose a measurement.
+    let _ = spawn_blocking(move || {
+        let _turn = ONE_AT_A_TIME.lock();
+        write(&path, &add_newest(read(&path), newest, replaces));
+    })
+    .await;
+}
+
+/// The newest comes first.
+pub(crate) fn add_newest<T>(
+    mut results: Vec<T>,
+    newest: T,
+    replaces: fn(&T, &T) -> bool,
+) -> Vec<T> {
+    results.retain(|known| !replaces(&newest, known));
+    results.insert(0, newest);
+    results.truncate(KEPT);
+    results
 }
 
 /// Returns the time as reports state it: RFC 3339, in UTC.

@@ -25,7 +25,7 @@ use tierbar_core::{
     lease::BoxFuture,
 };
 use tierbar_fetch::blocking;
-use tierbar_library::{Library, LibraryOptions, catalog::catalog, model_id};
+use tierbar_library::{Entry, Library, LibraryOptions, catalog::catalog, model_id};
 use tierbar_measure::{bench::Settings, tune::Limits};
 use tierbar_supervisor::{LoadSettings, LoadSpec, ModelSource, Rules, TierSpec};
 
@@ -223,6 +223,19 @@ impl Models {
             embedder_bytes: self.embedder_bytes(),
             ..self.machine
         }
+    }
+
+    /// Finds the model of the first of these tiers that has a file; `None` if that is not in the library. Blocking: it lists the models.
+    pub(crate) fn find_entry(
+        &self,
+        is_wanted: impl Fn(&TierSpec) -> bool,
+    ) -> Result<Option<Entry>, Error> {
+        let mut wanted = self.tiers().into_iter().filter(is_wanted);
+        let Some(path) = wanted.find_map(|spec| spec.path) else {
+            return Ok(None);
+        };
+        let mut entries = self.library().list()?.into_iter();
+        Ok(entries.find(|entry| entry.path == path))
     }
 
     /// Returns the tiers in reading order. Blocking: it looks for their files.

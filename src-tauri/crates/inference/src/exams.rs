@@ -2,13 +2,53 @@
 
 use crate::Inference;
 use parking_lot::Mutex;
+use serde::{Serialize, de::DeserializeOwned};
 use std::{collections::BTreeMap, sync::Arc};
-use tierbar_core::{Code, Error, ModelId, TierId, TierState, policy::Alarm, status::TierStatus};
+use tierbar_core::{
+    Code, Error, ModelId, TierId, TierState,
+    judgment::{ExamOutcome, Judgment},
+    policy::Alarm,
+    status::TierStatus,
+};
 
 /// A model whose examination broke off this many times is not examined again.
 const ATTEMPTS: u32 = 3;
 /// Models whose examinations are remembered.
 const MOST: usize = 16;
+
+/// The result of an examination, which the host stores by the model's file.
+pub(crate) trait ExamResult: Copy + Send + Serialize + DeserializeOwned + 'static {
+    const JUDGMENT: Judgment;
+    /// How many probes the examination has.
+    const OF: usize;
+
+    fn exams(inference: &Inference) -> &Exams<Self>;
+
+    /// How many probes were judged correctly, and whether that is enough.
+    fn score(&self) -> (usize, bool);
+
+    /// Returns it as it is stored.
+    fn outcome(&self) -> ExamOutcome {
+        let (right, passed) = self.score();
+        ExamOutcome {
+            judgment: Self::JUDGMENT,
+            right: count(right),
+            of: count(Self::OF),
+            passed,
+            result: serde_json::to_value(self).unwrap_or_default(),
+        }
+    }
+
+    /// Reads a stored outcome; `None` if the examination has changed since.
+    fn from_outcome(outcome: ExamOutcome) -> Option<Self> {
+        let result = serde_json::from_value(outcome.result).ok();
+        result.filter(|_| outcome.of == count(Self::OF))
+    }
+}
+
+fn count(probes: usize) -> u32 {
+    u32::try_from(probes).unwrap_or(u32::MAX)
+}
 
 /// The results of one examination, by model.
 #[derive(Debug)]
@@ -32,14 +72,18 @@ impl<R> Default for Exams<R> {
 
 impl<R: Copy> Exams<R> {
     /// Returns the model's result, if it has been examined.
-    pub(crate) fn result(&self, model: &ModelId) -> Option<R> {
+    fn result(&self, model: &ModelId) -> Option<R> {
         match self.0.lock().get(model) {
             Some(ExamState::Done(result)) => Some(*result),
             _ => None,
         }
     }
 
-    pub(crate) fn keep(&self, model: &ModelId, result: R) {
+    fn is_known(&self, model: &ModelId) -> bool {
+        self.0.lock().contains_key(model)
+    }
+
+    fn keep(&self, model: &ModelId, result: R) {
         let done = ExamState::Done(result);
         self.0.lock().insert(model.clone(), done);
     }
@@ -57,28 +101,46 @@ impl<R: Copy> Exams<R> {
     }
 }
 
-/// Examines a model in the background, unless that is under way or has been given up. `exams` finds where the result goes.
-pub(crate) fn begin<R: Copy + Send + 'static>(
+/// Returns the model's result, if it has been examined, in this run of the host or an earlier one.
+pub(crate) async fn result<R: ExamResult>(inference: &Inference, model: &ModelId) -> Option<R> {
+    let exams = R::exams(inference);
+    if !exams.is_known(model) {
+        let stored = inference.models.exam_outcome(model.clone(), R::JUDGMENT);
+        exams.keep(model, R::from_outcome(stored.await?)?);
+    }
+    exams.result(model)
+}
+
+/// Keeps the model's result for this run of the host and later ones.
+pub(crate) async fn keep<R: ExamResult>(inference: &Inference, model: &ModelId, result: R) {
+    R::exams(inference).keep(model, result);
+    let stored = inference
+        .models
+        .store_exam_outcome(model.clone(), result.outcome());
+    stored.await;
+}
+
+/// Examines a model in the background, unless that is under way or has been given up.
+pub(crate) fn begin<R: ExamResult>(
     inference: &Arc<Inference>,
     model: &ModelId,
-    exams: fn(&Inference) -> &Exams<R>,
     examination: impl Future<Output = Result<R, Error>> + Send + 'static,
 ) {
-    let Some(attempt) = exams(inference).next_attempt(model) else {
+    let Some(attempt) = R::exams(inference).next_attempt(model) else {
         return;
     };
     let (inference, model) = (Arc::clone(inference), model.clone());
     tokio::spawn(async move {
         let examined = inference.closing.run_until_cancelled(examination);
-        let state = match examined.await {
-            Some(Ok(result)) => ExamState::Done(result),
+        match examined.await {
+            Some(Ok(result)) => keep(&inference, &model, result).await,
             Some(Err(error)) => {
                 tracing::info!("{model} was not tested: {error}");
-                ExamState::Failed { attempt }
+                let failed = ExamState::Failed { attempt };
+                R::exams(&inference).0.lock().insert(model, failed);
             }
-            None => return,
-        };
-        exams(&inference).0.lock().insert(model, state);
+            None => {}
+        }
     });
 }
 
@@ -103,6 +165,25 @@ pub(crate) fn interruption_error(why: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierbar_tasks::triage::exam::TriageExam;
+
+    #[test]
+    fn a_stored_outcome_counts_until_the_probes_change() {
+        let exam = TriageExam { right: 7 };
+        let outcome = exam.outcome();
+        assert_eq!((outcome.right, outcome.of, outcome.passed), (7, 16, false));
+        assert_eq!(TriageExam::from_outcome(outcome.clone()), Some(exam));
+        let of_fewer = ExamOutcome {
+            of: 15,
+            ..outcome.clone()
+        };
+        assert_eq!(TriageExam::from_outcome(of_fewer), None);
+        let damaged = ExamOutcome {
+            result: serde_json::Value::Null,
+            ..outcome
+        };
+        assert_eq!(TriageExam::from_outcome(damaged), None);
+    }
 
     #[test]
     fn an_examination_that_keeps_breaking_off_is_given_up() {

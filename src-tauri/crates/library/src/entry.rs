@@ -2,7 +2,7 @@
 
 use crate::{Projector, Record, files::ModelFiles, records};
 use std::path::PathBuf;
-use tierbar_core::{Error, ModelAccount, ModelId, fit::Keeper};
+use tierbar_core::{Error, FileIdentity, ModelAccount, ModelId, fit::Keeper};
 
 /// One model: one file, or the parts of a split one.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +26,15 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Returns what measurements know it by.
+    pub fn identity(&self) -> FileIdentity<'_> {
+        FileIdentity {
+            model: &self.id,
+            size_bytes: self.size_bytes,
+            sha256: self.record.as_ref().and_then(Record::last_sha256),
+        }
+    }
+
     /// Without its projector.
     pub(super) fn new(model: &ModelFiles, account: Result<ModelAccount, Error>) -> Self {
         let account = match &model.incomplete {

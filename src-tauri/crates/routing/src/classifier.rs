@@ -5,6 +5,7 @@
 //! levels are known; a model that cannot sort those is not used.
 
 use super::Level;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The characters at the start and at the end of a longer text that the model reads.
@@ -99,7 +100,7 @@ pub fn excerpt(text: &str, head: usize, tail: usize, mark: &str) -> String {
 }
 
 /// The probability that a model gives each level, in the order of [`Level::ALL`]; they add up to 1.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Opinion([f64; 3]);
 
 impl Opinion {
@@ -150,7 +151,7 @@ impl Opinion {
 }
 
 /// How a model did on [`PROBES`].
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Exam {
     /// The mean probability of each word over all probes.
     usual: Opinion,

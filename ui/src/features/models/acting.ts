@@ -1,4 +1,4 @@
-import type { AgentReport, TierStatus } from '../../platform/openapi';
+import type { AgentReport, Mark, TierStatus } from '../../platform/openapi';
 import { AUTO, loadedTiers } from '../tiers/tiers';
 
 /** Says how a model acts, by what was measured. */
@@ -8,6 +8,17 @@ export function describeActing({ way, calls, text, prompts }: AgentReport): stri
   return way === 'text'
     ? `Uses text commands (${text.right} of ${prompts} correct; tool calls: ${calls.right}).`
     : `Uses tool calls (${calls.right} of ${prompts} correct; text commands: ${text.right}).`;
+}
+
+/** Says what a model is trusted with, by how it did in an examination. */
+export function describeMark({ judgment, passed, right, of }: Mark): string {
+  if (judgment === 'triage')
+    return passed
+      ? `Triage is on: this model sorted ${right} of ${of} messages correctly.`
+      : `Triage is off: this model sorted ${right} of ${of} messages correctly.`;
+  return passed
+    ? `Auto asks this model about unclear requests: it rated ${right} of ${of} requests correctly.`
+    : `Auto uses its rules alone: this model rated ${right} of ${of} requests correctly.`;
 }
 
 /** Returns the tier whose model can be measured for a chat that requests `model`: of several, one that is loaded. */

@@ -565,6 +565,25 @@ describe('available models', () => {
     );
   });
 
+  it('say what they are trusted with, if they were examined', async () => {
+    const file = {
+      version: '0.1.0',
+      taken_at: '2026-11-26T20:00:00Z',
+      model: 'smol',
+      size_bytes: 1,
+      sha256: null,
+    };
+    const triage = { ...file, judgment: 'triage' as const, right: 7, of: 16, passed: false };
+    const routing = { ...file, judgment: 'routing' as const, right: 10, of: 12, passed: true };
+    models = [localModel('smol', { marks: [triage, routing] })];
+    const page = await openPage('smol');
+    const shown = within(page).getAllByTestId('model-mark');
+    expect(shown.map(({ textContent }) => textContent)).toEqual([
+      'TriageTriage is off: this model sorted 7 of 16 messages correctly.',
+      'AutoAuto asks this model about unclear requests: it rated 10 of 12 requests correctly.',
+    ]);
+  });
+
   it('say what they can do, and keep published figures apart', async () => {
     catalog = [
       catalogModel('Known', {

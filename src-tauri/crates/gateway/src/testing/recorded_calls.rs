@@ -5,11 +5,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 use tierbar_core::{
-    Code, Error,
+    Code, Error, ModelId,
     catalog::{CatalogRefresh, HubModel, HubReadme, HubRepository},
     documents::{DocumentSource, Documents},
     download::{DownloadState, DownloadStatus},
     fit::{LibraryModel, Verdict},
+    judgment::{ExamOutcome, Judgment},
     lease::BoxFuture,
     schedule::ScheduleStatus,
     setup::{FolderRoom, SetupPlan},
@@ -21,9 +22,13 @@ use tierbar_inference::services::{
 };
 
 /// Writes down what it is asked, and refuses it; only a download is begun, and it is new once, and models are listed if there
-/// are any.
+/// are any. Outcomes of examinations are kept.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct RecordedCalls(Arc<Mutex<Vec<String>>>, Arc<Mutex<Vec<LibraryModel>>>);
+pub(crate) struct RecordedCalls(
+    Arc<Mutex<Vec<String>>>,
+    Arc<Mutex<Vec<LibraryModel>>>,
+    Arc<Mutex<Vec<(ModelId, ExamOutcome)>>>,
+);
 
 impl RecordedCalls {
     pub(crate) fn keep(&self, models: Vec<LibraryModel>) {
@@ -132,6 +137,22 @@ impl Models for RecordedCalls {
     }
     fn remove_download(&self, id: String) -> BoxFuture<'_, Result<(), Error>> {
         self.refuse(format!("remove download {id}"))
+    }
+    fn exam_outcome(
+        &self,
+        model: ModelId,
+        judgment: Judgment,
+    ) -> BoxFuture<'_, Option<ExamOutcome>> {
+        let kept = self.2.lock().unwrap();
+        let is_wanted =
+            |(of, outcome): &&(ModelId, ExamOutcome)| *of == model && outcome.judgment == judgment;
+        let newest = kept.iter().rev().find(is_wanted);
+        let outcome = newest.map(|(_, outcome)| outcome.clone());
+        Box::pin(async { outcome })
+    }
+    fn store_exam_outcome(&self, model: ModelId, outcome: ExamOutcome) -> BoxFuture<'_, ()> {
+        self.2.lock().unwrap().push((model, outcome));
+        Box::pin(async {})
     }
 }
 

@@ -1,8 +1,11 @@
 //! Models on this machine: listed, verified, imported, removed.
 
-use super::disks::disks;
+use super::{
+    disks::disks,
+    marks::{StoredMark, marks_of},
+};
 use crate::{
-    folder::AGENTS,
+    folder::{AGENTS, MARKS},
     live_config::LiveConfig,
     machine::ThisMachine,
     measured,
@@ -52,9 +55,11 @@ impl LocalModels {
         let machine = self.machine_for(&entries).await;
         let config = self.config.models.config();
         let drafts = self.draft_models(Arc::clone(&config)).await;
-        let agents = self.config.folder.file(AGENTS);
-        let agents = blocking("reading how models act", move || {
-            Ok(measured::read::<Vec<AgentReport>>(&agents))
+        let [agents, marks] = [AGENTS, MARKS].map(|name| self.config.folder.file(name));
+        let (agents, marks) = blocking("reading what models can do", move || {
+            let agents: Vec<AgentReport> = measured::read(&agents);
+            let marks: Vec<StoredMark> = measured::read(&marks);
+            Ok((agents, marks))
         })
         .await?;
         let model = |entry: &Entry| {
@@ -73,8 +78,9 @@ impl LocalModels {
                 Err(_) => (None, Vec::new()),
             };
             let mut model = to_library_model(entry, tiers, fit, profiles);
-            let sha256 = model.sha256.as_deref();
-            let of = |report: &&AgentReport| report.is_of(&entry.id, entry.size_bytes, sha256);
+            let file = entry.identity();
+            model.marks = marks_of(&marks, file);
+            let of = |report: &&AgentReport| report.file().is_same(file);
             model.agent = agents.iter().filter(of).cloned().collect();
             let thinks = tier.is_some_and(|tier| tier.thinking)
                 && entry.account.as_ref().is_ok_and(|account| account.thinking);
@@ -373,6 +379,7 @@ fn to_library_model(
             .map(|account| ModelSampling::for_model(Sampling::default(), account))
             .unwrap_or_default(),
         agent: Vec::new(),
+        marks: Vec::new(),
     }
 }
 

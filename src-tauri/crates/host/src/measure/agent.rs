@@ -18,51 +18,34 @@ use tierbar_agent::{
     first_step::{self, PROMPTS},
 };
 use tierbar_chats::agent::{AgentReport, AgentScore, choose_way};
-use tierbar_core::{Code, Error, ModelId, TierId, status::Pressure};
+use tierbar_core::{Code, Error, TierId, status::Pressure};
 use tierbar_fetch::blocking;
-use tokio::task::spawn_blocking;
-
-/// How many models' reports are kept.
-const KEPT: usize = 64;
+use tierbar_library::Entry;
 
 /// A tier's model, and whether it thinks where a request does not say.
 struct Subject {
-    model: ModelId,
-    size_bytes: u64,
-    sha256: Option<String>,
+    entry: Entry,
     thinking: bool,
 }
 
 impl Subject {
     /// Finds the model of a tier; `None` if that is no file of this machine. Blocking: it lists the models.
     fn for_tier(models: &Models, tier: &TierId) -> Result<Option<Self>, Error> {
-        let mut specs = models.tiers().into_iter();
-        let Some(path) = specs
-            .find(|spec| spec.id == *tier)
-            .and_then(|spec| spec.path)
-        else {
-            return Ok(None);
-        };
-        let entries = models.library().list()?;
-        let found = entries.into_iter().find(|entry| entry.path == path);
+        let found = models.find_entry(|spec| spec.id == *tier)?;
         let config = models.config();
         let configured = config.tiers.get(tier);
         let thinks = configured.is_some_and(|tier| tier.thinking);
         Ok(found.map(|entry| {
-            let account = entry.account.as_ref().ok();
-            let record = entry.record.as_ref();
+            let account = entry.account.as_ref();
             Self {
-                size_bytes: entry.size_bytes,
-                sha256: record.and_then(|record| record.last_sha256().map(str::to_owned)),
-                thinking: thinks && account.is_some_and(|account| account.thinking),
-                model: entry.id,
+                thinking: thinks && account.is_ok_and(|account| account.thinking),
+                entry,
             }
         }))
     }
 
     fn is_of(&self, report: &AgentReport) -> bool {
-        report.thinking == self.thinking
-            && report.is_of(&self.model, self.size_bytes, self.sha256.as_deref())
+        report.thinking == self.thinking && report.file().is_same(self.entry.identity())
     }
 }
 
@@ -130,12 +113,13 @@ pub(super) async fn measure(
     progress.progress(steps, steps, "done");
     let (calls, text) = (scores[0], scores[1]);
     let prompts = u32::try_from(PROMPTS.len()).unwrap_or(u32::MAX);
+    let file = subject.entry.identity();
     let report = AgentReport {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         taken_at: now(),
-        model: subject.model,
-        size_bytes: subject.size_bytes,
-        sha256: subject.sha256,
+        model: file.model.clone(),
+        size_bytes: file.size_bytes,
+        sha256: file.sha256.map(str::to_owned),
         thinking: subject.thinking,
         prompts,
         calls,
@@ -143,7 +127,7 @@ pub(super) async fn measure(
         way: choose_way(calls.right, text.right, prompts),
         tier,
     };
-    store_report(&host, report.clone()).await;
+    measured::store_newest(host.folder.file(AGENTS), report.clone(), replaces).await;
     Ok(report)
 }
 
@@ -151,31 +135,16 @@ fn is_refusal(code: Code) -> bool {
     matches!(code, Code::BadRequest | Code::ContextExceeded)
 }
 
-/// Keeps the report in place of the last one of the same model.
-async fn store_report(host: &LiveConfig, report: AgentReport) {
-    let path = host.folder.file(AGENTS);
-    // A panic in it would only lose a measurement.
-    let _ = spawn_blocking(move || {
-        let reports: Vec<AgentReport> = measured::read(&path);
-        measured::write(&path, &add_report(reports, report));
-    })
-    .await;
-}
-
-/// The newest comes first.
-fn add_report(mut reports: Vec<AgentReport>, newest: AgentReport) -> Vec<AgentReport> {
-    let sha256 = newest.sha256.as_deref();
-    reports.retain(|known| {
-        known.thinking != newest.thinking || !known.is_of(&newest.model, newest.size_bytes, sha256)
-    });
-    reports.insert(0, newest);
-    reports.truncate(KEPT);
-    reports
+/// Whether the last report of the same model is out of date.
+fn replaces(newest: &AgentReport, known: &AgentReport) -> bool {
+    known.thinking == newest.thinking && known.file().is_same(newest.file())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measured::{KEPT, add_newest};
+    use tierbar_core::ModelId;
 
     fn report(model: &str, thinking: bool, right: u32) -> AgentReport {
         let score = AgentScore {
@@ -201,13 +170,13 @@ mod tests {
     fn a_report_replaces_the_last_one_of_the_same_model() {
         let mut reports = Vec::new();
         for (model, thinking, right) in [("a", false, 1), ("b", false, 2), ("a", true, 3)] {
-            reports = add_report(reports, report(model, thinking, right));
+            reports = add_newest(reports, report(model, thinking, right), replaces);
         }
-        reports = add_report(reports, report("a", false, 4));
+        reports = add_newest(reports, report("a", false, 4), replaces);
         let right: Vec<_> = reports.iter().map(|report| report.calls.right).collect();
         assert_eq!(right, [4, 3, 2]);
         for number in 0..KEPT {
-            reports = add_report(reports, report(&number.to_string(), false, 5));
+            reports = add_newest(reports, report(&number.to_string(), false, 5), replaces);
         }
         assert_eq!(reports.len(), KEPT);
     }

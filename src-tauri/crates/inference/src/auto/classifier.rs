@@ -3,7 +3,7 @@
 use super::recent::Recent;
 use crate::{
     Inference,
-    exams::{self, Exams, interruption_error, is_free},
+    exams::{self, ExamResult, Exams, interruption_error, is_free},
     send,
 };
 use parking_lot::Mutex;
@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use std::{sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, ModelId, TierId, TierState,
+    judgment::Judgment,
     lease::Purpose,
     status::{EngineKind, TierStatus},
 };
@@ -29,6 +30,19 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Classifier {
     opinions: Mutex<Recent<[u8; 32], Opinion>>,
     exams: Exams<Exam>,
+}
+
+impl ExamResult for Exam {
+    const JUDGMENT: Judgment = Judgment::Routing;
+    const OF: usize = PROBES.len();
+
+    fn exams(inference: &Inference) -> &Exams<Self> {
+        &inference.auto.classifier.exams
+    }
+
+    fn score(&self) -> (usize, bool) {
+        (self.right, self.is_passed())
+    }
 }
 
 /// A model's opinion, and its examination.
@@ -70,16 +84,18 @@ pub(super) async fn classify_in_time(
     text: &str,
 ) -> Option<Classification> {
     let model = fast.model.as_ref()?;
-    let Some(exam) = inference.auto.classifier.exams.result(model) else {
-        begin_exam(inference, &fast.id, model);
-        return None;
+    let classified = async {
+        let Some(exam) = exams::result::<Exam>(inference, model).await else {
+            begin_exam(inference, &fast.id, model);
+            return None;
+        };
+        if !exam.is_passed() {
+            return None;
+        }
+        let opinion = opinion(inference, &fast.id, model, text).await.ok()?;
+        Some(Classification { opinion, exam })
     };
-    if !exam.is_passed() {
-        return None;
-    }
-    let asked = timeout(BUDGET, opinion(inference, &fast.id, model, text)).await;
-    let opinion = asked.ok()?.ok()?;
-    Some(Classification { opinion, exam })
+    timeout(BUDGET, classified).await.ok()?
 }
 
 /// The opinion in any case: loads the tier, and examines its model.
@@ -89,12 +105,11 @@ pub(super) async fn classify_always(
     model: &ModelId,
     text: &str,
 ) -> Result<Classification, Error> {
-    let classifier = &inference.auto.classifier;
-    let exam = match classifier.exams.result(model) {
+    let exam = match exams::result::<Exam>(inference, model).await {
         Some(exam) => exam,
         None => {
             let exam = run_exam(inference, tier, model, false).await?;
-            classifier.exams.keep(model, exam);
+            exams::keep(inference, model, exam).await;
             exam
         }
     };
@@ -138,24 +153,9 @@ async fn ask(inference: &Inference, tier: &TierId, text: &str) -> Result<Opinion
 fn begin_exam(inference: &Arc<Inference>, tier: &TierId, model: &ModelId) {
     let examination = {
         let (inference, tier, model) = (Arc::clone(inference), tier.clone(), model.clone());
-        async move {
-            let exam = run_exam(&inference, &tier, &model, true).await?;
-            let then = if exam.is_passed() {
-                "`auto` uses it"
-            } else {
-                "`auto` uses its rules alone"
-            };
-            let (right, of) = (exam.right, PROBES.len());
-            tracing::info!("{model} classified {right} of {of} test requests correctly; {then}");
-            Ok(exam)
-        }
+        async move { run_exam(&inference, &tier, &model, true).await }
     };
-    exams::begin(
-        inference,
-        model,
-        |inference| &inference.auto.classifier.exams,
-        examination,
-    );
+    exams::begin(inference, model, examination);
 }
 
 /// The examination. `aside`: only while it delays no request.

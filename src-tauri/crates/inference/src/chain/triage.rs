@@ -4,7 +4,7 @@
 
 use crate::{
     CHAT, Inference,
-    exams::{self, interruption_error},
+    exams::{self, ExamResult, Exams, interruption_error},
     request::Request,
     send,
 };
@@ -12,6 +12,7 @@ use std::{sync::Arc, time::Duration};
 use tierbar_chats::lenient;
 use tierbar_core::{
     Error, ModelId, TierId, TierState,
+    judgment::Judgment,
     lease::Purpose,
     policy::Alarm,
     status::{EngineKind, TierStatus},
@@ -25,9 +26,28 @@ use tierbar_tasks::triage::{
 use tokio::time::timeout;
 
 /// How long the chain waits for it, a load included.
-const BUDGET: Duration = Duration::from_secs(10);
+const BUDGET: Duration = Duration::from_secs(1);
 /// The timeout of each question of the examination, for which no request waits.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+impl ExamResult for TriageExam {
+    const JUDGMENT: Judgment = Judgment::Triage;
+    const OF: usize = PROBES.len();
+
+    fn exams(inference: &Inference) -> &Exams<Self> {
+        &inference.auto.triage
+    }
+
+    fn score(&self) -> (usize, bool) {
+        (self.right, self.is_passed())
+    }
+}
+
+/// Whether the model has been examined and sorts messages too badly.
+pub async fn has_failed_triage_exam(inference: &Inference, model: &ModelId) -> bool {
+    let exam = exams::result::<TriageExam>(inference, model).await;
+    exam.is_some_and(|exam| !exam.is_passed())
+}
 
 /// What comes of a triage.
 pub(super) struct TriageOutcome {
@@ -52,15 +72,23 @@ pub(super) async fn triage(inference: &Arc<Inference>, request: &Request) -> Tri
         return outcome(false, why.to_owned());
     };
     let (id, text) = (&tier.id, &traits.text);
-    if let Some(why) = unproven_reason(inference, tier) {
+    let read = async {
+        if let Some(why) = unproven_reason(inference, tier).await {
+            return Err(why);
+        }
+        let answer = ask(inference, id, text).await;
+        let why = "an unexpected answer".to_owned();
+        let triage = answer.and_then(|triage| triage.ok_or(why));
+        triage.map_err(|why| format!("not triaged: {id}: {why}"))
+    };
+    let Ok(read) = timeout(BUDGET, read).await else {
+        let seconds = BUDGET.as_secs();
+        let why = format!("not triaged: {id}: no answer within {seconds} s");
         return outcome(false, why);
-    }
-    let read = timeout(BUDGET, ask(inference, id, text)).await;
-    let late = |_| Err(format!("no answer within {} s", BUDGET.as_secs()));
-    let triage = match read.unwrap_or_else(late) {
-        Ok(Some(triage)) => triage,
-        Ok(None) => return outcome(false, format!("not triaged: {id}: an unexpected answer")),
-        Err(why) => return outcome(false, format!("not triaged: {id}: {why}")),
+    };
+    let triage = match read {
+        Ok(triage) => triage,
+        Err(why) => return outcome(false, why),
     };
     let (need, kind) = (triage.cloud_need(text), triage.kind.as_str());
     match need.by_rule && !need.needed {
@@ -118,20 +146,15 @@ fn triage_tier<'a>(inference: &Inference, tiers: &'a [TierStatus]) -> Option<&'a
 }
 
 /// Why the tier's model may not sort messages. The first request for it begins its examination.
-fn unproven_reason(inference: &Arc<Inference>, tier: &TierStatus) -> Option<String> {
+async fn unproven_reason(inference: &Arc<Inference>, tier: &TierStatus) -> Option<String> {
     let id = &tier.id;
     let model = tier.model.as_ref()?;
-    let Some(exam) = inference.auto.triage.result(model) else {
+    let Some(exam) = exams::result::<TriageExam>(inference, model).await else {
         let examination = {
             let (inference, id, model) = (Arc::clone(inference), id.clone(), model.clone());
             async move { examine(&inference, &id, &model).await }
         };
-        exams::begin(
-            inference,
-            model,
-            |inference| &inference.auto.triage,
-            examination,
-        );
+        exams::begin(inference, model, examination);
         return Some(format!(
             "not triaged: the model of {id} has not passed the triage test"
         ));

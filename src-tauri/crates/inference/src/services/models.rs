@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 use std::{fmt, path::PathBuf};
 use tierbar_core::{
-    Error, TierId,
+    Error, ModelId, TierId,
     catalog::{CatalogModel, CatalogRefresh, HubModel, HubReadme, HubRepository},
     download::{DownloadState, DownloadStatus, Include, Priority},
     fit::{LibraryModel, Verdict},
+    judgment::{ExamOutcome, Judgment},
     lease::BoxFuture,
     setup::{FolderRoom, SetupPlan},
     volume::ModelDisk,
@@ -96,6 +97,16 @@ pub trait Models: Send + Sync + fmt::Debug {
     /// # Errors
     /// `NotFound`.
     fn remove_download(&self, id: String) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// How the model's file did in an earlier examination; `None` if it took none. `model`: as its tier names it.
+    fn exam_outcome(
+        &self,
+        model: ModelId,
+        judgment: Judgment,
+    ) -> BoxFuture<'_, Option<ExamOutcome>>;
+
+    /// Stores how the model's file did, in place of what was stored of the same judgment.
+    fn store_exam_outcome(&self, model: ModelId, outcome: ExamOutcome) -> BoxFuture<'_, ()>;
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]

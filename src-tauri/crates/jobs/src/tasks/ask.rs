@@ -11,8 +11,9 @@ use tierbar_core::{
     status::{EngineKind, TierStatus},
 };
 use tierbar_inference::{
-    Inference, ask::AnswerFailure, caller::Caller, content::MEDIA_BYTES, dispatch::QueuePermission,
-    hints::Hints, media, request::Request, source::Source,
+    Inference, ask::AnswerFailure, caller::Caller, chain::has_failed_triage_exam,
+    content::MEDIA_BYTES, dispatch::QueuePermission, hints::Hints, media, request::Request,
+    source::Source,
 };
 use tierbar_routing::leave_eligible;
 use tierbar_tasks::{
@@ -305,6 +306,14 @@ impl Session {
     /// How many tokens a text of the user's is, as this model counts.
     pub(super) fn tokens_of(&self, bytes: usize) -> u64 {
         tokens_of(bytes, self.prompt_bytes, self.spent.prompt_tokens)
+    }
+
+    /// Whether the model that answered last is known to sort messages badly.
+    pub(super) async fn sorts_badly(&self) -> bool {
+        match &self.who {
+            Some((_, Some(model))) => has_failed_triage_exam(&self.inference, model).await,
+            _ => false,
+        }
     }
 
     /// So many tokens need not go to a cloud; none are saved if what answered is a server elsewhere, which was sent them.

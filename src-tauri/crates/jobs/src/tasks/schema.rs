@@ -66,7 +66,7 @@ pub(super) struct Triage {
     #[schema(minimum = 0, maximum = 3)]
     urgency: u8,
     /// Whether a small model would do badly at it. A greeting or a message that only informs needs no cloud, by rule; of the
-    /// others the model estimates it.
+    /// others the model estimates it. If the model has failed the triage test, only a plain greeting needs none.
     needs_cloud: bool,
     /// Why a cloud is needed or not.
     why: String,

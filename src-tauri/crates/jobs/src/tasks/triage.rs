@@ -108,7 +108,11 @@ async fn sort(mut session: Session, message: &Message) -> Result<TaskResult, Err
         let said = session.ask(&prompt).await?;
         let read = lenient::object(&said.text).and_then(|answer| Triage::from_answer(&answer));
         let Some(triage) = read else { continue };
-        let need = triage.cloud_need(&text);
+        let need = if session.sorts_badly().await {
+            CloudNeed::without_judgment()
+        } else {
+            triage.cloud_need(&text)
+        };
         let answer = render(triage, need, &text);
         let saved = if need.needed {
             0

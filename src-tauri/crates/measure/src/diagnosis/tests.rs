@@ -123,6 +123,7 @@ fn model() -> LibraryModel {
         profiles: Vec::new(),
         sampling: ModelSampling::default(),
         agent: Vec::new(),
+        marks: Vec::new(),
     }
 }
 

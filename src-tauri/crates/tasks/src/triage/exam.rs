@@ -1,6 +1,7 @@
 //! Messages of known types, by which a model shows that it can sort others.
 
 use super::MessageType;
+use serde::{Deserialize, Serialize};
 
 /// Two of each type. None is in the instructions or in the evaluation set.
 pub const PROBES: [(&str, MessageType); 16] = [
@@ -67,7 +68,7 @@ pub const PROBES: [(&str, MessageType); 16] = [
 const ENOUGH_RIGHT: usize = 12;
 
 /// How a model did on [`PROBES`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TriageExam {
     pub right: usize,
 }

@@ -31,6 +31,15 @@ impl CloudNeed {
         let need = Self::none("the message is a greeting");
         routing::is_greeting(message).then_some(need)
     }
+
+    /// Returns the need of a message whose model has failed the examination: neither its type nor its estimate counts.
+    pub const fn without_judgment() -> Self {
+        Self {
+            needed: true,
+            by_rule: true,
+            because: "the model failed the triage test, so only a plain greeting needs no cloud",
+        }
+    }
 }
 
 impl Triage {

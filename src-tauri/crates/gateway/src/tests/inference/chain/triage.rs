@@ -1,6 +1,11 @@
 //! Chains that triage the message first.
 
 use super::*;
+use tierbar_core::{
+    ModelId,
+    judgment::{ExamOutcome, Judgment},
+};
+use tierbar_inference::services::models::Models;
 
 const FYI: &str = r#"{"type": "fyi", "urgency": 0, "needs_cloud": true}"#;
 const PROBLEM: &str = r#"{"type": "problem", "urgency": 2, "needs_cloud": false}"#;
@@ -65,6 +70,59 @@ async fn a_model_that_sorts_badly_is_not_used_and_that_is_said() {
     let words = "triage is off: the model of fast sorted 2 of 16 messages correctly";
     assert_eq!(triage(&answer), words);
     assert_eq!(night.asked(), [1, 0, 0]);
+}
+
+fn small() -> ModelId {
+    ModelId("small".to_owned())
+}
+
+/// Stores an outcome for the model of `fast`, as an earlier run of the host did.
+async fn store(night: &Night, right: u32, of: u32) {
+    let outcome = ExamOutcome {
+        judgment: Judgment::Triage,
+        right,
+        of,
+        passed: right >= 12,
+        result: json!({"right": right}),
+    };
+    let models = &night.bench.asked;
+    models.store_exam_outcome(small(), outcome).await;
+}
+
+#[tokio::test]
+async fn a_stored_outcome_counts_without_another_examination() {
+    let words = "triage is off: the model of fast sorted 7 of 16 messages correctly";
+    for (right, tier, asked, triaged) in [
+        (7, "cloud-a", [1, 0, 0], words),
+        (12, "fast", [0, 0, 2], "fyi, by fast: "),
+    ] {
+        let night = night(FYI).await;
+        store(&night, right, 16).await;
+        let answer = ask(&night, "The backup ran at two.").await;
+        assert_eq!(answer.headers()["x-tierbar-tier"], tier, "{right}");
+        assert!(triage(&answer).starts_with(triaged), "{right}");
+        assert_eq!(night.asked(), asked, "{right}");
+    }
+}
+
+#[tokio::test]
+async fn another_number_of_probes_asks_for_an_examination() {
+    let night = night(FYI).await;
+    store(&night, 7, 8).await;
+    let answer = triaged(&night, "The backup ran at two.").await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "fast");
+    let models = &night.bench.asked;
+    let stored = loop {
+        let stored = models
+            .exam_outcome(small(), Judgment::Triage)
+            .await
+            .unwrap();
+        if stored.of == 16 {
+            break stored;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!((stored.right, stored.passed), (16, true));
 }
 
 #[tokio::test]

@@ -2,7 +2,11 @@
 
 use super::*;
 use crate::testing::json;
-use tierbar_core::{Code, Error};
+use tierbar_core::{
+    Code, Error, ModelId,
+    judgment::{ExamOutcome, Judgment},
+};
+use tierbar_inference::services::models::Models;
 
 const CALM: &str = r#"{"type": "fyi", "urgency": 0, "needs_cloud": false}"#;
 
@@ -76,6 +80,30 @@ async fn a_message_for_the_cloud_saves_nothing() {
         (&answer["needs_cloud"], &answer["saved"]),
         (&json!(true), &json!(0))
     );
+}
+
+#[tokio::test]
+async fn a_model_that_failed_the_test_decides_no_need() {
+    for (right, needed, why) in [
+        (7, true, "the model failed the triage test"),
+        (12, false, "the message only informs"),
+    ] {
+        let (bench, _) = scripted(|_, request| answer(request, CALM)).await;
+        let outcome = ExamOutcome {
+            judgment: Judgment::Triage,
+            right,
+            of: 16,
+            passed: right == 12,
+            result: json!({"right": right}),
+        };
+        let small = ModelId("small".to_owned());
+        bench.asked.store_exam_outcome(small, outcome).await;
+        let body = r#"{"text": "The backup ran."}"#;
+        let answer = json(bench.post("/v1/triage", body).await).await;
+        assert_eq!(answer["type"], "fyi", "{right}");
+        assert_eq!(answer["needs_cloud"], needed, "{right}");
+        assert!(answer["why"].as_str().unwrap().starts_with(why), "{answer}");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,183 @@
+//! How models did in examinations, kept by their files, so that each is examined once.
+
+use super::LocalModels;
+use crate::{
+    folder::MARKS,
+    measured::{self, now},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+use tierbar_core::{
+    FileIdentity, ModelId,
+    judgment::{ExamOutcome, Judgment, Mark},
+};
+use tierbar_fetch::blocking;
+
+/// A mark, and the result from which the examination's outcome is used again.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct StoredMark {
+    #[serde(flatten)]
+    mark: Mark,
+    result: Value,
+}
+
+impl StoredMark {
+    fn new(file: FileIdentity<'_>, outcome: ExamOutcome) -> Self {
+        let mark = Mark {
+            judgment: outcome.judgment,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            taken_at: now(),
+            model: file.model.clone(),
+            size_bytes: file.size_bytes,
+            sha256: file.sha256.map(str::to_owned),
+            right: outcome.right,
+            of: outcome.of,
+            passed: outcome.passed,
+        };
+        Self {
+            mark,
+            result: outcome.result,
+        }
+    }
+
+    fn into_outcome(self) -> ExamOutcome {
+        ExamOutcome {
+            judgment: self.mark.judgment,
+            right: self.mark.right,
+            of: self.mark.of,
+            passed: self.mark.passed,
+            result: self.result,
+        }
+    }
+
+    /// Whether another mark is of the same judgment and file.
+    fn replaces(&self, known: &Self) -> bool {
+        self.mark.judgment == known.mark.judgment && self.mark.file().is_same(known.mark.file())
+    }
+}
+
+/// Returns the marks of a file, without the results behind them.
+pub(super) fn marks_of(stored: &[StoredMark], file: FileIdentity<'_>) -> Vec<Mark> {
+    let marks = stored.iter().map(|stored| &stored.mark);
+    marks
+        .filter(|mark| mark.file().is_same(file))
+        .cloned()
+        .collect()
+}
+
+fn find_outcome(
+    stored: Vec<StoredMark>,
+    judgment: Judgment,
+    file: FileIdentity<'_>,
+) -> Option<ExamOutcome> {
+    let is_wanted =
+        |stored: &StoredMark| stored.mark.judgment == judgment && stored.mark.file().is_same(file);
+    let found = stored.into_iter().find(is_wanted);
+    found.map(StoredMark::into_outcome)
+}
+
+impl LocalModels {
+    pub(super) async fn exam_outcome(
+        &self,
+        model: ModelId,
+        judgment: Judgment,
+    ) -> Option<ExamOutcome> {
+        let models = Arc::clone(&self.config.models);
+        let path = self.config.folder.file(MARKS);
+        let read = blocking("reading how a model was examined", move || {
+            let stored: Vec<StoredMark> = measured::read(&path);
+            if stored.is_empty() {
+                return Ok(None);
+            }
+            let found = models.find_entry(|spec| spec.model.as_ref() == Some(&model))?;
+            Ok(found.and_then(|entry| find_outcome(stored, judgment, entry.identity())))
+        });
+        // What cannot be read is examined again.
+        read.await.unwrap_or_default()
+    }
+
+    pub(super) async fn store_exam_outcome(&self, model: ModelId, outcome: ExamOutcome) {
+        let models = Arc::clone(&self.config.models);
+        let found = blocking("looking for the examined model", move || {
+            let found = models.find_entry(|spec| spec.model.as_ref() == Some(&model))?;
+            Ok(found.map(|entry| StoredMark::new(entry.identity(), outcome)))
+        });
+        let Ok(Some(stored)) = found.await else {
+            return;
+        };
+        tracing::info!("{}: {}", stored.mark.model, stored.mark.sentence());
+        let path = self.config.folder.file(MARKS);
+        measured::store_newest(path, stored, StoredMark::replaces).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measured::store_newest;
+    use serde_json::json;
+
+    fn outcome(judgment: Judgment, right: u32) -> ExamOutcome {
+        ExamOutcome {
+            judgment,
+            right,
+            of: 16,
+            passed: right >= 12,
+            result: json!({"right": right, "usual": [0.25, 0.5, 0.25]}),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_mark_outlives_the_host_and_is_of_its_file_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(MARKS);
+        let small = ModelId("small".to_owned());
+        let file = FileIdentity {
+            model: &small,
+            size_bytes: 100,
+            sha256: Some("ab"),
+        };
+        for (judgment, right) in [
+            (Judgment::Triage, 3),
+            (Judgment::Routing, 12),
+            (Judgment::Triage, 7),
+        ] {
+            let stored = StoredMark::new(file, outcome(judgment, right));
+            store_newest(path.clone(), stored, StoredMark::replaces).await;
+        }
+        let find = |judgment, file| find_outcome(measured::read(&path), judgment, file);
+        let triage = outcome(Judgment::Triage, 7);
+        assert_eq!(find(Judgment::Triage, file), Some(triage.clone()));
+        let routing = outcome(Judgment::Routing, 12);
+        assert_eq!(find(Judgment::Routing, file), Some(routing));
+        for replaced in [
+            FileIdentity {
+                sha256: Some("cd"),
+                ..file
+            },
+            FileIdentity {
+                size_bytes: 101,
+                sha256: None,
+                ..file
+            },
+        ] {
+            assert_eq!(find(Judgment::Triage, replaced), None, "{replaced:?}");
+        }
+        let moved = ModelId("moved".to_owned());
+        let moved = FileIdentity {
+            model: &moved,
+            ..file
+        };
+        assert_eq!(find(Judgment::Triage, moved), Some(triage));
+
+        let shown = marks_of(&measured::read::<Vec<StoredMark>>(&path), file);
+        let scores: Vec<_> = shown
+            .iter()
+            .map(|mark| (mark.judgment, mark.right))
+            .collect();
+        assert_eq!(scores, [(Judgment::Triage, 7), (Judgment::Routing, 12)]);
+        let shown = serde_json::to_value(&shown).unwrap();
+        assert_eq!(shown[0].get("result"), None);
+    }
+}
