@@ -27,6 +27,11 @@ pub(crate) trait ExamResult: Copy + Send + Serialize + DeserializeOwned + 'stati
     /// How many probes were judged correctly, and whether that is enough.
     fn score(&self) -> (usize, bool);
 
+    /// The median time of an answer, if it was measured.
+    fn milliseconds(&self) -> Option<u64> {
+        None
+    }
+
     /// Returns it as it is stored.
     fn outcome(&self) -> ExamOutcome {
         let (right, passed) = self.score();
@@ -35,6 +40,7 @@ pub(crate) trait ExamResult: Copy + Send + Serialize + DeserializeOwned + 'stati
             right: count(right),
             of: count(Self::OF),
             passed,
+            milliseconds: self.milliseconds(),
             result: serde_json::to_value(self).unwrap_or_default(),
         }
     }
@@ -169,7 +175,10 @@ mod tests {
 
     #[test]
     fn a_stored_outcome_counts_until_the_probes_change() {
-        let exam = TriageExam { right: 7 };
+        let exam = TriageExam {
+            right: 7,
+            milliseconds: 200,
+        };
         let outcome = exam.outcome();
         assert_eq!((outcome.right, outcome.of, outcome.passed), (7, 16, false));
         assert_eq!(TriageExam::from_outcome(outcome.clone()), Some(exam));

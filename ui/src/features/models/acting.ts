@@ -1,4 +1,5 @@
 import type { AgentReport, Mark, TierStatus } from '../../platform/openapi';
+import { decimal } from '../../lib/format';
 import { AUTO, loadedTiers } from '../tiers/tiers';
 
 /** Says how a model acts, by what was measured. */
@@ -11,7 +12,9 @@ export function describeActing({ way, calls, text, prompts }: AgentReport): stri
 }
 
 /** Says what a model is trusted with, by how it did in an examination. */
-export function describeMark({ judgment, passed, right, of }: Mark): string {
+export function describeMark({ judgment, passed, right, of, milliseconds }: Mark): string {
+  if (judgment === 'triage' && passed && milliseconds && milliseconds > 1000)
+    return `Triage is off in chains: this model takes ${decimal(milliseconds / 1000, 1)} s for a message (${right} of ${of} correct).`;
   if (judgment === 'triage')
     return passed
       ? `Triage is on: this model sorted ${right} of ${of} messages correctly.`

@@ -34,6 +34,7 @@ impl StoredMark {
             right: outcome.right,
             of: outcome.of,
             passed: outcome.passed,
+            milliseconds: outcome.milliseconds,
         };
         Self {
             mark,
@@ -47,6 +48,7 @@ impl StoredMark {
             right: self.mark.right,
             of: self.mark.of,
             passed: self.mark.passed,
+            milliseconds: self.mark.milliseconds,
             result: self.result,
         }
     }
@@ -124,6 +126,7 @@ mod tests {
             right,
             of: 16,
             passed: right >= 12,
+            milliseconds: Some(200),
             result: json!({"right": right, "usual": [0.25, 0.5, 0.25]}),
         }
     }

@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use tierbar_chats::lenient;
 use tierbar_core::{
     Error, ModelId, TierId, TierState,
-    judgment::Judgment,
+    judgment::{Judgment, TRIAGE_WAIT},
     lease::Purpose,
     policy::Alarm,
     status::{EngineKind, TierStatus},
@@ -23,10 +23,8 @@ use tierbar_tasks::triage::{
     exam::{PROBES, TriageExam},
     question,
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-/// How long the chain waits for it, a load included.
-const BUDGET: Duration = Duration::from_secs(1);
 /// The timeout of each question of the examination, for which no request waits.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -40,6 +38,10 @@ impl ExamResult for TriageExam {
 
     fn score(&self) -> (usize, bool) {
         (self.right, self.is_passed())
+    }
+
+    fn milliseconds(&self) -> Option<u64> {
+        Some(self.milliseconds)
     }
 }
 
@@ -81,8 +83,8 @@ pub(super) async fn triage(inference: &Arc<Inference>, request: &Request) -> Tri
         let triage = answer.and_then(|triage| triage.ok_or(why));
         triage.map_err(|why| format!("not triaged: {id}: {why}"))
     };
-    let Ok(read) = timeout(BUDGET, read).await else {
-        let seconds = BUDGET.as_secs();
+    let Ok(read) = timeout(TRIAGE_WAIT, read).await else {
+        let seconds = TRIAGE_WAIT.as_secs();
         let why = format!("not triaged: {id}: no answer within {seconds} s");
         return outcome(false, why);
     };
@@ -160,8 +162,14 @@ async fn unproven_reason(inference: &Arc<Inference>, tier: &TierStatus) -> Optio
         ));
     };
     let (right, of) = (exam.right, PROBES.len());
-    (!exam.is_passed()).then(|| {
-        format!("triage is off: the model of {id} sorted {right} of {of} messages correctly")
+    let time = Duration::from_millis(exam.milliseconds);
+    if !exam.is_passed() {
+        let why = format!("the model of {id} sorted {right} of {of} messages correctly");
+        return Some(format!("triage is off: {why}"));
+    }
+    (time > TRIAGE_WAIT).then(|| {
+        let seconds = time.as_secs_f64();
+        format!("triage is off: the model of {id} takes {seconds:.1} s for a message")
     })
 }
 
@@ -171,17 +179,18 @@ async fn examine(
     tier: &TierId,
     model: &ModelId,
 ) -> Result<TriageExam, Error> {
-    let mut kinds = Vec::with_capacity(PROBES.len());
+    let mut answers = Vec::with_capacity(PROBES.len());
     for (message, _) in PROBES {
-        if !kinds.is_empty() && !exams::is_free(inference, tier, model) {
+        if !answers.is_empty() && !exams::is_free(inference, tier, model) {
             return Err(interruption_error("the tier was wanted for something else"));
         }
+        let begun = Instant::now();
         let answer = timeout(PATIENCE, ask(inference, tier, message)).await;
         let answer = answer.map_err(|_| interruption_error("an answer took too long"))?;
         let triage = answer.map_err(|why| interruption_error(&why))?;
-        kinds.push(triage.map(|triage| triage.kind));
+        answers.push((triage.map(|triage| triage.kind), begun.elapsed()));
     }
-    Ok(TriageExam::from_kinds(&kinds))
+    Ok(TriageExam::from_answers(&answers))
 }
 
 /// The model's triage, `None` for an answer that cannot be read, or why there is none, in a few words.

@@ -2,6 +2,7 @@
 
 use super::MessageType;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// Two of each type. None is in the instructions or in the evaluation set.
 pub const PROBES: [(&str, MessageType); 16] = [
@@ -71,15 +72,22 @@ const ENOUGH_RIGHT: usize = 12;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TriageExam {
     pub right: usize,
+    /// The median time of an answer.
+    pub milliseconds: u64,
 }
 
 impl TriageExam {
-    /// Grades a model by the types that it gave the probes, in their order; `None` for an answer that could not be read.
-    pub fn from_kinds(kinds: &[Option<MessageType>]) -> Self {
-        let pairs = kinds.iter().zip(PROBES);
-        let right = pairs.filter(|(kind, (_, expected))| **kind == Some(*expected));
+    /// Grades a model by the types that it gave the probes, in their order, and the time that each took; `None` for an answer that could
+    /// not be read.
+    pub fn from_answers(answers: &[(Option<MessageType>, Duration)]) -> Self {
+        let pairs = answers.iter().zip(PROBES);
+        let right = pairs.filter(|((kind, _), (_, expected))| *kind == Some(*expected));
+        let mut times: Vec<_> = answers.iter().map(|(_, time)| time.as_millis()).collect();
+        times.sort_unstable();
+        let median = times.get(times.len() / 2).copied().unwrap_or_default();
         Self {
             right: right.count(),
+            milliseconds: u64::try_from(median).unwrap_or(u64::MAX),
         }
     }
 
@@ -94,20 +102,25 @@ mod tests {
     use super::*;
     use crate::triage::INSTRUCTIONS;
 
+    const QUICK: Duration = Duration::from_millis(200);
+
     #[test]
     fn three_quarters_of_the_probes_pass() {
-        let mut kinds: Vec<_> = PROBES.iter().map(|(_, kind)| Some(*kind)).collect();
-        assert_eq!(TriageExam::from_kinds(&kinds).right, 16);
-        kinds[..4].fill(None);
-        assert!(TriageExam::from_kinds(&kinds).is_passed());
-        kinds[4] = Some(MessageType::Problem);
-        assert!(!TriageExam::from_kinds(&kinds).is_passed());
+        let mut answers = PROBES.map(|(_, kind)| (Some(kind), QUICK));
+        // The first may load the model.
+        answers[0].1 = Duration::from_secs(9);
+        let exam = TriageExam::from_answers(&answers);
+        assert_eq!((exam.right, exam.milliseconds), (16, 200));
+        answers[..4].fill((None, QUICK));
+        assert!(TriageExam::from_answers(&answers).is_passed());
+        answers[4].0 = Some(MessageType::Problem);
+        assert!(!TriageExam::from_answers(&answers).is_passed());
     }
 
     #[test]
     fn one_answer_to_everything_does_not_pass() {
         for kind in MessageType::ALL {
-            let exam = TriageExam::from_kinds(&[Some(kind); PROBES.len()]);
+            let exam = TriageExam::from_answers(&[(Some(kind), QUICK); PROBES.len()]);
             assert_eq!((exam.right, exam.is_passed()), (2, false), "{kind:?}");
         }
         let shown = PROBES.iter().find(|(text, _)| INSTRUCTIONS.contains(text));

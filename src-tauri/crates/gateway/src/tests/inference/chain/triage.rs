@@ -77,13 +77,14 @@ fn small() -> ModelId {
 }
 
 /// Stores an outcome for the model of `fast`, as an earlier run of the host did.
-async fn store(night: &Night, right: u32, of: u32) {
+async fn store(night: &Night, right: u32, of: u32, milliseconds: u64) {
     let outcome = ExamOutcome {
         judgment: Judgment::Triage,
         right,
         of,
         passed: right >= 12,
-        result: json!({"right": right}),
+        milliseconds: Some(milliseconds),
+        result: json!({"right": right, "milliseconds": milliseconds}),
     };
     let models = &night.bench.asked;
     models.store_exam_outcome(small(), outcome).await;
@@ -91,13 +92,15 @@ async fn store(night: &Night, right: u32, of: u32) {
 
 #[tokio::test]
 async fn a_stored_outcome_counts_without_another_examination() {
-    let words = "triage is off: the model of fast sorted 7 of 16 messages correctly";
-    for (right, tier, asked, triaged) in [
-        (7, "cloud-a", [1, 0, 0], words),
-        (12, "fast", [0, 0, 2], "fyi, by fast: "),
+    let badly = "triage is off: the model of fast sorted 7 of 16 messages correctly";
+    let slowly = "triage is off: the model of fast takes 1.4 s for a message";
+    for (right, milliseconds, tier, asked, triaged) in [
+        (7, 200, "cloud-a", [1, 0, 0], badly),
+        (16, 1400, "cloud-a", [1, 0, 0], slowly),
+        (12, 1000, "fast", [0, 0, 2], "fyi, by fast: "),
     ] {
         let night = night(FYI).await;
-        store(&night, right, 16).await;
+        store(&night, right, 16, milliseconds).await;
         let answer = ask(&night, "The backup ran at two.").await;
         assert_eq!(answer.headers()["x-tierbar-tier"], tier, "{right}");
         assert!(triage(&answer).starts_with(triaged), "{right}");
@@ -108,7 +111,7 @@ async fn a_stored_outcome_counts_without_another_examination() {
 #[tokio::test]
 async fn another_number_of_probes_asks_for_an_examination() {
     let night = night(FYI).await;
-    store(&night, 7, 8).await;
+    store(&night, 7, 8, 200).await;
     let answer = triaged(&night, "The backup ran at two.").await;
     assert_eq!(answer.headers()["x-tierbar-tier"], "fast");
     let models = &night.bench.asked;

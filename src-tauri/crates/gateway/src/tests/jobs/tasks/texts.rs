@@ -94,7 +94,8 @@ async fn a_model_that_failed_the_test_decides_no_need() {
             right,
             of: 16,
             passed: right == 12,
-            result: json!({"right": right}),
+            milliseconds: Some(200),
+            result: json!({"right": right, "milliseconds": 200}),
         };
         let small = ModelId("small".to_owned());
         bench.asked.store_exam_outcome(small, outcome).await;
