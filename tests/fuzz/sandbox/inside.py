@@ -35,8 +35,8 @@ PRCTL, SETRLIMIT, SETXATTR, LSETXATTR, FSETXATTR, GETXATTR, LGETXATTR, LISTXATTR
     157, 160, 188, 189, 190, 191, 192, 194, 197, 200, 203)  # fmt: skip
 TGKILL, ADD_KEY, REQUEST_KEY, KEYCTL, IOPRIO_SET, INOTIFY_ADD, MIGRATE_PAGES, OPENAT, MKDIRAT, MKNODAT, FCHOWNAT, FUTIMESAT = (
     234, 248, 249, 250, 251, 254, 256, 257, 258, 259, 260, 261)  # fmt: skip
-NEWFSTATAT, UNLINKAT, RENAMEAT, LINKAT, SYMLINKAT, READLINKAT, FCHMODAT, FACCESSAT, UNSHARE, SPLICE, UTIMENSAT = (
-    262, 263, 264, 265, 266, 267, 268, 269, 272, 275, 280)  # fmt: skip
+NEWFSTATAT, UNLINKAT, RENAMEAT, LINKAT, SYMLINKAT, READLINKAT, FCHMODAT, FACCESSAT, UNSHARE, SPLICE, VMSPLICE, UTIMENSAT = (
+    262, 263, 264, 265, 266, 267, 268, 269, 272, 275, 278, 280)  # fmt: skip
 FALLOCATE, PERF, PRLIMIT, NAME_TO_HANDLE, OPEN_BY_HANDLE, SENDMMSG, SETNS, VM_READ, VM_WRITE, KCMP, SCHED_SETATTR, RENAMEAT2 = (
     285, 298, 302, 303, 304, 307, 308, 310, 311, 312, 314, 316)  # fmt: skip
 SECCOMP, MEMFD, BPF, EXECVEAT, USERFAULTFD, COPY_RANGE, STATX, IO_URING, SIGQUEUE, TGSIGQUEUE = 317, 319, 321, 322, 323, 326, 332, 425, 129, 297
@@ -64,7 +64,7 @@ LEFT_OUT = {call[0] for call in ONCE.values()} | {162, 306, 161}
 NEVER = {
     PTRACE, VM_READ, VM_WRITE, KCMP, MIGRATE_PAGES, 279, PROCESS_MADVISE, MRELEASE, PIDFD_GETFD, SETNS, UNSHARE, BPF, PERF, USERFAULTFD,
     IO_URING, 426, 427, KEYCTL, ADD_KEY, REQUEST_KEY, 300, 253, 294, OPEN_BY_HANDLE, NAME_TO_HANDLE, FCHOWNAT, CHOWN, LCHOWN, FILE_SETATTR,
-    MEMFD, 447, 29, 30, 31, 64, 65, 66, 68, 69, 70, 71, 220, 240, 241, SETXATTR, LSETXATTR, FSETXATTR, REMOVEXATTR, 198, 199,
+    MEMFD, 447, VMSPLICE, 29, 30, 31, 64, 65, 66, 68, 69, 70, 71, 220, 240, 241, SETXATTR, LSETXATTR, FSETXATTR, REMOVEXATTR, 198, 199,
     SETXATTRAT, REMOVEXATTRAT, GETXATTR, LGETXATTR, 193, LISTXATTR, 195, 196, GETXATTRAT, LISTXATTRAT, 132, 235, FUTIMESAT, 154,
     STATMOUNT, LISTMOUNT, LISTEN, BIND, 134, CLONE3,
 }  # fmt: skip
@@ -217,7 +217,7 @@ def typed(world, rng):
         SCHED_SETSCHEDULER: lambda: (victim(), pick((0, 3, 5)), buffer()), SCHED_SETPARAM: lambda: (victim(), buffer()), SCHED_SETATTR: lambda: (victim(), buffer(), 0), IOPRIO_SET: lambda: (1, victim(), 0x6000), SETPGID: lambda: (victim(), victim()),
         MIGRATE_PAGES: lambda: (victim(), 8, world.structures[3], world.structures[3]), 279: lambda: (victim(), 1, pointer(), 0, pointer(), 2), PROCESS_MADVISE: lambda: (fd(), pick(world.vectors), 1, 21, 0), MRELEASE: lambda: (fd(), 0),
         EXECVE: lambda: (pick(world.programs), world.argv, 0), EXECVEAT: lambda: (fd(), pick(world.programs), world.argv, 0, at()), FORK: lambda: (), CLONE: lambda: (clone(), 0, 0, 0, 0), CLONE3: lambda: (buffer(), 88),
-        PRCTL: lambda: (pick((1, 4, 8, 22, 24, 28, 35, 38, 36, 47, 59)), pick((0, 1, 2, 9)), pointer(), 0, 0), PERSONALITY: lambda: (pick((0, 8, 0x400000, 0x40000)),), SETUID: lambda: (number(),), UNSHARE: lambda: (pick((0x10000000, 0x20000, 0x7E020080)),),
+        PRCTL: lambda: (pick((1, 4, 8, 22, 24, 28, 35, 38, 36, 41, 47, 59)), pick((0, 1, 2, 9)), pointer(), 0, 0), PERSONALITY: lambda: (pick((0, 8, 0x400000, 0x40000)),), SETUID: lambda: (number(),), UNSHARE: lambda: (pick((0x10000000, 0x20000, 0x7E020080)),),
         SETNS: lambda: (fd(), pick((0, 0x40000000))), SETRLIMIT: lambda: (pick((0, 1, 6, 7, 8, 9)), world.structures[1]), SECCOMP: lambda: (pick((0, 1, 2)), pick((0, 8, 16)), pointer()),
         # The kernel's large parts.
         BPF: lambda: (pick((0, 5, 18)), pointer(), 128), PERF: lambda: (pointer(), victim(), -1, -1, 0), IO_URING: lambda: (8, buffer()), USERFAULTFD: lambda: (pick((0, 1)),), KEYCTL: lambda: (pick((0, 1, 3, 11)), pick((-3, -4)), 0),
@@ -386,6 +386,37 @@ def hold_tables(libc, size):
         _ = ctypes.c_char.from_address(at + number * step).value
 
 
+def huge_pages(libc, size):
+    """Written mappings, each with its huge pages, where the kernel makes them: MADV_COLLAPSE does whatever the system's setting is."""
+    huge = 2 << 20
+    for _ in range(size // PIECE):
+        at = mapping(libc, PIECE + huge, 3, 0x22)
+        first = -(-at // huge) * huge
+        ctypes.memset(first, 1, PIECE)
+        collapsed = libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(PIECE), 25) == 0
+        yield [(page, huge) for page in range(first, first + PIECE, huge)], collapsed
+
+
+def hold_in_pipes(libc, size):
+    """A small page of each huge one in a pipe, and nothing mapped."""
+    for pages, _ in huge_pages(libc, size):
+        _, write = os.pipe()
+        for page, huge in pages:
+            vector = (ctypes.c_size_t * 2)(page, PAGE)
+            if libc.vmsplice(write, vector, ctypes.c_size_t(1), 0) != PAGE:
+                raise OSError(ctypes.get_errno(), "vmsplice")
+            libc.munmap(ctypes.c_void_p(page), ctypes.c_size_t(huge))
+
+
+def hold_small_part(libc, size):
+    """A small page of each huge one, which keeps that whole."""
+    for pages, collapsed in huge_pages(libc, size):
+        if not collapsed:
+            raise MemoryError("no huge pages")
+        for page, huge in pages:
+            libc.munmap(ctypes.c_void_p(page + PAGE), ctypes.c_size_t(huge - PAGE))
+
+
 def hold_buffers(libc, size):
     """What waits in sockets: of several processes, each with as many as it can have."""
     while size > 0:
@@ -420,6 +451,8 @@ HOLDS = {
     "/dev/zero": lambda libc, size: hold_shared(libc, size, 1, os.open("/dev/zero", os.O_RDWR)),
     "page tables": hold_tables,
     "buffers of sockets": hold_buffers,
+    "huge pages in pipes": hold_in_pipes,
+    "a part of huge pages": hold_small_part,
 }
 
 

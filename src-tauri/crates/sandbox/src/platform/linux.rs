@@ -16,7 +16,10 @@ use rustix::{
     process::{
         Resource, Signal, getpid, set_child_subreaper, set_parent_process_death_signal, setsid,
     },
-    thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs},
+    thread::{
+        CapabilitySet, CapabilitySets, disable_transparent_huge_pages, set_capabilities,
+        set_no_new_privs,
+    },
 };
 use std::path::{Path, PathBuf};
 
@@ -127,6 +130,10 @@ pub(crate) fn restrict(
     set_limits(&policy.limits, others)?;
     // What a process has reserved and never written does not count, so that large reservations work.
     set_limit(Resource::Data, policy.limits.memory_bytes)?;
+    // A huge page stays whole for as long as one of its small pages is used, and readings find that one alone. Programs that it starts
+    // have none either, and the filter keeps it so.
+    disable_transparent_huge_pages(true)
+        .map_err(|error| failed("huge pages cannot be turned off", error))?;
     set_no_new_privs(true).map_err(|error| failed("rights can still be gained", error))?;
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),

@@ -85,8 +85,9 @@ const STREAMS: &[u32] = &[1, 0x801, 0x8_0001, 0x8_0801];
 /// choice (`IP_OPTIONS`), wherever the socket is connected to.
 const LEVELS: &[u32] = &[1, IPPROTO_TCP, 41];
 /// Options that it may not: `TCP_ULP`, for another protocol; `SO_BINDTODEVICE` and `SO_BINDTOIFINDEX`, past the loopback interface; and
-/// `SO_SNDBUF`: how much waits in a socket, up to megabytes. No reading finds that, so that the least is counted.
-const REFUSED_OPTIONS: &[u32] = &[31, 25, 62, 7];
+/// `SO_SNDBUF` and `SO_ZEROCOPY`: how much waits in a socket, up to megabytes, and whether it keeps a program's pages. No reading finds
+/// that, so that the least is counted.
+const REFUSED_OPTIONS: &[u32] = &[31, 25, 62, 7, 60];
 /// Connects without `connect`.
 const MSG_FASTOPEN: u32 = 0x2000_0000;
 /// All `CLONE_NEW…`: a new user namespace has all rights inside, and with them more of the kernel to attack.
@@ -116,6 +117,8 @@ const SHARED_MEMORY: u32 = 0x21;
 /// Kinds of Unix sockets whose two ends stay with each other: `SOCK_STREAM` and `SOCK_SEQPACKET`, with `SOCK_NONBLOCK` and
 /// `SOCK_CLOEXEC`. An end of a pair for datagrams could send to any Unix socket, such as the system log's.
 const PAIRS: &[u32] = &[1, 0x801, 0x8_0001, 0x8_0801, 5, 0x805, 0x8_0005, 0x8_0805];
+/// Operations of `prctl`: that which gives huge pages back.
+const REFUSED_OPERATIONS: &[u32] = &[libc::PR_SET_THP_DISABLE as u32];
 /// Operations of `fcntl` that have signals sent: `F_SETOWN`, `F_SETSIG`, `F_SETOWN_EX`.
 const SIGNALING: &[u32] = &[8, 10, 15];
 
@@ -190,6 +193,8 @@ const NEVER: &[c_long] = &[
     // Memory that no limit counts, or that others share.
     libc::SYS_memfd_create,
     libc::SYS_memfd_secret,
+    // It puts a program's own pages into a pipe, where they stay when they are unmapped.
+    libc::SYS_vmsplice,
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_shmctl,
@@ -275,6 +280,7 @@ fn calls(rules: Rules) -> Vec<(c_long, RefusalCase)> {
     unless(libc::SYS_setpriority, &[(0, OneOf(&[0])), (1, SELF)]);
     unless(libc::SYS_ioprio_set, &[(0, OneOf(&[1])), (1, SELF)]);
     unless(libc::SYS_personality, &[(0, OneOf(&[0, u32::MAX]))]);
+    unless(libc::SYS_prctl, &[(0, NoneOf(REFUSED_OPERATIONS))]);
     unless(libc::SYS_socketpair, &[(0, OneOf(&[1])), (1, OneOf(PAIRS))]);
     unless(libc::SYS_ioctl, &[(1, OneOf(IOCTLS))]);
     const LEVEL: ArgumentTest = OneOf(LEVELS);
@@ -597,7 +603,7 @@ mod tests {
             |level, number| call(OPEN, libc::SYS_setsockopt, &[3, level, number]) == ALLOWED;
         // TCP_NODELAY, SO_KEEPALIVE and IPV6_V6ONLY; IP_OPTIONS, by which a packet takes another way.
         assert!(option(6, 1) && option(1, 9) && option(41, 26) && !option(0, 4));
-        for (level, number) in [(6, 31), (1, 25), (1, 62), (1, 7)] {
+        for (level, number) in [(6, 31), (1, 25), (1, 62), (1, 7), (1, 60)] {
             assert!(!option(level, number), "{level} {number}");
         }
         let fast = u64::from(MSG_FASTOPEN);
@@ -674,6 +680,21 @@ mod tests {
         for flags in [0x22, 0x4022, 0x1, 0x2, 0x3, 0x8001] {
             assert_eq!(mmap(flags), ALLOWED, "{flags:x}");
         }
+    }
+
+    #[test]
+    fn pages_stay_small_and_with_their_process() {
+        let prctl = |operation| call(CLOSED, libc::SYS_prctl, &[operation, 0]);
+        // PR_SET_THP_DISABLE; the kernel looks at the low half alone.
+        for operation in [41, 0xFFFF_0000_0000_0029] {
+            assert_eq!(prctl(operation), error_action(libc::EPERM), "{operation:x}");
+        }
+        // PR_SET_NAME and PR_GET_THP_DISABLE.
+        for operation in [15, 42] {
+            assert_eq!(prctl(operation), ALLOWED, "{operation}");
+        }
+        let vmsplice = call(CLOSED, libc::SYS_vmsplice, &[1, 0, 0, 0]);
+        assert_eq!(vmsplice, error_action(libc::EPERM));
     }
 
     #[test]

@@ -780,6 +780,9 @@ fn the_kernels_large_parts_are_closed() {
             "\"user\", \"x\", 0, 0",
         ),
         ("secret memory", libc::SYS_memfd_secret, "0"),
+        // Pages in a pipe; PR_SET_THP_DISABLE.
+        ("splice", libc::SYS_vmsplice, "1, 0, 0, 0"),
+        ("huge pages", libc::SYS_prctl, "41, 0, 0, 0, 0"),
         // Typing into a terminal: TIOCSTI, and TIOCLINUX.
         ("type", libc::SYS_ioctl, "0, 0x5412, \"x\""),
         ("paste", libc::SYS_ioctl, "0, 0x541C, \"x\""),
@@ -963,7 +966,29 @@ fn memory_outside_of_a_process_counts() {
     // F_SETFL, O_RDWR and O_NONBLOCK.
     let buffers = r#"for (1..3) { last if fork } my @a; for (1..490) { socketpair(my $a, my $b, 1, 1, 0) or last; push @a, $a, $b;
         for my $end ($a, $b) { fcntl($end, 4, 2050); 1 while syswrite $end, "x" x 32768 } }"#;
-    for script in [given_up.as_str(), &one_page, &of_zero, &tables, buffers] {
+    // Seven huge pages of private memory, and one small page of each: in a pipe, or left in its place. MADV_COLLAPSE makes them whatever
+    // the system's setting is.
+    let private = piece("0x22", "-1");
+    let huge = format!(
+        r#"{private} my $h = ($a + 0x1FFFFF) & ~0x1FFFFF; my @h = map($h + ($_ << 21), 0..6); my $c = syscall({madvise}, $h, 7 << 21, 25);"#
+    );
+    let vmsplice = libc::SYS_vmsplice;
+    let in_pipes = format!(
+        r#"{zero} my @p; for (1..16) {{ {huge} pipe(my $r, my $w) or die; push @p, $r, $w;
+        for my $b (@h) {{ syscall({vmsplice}, fileno $w, pack("QQ", $b, 4096), 1, 0) == 4096 or die }} syscall({munmap}, $a, $n) }}"#
+    );
+    let small_part = format!(
+        r#"{zero} for (1..16) {{ {huge} $c == 0 or die; for my $b (@h) {{ syscall({munmap}, $b + 4096, (1 << 21) - 4096) }} }}"#
+    );
+    for script in [
+        given_up.as_str(),
+        &one_page,
+        &of_zero,
+        &tables,
+        buffers,
+        &in_pipes,
+        &small_part,
+    ] {
         // Held for some readings of the launcher's.
         let script = format!("{script} sleep 2; print \"held\"");
         let finished = place.run(&format!("perl -e '{script}'"));
