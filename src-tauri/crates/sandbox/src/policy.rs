@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use std::{
-    env, io,
+    collections::BTreeSet,
+    env, io, iter,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
@@ -97,7 +98,7 @@ pub enum PolicyError {
     Unknown { path: PathBuf, why: io::Error },
     #[error("{} would show {}, which no command may see; choose another folder", .0.display(), .1.display())]
     Protected(PathBuf, PathBuf),
-    #[error("{} holds {}, a program that limits commands; choose another folder", .0.display(), .1.display())]
+    #[error("{} holds or lies in {}, where Tierbar's programs are; choose another folder", .0.display(), .1.display())]
     Program(PathBuf, PathBuf),
     #[error("{} can be changed by every user of this computer, so it cannot limit commands; run: chmod o-w \"{}\"", .0.display(), .0.display())]
     Changeable(PathBuf),
@@ -108,7 +109,7 @@ pub enum PolicyError {
 }
 
 impl Policy {
-    /// Checks that the folders exist, are not the whole disk, do not show what is protected, do not hold the programs that enforce
+    /// Checks that the folders exist, are not the whole disk, do not show what is protected, cannot change the programs that enforce
     /// this, and contain the one to start in; and that no other user can change the launcher.
     ///
     /// # Errors
@@ -123,7 +124,7 @@ impl Policy {
         let protected = self.protected.iter();
         let protected: Vec<_> = protected
             .filter_map(|path| path.canonicalize().ok())
-            .map(|path| ProtectedPath::new(path.clone(), &path))
+            .map(ProtectedPath::new)
             .collect();
         // What lies among the system's programs would be seen with them.
         for system in crate::platform::system_folders() {
@@ -137,7 +138,7 @@ impl Policy {
                 return Err(PolicyError::Protected(system, other.path.clone()));
             }
         }
-        let programs = enforcing_programs(launcher)?;
+        let programs = program_folders(launcher)?;
         let mut places = Vec::new();
         let mut open = |path: &PathBuf, changed: &[ProtectedPath]| {
             let opened = locate(path)?;
@@ -149,19 +150,12 @@ impl Policy {
                 path: real.clone(),
                 why,
             })?;
-            let is_shown = |other: &&ProtectedPath| {
-                other.is_in(&real, &lineage)
-                    || real.starts_with(&other.path)
-                    || other.holds(&lineage)
-            };
-            if let Some(other) = protected.iter().find(is_shown) {
+            let overlaps = |other: &&ProtectedPath| other.overlaps(&real, &lineage);
+            if let Some(other) = protected.iter().find(overlaps) {
                 return Err(PolicyError::Protected(real, other.path.clone()));
             }
-            if let Some(program) = changed
-                .iter()
-                .find(|program| program.is_in(&real, &lineage))
-            {
-                return Err(PolicyError::Program(real, program.path.clone()));
+            if let Some(programs) = changed.iter().find(overlaps) {
+                return Err(PolicyError::Program(real, programs.path.clone()));
             }
             places.push(real);
             Ok(opened)
@@ -187,18 +181,23 @@ impl Policy {
 #[derive(Debug)]
 struct ProtectedPath {
     path: PathBuf,
-    /// Of a folder that it is, or that holds it, and of all around that. Empty if these cannot be opened.
+    /// Of it and of all around it. Empty if it cannot be opened.
     lineage: Vec<Identity>,
 }
 
 impl ProtectedPath {
-    fn new(path: PathBuf, folder: &Path) -> Self {
-        let opened = locate(folder).ok();
+    fn new(path: PathBuf) -> Self {
+        let opened = locate(&path).ok();
         let lineage = opened.and_then(|folder| folder.lineage().ok());
         Self {
             path,
             lineage: lineage.unwrap_or_default(),
         }
+    }
+
+    /// Whether one is in the other, of it and what has this real path and lineage.
+    fn overlaps(&self, real: &Path, lineage: &[Identity]) -> bool {
+        self.is_in(real, lineage) || real.starts_with(&self.path) || self.holds(lineage)
     }
 
     /// Whether it is in the folder with this real path and lineage.
@@ -222,11 +221,21 @@ fn real_path(opened: &OpenFile) -> Result<PathBuf, PolicyError> {
     })
 }
 
-/// Returns the launcher and this program, beside which the others are.
-fn enforcing_programs(launcher: &Path) -> Result<Vec<ProtectedPath>, PolicyError> {
+/// The host's own program, and those that it runs, some of them outside of the sandbox.
+const PROGRAMS: [&str; 5] = [
+    "tierbar",
+    "tierbar-worker",
+    "tierbar-guard",
+    "tierbar-sandbox",
+    "tierbar-extract",
+];
+
+/// Returns the folders of the launcher, of this program, and of those of ours that are beside them. What lies beneath counts as well: the
+/// programs that Cargo has built are hard links of files in a folder there.
+fn program_folders(launcher: &Path) -> Result<Vec<ProtectedPath>, PolicyError> {
     // One that does not exist will not start.
-    let launcher = launcher.canonicalize().ok();
-    for path in launcher.iter().flat_map(|path| path.ancestors().take(2)) {
+    let real = launcher.canonicalize().ok();
+    for path in real.iter().flat_map(|path| path.ancestors().take(2)) {
         let Ok(found) = path.metadata() else { continue };
         // In a folder such as /tmp, others cannot replace what is not theirs.
         let is_shared = found.is_dir() && found.mode() & 0o1000 != 0;
@@ -234,13 +243,22 @@ fn enforcing_programs(launcher: &Path) -> Result<Vec<ProtectedPath>, PolicyError
             return Err(PolicyError::Changeable(path.to_owned()));
         }
     }
-    let this = env::current_exe().and_then(|path| path.canonicalize());
-    let programs = launcher.into_iter().chain(this.ok());
-    let closed = programs.map(|program| {
-        let folder = program.parent().unwrap_or(Path::new("/")).to_owned();
-        ProtectedPath::new(program, &folder)
-    });
-    Ok(closed.collect())
+    let this = env::current_exe().ok();
+    let this_really = this.as_ref().and_then(|path| path.canonicalize().ok());
+    let started = [Some(launcher.to_owned()), real, this, this_really];
+    let mut folders = BTreeSet::new();
+    for program in started.into_iter().flatten() {
+        let beside = PROGRAMS.map(|name| program.with_file_name(name));
+        for program in iter::once(program).chain(beside) {
+            let Ok(real) = program.canonicalize() else {
+                continue;
+            };
+            // Any of them may be a link, which could be replaced, to a file, which could be written.
+            let both = program.parent().into_iter().chain(real.parent());
+            folders.extend(both.filter_map(|folder| folder.canonicalize().ok()));
+        }
+    }
+    Ok(folders.into_iter().map(ProtectedPath::new).collect())
 }
 
 #[cfg(test)]
@@ -328,6 +346,52 @@ mod tests {
                 "{refused:?}"
             );
             fs::set_permissions(path, before).unwrap();
+        }
+    }
+
+    #[test]
+    fn no_program_of_ours_can_be_changed_where_it_lies() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let create = |name: String| {
+            let folder = root.join(name);
+            fs::create_dir_all(&folder).unwrap();
+            folder
+        };
+        let programs = create("release".to_owned());
+        let launcher = programs.join("launcher");
+        fs::write(&launcher, "").unwrap();
+        let check = |folder: &Path, launcher: &Path| {
+            let policy = Policy {
+                write: vec![folder.to_owned()],
+                ..Policy::default()
+            };
+            policy.check(folder, launcher)
+        };
+        let expect_refusal = |folder: &Path, launcher: &Path| {
+            let refused = check(folder, launcher);
+            assert!(
+                matches!(refused, Err(PolicyError::Program(..))),
+                "{}: {refused:?}",
+                folder.display()
+            );
+        };
+        // Cargo's files, of which the programs are hard links.
+        expect_refusal(&create("release/deps".to_owned()), &launcher);
+        for name in PROGRAMS {
+            let elsewhere = create(format!("of-{name}"));
+            let program = elsewhere.join(name);
+            fs::write(&program, "").unwrap();
+            check(&elsewhere, &launcher).unwrap();
+            symlink(&program, programs.join(name)).unwrap();
+            expect_refusal(&elsewhere, &launcher);
+        }
+        let links = create("links".to_owned());
+        check(&links, &launcher).unwrap();
+        let link = links.join("launcher");
+        symlink(&launcher, &link).unwrap();
+        for folder in [&links, &programs] {
+            expect_refusal(folder, &link);
         }
     }
 

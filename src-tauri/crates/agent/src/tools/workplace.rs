@@ -51,8 +51,8 @@ impl Workplace {
     /// Opens a folder for an agent.
     ///
     /// # Errors
-    /// [`Failure`] for a folder that is not there or lies behind a symbolic link, that would show what is protected, or that holds the
-    /// programs of the sandbox.
+    /// [`Failure`] for a folder that is not there or lies behind a symbolic link, that would show what is protected, or in which
+    /// Tierbar's programs could be changed.
     pub fn open(folder: &Path, terms: Terms, launcher: PathBuf) -> Result<Self, Failure> {
         let folder = Folder::open(folder)?;
         let policy = sandbox::Policy {
@@ -217,7 +217,7 @@ mod tests {
             ("none", "does not exist"),
             ("link", "is a symbolic link"),
             // Its own tool that writes could replace what limits its commands.
-            ("programs", "a program that limits commands"),
+            ("programs", "where Tierbar's programs are"),
         ] {
             let Failure(reason) = open(&path.join(name)).unwrap_err();
             assert!(reason.contains(why), "{name}: {reason}");
