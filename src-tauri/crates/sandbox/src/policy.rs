@@ -1,5 +1,6 @@
 //! What a command may use.
 
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeSet,
@@ -102,6 +103,8 @@ pub enum PolicyError {
     Program(PathBuf, PathBuf),
     #[error("{} can be changed by every user of this computer, so it cannot limit commands; run: chmod o-w \"{}\"", .0.display(), .0.display())]
     Changeable(PathBuf),
+    #[error("{} belongs to another user, who could replace what limits commands; install Tierbar in a folder of yours", .0.display())]
+    OfAnother(PathBuf),
     #[error("the command starts in {}, which it may not read", .0.display())]
     Outside(PathBuf),
     #[error("the whole disk cannot be granted; choose a folder")]
@@ -110,7 +113,7 @@ pub enum PolicyError {
 
 impl Policy {
     /// Checks that the folders exist, are not the whole disk, do not show what is protected, cannot change the programs that enforce
-    /// this, and contain the one to start in; and that no other user can change the launcher.
+    /// this, and contain the one to start in; and that no other user can change or replace the launcher.
     ///
     /// # Errors
     /// [`PolicyError`], with the folder.
@@ -221,6 +224,9 @@ fn real_path(opened: &OpenFile) -> Result<PathBuf, PolicyError> {
     })
 }
 
+/// Who owns what belongs to no user of this user namespace on Linux, such as the files of the real root.
+const UNMAPPED: u32 = 65534;
+
 /// The host's own program, and those that it runs, some of them outside of the sandbox.
 const PROGRAMS: [&str; 5] = [
     "tierbar",
@@ -235,12 +241,19 @@ const PROGRAMS: [&str; 5] = [
 fn program_folders(launcher: &Path) -> Result<Vec<ProtectedPath>, PolicyError> {
     // One that does not exist will not start.
     let real = launcher.canonicalize().ok();
-    for path in real.iter().flat_map(|path| path.ancestors().take(2)) {
+    let user = geteuid().as_raw();
+    let named = real.is_some().then_some(launcher);
+    let paths = real.as_deref().into_iter().chain(named);
+    // In each folder above, another could take its place.
+    for path in paths.flat_map(Path::ancestors) {
         let Ok(found) = path.metadata() else { continue };
         // In a folder such as /tmp, others cannot replace what is not theirs.
         let is_shared = found.is_dir() && found.mode() & 0o1000 != 0;
         if found.mode() & 0o002 != 0 && !is_shared {
             return Err(PolicyError::Changeable(path.to_owned()));
+        }
+        if ![0, user, UNMAPPED].contains(&found.uid()) {
+            return Err(PolicyError::OfAnother(path.to_owned()));
         }
     }
     let this = env::current_exe().ok();
@@ -266,8 +279,9 @@ mod tests {
     use super::*;
     use std::{
         fs::{self, Permissions},
-        os::unix::fs::{PermissionsExt, symlink},
+        os::unix::fs::{PermissionsExt, chown, symlink},
     };
+    use tierbar_skip::skip;
 
     #[test]
     fn a_folder_that_shows_the_token_is_refused() {
@@ -347,6 +361,49 @@ mod tests {
             );
             fs::set_permissions(path, before).unwrap();
         }
+    }
+
+    #[test]
+    fn a_launcher_that_others_can_replace_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let (above, work) = (root.join("above"), root.join("work"));
+        let (folder, links) = (above.join("target/release"), root.join("links"));
+        for folder in [&folder, &work, &links] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        let (launcher, link) = (folder.join("launcher"), links.join("launcher"));
+        fs::write(&launcher, "").unwrap();
+        symlink(&launcher, &link).unwrap();
+        let policy = Policy {
+            write: vec![work.clone()],
+            ..Policy::default()
+        };
+        let check = |launcher: &Path| policy.check(&work, launcher);
+        let change = |path: &Path, mode: u32| {
+            fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        };
+        for (path, launcher) in [(&above, &launcher), (&above, &link), (&links, &link)] {
+            check(launcher).unwrap();
+            change(path, 0o777);
+            let refused = check(launcher);
+            assert!(
+                matches!(&refused, Err(PolicyError::Changeable(named)) if named == path),
+                "{refused:?}"
+            );
+            change(path, 0o1777);
+            check(launcher).unwrap();
+            change(path, 0o755);
+        }
+        if !geteuid().is_root() {
+            return skip("only root can give a folder to another user");
+        }
+        chown(&above, Some(12_345), None).unwrap();
+        let refused = check(&launcher);
+        assert!(
+            matches!(&refused, Err(PolicyError::OfAnother(named)) if *named == above),
+            "{refused:?}"
+        );
     }
 
     #[test]
