@@ -419,7 +419,7 @@ const BY_PATH: [(&str, &[&str]); 19] = [
     (".metadata()", &["dropped.rs", "reading.rs"]),
     (
         "canonicalize",
-        &["program.rs", "chats.rs", "src/documents.rs", "launcher.rs"],
+        &["chats.rs", "src/documents.rs", "launcher.rs"],
     ),
 ];
 

@@ -6,6 +6,7 @@
 use super::{
     CommandResult, End, Network, Report, Request,
     children::{NOT_RUN, exit_code, pid_of, reap, wait_for_host},
+    create_temporary_folder,
     environment::{kept_environment, readable_path},
     output::Collector,
     platform,
@@ -170,12 +171,8 @@ fn launch(speaks: &mut bool) -> io::Result<Report> {
     let checked = request.policy.check(&request.folder, &env::current_exe()?);
     checked.map_err(io::Error::other)?;
     platform::adopt();
-    let home = tempfile::Builder::new()
-        .prefix("tierbar-sandbox-")
-        .tempdir_in(platform::temporary_folder())?;
-    // Symbolic links in its path would lead out of what the command may read.
-    let path = home.path().canonicalize()?;
-    let finished = RunningCommand::start(request, path)?.run();
+    let home = create_temporary_folder("tierbar-sandbox-")?;
+    let finished = RunningCommand::start(request, home.path().to_owned())?.run();
     // What a command has left may be in the way; the system clears it later.
     let _ = home.close();
     Ok(Report::Finished(finished))

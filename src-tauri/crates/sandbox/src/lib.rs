@@ -18,12 +18,14 @@ mod program_files;
 mod proxy;
 mod search_path;
 mod seatbelt;
+mod temporary;
 
 pub use output::Output;
 pub use policy::{Limits, Network, Policy, PolicyError};
 pub use proxy::NetworkUse;
 pub use search_path::search_path;
 pub use seatbelt::{Profile, profile};
+pub use temporary::create_temporary_folder;
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};

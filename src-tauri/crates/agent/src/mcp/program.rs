@@ -6,8 +6,7 @@ use crate::mcp::{
 };
 use secrecy::{ExposeSecret, SecretString};
 use std::{path::PathBuf, process::Stdio, sync::Arc, time::Duration};
-use tempfile::TempDir;
-use tierbar_sandbox::{End, Limits, Network, Policy, Request, report};
+use tierbar_sandbox::{End, Limits, Network, Policy, Request, create_temporary_folder, report};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::{ChildStdin, ChildStdout, Command},
@@ -67,8 +66,8 @@ impl Program {
         let (own, folder) = match self.folder {
             Some(folder) => (None, folder),
             None => {
-                let own = TempDir::with_prefix("tierbar-mcp-").map_err(not_run)?;
-                let path = own.path().canonicalize().map_err(not_run)?;
+                let own = create_temporary_folder("tierbar-mcp-").map_err(not_run)?;
+                let path = own.path().to_owned();
                 (Some(own), path)
             }
         };
