@@ -4,7 +4,7 @@
 //! refused returns EPERM, or ENOSYS or EOPNOTSUPP where programs then try another one. Calls of another architecture or ABI have other
 //! numbers, so they end the process.
 
-use ArgumentTest::{NoneOf, OneOf, Without};
+use ArgumentTest::{NoneOf, NotAlone, OneOf, Without};
 use libc::{
     BPF_ABS, BPF_ALU, BPF_AND, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, c_long,
     sock_filter, sock_fprog,
@@ -32,6 +32,8 @@ enum ArgumentTest {
     NoneOf(&'static [u32]),
     /// None of these bits is set.
     Without(u32),
+    /// The first bit is not set without the second.
+    NotAlone(u32, u32),
 }
 
 /// When a call is refused.
@@ -290,7 +292,16 @@ fn calls(rules: Rules) -> Vec<(c_long, RefusalCase)> {
     unless(libc::SYS_sendto, &[(3, Without(MSG_FASTOPEN))]);
     unless(libc::SYS_sendmsg, &[(2, Without(MSG_FASTOPEN))]);
     unless(libc::SYS_sendmmsg, &[(3, Without(MSG_FASTOPEN))]);
-    unless(libc::SYS_clone, &[(0, Without(NAMESPACES))]);
+    // Threads share their open files, or those of one alone would be counted.
+    const WITH_FILES: ArgumentTest = NotAlone(libc::CLONE_THREAD as u32, libc::CLONE_FILES as u32);
+    unless(
+        libc::SYS_clone,
+        &[(0, Without(NAMESPACES)), (0, WITH_FILES)],
+    );
+    unless(
+        libc::SYS_close_range,
+        &[(2, Without(libc::CLOSE_RANGE_UNSHARE))],
+    );
     if rules.network {
         // No Unix socket, which could be the host's, the desktop's or Docker's, and no datagrams: what they name, no launcher sees.
         let internet = OneOf(&[libc::AF_INET as u32, libc::AF_INET6 as u32]);
@@ -425,6 +436,12 @@ fn call_filter(refused: &RefusalCase) -> Vec<sock_filter> {
                 body.push(load(low));
                 body.push(statement(BPF_ALU | BPF_AND | BPF_K, *bits));
                 body.push(jump(BPF_JEQ, 0, 1, 0));
+                body.push(return_statement(error_action(libc::EPERM)));
+            }
+            NotAlone(first, second) => {
+                body.push(load(low));
+                body.push(statement(BPF_ALU | BPF_AND | BPF_K, first | second));
+                body.push(jump(BPF_JEQ, *first, 0, 1));
                 body.push(return_statement(error_action(libc::EPERM)));
             }
         }
@@ -701,7 +718,16 @@ mod tests {
     fn threads_and_forks_are_no_namespaces() {
         let clone = |flags: i32| call(CLOSED, libc::SYS_clone, &[flags as u32 as u64]);
         assert_eq!(clone(libc::SIGCHLD), ALLOWED);
-        assert_eq!(clone(libc::CLONE_VM | libc::CLONE_THREAD), ALLOWED);
+        let thread = libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
+        assert_eq!(clone(thread | libc::CLONE_FILES), ALLOWED);
+        // With open files of its own.
+        assert_eq!(clone(thread), error_action(libc::EPERM));
+        let close_range = |flags| call(CLOSED, libc::SYS_close_range, &[3, 9, flags]);
+        // CLOSE_RANGE_CLOEXEC and CLOSE_RANGE_UNSHARE.
+        assert_eq!(close_range(4), ALLOWED);
+        for flags in [2, 6] {
+            assert_eq!(close_range(flags), error_action(libc::EPERM), "{flags}");
+        }
         for flag in [
             libc::CLONE_NEWUSER,
             libc::CLONE_NEWNS,

@@ -55,16 +55,28 @@ pub(crate) fn processes(_command: Pid, _seen: &HashSet<Process>) -> Processes {
 /// The memory that these processes hold, swapped pages and page tables included, but for shared memory, which is counted when it is
 /// mapped.
 pub(crate) fn memory_bytes(processes: &[Process]) -> u64 {
-    let folders = processes.iter().map(|process| {
+    let living = processes.iter().filter_map(|process| {
         let number = process.pid.as_raw_nonzero();
-        PathBuf::from(format!("/proc/{number}"))
+        living_thread(PathBuf::from(format!("/proc/{number}")))
     });
-    let folders: Vec<PathBuf> = folders.collect();
-    let held = folders.iter().filter_map(|folder| {
-        let status = fs::read_to_string(folder.join("status"));
-        status.ok().map(|status| held_bytes(&status))
-    });
+    let (folders, statuses): (Vec<PathBuf>, Vec<String>) = living.unzip();
+    let held = statuses.iter().map(|status| held_bytes(status));
     held.sum::<u64>().saturating_add(buffered_bytes(&folders))
+}
+
+/// The folder of a process, with its status. If its first thread has ended, that knows neither memory nor files, and those of another
+/// thread are returned.
+fn living_thread(process: PathBuf) -> Option<(PathBuf, String)> {
+    let read = |folder: PathBuf| {
+        let status = fs::read_to_string(folder.join("status")).ok()?;
+        let has_memory = status.lines().any(|line| line.starts_with("RssAnon:"));
+        has_memory.then_some((folder, status))
+    };
+    let threads = process.join("task");
+    read(process).or_else(|| {
+        let mut threads = fs::read_dir(threads).ok()?;
+        threads.find_map(|thread| read(thread.ok()?.path()))
+    })
 }
 
 /// Adds up what is not the content of files.
@@ -156,7 +168,8 @@ fn parse(text: &str) -> Option<Stat> {
         },
         parent,
         threads,
-        is_zombie: matches!(state, "Z" | "X"),
+        // The first thread can end before the others.
+        is_zombie: matches!(state, "Z" | "X") && threads <= 1,
     })
 }
 
@@ -172,6 +185,19 @@ mod tests {
         assert_eq!((stat.parent, stat.process.started), (7, 998_877));
         assert_eq!((stat.threads, stat.is_zombie), (1, false));
         assert!(parse("42 (x").is_none());
+    }
+
+    #[test]
+    fn a_process_lives_for_as_long_as_one_of_its_threads() {
+        let is_zombie = |state: &str, threads: u64| {
+            let text = format!(
+                "42 (a) {state} 7 42 42 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 {threads} 0 998877 1 2"
+            );
+            parse(&text).unwrap().is_zombie
+        };
+        assert!(is_zombie("Z", 1));
+        assert!(!is_zombie("Z", 2));
+        assert!(!is_zombie("S", 1));
     }
 
     #[test]

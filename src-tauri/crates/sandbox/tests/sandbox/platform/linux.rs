@@ -25,6 +25,8 @@ use std::{
 use tierbar_sandbox::{End, Policy, Request, Stop, run};
 use tierbar_skip::skip;
 
+const PYTHON: &str = "/usr/bin/python3";
+
 /// A process outside, to be attacked.
 struct Victim(Child);
 
@@ -229,7 +231,6 @@ fn attributes_of_files_outside_are_not_read() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn random_calls_do_not_lead_out() {
-    const PYTHON: &str = "/usr/bin/python3";
     if Place::new().is_none() {
         return skip_unsandboxed();
     }
@@ -879,7 +880,6 @@ fn too_many_processes_end_a_command() {
 
 #[test]
 fn too_many_threads_end_a_command() {
-    const PYTHON: &str = "/usr/bin/python3";
     let Some(mut place) = Place::new() else {
         return skip_unsandboxed();
     };
@@ -931,6 +931,31 @@ fn too_much_memory_ends_a_command() {
     // Several together are ended.
     let finished = place
         .run("for i in 1 2 3 4; do perl -e 'my $x = \"a\" x (24 << 20); sleep 100' & done; wait");
+    assert_eq!(finished.end, End::MemoryLimit, "{finished:?}");
+}
+
+#[test]
+fn memory_counts_when_the_first_thread_has_ended() {
+    let Some(mut place) = Place::new() else {
+        return skip_unsandboxed();
+    };
+    if !Path::new(PYTHON).exists() {
+        return skip("there is no Python that a command can run");
+    }
+    place.policy.limits.memory_bytes = 64 << 20;
+    let script = format!(
+        r#"import ctypes, os, threading, time
+def hold():
+    kept = b"a" * (16 << 20)
+    time.sleep(100)
+for _ in range(5):
+    if os.fork() == 0:
+        break
+threading.Thread(target=hold).start()
+ctypes.CDLL(None).syscall({}, 0)"#,
+        libc::SYS_exit
+    );
+    let finished = place.run(&format!("{PYTHON} -c '{script}'"));
     assert_eq!(finished.end, End::MemoryLimit, "{finished:?}");
 }
 
