@@ -1,6 +1,5 @@
 //! What a command may use.
 
-use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeSet,
@@ -103,8 +102,6 @@ pub enum PolicyError {
     Program(PathBuf, PathBuf),
     #[error("{} can be changed by every user of this computer, so it cannot limit commands; run: chmod o-w \"{}\"", .0.display(), .0.display())]
     Changeable(PathBuf),
-    #[error("{} belongs to another user, who could replace what limits commands; install Tierbar in a folder of yours", .0.display())]
-    OfAnother(PathBuf),
     #[error("the command starts in {}, which it may not read", .0.display())]
     Outside(PathBuf),
     #[error("the whole disk cannot be granted; choose a folder")]
@@ -113,7 +110,7 @@ pub enum PolicyError {
 
 impl Policy {
     /// Checks that the folders exist, are not the whole disk, do not show what is protected, cannot change the programs that enforce
-    /// this, and contain the one to start in; and that no other user can change or replace the launcher.
+    /// this, and contain the one to start in; and that not every user can change or replace the launcher.
     ///
     /// # Errors
     /// [`PolicyError`], with the folder.
@@ -224,9 +221,6 @@ fn real_path(opened: &OpenFile) -> Result<PathBuf, PolicyError> {
     })
 }
 
-/// Who owns what belongs to no user of this user namespace on Linux, such as the files of the real root.
-const UNMAPPED: u32 = 65534;
-
 /// The host's own program, and those that it runs, some of them outside of the sandbox.
 const PROGRAMS: [&str; 5] = [
     "tierbar",
@@ -241,7 +235,6 @@ const PROGRAMS: [&str; 5] = [
 fn program_folders(launcher: &Path) -> Result<Vec<ProtectedPath>, PolicyError> {
     // One that does not exist will not start.
     let real = launcher.canonicalize().ok();
-    let user = geteuid().as_raw();
     let named = real.is_some().then_some(launcher);
     let paths = real.as_deref().into_iter().chain(named);
     // In each folder above, another could take its place.
@@ -251,9 +244,6 @@ fn program_folders(launcher: &Path) -> Result<Vec<ProtectedPath>, PolicyError> {
         let is_shared = found.is_dir() && found.mode() & 0o1000 != 0;
         if found.mode() & 0o002 != 0 && !is_shared {
             return Err(PolicyError::Changeable(path.to_owned()));
-        }
-        if ![0, user, UNMAPPED].contains(&found.uid()) {
-            return Err(PolicyError::OfAnother(path.to_owned()));
         }
     }
     let this = env::current_exe().ok();
@@ -279,9 +269,8 @@ mod tests {
     use super::*;
     use std::{
         fs::{self, Permissions},
-        os::unix::fs::{PermissionsExt, chown, symlink},
+        os::unix::fs::{PermissionsExt, symlink},
     };
-    use tierbar_skip::skip;
 
     #[test]
     fn a_folder_that_shows_the_token_is_refused() {
@@ -395,15 +384,6 @@ mod tests {
             check(launcher).unwrap();
             change(path, 0o755);
         }
-        if !geteuid().is_root() {
-            return skip("only root can give a folder to another user");
-        }
-        chown(&above, Some(12_345), None).unwrap();
-        let refused = check(&launcher);
-        assert!(
-            matches!(&refused, Err(PolicyError::OfAnother(named)) if *named == above),
-            "{refused:?}"
-        );
     }
 
     #[test]
