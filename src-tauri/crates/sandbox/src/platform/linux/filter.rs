@@ -121,6 +121,8 @@ const SHARED_MEMORY: u32 = 0x21;
 const PAIRS: &[u32] = &[1, 0x801, 0x8_0001, 0x8_0801, 5, 0x805, 0x8_0005, 0x8_0805];
 /// Operations of `prctl`: that which gives huge pages back.
 const REFUSED_OPERATIONS: &[u32] = &[libc::PR_SET_THP_DISABLE as u32];
+/// Threads share their open files, or those of one alone would be counted.
+const WITH_FILES: ArgumentTest = NotAlone(libc::CLONE_THREAD as u32, libc::CLONE_FILES as u32);
 /// Operations of `fcntl` that have signals sent: `F_SETOWN`, `F_SETSIG`, `F_SETOWN_EX`.
 const SIGNALING: &[u32] = &[8, 10, 15];
 
@@ -292,8 +294,6 @@ fn calls(rules: Rules) -> Vec<(c_long, RefusalCase)> {
     unless(libc::SYS_sendto, &[(3, Without(MSG_FASTOPEN))]);
     unless(libc::SYS_sendmsg, &[(2, Without(MSG_FASTOPEN))]);
     unless(libc::SYS_sendmmsg, &[(3, Without(MSG_FASTOPEN))]);
-    // Threads share their open files, or those of one alone would be counted.
-    const WITH_FILES: ArgumentTest = NotAlone(libc::CLONE_THREAD as u32, libc::CLONE_FILES as u32);
     unless(
         libc::SYS_clone,
         &[(0, Without(NAMESPACES)), (0, WITH_FILES)],
