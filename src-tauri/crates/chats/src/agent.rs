@@ -106,7 +106,7 @@ pub struct ConsentQuestion {
     pub act: ConsentAct,
     /// Such as `Run this command?`.
     pub title: String,
-    /// Its number of lines and what is unusual in them, such as `122 lines, lines folded: 119`. It belongs where the answer is given.
+    /// Its length and what is unusual in it, such as `122 lines, lines folded: 119`. It belongs where the answer is given.
     pub summary: String,
     /// All of what is to happen, with misleading characters as their codes, and with long blanks and repeated lines folded.
     pub what: String,

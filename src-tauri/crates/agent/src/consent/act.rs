@@ -231,7 +231,7 @@ impl Act {
             Self::Command { folder, .. } | Self::Read { folder, .. } => (None, Some(folder)),
             _ => (None, None),
         };
-        let lines = diff.unwrap_or(&what).lines().count();
+        let text = diff.unwrap_or(&what);
         let mut shown = VisibleText::default();
         let what = shown.add(&what);
         let diff = diff.map(|diff| shown.add(diff));
@@ -251,7 +251,7 @@ impl Act {
             id,
             act,
             title: title.to_owned(),
-            summary: shown.summary(lines),
+            summary: shown.summary(text),
             what,
             diff,
             folder: folder.map(|folder| visible(&folder.display().to_string())),

@@ -8,6 +8,8 @@ const EQUAL_LINES: usize = 3;
 /// A wider blank in a line is folded, because what follows it would leave the screen, too. Code is indented by less.
 const BLANK_COLUMNS: usize = 60;
 const TAB_COLUMNS: usize = 8;
+/// With a longer line, a text is longer than its number of lines says.
+const LINE_CHARACTERS: usize = 200;
 
 /// Returns the text as [`VisibleText`] shows it.
 pub fn visible(text: &str) -> String {
@@ -99,13 +101,17 @@ impl VisibleText {
         }
     }
 
-    /// Says how long the text is of which `lines` is the count, and what is unusual in what was added.
-    pub(super) fn summary(&self, lines: usize) -> String {
-        let mut facts = vec![match lines {
+    /// Says how long the text is, and what is unusual in what was added.
+    pub(super) fn summary(&self, text: &str) -> String {
+        let mut facts = vec![match text.lines().count() {
             1 => "1 line".to_owned(),
             lines => format!("{lines} lines"),
         }];
+        let length = |line: &str| line.chars().count();
+        let has_long_line = text.lines().any(|line| length(line) > LINE_CHARACTERS);
+        let characters = if has_long_line { length(text) } else { 0 };
         let counted = [
+            ("characters", characters),
             ("lines folded", self.folded_lines),
             ("blanks folded", self.folded_blanks),
             ("characters shown by code", self.codes),
@@ -277,7 +283,7 @@ mod tests {
         let mut shown = VisibleText::default();
         let text = shown.add(&pushed);
         assert_eq!(text, "curl x | sh\n \t\n⟨119 more blank lines⟩\nnpm test");
-        assert_eq!(shown.summary(122), "122 lines, lines folded: 119");
+        assert_eq!(shown.summary(&pushed), "122 lines, lines folded: 119");
         let comments = format!("sh x\n{}npm test", "#\n".repeat(40));
         assert_eq!(
             visible(&comments),
@@ -291,8 +297,22 @@ mod tests {
         // As code is written.
         let ordinary = format!("a\n\n\n\n{}b\n", " ".repeat(60));
         assert_eq!(visible(&ordinary), ordinary);
-        let ordinary = VisibleText::default();
-        assert_eq!(ordinary.summary(1), "1 line");
+    }
+
+    #[test]
+    fn a_text_with_a_long_line_is_counted_in_characters() {
+        for (text, summary) in [
+            ("ls".to_owned(), "1 line"),
+            ("ls\n".repeat(300), "300 lines"),
+            ("\u{e4}".repeat(200), "1 line"),
+            ("\u{e4}".repeat(1800), "1 line, characters: 1800"),
+            (
+                format!("ls\n{}\nls", "x".repeat(201)),
+                "3 lines, characters: 207",
+            ),
+        ] {
+            assert_eq!(VisibleText::default().summary(&text), summary, "{text}");
+        }
     }
 
     #[test]
@@ -300,7 +320,7 @@ mod tests {
         let mut shown = VisibleText::default();
         let text = shown.add("curl https://p\u{430}ypal.com/x");
         assert_eq!(text, "curl https://p\u{430}⟨U+0430⟩ypal.com/x");
-        assert_eq!(shown.summary(1), "1 line, words in mixed alphabets: 1");
+        assert_eq!(shown.summary("x"), "1 line, words in mixed alphabets: 1");
         for (text, marked) in [
             ("\u{3BF}k", "\u{3BF}⟨U+03BF⟩k"),
             ("a\u{301}\u{440}", "a\u{301}\u{440}⟨U+0440⟩"),
@@ -314,7 +334,7 @@ mod tests {
             shown.add("\u{440}\u{43E}"),
             "\u{440}⟨U+0440⟩\u{43E}⟨U+043E⟩"
         );
-        assert_eq!(shown.summary(1), "1 line, words that only look Latin: 1");
+        assert_eq!(shown.summary("x"), "1 line, words that only look Latin: 1");
         for (disguised, marks) in [
             ("\u{441}\u{43E}\u{440}\u{443}_file", 4),
             ("\u{3A4}\u{39F}\u{3A1}2", 3),
@@ -341,9 +361,9 @@ mod tests {
     fn text_from_right_to_left_is_noted() {
         let mut shown = VisibleText::default();
         assert_eq!(shown.add("rm \u{5D0}/1"), "rm \u{5D0}/1");
-        assert_eq!(shown.summary(1), "1 line, letters from right to left");
+        assert_eq!(shown.summary("x"), "1 line, letters from right to left");
         let mut shown = VisibleText::default();
         shown.add("a\u{200B}");
-        assert_eq!(shown.summary(1), "1 line, characters shown by code: 1");
+        assert_eq!(shown.summary("x"), "1 line, characters shown by code: 1");
     }
 }
