@@ -1,6 +1,9 @@
 //! A chat as a file for people.
 
+mod headings;
+
 use super::{Chat, ChatMessage, Part, Role, branch, thinking::split};
+use headings::{one_line, without_headings};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -34,7 +37,6 @@ fn render(
     reasoning: bool,
     failure: impl Fn(&ChatMessage) -> Option<String>,
 ) -> String {
-    let one_line = |text: &str| text.replace(char::is_control, " ");
     let mut text = format!("# {}\n", one_line(title(chat)));
     let date = chat.summary.created_at.get(..10).unwrap_or_default();
     if !date.is_empty() {
@@ -93,32 +95,6 @@ fn heading(message: &ChatMessage) -> String {
     } else {
         format!("{name} ({})", from.join(", "))
     }
-}
-
-/// Escapes what would pose as the heading of another message, also in code, of which readers find different ends.
-fn without_headings(part: &str) -> String {
-    let is_heading = |line: &str| {
-        let name = line.trim_matches(|letter: char| !letter.is_alphanumeric());
-        ["You", "System", "Answer"].contains(&name) || name.starts_with("Answer (")
-    };
-    let is_underline = |line: &str| {
-        let line = line.trim();
-        !line.is_empty() && line.trim_matches(['-', '=']).is_empty()
-    };
-    let mut lines = part.lines().peekable();
-    let mut escaped = String::new();
-    while let Some(line) = lines.next() {
-        let text = line.trim_start();
-        if is_heading(line) && text.starts_with('#') {
-            let _infallible = writeln!(escaped, "\\{text}");
-        } else {
-            let _infallible = writeln!(escaped, "{line}");
-        }
-        if is_heading(line) && lines.peek().is_some_and(|next| is_underline(next)) {
-            escaped.push('\n');
-        }
-    }
-    escaped
 }
 
 /// A part as Markdown; `None` for one that is left out.
