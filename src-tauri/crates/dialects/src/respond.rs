@@ -14,6 +14,7 @@ use tierbar_inference::{
     caller::Caller,
     dispatch::QueuePermission,
     error::seconds_of,
+    held::leaving,
     pieces::Pieces,
     request::Request,
     response::pieces,
@@ -67,7 +68,7 @@ pub async fn respond<D: Dialect>(
         Ok(whole) => {
             let headers = whole.source.headers();
             let body = match whole.passed.is_empty() {
-                true => Into::<Pieces>::into(dialect.whole(whole)).into_bytes(),
+                true => leaving(Into::<Pieces>::into(dialect.whole(whole)).into_bytes()),
                 false => whole.passed,
             };
             (headers, JSON, Body::new(pieces(body))).into_response()
@@ -84,17 +85,23 @@ fn stream<D: Dialect>(mut dialect: D, answer: impl Stream<Item = Event> + Send +
 }
 
 fn render<D: Dialect>(dialect: &mut D, events: Vec<Event>) -> Vec<Bytes> {
-    let mut pieces = Pieces::default();
+    let (mut pieces, mut passes) = (Pieces::default(), false);
     for event in events {
         match event {
             Event::Passed(bytes) => {
                 dialect.passes();
+                passes = true;
                 pieces.push(bytes);
             }
             event => pieces.append(dialect.event(event).into()),
         }
     }
-    pieces.into_bytes()
+    let pieces = pieces.into_bytes();
+    // What passes is counted already.
+    match passes {
+        true => pieces,
+        false => leaving(pieces),
+    }
 }
 
 /// Why there is no answer, in the words of a server that speaks the client's dialect, with the headers of the tier or chain that has refused, and whether the request may wait.

@@ -5,6 +5,7 @@ use super::{
     caller::Caller,
     dispatch::{self, AnswerStart, RequestRoute, RoutedRequest},
     events::Decoder,
+    held::Share,
     original::Form,
     pieces, prompts,
     relay::{
@@ -64,10 +65,12 @@ impl AnswerStream {
     /// Waits for the complete answer.
     ///
     /// # Errors
-    /// If it breaks off, or its probabilities take too much memory.
+    /// If it breaks off, or takes too much memory.
     pub async fn gather(mut self) -> Result<CompleteAnswer, AnswerFailure> {
         let (mut whole, mut memory) = (CompleteAnswer::default(), 0);
+        let (mut bytes, mut share) = (0, Share::default());
         while let Some(event) = self.next().await {
+            bytes += event.bytes();
             if let Event::LogProbs(more) = &event {
                 memory += json::memory_of(more);
                 if memory > json::MOST_MEMORY {
@@ -78,6 +81,12 @@ impl AnswerStream {
                         ..Error::new(Code::Unreachable, message).into()
                     });
                 }
+            }
+            if let Err(full) = share.cover(bytes + memory) {
+                return Err(AnswerFailure {
+                    source: whole.source,
+                    ..full.into()
+                });
             }
             if let Some(failed) = whole.add(event) {
                 return Err(failed);
@@ -116,6 +125,8 @@ impl Inference {
             way,
             stream,
             decoder: Decoder::default(),
+            bytes: 0,
+            share: Share::default(),
         };
         let source = match dispatch::first(beginning, stream).await {
             Err(error) => return Err(reading.failed(error, None)),
@@ -166,6 +177,10 @@ struct AnswerReader {
     /// The client reads the answer as a stream.
     stream: bool,
     decoder: Decoder,
+    /// What has been read of a stream: some dialects have it again in their last event.
+    bytes: usize,
+    /// Of the memory for answers.
+    share: Share,
 }
 
 impl AnswerReader {
@@ -216,7 +231,8 @@ impl AnswerReader {
         match sent {
             ServerAnswer::Streaming(answer) => self.state = State::Streaming(answer),
             ServerAnswer::Whole(whole) => {
-                if let Err(error) = self.begin_whole(whole) {
+                let begun = self.begin_whole(whole);
+                if let Err(error) = begun.and_then(|()| self.charge()) {
                     self.fail(error);
                 }
             }
@@ -252,6 +268,19 @@ impl AnswerReader {
         Ok(())
     }
 
+    /// Counts what has just been read. What does not stream is counted where it is gathered.
+    fn charge(&mut self) -> Result<(), Error> {
+        let events = &mut self.decoder.events;
+        if self.stream {
+            self.bytes += events.iter().map(Event::bytes).sum::<usize>();
+        }
+        let charged = self.share.cover(self.bytes);
+        if charged.is_err() {
+            events.retain(|event| event.bytes() == 0);
+        }
+        charged
+    }
+
     fn fail(&mut self, error: Error) {
         let failed = self.failed(error, None);
         self.state = State::Over;
@@ -281,14 +310,19 @@ impl AnswerReader {
                     return self.next_passing().await;
                 }
                 State::Streaming(answer) => match answer.next().await {
-                    Ok(bytes) => match self.decoder.read(bytes.len(), answer.meter.take_lines()) {
-                        Ok(false) => {}
-                        Ok(true) => self.close(),
-                        Err(error) => {
-                            self.close();
-                            self.fail(error);
+                    Ok(bytes) => {
+                        let (length, lines) = (bytes.len(), answer.meter.take_lines());
+                        drop(bytes);
+                        let read = self.decoder.read(length, lines);
+                        match read.and_then(|ended| self.charge().map(|()| ended)) {
+                            Ok(false) => {}
+                            Ok(true) => self.close(),
+                            Err(error) => {
+                                self.close();
+                                self.fail(error);
+                            }
                         }
-                    },
+                    }
                     Err(None) => {
                         self.close();
                         if let Err(error) = self.decoder.end() {

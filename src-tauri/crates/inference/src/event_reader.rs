@@ -101,6 +101,11 @@ impl EventReader {
         self.data.len()
     }
 
+    /// Returns the number of bytes of all that is held.
+    pub(crate) fn held(&self) -> usize {
+        self.data.len() + self.halves.iter().map(Vec::len).sum::<usize>()
+    }
+
     /// Whether anything is held, be it for the rest of a letter.
     pub(crate) fn holds_any(&self) -> bool {
         !self.data.is_empty() || !self.halves.is_empty()

@@ -54,6 +54,17 @@ pub enum Event {
     Failed(AnswerFailure),
 }
 
+impl Event {
+    /// Returns how much more of an answer it is, in bytes. What passes is counted elsewhere.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Reasoning(text) | Self::Text(text) => text.len(),
+            Self::ToolCall(part) => part.arguments.len(),
+            _ => 0,
+        }
+    }
+}
+
 /// What an answer waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     clouds::anthropic::MessageUsage,
     event_reader::{EventReader, LONGEST_LINE},
+    held::Share,
     metrics::AnswerMetrics,
     speed::AnswerMeter,
     wire::{Chunk, Timings},
@@ -66,6 +67,8 @@ pub struct StreamMeter {
     /// client no half event.
     partial: Vec<u8>,
     events: EventReader,
+    /// Of the memory for answers: what is held here.
+    share: Share,
     /// The last line of data has passed, and the empty line that ends its event has not.
     open: bool,
     /// A line of the event has passed.
@@ -107,6 +110,7 @@ impl StreamMeter {
             line_ends: LineEnds::default(),
             partial: Vec::new(),
             events: EventReader::default(),
+            share: Share::default(),
             open: false,
             within: false,
             left_out: false,
@@ -157,9 +161,16 @@ impl StreamMeter {
         self.keep(|| Line::Comment);
     }
 
-    /// Takes what has arrived and gives what may pass: all up to the last line's end, with what no client could read repaired.
+    /// Takes what has arrived and gives what may pass: all up to the last line's end, with what no client could read repaired. Where there
+    /// is no room to hold the rest, the stream ends.
     pub fn pass(&mut self, arrived: Bytes) -> Bytes {
         let arrived = self.line_ends.unify(arrived);
+        let held = self.held() + arrived.len();
+        if let Err(full) = self.share.cover(held) {
+            (self.partial, self.share) = (Vec::new(), Share::default());
+            self.broken = Some(full);
+            return Bytes::new();
+        }
         let end = memrchr(b'\n', &arrived);
         let whole = end.map_or(0, |end| end + 1);
         // Nearly all comes in whole lines, and is not copied.
@@ -174,10 +185,16 @@ impl StreamMeter {
             self.pass_long_line().into()
         };
         self.partial.extend_from_slice(&arrived[whole..]);
-        match whole {
+        let passing = match whole {
             0 => passing,
             _ => self.pass_lines(passing),
-        }
+        };
+        let held = self.held();
+        self.share.keep(held).hold(passing)
+    }
+
+    fn held(&self) -> usize {
+        self.partial.len() + self.events.held()
     }
 
     fn longest(&self) -> usize {
@@ -343,7 +360,7 @@ impl StreamMeter {
         if follows {
             last.insert(0, b'\n');
         }
-        Some(last.into())
+        Some(std::mem::take(&mut self.share).hold(last.into()))
     }
 
     /// The connection has broken. Returns what is still to pass, behind which the error comes, or the error.

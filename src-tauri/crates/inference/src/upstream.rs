@@ -181,7 +181,7 @@ impl Upstream {
             let length = bytes.len() + data.len();
             if length <= limit {
                 let full = |error: Error| format!("sent an answer: {}", error.message);
-                share.resize(length).map_err(full)?;
+                share.cover(length).map_err(full)?;
                 bytes.extend_from_slice(&data);
                 continue;
             }
@@ -192,7 +192,7 @@ impl Upstream {
             let most = limit >> 20;
             return Err(format!("the answer is larger than {most} MiB").into());
         }
-        Ok(share.hold(bytes))
+        Ok(share.hold(bytes.into()))
     }
 }
 

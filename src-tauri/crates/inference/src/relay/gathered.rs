@@ -144,7 +144,7 @@ impl AnswerParts {
             Parts::Response(response) => memory_of(response),
         };
         if memory <= MOST_MEMORY {
-            return self.share.resize(memory);
+            return self.share.cover(memory);
         }
         let most = MOST_MEMORY >> 20;
         let message = format!("the answer takes more than {most} MiB of memory");
@@ -194,7 +194,7 @@ impl AnswerParts {
             status: StatusCode::OK,
             headers,
             form: answer.meter.form,
-            body: share.hold(self.whole().to_string().into_bytes()),
+            body: share.hold(self.whole().to_string().into()),
             changes: Vec::new(),
             outcome: Outcome::Answered,
         }

@@ -9,6 +9,7 @@ use crate::response::{self, Body, Response};
 use crate::{
     endpoints::Trial,
     error,
+    held::Share,
     metrics::Metrics,
     stream_meter::StreamMeter,
     upstream::{ConnectionFailure, Upstream},
@@ -157,7 +158,8 @@ impl StreamedAnswer {
     /// The next bytes that may pass, up to the last event. At the end `Err`, with the error if the worker has not sent one.
     pub async fn next(&mut self) -> Result<Bytes, Option<Error>> {
         let passing = if !self.held.is_empty() {
-            std::mem::take(&mut self.held).into()
+            let held = std::mem::take(&mut self.held);
+            Share::moved(held.len()).hold(held.into())
         } else if let Some(closes) = self.closes {
             // Some servers keep the connection open behind the last event, and ping.
             if self.is_between_events() {

@@ -2,6 +2,7 @@
 
 use crate::{
     error,
+    held::{Share, leaving},
     pieces::{self, Pieces},
     wire,
 };
@@ -22,10 +23,11 @@ fn parse_changed(answer: Bytes, changes: Vec<Change>) -> Result<Value, serde_jso
 
 /// One event with all of it, and the last one.
 pub(crate) fn as_events(answer: Bytes, changes: Vec<Change>) -> Bytes {
-    match as_chunk(answer, changes) {
-        Ok(event) => format!("data: {event}\n\ndata: [DONE]\n\n").into(),
-        Err(error) => error::last_event(&wire::unreadable(&error)).into(),
-    }
+    let events = match as_chunk(answer, changes) {
+        Ok(event) => format!("data: {event}\n\ndata: [DONE]\n\n"),
+        Err(error) => error::last_event(&wire::unreadable(&error)),
+    };
+    Share::moved(events.len()).hold(events.into())
 }
 
 /// A whole answer as one chunk.
@@ -76,7 +78,7 @@ pub(crate) fn as_message_events(message: Bytes, changes: Vec<Change>) -> Option<
     let delta = json!({"delta": {"stop_reason": reason, "stop_sequence": stop}});
     events.write("message_delta", delta, &[("usage", usage)]);
     events.write("message_stop", json!({}), &[]);
-    Some(events.out.into_bytes())
+    Some(leaving(events.out.into_bytes()))
 }
 
 /// Takes what streams in pieces out of a block. Others are whole from their beginning, such as redacted thoughts and results.
@@ -144,7 +146,7 @@ pub(crate) fn as_response_events(response: Bytes, changes: Vec<Change>) -> Optio
     let output = output.map(|output| ("output", output));
     let response = response.with(output.as_slice());
     events.write(&last, json!({}), &[("response", response)]);
-    Some(events.out.into_bytes())
+    Some(leaving(events.out.into_bytes()))
 }
 
 /// Takes a field out of an object, if it is there and of this kind.

@@ -403,6 +403,30 @@ fn an_answer_within_one_event_is_read() {
 }
 
 #[test]
+fn what_is_held_of_a_stream_counts_until_it_passes() {
+    let long = long_delta(2 << 20);
+    let (most, end) = long.split_at(1 << 20);
+    let mut meter = passing(Form::Responses);
+    for _ in 0..2 {
+        assert_eq!(meter.pass(most.to_owned().into()), "");
+        assert_eq!(meter.share.bytes(), 1 << 20);
+        let passes = meter.pass(end.to_owned().into());
+        assert_eq!((passes.len(), meter.share.bytes()), (long.len(), 0));
+    }
+    // An event in many lines, and one that cuts off a letter.
+    let line = format!("data: {}\n", "1,".repeat(1 << 9));
+    let lines = "data: {\"choices\":[\n".to_owned() + &line.repeat(1 << 8);
+    let text = "x".repeat(1 << 18) + "\\ud83d";
+    let half = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
+    for held in [lines, half] {
+        let mut meter = passing(Form::Chat);
+        meter.pass(held.into());
+        assert_eq!(meter.share.bytes(), meter.events.held() >> 16 << 16);
+        assert!(meter.share.bytes() > 0);
+    }
+}
+
+#[test]
 fn an_event_that_is_too_long_says_nothing_of_those_behind_it() {
     let long = long_delta(LONGEST_EVENT + (1 << 20));
     let long = format!("event: response.output_text.delta\n{long}");

@@ -3,6 +3,7 @@
 use super::{answer::Message, failure, stream::AnswerWriter};
 use crate::{
     event_reader::{EventLine, EventReader, LONGEST_LINE},
+    held::Share,
     lines::{LineEnds, Lines, without_end},
     original::Form,
     upstream::{ANSWER_LIMIT, ConnectionFailure, Upstream, is_content_type},
@@ -102,6 +103,8 @@ struct StreamTranslation {
     line_ends: LineEnds,
     lines: Lines,
     events: EventReader,
+    /// Of the memory for answers: what is held here.
+    share: Share,
     /// What ends it before its last event.
     failure: Option<ConnectionFailure>,
     /// Nothing more is taken.
@@ -118,6 +121,7 @@ fn translate_stream(
         line_ends: LineEnds::default(),
         lines: Lines::default(),
         events: EventReader::default(),
+        share: Share::default(),
         failure: None,
         ended: false,
     };
@@ -160,6 +164,10 @@ impl StreamTranslation {
     }
 
     fn take(&mut self, arrived: &[u8], out: &mut String) {
+        let held = self.held() + arrived.len();
+        if let Err(full) = self.share.cover(held) {
+            return self.fail(format!("sent an answer: {}", full.message).into(), out);
+        }
         let lines = self.lines.complete(arrived);
         for line in lines.split_inclusive(|&byte| byte == b'\n') {
             self.line(without_end(line), out);
@@ -168,6 +176,12 @@ impl StreamTranslation {
             let what = format!("sends an event of more than {} MiB", LONGEST_LINE >> 20);
             self.fail(what.into(), out);
         }
+        let held = self.held();
+        drop(self.share.keep(held));
+    }
+
+    fn held(&self) -> usize {
+        self.lines.pending() + self.events.held()
     }
 
     fn line(&mut self, line: &[u8], out: &mut String) {
