@@ -1,6 +1,7 @@
 //! The memory of what other servers and programs send: answers, errors, messages and lists. None makes the host allocate much more than
 //! its bytes. Prints the table of `docs/benchmarks.md`.
 
+mod crowd;
 mod entrances;
 mod hostile;
 mod table;

@@ -7,10 +7,14 @@ use axum::{
     http::{Uri, header},
     response::Response,
 };
+use futures_util::{StreamExt, future::ready, stream};
 use serde_json::{Value, json};
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
 };
 use tokio::net::TcpListener;
 
@@ -36,6 +40,8 @@ pub(super) struct Hostile {
     pub(super) reply: Mutex<Reply>,
     /// How often the answer was fetched.
     pub(super) requests: AtomicUsize,
+    /// What it answers does not end.
+    pub(super) stalls: AtomicBool,
 }
 
 impl Hostile {
@@ -69,7 +75,14 @@ impl Hostile {
         };
         let response = Response::builder().status(status);
         let response = response.header(header::CONTENT_TYPE, kind);
-        response.body(Body::from(body)).unwrap()
+        let body = match self.stalls.load(Ordering::Relaxed) {
+            true => {
+                let sent = stream::once(ready(Ok::<_, Infallible>(body)));
+                Body::from_stream(sent.chain(stream::pending()))
+            }
+            false => Body::from(body),
+        };
+        response.body(body).unwrap()
     }
 
     pub(super) fn will_answer(&self, status: u16, kind: &'static str, body: String) {
