@@ -64,7 +64,7 @@ LEFT_OUT = {call[0] for call in ONCE.values()} | {162, 306, 161}
 NEVER = {
     PTRACE, VM_READ, VM_WRITE, KCMP, MIGRATE_PAGES, 279, PROCESS_MADVISE, MRELEASE, PIDFD_GETFD, SETNS, UNSHARE, BPF, PERF, USERFAULTFD,
     IO_URING, 426, 427, KEYCTL, ADD_KEY, REQUEST_KEY, 300, 253, 294, OPEN_BY_HANDLE, NAME_TO_HANDLE, FCHOWNAT, CHOWN, LCHOWN, FILE_SETATTR,
-    MEMFD, 447, VMSPLICE, 29, 30, 31, 64, 65, 66, 68, 69, 70, 71, 220, 240, 241, SETXATTR, LSETXATTR, FSETXATTR, REMOVEXATTR, 198, 199,
+    MEMFD, 447, SPLICE, VMSPLICE, SENDFILE, 29, 30, 31, 64, 65, 66, 68, 69, 70, 71, 220, 240, 241, SETXATTR, LSETXATTR, FSETXATTR, REMOVEXATTR, 198, 199,
     SETXATTRAT, REMOVEXATTRAT, GETXATTR, LGETXATTR, 193, LISTXATTR, 195, 196, GETXATTRAT, LISTXATTRAT, 132, 235, FUTIMESAT, 154,
     STATMOUNT, LISTMOUNT, LISTEN, BIND, 134, CLONE3,
 }  # fmt: skip
@@ -417,6 +417,19 @@ def hold_small_part(libc, size):
             libc.munmap(ctypes.c_void_p(page + PAGE), ctypes.c_size_t(huge - PAGE))
 
 
+def hold_files(_libc, size):
+    """A byte of each 2 MiB of files in sockets, where it keeps as much as was written at once."""
+    huge = 2 << 20
+    for _ in range(size // (2 * huge)):
+        file = os.open("held", os.O_RDWR | os.O_CREAT)
+        end, _other = (end.detach() for end in socket.socketpair())
+        for at in (0, huge):
+            os.write(file, bytes(huge))
+            os.sendfile(end, file, at, 1)
+        os.ftruncate(file, 0)
+        os.close(file)
+
+
 def hold_buffers(libc, size):
     """What waits in sockets: of several processes, each with as many as it can have."""
     while size > 0:
@@ -453,6 +466,7 @@ HOLDS = {
     "buffers of sockets": hold_buffers,
     "huge pages in pipes": hold_in_pipes,
     "a part of huge pages": hold_small_part,
+    "files in sockets": hold_files,
 }
 
 

@@ -1,7 +1,7 @@
 //! The seccomp filter: system calls that lead out of the sandbox past Landlock, or that attack the kernel.
 //!
 //! What is not listed is allowed, because programs need most calls and the list of all grows with each kernel. A call that is
-//! refused returns EPERM, or ENOSYS or EOPNOTSUPP where programs then try another one. Calls of another architecture or ABI have other
+//! refused returns EPERM, or ENOSYS, EOPNOTSUPP or EINVAL where programs then try another one. Calls of another architecture or ABI have other
 //! numbers, so they end the process.
 
 use ArgumentTest::{NoneOf, NotAlone, OneOf, Without};
@@ -44,6 +44,8 @@ enum RefusalCase {
     Unknown,
     /// As by a file system that does not have this.
     Unsupported,
+    /// As for a file that the call does not take. Programs then read and write.
+    Unfit,
     /// Done by the launcher.
     Served,
     /// Done by the launcher if it maps memory that is shared and has no file.
@@ -254,6 +256,9 @@ const NEVER_HERE: &[c_long] = &[
 #[cfg(target_arch = "aarch64")]
 const NEVER_HERE: &[c_long] = &[];
 
+/// They put pages of files into pipes and sockets.
+const OF_FILES: [c_long; 2] = [libc::SYS_splice, libc::SYS_sendfile];
+
 /// Signals to others, where Landlock does not keep them inside.
 const SIGNALS: [c_long; 6] = [
     libc::SYS_kill,
@@ -334,6 +339,8 @@ fn calls(rules: Rules) -> Vec<(c_long, RefusalCase)> {
     calls.push((libc::SYS_clone3, RefusalCase::Unknown));
     // They tell what `/proc/mounts` does, which cannot be read.
     calls.extend([STATMOUNT, LISTMOUNT].map(|number| (number, RefusalCase::Unknown)));
+    // In a pipe or a socket, a page of a file keeps all that was read or written with it, up to 2 MiB, also when the file is deleted.
+    calls.extend(OF_FILES.map(|number| (number, RefusalCase::Unfit)));
     calls
 }
 
@@ -400,6 +407,7 @@ fn call_filter(refused: &RefusalCase) -> Vec<sock_filter> {
         RefusalCase::Always => return vec![return_statement(error_action(libc::EPERM))],
         RefusalCase::Unknown => return vec![return_statement(error_action(libc::ENOSYS))],
         RefusalCase::Unsupported => return vec![return_statement(error_action(libc::EOPNOTSUPP))],
+        RefusalCase::Unfit => return vec![return_statement(error_action(libc::EINVAL))],
         RefusalCase::Served => return vec![return_statement(libc::SECCOMP_RET_USER_NOTIF)],
         RefusalCase::ServedIfShared => {
             return vec![
@@ -556,6 +564,10 @@ mod tests {
         for number in ATTRIBUTES {
             let got = call(OPEN, *number, &[0; 6]);
             assert_eq!(got, error_action(libc::EOPNOTSUPP), "{number}");
+        }
+        for number in OF_FILES {
+            let got = call(OPEN, number, &[]);
+            assert_eq!(got, error_action(libc::EINVAL), "{number}");
         }
         for number in [libc::SYS_clone3, STATMOUNT, LISTMOUNT] {
             assert_eq!(

@@ -1005,6 +1005,12 @@ fn memory_outside_of_a_process_counts() {
     let small_part = format!(
         r#"{zero} for (1..16) {{ {huge} $c == 0 or die; for my $b (@h) {{ syscall({munmap}, $b + 4096, (1 << 21) - 4096) }} }}"#
     );
+    // A byte of each 2 MiB of a file, which is emptied.
+    let in_sockets = format!(
+        r#"open(F, "+>", "big") or die; my $m = "x" x (1 << 21); my @s; for my $k (0..3) {{ socketpair(my $s, my $t, 1, 1, 0) or die; push @s, $s, $t;
+        for (32 * $k .. 32 * $k + 31) {{ syswrite F, $m; my $o = pack("Q", $_ << 21); syscall({}, fileno $s, fileno F, $o, 1) == 1 or die }} }} truncate F, 0;"#,
+        libc::SYS_sendfile
+    );
     for script in [
         given_up.as_str(),
         &one_page,
@@ -1013,6 +1019,7 @@ fn memory_outside_of_a_process_counts() {
         buffers,
         &in_pipes,
         &small_part,
+        &in_sockets,
     ] {
         // Held for some readings of the launcher's.
         let script = format!("{script} sleep 2; print \"held\"");
