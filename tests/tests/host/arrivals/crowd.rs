@@ -68,7 +68,7 @@ async fn all_answers_together_take_no_more_than_their_share() {
     // The host measures the memory's bandwidth now and then, for which it takes 256 MiB: the median of three counts.
     let most = ALL_MIB + 4 * NOISE_MIB;
     let mut rises = Vec::new();
-    while rises.len() < 3 && !rises.last().is_some_and(|rise| *rise <= most) {
+    while rises.len() < 3 && rises.last().is_none_or(|rise| *rise > most) {
         hostile.will_answer(200, events, line.clone());
         let before = begin(&host);
         let asked = refused(&host, true).await;
