@@ -6,8 +6,14 @@ describe('a draft', () => {
     expect(readInput('/retry ')).toEqual({ kind: 'command', name: 'retry', argument: '' });
     expect(readInput('/Model  fast')).toEqual({ kind: 'command', name: 'model', argument: 'fast' });
     expect(readInput('/instructions Be kind.\nAlways.')).toMatchObject({ argument: 'Be kind.\nAlways.' });
-    expect(readInput('/clear my desk')).toEqual({ kind: 'surplus', name: 'clear' });
-    expect(readInput('/dance now')).toEqual({ kind: 'unknown', name: 'dance' });
+    expect(readInput('/clear my desk')).toMatchObject({
+      kind: 'refused',
+      why: expect.stringContaining('/clear takes no words'),
+    });
+    expect(readInput('/dance now')).toMatchObject({
+      kind: 'refused',
+      why: expect.stringContaining('no command /dance'),
+    });
     expect(readInput('Why /retry?')).toEqual({ kind: 'message', text: 'Why /retry?' });
     expect(readInput('/usr/bin is what?')).toMatchObject({ kind: 'message' });
     expect(readInput('/ alone')).toMatchObject({ kind: 'message' });

@@ -57,9 +57,8 @@ export function suggest(draft: string, models: string[]): Suggestion[] {
 export type Input =
   | { kind: 'message'; text: string }
   | { kind: 'command'; name: string; argument: string }
-  /** A command that takes no words, and has some behind it. */
-  | { kind: 'surplus'; name: string }
-  | { kind: 'unknown'; name: string };
+  /** A command that does not exist, or has words behind it that it does not take. */
+  | { kind: 'refused'; why: string };
 
 /** Reads a draft. A path such as `/usr/bin` is a message; a second slash at the beginning makes anything one. */
 export function readInput(draft: string): Input {
@@ -68,8 +67,14 @@ export function readInput(draft: string): Input {
   const name = typed?.[1]?.toLowerCase();
   if (name === undefined) return { kind: 'message', text: draft };
   const known = COMMANDS.find((command) => command.name === name);
-  if (known === undefined) return { kind: 'unknown', name };
+  if (known === undefined) {
+    const why = `There is no command /${name}. Type /help for the commands, or // to begin a message with a slash.`;
+    return { kind: 'refused', why };
+  }
   const argument = typed?.[2]?.trim() ?? '';
-  if (argument !== '' && known.argument === undefined) return { kind: 'surplus', name };
+  if (argument !== '' && known.argument === undefined) {
+    const why = `The command /${name} takes no words. Remove what follows it, or type // to begin a message with a slash.`;
+    return { kind: 'refused', why };
+  }
   return { kind: 'command', name, argument };
 }

@@ -1,5 +1,5 @@
-import type { AgentReport, Mark, TierStatus } from '../../platform/openapi';
 import { decimal } from '../../lib/format';
+import type { AgentReport, Mark, TierStatus } from '../../platform/openapi';
 import { AUTO, loadedTiers } from '../tiers/tiers';
 
 /** Says how a model acts, by what was measured. */

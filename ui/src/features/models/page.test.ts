@@ -574,10 +574,26 @@ describe('available models', () => {
       size_bytes: 1,
       sha256: null,
     };
-    const triage = { ...file, judgment: 'triage' as const, right: 7, of: 16, passed: false, milliseconds: 400 };
-    const routing = { ...file, judgment: 'routing' as const, right: 10, of: 12, passed: true, milliseconds: null };
+    const triage = {
+      ...file,
+      judgment: 'triage' as const,
+      right: 7,
+      of: 16,
+      passed: false,
+      milliseconds: 400,
+    };
+    const routing = {
+      ...file,
+      judgment: 'routing' as const,
+      right: 10,
+      of: 12,
+      passed: true,
+      milliseconds: null,
+    };
     const slow = { ...triage, right: 15, passed: true, milliseconds: 1420 };
-    expect(describeMark(slow)).toBe('Triage is off in chains: this model takes 1.4 s for a message (15 of 16 correct).');
+    expect(describeMark(slow)).toBe(
+      'Triage is off in chains: this model takes 1.4 s for a message (15 of 16 correct).',
+    );
     models = [localModel('smol', { marks: [triage, routing] })];
     const page = await openPage('smol');
     const shown = within(page).getAllByTestId('model-mark');
