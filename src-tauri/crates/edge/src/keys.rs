@@ -262,9 +262,9 @@ impl Weight {
 
     pub fn grow(&mut self, more: usize) -> Result<(), Error> {
         if let Some(key) = &self.key {
-            take(&key.bodies, more, OF_ONE_KEY)?;
+            take(&key.bodies, more, OF_ONE_KEY, "requests")?;
         }
-        if let Err(full) = take(&self.keys.bodies, more, self.most) {
+        if let Err(full) = take(&self.keys.bodies, more, self.most, "requests") {
             if let Some(key) = &self.key {
                 key.bodies.fetch_sub(more, Ordering::AcqRel);
             }

@@ -168,7 +168,9 @@ impl Bench {
             remote: Remote::new(silence).unwrap(),
             services: Arc::clone(&services) as _,
             speed: speed.clone(),
-            auto: tierbar_inference::auto::Auto::default(),
+            // What is played answers late only if the machine is busy.
+            auto: tierbar_inference::auto::Auto::default()
+                .with_triage_wait(std::time::Duration::from_secs(60)),
             endpoints: tierbar_inference::endpoints::EndpointStates::default(),
             metrics: metrics.clone(),
             closing: closing.clone(),

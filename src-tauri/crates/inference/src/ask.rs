@@ -318,6 +318,9 @@ impl AnswerReader {
                             Ok(false) => {}
                             Ok(true) => self.close(),
                             Err(error) => {
+                                if let State::Streaming(answer) = &self.state {
+                                    answer.meter.broke(error.code);
+                                }
                                 self.close();
                                 self.fail(error);
                             }

@@ -18,24 +18,46 @@ use candidates::Loads;
 use classifier::Classifier;
 use parking_lot::Mutex;
 use serde_json::Value;
-use std::sync::Arc;
-use tierbar_core::{Code, Error, TierId, policy::Alarm, status::TierStatus};
+use std::{sync::Arc, time::Duration};
+use tierbar_core::{Code, Error, TierId, judgment::TRIAGE_WAIT, policy::Alarm, status::TierStatus};
 use tierbar_routing::{
     Candidate, Choice, Judgement, Level, Need, Traits, choose, judge, learned::LearnedLevels,
 };
 use tierbar_tasks::triage::exam::TriageExam;
 
 /// What the router has learned: from answers since the host began, and from grades. Owned by the inference.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Auto {
     classifier: Classifier,
     /// What models have sorted of messages for chains.
     pub(crate) triage: Exams<TriageExam>,
+    /// How long a chain waits for that.
+    pub(crate) triage_wait: Duration,
     loads: Loads,
     learned: Mutex<LearnedLevels>,
 }
 
+impl Default for Auto {
+    fn default() -> Self {
+        Self {
+            classifier: Classifier::default(),
+            triage: Exams::default(),
+            triage_wait: TRIAGE_WAIT,
+            loads: Loads::default(),
+            learned: Mutex::default(),
+        }
+    }
+}
+
 impl Auto {
+    /// Waits for so long for triage.
+    pub fn with_triage_wait(self, triage_wait: Duration) -> Self {
+        Self {
+            triage_wait,
+            ..self
+        }
+    }
+
     /// Begins with what grades have shown before.
     pub fn new(learned: LearnedLevels) -> Self {
         Self {

@@ -45,10 +45,15 @@ pub(crate) trait ExamResult: Copy + Send + Serialize + DeserializeOwned + 'stati
         }
     }
 
-    /// Reads a stored outcome; `None` if the examination has changed since.
+    /// Whether it holds for later runs of the host.
+    fn lasts(&self) -> bool {
+        true
+    }
+
+    /// Reads a stored outcome; `None` if the examination has changed since, or the outcome was of one run.
     fn from_outcome(outcome: ExamOutcome) -> Option<Self> {
-        let result = serde_json::from_value(outcome.result).ok();
-        result.filter(|_| outcome.of == count(Self::OF))
+        let result: Option<Self> = serde_json::from_value(outcome.result).ok();
+        result.filter(|result| outcome.of == count(Self::OF) && result.lasts())
     }
 }
 
@@ -62,6 +67,8 @@ pub(crate) struct Exams<R>(Mutex<BTreeMap<ModelId, ExamState<R>>>);
 
 #[derive(Debug, Clone, Copy)]
 enum ExamState<R> {
+    /// The host has stored nothing of it.
+    Unexamined,
     UnderWay,
     /// It broke off.
     Failed {
@@ -89,6 +96,15 @@ impl<R: Copy> Exams<R> {
         self.0.lock().contains_key(model)
     }
 
+    /// Takes over what the host has stored, or that this is nothing, unless more is known by now.
+    fn learn(&self, model: &ModelId, stored: Option<R>) {
+        let mut known = self.0.lock();
+        if known.len() < MOST && !known.contains_key(model) {
+            let state = stored.map_or(ExamState::Unexamined, ExamState::Done);
+            known.insert(model.clone(), state);
+        }
+    }
+
     fn keep(&self, model: &ModelId, result: R) {
         let done = ExamState::Done(result);
         self.0.lock().insert(model.clone(), done);
@@ -99,6 +115,7 @@ impl<R: Copy> Exams<R> {
         let mut known = self.0.lock();
         let attempt = match known.get(model) {
             None if known.len() < MOST => 1,
+            Some(ExamState::Unexamined) => 1,
             Some(ExamState::Failed { attempt }) if *attempt < ATTEMPTS => attempt + 1,
             _ => return None,
         };
@@ -112,7 +129,7 @@ pub(crate) async fn result<R: ExamResult>(inference: &Inference, model: &ModelId
     let exams = R::exams(inference);
     if !exams.is_known(model) {
         let stored = inference.models.exam_outcome(model.clone(), R::JUDGMENT);
-        exams.keep(model, R::from_outcome(stored.await?)?);
+        exams.learn(model, stored.await.and_then(R::from_outcome));
     }
     exams.result(model)
 }

@@ -30,7 +30,7 @@ impl Share {
     /// Takes as much more, or gives as much back, as makes it this large.
     fn resize(&mut self, bytes: usize) -> Result<(), Error> {
         match bytes.checked_sub(self.0) {
-            Some(more) => take(&TAKEN, more, MOST)?,
+            Some(more) => take(&TAKEN, more, MOST, "answers")?,
             None => {
                 TAKEN.fetch_sub(self.0 - bytes, Ordering::AcqRel);
             }
@@ -123,11 +123,11 @@ impl AsRef<[u8]> for HeldBytes {
     }
 }
 
-/// Counts so much more as taken.
+/// Counts so much more as taken, of the memory of `what`.
 ///
 /// # Errors
 /// `Overloaded` if that is more than `most`.
-pub fn take(taken: &AtomicUsize, more: usize, most: usize) -> Result<(), Error> {
+pub fn take(taken: &AtomicUsize, more: usize, most: usize, what: &str) -> Result<(), Error> {
     let grown = taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, |bytes| {
         bytes.checked_add(more).filter(|bytes| *bytes <= most)
     });
@@ -135,7 +135,7 @@ pub fn take(taken: &AtomicUsize, more: usize, most: usize) -> Result<(), Error> 
         return Ok(());
     }
     let most = most >> 20;
-    let message = format!("the limit of {most} MiB for the memory of requests is reached");
+    let message = format!("the limit of {most} MiB for the memory of {what} is reached");
     let full = Error::new(Code::Overloaded, message).hint(format!("try again in {SOON} s"));
     Err(for_seconds(full, SOON))
 }

@@ -25,34 +25,40 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 type Driver = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
 
-/// The connection broke, or the answer is not HTTP. The tier's lease knows why its worker ended.
+/// Why an answer did not arrive.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct ConnectionFailure(String);
+pub enum ConnectionFailure {
+    /// The connection broke, or the answer is not HTTP. The tier's lease knows why its worker ended.
+    #[error("{0}")]
+    Broken(String),
+    /// There is no room for it here, which is not the server's fault.
+    #[error("{}", .0.message)]
+    NoRoom(Error),
+}
 
 impl ConnectionFailure {
     /// An end before the answer's own.
     pub fn early() -> Self {
-        Self("ended its answer early".to_owned())
+        Self::Broken("ended its answer early".to_owned())
     }
 }
 
 /// A sentence's end, such as `cannot be reached (…)`.
 impl From<String> for ConnectionFailure {
     fn from(what: String) -> Self {
-        Self(what)
+        Self::Broken(what)
     }
 }
 
 impl From<io::Error> for ConnectionFailure {
     fn from(error: io::Error) -> Self {
-        Self(error.to_string())
+        Self::Broken(error.to_string())
     }
 }
 
 impl From<hyper::Error> for ConnectionFailure {
     fn from(error: hyper::Error) -> Self {
-        Self(error.to_string())
+        Self::Broken(error.to_string())
     }
 }
 
@@ -110,7 +116,7 @@ impl Upstream {
             .header(header::HOST, "localhost")
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(json))
-            .map_err(|error| ConnectionFailure(error.to_string()))?;
+            .map_err(|error| ConnectionFailure::Broken(error.to_string()))?;
         let mut sending = Box::pin(sender.send_request(request));
         let response: Response<Incoming> = poll_fn(|context| {
             drive(&mut driver, context);
@@ -180,8 +186,8 @@ impl Upstream {
         while let Some(data) = self.next().await? {
             let length = bytes.len() + data.len();
             if length <= limit {
-                let full = |error: Error| format!("sent an answer: {}", error.message);
-                share.cover(length).map_err(full)?;
+                let covered = share.cover(length);
+                covered.map_err(ConnectionFailure::NoRoom)?;
                 bytes.extend_from_slice(&data);
                 continue;
             }

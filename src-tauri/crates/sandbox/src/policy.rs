@@ -98,7 +98,7 @@ pub enum PolicyError {
     Unknown { path: PathBuf, why: io::Error },
     #[error("{} would show {}, which no command may see; choose another folder", .0.display(), .1.display())]
     Protected(PathBuf, PathBuf),
-    #[error("{} holds or lies in {}, where Tierbar's programs are; choose another folder", .0.display(), .1.display())]
+    #[error("{} holds {}, where Tierbar's programs are; choose another folder", .0.display(), .1.display())]
     Program(PathBuf, PathBuf),
     #[error("{} can be changed by every user of this computer, so it cannot limit commands; run: chmod o-w \"{}\"", .0.display(), .0.display())]
     Changeable(PathBuf),
@@ -154,7 +154,10 @@ impl Policy {
             if let Some(other) = protected.iter().find(overlaps) {
                 return Err(PolicyError::Protected(real, other.path.clone()));
             }
-            if let Some(programs) = changed.iter().find(overlaps) {
+            if let Some(programs) = changed
+                .iter()
+                .find(|programs| programs.is_in(&real, &lineage))
+            {
                 return Err(PolicyError::Program(real, programs.path.clone()));
             }
             places.push(real);
@@ -230,8 +233,7 @@ const PROGRAMS: [&str; 5] = [
     "tierbar-extract",
 ];
 
-/// Returns the folders of the launcher, of this program, and of those of ours that are beside them. What lies beneath counts as well: the
-/// programs that Cargo has built are hard links of files in a folder there.
+/// Returns the folders of the launcher, of this program, and of those of ours that are beside them, also by another name.
 fn program_folders(launcher: &Path) -> Result<Vec<ProtectedPath>, PolicyError> {
     // One that does not exist will not start.
     let real = launcher.canonicalize().ok();
@@ -257,8 +259,11 @@ fn program_folders(launcher: &Path) -> Result<Vec<ProtectedPath>, PolicyError> {
                 continue;
             };
             // Any of them may be a link, which could be replaced, to a file, which could be written.
-            let both = program.parent().into_iter().chain(real.parent());
-            folders.extend(both.filter_map(|folder| folder.canonicalize().ok()));
+            for folder in program.parent().into_iter().chain(real.parent()) {
+                // What Cargo has built are hard links of the files there.
+                let names = [folder.to_owned(), folder.join("deps")];
+                folders.extend(names.iter().filter_map(|name| name.canonicalize().ok()));
+            }
         }
     }
     Ok(folders.into_iter().map(ProtectedPath::new).collect())

@@ -59,13 +59,17 @@ impl StoredMark {
     }
 }
 
-/// Returns the marks of a file, without the results behind them.
+/// Returns the newest mark of each judgment of a file, without the results behind them.
 pub(super) fn marks_of(stored: &[StoredMark], file: FileIdentity<'_>) -> Vec<Mark> {
-    let marks = stored.iter().map(|stored| &stored.mark);
+    let mut marks: Vec<Mark> = Vec::new();
+    for StoredMark { mark, .. } in stored {
+        // A file that has been hashed since may have two: by its hash, and by its name.
+        let is_newer = marks.iter().all(|known| known.judgment != mark.judgment);
+        if is_newer && mark.file().is_same(file) {
+            marks.push(mark.clone());
+        }
+    }
     marks
-        .filter(|mark| mark.file().is_same(file))
-        .cloned()
-        .collect()
 }
 
 fn find_outcome(

@@ -43,6 +43,11 @@ impl ExamResult for TriageExam {
     fn milliseconds(&self) -> Option<u64> {
         Some(self.milliseconds)
     }
+
+    /// The machine may have had other work.
+    fn lasts(&self) -> bool {
+        self.time() <= TRIAGE_WAIT
+    }
 }
 
 /// Whether the model has been examined and sorts messages too badly.
@@ -78,13 +83,18 @@ pub(super) async fn triage(inference: &Arc<Inference>, request: &Request) -> Tri
         if let Some(why) = unproven_reason(inference, tier).await {
             return Err(why);
         }
+        if tier.state == TierState::Stopped {
+            load(inference, id);
+            return Err(format!("not triaged: {id} is loaded for the next message"));
+        }
         let answer = ask(inference, id, text).await;
         let why = "an unexpected answer".to_owned();
         let triage = answer.and_then(|triage| triage.ok_or(why));
         triage.map_err(|why| format!("not triaged: {id}: {why}"))
     };
-    let Ok(read) = timeout(TRIAGE_WAIT, read).await else {
-        let seconds = TRIAGE_WAIT.as_secs();
+    let wait = inference.auto.triage_wait;
+    let Ok(read) = timeout(wait, read).await else {
+        let seconds = wait.as_secs();
         let why = format!("not triaged: {id}: no answer within {seconds} s");
         return outcome(false, why);
     };
@@ -147,6 +157,17 @@ fn triage_tier<'a>(inference: &Inference, tiers: &'a [TierStatus]) -> Option<&'a
     (may_load && is_fast).then_some(*fast)
 }
 
+/// Has a tier loaded, for which no request waits.
+fn load(inference: &Arc<Inference>, tier: &TierId) {
+    let (inference, tier) = (Arc::clone(inference), tier.clone());
+    tokio::spawn(async move {
+        let leased = inference.tiers.lease_for(&tier, Purpose::Brief);
+        if let Some(Err(error)) = inference.closing.run_until_cancelled(leased).await {
+            tracing::info!("{tier} was not loaded for triage: {}", error.message);
+        }
+    });
+}
+
 /// Why the tier's model may not sort messages. The first request for it begins its examination.
 async fn unproven_reason(inference: &Arc<Inference>, tier: &TierStatus) -> Option<String> {
     let id = &tier.id;
@@ -161,16 +182,18 @@ async fn unproven_reason(inference: &Arc<Inference>, tier: &TierStatus) -> Optio
             "not triaged: the model of {id} has not passed the triage test"
         ));
     };
-    let (right, of) = (exam.right, PROBES.len());
-    let time = Duration::from_millis(exam.milliseconds);
+    failure_reason(exam, id, inference.auto.triage_wait)
+}
+
+/// Why a model that has been examined may not sort messages for a chain that waits for so long.
+fn failure_reason(exam: TriageExam, tier: &TierId, wait: Duration) -> Option<String> {
+    let (right, of, seconds) = (exam.right, PROBES.len(), exam.time().as_secs_f64());
     if !exam.is_passed() {
-        let why = format!("the model of {id} sorted {right} of {of} messages correctly");
+        let why = format!("the model of {tier} sorted {right} of {of} messages correctly");
         return Some(format!("triage is off: {why}"));
     }
-    (time > TRIAGE_WAIT).then(|| {
-        let seconds = time.as_secs_f64();
-        format!("triage is off: the model of {id} takes {seconds:.1} s for a message")
-    })
+    (exam.time() > wait)
+        .then(|| format!("triage is off: the model of {tier} takes {seconds:.1} s for a message"))
 }
 
 /// Has a model sort messages of known types, while that delays no request. The first may load it.
@@ -205,4 +228,34 @@ async fn ask(
     let text = answer["choices"][0]["message"]["content"].as_str();
     let triage = text.and_then(lenient::object);
     Ok(triage.and_then(|answer| Triage::from_answer(&answer)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_waits_for_no_model_that_is_wrong_or_slow() {
+        let reason = |right, milliseconds| {
+            let exam = TriageExam {
+                right,
+                milliseconds,
+            };
+            failure_reason(exam, &TierId::new("fast").unwrap(), TRIAGE_WAIT)
+        };
+        assert_eq!(reason(12, 1000), None);
+        let badly = "triage is off: the model of fast sorted 7 of 16 messages correctly";
+        assert_eq!(reason(7, 1400).as_deref(), Some(badly));
+        let slowly = "triage is off: the model of fast takes 1.4 s for a message";
+        assert_eq!(reason(16, 1400).as_deref(), Some(slowly));
+        // The machine may have had other work.
+        let lasts = [1000, 1001].map(|milliseconds| {
+            let exam = TriageExam {
+                right: 16,
+                milliseconds,
+            };
+            exam.lasts()
+        });
+        assert_eq!(lasts, [true, false]);
+    }
 }

@@ -91,11 +91,17 @@ pub struct AttemptFailure {
 
 impl From<Error> for AttemptFailure {
     fn from(error: Error) -> Self {
-        // A pause of ours is not the server's fault.
+        // A pause of ours is not the server's fault, and neither is a lack of room.
         let outcome = match setback(error.code) {
             Setback::NotTried => Outcome::NotAsked,
             // An endpoint's tier is the user's to stop.
-            _ if matches!(error.code, Code::TierStopped | Code::TierUnknown) => Outcome::NotAsked,
+            _ if matches!(
+                error.code,
+                Code::TierStopped | Code::TierUnknown | Code::Overloaded
+            ) =>
+            {
+                Outcome::NotAsked
+            }
             _ => Outcome::Failed,
         };
         Self { error, outcome }
@@ -457,6 +463,9 @@ pub(super) async fn broken_connection_error(
     lease: &dyn Lease,
     broken: &ConnectionFailure,
 ) -> Error {
+    if let ConnectionFailure::NoRoom(full) = broken {
+        return full.clone();
+    }
     let tier = lease.tier();
     if let Some(url) = url(lease) {
         let message = format!("the endpoint of {tier}, {url}, {broken}");

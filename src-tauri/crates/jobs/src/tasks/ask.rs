@@ -308,22 +308,26 @@ impl Session {
         tokens_of(bytes, self.prompt_bytes, self.spent.prompt_tokens)
     }
 
-    /// Whether the model that answered last is known to sort messages badly.
+    /// Whether the model that answered last is one of this machine, and known to sort messages badly.
     pub(super) async fn sorts_badly(&self) -> bool {
         match &self.who {
-            Some((_, Some(model))) => has_failed_triage_exam(&self.inference, model).await,
+            Some((tier, Some(model))) if !self.is_endpoint(tier) => {
+                has_failed_triage_exam(&self.inference, model).await
+            }
             _ => false,
         }
+    }
+
+    fn is_endpoint(&self, tier: &TierId) -> bool {
+        let mut tiers = self.inference.tiers.snapshot().into_iter();
+        tiers.any(|status| status.id == *tier && status.engine == EngineKind::Endpoint)
     }
 
     /// So many tokens need not go to a cloud; none are saved if what answered is a server elsewhere, which was sent them.
     /// `answer`: an object, to which the fields are added that every task's answer has.
     pub(super) fn done(mut self, mut answer: Value, saved_tokens: u64) -> TaskResult {
-        let (tier, model) = self.who.unzip();
-        let mut tiers = self.inference.tiers.snapshot().into_iter();
-        let elsewhere = tiers.any(|status| {
-            Some(&status.id) == tier.as_ref() && status.engine == EngineKind::Endpoint
-        });
+        let elsewhere = matches!(&self.who, Some((tier, _)) if self.is_endpoint(tier));
+        let (tier, model) = self.who.take().unzip();
         self.spent.answers = 1;
         self.spent.saved_tokens = if elsewhere { 0 } else { saved_tokens };
         answer["tier"] = json!(tier);

@@ -91,6 +91,11 @@ impl TriageExam {
         }
     }
 
+    /// Returns the median time of an answer.
+    pub fn time(self) -> Duration {
+        Duration::from_millis(self.milliseconds)
+    }
+
     /// Returns whether the model sorts messages well enough.
     pub fn is_passed(self) -> bool {
         self.right >= ENOUGH_RIGHT

@@ -166,7 +166,7 @@ impl StreamTranslation {
     fn take(&mut self, arrived: &[u8], out: &mut String) {
         let held = self.held() + arrived.len();
         if let Err(full) = self.share.cover(held) {
-            return self.fail(format!("sent an answer: {}", full.message).into(), out);
+            return self.fail(ConnectionFailure::NoRoom(full), out);
         }
         let lines = self.lines.complete(arrived);
         for line in lines.split_inclusive(|&byte| byte == b'\n') {

@@ -1,8 +1,8 @@
 //! The seccomp filter: system calls that lead out of the sandbox past Landlock, or that attack the kernel.
 //!
 //! What is not listed is allowed, because programs need most calls and the list of all grows with each kernel. A call that is
-//! refused returns EPERM, or ENOSYS, EOPNOTSUPP or EINVAL where programs then try another one. Calls of another architecture or ABI have other
-//! numbers, so they end the process.
+//! refused returns EPERM, or ENOSYS, EOPNOTSUPP or EINVAL where programs then try another one. Calls of another architecture or ABI have
+//! other numbers, so they end the process.
 
 use ArgumentTest::{NoneOf, NotAlone, OneOf, Without};
 use libc::{

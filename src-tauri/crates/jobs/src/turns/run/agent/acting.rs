@@ -221,8 +221,8 @@ pub(super) async fn read_document(
 /// Opens the folder of an agent by its real path, which may begin with `~/`.
 ///
 /// # Errors
-/// `BadRequest` for one that is not there, is relative, lies behind a symbolic link, would show what is protected, or has Tierbar's
-/// programs in it or around it; `Internal` if there is no sandbox.
+/// `BadRequest` for one that is not there, is relative, lies behind a symbolic link, would show what is protected, or holds Tierbar's
+/// programs; `Internal` if there is no sandbox.
 pub(in crate::turns) async fn open_folder(folder: &str, jobs: &Jobs) -> Result<Workplace, Error> {
     let path = from_home(folder, tierbar_nofollow::home());
     if !path.is_absolute() {
