@@ -98,8 +98,9 @@ class Malformed(unittest.TestCase):
                 self.assertEqual(fault is None, lost == sent, seed)
 
     def test_no_broken_answer_is_complete_with_something_missing(self):
-        with Stub() as stub, Host(behind(stub.url)) as host:
-            self.assertEqual(answers.run(host, stub, "ci", 4 * BROKEN), [])
+        with Stub() as stub, Host(streams.config(stub.url)) as host:
+            count = BROKEN * len(streams.DIALECTS) * len(answers.FORMS)
+            self.assertEqual(answers.run(host, stub, "ci", count), [])
             self.assertEqual(host.panics(), [])
 
     def test_a_reader_that_loses_a_call_is_noticed(self):
@@ -110,6 +111,12 @@ class Malformed(unittest.TestCase):
         self.assertIsNone(answers.fault_of(path, sent, wire.Answer(200, {}, sent), False, True))
         lost = wire.Answer(200, {}, sent.replace(b"Paris", b""))
         self.assertIn("in place of ('Look.', ", answers.fault_of(path, sent, lost, False))
+        call = {"type": "tool_use", "id": "1", "name": "weather", "input": {"city": "Paris"}}
+        message = {"type": "message", "role": "assistant", "content": [call], "stop_reason": "tool_use"}
+        sent, form = json.dumps(message).encode(), answers.FORMS["cloud"]
+        self.assertIsNone(answers.fault_of(form.passes, sent, wire.Answer(200, {}, sent), False, True, form))
+        lost = wire.Answer(200, {}, sent.replace(b"Paris", b""))
+        self.assertIn("in place of ", answers.fault_of(form.passes, sent, lost, False, False, form))
 
     def test_broken_messages_of_an_mcp_server_cost_only_its_tools(self):
         with Stub() as stub, Host(behind(stub.url)) as host:
