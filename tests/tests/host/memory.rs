@@ -88,7 +88,7 @@ pub(crate) fn rise_since(host: &Serving, before: u64) -> u64 {
 
 /// Has a request sent, and returns the status and by how many MiB the host's memory rose meanwhile. A host measures the memory's bandwidth
 /// now and then, for which it takes 256 MiB: a rise above `most` is measured twice more, and the median counts.
-async fn rise(host: &Serving, most: u64, send: impl AsyncFn() -> u16) -> (u16, u64) {
+pub(crate) async fn rise(host: &Serving, most: u64, send: impl AsyncFn() -> u16) -> (u16, u64) {
     let once = async || {
         let before = begin(host);
         (send().await, rise_since(host, before))

@@ -1,7 +1,7 @@
 //! What the answers to many clients take at once.
 
 use super::{MESSAGES, MIB, endpoints, filled, hostile::Hostile};
-use crate::memory::{NOISE_MIB, begin, frugal, rise_since};
+use crate::memory::{NOISE_MIB, frugal, rise};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde_json::json;
 use std::sync::atomic::Ordering;
@@ -65,25 +65,21 @@ async fn all_answers_together_take_no_more_than_their_share() {
     let short = format!("{event}Hi{end}\n\ndata: [DONE]\n\n");
     plain.will_answer(200, events, short);
 
-    // The host measures the memory's bandwidth now and then, for which it takes 256 MiB: the median of three counts.
     let most = ALL_MIB + 4 * NOISE_MIB;
-    let mut rises = Vec::new();
-    while rises.len() < 3 && rises.first().is_none_or(|rise| *rise > most) {
+    let crowd = async || {
         hostile.will_answer(200, events, line.clone());
-        let before = begin(&host);
         let asked = refused(&host, true).await;
         for stream in [true, false] {
             let (status, text) = within("a short answer", ask(&host, "plain", stream)).await;
             assert!(text.contains("\"Hi\""), "{status}: {text:.999}");
         }
-        rises.push(rise_since(&host, before));
         // What clients have left is given back.
         drop(asked);
         hostile.will_answer(200, events, format!("{line}\n\n"));
         has_room(&host, &hostile).await;
-    }
-    rises.sort_unstable();
-    let rise = rises[rises.len() / 2];
+        200
+    };
+    let (_, rise) = rise(&host, most, crowd).await;
     assert!(rise <= most, "they took {rise} MiB");
 
     // What is gathered counts as well.
