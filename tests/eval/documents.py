@@ -9,9 +9,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from host import ROOT, Host, Subject, lines, share, table
+from host import Host, Subject, lines, share, table
+from words import CORPUS
 
-CORPUS = ROOT / "tests/eval/corpus"
 EMBEDDER = Path.home() / ".cache/tierbar/models/all-MiniLM-L6-v2.F32.gguf"
 # Questions in other languages mean nothing to an embedder that knows one; these are the signs in the names of those that know many.
 MULTILINGUAL = ("multilingual", "bge-m3", "qwen3-embedding", "embeddinggemma", "arctic-embed-l-v2", "jina-embeddings-v3")
