@@ -184,33 +184,40 @@ def attempt(host, task, way):
     return outcome
 
 
-def solved(host, most):
+def of_each(numbers):
+    """A median, and all together."""
+    return f"{median(numbers):g} ({sum(numbers):g})" if numbers else "–"
+
+
+def solved(host, most, sets):
     rows, by_task = [], []
     for way, called in WAYS.items():
-        for which, tasks in agent_tasks.SETS.items():
-            outcomes = [attempt(host, task, way) for task in tasks[:most]]
-            sums = {field: sum(getattr(outcome, field) for outcome in outcomes)
-                    for field in ("solved", "steps", "errors", "consents", "tokens", "late", "broken")}
-            means = [f"{sums[field] / len(outcomes):.1f}" for field in ("steps", "errors", "consents")]
+        for which, tasks in sets.items():
+            done = [(task, attempt(host, task, way)) for task in tasks[:most]]
+            fields = {field: [getattr(outcome, field) for _, outcome in done]
+                      for field in ("solved", "steps", "errors", "consents", "tokens", "late", "broken", "seconds")}
             rows.append([
-                called, which + (", held out" if which == "test" else ""), share(sums["solved"], len(outcomes)), *means,
-                f"{sums['tokens'] / len(outcomes):.0f}", str(sums["late"]), str(sums["broken"]),
-                f"{median(outcome.seconds for outcome in outcomes):.1f} s"])
+                called, which + (", held out" if which == "test" else ""), share(sum(fields["solved"]), len(done)),
+                *(of_each(fields[field]) for field in ("steps", "errors", "consents")), f"{median(fields['tokens']):.0f}",
+                str(sum(fields["late"])), str(sum(fields["broken"])), f"{median(fields['seconds']):.1f} s"])
             # Which of the held-out ones fail, nobody looks at.
             if which == "dev":
                 by_task += [[called, task.name, "yes" if outcome.solved else "no", str(outcome.steps), str(outcome.consents)]
-                            for task, outcome in zip(tasks, outcomes)]
-    head = ["way", "tasks", "solved", "steps", "steps that failed", "consents", "tokens generated", f"longer than {TASK_SECONDS} s",
+                            for task, outcome in done]
+    head = ["way", "tasks", "solved", "steps", "steps that failed", "acts asked for", "tokens generated", f"longer than {TASK_SECONDS} s",
             "broke off", "median time"]
-    return "\n".join([table(head, rows), "", "Steps, consents and tokens are means of one task.", "",
-                      table(["way", "task, dev", "solved", "steps", "consents"], by_task)])
+    texts = [table(head, rows), "Steps and acts: the median of a task, and in brackets those of all tasks. Tokens: the median of a task."]
+    if by_task:
+        texts.append(table(["way", "task, dev", "solved", "steps", "acts asked for"], by_task))
+    return "\n\n".join(texts)
 
 
-def measure(host, most=None):
-    """The tables for the host's model; `most` prompts of each set, and as many tasks."""
+def measure(host, most=None, short=False):
+    """The tables for the host's model; `most` prompts of each set, and as many tasks. In short, one held-out task."""
     if host.subject.name == SCRIPTED:
-        return solved(host, most)
-    return f"### The first tool\n\n{routed(host, most)}\n\n### Tasks\n\n{solved(host, most)}"
+        return solved(host, most, agent_tasks.SETS)
+    tasks = solved(host, 1, {"test": agent_tasks.TEST}) if short else solved(host, most, agent_tasks.SETS)
+    return f"### The first tool\n\n{routed(host, most)}\n\n### Tasks\n\n{tasks}"
 
 
 SCRIPTED = "no model: each task by its own way"

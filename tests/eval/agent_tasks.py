@@ -103,6 +103,39 @@ CALLS = {
     "src/users.sh": 'get_user() { echo "user $1"; }\nforget_user() { echo "forgotten $1"; }\n',
     "README.md": "`get_user` prints a user, and `forget_user` forgets one.\n",
 }
+MARCH = "product,price\nbread,2.80\nbutter,2.35\ncheese,4.10\nhoney,6.90\nmilk,1.25\n"
+APRIL = "product,price\nbutter,2.55\ncheese,3.95\nbread,2.80\nmilk,1.29\ntea,3.40\nhoney,10.20\n"
+TRIALS = {
+    "papers/larsen-2019.txt": """A field trial of seaweed meal on tomatoes
+E. Larsen and P. Holm, 2019
+
+Methods. The meal was spread in April on 36 plots of 20 square meters; another 36 plots had none. It was a dry year, with 210 mm of rain.
+Results. Plants with meal bore 4.2 kg, and those without 3.8 kg, a gain of 11 percent. Taste, judged by 14 people, was the same.
+""",
+    "papers/okafor-2021.txt": """Seaweed meal under glass: a second look
+C. Okafor, 2021
+
+We repeated the trial of Larsen and Holm, who had 36 treated plots and found 11 percent, in a greenhouse with 24 treated plots.
+The gain was smaller: 4 percent. We think that the watering of 18 liters a week leaves less for the meal to improve.
+""",
+    "papers/ruiz-2023.txt": """Seaweed meal on poor soil
+A. Ruiz, M. Ortega and J. Vidal, 2023
+
+Sixty plots were laid out and 58 of them treated; on two, the seedlings died of frost. On this soil, with 1 percent of humus, the meal
+gave 19 percent more fruit than on the untreated plots of the year before.
+""",
+}
+STUDIES = {
+    "papers/sleep.txt": """Evening light and sleep
+Of 131 people who answered the call, 64 met the conditions. Eight of them left before the first night, so that 56 took part to the end.
+""",
+    "papers/walks.txt": """Walks before bed
+112 people took part to the end. They walked on 3 evenings a week for 8 weeks and slept 21 minutes longer.
+""",
+    "papers/tea.txt": """Linden tea and sleep
+Two groups drank linden tea or hot water, with 40 and 35 people. All of them took part to the end, and slept equally well.
+""",
+}
 
 # Half for work on the agent's words.
 DEV = [
@@ -168,6 +201,13 @@ DEV = [
         {"a.txt": "", "b.txt": "x", "c/d.txt": "", "c/e.txt": " "},
         lambda folder, _: names(folder) == ["b.txt", "c/e.txt"],
         [run("find . -type f -size 0 | while read -r file; do rm \"$file\"; done")]),
+    Task(
+        "answer from three papers", "The three papers in the folder papers are about one fertilizer. Write gains.csv with the header author,plots,gain "
+        "and a line for each paper, the oldest first: its first author's last name, how many plots were treated, and the gain in percent.",
+        TRIALS,
+        lambda folder, _: text(folder, "gains.csv").lower().replace(" ", "").replace("%", "").split()
+        == ["author,plots,gain", "larsen,36,11", "okafor,24,4", "ruiz,58,19"],
+        [*map(read, TRIALS), write("gains.csv", "author,plots,gain\nLarsen,36,11\nOkafor,24,4\nRuiz,58,19\n")]),
 ]
 
 # The other half, which is only counted.
@@ -236,6 +276,16 @@ TEST = [
         {"ferry.html": FERRY},
         lambda folder, _: sorted(words(folder, "links.txt")) == ["https://ferry.example/prices", "winter.html"],
         [read("ferry.html"), write("links.txt", "winter.html\nhttps://ferry.example/prices\n")]),
+    Task(
+        "compare two price lists", "Write into raised.txt the products that cost more in april.csv than in march.csv, one on each line, by the alphabet.",
+        {"march.csv": MARCH, "april.csv": APRIL},
+        lambda folder, _: words(folder, "raised.txt") == ["butter", "honey", "milk"],
+        [read("march.csv"), read("april.csv"), write("raised.txt", "butter\nhoney\nmilk\n")]),
+    Task(
+        "add up over three papers", "How many people took part to the end in the three studies of the folder papers together? Write the number into total.txt.",
+        STUDIES,
+        lambda folder, _: text(folder, "total.txt") == "243",
+        [*map(read, STUDIES), write("total.txt", "243\n")]),
 ]
 
 SETS = {"dev": DEV, "test": TEST}

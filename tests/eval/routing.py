@@ -1,5 +1,7 @@
 """How the rules, the classifier and both together sort prompts.jsonl."""
 
+from statistics import median
+
 from host import ROOT, TIERS, lines, share, table
 
 SETS = "abcdefgh"
@@ -52,9 +54,9 @@ def confusion(pairs):
     return table(["label \\ chosen", *TIERS], rows)
 
 
-def measure(host):
-    """The tables for the host's model."""
-    prompts = lines("prompts.jsonl")
+def measure(host, most=None):
+    """The tables for the host's model; `most` prompts of each set."""
+    prompts = [prompt for which in SETS for prompt in [one for one in lines("prompts.jsonl") if one["set"] == which][:most]]
     classify = "always" if host.subject.file else "auto"
     path = f"/tierbar/v1/route?classify={classify}"
     host.post(path, request_of(prompts[0]))
@@ -67,8 +69,8 @@ def measure(host):
     if answers[0]["classifier"]:
         exam = answers[0]["classifier"]["exam"]
         verdict = "so auto asks it" if exam["passed"] else "so auto does not ask it and goes by its rules"
-        seconds = sum(seconds for _, seconds in asked) / len(asked)
-        text += [f"{exam['right']} of the {exam['of']} probes right, {verdict}. A question took {seconds:.2f} s on average.", ""]
+        seconds = median(seconds for _, seconds in asked)
+        text += [f"{exam['right']} of the {exam['of']} probes right, {verdict}. The median time of a question is {seconds:.2f} s.", ""]
     guesses = sum(not answer["rules"]["sure"] for answer in answers)
     text += [f"The rules guess at {guesses} of the {len(prompts)} prompts, and say so.", ""]
     labels = [prompt["label"] for prompt in prompts]
@@ -83,5 +85,5 @@ def measure(host):
     text += [table(["sorted by", "set", "as labeled", "within one tier", "weighted error"], rows)]
     for name, chosen in sorted_by(answers).items():
         pairs = [(label, one) for label, one, prompt in zip(labels, chosen, prompts) if prompt["set"] in HELD_OUT]
-        text += ["", f"**{name}**, held out", "", confusion(pairs)]
+        text += ["", f"**{name}**, held out, {len(pairs)} prompts", "", confusion(pairs)]
     return "\n".join(text)

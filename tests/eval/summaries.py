@@ -1,6 +1,6 @@
 """Whether short texts keep the facts of texts.jsonl, and their length."""
 
-from statistics import mean, median
+from statistics import median
 
 from host import lines, share, table
 
@@ -22,7 +22,7 @@ def measure(host, most=None):
         lengths = [answer["words"] for _, answer in made]
         rows.append([
             f"{task}, {words} words", share(kept, sum(len(text["facts"]) for text in texts)),
-            f"{mean(lengths):.0f}" if lengths else "–", share(sum(length <= words for length in lengths), len(texts)),
+            f"{median(lengths):.0f}" if lengths else "–", share(sum(length <= words for length in lengths), len(texts)),
             str(sum(answer["fallback"] for _, answer in made)), str(len(texts) - len(made)),
             f"{median(seconds for _, seconds in asked):.1f} s"])
-    return table(["task", "facts kept", "mean words", "within the length", "made by rule", "failed", "median time"], rows)
+    return table(["task", "facts kept", "median words", "within the length", "made by rule", "failed", "median time"], rows)

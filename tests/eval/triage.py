@@ -30,8 +30,9 @@ def measure(host, most=None):
             str(len(stays) - right), str(len(part) - len(usable)), f"{median(seconds for _, seconds in asked):.2f} s"])
         if which == "test":
             count = Counter(pairs)
-            kinds = [[f"**{label}**", *(str(count[label, one]) for one in TYPES)] for label in TYPES]
-            texts = ["", table(["label \\ type, held out", *TYPES], kinds)]
+            kinds = [[f"**{label}**", *(str(count[label, one]) for one in [*TYPES, None])] for label in TYPES]
+            texts = ["", f"Of the {len(pairs)} held-out messages, the type as labeled and as sorted:", "",
+                     table(["label \\ sorted", *TYPES, "unusable"], kinds)]
     head = ["messages", "type as labeled", "urgency within one", "greetings and FYI kept from the cloud", "others kept from it",
             "unusable answers", "median time"]
     return "\n".join([table(head, rows), *texts])
