@@ -87,10 +87,10 @@ setup-models: ## Fetch the models of `make eval` (1.6 GB more than those of the 
 	@bundle/setup run
 	@"$$HOME/.cache/tierbar/venv/bin/python" bundle/models evaluation
 
-eval: ## Measure search in documents, citations, routing, triage, summaries, calls, the agent and compact contexts with each model that is here, as tables
+eval: ## Measure search in documents, citations, routing, triage, summaries, calls, the agent and compact contexts with each model that is here, as tables (SHORT=1 for a quarter of an hour, MODEL=file)
 	@bundle/setup run
 	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard --bin tierbar-extract --bin tierbar-sandbox --example context_forms
-	@$(with) tests/eval/run
+	@$(with) tests/eval/run $(if $(SHORT),--short) $(if $(MODEL),--model "$(MODEL)")
 
 conformance: ## Try other people's clients, as a table (ONLY=, PART=, WRITE=1), or Open Responses' own tests (OPEN_RESPONSES=folder, MODEL=)
 	@bundle/setup test
