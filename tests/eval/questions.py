@@ -12,6 +12,7 @@ from words import TEXTS, avoids, shared
 
 
 def check(questions):
+    """Ends with the first question that breaks a rule."""
     for number, line in enumerate(questions, 1):
         place = f"question {line['id']}"
         assert line["id"] == number, place
@@ -37,4 +38,5 @@ def main():
             print(f"{line['id']} {shared(line):.0%} {line['question']}")
 
 
-main()
+if __name__ == "__main__":
+    main()
