@@ -1,4 +1,4 @@
-//! Embeddings, beside what upstream's llama-server answered on the same files.
+//! Embeddings, beside what upstream's llama-server answered on the same files, and what sentence-transformers makes of MiniLM's own.
 
 use crate::support::{GEMMA, HANG, MINILM, SMOLLM, Worker, model};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -6,12 +6,10 @@ use serde_json::{Value, json};
 
 const PATH: &str = "/v1/embeddings";
 
-fn recorded() -> Value {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../tests/fixtures/embeddings.json"
-    );
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+fn fixture(name: &str) -> Value {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/fixtures");
+    let text = std::fs::read_to_string(format!("{folder}/{name}")).unwrap();
+    serde_json::from_str(&text).unwrap()
 }
 
 fn unpacked(vector: &Value) -> Vec<f32> {
@@ -24,7 +22,7 @@ fn listed(vector: &Value) -> Vec<f32> {
     serde_json::from_value(vector.clone()).unwrap()
 }
 
-/// Of vectors of length 1.
+/// The dot product: of vectors of length 1, their cosine.
 fn cosine(one: &[f32], other: &[f32]) -> f64 {
     assert_eq!(one.len(), other.len());
     let products = one.iter().zip(other);
@@ -37,7 +35,7 @@ fn data(answer: &Value) -> &[Value] {
 
 async fn agrees_with_llama_server(name: &str, dimensions: usize, nearness: f64) {
     let worker = Worker::start(&model(name), &["--context", "1024"]).await;
-    let recorded = recorded();
+    let recorded = fixture("embeddings.json");
     let expected = &recorded["models"][name];
     let request = json!({"input": recorded["texts"]});
     let (status, answer) = worker.post(PATH, &request).await;
@@ -65,6 +63,29 @@ async fn agrees_with_llama_server(name: &str, dimensions: usize, nearness: f64) 
 #[tokio::test]
 async fn embeddings_match_llama_server() {
     agrees_with_llama_server(MINILM, 384, 0.9999).await;
+}
+
+/// With 20 texts in each of five languages. The recorded vectors are rounded to bytes.
+#[tokio::test]
+async fn minilm_vectors_equal_sentence_transformers_own() {
+    let recorded = fixture("minilm.json");
+    let recorded = recorded.as_array().unwrap();
+    assert_eq!(recorded.len(), 100);
+    let worker = Worker::start(&model(MINILM), &[]).await;
+    let texts: Vec<_> = recorded.iter().map(|line| &line["text"]).collect();
+    let (status, answer) = worker.post(PATH, &json!({"input": texts})).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(data(&answer).len(), recorded.len());
+    for (line, one) in recorded.iter().zip(data(&answer)) {
+        let bytes = line["vector"].as_str().unwrap();
+        let bytes = BASE64_STANDARD.decode(bytes).unwrap().into_iter();
+        let theirs: Vec<_> = bytes
+            .map(|byte| f32::from(i8::from_le_bytes([byte])))
+            .collect();
+        let length = cosine(&theirs, &theirs).sqrt();
+        let cosine = cosine(&listed(&one["embedding"]), &theirs) / length;
+        assert!(cosine >= 0.999, "{}: {cosine}", line["text"]);
+    }
 }
 
 #[tokio::test]
