@@ -36,6 +36,10 @@ pub fn source(path: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join(path)
 }
 
+/// A small embedding model.
+pub const MINILM: &str = "all-MiniLM-L6-v2.F32.gguf";
+/// The smallest model whose words make sense: Qwen2.5-Coder 0.5B.
+pub const QWEN: &str = "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf";
 pub const STARTER: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
 /// Returns the starter model's first layers, under its name and with its tokenizer and template: for tests that do not depend on its
@@ -54,15 +58,29 @@ pub fn shallow_starter() -> PathBuf {
 /// If it has not been downloaded.
 #[must_use]
 pub fn model(file: &str) -> PathBuf {
-    let folder = std::env::var_os("TIERBAR_TEST_MODELS").map_or_else(
-        || PathBuf::from(std::env::var_os("HOME").expect("HOME")).join(".cache/tierbar/models"),
-        PathBuf::from,
-    );
-    let path = folder.join(file);
+    let path = models().join(file);
     assert!(
         path.exists(),
         "{} is missing: `make setup` fetches the test models",
         path.display()
     );
     path
+}
+
+/// As [`model`], of one that tests can do without.
+///
+/// # Errors
+/// If a package of it is gone: why the test is skipped.
+///
+/// # Panics
+/// If it has not been downloaded.
+pub fn model_or_gone(file: &str) -> Result<PathBuf, String> {
+    tierbar_skip::gone(&models().join(file)).map_or_else(|| Ok(model(file)), Err)
+}
+
+fn models() -> PathBuf {
+    std::env::var_os("TIERBAR_TEST_MODELS").map_or_else(
+        || PathBuf::from(std::env::var_os("HOME").expect("HOME")).join(".cache/tierbar/models"),
+        PathBuf::from,
+    )
 }

@@ -13,7 +13,7 @@ pub const GATED: &str = "tierbar-tests/gated-GGUF";
 pub const SMOLLM2: &str = binaries::STARTER;
 pub const GEMMA: &str = "gemma-3-270m-q4_k_m.gguf";
 /// As `bundle/models` checks them.
-const HASHES: [(&str, &str); 2] = [
+const HASHES: [(&str, &str); 4] = [
     (
         SMOLLM2,
         "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
@@ -21,6 +21,14 @@ const HASHES: [(&str, &str); 2] = [
     (
         GEMMA,
         "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+    ),
+    (
+        binaries::QWEN,
+        "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+    ),
+    (
+        binaries::MINILM,
+        "5d320339f2ad95d09845c2500dbfa20acadbbe76c57c1c55fc0af19589dcea4e",
     ),
 ];
 

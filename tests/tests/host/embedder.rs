@@ -5,21 +5,22 @@ use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use tierbar_core::{ModelKind, TierKind, TierState};
 use tierbar_mixture::write_reranker;
+use tierbar_skip::or_skip;
 use tierbar_tests::{
-    binaries,
+    binaries::{self, MINILM},
     serving::{Data, Serving},
 };
 
-const MINILM: &str = "all-MiniLM-L6-v2.F32.gguf";
 const RERANKER: &str = "MiniLM-Reranker.F32";
 
 /// A 16 GB Mac, where one chat model is loaded at a time.
-fn data(config: &str) -> Data {
+fn data(config: &str) -> Result<Data, String> {
+    let minilm = binaries::model_or_gone(MINILM)?;
     let data = Data::new(config).with("TIERBAR_SIMULATE_RAM", "16GiB");
-    symlink(binaries::model(MINILM), data.models().join(MINILM)).unwrap();
+    symlink(&minilm, data.models().join(MINILM)).unwrap();
     let reranker = data.models().join(format!("{RERANKER}.gguf"));
-    write_reranker(&binaries::model(MINILM), &reranker, None).unwrap();
-    data
+    write_reranker(&minilm, &reranker, None).unwrap();
+    Ok(data)
 }
 
 async fn post(host: &Serving, path: &str, body: Value) -> (String, Value) {
@@ -32,7 +33,7 @@ async fn post(host: &Serving, path: &str, body: Value) -> (String, Value) {
 
 #[tokio::test]
 async fn embedding_reranking_and_chatting_in_turn_swap_nothing() {
-    let data = data(crate::FAST);
+    let data = or_skip!(data(crate::FAST));
     let host = data.serve().await;
     let ranking = json!({"query": "cats", "documents": ["a cat", "a price"], "top_n": 1, "return_documents": true});
     let (status, error) = host
@@ -113,7 +114,7 @@ async fn embedding_reranking_and_chatting_in_turn_swap_nothing() {
 
 #[tokio::test]
 async fn without_an_embedder_a_chat_model_embeds() {
-    let data = data(crate::FAST);
+    let data = or_skip!(data(crate::FAST));
     let host = data.serve().await;
     let (tier, vectors) = post(&host, "/v1/embeddings", json!({"input": "a"})).await;
     assert_eq!(tier, "fast");

@@ -2,16 +2,14 @@
 //! send elsewhere, by whatever process of it.
 
 use serde_json::Value;
-use std::{fs, os::unix::fs::symlink, process::Stdio};
-use tierbar_skip::skip;
+use std::{fs, os::unix::fs::symlink, path::Path, process::Stdio};
+use tierbar_skip::{or_skip, skip};
 use tierbar_tests::{
-    binaries::{self, program},
+    binaries::{self, MINILM, program},
     serving::Data,
     wait::{until, within},
 };
 use tokio::process::{Child, Command};
-
-const MINILM: &str = "all-MiniLM-L6-v2.F32.gguf";
 
 /// `tierbar serve` in its network.
 struct Alone {
@@ -21,7 +19,7 @@ struct Alone {
 
 impl Alone {
     /// Returns `None` where the system allows no namespaces.
-    async fn new() -> Option<Self> {
+    async fn new(embedder: &Path) -> Option<Self> {
         let enter = |command: &mut Command| {
             command.args(["--map-root-user", "--net", "sh", "-c"]);
         };
@@ -35,7 +33,7 @@ impl Alone {
         let data = Data::new(&format!(
             "[tiers.fast]\nmodel = \"{starter}\"\ncontext = 2048\n[tiers.embedder]\nmodel = \"{MINILM}\"\n"
         ));
-        symlink(binaries::model(MINILM), data.models().join(MINILM)).unwrap();
+        symlink(embedder, data.models().join(MINILM)).unwrap();
         let mut unshare = Command::new("unshare");
         enter(&mut unshare);
         let host = unshare
@@ -112,7 +110,8 @@ impl Alone {
 #[cfg_attr(target_vendor = "apple", ignore = "it has no namespaces")]
 #[tokio::test]
 async fn documents_are_indexed_and_asked_without_a_way_out() {
-    let Some(alone) = Alone::new().await else {
+    let minilm = or_skip!(binaries::model_or_gone(MINILM));
+    let Some(alone) = Alone::new(&minilm).await else {
         return skip("this machine allows no network namespaces");
     };
     let place = tempfile::tempdir().unwrap();

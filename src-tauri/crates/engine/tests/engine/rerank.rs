@@ -1,10 +1,11 @@
 //! Scores, beside what upstream's llama-server gave on the same files, which `tests/fixtures/record-rerank` recorded.
 
-use crate::support::{MINILM, Worker, model};
+use crate::support::{Worker, minilm};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tierbar_mixture::write_reranker;
+use tierbar_skip::or_skip;
 
 const PATH: &str = "/v1/rerank";
 /// As recorded.
@@ -18,16 +19,16 @@ fn recorded() -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-fn reranker(template: Option<&str>) -> (TempDir, PathBuf) {
+fn reranker(template: Option<&str>) -> Result<(TempDir, PathBuf), String> {
+    let minilm = minilm()?;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("reranker.gguf");
-    write_reranker(&model(MINILM), &path, template).unwrap();
-    (folder, path)
+    write_reranker(&minilm, &path, template).unwrap();
+    Ok((folder, path))
 }
 
-async fn agrees_with_llama_server(template: Option<&str>, name: &str) {
-    let (_folder, path) = reranker(template);
-    let worker = Worker::start(&path, &["--context", "512"]).await;
+async fn agrees_with_llama_server(path: &Path, name: &str) {
+    let worker = Worker::start(path, &["--context", "512"]).await;
     let recorded = recorded();
     let expected = recorded[name]["scores"].as_array().unwrap();
     let request = json!({"query": recorded["query"], "documents": recorded["documents"]});
@@ -55,13 +56,15 @@ async fn agrees_with_llama_server(template: Option<&str>, name: &str) {
 
 #[tokio::test]
 async fn scores_equal_llama_servers() {
-    agrees_with_llama_server(None, "plain").await;
-    agrees_with_llama_server(Some(TEMPLATE), "templated").await;
+    for (template, name) in [(None, "plain"), (Some(TEMPLATE), "templated")] {
+        let (_folder, path) = or_skip!(reranker(template));
+        agrees_with_llama_server(&path, name).await;
+    }
 }
 
 #[tokio::test]
 async fn the_best_documents_come_with_their_texts() {
-    let (_folder, path) = reranker(None);
+    let (_folder, path) = or_skip!(reranker(None));
     let worker = Worker::start(&path, &["--context", "512"]).await;
     let texts: Vec<_> = (0..40)
         .map(|number| format!("Document {number}: {}", "and so on ".repeat(number)))
@@ -84,7 +87,7 @@ async fn the_best_documents_come_with_their_texts() {
 
 #[tokio::test]
 async fn what_cannot_be_ranked_is_refused_with_the_reason() {
-    let (_folder, path) = reranker(None);
+    let (_folder, path) = or_skip!(reranker(None));
     let worker = Worker::start(&path, &["--context", "64"]).await;
     let long = "word ".repeat(100);
     for (request, code, part) in [
@@ -143,7 +146,7 @@ async fn what_cannot_be_ranked_is_refused_with_the_reason() {
 
 #[tokio::test]
 async fn a_model_for_something_else_does_not_rank() {
-    let worker = Worker::start(&model(MINILM), &[]).await;
+    let worker = Worker::start(&or_skip!(minilm()), &[]).await;
     let request = json!({"query": "q", "documents": ["a"]});
     let (status, answer) = worker.post(PATH, &request).await;
     assert_eq!(status, 400, "{answer}");

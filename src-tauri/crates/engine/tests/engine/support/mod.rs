@@ -25,7 +25,7 @@ pub(crate) const SMOLLM: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 /// SmolLM2's first layers, with its tokenizer and its template: far faster, and its words mean nothing.
 pub(crate) const SHALLOW: &str = "SmolLM2's first layers";
 pub(crate) const GEMMA: &str = "gemma-3-270m-q4_k_m.gguf";
-pub(crate) const MINILM: &str = "all-MiniLM-L6-v2.F32.gguf";
+const MINILM: &str = "all-MiniLM-L6-v2.F32.gguf";
 
 /// Only to turn a hang into a failure.
 pub(crate) const HANG: Duration = Duration::from_secs(300);
@@ -34,18 +34,26 @@ pub(crate) fn model(name: &str) -> PathBuf {
     if name == SHALLOW {
         return tierbar_mixture::shallow(&model(SMOLLM)).unwrap();
     }
-    let folder = std::env::var_os("TIERBAR_TEST_MODELS")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| {
-            PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/tierbar/models")
-        });
-    let path = folder.join(name);
+    let path = models().join(name);
     assert!(
         path.is_file(),
         "{} is missing: run `make setup`",
         path.display()
     );
     path
+}
+
+/// [`MINILM`]'s path; if a package of it is gone, why a test of it is skipped.
+pub(crate) fn minilm() -> Result<PathBuf, String> {
+    tierbar_skip::gone(&models().join(MINILM)).map_or_else(|| Ok(model(MINILM)), Err)
+}
+
+fn models() -> PathBuf {
+    std::env::var_os("TIERBAR_TEST_MODELS")
+        .map(PathBuf::from)
+        .unwrap_or_else(|| {
+            PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/tierbar/models")
+        })
 }
 
 /// What upstream's llama-server answered, recorded by `tests/bench/engine --record`.
