@@ -83,7 +83,7 @@ bench-engine: ## Measure our worker beside upstream's llama-server
 	@$(build) --bin tierbar --bin tierbar-worker
 	@$(with) tests/bench/engine
 
-setup-models: ## Fetch the models of `make eval` (1.6 GB more than those of the tests)
+setup-models: ## Fetch the model of `make eval` (1.1 GB more than those of the tests)
 	@bundle/setup run
 	@"$$HOME/.cache/tierbar/venv/bin/python" bundle/models evaluation
 

@@ -1,13 +1,15 @@
 //! `tierbar setup` from an empty data folder, against a hub that has small models under the catalog's names.
 
-use serde_json::Value;
+use reqwest::Method;
+use serde_json::{Value, json};
 use std::{fs, path::Path, process::Stdio};
 use tierbar_mixture::Random;
+use tierbar_skip::or_skip;
 use tierbar_tests::{
-    binaries,
+    binaries::{self, MINILM},
     hub::{Content, HubFile, HubRepository, HubStandIn, Options, SMOLLM2},
     serving::Data,
-    wait::within,
+    wait::{until, within},
 };
 use tokio::process::Command;
 
@@ -118,6 +120,76 @@ async fn a_set_up_ends_with_three_tiers_that_answer() {
                 .all(|tier| tier["in_use"] == true)
         );
     }
+}
+
+/// With models that understand what they read: Qwen2.5-Coder 0.5B in place of the catalog's model of its architecture, and MiniLM.
+#[tokio::test]
+async fn a_set_up_leads_to_answers_and_documents_by_meaning() {
+    const EMBEDDERS: &str = "tierbar-tests/embedders-GGUF";
+    let chats = "bartowski/DeepSeek-R1-Distill-Qwen-14B-GGUF";
+    let name = "DeepSeek-R1-Distill-Qwen-14B-Q4_K_M";
+    let qwen = HubFile::on_disk(
+        &format!("{name}.gguf"),
+        or_skip!(binaries::model_or_gone(binaries::QWEN)),
+    );
+    let minilm = HubFile::on_disk(MINILM, or_skip!(binaries::model_or_gone(MINILM)));
+    let hub = HubStandIn::start(Options {
+        repositories: vec![
+            HubRepository::new(chats, vec![qwen]),
+            HubRepository::new(EMBEDDERS, vec![minilm]),
+        ],
+        ..Options::default()
+    })
+    .await;
+    // No other of the catalog's models for this tier runs well on such a machine.
+    let data = refreshed(&hub, "12GiB").await;
+    let host = data.serve().await;
+    let arguments = ["setup", "--yes", "--json", "--tiers", "heavy"];
+    let (code, done, stderr) = run(&data, &arguments).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(done["answers"][0]["model"], name, "{done}");
+    let question = json!([{"role": "user", "content": "What is the capital of France?"}]);
+    let fields = json!({"messages": question, "max_tokens": 32});
+    let answer: Value = host.chat("heavy", fields).await.json().await.unwrap();
+    let text = answer["choices"][0]["message"]["content"].as_str();
+    assert!(text.unwrap().contains("Paris"), "{answer}");
+
+    let reference = format!("{EMBEDDERS}/{MINILM}");
+    let model = MINILM.strip_suffix(".gguf").unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let papers = place.path().join("papers");
+    fs::create_dir(&papers).unwrap();
+    let lights = "# Lighthouses\n\nThe tower is painted every seven years.\n";
+    fs::write(papers.join("lights.md"), lights).unwrap();
+    let soup = "Boil lentils for twenty minutes and add salt.";
+    fs::write(papers.join("soup.txt"), soup).unwrap();
+    for arguments in [
+        &["models", "pull", "--json", &reference][..],
+        &["models", "use", model],
+        &["documents", "add", papers.to_str().unwrap()],
+    ] {
+        let (code, _, stderr) = data.run(arguments).await;
+        assert_eq!(code, Some(0), "{arguments:?}: {stderr}");
+    }
+    until("the documents with their vectors", async || {
+        let documents = "/tierbar/v1/documents";
+        let (_, documents) = host.ask(Method::GET, documents, None).await;
+        let source = &documents["sources"][0];
+        (source["indexed"] == 2 && source["without_vectors"] == 0).then_some(())
+    })
+    .await;
+    // No word of it is in the text.
+    let search = json!({"query": "How often do people coat beacons?", "limit": 1});
+    let path = "/v1/documents/search";
+    let (_, found) = host.ask(Method::POST, path, Some(search)).await;
+    assert_eq!(found["embedder"], model, "{found}");
+    assert_eq!(found["passages"][0]["title"], "Lighthouses", "{found}");
+    let asked = json!({"question": "How often is the tower painted?", "model": "heavy"});
+    let path = "/v1/documents/ask";
+    let (status, answer) = host.ask(Method::POST, path, Some(asked)).await;
+    assert_eq!((status, &answer["tier"]), (200, &json!("heavy")));
+    let text = answer["answer"].as_str().unwrap();
+    assert!(text.contains("seven") || text.contains('7'), "{answer}");
 }
 
 #[tokio::test]
