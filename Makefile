@@ -92,10 +92,10 @@ eval: ## Measure search in documents, citations, routing, triage, summaries, cal
 	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard --bin tierbar-extract --bin tierbar-sandbox --example context_forms
 	@$(with) tests/eval/run $(if $(SHORT),--short) $(if $(MODEL),--model "$(MODEL)")
 
-conformance: ## Try other people's clients, as a table (ONLY=, PART=, WRITE=1), or Open Responses' own tests (OPEN_RESPONSES=folder, MODEL=)
+conformance: ## Try other people's clients, as a table (ONLY=, PART=, MODEL=, WRITE=1), or Open Responses' own tests (OPEN_RESPONSES=folder, MODEL=)
 	@bundle/setup test
 	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard --bin tierbar-sandbox
-	@$(with) $(if $(OPEN_RESPONSES),tests/conformance/open_responses "$(OPEN_RESPONSES)" $(if $(MODEL),--model "$(MODEL)"),tests/conformance/run $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write) $(PART))
+	@$(with) $(if $(OPEN_RESPONSES),tests/conformance/open_responses "$(OPEN_RESPONSES)" $(if $(MODEL),--model "$(MODEL)"),tests/conformance/run $(if $(ONLY),--only "$(ONLY)") $(if $(MODEL),--model "$(MODEL)") $(if $(WRITE),--write) $(PART))
 
 bench-gateway: ## Measure our gateway alone, beside LiteLLM's proxy
 	@bundle/setup run

@@ -14,6 +14,8 @@ from hosts import PLAIN, TOOLS
 
 CELLS = {"text": "a question", "tools": "tools", "compacts": "compacts at an overflow", "unknown": "unknown model"}
 SECONDS = 240
+# Tools by opencode's names. Claude Code's begin with a capital.
+READS, EDITS = ("read",), ("read", "edit")
 STORY = "Once upon a time there was a fox. "
 # The user's settings of agents.
 OWN = ("OPENAI_", "ANTHROPIC_", "OPENCODE_", "CLAUDE")
@@ -28,8 +30,9 @@ class Agent:
     # them. The request for one has to fit as well.
     turns = (60, 20, 140)
 
-    def __init__(self, url, home):
-        self.url, self.home = url, home
+    def __init__(self, url, home, small=PLAIN, output=64, seconds=SECONDS):
+        """`small` is the tier for titles and the like, `output` the most tokens of an answer, `seconds` what a run may take."""
+        self.url, self.home, self.small, self.output, self.seconds = url, home, small, output, seconds
         self.work = home / "work"
         self.work.mkdir()
         subprocess.run(["git", "init", "--quiet", str(self.work)], check=True)
@@ -40,7 +43,7 @@ class Agent:
 
     def run(self, *command):
         done = subprocess.run(
-            [*map(str, command)], cwd=self.work, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS
+            [*map(str, command)], cwd=self.work, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=self.seconds
         )
         self.log.append(f"$ {command[-1][:80]}\n{done.stdout}\n{done.stderr}")
         return done
@@ -50,21 +53,24 @@ class OpenCode(Agent):
     id, name, package = "opencode", "opencode", "opencode-ai"
 
     def settings(self):
-        models = {tier: {"name": tier, "tool_call": tier == TOOLS, "limit": {"context": 100_000, "output": 64}} for tier in (TOOLS, PLAIN, "gpt-99")}
+        limit = {"context": 100_000, "output": self.output}
+        models = {tier: {"name": tier, "tool_call": tier == TOOLS, "limit": limit} for tier in (TOOLS, PLAIN, "gpt-99")}
         options = {"baseURL": f"{self.url}/v1", "apiKey": "unused"}
         provider = {"npm": "@ai-sdk/openai-compatible", "name": "Tierbar", "options": options, "models": models}
         # A short prompt of its own: that of the agent alone would fill the context.
-        bare = {"prompt": "Answer briefly.", "tools": {"*": False}}
-        reader = {"prompt": "Answer briefly.", "tools": {"*": False, "read": True}}
-        config = {"autoupdate": False, "share": "disabled", "provider": {"tierbar": provider}, "small_model": f"tierbar/{PLAIN}"}
-        config["agent"] = {"build": {**bare, "mode": "primary"}, "reader": {**reader, "mode": "primary"}}
+        bare = {"prompt": "Answer briefly.", "mode": "primary"}
+        config = {"autoupdate": False, "share": "disabled", "provider": {"tierbar": provider}, "small_model": f"tierbar/{self.small}"}
+        config["permission"] = {"edit": "allow"}
+        config["agent"] = {
+            "-".join(tools) or "build": {**bare, "tools": {"*": False, **dict.fromkeys(tools, True)}} for tools in ((), READS, EDITS)
+        }
         (self.work / "opencode.json").write_text(json.dumps(config))
         return {f"OPENCODE_DISABLE_{what}": "1" for what in ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")}
 
-    def ask(self, text, tier=PLAIN, go_on=False, tools=False):
+    def ask(self, text, tier=PLAIN, go_on=False, tools=()):
         # The package of this kind of machine; its parent's own script would copy it from there.
         program = sorted(installed.agents().glob("opencode-*/bin/opencode"))[-1]
-        more = ["--agent", "reader"] if tools else []
+        more = ["--agent", "-".join(tools)] if tools else []
         return self.run(program, "run", "--format", "json", "-m", f"tierbar/{tier}", *more, *(["-c"] if go_on else []), text)
 
 
@@ -75,30 +81,37 @@ class ClaudeCode(Agent):
 
     def settings(self):
         switches = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY")
-        limits = {"CLAUDE_CODE_MAX_OUTPUT_TOKENS": "64", "MAX_THINKING_TOKENS": "0"}
-        server = {"ANTHROPIC_BASE_URL": self.url, "ANTHROPIC_API_KEY": "unused", "ANTHROPIC_SMALL_FAST_MODEL": PLAIN}
+        limits = {"CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(self.output), "MAX_THINKING_TOKENS": "0"}
+        server = {"ANTHROPIC_BASE_URL": self.url, "ANTHROPIC_API_KEY": "unused", "ANTHROPIC_SMALL_FAST_MODEL": self.small}
         return {**dict.fromkeys(switches, "1"), **limits, **server}
 
-    def ask(self, text, tier=PLAIN, go_on=False, tools=False):
+    def ask(self, text, tier=PLAIN, go_on=False, tools=()):
         # As with opencode, without what would fill the context, and the package of this kind of machine.
         program = sorted(installed.agents().glob("@anthropic-ai/claude-code-*/claude"))[-1]
-        bare = ["--bare", "--system-prompt", "Answer briefly.", "--tools", "Read" if tools else ""]
-        return self.run(program, *bare, "--model", tier, *(["-c"] if go_on else []), "-p", text)
+        bare = ["--bare", "--system-prompt", "Answer briefly.", "--tools", ",".join(tool.capitalize() for tool in tools)]
+        mode = ["--permission-mode", "acceptEdits"] if tools == EDITS else []
+        return self.run(program, *bare, *mode, "--model", tier, *(["-c"] if go_on else []), "-p", text)
 
 
 AGENTS = [OpenCode, ClaudeCode]
 
 
 def answered(agent, **more):
-    done = agent.ask("What is the capital of France?", **more)
-    if done.returncode or "API Error" in done.stdout:
-        return f"ended with {done.returncode}: {last_line(done)}"
-    return ""
+    return why_it_ended(agent.ask("What is the capital of France?", **more))
+
+
+def why_it_ended(done):
+    failed = done.returncode or "API Error" in done.stdout
+    return f"ended with {done.returncode}: {last_line(done)}" if failed else ""
 
 
 def compacts(agent, recorder):
     for number, times in enumerate(agent.turns):
         done = agent.ask(f"{STORY * times} What came after?", go_on=number > 0)
+    return why_not_compacted(recorder, done)
+
+
+def why_not_compacted(recorder, done):
     overflows = [at for at, each in enumerate(recorder.exchanges) if each["status"] == 400]
     if not overflows:
         return "the conversation never outgrew the context"
@@ -110,7 +123,7 @@ def compacts(agent, recorder):
 
 
 def offers_tools(agent, recorder):
-    why = answered(agent, tier=TOOLS, tools=True)
+    why = answered(agent, tier=TOOLS, tools=READS)
     offered = any(json.loads(each["request"] or b"{}").get("tools") for each in recorder.exchanges)
     return why or ("" if offered else "no tool was offered")
 
@@ -135,20 +148,28 @@ TRIED = {
 }
 
 
+def version(kind):
+    return json.loads((installed.agents() / kind.package / "package.json").read_text())["version"]
+
+
 def try_agent(kind, serving, folder):
-    package = json.loads((installed.agents() / kind.package / "package.json").read_text())
-    row, log = Row(kind.id, kind.name, package["version"]), []
+    row, log = Row(kind.id, kind.name, version(kind)), []
     for cell, attempt in TRIED.items():
-        recorder = Recorder(serving.url)
-        with tempfile.TemporaryDirectory(prefix="tierbar-agent-", ignore_cleanup_errors=True) as home:
-            agent = kind(recorder.url, Path(home))
-            try:
-                row.cells[cell] = attempt(agent, recorder)
-            except subprocess.TimeoutExpired:
-                row.cells[cell] = f"did not end within {SECONDS} s"
-            log += [f"## {cell}", *agent.log]
-        if row.cells[cell]:
-            row.requests[cell] = recorder.text()
-        recorder.stop()
+        try_cell(row, cell, attempt, kind, serving, log)
     (folder / "stderr.log").write_text("\n".join(log))
     return row
+
+
+def try_cell(row, cell, attempt, kind, serving, log, **limits):
+    recorder = Recorder(serving.url)
+    with tempfile.TemporaryDirectory(prefix="tierbar-agent-", ignore_cleanup_errors=True) as home:
+        agent = kind(recorder.url, Path(home), **limits)
+        try:
+            row.cells[cell] = attempt(agent, recorder)
+        except subprocess.TimeoutExpired:
+            row.cells[cell] = f"did not end within {agent.seconds} s"
+        log += [f"## {cell}", *agent.log]
+    row.requests.pop(cell, None)
+    if row.cells[cell]:
+        row.requests[cell] = recorder.text()
+    recorder.stop()

@@ -15,6 +15,14 @@ EMBEDDER = "all-MiniLM-L6-v2.F32.gguf"
 # Tiers of the same weights: with a template that knows tools, and with one that does not. Each answers a question always alike:
 # by chance, a model this small would at times call again where a cell asks for words.
 TOOLS, PLAIN = "fast", "primary"
+# Of the tier that whole tasks are done with. Not always alike: a task is tried more than once.
+CONTEXT = 8192
+CAPABLE = """\
+[tiers.fast]
+model = "{model}"
+context = {context}
+sampling = {{ temperature = 0.3 }}
+"""
 CONFIG = """\
 [tiers.fast]
 model = "{tools}"
@@ -31,10 +39,13 @@ context = 512
 
 
 class Serving(Host):
-    """Runs while the block does."""
+    """Runs while the block does. With a model's file, that is the only tier's."""
 
-    def __init__(self):
-        self.models = tempfile.TemporaryDirectory(prefix="tierbar-models-")
+    def __init__(self, model=None):
+        self.models, self.model = tempfile.TemporaryDirectory(prefix="tierbar-models-"), model and model.stem
+        if model:
+            super().__init__(CAPABLE.format(model=model.resolve(), context=CONTEXT), TIERBAR_SECRETS="file")
+            return
         tools = Path(self.models.name, "SmolLM2-with-tools.gguf")
         template.write(starter(), tools, Path(__file__).with_name("tools.jinja").read_text())
         paths = {"tools": tools, "plain": starter(), "embedder": starter().with_name(EMBEDDER)}
