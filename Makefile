@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check build lint mac-check mac-rehearsal mac-report snapshots screenshots recording bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-passages bench-readings bench-cancel mutants mutations setup-models eval conformance stress stress-embeds stress-paged stress-waits fuzz malformed setup binaries ui clean
+.PHONY: help run test check build lint mac-check mac-rehearsal mac-report snapshots screenshots recording bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-passages bench-readings bench-cancel mutants mutations setup-models eval eval-paths conformance stress stress-embeds stress-paged stress-waits fuzz malformed setup binaries ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -96,6 +96,11 @@ conformance: ## Try other people's clients, as a table (ONLY=, PART=, MODEL=, WR
 	@bundle/setup test
 	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard --bin tierbar-sandbox
 	@$(with) $(if $(OPEN_RESPONSES),tests/conformance/open_responses "$(OPEN_RESPONSES)" $(if $(MODEL),--model "$(MODEL)"),tests/conformance/run $(if $(ONLY),--only "$(ONLY)") $(if $(MODEL),--model "$(MODEL)") $(if $(WRITE),--write) $(PART))
+
+eval-paths: ## Have an agent mend a real package, and ask 30 real papers and mails five questions, with Qwen2.5-Coder 1.5B (MODEL=)
+	@bundle/setup run
+	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard --bin tierbar-extract --bin tierbar-sandbox
+	@$(with) "$$HOME/.cache/tierbar/venv/bin/python" tests/eval/paths.py $(if $(MODEL),--model "$(MODEL)")
 
 bench-gateway: ## Measure our gateway alone, beside LiteLLM's proxy
 	@bundle/setup run
