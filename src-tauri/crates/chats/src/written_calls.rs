@@ -1,5 +1,9 @@
 //! Calls that a model writes as the text of its answer: as JSON, in a code block or between tags.
 
+mod arguments;
+
+pub use arguments::{missing_argument, parse_arguments, to_wanted_types};
+
 use crate::thinking::{split, without_thoughts};
 use serde::{
     Deserializer,
@@ -45,28 +49,54 @@ const CURLY_ENDS: [char; 2] = ['”', '“'];
 /// and the full-width signs between them.
 const COLON: char = '：';
 const COMMA: char = '，';
-/// As much of a text that may be a call is held back, in bytes: an answer in JSON may begin like one.
-pub const MOST_HELD: usize = 16 << 10;
-/// How many braces too many are taken off the end of arguments.
-const EXTRA_BRACES: usize = 3;
+/// A call names its tool within so many bytes: an answer in JSON may begin like one, and is not held back for longer.
+const LONGEST_HEAD: usize = 16 << 10;
+/// The longest text that is held back, and read as calls.
+const LONGEST: usize = 1 << 20;
 
 /// Returns whether a text that begins so may turn out to be a call of a tool, so that it is not an answer yet. `tools`: as in
 /// [`written_calls`].
 pub fn may_begin_call(text: &str, tools: &[Value]) -> bool {
-    let text = undecorated(text);
-    let is_json = text.starts_with(['{', '[']);
-    let straight = is_json.then(|| straightened(text)).flatten();
-    let text = straight.as_deref().unwrap_or(text);
-    if let Some(list) = text.strip_prefix('[') {
-        let first = list.trim_start();
-        return first.is_empty() || may_be_object(first, tools);
+    let head = &text[..text.floor_char_boundary(LONGEST_HEAD)];
+    match begins_as(undecorated(head), tools) {
+        Beginning::Named => text.len() <= LONGEST,
+        Beginning::Unclear => head.len() == text.len(),
+        Beginning::Text => false,
     }
-    if text.starts_with('{') {
-        return may_be_object(text, tools);
+}
+
+/// What a text may be, by its beginning.
+enum Beginning {
+    /// A call of a tool, if it is a call.
+    Named,
+    /// Perhaps a call, if a tool's name follows.
+    Unclear,
+    Text,
+}
+
+fn begins_as(text: &str, tools: &[Value]) -> Beginning {
+    if text.starts_with(['{', '[']) {
+        let straight = straightened(text);
+        let json = straight.as_deref().unwrap_or(text);
+        let first = json.strip_prefix('[').unwrap_or(json).trim_start();
+        return object_begins_as(first, tools);
     }
-    let mut functions = FUNCTIONS.iter().map(|(begin, ..)| begin);
-    let is_function = functions.any(|begin| text.starts_with(begin) || begin.starts_with(text));
-    is_function || FENCE.starts_with(text) || may_be_tag(text)
+    for (begin, name_end, _) in FUNCTIONS {
+        let function = text.strip_prefix(begin);
+        if let Some((name, _)) = function.and_then(|function| function.split_once(name_end)) {
+            return match is_offered(name.trim(), tools) {
+                true => Beginning::Named,
+                false => Beginning::Text,
+            };
+        }
+        if function.is_some() || begin.starts_with(text) {
+            return Beginning::Unclear;
+        }
+    }
+    match FENCE.starts_with(text) || may_be_tag(text) {
+        true => Beginning::Unclear,
+        false => Beginning::Text,
+    }
 }
 
 /// Whether a text is the beginning of a tag.
@@ -80,18 +110,27 @@ fn unclosed(tag: &str) -> &str {
     tag.strip_prefix('/').unwrap_or(tag)
 }
 
-/// Whether a text begins with an object that may be a call, as far as it has come.
-fn may_be_object(text: &str, tools: &[Value]) -> bool {
+/// What a text that begins with an object may be, as far as it has come.
+fn object_begins_as(text: &str, tools: &[Value]) -> Beginning {
+    let mut is_named = false;
     let mut values = serde_json::Deserializer::from_str(text);
-    match values.deserialize_map(CallKeys { tools }) {
-        Ok(()) => true,
-        Err(error) => error.is_eof(),
+    let keys = CallKeys {
+        tools,
+        is_named: &mut is_named,
+    };
+    let read = values.deserialize_map(keys);
+    match read.is_err_and(|error| !error.is_eof()) {
+        true => Beginning::Text,
+        false if is_named => Beginning::Named,
+        false => Beginning::Unclear,
     }
 }
 
 /// Reads an object up to the first key that no call has, or the name of another function.
 struct CallKeys<'a> {
     tools: &'a [Value],
+    /// The name of a tool has come.
+    is_named: &'a mut bool,
 }
 
 impl<'de> Visitor<'de> for CallKeys<'_> {
@@ -102,22 +141,20 @@ impl<'de> Visitor<'de> for CallKeys<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
-        let mut is_named = false;
         while let Some(key) = object.next_key::<String>()? {
             let key = key.as_str();
             let is_name = NAMES.contains(&key);
             let is_known = is_name || ARGUMENTS.contains(&key) || [TYPE, ID, CALLS].contains(&key);
-            if !is_named && !is_known {
+            if !*self.is_named && !is_known {
                 return Err(de::Error::custom("a key that no call has"));
             }
             // A function may be an object, with the name in it.
-            if is_name && key != "function" && !is_named {
+            if is_name && key != "function" && !*self.is_named {
                 let name: String = object.next_value()?;
-                let mut tools = self.tools.iter();
-                is_named = tools.any(|tool| tool["function"]["name"] == name.trim());
-                if !is_named {
+                if !is_offered(name.trim(), self.tools) {
                     return Err(de::Error::custom("the name of no tool"));
                 }
+                *self.is_named = true;
             } else {
                 object.next_value::<IgnoredAny>()?;
             }
@@ -142,11 +179,22 @@ pub fn written_calls(answer: &str, tools: &[Value]) -> Vec<(String, String)> {
     all_or_none(named_calls(answer, tools), tools, has_all)
 }
 
-/// As [`written_calls`], but none if one lacks an argument that its tool requires: who gets them may not look for it.
+/// As [`written_calls`], with values of the types that the tool takes, but none if one lacks an argument that its tool requires: who gets
+/// them may not look for it.
 pub fn complete_calls(answer: &str, tools: &[Value]) -> Vec<(String, String)> {
     let has_required =
         |arguments: &Value, schema: &Value| missing_argument(arguments, schema).is_none();
-    all_or_none(written_calls(answer, tools), tools, has_required)
+    let mut calls = all_or_none(written_calls(answer, tools), tools, has_required);
+    for (name, arguments) in &mut calls {
+        let mut values: Value = serde_json::from_str(arguments).unwrap_or_default();
+        let tool = tool_named(name, tools);
+        to_wanted_types(
+            &mut values,
+            tool.map_or(&Value::Null, |tool| &tool["parameters"]),
+        );
+        *arguments = values.to_string();
+    }
+    calls
 }
 
 /// The calls, if all of them have arguments that are right for the schema of their tool.
@@ -156,9 +204,8 @@ fn all_or_none(
     are_right: impl Fn(&Value, &Value) -> bool,
 ) -> Vec<(String, String)> {
     let is_right = |(name, arguments): &(String, String)| {
-        let mut tools = tools.iter().map(|tool| &tool["function"]);
-        let tool = tools.find(|tool| tool["name"] == *name);
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+        let tool = tool_named(name, tools);
         tool.is_some_and(|tool| are_right(&arguments, &tool["parameters"]))
     };
     if !calls.iter().all(is_right) {
@@ -179,11 +226,13 @@ pub fn named_calls(answer: &str, tools: &[Value]) -> Vec<(String, String)> {
     found.unwrap_or_default()
 }
 
-/// Returns the first argument that a schema requires and that is missing.
-pub fn missing_argument<'a>(arguments: &Value, schema: &'a Value) -> Option<&'a str> {
-    let required = schema["required"].as_array().into_iter().flatten();
-    let mut names = required.filter_map(Value::as_str);
-    names.find(|name| arguments.get(name).is_none())
+fn tool_named<'a>(name: &str, tools: &'a [Value]) -> Option<&'a Value> {
+    let mut tools = tools.iter().map(|tool| &tool["function"]);
+    tools.find(|tool| tool["name"] == name)
+}
+
+fn is_offered(name: &str, tools: &[Value]) -> bool {
+    tool_named(name, tools).is_some()
 }
 
 /// The calls that a text consists of, if it does.
@@ -328,7 +377,7 @@ fn json_call(mut call: Value, tools: &[Value]) -> Option<(String, String)> {
 
 /// The call, if there is such a tool.
 fn offered(name: &str, arguments: Value, tools: &[Value]) -> Option<(String, String)> {
-    if !tools.iter().any(|tool| tool["function"]["name"] == name) {
+    if !is_offered(name, tools) {
         return None;
     }
     let arguments = match arguments {
@@ -337,40 +386,6 @@ fn offered(name: &str, arguments: Value, tools: &[Value]) -> Option<(String, Str
     };
     let call = (name.to_owned(), arguments.to_string());
     arguments.is_object().then_some(call)
-}
-
-/// Reads the arguments of a call, which are an object; some models write it as JSON in a string once more.
-///
-/// # Errors
-/// What is wrong, for the model.
-pub fn parse_arguments(text: &str) -> Result<Value, String> {
-    let wrong = |error| format!("the arguments are not valid JSON: {error}");
-    let text = if text.trim().is_empty() { "{}" } else { text };
-    let mut value = read_value(text).map_err(wrong)?;
-    if let Value::String(inner) = &value {
-        value = read_value(inner).map_err(wrong)?;
-    }
-    if value.is_object() {
-        Ok(value)
-    } else {
-        Err("the arguments are not an object".to_owned())
-    }
-}
-
-/// Reads JSON. A whole object with a brace or two behind it means itself.
-fn read_value(text: &str) -> Result<Value, serde_json::Error> {
-    let read = json::read(text.as_bytes());
-    let mut rest = text.trim_end();
-    for _ in 0..EXTRA_BRACES {
-        let Some(shorter) = rest.strip_suffix('}').filter(|_| read.is_err()) else {
-            break;
-        };
-        rest = shorter.trim_end();
-        if let Ok(value @ Value::Object(_)) = json::read(rest.as_bytes()) {
-            return Ok(value);
-        }
-    }
-    read
 }
 
 #[cfg(test)]

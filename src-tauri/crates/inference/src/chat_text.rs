@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::mem;
 use tierbar_chats::{
     thinking::{WithoutThinking, split},
-    written_calls::{MOST_HELD, complete_calls, may_begin_call},
+    written_calls::{complete_calls, may_begin_call},
 };
 use tierbar_core::json;
 use uuid::Uuid;
@@ -66,7 +66,7 @@ impl TextRules {
     }
 
     fn may_begin_call(&self, text: &str) -> bool {
-        !self.writable.is_empty() && text.len() <= MOST_HELD && may_begin_call(text, &self.writable)
+        !self.writable.is_empty() && may_begin_call(text, &self.writable)
     }
 
     /// The calls that a text consists of, in OpenAI's form.
@@ -356,6 +356,21 @@ mod tests {
                 assert_eq!(rest, [text, arguments, reason], "{size}: {answer}");
             }
         }
+    }
+
+    #[test]
+    fn a_long_call_is_a_call_in_a_stream_too() {
+        let path = "天".repeat(70_000);
+        let answer = CALL.replace("1}", &format!("\"{path}\"}}"));
+        let letters: Vec<char> = answer.chars().collect();
+        let pieces: Vec<String> = letters
+            .chunks(1_000)
+            .map(|piece| piece.iter().collect())
+            .collect();
+        let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+        let [_, text, arguments, reason] = streamed(&request(json!({})), &pieces, "stop");
+        assert_eq!((text.as_str(), reason.as_str()), ("", "tool_calls"));
+        assert_eq!(arguments, json!({"at": path}).to_string());
     }
 
     #[test]

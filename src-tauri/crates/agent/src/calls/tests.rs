@@ -337,8 +337,12 @@ fn an_answer_that_is_no_call_stays_text() {
         assert!(!begun, "{answer}");
     }
     // However deep, it takes no stack.
-    assert!(may_begin_call(&"<tools>```\n".repeat(100_000), &[]));
-    assert!(may_begin_call(&"{\"id\":".repeat(100_000), &[]));
+    for (times, begins) in [(1_000, true), (100_000, false)] {
+        let tags = "<tools>```\n".repeat(times);
+        let objects = "{\"id\":".repeat(times);
+        assert_eq!(may_begin_call(&tags, &[]), begins, "{times}");
+        assert_eq!(may_begin_call(&objects, &[]), begins, "{times}");
+    }
     assert!(written_calls(&"[".repeat(100_000), &surroundings().tools()).is_empty());
 }
 

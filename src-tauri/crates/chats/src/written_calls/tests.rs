@@ -64,3 +64,68 @@ fn a_complete_call_has_what_its_tool_requires() {
         assert!(!written_calls(&answer, &tools).is_empty(), "{answer}");
     }
 }
+
+#[test]
+fn arguments_get_the_types_that_the_tool_takes() {
+    let tools: Vec<Value> = serde_json::from_str(TOOLS).unwrap();
+    let elements = |name: &str, arguments: [(&str, &str); 2]| {
+        let arguments = arguments
+            .map(|(name, value)| format!("<parameter={name}>\n{value}\n</parameter>\n"))
+            .concat();
+        format!("<function={name}>\n{arguments}</function>")
+    };
+    for (answer, arguments) in [
+        (
+            r#"{"name": "get_weather", "arguments": {"city": "7", "days": "3"}}"#.to_owned(),
+            r#"{"city":"7","days":3}"#,
+        ),
+        (
+            r#"{"name": "get_weather", "arguments": {"city": "Oslo", "days": "some"}}"#.to_owned(),
+            r#"{"city":"Oslo","days":"some"}"#,
+        ),
+        (
+            elements("switch_light", [("room", "Küche"), ("on", "True")]),
+            r#"{"room":"Küche","on":true}"#,
+        ),
+        (
+            elements("set_timer", [("minutes", "2.5"), ("label", "1")]),
+            r#"{"minutes":2.5,"label":"1"}"#,
+        ),
+    ] {
+        let calls = complete_calls(&answer, &tools);
+        assert_eq!(calls.len(), 1, "{answer}");
+        assert_eq!(calls[0].1, arguments, "{answer}");
+    }
+}
+
+#[test]
+fn a_long_call_is_held_and_read() {
+    let tools: Vec<Value> = serde_json::from_str(TOOLS).unwrap();
+    let text = "天气".repeat(35_000);
+    let arguments = format!(r#"{{"to": "李明", "text": "{text}"}}"#);
+    let call = format!(r#"{{"name": "send_mail", "arguments": {arguments}}}"#);
+    let head = |answer: &str| answer.chars().take(40).collect::<String>();
+    for answer in [
+        call.clone(),
+        format!("```json\n{call}\n```"),
+        format!("<tools>[{call}]</tools>"),
+        call.replacen("\"name\": \"send_mail\"", "“name”：“send_mail”", 1),
+        format!("<function=send_mail>{arguments}</function>"),
+    ] {
+        let begun = &answer[..answer.floor_char_boundary(answer.len() - 20)];
+        assert!(may_begin_call(begun, &tools), "{}", head(&answer));
+        let calls = complete_calls(&answer, &tools);
+        assert_eq!(calls.len(), 1, "{}", head(&answer));
+        assert!(calls[0].1.contains(&text), "{}", head(&answer));
+    }
+    // What names no tool is not held for as long, and nothing is held without an end.
+    for answer in [
+        format!("{}{}", &call[..call.len() - 3], "a".repeat(LONGEST)),
+        format!("{{\"input\": \"{text}"),
+        format!("{{\"arguments\": {arguments}, \"name\": \"send_mail\"}}"),
+        format!("<function={text}"),
+        format!("<function=sell>{arguments}"),
+    ] {
+        assert!(!may_begin_call(&answer, &tools), "{}", head(&answer));
+    }
+}

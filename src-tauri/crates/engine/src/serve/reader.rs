@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tierbar_chats::written_calls::{MOST_HELD, complete_calls, may_begin_call};
+use tierbar_chats::written_calls::{complete_calls, may_begin_call};
 use tierbar_grammar::OfferedTools;
 
 /// How often the whole text is parsed again, at most, and for at most a tenth of the time.
@@ -124,7 +124,6 @@ impl AnswerReader {
         };
         self.message.content.is_empty()
             && message.tool_calls.is_empty()
-            && message.content.len() <= MOST_HELD
             && may_begin_call(&message.content, &tools.offered)
     }
 
