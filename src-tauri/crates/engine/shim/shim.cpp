@@ -177,6 +177,13 @@ common_json message_json(const common_chat_msg & message) {
 struct constraint {
     llama_sampler * grammar = nullptr;
     llama_sampler * budget = nullptr;
+    // The grammar of a call as text. It follows the answer from its beginning, and holds it once the arguments of a call begin. An
+    // answer that it cannot follow is none, and is free.
+    llama_sampler * written = nullptr;
+    bool follows_written = false;
+    bool holds_written = false;
+    // The answer until the arguments begin.
+    std::string begun;
     const llama_vocab * vocab = nullptr;
     bool lazy = false;
     // What the last call left allocated.
@@ -190,6 +197,7 @@ struct constraint {
     ~constraint() {
         llama_sampler_free(grammar);
         llama_sampler_free(budget);
+        llama_sampler_free(written);
     }
 
     template <typename Body>
@@ -201,21 +209,58 @@ struct constraint {
         return done;
     }
 
-    // A lazy grammar waits until the model has thought.
-    bool grammar_applies() const {
-        if (grammar == nullptr || budget == nullptr || !lazy) {
-            return grammar != nullptr;
+    // A lazy grammar, and that of a call as text, wait until the model has thought.
+    bool thinks() const {
+        if (budget == nullptr || !(lazy || grammar == nullptr)) {
+            return false;
         }
         const auto state = common_reasoning_budget_get_state(budget);
-        return state == REASONING_BUDGET_IDLE || state == REASONING_BUDGET_DONE;
+        return state != REASONING_BUDGET_IDLE && state != REASONING_BUDGET_DONE;
+    }
+
+    bool grammar_applies() const { return grammar != nullptr && !holds_written && !thinks(); }
+
+    void apply(llama_token_data_array * candidates) const {
+        if (holds_written) {
+            llama_sampler_apply(written, candidates);
+        } else if (grammar_applies()) {
+            llama_sampler_apply(grammar, candidates);
+        }
+    }
+
+    // Has the grammar of a call as text begin with the next token.
+    void begin_written() {
+        if (written != nullptr) {
+            llama_sampler_reset(written);
+            begun.clear();
+            follows_written = true;
+        }
+    }
+
+    void follow_written(llama_token token) {
+        if (!follows_written || llama_vocab_is_eog(vocab, token)) {
+            return;
+        }
+        try {
+            llama_sampler_accept(written, token);
+        } catch (const std::runtime_error &) {
+            // It is no call, or no token of the model fits.
+            follows_written = holds_written = false;
+            return;
+        }
+        if (!holds_written) {
+            begun += common_token_to_piece(vocab, token);
+            holds_written = begun.find("\"arguments\"") != std::string::npos;
+        }
     }
 
     void accept(llama_token token) {
+        const bool thought = thinks();
         const bool applied = grammar_applies();
         if (budget != nullptr) {
             llama_sampler_accept(budget, token);
             const bool done = common_reasoning_budget_get_state(budget) == REASONING_BUDGET_DONE;
-            if (grammar != nullptr && !applied && done) {
+            if (grammar != nullptr && thought && done) {
                 // The end of the thinking may hold what triggers the grammar.
                 if (const llama_tokens * end = common_reasoning_budget_get_end_match(budget)) {
                     for (const llama_token one : *end) {
@@ -223,6 +268,11 @@ struct constraint {
                     }
                 }
             }
+        }
+        if (holds_written || !(thought || thinks())) {
+            follow_written(token);
+        } else if (!thinks()) {
+            begin_written();
         }
         if (applied) {
             check_end(token);
@@ -355,6 +405,15 @@ common_chat_params render(const common_chat_templates * templates, const llama_v
     return params;
 }
 
+// The grammar of a call as text; empty if a function's schema has none.
+std::string written_grammar(const common_json & tools) {
+    try {
+        return written_call_grammar(tools);
+    } catch (const std::exception &) {
+        return {};
+    }
+}
+
 llama_sampler * read_grammar(const llama_vocab * vocab, const common_json & spec) {
     const auto text = spec.value("grammar", std::string());
     if (text.empty()) {
@@ -424,6 +483,9 @@ char * tierbar_chat_apply(const common_chat_templates * templates, const llama_m
         const common_json from = common_json::parse(request);
         const common_chat_params params = render(templates, vocab, from);
         common_json out = describe(vocab, params);
+        if (from.value("written_calls", false)) {
+            out["written_grammar"] = written_grammar(given(from, "held_tools") ? from.at("held_tools") : from.at("tools"));
+        }
         const bool offered = given(from, "tools") && !from.at("tools").empty();
         out["calls_only"] = offered && from.value("tool_choice", std::string()) == "required";
         out["one_call"] = offered && !from.value("parallel_tool_calls", false);
@@ -472,8 +534,8 @@ char * tierbar_schema_grammar(const char * schema, char ** error) {
     });
 }
 
-// Makes a constraint of a JSON object with `grammar` and the like, as tierbar_chat_apply returns them, `prefill` (whether
-// the grammar begins with the generation prompt), and `thinking_budget` in tokens, below 0 for none.
+// Makes a constraint of a JSON object with `grammar`, `written_grammar` and the like, as tierbar_chat_apply returns them, `prefill`
+// (whether the grammar begins with the generation prompt), and `thinking_budget` in tokens, below 0 for none.
 constraint * tierbar_constraint_new(const llama_model * model, const char * spec, char ** error) {
     return guarded<constraint *>(ON_DEEP_STACK, error, [&] {
         const llama_vocab * vocab = llama_model_get_vocab(model);
@@ -482,6 +544,11 @@ constraint * tierbar_constraint_new(const llama_model * model, const char * spec
         made->vocab = vocab;
         made->lazy = from.value("grammar_lazy", false);
         made->grammar = read_grammar(vocab, from);
+        const auto written = from.value("written_grammar", std::string());
+        if (!written.empty() && (made->lazy || made->grammar == nullptr) && is_sound(vocab, written)) {
+            made->written = llama_sampler_init_grammar(vocab, written.c_str(), "root");
+            made->follows_written = made->written != nullptr;
+        }
         const auto begun = common_tokenize(vocab, from.value("generation_prompt", std::string()), false, true);
         if (made->grammar != nullptr && !made->lazy && from.value("prefill", false)) {
             for (const llama_token token : begun) {
@@ -492,7 +559,7 @@ constraint * tierbar_constraint_new(const llama_model * model, const char * spec
         const auto ends = given(from, "thinking_ends") ? from.at("thinking_ends").get<std::vector<std::string>>()
                                                        : std::vector<std::string>();
         const int budget = from.value("thinking_budget", -1);
-        if (!start.empty() && !ends.empty() && (made->lazy || budget >= 0)) {
+        if (!start.empty() && !ends.empty() && (made->lazy || made->written != nullptr || budget >= 0)) {
             std::vector<llama_tokens> end_tokens;
             for (const auto & end : ends) {
                 end_tokens.push_back(common_tokenize(vocab, end, false, true));
@@ -517,8 +584,8 @@ bool tierbar_constraint_apply(constraint * made, llama_token_data_array * candid
         if (made->budget != nullptr) {
             llama_sampler_apply(made->budget, candidates);
         }
-        if (grammar && made->grammar_applies()) {
-            llama_sampler_apply(made->grammar, candidates);
+        if (grammar) {
+            made->apply(candidates);
         }
         return true;
     });

@@ -18,6 +18,10 @@ namespace {
 
 const char * const CALL_START = "<tool_call>";
 const char * const CALL_END = "</tool_call>";
+// What some models put around a call in place of their template's tags, besides a code block.
+const char * const OTHER_TAGS[] = {"<tool>", "<tools>", "<tool_calls>", "<function>", "<functions>", "<function_call>", "<function_calls>"};
+// The longest name of a code block's language.
+constexpr int LONGEST_LANGUAGE = 20;
 
 const common_peg_tag_parser * as_tag(const common_peg_parser_variant & parser, const char * tag) {
     const auto * tagged = std::get_if<common_peg_tag_parser>(&parser);
@@ -252,6 +256,22 @@ bool drop_doubled_markers(common_peg_arena & arena) {
     return found;
 }
 
+// A call as JSON, with arguments that follow the schema of its function.
+common_peg_parser json_call(common_chat_peg_builder & p, const common_json & tools) {
+    auto functions = p.choice();
+    for (size_t index = 0; index < tools.size(); index++) {
+        const common_json & function = tools.at(index).at("function");
+        const auto number = std::to_string(index);
+        auto name = p.literal("\"name\"") + p.space() + p.literal(":") + p.space() +
+                    p.atomic(p.literal("\"") + p.tool_name(p.literal(function.at("name").get<std::string>())) + p.literal("\""));
+        auto arguments = p.literal("\"arguments\"") + p.space() + p.literal(":") + p.space() +
+                         p.tool_args(p.schema(p.json(), "arguments-" + number, common_chat_tool_parameters(function)));
+        functions |= p.rule("function-" + number, p.tool(p.tool_open(p.literal("{")) + p.space() + name + p.space() + p.literal(",") +
+                                                          p.space() + arguments + p.space() + p.tool_close(p.literal("}"))));
+    }
+    return functions;
+}
+
 }  // namespace
 
 bool reads_calls(const common_chat_params & params) {
@@ -316,18 +336,7 @@ void use_generic_calls(common_chat_params & params, const common_json & tools, c
             auto thoughts = rules.thinks || lazy ? p.until_one_of(ends) : p.space();
             thinking = p.optional(p.optspace(start) + p.reasoning(thoughts) + end + p.space());
         }
-        auto functions = p.choice();
-        for (size_t index = 0; index < tools.size(); index++) {
-            const common_json & function = tools.at(index).at("function");
-            const auto number = std::to_string(index);
-            auto name = p.literal("\"name\"") + p.space() + p.literal(":") + p.space() +
-                        p.atomic(p.literal("\"") + p.tool_name(p.literal(function.at("name").get<std::string>())) + p.literal("\""));
-            auto arguments = p.literal("\"arguments\"") + p.space() + p.literal(":") + p.space() +
-                             p.tool_args(p.schema(p.json(), "arguments-" + number, common_chat_tool_parameters(function)));
-            functions |= p.rule("function-" + number, p.tool(p.tool_open(p.literal("{")) + p.space() + name + p.space() + p.literal(",") +
-                                                              p.space() + arguments + p.space() + p.tool_close(p.literal("}"))));
-        }
-        auto call = p.rule("call", p.literal(CALL_START) + p.space() + functions + p.space() + p.literal(CALL_END));
+        auto call = p.rule("call", p.literal(CALL_START) + p.space() + json_call(p, tools) + p.space() + p.literal(CALL_END));
         auto calls = p.trigger_rule("calls", rules.parallel ? call + p.zero_or_more(p.space() + call) : call);
         auto answer = p.optional(p.content(p.until(CALL_START))) + p.optional(calls + p.space());
         if (rules.required) {
@@ -347,4 +356,17 @@ void use_generic_calls(common_chat_params & params, const common_json & tools, c
     }
     // In some vocabularies these are control tokens.
     params.preserved_tokens.insert(params.preserved_tokens.end(), {CALL_START, CALL_END});
+}
+
+std::string written_call_grammar(const common_json & tools) {
+    const common_peg_arena parser = build_chat_peg_parser([&](common_chat_peg_builder & p) {
+        auto tag = p.choice();
+        for (const char * name : OTHER_TAGS) {
+            tag |= p.literal(name);
+        }
+        const auto block = p.literal("```") + p.chars("[a-z]", 0, LONGEST_LANGUAGE) + p.literal("\n");
+        return p.space() + p.optional(block) + p.optional(tag) + p.space() + p.optional(p.literal("[")) + p.space() +
+               json_call(p, tools) + p.rest();
+    });
+    return grammar_of(parser, false);
 }

@@ -29,3 +29,7 @@ std::string grammar_with(const common_chat_params & params, const common_json & 
 
 // Has the answer be text or calls as JSON between tags. `form`: the JSON schema of an answer that is no call; null for text.
 void use_generic_calls(common_chat_params & params, const common_json & tools, const call_rules & rules, const common_json * form);
+
+// Returns the grammar of an answer that begins with a call as JSON, in a code block or a tag that the template does not know; anything
+// may follow the call.
+std::string written_call_grammar(const common_json & tools);

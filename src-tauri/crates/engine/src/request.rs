@@ -175,6 +175,7 @@ impl ChatRequest {
             if are_held {
                 input["held_tools"] = json!(followed);
             }
+            input["written_calls"] = json!(self.are_writable(&tools));
         }
         input["forms"] = Value::Object(placeholders.into_grammars());
         Ok(input)
@@ -184,11 +185,16 @@ impl ChatRequest {
         self.offers().is_ok_and(|tools| tools.may_be_called())
     }
 
-    /// The functions whose calls may also come as text: nothing holds the answer to a form.
+    /// The functions whose calls may also come as text.
     pub(crate) fn writable_tools(&self) -> Option<OfferedTools> {
         let tools = self.offers().ok()?;
+        self.are_writable(&tools).then_some(tools)
+    }
+
+    /// Whether calls may also come as text: nothing holds the answer to a form.
+    fn are_writable(&self, tools: &OfferedTools) -> bool {
         let is_free = matches!(self.options.form.rule(), Ok(None)) && !tools.are_strict();
-        (is_free && tools.choice == "auto" && tools.may_be_called()).then_some(tools)
+        is_free && tools.choice == "auto" && tools.may_be_called()
     }
 
     /// Names the schema that is the reason for an error of the template or the grammar.
@@ -243,7 +249,8 @@ impl ChatRequest {
             Some(AnswerRule::Grammar(grammar)) => Some(grammar),
             Some(AnswerRule::Schema(_)) | None => None,
         };
-        if prompt.grammar.is_empty() && own.is_none() && budget < 0 {
+        let is_free = prompt.grammar.is_empty() && prompt.written_grammar.is_empty();
+        if is_free && own.is_none() && budget < 0 {
             return Ok(String::new());
         }
         let mut spec = serde_json::to_value(prompt)
@@ -631,6 +638,34 @@ mod tests {
         let plain = json!({"type": "object", "properties": {"a": {"type": "number"}}});
         assert!(input(false, "auto", ranged).unwrap()["held_tools"].is_array());
         assert!(input(false, "auto", plain).unwrap()["held_tools"].is_null());
+    }
+
+    #[test]
+    fn a_call_as_text_is_held_where_it_is_read() {
+        let function = |strict: bool| {
+            let parameters = json!({"type": "object", "properties": {}});
+            json!([{"type": "function", "function": {"name": "look", "strict": strict, "parameters": parameters}}])
+        };
+        for (choice, strict, held) in [
+            ("auto", false, true),
+            ("auto", true, false),
+            ("required", false, false),
+            ("none", false, false),
+        ] {
+            let request: ChatRequest = serde_json::from_value(json!({
+                "messages": [{"role": "user", "content": "Hi"}],
+                "tools": function(strict),
+                "tool_choice": choice,
+            }))
+            .unwrap();
+            let input = request.template_input(true).unwrap();
+            assert_eq!(input["written_calls"] == true, held, "{choice} {strict}");
+            assert_eq!(
+                request.writable_tools().is_some(),
+                held,
+                "{choice} {strict}"
+            );
+        }
     }
 
     #[test]

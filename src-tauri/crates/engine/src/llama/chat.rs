@@ -50,6 +50,9 @@ pub(crate) struct Prompt {
     pub(crate) stops: Vec<String>,
     /// GBNF; empty for none.
     pub(crate) grammar: String,
+    /// The same, of an answer that begins with a call as text. It holds an answer once the call's arguments begin.
+    #[serde(default)]
+    pub(crate) written_grammar: String,
     /// Control tokens whose text the parser needs.
     pub(crate) preserved_tokens: Vec<Token>,
     /// The start marker of thinking; empty without one.
@@ -188,7 +191,7 @@ impl ChatTemplate {
 
     /// Renders a request: a JSON object with `messages` and, if given, `tools`, `tool_choice`, `parallel_tool_calls`,
     /// `generic_tools` (the messages describe the tools), `held_tools` (the tools with the schemas that calls are held to),
-    /// `json_schema` (beside tools, only in the generic form), `forms` (parts of the grammar by the constants that stand for them in
+    /// `written_calls` (calls may come as text), `json_schema` (beside tools, only in the generic form), `forms` (parts of the grammar by the constants that stand for them in
     /// these schemas), `enable_thinking` and `chat_template_kwargs`.
     ///
     /// # Errors
@@ -205,6 +208,7 @@ impl ChatTemplate {
             .map_err(|error| Error::new(Code::Internal, format!("chat shim: {error}")))?;
         if let Some(forms) = forms {
             prompt.grammar = replace_placeholders(prompt.grammar, forms);
+            prompt.written_grammar = replace_placeholders(prompt.written_grammar, forms);
         }
         prompt.stops.extend_from_slice(&self.written_markers);
         Ok(prompt)

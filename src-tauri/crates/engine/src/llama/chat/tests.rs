@@ -185,6 +185,48 @@ fn a_forced_answer_is_calls_that_follow_their_schemas() {
 }
 
 #[test]
+fn a_call_as_text_is_held_to_its_schema() {
+    for name in [None, Some(QWEN_3)] {
+        let template = match name {
+            Some(name) => template(name),
+            None => ChatTemplate::new(model(), None).unwrap(),
+        };
+        let more = json!({"tool_choice": "auto", "written_calls": true, "enable_thinking": true});
+        let mut request = request("wait", &more);
+        request["generic_tools"] = json!(name.is_none());
+        let prompt = template.apply(&request).unwrap();
+        let call = |arguments: &str| format!(r#"{{"name": "look", "arguments": {arguments}}}"#);
+        let (right, wrong) = (call(r#"{"unit": "C"}"#), call(r#"{"unit": "K"}"#));
+        let mut cases = vec![
+            (right.clone(), true),
+            (wrong.clone(), false),
+            (format!("```json\n{right}\n```"), true),
+            (format!("```json\n{wrong}\n```"), false),
+            (format!("<tools>\n[{right}]\n</tools>"), true),
+            (format!("<tools>\n[{wrong}]\n</tools>"), false),
+            (call(r#"{"unit": "C", "at": 1}"#), false),
+            (call("7"), false),
+            // An example, a call of no tool, and one that is described.
+            (format!("{right}\nThat is how it is called."), true),
+            (format!("It is called so: {wrong}"), true),
+            (format!("```json\n{{\"calls\": [{wrong}]}}\n```"), true),
+            (wrong.replace("look", "gone"), true),
+            (wrong.replace("arguments", "parameters"), true),
+            ("Good day.".to_owned(), true),
+        ];
+        if name.is_some() {
+            let (start, end) = (&prompt.thinking_start, &prompt.thinking_ends[0]);
+            let thought = format!("{start} I write {wrong} or not{end}");
+            cases.push((format!("{thought} {right}"), true));
+            cases.push((format!("{thought} {wrong}"), false));
+        }
+        for (text, fits) in cases {
+            assert_eq!(admits(&template, &prompt, &text), fits, "{name:?}: {text}");
+        }
+    }
+}
+
+#[test]
 fn a_call_in_the_generic_form_is_read_beside_text() {
     use crate::llama::{AnswerParser, ToolCall};
     let template = ChatTemplate::new(model(), None).unwrap();
