@@ -48,7 +48,7 @@ THINKING_TOKENS = 8
 ANSWER_TOKENS = 300
 # Free to go on calling, a small model does.
 CALLING_TOKENS = 150
-# The starter model as tiers, and their templates: its own, which knows neither tools nor thinking, one that knows both,
+# The starter model, or another one, as tiers, and their templates: its own, which knows neither tools nor thinking, one that knows both,
 # and one that knows thinking alone.
 TEMPLATES = {"generic": None, "native": "tools.jinja", "thinker": "thinking.jinja"}
 
@@ -58,15 +58,16 @@ class Models:
 
     config = "".join(f'[tiers.{tier}]\nmodel = "{tier}.gguf"\ncontext = 2048\n' for tier in TEMPLATES)
 
-    def __init__(self):
+    def __init__(self, model=None):
+        model = model or starter()
         self.host = Host(self.config)
         for tier, template in TEMPLATES.items():
             path = self.host.home / "models" / f"{tier}.gguf"
             if template is None:
-                path.symlink_to(starter())
+                path.symlink_to(model)
             else:
                 text = (ROOT / "tests/fixtures" / template).read_text().rstrip()
-                write_with_text(starter(), path, TEMPLATE_KEY, text)
+                write_with_text(model, path, TEMPLATE_KEY, text)
         self.url = self.host.url
 
     def stop(self):
@@ -97,7 +98,7 @@ class Chat:
 
     def request(self, names, choice, parallel, thinks):
         tools = [{"type": "function", "function": {"name": name, "parameters": SCHEMAS[name]}} for name in names]
-        if choice != "required":
+        if choice in SCHEMAS:
             choice = {"type": "function", "function": {"name": choice}}
         request = {"tools": tools, "tool_choice": choice, "max_tokens": most_tokens(parallel, thinks)}
         request |= {} if parallel is None else {"parallel_tool_calls": parallel}
@@ -135,7 +136,7 @@ class Responses:
 
     def request(self, names, choice, parallel, thinks):
         tools = [{"type": "function", "name": name, "parameters": SCHEMAS[name]} for name in names]
-        if choice != "required":
+        if choice in SCHEMAS:
             choice = {"type": "function", "name": choice}
         request = {"tools": tools, "tool_choice": choice, "input": QUESTION}
         request |= {} if parallel is None else {"parallel_tool_calls": parallel}
@@ -166,7 +167,7 @@ class Messages:
 
     def request(self, names, choice, parallel, thinks):
         tools = [{"name": name, "input_schema": SCHEMAS[name]} for name in names]
-        choice = {"type": "any"} if choice == "required" else {"type": "tool", "name": choice}
+        choice = {"type": "tool", "name": choice} if choice in SCHEMAS else {"type": {"required": "any"}.get(choice, choice)}
         choice |= {} if parallel is None else {"disable_parallel_tool_use": not parallel}
         request = {"tools": tools, "tool_choice": choice, "max_tokens": most_tokens(parallel, thinks)}
         request["messages"] = [{"role": "user", "content": QUESTION}]
@@ -248,7 +249,13 @@ FORMS = {
 }
 
 
-def ask(url, dialect, form, stream, number):
+def seed(request, dialect, number):
+    """Other numbers are other answers."""
+    seeded = request.setdefault("options", {}) if isinstance(dialect, Ollama) else request
+    seeded |= {"seed": number, "temperature": seeded.get("temperature", 1)}
+
+
+def ask(url, dialect, form, stream, number, strict=False):
     """What is wrong with the answer to one forced call; nothing if it is valid."""
     dialect, (tier, thinks) = DIALECTS[dialect], FORMS[form]
     names = list(SCHEMAS)
@@ -257,11 +264,10 @@ def ask(url, dialect, form, stream, number):
     choice, parallel = choices[number % len(choices)]
     request = dialect.request(names, choice, parallel, thinks)
     request |= {"model": tier, "stream": stream}
-    request.setdefault("options", {})
-    seeded = request["options"] if isinstance(dialect, Ollama) else request
-    seeded |= {"seed": number, "temperature": seeded.get("temperature", 1)}
-    if not isinstance(dialect, Ollama):
-        del request["options"]
+    if strict:
+        for tool in request["tools"]:
+            tool.get("function", tool)["strict"] = True
+    seed(request, dialect, number)
     status, text = post(url + dialect.path, request)
     if status != 200:
         return f"{status}: {text}"
