@@ -43,14 +43,25 @@ fn tools() -> Vec<Value> {
     ]
 }
 
-fn parser(template: &str, thinks: bool) -> Option<Arc<AnswerParser>> {
-    let path = cache_folder().join("templates").join(template);
+fn template(name: &str) -> ChatTemplate {
+    let path = cache_folder().join("templates").join(name);
     let text = fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("{}: {error}: run `make setup`", path.display()));
-    let template = ChatTemplate::new(model(), Some(&text)).unwrap();
+    ChatTemplate::new(model(), Some(&text)).unwrap()
+}
+
+fn parser(name: &str, thinks: bool) -> Option<Arc<AnswerParser>> {
+    parser_with(&template(name), &tools(), thinks)
+}
+
+fn parser_with(
+    template: &ChatTemplate,
+    tools: &[Value],
+    thinks: bool,
+) -> Option<Arc<AnswerParser>> {
     let prompt = template.apply(&json!({
         "messages": [{"role": "user", "content": "Hi"}],
-        "tools": tools(),
+        "tools": tools,
         "tool_choice": "auto",
         "parallel_tool_calls": true,
         "enable_thinking": thinks,
@@ -304,6 +315,55 @@ fn an_answer_that_is_only_calls_as_text_is_calls() {
             client.take(&whole.finish(false));
             assert_eq!(client.received(), expected, "{answer}");
         }
+    }
+}
+
+/// llama-server reads answers with llama.cpp's parser alone. It finds calls where the model writes its template's tags.
+#[test]
+fn recorded_calls_are_read_that_upstream_leaves_as_text() {
+    const RECORDED: &str = include_str!("../../../../../../tests/fixtures/written-calls.jsonl");
+    const TOOLS: &str = include_str!("../../../../../../tests/eval/call_tools.json");
+    let tools: Vec<Value> = serde_json::from_str(TOOLS).unwrap();
+    let template = template(QWEN_3);
+    for line in RECORDED.lines() {
+        let recorded: Value = serde_json::from_str(line).unwrap();
+        let (answer, about) = (recorded["raw"].as_str().unwrap(), &recorded["id"]);
+        let names = recorded["tools"].as_array().unwrap();
+        let mut offered = tools.clone();
+        offered.retain(|tool| names.contains(&tool["function"]["name"]));
+        let parser = parser_with(&template, &offered, false).unwrap();
+        let upstreams = parser.parse_answer(answer, false).unwrap().tool_calls;
+        let is_tagged = answer.contains("<tool_call>");
+        assert!(upstreams.is_empty() || is_tagged, "{about}: {upstreams:?}");
+        let writable = OfferedTools::read(&offered, None, None).unwrap();
+        let mut reader = AnswerReader::new(Some(parser), false, Some(Arc::new(writable)));
+        reader.take(answer, false);
+        let calls = reader.message.tool_calls.iter().map(|call| {
+            let arguments: Value = call.arguments.parse().unwrap();
+            json!([call.name, arguments])
+        });
+        let calls = json!(calls.collect::<Vec<_>>());
+        // A client's function may not look for what is missing.
+        let has_required = |call: &Value| {
+            let tool = offered
+                .iter()
+                .find(|tool| tool["function"]["name"] == call[0]);
+            let required = &tool.unwrap()["function"]["parameters"]["required"];
+            let mut names = required.as_array().unwrap().iter();
+            names.all(|name| call[1].get(name.as_str().unwrap()).is_some())
+        };
+        let mut written = recorded["calls"].as_array().unwrap().iter();
+        let expected = match written.all(has_required) {
+            true => recorded["calls"].clone(),
+            false => json!([]),
+        };
+        assert_eq!(calls, expected, "{about}: {answer}");
+        let is_shown = !reader.message.content.is_empty();
+        assert_eq!(
+            is_shown,
+            reader.message.tool_calls.is_empty(),
+            "{about}: {answer}"
+        );
     }
 }
 
