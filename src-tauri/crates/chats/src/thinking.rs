@@ -1,8 +1,15 @@
 //! What a model thinks within the text of its answer: some servers leave it there, between tags.
 
+use crate::marks::overlap;
+use std::mem;
+
 /// What ends thoughts. Where a template has begun them, it stands alone.
 pub const THOUGHT_END: &str = "</think>";
-static TAGS: [(&str, &str); 2] = [("<think>", THOUGHT_END), ("<thinking>", "</thinking>")];
+const THOUGHT_START: &str = "<think>";
+static TAGS: [(&str, &str); 2] = [(THOUGHT_START, THOUGHT_END), ("<thinking>", "</thinking>")];
+const FENCE: &str = "```";
+/// What tells whether an end tag stands alone.
+const MARKS: [&str; 3] = [THOUGHT_START, THOUGHT_END, FENCE];
 
 #[derive(Debug, Default)]
 enum State {
@@ -55,7 +62,7 @@ impl WithoutThinking {
             self.state = State::Answering;
             self.has_just_thought = true;
         }
-        let mut shown = std::mem::take(&mut self.pending);
+        let mut shown = mem::take(&mut self.pending);
         if self.has_just_thought {
             shown = shown.trim_start().to_owned();
             self.has_just_thought = shown.is_empty();
@@ -71,7 +78,7 @@ impl WithoutThinking {
     /// Returns what was held back of thoughts that have not ended.
     pub fn end_of_thought(&mut self) -> String {
         match self.state {
-            State::Thinking(_) => std::mem::take(&mut self.pending),
+            State::Thinking(_) => mem::take(&mut self.pending),
             State::Unknown | State::Answering => String::new(),
         }
     }
@@ -79,9 +86,80 @@ impl WithoutThinking {
     /// Returns what was held back of a text that has ended: the half of a tag is text.
     pub fn end(&mut self) -> String {
         match self.state {
-            State::Unknown => std::mem::take(&mut self.pending),
+            State::Unknown => mem::take(&mut self.pending),
             State::Thinking(_) | State::Answering => String::new(),
         }
+    }
+}
+
+/// Finds the end tag of thoughts that a template has begun, in an answer's text as it comes. By the rules of [`split`], as far as they can
+/// be applied before all has come.
+#[derive(Debug, Default)]
+pub struct UnopenedEnd {
+    /// What may become a mark, or an end tag that something has to follow.
+    pending: String,
+    is_code: bool,
+    is_over: bool,
+}
+
+impl UnopenedEnd {
+    /// Adds more of the text. Returns what precedes the tag, which is all that can be shown if it has not come, and what follows it.
+    pub fn push(&mut self, more: &str) -> (String, Option<String>) {
+        let mut text = mem::take(&mut self.pending) + more;
+        let mut from = 0;
+        while !self.is_over {
+            let found = MARKS.map(|mark| text[from..].find(mark).map(|at| (from + at, mark)));
+            let Some((at, mark)) = found.into_iter().flatten().min() else {
+                break;
+            };
+            from = at + mark.len();
+            let after = text[from..].chars().next();
+            match (mark, after) {
+                (FENCE, _) => self.is_code = !self.is_code,
+                (THOUGHT_END, None) if !self.is_code => {
+                    self.pending = text.split_off(at);
+                    return (text, None);
+                }
+                (THOUGHT_END, Some('\n' | '\r')) if !self.is_code => {
+                    self.is_over = true;
+                    let behind = text.split_off(from);
+                    text.truncate(at);
+                    return (text, Some(behind));
+                }
+                _ => self.is_over = true,
+            }
+        }
+        if !self.is_over {
+            let held = MARKS.map(|mark| overlap(&text[from..], mark));
+            let held = held.into_iter().max().unwrap_or(0);
+            self.pending = text.split_off(text.len() - held);
+        }
+        (text, None)
+    }
+
+    /// Returns what was held back of a text that has ended.
+    pub fn end(&mut self) -> String {
+        let rest = mem::take(&mut self.pending);
+        if rest == THOUGHT_END {
+            String::new()
+        } else {
+            rest
+        }
+    }
+
+    /// Looks for none any more: the thoughts are known.
+    pub fn stop(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Returns whether there is nothing to look for any more.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Returns whether a part of the text is held back.
+    pub fn holds(&self) -> bool {
+        !self.pending.is_empty()
     }
 }
 
@@ -105,8 +183,8 @@ pub fn split(text: &str) -> (&str, &str) {
 fn split_unopened(text: &str) -> Option<(&str, &str)> {
     let (thought, answer) = text.split_once(THOUGHT_END)?;
     let is_end = answer.is_empty() || answer.starts_with(['\n', '\r']);
-    let is_code = thought.matches("```").count() % 2 == 1;
-    let is_alone = !text.contains(TAGS[0].0) && !answer.contains(THOUGHT_END);
+    let is_code = thought.matches(FENCE).count() % 2 == 1;
+    let is_alone = !text.contains(THOUGHT_START) && !answer.contains(THOUGHT_END);
     (is_end && is_alone && !is_code).then(|| (thought.trim(), answer.trim_start()))
 }
 
@@ -198,6 +276,45 @@ mod tests {
             "```\n</think>\n```",
         ] {
             assert_eq!(split(text), ("", text));
+        }
+    }
+
+    #[test]
+    fn an_end_tag_alone_is_found_in_a_text_cut_anywhere() {
+        for (text, before, behind) in [
+            ("Hm.\n</think>\n\nParis", "Hm.\n", Some("\n\nParis")),
+            ("Hm.</think>\r\nParis", "Hm.", Some("\r\nParis")),
+            ("Hm.</think>", "Hm.", None),
+            ("```\nls\n```\n</think>\nb", "```\nls\n```\n", Some("\nb")),
+            ("a <b> `c` </thin", "a <b> `c` </thin", None),
+        ] {
+            for size in 1..=text.len() {
+                let mut end = UnopenedEnd::default();
+                let (mut seen, mut rest) = (String::new(), None::<String>);
+                for piece in text.as_bytes().chunks(size) {
+                    let (shown, found) = end.push(str::from_utf8(piece).unwrap());
+                    match &mut rest {
+                        Some(rest) => rest.push_str(&shown),
+                        None => seen.push_str(&shown),
+                    }
+                    rest = rest.or(found);
+                }
+                seen += &end.end();
+                assert_eq!(
+                    (&*seen, rest.as_deref()),
+                    (before, behind),
+                    "{size}: {text}"
+                );
+            }
+        }
+        for text in [
+            "Close it with </think>, then go on.\n</think>\n",
+            "Begin with <think>\nand end with </think>\nas they do.",
+            "```\n</think>\n```",
+        ] {
+            let mut end = UnopenedEnd::default();
+            assert_eq!(end.push(text), (text.to_owned(), None));
+            assert!(end.is_over() && !end.holds(), "{text}");
         }
     }
 

@@ -2,11 +2,11 @@
 //! its model writes as text are calls.
 
 use bytes::Bytes;
-use memchr::memmem;
+use memchr::{memchr2, memmem};
 use serde_json::{Map, Value, json};
 use std::mem;
 use tierbar_chats::{
-    thinking::{WithoutThinking, split},
+    thinking::{UnopenedEnd, WithoutThinking, split},
     written_calls::{complete_calls, may_begin_call},
 };
 use tierbar_core::json;
@@ -136,15 +136,29 @@ impl TextRules {
 pub(crate) struct StreamedText {
     rules: TextRules,
     thinking: WithoutThinking,
+    unopened: UnopenedEnd,
     /// What all events of the stream have, which strict clients require.
     about: Map<String, Value>,
     /// What may be a call.
     held: String,
-    /// All that follows is the answer.
-    pub(crate) is_clear: bool,
+    /// What follows is the answer, unless thoughts end.
+    is_clear: bool,
 }
 
 impl StreamedText {
+    /// Returns whether all that follows is the answer.
+    pub(crate) fn is_done(&self) -> bool {
+        self.is_clear && self.unopened.is_over()
+    }
+
+    /// Returns whether an event may have text that is to be divided. `event`: JSON.
+    pub(crate) fn looks_at(&self, event: &[u8]) -> bool {
+        // Some servers escape brackets.
+        let has_marks =
+            || memchr2(b'<', b'`', event).is_some() || memmem::find(event, b"\\u00").is_some();
+        !self.is_clear || self.unopened.holds() || has_marks()
+    }
+
     /// Puts what an event brings where it belongs. Returns whether that has changed the event.
     pub(crate) fn divide(&mut self, event: &mut Map<String, Value>) -> bool {
         if self.about.is_empty() {
@@ -179,16 +193,33 @@ impl StreamedText {
         if is_last {
             thought += &self.thinking.end_of_thought();
         }
-        self.held += &answer;
-        self.is_clear = is_last || (!answer.is_empty() && !self.rules.may_begin_call(&self.held));
-        let mut shown = String::new();
-        if self.is_clear {
-            shown = mem::take(&mut self.held) + &self.thinking.end();
+        if !thought.is_empty() || self.thinking.is_thinking() {
+            self.unopened.stop();
         }
-        let mut calls = match reason == "stop" && !has_calls {
-            true => self.rules.calls(&shown),
+        let (before, behind) = self.unopened.push(&answer);
+        self.held += &before;
+        let mut shown = String::new();
+        if let Some(behind) = behind {
+            // What has come so far was shown, or is now. A call may follow.
+            shown = mem::replace(&mut self.held, behind);
+            self.is_clear = false;
+        }
+        if is_last {
+            self.held += &self.unopened.end();
+            self.held += &self.thinking.end();
+        }
+        let mut calls = match reason == "stop" && !has_calls && !self.is_clear {
+            true => self.rules.calls(&self.held),
             false => Vec::new(),
         };
+        let is_text = || !self.held.is_empty() && !self.rules.may_begin_call(&self.held);
+        self.is_clear = self.is_clear || is_last || is_text();
+        if self.is_clear {
+            let rest = mem::take(&mut self.held);
+            if calls.is_empty() {
+                shown += &rest;
+            }
+        }
         let changed = shown != text || !thought.is_empty() || !calls.is_empty();
         add_text(delta, REASONING, &thought);
         if calls.is_empty() {
@@ -201,7 +232,11 @@ impl StreamedText {
             for (index, call) in calls.iter_mut().enumerate() {
                 call["index"] = index.into();
             }
-            delta.insert(CONTENT.to_owned(), Value::Null);
+            let words = match shown.is_empty() {
+                true => Value::Null,
+                false => shown.into(),
+            };
+            delta.insert(CONTENT.to_owned(), words);
             delta.insert(CALLS.to_owned(), calls.into());
             choice.insert(REASON.to_owned(), CALLS.into());
         }
@@ -211,7 +246,8 @@ impl StreamedText {
     /// Puts what is held before parts, which are the answer.
     fn end_before(&mut self, parts: &mut Value) -> bool {
         self.is_clear = true;
-        let text = mem::take(&mut self.held) + &self.thinking.end();
+        self.unopened.stop();
+        let text = mem::take(&mut self.held) + &self.unopened.end() + &self.thinking.end();
         let first = json!({"type": "text", "text": text});
         match parts {
             _ if text.is_empty() => return false,
@@ -225,7 +261,7 @@ impl StreamedText {
     pub(crate) fn into_event(mut self) -> Option<Value> {
         let mut delta = Map::new();
         add_text(&mut delta, REASONING, &self.thinking.end_of_thought());
-        let text = self.held + &self.thinking.end();
+        let text = self.held + &self.unopened.end() + &self.thinking.end();
         add_text(&mut delta, CONTENT, &text);
         let choice = json!({"index": 0, "delta": delta, "finish_reason": null});
         let mut event = self.about;
@@ -299,8 +335,10 @@ mod tests {
             let mut event =
                 json!({"choices": [{"delta": {"content": piece}, "finish_reason": reason}]});
             if let Some(unclear) = &mut text {
-                unclear.divide(event.as_object_mut().unwrap());
-                if unclear.is_clear {
+                if unclear.looks_at(event.to_string().as_bytes()) {
+                    unclear.divide(event.as_object_mut().unwrap());
+                }
+                if unclear.is_done() {
                     text = None;
                 }
             }
@@ -353,6 +391,37 @@ mod tests {
                 let pieces: Vec<_> = pieces.map(|piece| str::from_utf8(piece).unwrap()).collect();
                 let [seen, rest @ ..] = streamed(&request(json!({})), &pieces, "stop");
                 assert_eq!(seen.trim(), thought, "{size}: {answer}");
+                assert_eq!(rest, [text, arguments, reason], "{size}: {answer}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_end_tag_alone_is_not_shown_in_a_stream() {
+        let call = format!("I look.</think>\n\n{CALL}");
+        let rains = "I look.\n</think>\n\nIt rains.";
+        for (answer, text, arguments) in [
+            (rains, "I look.\n\n\nIt rains.", ""),
+            (call.as_str(), "I look.", "{\"at\":1}"),
+            ("I look.</think>", "I look.", ""),
+            ("</think>\nIt rains.", "\nIt rains.", ""),
+            (
+                "Write </think>, or `</think>`.",
+                "Write </think>, or `</think>`.",
+                "",
+            ),
+            ("It rains </th", "It rains </th", ""),
+        ] {
+            let reason = if arguments.is_empty() {
+                "stop"
+            } else {
+                "tool_calls"
+            };
+            for size in 1..=answer.len() {
+                let pieces = answer.as_bytes().chunks(size);
+                let pieces: Vec<_> = pieces.map(|piece| str::from_utf8(piece).unwrap()).collect();
+                let [thought, rest @ ..] = streamed(&request(json!({})), &pieces, "stop");
+                assert_eq!(thought, "", "{size}: {answer}");
                 assert_eq!(rest, [text, arguments, reason], "{size}: {answer}");
             }
         }

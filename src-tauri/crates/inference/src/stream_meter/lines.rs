@@ -266,7 +266,7 @@ impl StreamMeter {
             StreamReading::Chunks => {
                 let mut chunk: Chunk = parse(data)?;
                 let seen = EventFacts::of_chunk(&chunk);
-                if self.is_unclear(&seen) {
+                if self.is_unclear(&seen, data) {
                     let mut event: Map<String, Value> = parse(data)?;
                     if self.divide_text(&mut event) {
                         chunk = serde_json::from_value(event.into())?;
@@ -288,7 +288,7 @@ impl StreamMeter {
                 let event = Value::Object(event);
                 let seen = EventFacts::of_value(self.form, &event)?;
                 if let (None, Value::Object(mut event)) = (&seen.failure, event) {
-                    if self.is_unclear(&seen) {
+                    if self.is_unclear(&seen, data) {
                         self.divide_text(&mut event);
                     }
                     self.lines.push(Line::Value(event));
@@ -324,7 +324,7 @@ impl StreamMeter {
         json: &[u8],
     ) -> Result<Passage, serde_json::Error> {
         let ends = seen.finish && self.calls.has_any();
-        let is_unclear = self.is_unclear(seen);
+        let is_unclear = self.is_unclear(seen, json);
         if self.form != Form::Chat
             || seen.failure.is_some()
             || (seen.has_choices && !seen.calls && !ends && !is_unclear)
@@ -343,9 +343,10 @@ impl StreamMeter {
         })
     }
 
-    /// Whether it is still to be found what the text of an event is.
-    fn is_unclear(&self, seen: &EventFacts) -> bool {
-        self.text.is_some() && (seen.words || seen.finish)
+    /// Whether it is still to be found what the text of an event is. `json`: the event.
+    fn is_unclear(&self, seen: &EventFacts, json: &[u8]) -> bool {
+        let text = self.text.as_ref();
+        (seen.words || seen.finish) && text.is_some_and(|text| text.looks_at(json))
     }
 
     fn divide_text(&mut self, event: &mut Map<String, Value>) -> bool {
@@ -353,7 +354,7 @@ impl StreamMeter {
             return false;
         };
         let changed = text.divide(event);
-        if text.is_clear {
+        if text.is_done() {
             self.text = None;
         }
         changed
