@@ -30,6 +30,12 @@ class ForcedCalls(unittest.TestCase):
             with self.subTest(form=form, dialect=dialect, stream=stream):
                 self.assertIsNone(ask(self.url, dialect, form, stream, number))
 
+    @slow
+    def test_each_dialect_calls_strict_functions(self):
+        for number, (dialect, stream) in enumerate(itertools.product(DIALECTS, [False, True])):
+            with self.subTest(dialect=dialect, stream=stream):
+                self.assertIsNone(ask(self.url, dialect, "native", stream, number, strict=True))
+
     def test_a_call_and_its_result_go_on_to_text_without_a_template(self):
         fields = {"model": "generic", "tools": [{"type": "function", "function": FORECAST}], "max_tokens": 200}
         choice = {"type": "function", "function": {"name": "get_forecast"}}
