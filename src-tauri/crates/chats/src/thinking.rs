@@ -4,7 +4,7 @@ use crate::marks::overlap;
 use std::mem;
 
 /// What ends thoughts. Where a template has begun them, it stands alone.
-pub const THOUGHT_END: &str = "</think>";
+const THOUGHT_END: &str = "</think>";
 const THOUGHT_START: &str = "<think>";
 static TAGS: [(&str, &str); 2] = [(THOUGHT_START, THOUGHT_END), ("<thinking>", "</thinking>")];
 const FENCE: &str = "```";

@@ -504,7 +504,7 @@ async fn a_call_behind_thoughts_without_a_beginning_is_not_shown() {
     let parts = last["message"]["parts"].as_array().unwrap();
     let texts = parts.iter().filter(|part| part["type"] == "text");
     let text: String = texts.map(|part| part["text"].as_str().unwrap()).collect();
-    assert_eq!(text, "I edit it.</think>\n\nDone: a < b.");
+    assert_eq!(text, "I edit it.\n\nDone: a < b.");
 }
 
 #[tokio::test]

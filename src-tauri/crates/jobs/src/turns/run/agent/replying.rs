@@ -10,9 +10,8 @@ use tierbar_agent::{
 };
 use tierbar_chats::{
     Finish,
-    marks::overlap,
     repetition::Repetition,
-    thinking::{THOUGHT_END, WithoutThinking},
+    thinking::{UnopenedEnd, WithoutThinking},
 };
 use tierbar_inference::{
     ask::{Event, ToolCall},
@@ -30,6 +29,7 @@ pub(super) struct ShownReply {
     may_be_call: bool,
     /// Some servers leave what the model thinks in the text.
     thinking: WithoutThinking,
+    unopened: UnopenedEnd,
     marks: WithoutMarks,
     thought_marks: WithoutMarks,
     has_begun: bool,
@@ -93,8 +93,10 @@ impl AnswerWriter {
         if !thought.is_empty() {
             let _ended = self.take(Event::Reasoning(thought));
         }
-        shown.held += &shown.marks.push(&shown.thinking.end());
-        shown.held += &shown.marks.end();
+        let last = shown.marks.push(&shown.thinking.end()) + &shown.marks.end();
+        let (words, behind) = shown.unopened.push(&last);
+        shown.held += &words;
+        shown.held += &behind.unwrap_or_else(|| shown.unopened.end());
         self.note_thinking(false);
         // Beside a call, and where the reply broke off, it is no call.
         if streamed.is_err() || !calls.is_empty() {
@@ -122,14 +124,26 @@ impl AnswerWriter {
         if let Some(ending) = self.show_thought(shown, &thought) {
             return Some(ending);
         }
+        if !thought.is_empty() || shown.thinking.is_thinking() {
+            shown.unopened.stop();
+        }
         let answer = shown.marks.push(&answer);
         if answer.is_empty() {
             return None;
         }
-        shown.held += &answer;
+        let (words, behind) = shown.unopened.push(&answer);
+        shown.held += &words;
+        if let Some(behind) = behind {
+            if let Some(ending) = self.release(shown) {
+                return Some(ending);
+            }
+            // What follows the end of thoughts may be a call again.
+            shown.held = behind;
+            shown.may_be_call = !shown.tools.is_empty();
+        }
         shown.may_be_call = shown.may_be_call && may_begin_call(&shown.held, &shown.tools);
         if !shown.may_be_call {
-            return self.show_words(shown);
+            return self.release(shown);
         }
         self.note_token();
         let repeats = shown.held_end.push(&answer);
@@ -143,24 +157,6 @@ impl AnswerWriter {
             return None;
         }
         self.take(Event::Reasoning(thought))
-    }
-
-    /// Shows what is no call. What follows the end of thoughts may be one again.
-    fn show_words(&mut self, shown: &mut ShownReply) -> Option<Ending> {
-        let held = &shown.held;
-        let end = held.rfind(THOUGHT_END).map(|at| at + THOUGHT_END.len());
-        let words = match end {
-            _ if shown.tools.is_empty() => held.len(),
-            Some(end) => end,
-            None => held.len() - overlap(held, THOUGHT_END),
-        };
-        let rest = shown.held.split_off(words);
-        let ending = self.release(shown);
-        shown.held = rest;
-        if end.is_some() && !shown.tools.is_empty() {
-            shown.may_be_call = may_begin_call(&shown.held, &shown.tools);
-        }
-        ending
     }
 
     /// Shows what was held back of a reply.
