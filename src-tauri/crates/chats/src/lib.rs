@@ -165,6 +165,21 @@ pub struct AnswerTimes {
     pub thinking_ms: Option<f64>,
 }
 
+/// Tokens of an answer that were predicted ahead, and whether that has paid.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Speculation {
+    /// Predicted tokens.
+    pub drafted: u64,
+    /// Those of them that the model chose itself.
+    pub accepted: u64,
+    /// Those of them that a draft model predicted; earlier text predicted the others.
+    pub by_model: u64,
+    /// The time that it saved, in milliseconds; below 0, the time that it cost.
+    pub saved_ms: f64,
+    /// Whether predictions were left unused because they would not have paid.
+    pub rested: bool,
+}
+
 /// What the experts of a mixture larger than memory have cost, for the prompt and the answer; or the layers of a dense model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ExpertReads {

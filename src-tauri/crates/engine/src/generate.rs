@@ -21,7 +21,6 @@ pub(crate) use job::{
     Timings, WrittenState, check_fits, too_long_error,
 };
 pub(crate) use media::Media;
-pub(crate) use shares::PrefillPace;
 pub(crate) use speculation::{Drafter, MOST as MOST_DRAFTED};
 pub(crate) use task::{Candidate, TokenReport};
 
@@ -32,8 +31,9 @@ use crate::{
     trims::TrimRequests,
 };
 use serde::Serialize;
+use shares::PrefillPace;
 use slots::{Seat, Slots};
-use speculation::DraftingGain;
+use speculation::DraftingPolicy;
 use std::{
     collections::VecDeque,
     sync::{
@@ -92,7 +92,7 @@ pub(crate) fn run_generations(
         batch: Batch::default(),
         pace: PrefillPace::default(),
         drafter,
-        gain: DraftingGain::default(),
+        policy: DraftingPolicy::default(),
         was_media: false,
         generations,
     };
@@ -138,7 +138,7 @@ struct GenerationBatch<'a> {
     batch: Batch,
     pace: PrefillPace,
     drafter: Option<Drafter>,
-    gain: DraftingGain,
+    policy: DraftingPolicy,
     /// Whether the last step was a medium's.
     was_media: bool,
     generations: &'a Generations,
@@ -212,8 +212,7 @@ impl<'a> GenerationBatch<'a> {
             Ok(DecodeOutcome::Done) => {
                 let took = started.elapsed();
                 self.pace.observe(self.batch.len(), took);
-                let given = self.settle(&shares);
-                self.judge(&shares, given, took);
+                self.settle(&shares, took);
             }
             Ok(DecodeOutcome::Aborted) => self.recover(&shares),
             Ok(DecodeOutcome::NoRoom) => {

@@ -2,7 +2,7 @@
 
 use crate::{
     Args, announce, bad,
-    generate::{Drafter, MOST_DRAFTED, PrefillPace},
+    generate::{Drafter, MOST_DRAFTED},
     internal_error,
     llama::{
         Context, ContextParams, CpuWeights, DraftModel, ExpertsUsed, Model, PagingMode,
@@ -123,7 +123,7 @@ pub(crate) fn load_drafter(
     beside: &Context,
 ) -> Result<Option<Drafter>, Error> {
     let Some(path) = &args.draft_model else {
-        return Ok(args.lookup.then_some(Drafter::Lookup));
+        return Ok(args.lookup.then(|| Drafter::new(None)));
     };
     tierbar_gguf::read(path)?;
     // What is said of experts is said of the large one's.
@@ -138,10 +138,8 @@ pub(crate) fn load_drafter(
         ..params
     };
     let context = Context::new(Arc::clone(&small), params, Some(beside))?;
-    Ok(Some(Drafter::Model {
-        model: Box::new(DraftModel::new(context, &small, large)?),
-        pace: PrefillPace::default(),
-    }))
+    let model = DraftModel::new(context, &small, large)?;
+    Ok(Some(Drafter::new(Some(model))))
 }
 
 /// Loads the media reader. If the projector is unusable, the model still answers text, and images get the error.

@@ -84,7 +84,7 @@ struct Args {
     /// Predict tokens from earlier text (prompt lookup)
     #[arg(long, conflicts_with = "draft_model")]
     lookup: bool,
-    /// Smaller GGUF model with the same vocabulary, to predict tokens
+    /// Smaller GGUF model with the same vocabulary, to predict tokens that earlier text does not
     #[arg(long)]
     draft_model: Option<PathBuf>,
     /// Folder of saved contexts; without it, none can be saved

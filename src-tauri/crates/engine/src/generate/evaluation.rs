@@ -2,10 +2,9 @@
 
 use super::{
     GenerationBatch, RunningTask, shares::divide_step, slots::LogitOutputs,
-    speculation::DraftingEffort, task::NextStep,
+    speculation::Prediction, task::NextStep,
 };
-use crate::llama::Token;
-use std::sync::atomic::Ordering;
+use std::{sync::atomic::Ordering, time::Duration};
 use tierbar_core::{Code, Error};
 
 /// The interval of checkpoints during prefill, in tokens, for models that cannot go back in their state.
@@ -23,9 +22,8 @@ pub(super) struct StepShare {
     pub(super) mark: bool,
     /// Whether all of its tokens are evaluated after it.
     pub(super) last: bool,
-    /// Drafted tokens evaluated after them, each with a row of its own.
-    pub(super) draft: Vec<Token>,
-    pub(super) effort: DraftingEffort,
+    /// With drafted tokens, evaluated after them, each with a row of its own.
+    pub(super) prediction: Prediction,
 }
 
 impl GenerationBatch<'_> {
@@ -92,8 +90,7 @@ impl GenerationBatch<'_> {
                 scored: row.filter(|_| scores).map(|row| row + 1 - tokens),
                 mark,
                 last,
-                draft: Vec::new(),
-                effort: DraftingEffort::None,
+                prediction: Prediction::default(),
             });
         }
         if let [share] = &mut *filled
@@ -101,11 +98,12 @@ impl GenerationBatch<'_> {
             && share.tokens == 1
             && share.scored.is_none()
         {
-            (share.draft, share.effort) = self.draft(share.at);
+            share.prediction = self.predict(share.at);
             let running = &self.running[share.at];
             let pushed = &self.pending(running)[..share.tokens];
+            let draft = &share.prediction.draft;
             self.slots
-                .push_draft(&mut self.batch, running.slot, pushed, &share.draft);
+                .push_draft(&mut self.batch, running.slot, pushed, draft);
         }
         filled
     }
@@ -135,12 +133,12 @@ impl GenerationBatch<'_> {
     }
 
     /// Adds the evaluated tokens to their slots, and chooses the next token, or several with a draft, for each generation that
-    /// is fully evaluated. Returns how many were chosen.
-    pub(super) fn settle(&mut self, shares: &[StepShare]) -> usize {
-        let mut given = 0;
+    /// is fully evaluated. `took`: the time of the evaluation, with that of the draft.
+    pub(super) fn settle(&mut self, shares: &[StepShare], took: Duration) {
         let mut ended = Vec::new();
         for share in shares {
             let RunningTask { slot, task } = &mut self.running[share.at];
+            let continues = share.tokens == 1 && !task.is_reading();
             let held = self.slots.held(*slot);
             self.slots
                 .extend(*slot, &task.tokens[held..held + share.tokens]);
@@ -165,7 +163,9 @@ impl GenerationBatch<'_> {
                 ended.push((share.at, task.embed(self.slots.context.embedding(row))));
                 continue;
             }
-            for place in 0..=share.draft.len() {
+            let draft = &share.prediction.draft;
+            let (mut given, mut chosen) = (0_usize, None);
+            for place in 0..=draft.len() {
                 let next = self
                     .slots
                     .context
@@ -173,30 +173,30 @@ impl GenerationBatch<'_> {
                     .ok_or_else(|| Error::new(Code::Internal, "no logits to sample from"))
                     .and_then(|logits| task.choose(logits, capacity));
                 given += 1;
-                let guessed = share.draft.get(place);
-                match next {
-                    Ok(NextStep::Token) if guessed.is_some() && guessed == task.tokens.last() => {
-                        self.slots.extend(*slot, &share.draft[place..=place]);
-                    }
-                    Ok(NextStep::Token) => break,
-                    end => {
-                        ended.push((share.at, end));
-                        break;
-                    }
+                if !matches!(next, Ok(NextStep::Token)) {
+                    chosen = None;
+                    ended.push((share.at, next));
+                    break;
                 }
+                chosen = task.tokens.last().copied();
+                if draft.get(place).copied() != chosen {
+                    break;
+                }
+                self.slots.extend(*slot, &draft[place..=place]);
             }
-            if !share.draft.is_empty() {
-                let (guessed, right) = (share.draft.len(), given - 1);
-                task.drafted(guessed, right);
+            if !draft.is_empty() {
                 let of = self.generations;
-                of.drafted.fetch_add(guessed as u64, Ordering::Relaxed);
-                of.accepted.fetch_add(right as u64, Ordering::Relaxed);
+                let (drafted, right) = (draft.len() as u64, given as u64 - 1);
+                of.drafted.fetch_add(drafted, Ordering::Relaxed);
+                of.accepted.fetch_add(right, Ordering::Relaxed);
                 // Rejected drafts are removed.
                 self.slots.recover(*slot);
             }
+            if continues && shares.len() == 1 {
+                self.learn(share.at, &share.prediction, given, chosen, took);
+            }
         }
         self.end(ended);
-        given
     }
 
     /// Discards the batch: the slots return to their state before it.

@@ -14,7 +14,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
-use tierbar_chats::{AnswerDeviation, ExpertReads};
+use tierbar_chats::{AnswerDeviation, ExpertReads, Speculation};
 use tierbar_contexts::Draft;
 use tierbar_core::{Code, Error};
 use tokio::sync::mpsc::UnboundedSender;
@@ -156,7 +156,9 @@ pub(crate) struct Timings {
     /// Tokens that the context holds.
     pub(super) n_ctx: usize,
     #[serde(flatten)]
-    pub(super) drafts: Option<DraftCounts>,
+    drafts: Option<DraftCounts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    speculation: Option<Speculation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) experts: Option<ExpertReads>,
 }
@@ -201,10 +203,10 @@ fn fraction(of: u64, all: u64) -> f64 {
     of as f64 / all.max(1) as f64
 }
 
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(crate) struct DraftCounts {
-    pub(super) draft_n: usize,
-    pub(super) draft_n_accepted: usize,
+#[derive(Debug, Clone, Copy, Serialize)]
+struct DraftCounts {
+    draft_n: u64,
+    draft_n_accepted: u64,
 }
 
 impl Timings {
@@ -231,8 +233,18 @@ impl Timings {
             predicted_per_second: ratio(predicted_tokens, predicted_seconds),
             n_ctx: 0,
             drafts: None,
+            speculation: None,
             experts: None,
         }
+    }
+
+    pub(super) fn note_speculation(&mut self, speculation: Option<Speculation>) {
+        self.speculation = speculation;
+        let drafted = speculation.filter(|of| of.drafted > 0);
+        self.drafts = drafted.map(|of| DraftCounts {
+            draft_n: of.drafted,
+            draft_n_accepted: of.accepted,
+        });
     }
 }
 

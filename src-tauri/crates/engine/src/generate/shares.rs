@@ -32,7 +32,7 @@ pub(super) fn divide_step(wants: &[usize], room: usize, prefill: usize) -> Vec<u
 
 /// The prefill speed, by the last steps.
 #[derive(Debug, Default)]
-pub(crate) struct PrefillPace {
+pub(super) struct PrefillPace {
     seconds_per_token: f64,
 }
 

@@ -2,10 +2,8 @@
 
 use super::{
     AnswerParams, AnswerSummary, FinishReason, Job, JobEvent, JobGoal, Media, ScoredPrompt,
-    Timings, WrittenState,
-    embedding::normalize_vector,
-    job::{DraftCounts, expert_reads},
-    slots::SlotRequest,
+    Timings, WrittenState, embedding::normalize_vector, job::expert_reads, slots::SlotRequest,
+    speculation::AnswerDrafts,
 };
 use crate::{
     llama::{LogProbability, Model, PagingReport, Token, count_likelier_tokens, log_probabilities},
@@ -73,7 +71,7 @@ pub(super) struct GenerationTask {
     /// The stop string that ended it.
     stop: Option<String>,
     stop_token: Option<Token>,
-    drafts: Option<DraftCounts>,
+    pub(super) drafts: AnswerDrafts,
     /// What paged weights had cost before it started.
     paged: Option<PagingReport>,
     embedding: Option<Vec<f32>>,
@@ -100,7 +98,7 @@ impl GenerationTask {
             predicted: 0,
             stop: None,
             stop_token: None,
-            drafts: None,
+            drafts: AnswerDrafts::default(),
             paged: None,
             embedding: None,
             started: None,
@@ -222,13 +220,6 @@ impl GenerationTask {
                 .map_or(usize::MAX, |max| max.saturating_sub(self.predicted)),
             _ => 0,
         }
-    }
-
-    /// Records drafted tokens, and how many were accepted.
-    pub(super) fn drafted(&mut self, tokens: usize, right: usize) {
-        let drafts = self.drafts.get_or_insert_default();
-        drafts.draft_n += tokens;
-        drafts.draft_n_accepted += right;
     }
 
     /// Returns whether it is in prefill.
@@ -357,7 +348,7 @@ impl GenerationTask {
             now - prefilled,
         );
         timings.n_ctx = capacity;
-        timings.drafts = self.drafts;
+        timings.note_speculation(self.drafts.report());
         let paged = self.model.paged.as_ref();
         let spent = self
             .paged

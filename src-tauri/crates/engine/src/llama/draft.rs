@@ -4,8 +4,6 @@ use super::{Batch, Context, DecodeOutcome, Model, SequenceTokens, Token, common_
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
 
-/// The most tokens to prefill together with a draft.
-const AT_ONCE: usize = 16;
 /// Drafting continues while the small model's next token has at least this probability.
 const SURE: f32 = 0.6;
 /// How many more tokens one vocabulary may have, and how many at its start may differ: padding and control tokens
@@ -46,10 +44,10 @@ impl DraftModel {
         })
     }
 
-    /// Returns whether it has yet to prefill tokens before it can draft.
-    pub(crate) fn is_behind(&mut self, tokens: &[Token]) -> bool {
+    /// Returns how many of the tokens it has yet to prefill.
+    pub(crate) fn unread(&mut self, tokens: &[Token]) -> usize {
         self.go_back(tokens);
-        tokens.len() - self.held.len() > AT_ONCE
+        tokens.len() - self.held.len()
     }
 
     /// Prefills at most this many of the tokens, and returns how many.

@@ -26,11 +26,14 @@ fn prompts(name: &str) -> Vec<(String, Value)> {
     let mut recorded = completions(name, 1.0);
     assert!(recorded.len() >= 10);
     recorded.sort_by_key(|(prompt, _)| prompt.len());
+    // Its answer repeats it. As the first, it is drafted whatever a draft costs.
+    let repeated = "a b c d e f g, ".repeat(6) + "a b c d";
     // Beyond these, thousands of tokens are read for 32 that are drafted.
-    recorded
+    let recorded = recorded.into_iter().take(10);
+    let recorded = recorded.map(|(prompt, recorded)| (prompt, recorded["tokens"].clone()));
+    [(repeated, json!(48))]
         .into_iter()
-        .take(10)
-        .map(|(prompt, recorded)| (prompt, recorded["tokens"].clone()))
+        .chain(recorded)
         .collect()
 }
 
@@ -56,6 +59,13 @@ async fn says_the_same(name: &str, guessing: &[&str]) {
         "{right} of {guessed}"
     );
     assert_eq!(total(&expected, "draft_n"), 0);
+    for answer in &found {
+        let (timings, seen) = (&answer["timings"], &answer["timings"]["speculation"]);
+        if !timings["draft_n"].is_null() {
+            assert_eq!(seen["drafted"], timings["draft_n"], "{timings}");
+            assert_eq!(seen["accepted"], timings["draft_n_accepted"], "{timings}");
+        }
+    }
     let generations = guesses.get("/props").await["generations"].clone();
     assert_eq!(generations["drafted"], guessed);
     assert_eq!(generations["accepted"], right);
