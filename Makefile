@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check build lint mac-check mac-rehearsal mac-report snapshots screenshots recording bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-passages bench-readings bench-cancel mutants mutations setup-models eval eval-paths conformance stress stress-embeds stress-paged stress-waits fuzz malformed setup binaries ui clean
+.PHONY: help run test check build lint mac-check mac-rehearsal mac-report snapshots screenshots recording bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-passages bench-readings bench-speculation bench-cancel mutants mutations setup-models eval eval-paths conformance stress stress-embeds stress-paged stress-waits fuzz malformed setup binaries ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -82,6 +82,11 @@ bench-engine: ## Measure our worker beside upstream's llama-server
 	@bundle/setup run
 	@$(build) --bin tierbar --bin tierbar-worker
 	@$(with) tests/bench/engine
+
+bench-speculation: ## Measure whether speculation pays, by kind of prompt, with the models of `make setup-models` (ARGS=)
+	@bundle/setup run
+	@$(build) --bin tierbar-worker
+	@$(with) tests/bench/speculation $(ARGS)
 
 setup-models: ## Fetch the model of `make eval` (1.1 GB more than those of the tests)
 	@bundle/setup run
