@@ -163,6 +163,9 @@ pub struct AnswerTimes {
     /// The part of the generation in which the model thought before it answered; `null` if it did not.
     #[schema(required = true)]
     pub thinking_ms: Option<f64>,
+    /// What speculation has saved of the generation, if it was on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speculation: Option<Speculation>,
 }
 
 /// Tokens of an answer that were predicted ahead, and whether that has paid.

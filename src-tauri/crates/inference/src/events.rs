@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 use std::{collections::VecDeque, fmt};
-use tierbar_chats::{ExpertReads, context::ContextUse};
+use tierbar_chats::{ExpertReads, Speculation, context::ContextUse};
 use tierbar_core::{Code, Error, json_edit::Change};
 
 /// Bytes of one answer. Each token is an event, and may have figures of its own.
@@ -101,6 +101,7 @@ pub struct Usage {
     pub decode_seconds: Option<f64>,
     /// Of a mixture whose experts are read when they are chosen.
     pub experts: Option<ExpertReads>,
+    pub speculation: Option<Speculation>,
     /// What the context holds, where the engine says so.
     pub context_tokens: Option<u64>,
 }
@@ -362,6 +363,7 @@ impl Decoder {
             self.usage.prefill_seconds = Some(timings.prompt_ms / 1000.0);
             self.usage.decode_seconds = Some(timings.predicted_ms / 1000.0);
             self.usage.experts = timings.experts;
+            self.usage.speculation = timings.speculation;
             self.usage.context_tokens = timings.n_ctx;
         }
         if self.usage != before {

@@ -7,7 +7,7 @@ use serde::{
     de::{Error as _, IgnoredAny},
 };
 use serde_json::Value;
-use tierbar_chats::ExpertReads;
+use tierbar_chats::{ExpertReads, Speculation};
 use tierbar_core::{Code, Error, json::short};
 
 #[derive(Debug, Default, Deserialize)]
@@ -144,6 +144,8 @@ pub struct Timings {
     /// Those of our own worker.
     #[serde(deserialize_with = "short")]
     pub experts: Option<ExpertReads>,
+    #[serde(deserialize_with = "short")]
+    pub(crate) speculation: Option<Speculation>,
     /// Tokens that the context holds.
     #[serde(deserialize_with = "short")]
     pub n_ctx: Option<u64>,

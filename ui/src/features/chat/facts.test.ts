@@ -29,6 +29,8 @@ describe('the facts of an answer', () => {
     ] as const)
       expect(texts({ times }).at(-1)).toBe(`1.7 s to first token${end}`);
     expect(texts({ times: null, firstTokenMs: 42 }).at(-1)).toBe('42 ms to first token');
+    const speculation = { drafted: 8, accepted: 6, by_model: 0, saved_ms: 0, rested: false };
+    expect(texts({ times: { ...NONE, speculation } }).at(-1)).toBe('prompt lookup: 6 of 8 tokens accepted');
     expect(texts({ model: 'fast', firstTokenMs: null })).toEqual(['Fast', '41.2 tok/s', '4.2 s generating']);
   });
 

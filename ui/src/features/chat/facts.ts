@@ -2,6 +2,7 @@ import { decimal, duration, speed } from '../../lib/format';
 import type { AnswerTimes, ContextUse, ExpertReads } from '../../platform/openapi';
 import { displayName } from '../tiers/tiers';
 import { describeReads } from './reads';
+import { describeSpeculation } from './speculation';
 
 /** What is known of an answer. */
 export interface AnswerSource {
@@ -46,6 +47,8 @@ export function factsOf(source: AnswerSource): Fact[] {
   if (firstTokenMs !== null) facts.push({ text: describeFirstToken(firstTokenMs, source.times) });
   const decode = source.times?.decode_ms ?? 0;
   if (decode >= SHORTEST) facts.push({ text: `${wait(decode)} generating` });
+  const speculation = source.times?.speculation;
+  if (speculation) facts.push(...describeSpeculation(speculation).map((text) => ({ text })));
   if (experts) facts.push(...describeReads(experts).map((text) => ({ text })));
   return facts;
 }

@@ -4,6 +4,7 @@ use crate::support::{Fixture, all_chats};
 use std::fs;
 use tierbar_chats::{
     AnswerDeviation, AnswerFacts, AnswerTimes, Attachment, ExpertReads, Finish, Part, Role,
+    Speculation,
     context::{ContextOmission, ContextUse, WhenFull},
 };
 use tierbar_core::{
@@ -50,6 +51,13 @@ async fn a_chat_reads_back_whole_after_reopening() {
                 prefill_ms: Some(80.5),
                 decode_ms: Some(970.0),
                 thinking_ms: None,
+                speculation: Some(Speculation {
+                    drafted: 8,
+                    accepted: 6,
+                    by_model: 0,
+                    saved_ms: 40.5,
+                    rested: true,
+                }),
             }),
             experts: Some(ExpertReads {
                 hit_rate: 0.75,

@@ -222,10 +222,12 @@ async fn an_answer_is_stored_with_where_its_time_went() {
     follower.text("<think>Hm").await;
     stage.say("</think>Yes");
     follower.text("</think>Yes").await;
+    let speculation =
+        json!({"drafted": 3, "accepted": 1, "by_model": 0, "saved_ms": -4.5, "rested": true});
     let end = json!({
         "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 9, "completion_tokens": 2},
-        "timings": {"prompt_ms": 400.0, "predicted_ms": 250.0},
+        "timings": {"prompt_ms": 400.0, "predicted_ms": 250.0, "speculation": speculation},
     });
     let end = format!("data: {end}\n\ndata: [DONE]\n\n");
     stage.words.send(end).unwrap();
@@ -236,6 +238,7 @@ async fn an_answer_is_stored_with_where_its_time_went() {
         (&times["prefill_ms"], &times["decode_ms"]),
         (&json!(400.0), &json!(250.0))
     );
+    assert_eq!(times["speculation"], speculation);
     for measured in ["load_ms", "thinking_ms"] {
         assert!(times[measured].as_f64().unwrap() > 0.0, "{times}");
     }

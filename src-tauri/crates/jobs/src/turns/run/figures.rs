@@ -86,8 +86,10 @@ impl AnswerWriter {
             let decoding = self.pace.decoding_seconds(Instant::now());
             measured_ms(decoding.filter(|_| !self.is_of_endpoint()))
         });
+        let speculation = self.usage.speculation;
         let times = self.times();
         (times.prefill_ms, times.decode_ms) = (prefill_ms, decode_ms);
+        times.speculation = speculation;
     }
 
     pub(super) fn times(&mut self) -> &mut AnswerTimes {
