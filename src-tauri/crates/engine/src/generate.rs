@@ -33,7 +33,7 @@ use crate::{
 use serde::Serialize;
 use shares::PrefillPace;
 use slots::{Seat, Slots};
-use speculation::DraftingPolicy;
+use speculation::{DraftingPolicy, Exactness};
 use std::{
     collections::VecDeque,
     sync::{
@@ -59,6 +59,8 @@ pub(crate) struct Generations {
     accepted: AtomicU64,
     /// Whether drafting is paused because it does not pay.
     drafting_rests: AtomicBool,
+    /// Whether drafts would round otherwise than single tokens, so that greedy answers had none.
+    drafts_differ: AtomicBool,
 }
 
 /// A generation starts only if this many tokens fit beside the running ones.
@@ -93,6 +95,7 @@ pub(crate) fn run_generations(
         pace: PrefillPace::default(),
         drafter,
         policy: DraftingPolicy::default(),
+        exactness: Exactness::default(),
         was_media: false,
         generations,
     };
@@ -139,6 +142,7 @@ struct GenerationBatch<'a> {
     pace: PrefillPace,
     drafter: Option<Drafter>,
     policy: DraftingPolicy,
+    exactness: Exactness,
     /// Whether the last step was a medium's.
     was_media: bool,
     generations: &'a Generations,
@@ -203,11 +207,14 @@ impl<'a> GenerationBatch<'a> {
             return;
         }
         let started = Instant::now();
-        let shares = self.fill();
+        let mut shares = self.fill();
         if shares.is_empty() {
             return;
         }
-        let decoded = self.slots.context.decode(&mut self.batch);
+        let mut decoded = self.slots.context.decode(&mut self.batch);
+        if matches!(decoded, Ok(DecodeOutcome::Done)) {
+            decoded = self.check(&mut shares);
+        }
         match decoded {
             Ok(DecodeOutcome::Done) => {
                 let took = started.elapsed();

@@ -109,10 +109,14 @@ impl Slots {
         self.slots.iter().any(|slot| !slot.busy)
     }
 
+    /// Returns how many tokens all slots hold together.
+    pub(super) fn held_in_all(&self) -> usize {
+        self.slots.iter().map(|slot| slot.held.len()).sum()
+    }
+
     /// Returns whether this many more tokens fit.
     pub(super) fn has_room(&self, tokens: usize) -> bool {
-        let held: usize = self.slots.iter().map(|slot| slot.held.len()).sum();
-        held + tokens <= self.capacity()
+        self.held_in_all() + tokens <= self.capacity()
     }
 
     /// Takes an idle slot for the tokens. Afterwards it has the longest possible prefix of them, without the last token if

@@ -2,19 +2,25 @@
 //! one.
 //!
 //! A draft never changes the answer: the sampler chooses each token from the model's own logits, and a draft that differs is
-//! removed. A draft only affects how many tokens one evaluation gives, so that is measured, and `policy` decides by it.
+//! removed. Where several rows are rounded otherwise than one, greedy answers have no drafts (`exactness`). A draft only affects how
+//! many tokens one evaluation gives, so that is measured, and `policy` decides by it.
 
+mod exactness;
 mod policy;
 
+pub(super) use exactness::Exactness;
 pub(super) use policy::{AnswerDrafts, DraftingPolicy};
 
-use super::{GenerationBatch, RunningTask, shares::PrefillPace};
-use crate::llama::{DraftModel, Token};
+use super::{
+    GenerationBatch, RunningTask, evaluation::StepShare, shares::PrefillPace, slots::LogitOutputs,
+};
+use crate::llama::{DecodeOutcome, DraftModel, Token};
 use policy::{DraftSource, DraftedStep, LONGEST_MATCH};
 use std::{
     sync::atomic::Ordering,
     time::{Duration, Instant},
 };
+use tierbar_core::Error;
 
 /// The least and the most tokens in a draft of earlier text, and the most in one of a draft model. An evaluation of either length
 /// then has a multiple of four rows, which llama.cpp's kernels for CPUs compute together.
@@ -41,6 +47,8 @@ pub(super) struct Prediction {
     /// The tokens to verify.
     pub(super) draft: Vec<Token>,
     source: DraftSource,
+    /// Whether the draft is only evaluated to compare logits.
+    is_check: bool,
     /// The token that earlier text predicts, drafted or not, and how many tokens before it match.
     looked_up: Option<(Token, usize)>,
 }
@@ -160,7 +168,53 @@ impl GenerationBatch<'_> {
         if most < LEAST as usize || !self.slots.has_room(most + 1) {
             return Prediction::default();
         }
-        drafter.predict(&task.tokens, &mut task.drafts, &mut self.policy, most)
+        let (tokens, deterministic) = (self.slots.held_in_all(), task.is_deterministic());
+        if deterministic && !self.exactness.allows_drafts(tokens, most) {
+            return Prediction::default();
+        }
+        let mut prediction =
+            drafter.predict(&task.tokens, &mut task.drafts, &mut self.policy, most);
+        let length = prediction.draft.len();
+        prediction.is_check =
+            deterministic && length > 0 && self.exactness.is_unknown(tokens, length);
+        prediction
+    }
+
+    /// After an evaluation with a draft of a kind that was not compared, evaluates the token before the draft alone and compares
+    /// the logits. The draft is not used.
+    pub(super) fn check(&mut self, shares: &mut [StepShare]) -> Result<DecodeOutcome, Error> {
+        let [share] = shares else {
+            return Ok(DecodeOutcome::Done);
+        };
+        let (true, Some(row)) = (share.prediction.is_check, share.row) else {
+            return Ok(DecodeOutcome::Done);
+        };
+        let length = share.prediction.draft.len();
+        share.prediction.draft.clear();
+        share.prediction.source = DraftSource::Check;
+        let beside = self.slots.context.logits(row).map(<[f32]>::to_vec);
+        let slot = self.running[share.at].slot;
+        let (held, tokens) = (self.slots.held(slot), self.slots.held_in_all());
+        self.slots.recover(slot);
+        if self.slots.held(slot) != held {
+            return Ok(DecodeOutcome::Aborted);
+        }
+        self.batch.clear();
+        let pending = &self.running[share.at].task.tokens[held..held + 1];
+        let outputs = LogitOutputs::Last;
+        share.row = self.slots.push(&mut self.batch, slot, pending, outputs);
+        let outcome = self.slots.context.decode(&mut self.batch)?;
+        if outcome == DecodeOutcome::Done
+            && let (Some(row), Some(beside)) = (share.row, beside)
+            && let Some(alone) = self.slots.context.logits(row)
+        {
+            let is_exact = self.exactness.compare((tokens, length), &beside, alone);
+            if !is_exact {
+                let differ = &self.generations.drafts_differ;
+                differ.store(true, Ordering::Relaxed);
+            }
+        }
+        Ok(outcome)
     }
 
     /// Learns from a step of the only stream, which gave so many tokens, the last of which is `chosen` unless it ended the answer.

@@ -211,6 +211,11 @@ impl GenerationTask {
         }
     }
 
+    /// Returns whether each token follows from the logits without chance.
+    pub(super) fn is_deterministic(&self) -> bool {
+        matches!(&self.job.goal, JobGoal::Answer(answering) if answering.sampler.deterministic)
+    }
+
     /// Returns how many tokens may still be generated.
     pub(super) fn left(&self) -> usize {
         match &self.job.goal {

@@ -17,6 +17,8 @@ pub(crate) struct Sampler {
     chain: SamplerChain,
     constraint: Option<Constraint>,
     greedy: bool,
+    /// Whether it chooses without chance.
+    pub(crate) deterministic: bool,
     candidates: Vec<sys::llama_token_data>,
     _model: Arc<Model>,
 }
@@ -167,6 +169,7 @@ impl Sampler {
         Ok(Self {
             chain,
             greedy: constraint.is_none() && sampling.is_plain_greedy(),
+            deterministic: sampling.temperature <= 0.0,
             constraint,
             candidates: Vec::new(),
             _model: model,

@@ -83,6 +83,8 @@ pub(super) enum DraftSource {
     Model,
     /// The draft model prefilled so many tokens and predicted none.
     ModelPrefill(usize),
+    /// A draft was evaluated only to compare logits.
+    Check,
 }
 
 /// A step with the answer's next tokens, as the policy sees it.
@@ -298,7 +300,7 @@ impl DraftingPolicy {
                 self.model.add(saved);
                 self.model_prefill.add((steps - 1.0) / tokens.max(1) as f64);
             }
-            DraftSource::None => {}
+            DraftSource::None | DraftSource::Check => {}
         }
     }
 
