@@ -50,7 +50,7 @@ use utoipa::OpenApi;
 pub const VERSION: &str = "anthropic-version";
 
 #[derive(OpenApi)]
-#[openapi(components(schemas(schema::ErrorBody), responses(schema::AnthropicRefusal)))]
+#[openapi(components(schemas(schema::AnthropicError), responses(schema::AnthropicRefusal)))]
 struct Components;
 
 pub fn routes() -> Routes<Arc<Inference>> {

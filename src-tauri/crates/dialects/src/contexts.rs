@@ -5,7 +5,7 @@ pub mod schema;
 pub mod store;
 
 use axum::{Json, body::Body, extract::State, response::Response};
-use schema::{Context, ContextDeleted, ContextSave, SavedContext};
+use schema::{ContextDeleted, ContextEntry, ContextSave, SavedContext};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Instant};
@@ -152,7 +152,7 @@ async fn delete(State(saves): State<Saves>, body: Body) -> Answer<Value> {
     operation_id = "uploadContext",
     reach(Owner, Reads, Opens),
     request_body = ContextCopy,
-    responses((status = 200, description = "The context that the store has now", body = Context)),
+    responses((status = 200, description = "The context that the store has now", body = ContextEntry)),
 )]
 async fn upload(State(saves): State<Saves>, body: Body) -> Answer<Value> {
     let ContextCopy { name, replace } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
@@ -167,7 +167,7 @@ async fn upload(State(saves): State<Saves>, body: Body) -> Answer<Value> {
     operation_id = "downloadContext",
     reach(Owner, Writes, Opens),
     request_body = ContextCopy,
-    responses((status = 200, description = "The context that this machine has now", body = Context)),
+    responses((status = 200, description = "The context that this machine has now", body = ContextEntry)),
 )]
 async fn download(State(saves): State<Saves>, body: Body) -> Answer<Value> {
     let ContextCopy { name, replace } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;

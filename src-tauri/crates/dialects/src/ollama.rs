@@ -57,7 +57,7 @@ fn is_path(path: &str, _: &HeaderMap) -> bool {
 }
 
 #[derive(OpenApi)]
-#[openapi(components(schemas(schema::ErrorBody), responses(schema::OllamaRefusal)))]
+#[openapi(components(schemas(schema::OllamaError), responses(schema::OllamaRefusal)))]
 struct Components;
 
 pub fn routes() -> Routes<Arc<Inference>> {

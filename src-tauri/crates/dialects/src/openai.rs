@@ -6,7 +6,7 @@ pub mod stores;
 
 use axum::response::Response;
 use schema::{
-    ChatCompletion, ChatRequest, Embeddings, EmbeddingsRequest, RerankAnswer, RerankRequest,
+    ChatCompletion, ChatRequest, Embeddings, EmbeddingsRequest, RerankRequest, Reranked,
     TextCompletion, TextRequest,
 };
 use std::sync::Arc;
@@ -113,7 +113,7 @@ async fn embed(call: InferenceCall) -> Result<Response, Failure> {
         (
             status = 200,
             description = "The documents' places in the request and their scores, the best first",
-            body = RerankAnswer,
+            body = Reranked,
             headers(
                 ("x-tierbar-tier" = String, description = "The tier that answers"),
                 ("x-tierbar-model" = String, description = "The tier's model"),

@@ -3,7 +3,7 @@
 use axum::{http::header, response::IntoResponse};
 use tierbar_chats::TurnEvent;
 use tierbar_core::journal::Entry;
-use tierbar_http::schema::{ErrorBody, Queued, QueuedRequest, Refusal};
+use tierbar_http::schema::{Error, Queued, QueuedRequest, Refusal};
 use tierbar_measure::{
     bench::{BenchRow, Progress},
     tune::TuneRow,
@@ -41,7 +41,7 @@ use utoipa::{
     ),
     components(
         // Those of event streams, which no route names.
-        schemas(ErrorBody, QueuedRequest, Entry, Progress, BenchRow, TuneRow, TurnEvent),
+        schemas(Error, QueuedRequest, Entry, Progress, BenchRow, TuneRow, TurnEvent),
         responses(Refusal, Queued),
     ),
     modifiers(&Credentials),

@@ -3,21 +3,29 @@
 // These types describe; nothing builds them.
 #![allow(dead_code)]
 
-use serde_json::Value;
-use std::collections::BTreeMap;
 use tierbar_core::{download::Priority, queue::JobStatus};
 use utoipa::{IntoParams, ToResponse, ToSchema};
 
-/// Defines a string that is always the same.
+/// Names schemas that no type holds: of requests that are relayed as they came, and of answers that are made as JSON. They are written in
+/// `docs/openapi.json` itself, which keeps them when it is collected anew.
 #[macro_export]
-macro_rules! constant {
-    ($name:ident = $text:tt) => {
-        #[derive(Debug, utoipa::ToSchema)]
-        pub enum $name {
-            #[schema(rename = $text)]
-            Only,
+macro_rules! written {
+    ($($name:ident),+ $(,)?) => {$(
+        #[derive(Debug)]
+        pub enum $name {}
+
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                utoipa::openapi::Ref::from_schema_name(stringify!($name)).into()
+            }
         }
-    };
+
+        impl utoipa::ToSchema for $name {
+            fn name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+        }
+    )+};
 }
 
 /// The headers of a request for inference.
@@ -67,46 +75,11 @@ enum QueueMode {
     Never,
 }
 
-/// An error in OpenAI's form.
-#[derive(Debug, ToSchema)]
-#[schema(as = Error)]
-pub struct ErrorBody {
-    #[schema(inline)]
-    error: ErrorFields,
-}
-
-#[derive(Debug, ToSchema)]
-struct ErrorFields {
-    /// What happened.
-    message: String,
-    /// OpenAI's kind of error.
-    #[schema(rename = "type")]
-    kind: String,
-    param: Option<String>,
-    /// The stable code; clients may match on it.
-    #[schema(examples("context_length_exceeded"))]
-    code: String,
-    /// What to do.
-    #[schema(required = false)]
-    hint: String,
-    /// The figures of the message, such as `prompt_tokens`.
-    #[serde(flatten)]
-    figures: BTreeMap<String, Value>,
-}
-
-/// The server's state.
-#[derive(Debug, ToSchema)]
-pub struct Health {
-    #[schema(inline)]
-    status: HealthStatus,
-    version: String,
-}
-
-constant!(HealthStatus = "ok");
+written!(Error, Health);
 
 /// The request was refused or failed; the code is stable.
 #[derive(Debug, ToResponse)]
-pub struct Refusal(ErrorBody);
+pub struct Refusal(Error);
 
 /// The request is queued; its answer will be at `url`.
 #[derive(Debug, ToResponse)]
@@ -125,4 +98,8 @@ pub struct QueuedRequest {
     status: JobStatus,
 }
 
-constant!(QueuedObject = "queued.request");
+#[derive(Debug, ToSchema)]
+enum QueuedObject {
+    #[schema(rename = "queued.request")]
+    Only,
+}

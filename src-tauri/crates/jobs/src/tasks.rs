@@ -18,9 +18,15 @@ pub(crate) use summarize::of_chat as summary_of_chat;
 use crate::Jobs;
 use std::sync::Arc;
 use tierbar_http::{mount::Routes, routes};
+use tierbar_tasks::aggregate::Aggregate;
+use utoipa::OpenApi;
+
+#[derive(OpenApi)]
+#[openapi(components(schemas(Aggregate)))]
+struct Components;
 
 pub fn routes() -> Routes<Arc<Jobs>> {
-    Routes::default()
+    Routes::described::<Components>()
         .routes(routes!(triage::triage))
         .routes(routes!(compress::compress))
         .routes(routes!(summarize::summarize))

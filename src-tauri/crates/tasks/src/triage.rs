@@ -12,7 +12,7 @@ pub use need::CloudNeed;
 
 tierbar_core::words! {
     /// The type of a message. One that fits several has the first of them.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     pub enum MessageType {
         /// Reports that something is broken, wrong or dangerous, or complains.
         Problem = "problem",

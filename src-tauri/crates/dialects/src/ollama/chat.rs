@@ -4,10 +4,10 @@ use super::{
     common::{CommonFields, request},
     load,
     messages::{self, Message},
-    schema::OllamaChatAnswer,
+    schema::{OllamaChatAnswer, tool_choice},
     writer::{AnswerWriter, Shape},
 };
-use crate::{openai::schema::tool_choice, respond::respond};
+use crate::respond::respond;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Map, Value};

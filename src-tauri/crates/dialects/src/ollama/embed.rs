@@ -3,7 +3,7 @@
 use super::{
     common::request,
     load,
-    schema::EmbedInput,
+    schema::OllamaEmbedInput,
     writer::{duration, nanoseconds},
 };
 use crate::openai;
@@ -41,7 +41,7 @@ struct Embed {
     #[schema(examples("auto"))]
     model: Option<String>,
     /// The texts of `/api/embed`. With none, the tier is loaded.
-    #[schema(value_type = Option<EmbedInput>)]
+    #[schema(value_type = Option<OllamaEmbedInput>)]
     input: Option<Value>,
     /// The text of `/api/embeddings`.
     prompt: Option<String>,

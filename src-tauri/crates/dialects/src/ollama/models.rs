@@ -2,7 +2,7 @@
 
 use super::{
     details::{self, Library},
-    schema::{OllamaLoadedTiers, OllamaModels},
+    schema::{OllamaLoaded, OllamaModels},
 };
 use axum::{Json, extract::State};
 use jiff::Timestamp;
@@ -69,7 +69,7 @@ pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value>
     path = "/api/ps",
     operation_id = "ollamaPs",
     reach(Inference, Reads),
-    responses((status = 200, description = "The list", body = OllamaLoadedTiers)),
+    responses((status = 200, description = "The list", body = OllamaLoaded)),
 )]
 pub(super) async fn ps(State(inference): State<Arc<Inference>>) -> Json<Value> {
     let status = inference.services.status();

@@ -4,7 +4,7 @@ use super::{
     details::{Library, digest},
     failure,
     name::OllamaModelName,
-    schema::OllamaPullAnswer,
+    schema::OllamaPulled,
 };
 use axum::{
     Extension, Json,
@@ -39,7 +39,7 @@ use tokio::sync::watch;
         (
             status = 200,
             description = "The progress as lines of JSON, or the end alone",
-            content((String = "application/x-ndjson"), (OllamaPullAnswer = "application/json")),
+            content((String = "application/x-ndjson"), (OllamaPulled = "application/json")),
         ),
     ),
 )]

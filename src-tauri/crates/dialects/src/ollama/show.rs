@@ -3,7 +3,7 @@
 use super::{
     details::{self, Library},
     name::OllamaModelName,
-    schema::OllamaModelDetails,
+    schema::OllamaShown,
 };
 use axum::{Json, body::Body, extract::State};
 use serde_json::{Map, Value, json};
@@ -23,7 +23,7 @@ use tierbar_inference::{Inference, body, models, route};
     operation_id = "ollamaShow",
     reach(Inference, Reads, Counts),
     request_body = OllamaModelName,
-    responses((status = 200, description = "The model", body = OllamaModelDetails)),
+    responses((status = 200, description = "The model", body = OllamaShown)),
 )]
 pub(super) async fn show(State(inference): State<Arc<Inference>>, body: Body) -> Answer<Value> {
     let named: OllamaModelName = body::object(body).await?;

@@ -13,14 +13,14 @@ mod response;
 mod schema;
 mod tools;
 
-pub use schema::{CompactedResponse, Input as ResponseInput};
+pub use schema::{CompactedResponse, ResponseInput};
 
 use super::stores::FileSearchResults;
 use crate::respond::respond;
 use axum::{Extension, Json, response::Response};
 use request::{Echo, ResponseFields};
 use response::AnswerWriter;
-use schema::{ResponseBody, ResponseTokenCount, ResponsesRequest};
+use schema::{ResponseTokenCount, ResponsesRequest};
 use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc};
 use tierbar_core::{Code, Error};
@@ -84,7 +84,7 @@ pub fn routes() -> Routes<Arc<Inference>> {
         (
             status = 200,
             description = "The response",
-            content((ResponseBody = "application/json"), ("text/event-stream")),
+            content((schema::Response = "application/json"), ("text/event-stream")),
         ),
         (status = 202, response = Queued),
     ),

@@ -3,7 +3,7 @@
 use super::{
     ask::{ONLY_JSON, Session, TaskPrompt, TaskResult, text_of, text_schema},
     batch::{self, Items},
-    schema::{self, TaskAnswer},
+    schema::BriefAnswer,
     summarize::checked_words,
 };
 use crate::Jobs;
@@ -93,7 +93,7 @@ struct Lines {
         (
             status = 200,
             description = "The answer, or one for each text",
-            body = TaskAnswer<schema::Brief>,
+            body = BriefAnswer,
         ),
         (status = 202, response = Queued),
     ),

@@ -3,7 +3,7 @@
 use super::{
     ask::{ONLY_JSON, Session, TaskPrompt, TaskResult, text_of, text_schema},
     batch::{self, Items},
-    schema::{Compression, TaskAnswer},
+    schema::CompressAnswer,
 };
 use crate::Jobs;
 use axum::{body::Body, extract::State, response::Response};
@@ -61,7 +61,7 @@ struct CompressRequest {
         (
             status = 200,
             description = "The answer, or one for each text",
-            body = TaskAnswer<Compression>,
+            body = CompressAnswer,
         ),
         (status = 202, response = Queued),
     ),

@@ -7,7 +7,7 @@ use super::{
     },
     batch::{self, Items},
     message::Message,
-    schema::{self, TaskAnswer, TaskMessage},
+    schema::{SummarizeAnswer, TaskMessage},
     stream::{self, Reporter},
 };
 use crate::Jobs;
@@ -83,7 +83,7 @@ struct SummarizeRequest {
         (
             status = 200,
             description = "The answer, or one for each text",
-            content((TaskAnswer<schema::Summary> = "application/json"), ("text/event-stream")),
+            content((SummarizeAnswer = "application/json"), ("text/event-stream")),
         ),
         (status = 202, response = Queued),
     ),

@@ -4,7 +4,7 @@ use super::{
     ask::{ONLY_JSON, Session, TaskPrompt, TaskResult, no_answer},
     batch::{self, Items},
     message::Message,
-    schema::{self, TaskAnswer, TaskMessage},
+    schema::{TaskMessage, TriageAnswer},
 };
 use crate::Jobs;
 use axum::{body::Body, extract::State, response::Response};
@@ -54,7 +54,7 @@ struct TriageRequest {
         (
             status = 200,
             description = "The answer, or one for each text",
-            body = TaskAnswer<schema::Triage>,
+            body = TriageAnswer,
         ),
         (status = 202, response = Queued),
     ),

@@ -15,11 +15,11 @@ pub(super) struct ResponseFields {
     /// A tier, a chain, a model's id, or `auto`, which is the default.
     #[schema(examples("auto"))]
     model: Option<String>,
-    #[schema(value_type = Option<schema::Input>)]
+    #[schema(value_type = Option<schema::ResponseInput>)]
     input: Option<Value>,
     /// The system message: a text, or items.
     #[serde(default)]
-    #[schema(value_type = Option<schema::Input>)]
+    #[schema(value_type = Option<schema::ResponseInput>)]
     instructions: Value,
     /// Functions that the model may call, and `file_search`. Other tools are left out.
     #[schema(value_type = Option<Vec<Object>>)]
