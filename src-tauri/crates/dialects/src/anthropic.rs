@@ -34,7 +34,6 @@ use tierbar_http::{
     error::{ErrorForm, Failure},
     mount::Routes,
     routes,
-    schema::{Queued, RequestHeaders},
 };
 use tierbar_inference::{
     CHAT, Inference, body,
@@ -83,16 +82,8 @@ fn is_path(path: &str, headers: &HeaderMap) -> bool {
     path = MESSAGES,
     operation_id = "message",
     reach(Inference, Spends, Counts),
-    params(RequestHeaders),
     request_body = MessagesRequest,
-    responses(
-        (
-            status = 200,
-            description = "The message",
-            content((MessagesAnswer = "application/json"), ("text/event-stream")),
-        ),
-        (status = 202, response = Queued),
-    ),
+    responses((status = 200, description = "The message", content((MessagesAnswer = "application/json"), ("text/event-stream")))),
 )]
 async fn messages(
     InferenceCall(inference, hints, body): InferenceCall,
@@ -115,12 +106,8 @@ async fn messages(
     path = COUNT,
     operation_id = "countTokens",
     reach(Inference, Spends, Counts),
-    params(RequestHeaders),
     request_body = MessagesRequest,
-    responses(
-        (status = 200, description = "The count", body = TokenCount),
-        (status = 202, response = Queued),
-    ),
+    responses((status = 200, description = "The count", body = TokenCount)),
 )]
 async fn count(InferenceCall(inference, hints, body): InferenceCall) -> Result<Response, Failure> {
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;

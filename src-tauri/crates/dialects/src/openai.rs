@@ -10,13 +10,7 @@ use schema::{
     TextCompletion, TextRequest,
 };
 use std::sync::Arc;
-use tierbar_http::{
-    InferenceCall,
-    error::Failure,
-    mount::Routes,
-    routes,
-    schema::{Queued, RequestHeaders},
-};
+use tierbar_http::{InferenceCall, error::Failure, mount::Routes, routes};
 use tierbar_inference::{CHAT, EMBEDDINGS, Inference, RERANK, TEXT};
 
 pub fn routes() -> Routes<Arc<Inference>> {
@@ -33,21 +27,17 @@ pub fn routes() -> Routes<Arc<Inference>> {
     post,
     path = CHAT,
     reach(Inference, Spends, Counts),
-    params(RequestHeaders),
     request_body = ChatRequest,
-    responses(
-        (
-            status = 200,
-            description = "The answer, whole or as events",
-            content((ChatCompletion = "application/json"), ("text/event-stream")),
-            headers(
-                ("x-tierbar-tier" = String, description = "The tier that answers"),
-                ("x-tierbar-model" = String, description = "The tier's model"),
-                ("x-tierbar-context" = String, description = "Tokens of the prompt, and of the context: `1200/4096`; not of streams"),
-            ),
+    responses((
+        status = 200,
+        description = "The answer, whole or as events",
+        content((ChatCompletion = "application/json"), ("text/event-stream")),
+        headers(
+            ("x-tierbar-tier" = String, description = "The tier that answers"),
+            ("x-tierbar-model" = String, description = "The tier's model"),
+            ("x-tierbar-context" = String, description = "Tokens of the prompt, and of the context: `1200/4096`; not of streams"),
         ),
-        (status = 202, response = Queued),
-    ),
+    )),
 )]
 async fn chat(call: InferenceCall) -> Result<Response, Failure> {
     call.answer(CHAT).await
@@ -58,21 +48,17 @@ async fn chat(call: InferenceCall) -> Result<Response, Failure> {
     post,
     path = TEXT,
     reach(Inference, Spends, Counts),
-    params(RequestHeaders),
     request_body = TextRequest,
-    responses(
-        (
-            status = 200,
-            description = "The text, whole or as events",
-            content((TextCompletion = "application/json"), ("text/event-stream")),
-            headers(
-                ("x-tierbar-tier" = String, description = "The tier that answers"),
-                ("x-tierbar-model" = String, description = "The tier's model"),
-                ("x-tierbar-context" = String, description = "Tokens of the prompt, and of the context: `1200/4096`; not of streams"),
-            ),
+    responses((
+        status = 200,
+        description = "The text, whole or as events",
+        content((TextCompletion = "application/json"), ("text/event-stream")),
+        headers(
+            ("x-tierbar-tier" = String, description = "The tier that answers"),
+            ("x-tierbar-model" = String, description = "The tier's model"),
+            ("x-tierbar-context" = String, description = "Tokens of the prompt, and of the context: `1200/4096`; not of streams"),
         ),
-        (status = 202, response = Queued),
-    ),
+    )),
 )]
 async fn complete(call: InferenceCall) -> Result<Response, Failure> {
     call.answer(TEXT).await
@@ -83,20 +69,16 @@ async fn complete(call: InferenceCall) -> Result<Response, Failure> {
     post,
     path = EMBEDDINGS,
     reach(Inference, Spends, Counts),
-    params(RequestHeaders),
     request_body = EmbeddingsRequest,
-    responses(
-        (
-            status = 200,
-            description = "A vector for each text",
-            body = Embeddings,
-            headers(
-                ("x-tierbar-tier" = String, description = "The tier that answers"),
-                ("x-tierbar-model" = String, description = "The tier's model"),
-            ),
+    responses((
+        status = 200,
+        description = "A vector for each text",
+        body = Embeddings,
+        headers(
+            ("x-tierbar-tier" = String, description = "The tier that answers"),
+            ("x-tierbar-model" = String, description = "The tier's model"),
         ),
-        (status = 202, response = Queued),
-    ),
+    )),
 )]
 async fn embed(call: InferenceCall) -> Result<Response, Failure> {
     call.answer(EMBEDDINGS).await
@@ -107,20 +89,16 @@ async fn embed(call: InferenceCall) -> Result<Response, Failure> {
     post,
     path = RERANK,
     reach(Inference, Spends, Counts),
-    params(RequestHeaders),
     request_body = RerankRequest,
-    responses(
-        (
-            status = 200,
-            description = "The documents' places in the request and their scores, the best first",
-            body = Reranked,
-            headers(
-                ("x-tierbar-tier" = String, description = "The tier that answers"),
-                ("x-tierbar-model" = String, description = "The tier's model"),
-            ),
+    responses((
+        status = 200,
+        description = "The documents' places in the request and their scores, the best first",
+        body = Reranked,
+        headers(
+            ("x-tierbar-tier" = String, description = "The tier that answers"),
+            ("x-tierbar-model" = String, description = "The tier's model"),
         ),
-        (status = 202, response = Queued),
-    ),
+    )),
 )]
 async fn rerank(call: InferenceCall) -> Result<Response, Failure> {
     call.answer(RERANK).await

@@ -1,10 +1,10 @@
-//! What the descriptions of several routes share: the headers of a request, errors, and a request that is queued.
+//! What the descriptions of several routes share: errors, and a request that is queued.
 
 // These types describe; nothing builds them.
 #![allow(dead_code)]
 
-use tierbar_core::{download::Priority, queue::JobStatus};
-use utoipa::{IntoParams, ToResponse, ToSchema};
+use tierbar_core::queue::JobStatus;
+use utoipa::{ToResponse, ToSchema};
 
 /// Names schemas that no type holds: of requests that are relayed as they came, and of answers that are made as JSON. They are written in
 /// `docs/openapi.json` itself, which keeps them when it is collected anew.
@@ -26,53 +26,6 @@ macro_rules! written {
             }
         }
     )+};
-}
-
-/// The headers of a request for inference.
-#[derive(Debug, IntoParams)]
-#[into_params(parameter_in = Header)]
-pub struct RequestHeaders {
-    /// The tier that answers, if `model` leaves the choice open: `auto`, empty or missing.
-    #[param(rename = "x-tierbar-tier", required = false)]
-    tier: String,
-    /// Whether the request may be queued: `allow` if it cannot be answered now, `only` in any case, `never` not even by its
-    /// chain (docs/queue.md).
-    #[param(rename = "x-tierbar-queue", required = false, inline)]
-    queue: QueueMode,
-    /// Of queued requests, those with a higher priority go first.
-    #[param(rename = "x-tierbar-priority", required = false, inline)]
-    priority: Priority,
-    /// When a queued request expires: a duration such as `2h` or a time such as `2026-01-31T06:00:00Z`, at most a week ahead.
-    /// Default: one day.
-    #[param(rename = "x-tierbar-deadline", required = false)]
-    deadline: String,
-    /// The most attempts at a queued request. Default: 300.
-    #[param(
-        rename = "x-tierbar-attempts",
-        required = false,
-        minimum = 1,
-        maximum = 1000
-    )]
-    attempts: u32,
-    /// The URL that is notified when a queued request ends.
-    #[param(
-        rename = "x-tierbar-webhook",
-        required = false,
-        format = "uri",
-        max_length = 2048
-    )]
-    webhook: String,
-    /// Repeats with the same key return the same queued request.
-    #[param(rename = "idempotency-key", required = false, max_length = 255)]
-    idempotency_key: String,
-}
-
-#[derive(Debug, ToSchema)]
-#[schema(rename_all = "lowercase")]
-enum QueueMode {
-    Allow,
-    Only,
-    Never,
 }
 
 written!(Error, Health);

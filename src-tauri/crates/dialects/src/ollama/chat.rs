@@ -13,11 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::time::Instant;
 use tierbar_core::{Error, status::TierStatus};
-use tierbar_http::{
-    InferenceCall,
-    error::Failure,
-    schema::{Queued, RequestHeaders},
-};
+use tierbar_http::{InferenceCall, error::Failure};
 use tierbar_inference::{CHAT, request::Request};
 use tierbar_request_fields::OLLAMA_CHAT;
 use utoipa::ToSchema;
@@ -46,16 +42,8 @@ struct Chat {
     path = "/api/chat",
     operation_id = "ollamaChat",
     reach(Inference, Spends, Counts),
-    params(RequestHeaders),
     request_body = Chat,
-    responses(
-        (
-            status = 200,
-            description = "The answer",
-            content((OllamaChatAnswer = "application/json"), (String = "application/x-ndjson")),
-        ),
-        (status = 202, response = Queued),
-    ),
+    responses((status = 200, description = "The answer", content((OllamaChatAnswer = "application/json"), (String = "application/x-ndjson")))),
 )]
 pub(super) async fn chat(
     InferenceCall(inference, hints, body): InferenceCall,

@@ -15,11 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Instant};
 use tierbar_core::{Error, ModelKind, TierId, bad_request};
-use tierbar_http::{
-    InferenceCall,
-    error::Failure,
-    schema::{Queued, RequestHeaders},
-};
+use tierbar_http::{InferenceCall, error::Failure};
 use tierbar_inference::{
     Inference,
     hints::Hints,
@@ -80,17 +76,13 @@ struct OllamaEmbeddingsAnswer {
     path = "/api/embed",
     operation_id = "ollamaEmbed",
     reach(Inference, Spends, Counts),
-    params(RequestHeaders),
     request_body = Embed,
-    responses(
-        (
-            status = 200,
-            description = "A vector for each text",
-            body = OllamaEmbedAnswer,
-            headers(("x-tierbar-truncated" = u64, description = "How many texts were longer than the context and cut, if any")),
-        ),
-        (status = 202, response = Queued),
-    ),
+    responses((
+        status = 200,
+        description = "A vector for each text",
+        body = OllamaEmbedAnswer,
+        headers(("x-tierbar-truncated" = u64, description = "How many texts were longer than the context and cut, if any")),
+    )),
 )]
 pub(super) async fn embed(
     InferenceCall(inference, hints, body): InferenceCall,
@@ -127,12 +119,8 @@ pub(super) async fn embed(
     path = "/api/embeddings",
     operation_id = "ollamaEmbeddings",
     reach(Inference, Spends, Counts),
-    params(RequestHeaders),
     request_body = Embed,
-    responses(
-        (status = 200, description = "The vector", body = OllamaEmbeddingsAnswer),
-        (status = 202, response = Queued),
-    ),
+    responses((status = 200, description = "The vector", body = OllamaEmbeddingsAnswer)),
 )]
 pub(super) async fn embeddings(
     InferenceCall(inference, hints, body): InferenceCall,

@@ -13,11 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 use tierbar_core::{Error, bad_request, status::TierStatus};
-use tierbar_http::{
-    InferenceCall,
-    error::Failure,
-    schema::{Queued, RequestHeaders},
-};
+use tierbar_http::{InferenceCall, error::Failure};
 use tierbar_inference::{CHAT, TEXT, request::Request};
 use tierbar_request_fields::OLLAMA_GENERATE;
 use utoipa::ToSchema;
@@ -44,16 +40,8 @@ struct Generate {
     path = "/api/generate",
     operation_id = "ollamaGenerate",
     reach(Inference, Spends, Counts),
-    params(RequestHeaders),
     request_body = Generate,
-    responses(
-        (
-            status = 200,
-            description = "The answer",
-            content((OllamaGenerateAnswer = "application/json"), (String = "application/x-ndjson")),
-        ),
-        (status = 202, response = Queued),
-    ),
+    responses((status = 200, description = "The answer", content((OllamaGenerateAnswer = "application/json"), (String = "application/x-ndjson")))),
 )]
 pub(super) async fn generate(
     InferenceCall(inference, hints, body): InferenceCall,

@@ -25,12 +25,7 @@ use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc};
 use tierbar_core::{Code, Error};
 use tierbar_http::{
-    Answer, InferenceCall,
-    error::Failure,
-    mount::Routes,
-    path::Id,
-    routes,
-    schema::{Queued, Refusal, RequestHeaders},
+    Answer, InferenceCall, error::Failure, mount::Routes, path::Id, routes, schema::Refusal,
 };
 use tierbar_inference::{
     CHAT, Inference, body, dispatch,
@@ -78,16 +73,8 @@ pub fn routes() -> Routes<Arc<Inference>> {
     path = RESPONSES,
     operation_id = "respond",
     reach(Inference, Spends, Counts),
-    params(RequestHeaders),
     request_body = ResponsesRequest,
-    responses(
-        (
-            status = 200,
-            description = "The response",
-            content((schema::Response = "application/json"), ("text/event-stream")),
-        ),
-        (status = 202, response = Queued),
-    ),
+    responses((status = 200, description = "The response", content((schema::Response = "application/json"), ("text/event-stream")))),
 )]
 async fn create(
     continues: Option<Extension<PreviousResponse>>,
@@ -128,12 +115,8 @@ async fn create(
     path = COUNT,
     operation_id = "countResponseTokens",
     reach(Inference, Spends, Counts),
-    params(RequestHeaders),
     request_body = ResponsesRequest,
-    responses(
-        (status = 200, description = "The count", body = ResponseTokenCount),
-        (status = 202, response = Queued),
-    ),
+    responses((status = 200, description = "The count", body = ResponseTokenCount)),
 )]
 async fn count(InferenceCall(inference, hints, body): InferenceCall) -> Answer<Value> {
     let request: ResponseFields = body::request(body).await?;

@@ -18,11 +18,7 @@ use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::Arc};
 use tierbar_core::{Code, Error, bad_request};
 use tierbar_fetch::blocking;
-use tierbar_http::{
-    RequestHints,
-    error::Failure,
-    schema::{Queued, RequestHeaders},
-};
+use tierbar_http::{RequestHints, error::Failure};
 use tierbar_inference::body;
 use tierbar_tasks::{
     Task,
@@ -87,16 +83,9 @@ struct Lines {
     post,
     path = "/v1/brief",
     reach(Inference, Spends, Counts, Lines),
-    params(RequestHeaders, Options),
+    params(Options),
     request_body(content((BriefRequest = "application/json"), (String = "application/x-ndjson"))),
-    responses(
-        (
-            status = 200,
-            description = "The answer, or one for each text",
-            body = BriefAnswer,
-        ),
-        (status = 202, response = Queued),
-    ),
+    responses((status = 200, description = "The answer, or one for each text", body = BriefAnswer)),
 )]
 pub(super) async fn brief(
     State(jobs): State<Arc<Jobs>>,

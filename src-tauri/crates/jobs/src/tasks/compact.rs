@@ -21,11 +21,7 @@ use tierbar_dialects::openai::responses::{
     CompactedResponse, ResponseInput, compaction::Window, count_tokens, no_previous_response,
 };
 use tierbar_edge::now_ms;
-use tierbar_http::{
-    RequestHints,
-    error::Failure,
-    schema::{Queued, RequestHeaders},
-};
+use tierbar_http::{RequestHints, error::Failure};
 use tierbar_inference::{Inference, body, hints::Hints};
 use tierbar_request_fields as fields;
 use utoipa::ToSchema;
@@ -56,12 +52,8 @@ pub(super) struct CompactRequest {
     path = "/v1/responses/compact",
     operation_id = "compactResponse",
     reach(Inference, Spends, Counts),
-    params(RequestHeaders),
     request_body = CompactRequest,
-    responses(
-        (status = 200, description = "The compacted conversation", body = CompactedResponse),
-        (status = 202, response = Queued),
-    ),
+    responses((status = 200, description = "The compacted conversation", body = CompactedResponse)),
 )]
 pub(super) async fn compact(
     State(jobs): State<Arc<Jobs>>,

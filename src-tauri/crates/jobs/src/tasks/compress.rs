@@ -12,12 +12,7 @@ use serde_json::{Value, json};
 use std::{collections::BTreeSet, ops::RangeInclusive, sync::Arc};
 use tierbar_core::{Code, Error};
 use tierbar_fetch::blocking;
-use tierbar_http::{
-    RequestHints,
-    error::Failure,
-    request::check_range,
-    schema::{Queued, RequestHeaders},
-};
+use tierbar_http::{RequestHints, error::Failure, request::check_range};
 use tierbar_inference::body;
 use tierbar_tasks::{
     Task, count_words,
@@ -55,16 +50,8 @@ struct CompressRequest {
     post,
     path = "/v1/compress",
     reach(Inference, Spends, Counts),
-    params(RequestHeaders),
     request_body = CompressRequest,
-    responses(
-        (
-            status = 200,
-            description = "The answer, or one for each text",
-            body = CompressAnswer,
-        ),
-        (status = 202, response = Queued),
-    ),
+    responses((status = 200, description = "The answer, or one for each text", body = CompressAnswer)),
 )]
 pub(super) async fn compress(
     State(jobs): State<Arc<Jobs>>,

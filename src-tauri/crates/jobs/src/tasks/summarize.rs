@@ -20,12 +20,7 @@ use tierbar_core::{
     queue::{Setback, setback},
 };
 use tierbar_fetch::blocking;
-use tierbar_http::{
-    RequestHints,
-    error::Failure,
-    request::check_range,
-    schema::{Queued, RequestHeaders},
-};
+use tierbar_http::{RequestHints, error::Failure, request::check_range};
 use tierbar_inference::{Inference, body, hints::Hints};
 use tierbar_tasks::{
     Task, count_words, fallback,
@@ -77,16 +72,8 @@ struct SummarizeRequest {
     post,
     path = "/v1/summarize",
     reach(Inference, Spends, Counts),
-    params(RequestHeaders),
     request_body = SummarizeRequest,
-    responses(
-        (
-            status = 200,
-            description = "The answer, or one for each text",
-            content((SummarizeAnswer = "application/json"), ("text/event-stream")),
-        ),
-        (status = 202, response = Queued),
-    ),
+    responses((status = 200, description = "The answer, or one for each text", content((SummarizeAnswer = "application/json"), ("text/event-stream")))),
 )]
 pub(super) async fn summarize(
     State(jobs): State<Arc<Jobs>>,

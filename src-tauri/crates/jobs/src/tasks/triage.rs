@@ -13,11 +13,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_chats::lenient;
 use tierbar_core::Error;
-use tierbar_http::{
-    RequestHints,
-    error::Failure,
-    schema::{Queued, RequestHeaders},
-};
+use tierbar_http::{RequestHints, error::Failure};
 use tierbar_inference::body;
 use tierbar_tasks::{
     Task,
@@ -48,16 +44,8 @@ struct TriageRequest {
     post,
     path = "/v1/triage",
     reach(Inference, Spends, Counts),
-    params(RequestHeaders),
     request_body = TriageRequest,
-    responses(
-        (
-            status = 200,
-            description = "The answer, or one for each text",
-            body = TriageAnswer,
-        ),
-        (status = 202, response = Queued),
-    ),
+    responses((status = 200, description = "The answer, or one for each text", body = TriageAnswer)),
 )]
 pub(super) async fn triage(
     State(jobs): State<Arc<Jobs>>,

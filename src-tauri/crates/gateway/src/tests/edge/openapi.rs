@@ -3,7 +3,12 @@ use axum::http::header;
 use axum::{body::Body, http::Request};
 use serde_json::Value;
 use std::collections::HashSet;
-use utoipa::openapi::{self, Object, PathItem, Ref, RefOr, Schema, schema::ArrayItems};
+use tierbar_core::download::Priority;
+use tierbar_http::reach::{Part, Reaches};
+use utoipa::{
+    IntoParams, ToSchema,
+    openapi::{self, Object, PathItem, Ref, RefOr, Schema, schema::ArrayItems},
+};
 
 /// The groups of routes by how their paths begin; the first that fits counts.
 const GROUPS: [(&str, &str); 16] = [
@@ -38,6 +43,69 @@ const LEAVES_OUT: [&str; 10] = [
     "RequestRecord",
     "ScheduleStatus",
 ];
+
+/// The headers of a request for an answer.
+#[allow(dead_code, reason = "described, and never built")]
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+struct RequestHeaders {
+    /// The tier that answers, if `model` leaves the choice open: `auto`, empty or missing.
+    #[param(rename = "x-tierbar-tier", required = false)]
+    tier: String,
+    /// Whether the request may be queued: `allow` if it cannot be answered now, `only` in any case, `never` not even by its
+    /// chain (docs/queue.md).
+    #[param(rename = "x-tierbar-queue", required = false, inline)]
+    queue: QueueMode,
+    /// Of queued requests, those with a higher priority go first.
+    #[param(rename = "x-tierbar-priority", required = false, inline)]
+    priority: Priority,
+    /// When a queued request expires: a duration such as `2h` or a time such as `2026-01-31T06:00:00Z`, at most a week ahead.
+    /// Default: one day.
+    #[param(rename = "x-tierbar-deadline", required = false)]
+    deadline: String,
+    /// The most attempts at a queued request. Default: 300.
+    #[param(
+        rename = "x-tierbar-attempts",
+        required = false,
+        minimum = 1,
+        maximum = 1000
+    )]
+    attempts: u32,
+    /// The URL that is notified when a queued request ends.
+    #[param(
+        rename = "x-tierbar-webhook",
+        required = false,
+        format = "uri",
+        max_length = 2048
+    )]
+    webhook: String,
+    /// Repeats with the same key return the same queued request.
+    #[param(rename = "idempotency-key", required = false, max_length = 255)]
+    idempotency_key: String,
+}
+
+#[allow(dead_code, reason = "described, and never built")]
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+enum QueueMode {
+    Allow,
+    Only,
+    Never,
+}
+
+/// Adds what all requests for an answer take, and that they may be queued.
+#[cfg(openapi)]
+fn add_queueing(item: &mut PathItem) {
+    let operation = item.post.as_mut().unwrap();
+    let headers = RequestHeaders::into_params(|| None).into_iter();
+    let parameters = operation.parameters.get_or_insert_default();
+    parameters.splice(0..0, headers.map(RefOr::T));
+    let queued = RefOr::Ref(Ref::from_response_name("Queued"));
+    operation
+        .responses
+        .responses
+        .insert("202".to_owned(), queued);
+}
 
 /// Puts the operations of a path in their group, each with its refusals in the group's form.
 fn group(path: &str, item: &mut PathItem) {
@@ -165,12 +233,18 @@ fn with_written(api: &openapi::OpenApi) -> Value {
 }
 
 /// As `docs/openapi.json` has it.
-fn collected(mut api: openapi::OpenApi) -> String {
+#[cfg(openapi)]
+fn collected(mut api: openapi::OpenApi, reaches: &Reaches) -> String {
     // A path may have slashes in its last part, which OpenAPI has no way to write.
     let paths = std::mem::take(&mut api.paths.paths).into_iter();
     api.paths.paths = paths
         .map(|(path, mut item)| {
             group(&path, &mut item);
+            let reach = reaches.reach_of(&path, "POST");
+            let answers = [Part::Inference, Part::Spends, Part::Counts];
+            if reach.is_some_and(|reach| answers.iter().all(|part| reach.has(*part))) {
+                add_queueing(&mut item);
+            }
             (path.replace("{*", "{"), item)
         })
         .collect();
@@ -192,7 +266,7 @@ fn collected(mut api: openapi::OpenApi) -> String {
 #[tokio::test]
 async fn the_served_document_describes_the_routes() {
     let mut bench = Bench::new("127.0.0.1:11435").await;
-    let collected = collected(bench.api.take().unwrap());
+    let collected = collected(bench.api.take().unwrap(), &bench.reaches);
     if std::env::var_os("TIERBAR_WRITE_OPENAPI").is_some() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/openapi.json");
         // The served document is the one that this program was compiled with.
