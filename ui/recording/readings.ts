@@ -9,9 +9,7 @@ export function readings(after: number): string {
     pressure: 'normal',
     swap_total_bytes: 4 * GIB,
     swap_used_bytes: Math.round(0.4 * GIB),
-    swap_in_bytes_per_second: 0,
     swap_out_bytes_per_second: 0,
-    cpu_percent: 20,
     disk_read_bytes_per_second: 0,
   };
   const lines: object[] = [calm];

@@ -26,11 +26,7 @@ pub struct Point {
     pub ram_total_bytes: Option<u64>,
     pub ram_used_bytes: Option<Spread>,
     pub swap_used_bytes: Option<Spread>,
-    pub swap_in_bytes_per_second: Option<Spread>,
-    pub swap_out_bytes_per_second: Option<Spread>,
-    pub cpu_percent: Option<Spread>,
     pub disk_read_bytes_per_second: Option<Spread>,
-    pub temperature_celsius: Option<Spread>,
     /// Memory of the workers, as measured.
     pub models_bytes: Option<Spread>,
     /// Only of readings while a model was answering.
@@ -67,11 +63,7 @@ impl Point {
             ram_total_bytes: reading.ram_total_bytes,
             ram_used_bytes: whole(used),
             swap_used_bytes: whole(reading.swap_used_bytes),
-            swap_in_bytes_per_second: whole(reading.swap_in_bytes_per_second),
-            swap_out_bytes_per_second: whole(reading.swap_out_bytes_per_second),
-            cpu_percent: reading.cpu_percent.map(Spread::from_value),
             disk_read_bytes_per_second: whole(reading.disk_read_bytes_per_second),
-            temperature_celsius: reading.temperature_celsius.map(Spread::from_value),
             models_bytes: whole(models.bytes),
             decode_tokens_per_second: models.decode_tokens_per_second.map(Spread::from_value),
         }
@@ -114,11 +106,7 @@ pub fn merge_points(at: u64, points: &[&Point]) -> Point {
         ram_total_bytes: points.iter().rev().find_map(|point| point.ram_total_bytes),
         ram_used_bytes: spread(|point| point.ram_used_bytes),
         swap_used_bytes: spread(|point| point.swap_used_bytes),
-        swap_in_bytes_per_second: spread(|point| point.swap_in_bytes_per_second),
-        swap_out_bytes_per_second: spread(|point| point.swap_out_bytes_per_second),
-        cpu_percent: spread(|point| point.cpu_percent),
         disk_read_bytes_per_second: spread(|point| point.disk_read_bytes_per_second),
-        temperature_celsius: spread(|point| point.temperature_celsius),
         models_bytes: spread(|point| point.models_bytes),
         decode_tokens_per_second: spread(|point| point.decode_tokens_per_second),
     }
@@ -142,12 +130,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn reading(available: u64, cpu: Option<f64>) -> Reading {
+    fn reading(available: u64, swap_used_bytes: Option<u64>) -> Reading {
         Reading {
             ram_total_bytes: Some(1000),
             ram_available_bytes: Some(available),
             pressure: Some(Pressure::Normal),
-            cpu_percent: cpu,
+            swap_used_bytes,
             ..Reading::default()
         }
     }
@@ -156,18 +144,18 @@ mod tests {
         Point {
             at,
             samples,
-            cpu_percent: Some(Spread { mean, max }),
+            swap_used_bytes: Some(Spread { mean, max }),
             ..Point::default()
         }
     }
 
     #[test]
     fn a_minute_has_the_mean_and_the_worst_second() {
-        let mut seconds: Vec<_> = [(900, Some(10.0)), (500, None), (100, Some(40.0))]
+        let mut seconds: Vec<_> = [(900, Some(10)), (500, None), (100, Some(40))]
             .iter()
             .zip(120..)
-            .map(|((available, cpu), at)| {
-                Point::from_reading(at, &reading(*available, *cpu), ModelUse::default())
+            .map(|((available, swap), at)| {
+                Point::from_reading(at, &reading(*available, *swap), ModelUse::default())
             })
             .collect();
         seconds[1].pressure = Some(Pressure::Critical);
@@ -186,13 +174,13 @@ mod tests {
         );
         // Unknown figures have no weight.
         assert_eq!(
-            minute.cpu_percent,
+            minute.swap_used_bytes,
             Some(Spread {
                 mean: 25.0,
                 max: 40.0
             })
         );
-        assert_eq!(minute.swap_used_bytes, None);
+        assert_eq!(minute.disk_read_bytes_per_second, None);
     }
 
     #[test]
@@ -219,7 +207,7 @@ mod tests {
     fn points_of_many_readings_weigh_more() {
         let hour = merge_points(0, &[&point(0, 59, 10.0, 20.0), &point(60, 1, 70.0, 70.0)]);
         assert_eq!(
-            hour.cpu_percent,
+            hour.swap_used_bytes,
             Some(Spread {
                 mean: 11.0,
                 max: 70.0
@@ -253,7 +241,7 @@ mod tests {
             prop_assert_eq!(twice.len(), once.len());
             for (twice, once) in twice.iter().zip(&once) {
                 prop_assert_eq!((twice.at, twice.samples), (once.at, once.samples));
-                let (twice, once) = (twice.cpu_percent.unwrap(), once.cpu_percent.unwrap());
+                let (twice, once) = (twice.swap_used_bytes.unwrap(), once.swap_used_bytes.unwrap());
                 prop_assert!((twice.mean - once.mean).abs() < 1e-6);
                 prop_assert_eq!(twice.max.to_bits(), once.max.to_bits());
             }

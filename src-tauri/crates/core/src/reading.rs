@@ -15,23 +15,13 @@ pub struct Reading {
     /// Free and reclaimable memory, available without swapping.
     pub ram_available_bytes: Option<u64>,
     pub pressure: Option<Pressure>,
-    /// Memory that cannot be swapped out or dropped: the kernel's, the GPU's, and locked memory.
-    pub wired_bytes: Option<u64>,
-    pub swap_total_bytes: Option<u64>,
     pub swap_used_bytes: Option<u64>,
     /// The change over the last minute. It restarts after a sleep.
     pub swap_growth_bytes_per_minute: Option<i64>,
     /// Rates since the previous reading: unknown in the first one, and in the first one after a sleep.
-    pub swap_in_bytes_per_second: Option<u64>,
     pub swap_out_bytes_per_second: Option<u64>,
-    /// Memory compressed, which precedes swapping.
-    pub compressed_bytes_per_second: Option<u64>,
-    /// The load of all cores together, from 0 to 100.
-    pub cpu_percent: Option<f64>,
     pub disk_read_bytes_per_second: Option<u64>,
     pub disk_written_bytes_per_second: Option<u64>,
-    /// Of the hottest sensor.
-    pub temperature_celsius: Option<f64>,
     pub thermal: Option<Thermal>,
     pub power: Option<Power>,
     /// Whether another app is full screen.
@@ -80,9 +70,7 @@ pub enum Figure {
     Pressure,
     SwapUsed,
     SwapTraffic,
-    Cpu,
     DiskReads,
     DiskWrites,
-    Temperature,
     Power,
 }

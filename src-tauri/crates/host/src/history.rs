@@ -83,7 +83,7 @@ mod tests {
     fn reading(at_ms: u64) -> Reading {
         Reading {
             at_ms,
-            cpu_percent: Some(25.0),
+            swap_used_bytes: Some(25),
             ..Reading::default()
         }
     }
@@ -96,7 +96,7 @@ mod tests {
         past.record(&reading(0), ModelUse::default()).await;
         let recent = past.last(10).await.unwrap();
         assert_eq!((recent.step_seconds, recent.points.len()), (1, 1));
-        assert_eq!(recent.points[0].cpu_percent.unwrap().mean, 25.0);
+        assert_eq!(recent.points[0].swap_used_bytes.unwrap().mean, 25.0);
 
         // The current minute is included.
         let hour = past.last(60).await.unwrap();

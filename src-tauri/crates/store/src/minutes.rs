@@ -14,9 +14,10 @@ const KEPT_SECONDS: u64 = 30 * 24 * 3600;
 /// How many old minutes are deleted with each new one. So a clock that is a year ahead for a minute deletes an hour of
 /// minutes, and not all.
 const DROPPED_AT_ONCE: u32 = 60;
-const COLUMNS: &str = "at, samples, pressure, ram_total_bytes, ram_used_mean, ram_used_max, swap_used_mean,
-    swap_used_max, swap_in_mean, swap_in_max, swap_out_mean, swap_out_max, cpu_mean, cpu_max, disk_read_mean,
-    disk_read_max, temperature_mean, temperature_max, models_mean, models_max, decode_mean, decode_max";
+/// The table has others, of figures that were kept once.
+const COLUMNS: &str =
+    "at, samples, pressure, ram_total_bytes, ram_used_mean, ram_used_max, swap_used_mean,
+    swap_used_max, disk_read_mean, disk_read_max, models_mean, models_max, decode_mean, decode_max";
 
 impl Store {
     /// Stores a minute of readings for 30 days. It is merged with an existing one.
@@ -46,8 +47,7 @@ fn add(connection: &Connection, minute: &Point) -> Outcome<()> {
         connection,
         &format!(
             "INSERT OR REPLACE INTO minutes ({COLUMNS})
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-             ?19, ?20, ?21, ?22)"
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
         ),
         params![
             signed(minute.at),
@@ -58,16 +58,8 @@ fn add(connection: &Connection, minute: &Point) -> Outcome<()> {
             max(minute.ram_used_bytes),
             mean(minute.swap_used_bytes),
             max(minute.swap_used_bytes),
-            mean(minute.swap_in_bytes_per_second),
-            max(minute.swap_in_bytes_per_second),
-            mean(minute.swap_out_bytes_per_second),
-            max(minute.swap_out_bytes_per_second),
-            mean(minute.cpu_percent),
-            max(minute.cpu_percent),
             mean(minute.disk_read_bytes_per_second),
             max(minute.disk_read_bytes_per_second),
-            mean(minute.temperature_celsius),
-            max(minute.temperature_celsius),
             mean(minute.models_bytes),
             max(minute.models_bytes),
             mean(minute.decode_tokens_per_second),
@@ -95,12 +87,8 @@ fn point(row: &Row) -> rusqlite::Result<Point> {
         ram_total_bytes: row.get(3)?,
         ram_used_bytes: spread(4)?,
         swap_used_bytes: spread(6)?,
-        swap_in_bytes_per_second: spread(8)?,
-        swap_out_bytes_per_second: spread(10)?,
-        cpu_percent: spread(12)?,
-        disk_read_bytes_per_second: spread(14)?,
-        temperature_celsius: spread(16)?,
-        models_bytes: spread(18)?,
-        decode_tokens_per_second: spread(20)?,
+        disk_read_bytes_per_second: spread(8)?,
+        models_bytes: spread(10)?,
+        decode_tokens_per_second: spread(12)?,
     })
 }

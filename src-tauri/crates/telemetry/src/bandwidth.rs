@@ -3,7 +3,10 @@
 //! Each measurement takes a few hundred milliseconds of all cores but one, or of the disk. Other work makes it appear slower, so
 //! measure while the machine [`is_quiet`], and keep the best of several.
 
-use crate::{figures::Figures, judge::used_share, platform};
+use crate::{
+    figures::{Figures, Ticks},
+    platform,
+};
 use std::{
     hint::black_box,
     io::{self, Write},
@@ -62,6 +65,14 @@ fn was_quiet(before: &Figures, now: &Figures) -> bool {
     let disk = moved(now.disk_read_bytes, before.disk_read_bytes)
         + moved(now.disk_written_bytes, before.disk_written_bytes);
     percent.is_some_and(|percent| percent < QUIET_PERCENT) && disk < QUIET_DISK_BYTES
+}
+
+/// Returns the percentage of busy ticks between two readings.
+fn used_share(now: Ticks, before: Ticks) -> Option<f64> {
+    let busy = now.busy.checked_sub(before.busy)?;
+    let total = now.total.checked_sub(before.total)?;
+    // Some kernels let idle ticks run a little backwards, which makes the busy ones more than all.
+    (total > 0).then(|| (busy as f64 / total as f64 * 100.0).min(100.0))
 }
 
 /// Measures the bytes per second at which all cores but one read memory, as the best of several rounds.
@@ -230,7 +241,6 @@ fn rate(bytes: u128, time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::Ticks;
     use std::collections::BTreeSet;
 
     #[test]

@@ -17,23 +17,14 @@ pub(crate) struct Figures {
     pub(crate) ram_available_bytes: Option<u64>,
     /// The kernel's own grade.
     pub(crate) pressure: Option<Pressure>,
-    pub(crate) wired_bytes: Option<u64>,
     pub(crate) swap_total_bytes: Option<u64>,
     pub(crate) swap_used_bytes: Option<u64>,
-    pub(crate) traffic: Traffic,
     pub(crate) cpu: Option<Ticks>,
     /// Counters.
+    pub(crate) swapped_out_bytes: Option<u64>,
     pub(crate) disk_read_bytes: Option<u64>,
     pub(crate) disk_written_bytes: Option<u64>,
     pub(crate) slow: SlowFigures,
-}
-
-/// Counters of bytes moved between memory and swap, and into compressed memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Traffic {
-    pub(crate) in_bytes: Option<u64>,
-    pub(crate) out_bytes: Option<u64>,
-    pub(crate) compressed_bytes: Option<u64>,
 }
 
 /// Ticks of all cores together. `total` includes idle time, so it always advances.
@@ -46,7 +37,6 @@ pub(crate) struct Ticks {
 /// Figures that change slowly and may take milliseconds to read.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct SlowFigures {
-    pub(crate) temperature_celsius: Option<f64>,
     pub(crate) thermal: Option<Thermal>,
     pub(crate) power: Option<Power>,
     pub(crate) full_screen: Option<bool>,

@@ -8,7 +8,6 @@ use crate::{
     figures::{Figures, Ticks},
     growth::GrowthWindow,
 };
-use std::ops::RangeInclusive;
 use tierbar_core::{
     reading::{Doubt, Figure, Reading},
     status::Pressure,
@@ -36,8 +35,6 @@ const RATE_MS: u64 = 100;
 const ANNOUNCED_MS: u64 = 10_000;
 /// A total of RAM that differs by more than a sixteenth from the last is accepted after this many readings.
 const SAME_TOTALS: u32 = 3;
-/// The range of a working sensor.
-const CELSIUS: RangeInclusive<f64> = -50.0..=150.0;
 
 /// Judges figures in sequence, for one owner.
 #[derive(Debug, Default)]
@@ -148,10 +145,6 @@ impl ReadingJudge {
             (Some(available), Some(_)) => Ok(available),
         };
         reading.ram_available_bytes = believed(available, Figure::RamAvailable, reading);
-        // Wired memory cannot exceed the total.
-        reading.wired_bytes = figures
-            .wired_bytes
-            .filter(|wired| reading.ram_total_bytes.is_some_and(|total| *wired <= total));
         if let Some(simulated) = self.simulated {
             // As if the machine had the simulated RAM with the same bytes in use, but with at most its real share
             // available: simulating a larger machine must not hide that the real one is short.
@@ -193,10 +186,10 @@ impl ReadingJudge {
     }
 
     fn swap(&mut self, figures: &Figures, reading: &mut Reading) {
-        reading.swap_total_bytes = figures
-            .swap_total_bytes
-            .filter(|total| *total <= MOST_BYTES);
-        let most = reading.swap_total_bytes.unwrap_or(MOST_BYTES);
+        let total = figures.swap_total_bytes;
+        let most = total
+            .filter(|total| *total <= MOST_BYTES)
+            .unwrap_or(MOST_BYTES);
         let used = match figures.swap_used_bytes {
             Some(used) if used <= most => Ok(used),
             Some(used) => Err(format!(
@@ -254,12 +247,9 @@ impl RateBase {
         let elapsed = figures.awake_ms.saturating_sub(since.awake_ms);
         if elapsed < RATE_MS {
             let last = &self.last;
-            reading.swap_in_bytes_per_second = last.swap_in_bytes_per_second;
             reading.swap_out_bytes_per_second = last.swap_out_bytes_per_second;
-            reading.compressed_bytes_per_second = last.compressed_bytes_per_second;
             reading.disk_read_bytes_per_second = last.disk_read_bytes_per_second;
             reading.disk_written_bytes_per_second = last.disk_written_bytes_per_second;
-            reading.cpu_percent = last.cpu_percent;
             return;
         }
         let mut rate = |figure, counter: fn(&Figures) -> Option<u64>| {
@@ -272,23 +262,12 @@ impl RateBase {
             let why = || format!("a counter went from {before} to {now} in {elapsed} ms");
             believed(rate.ok_or_else(why), figure, reading)
         };
-        let swap_in = rate(Figure::SwapTraffic, |figures| figures.traffic.in_bytes);
-        let swap_out = rate(Figure::SwapTraffic, |figures| figures.traffic.out_bytes);
-        let compressed = rate(Figure::SwapTraffic, |figures| {
-            figures.traffic.compressed_bytes
-        });
+        let swap_out = rate(Figure::SwapTraffic, |figures| figures.swapped_out_bytes);
         let disk_read = rate(Figure::DiskReads, |figures| figures.disk_read_bytes);
         let disk_written = rate(Figure::DiskWrites, |figures| figures.disk_written_bytes);
-        reading.swap_in_bytes_per_second = swap_in;
         reading.swap_out_bytes_per_second = swap_out;
-        reading.compressed_bytes_per_second = compressed;
         reading.disk_read_bytes_per_second = disk_read;
         reading.disk_written_bytes_per_second = disk_written;
-        if let (Some(now), Some(before)) = (figures.cpu, since.cpu) {
-            let why = || format!("the cores' ticks went from {before:?} to {now:?}");
-            let percent = used_share(now, before).ok_or_else(why);
-            reading.cpu_percent = believed(percent, Figure::Cpu, reading);
-        }
         *self = Self {
             since: Some(figures.clone()),
             last: Reading {
@@ -299,33 +278,17 @@ impl RateBase {
     }
 }
 
-/// Returns the percentage of busy ticks between two readings.
-pub(crate) fn used_share(now: Ticks, before: Ticks) -> Option<f64> {
-    let busy = now.busy.checked_sub(before.busy)?;
-    let total = now.total.checked_sub(before.total)?;
-    // Some kernels let idle ticks run a little backwards, which makes the busy ones more than all.
-    (total > 0).then(|| (busy as f64 / total as f64 * 100.0).min(100.0))
-}
-
 fn add_slow_figures(figures: &Figures, reading: &mut Reading) {
     let slow = figures.slow;
     reading.thermal = slow.thermal;
     reading.full_screen = slow.full_screen;
-    let celsius = slow.temperature_celsius.and_then(|celsius| {
-        let judged = match CELSIUS.contains(&celsius) {
-            true => Ok(celsius),
-            false => Err(format!("a sensor reports {celsius} °C")),
-        };
-        believed(judged, Figure::Temperature, reading)
-    });
-    let power = slow.power.and_then(|power| {
+    reading.power = slow.power.and_then(|power| {
         let judged = match power.level_percent {
             Some(level @ 101..) => Err(format!("the battery reports {level} percent")),
             _ => Ok(power),
         };
         believed(judged, Figure::Power, reading)
     });
-    (reading.temperature_celsius, reading.power) = (celsius, power);
 }
 
 fn pressure_by_share(available: u64, total: u64, scarce: bool) -> Pressure {

@@ -5,7 +5,7 @@
 //! pages, on a Linux virtual machine 20 ms for 2 GiB of anonymous memory: call it from a blocking context.
 //!
 //! Memory, swap, cores and disks are read from the system itself: `sysinfo` silently keeps the previous figures when a read
-//! fails, and is used only for the sensors.
+//! fails, and is used only for the processor's name.
 
 pub mod bandwidth;
 mod disks;

@@ -78,10 +78,10 @@ impl RecentReadings {
 mod tests {
     use super::*;
 
-    fn reading(at_ms: u64, cpu: f64) -> Reading {
+    fn reading(at_ms: u64, swap: u64) -> Reading {
         Reading {
             at_ms,
-            cpu_percent: Some(cpu),
+            swap_used_bytes: Some(swap),
             ..Reading::default()
         }
     }
@@ -96,13 +96,13 @@ mod tests {
         assert_eq!(recent.now(), None);
         for second in 0..60 {
             assert_eq!(
-                record(&mut recent, 600 + second, &reading(second * 1000, 50.0)),
+                record(&mut recent, 600 + second, &reading(second * 1000, 50)),
                 None
             );
         }
-        let minute = record(&mut recent, 660, &reading(60_000, 10.0)).unwrap();
+        let minute = record(&mut recent, 660, &reading(60_000, 10)).unwrap();
         assert_eq!((minute.at, minute.samples), (600, 60));
-        assert_eq!(minute.cpu_percent.unwrap().mean, 50.0);
+        assert_eq!(minute.swap_used_bytes.unwrap().mean, 50.0);
         let open = recent.now().unwrap();
         assert_eq!((open.at, open.samples), (660, 1));
         assert_eq!(recent.close(), Some(open));
@@ -112,11 +112,11 @@ mod tests {
     #[test]
     fn seconds_expire_after_ten_minutes_of_monotonic_time() {
         let mut recent = RecentReadings::default();
-        record(&mut recent, 1000, &reading(0, 1.0));
+        record(&mut recent, 1000, &reading(0, 1));
         // The time of day is set a year ahead.
-        record(&mut recent, 31_000_000, &reading(RECENT_MS - 1, 2.0));
+        record(&mut recent, 31_000_000, &reading(RECENT_MS - 1, 2));
         assert_eq!(recent.seconds().len(), 2);
-        record(&mut recent, 31_000_001, &reading(RECENT_MS, 3.0));
+        record(&mut recent, 31_000_001, &reading(RECENT_MS, 3));
         let left: Vec<_> = recent.seconds().iter().map(|point| point.at).collect();
         assert_eq!(left, [31_000_000, 31_000_001]);
     }
@@ -124,12 +124,12 @@ mod tests {
     #[test]
     fn readings_of_the_same_second_are_one_point() {
         let mut recent = RecentReadings::default();
-        record(&mut recent, 5, &reading(0, 10.0));
-        record(&mut recent, 5, &reading(300, 30.0));
+        record(&mut recent, 5, &reading(0, 10));
+        record(&mut recent, 5, &reading(300, 30));
         let seconds = recent.seconds();
         assert_eq!((seconds.len(), seconds[0].samples), (1, 2));
-        let cpu = seconds[0].cpu_percent.unwrap();
-        assert_eq!((cpu.mean, cpu.max), (20.0, 30.0));
+        let swap = seconds[0].swap_used_bytes.unwrap();
+        assert_eq!((swap.mean, swap.max), (20.0, 30.0));
     }
 
     #[test]
@@ -137,7 +137,7 @@ mod tests {
         let mut recent = RecentReadings::default();
         // Two seconds of the same minute, again and again, within ten minutes.
         for count in 0..100_000 {
-            record(&mut recent, count % 2, &reading(count, 1.0));
+            record(&mut recent, count % 2, &reading(count, 1));
         }
         assert!(recent.seconds.len() <= MOST_POINTS);
         assert!(recent.minute.len() <= MOST_OF_A_MINUTE);

@@ -8,13 +8,12 @@ use crate::{
     simulate::simulated_ram,
 };
 use std::collections::BTreeSet;
-use sysinfo::Components;
 use tierbar_core::{
     reading::{Figure, Reading},
     status::Pressure,
 };
 
-/// Sensors are slow to read and change slowly.
+/// What is slow to read changes slowly.
 const SLOW_MS: u64 = 10_000;
 
 /// Takes readings, and keeps what it needs for rates and swap growth. It has one owner.
@@ -27,15 +26,8 @@ pub struct Sampler {
 
 #[derive(Debug)]
 enum ReadingSource {
-    Machine {
-        /// `None` on a system without readable sensors.
-        sensors: Option<Components>,
-        slow: Option<(u64, SlowFigures)>,
-    },
-    Script {
-        script: Script,
-        began: u64,
-    },
+    Machine { slow: Option<(u64, SlowFigures)> },
+    Script { script: Script, began: u64 },
 }
 
 impl Sampler {
@@ -45,10 +37,7 @@ impl Sampler {
                 script,
                 began: platform::clocks().0,
             },
-            None => ReadingSource::Machine {
-                sensors: Components::new().ok(),
-                slow: None,
-            },
+            None => ReadingSource::Machine { slow: None },
         };
         Self {
             source,
@@ -109,10 +98,10 @@ impl ReadingSource {
                 awake_ms,
                 ..script.at(awake_ms.saturating_sub(*began))
             },
-            Self::Machine { sensors, slow } => {
+            Self::Machine { slow } => {
                 let slow = match *slow {
                     Some((at, known)) if awake_ms.saturating_sub(at) < SLOW_MS => known,
-                    _ => slow.insert((awake_ms, read_slow(sensors))).1,
+                    _ => slow.insert((awake_ms, read_slow())).1,
                 };
                 Figures {
                     awake_ms,
@@ -125,18 +114,8 @@ impl ReadingSource {
     }
 }
 
-fn read_slow(sensors: &mut Option<Components>) -> SlowFigures {
-    if let Some(sensors) = sensors {
-        sensors.refresh(true);
-    }
-    let hottest = sensors
-        .iter()
-        .flat_map(|sensors| sensors.iter())
-        .filter_map(|sensor| sensor.temperature())
-        .filter(|celsius| celsius.is_finite())
-        .max_by(f32::total_cmp);
+fn read_slow() -> SlowFigures {
     SlowFigures {
-        temperature_celsius: hottest.map(f64::from),
         thermal: platform::thermal(),
         power: platform::power(),
         full_screen: platform::full_screen(),

@@ -2,9 +2,9 @@
 //!
 //! Each line is a JSON object: `at_ms`, its start in milliseconds after the first reading, and figures by their names in
 //! [`Reading`](tierbar_core::reading::Reading). Missing figures stay as they were, `null` is a figure that the system does
-//! not report, and the last line applies until the end. Two more keys: `slept_ms`, how long the machine has slept by then,
-//! and `frozen`, which stops the system's counters. Scripted figures are judged like the machine's own, so a script can
-//! contain absurd ones.
+//! not report, and the last line applies until the end. Three more keys: `swap_total_bytes`, `slept_ms`, how long the machine
+//! has slept by then, and `frozen`, which stops the system's counters. Scripted figures are judged like the machine's own, so
+//! a script can contain absurd ones.
 //!
 //! ```json
 //! {"ram_total_bytes": 17179869184, "ram_available_bytes": 8589934592, "swap_total_bytes": 0, "swap_used_bytes": 0}
@@ -12,7 +12,7 @@
 //! {"at_ms": 20000, "ram_available_bytes": null}
 //! ```
 
-use crate::figures::{Figures, SlowFigures, Ticks, Traffic};
+use crate::figures::{Figures, SlowFigures, Ticks};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::{
@@ -61,10 +61,7 @@ pub(crate) struct Script {
 struct ScriptStep {
     line: ScriptLine,
     ticks: u64,
-    busy: u64,
-    swap_in: u64,
     swap_out: u64,
-    compressed: u64,
     disk_read: u64,
     disk_written: u64,
 }
@@ -78,16 +75,11 @@ struct ScriptLine {
     ram_total_bytes: Option<u64>,
     ram_available_bytes: Option<u64>,
     pressure: Option<Pressure>,
-    wired_bytes: Option<u64>,
     swap_total_bytes: Option<u64>,
     swap_used_bytes: Option<u64>,
-    swap_in_bytes_per_second: Option<u64>,
     swap_out_bytes_per_second: Option<u64>,
-    compressed_bytes_per_second: Option<u64>,
-    cpu_percent: Option<f64>,
     disk_read_bytes_per_second: Option<u64>,
     disk_written_bytes_per_second: Option<u64>,
-    temperature_celsius: Option<f64>,
     thermal: Option<Thermal>,
     power: Option<Power>,
     full_screen: Option<bool>,
@@ -169,22 +161,16 @@ impl Script {
             ram_total_bytes: line.ram_total_bytes,
             ram_available_bytes: line.ram_available_bytes,
             pressure: line.pressure,
-            wired_bytes: line.wired_bytes,
             swap_total_bytes: line.swap_total_bytes,
             swap_used_bytes: line.swap_used_bytes,
-            traffic: Traffic {
-                in_bytes: counter(line.swap_in_bytes_per_second, now.swap_in),
-                out_bytes: counter(line.swap_out_bytes_per_second, now.swap_out),
-                compressed_bytes: counter(line.compressed_bytes_per_second, now.compressed),
-            },
             cpu: Some(Ticks {
-                busy: now.busy,
+                busy: 0,
                 total: now.ticks,
             }),
+            swapped_out_bytes: counter(line.swap_out_bytes_per_second, now.swap_out),
             disk_read_bytes: counter(line.disk_read_bytes_per_second, now.disk_read),
             disk_written_bytes: counter(line.disk_written_bytes_per_second, now.disk_written),
             slow: SlowFigures {
-                temperature_celsius: line.temperature_celsius,
                 thermal: line.thermal,
                 power: line.power,
                 full_screen: line.full_screen,
@@ -205,17 +191,10 @@ impl ScriptStep {
         let on = |counter: u64, rate: Option<u64>| {
             counter.saturating_add(rate.unwrap_or(0).saturating_mul(elapsed) / 1000)
         };
-        // One tick per microsecond, so that percentages need not be whole numbers.
-        let busy = line.cpu_percent.unwrap_or(0.0).clamp(0.0, 100.0) / 100.0;
         Self {
             line: line.clone(),
-            ticks: self.ticks.saturating_add(elapsed.saturating_mul(1000)),
-            busy: self
-                .busy
-                .saturating_add((busy * elapsed as f64 * 1000.0) as u64),
-            swap_in: on(self.swap_in, line.swap_in_bytes_per_second),
+            ticks: self.ticks.saturating_add(elapsed),
             swap_out: on(self.swap_out, line.swap_out_bytes_per_second),
-            compressed: on(self.compressed, line.compressed_bytes_per_second),
             disk_read: on(self.disk_read, line.disk_read_bytes_per_second),
             disk_written: on(self.disk_written, line.disk_written_bytes_per_second),
         }
@@ -238,7 +217,7 @@ mod tests {
     }
 
     const IDLE: &str = r#"{"ram_total_bytes": 16000, "ram_available_bytes": 8000, "swap_total_bytes": 900,
-        "swap_used_bytes": 100, "swap_out_bytes_per_second": 0, "cpu_percent": 25}"#;
+        "swap_used_bytes": 100, "swap_out_bytes_per_second": 0, "disk_read_bytes_per_second": 250}"#;
 
     fn idle() -> String {
         IDLE.replace('\n', " ")
@@ -275,20 +254,20 @@ mod tests {
         let text = format!(
             "{}\n{}\n",
             idle(),
-            r#"{"at_ms": 2000, "swap_out_bytes_per_second": 5000, "cpu_percent": 75.5}"#
+            r#"{"at_ms": 2000, "swap_out_bytes_per_second": 5000, "disk_read_bytes_per_second": 750}"#
         );
         let [_, one, two, three, four] = readings(&text, [0, 1000, 2000, 3000, 5000]);
         let of = |reading: &Reading| {
             (
                 reading.swap_out_bytes_per_second.unwrap(),
-                reading.cpu_percent.unwrap(),
+                reading.disk_read_bytes_per_second.unwrap(),
             )
         };
-        assert_eq!(of(&one), (0, 25.0));
-        assert_eq!(of(&two), (0, 25.0));
-        assert_eq!(of(&three), (5000, 75.5));
-        assert_eq!(of(&four), (5000, 75.5));
-        assert_eq!(four.swap_in_bytes_per_second, None);
+        assert_eq!(of(&one), (0, 250));
+        assert_eq!(of(&two), (0, 250));
+        assert_eq!(of(&three), (5000, 750));
+        assert_eq!(of(&four), (5000, 750));
+        assert_eq!(four.disk_written_bytes_per_second, None);
     }
 
     #[test]

@@ -125,7 +125,6 @@ fn swap_growth_acts_later_than_critical_pressure() {
 #[test]
 fn full_swap_growth_or_pressure_alone_is_no_alarm() {
     let full = Reading {
-        swap_total_bytes: Some(8 * GIB),
         swap_used_bytes: Some(8 * GIB),
         ..calm()
     };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::figures::{SlowFigures, Traffic};
+use crate::figures::SlowFigures;
 use tierbar_core::reading::{Power, Thermal};
 
 const GIB: u64 = 1 << 30;
@@ -13,14 +13,9 @@ fn idle(awake_ms: u64) -> Figures {
         ram_total_bytes: Some(16 * GIB),
         ram_available_bytes: Some(8 * GIB),
         pressure: Some(Pressure::Normal),
-        wired_bytes: Some(GIB),
         swap_total_bytes: Some(2 * GIB),
         swap_used_bytes: Some(GIB),
-        traffic: Traffic {
-            in_bytes: Some(0),
-            out_bytes: Some(0),
-            compressed_bytes: Some(0),
-        },
+        swapped_out_bytes: Some(0),
         cpu: Some(Ticks {
             busy: 7,
             total: 7 + awake_ms / 10,
@@ -48,7 +43,6 @@ fn constant_figures_of_an_idle_machine_are_trusted() {
         assert_eq!(reading.ram_available_bytes, Some(8 * GIB));
         assert_eq!(reading.swap_used_bytes, Some(GIB));
         assert_eq!(reading.swap_growth_bytes_per_minute, Some(0));
-        assert_eq!(reading.wired_bytes, Some(GIB));
         assert_eq!(reading.at_ms, second * 1000);
     }
 }
@@ -93,7 +87,7 @@ fn only_counters_that_disappear_count_as_frozen() {
     let mut never = judge();
     for second in 0..60 {
         let reading = never.judge(&untold(second * 1000));
-        assert_eq!((doubted(&reading), reading.cpu_percent), (vec![], None));
+        assert_eq!(reading.doubts, []);
     }
     let mut no_longer = judge();
     no_longer.judge(&idle(0));
@@ -157,7 +151,6 @@ fn an_impossible_total_makes_available_unknown_too() {
             (reading.ram_total_bytes, reading.ram_available_bytes),
             (None, None)
         );
-        assert_eq!(reading.wired_bytes, None);
     }
 }
 
@@ -252,7 +245,7 @@ fn swap_growth_excludes_sleep() {
     );
     let woken = judge.judge(&at(2000, NIGHT_MS, GIB));
     assert_eq!(woken.at_ms, NIGHT_MS + 2000);
-    assert_eq!(woken.cpu_percent, None, "a rate over a sleep");
+    assert_eq!(woken.swap_out_bytes_per_second, None, "a rate over a sleep");
     assert_eq!(woken.doubts, []);
     assert_eq!(growth(woken), 0);
     assert_eq!(
@@ -277,31 +270,17 @@ fn swap_growth_includes_a_gap_without_sleep() {
 fn rates_cover_the_time_between_readings() {
     let mut judge = judge();
     let first = judge.judge(&idle(0));
-    assert_eq!(
-        (first.swap_out_bytes_per_second, first.cpu_percent),
-        (None, None)
-    );
+    assert_eq!(first.swap_out_bytes_per_second, None);
     let moved = |awake_ms| Figures {
-        traffic: Traffic {
-            in_bytes: Some(20 * MIB),
-            out_bytes: Some(40 * MIB),
-            compressed_bytes: Some(60 * MIB),
-        },
-        cpu: Some(Ticks {
-            busy: 7 + 50,
-            total: 7 + 200,
-        }),
+        swapped_out_bytes: Some(40 * MIB),
         disk_read_bytes: Some(5 + 8 * MIB),
         disk_written_bytes: Some(3 + 2 * MIB),
         ..idle(awake_ms)
     };
     let expected = |reading: &Reading| {
-        assert_eq!(reading.swap_in_bytes_per_second, Some(10 * MIB));
         assert_eq!(reading.swap_out_bytes_per_second, Some(20 * MIB));
-        assert_eq!(reading.compressed_bytes_per_second, Some(30 * MIB));
         assert_eq!(reading.disk_read_bytes_per_second, Some(4 * MIB));
         assert_eq!(reading.disk_written_bytes_per_second, Some(MIB));
-        assert_eq!(reading.cpu_percent, Some(25.0));
         assert_eq!(reading.doubts, []);
     };
     expected(&judge.judge(&moved(2000)));
@@ -325,19 +304,6 @@ fn impossible_counters_give_no_rate() {
         assert_eq!(reading.disk_written_bytes_per_second, None);
         assert_eq!(reading.swap_out_bytes_per_second, Some(0));
     }
-    let mut judge = judge();
-    judge.judge(&idle(0));
-    let reading = judge.judge(&Figures {
-        cpu: Some(Ticks {
-            busy: 6,
-            total: 200,
-        }),
-        ..idle(1000)
-    });
-    assert_eq!(
-        (doubted(&reading), reading.cpu_percent),
-        (vec![Figure::Cpu], None)
-    );
 }
 
 #[test]
@@ -348,8 +314,8 @@ fn a_clock_that_stands_still_or_runs_back_is_tolerated() {
     for awake_ms in [6000, 0, 6001] {
         let reading = judge.judge(&idle(awake_ms));
         assert_eq!(
-            (doubted(&reading), reading.cpu_percent),
-            (vec![], Some(0.0))
+            (doubted(&reading), reading.swap_out_bytes_per_second),
+            (vec![], Some(0))
         );
     }
 }
@@ -469,11 +435,10 @@ fn stalls_are_no_pressure_while_memory_is_plentiful() {
 }
 
 #[test]
-fn absurd_sensor_and_battery_figures_are_unknown() {
-    let with = |temperature_celsius, level_percent| Figures {
+fn absurd_battery_figures_are_unknown() {
+    let with = |level_percent| Figures {
         slow: SlowFigures {
             full_screen: Some(true),
-            temperature_celsius,
             thermal: Some(Thermal::Fair),
             power: Some(Power {
                 on_battery: true,
@@ -482,17 +447,11 @@ fn absurd_sensor_and_battery_figures_are_unknown() {
         },
         ..idle(0)
     };
-    let reading = judge().judge(&with(Some(61.5), Some(100)));
+    let reading = judge().judge(&with(Some(100)));
     assert_eq!(reading.doubts, []);
-    assert_eq!(reading.temperature_celsius, Some(61.5));
     assert_eq!(reading.thermal, Some(Thermal::Fair));
     assert_eq!(reading.power.unwrap().level_percent, Some(100));
-    for celsius in [-60.0, 3000.0, f64::NAN] {
-        let reading = judge().judge(&with(Some(celsius), None));
-        assert_eq!(doubted(&reading), [Figure::Temperature]);
-        assert_eq!(reading.temperature_celsius, None);
-    }
-    let reading = judge().judge(&with(None, Some(101)));
+    let reading = judge().judge(&with(Some(101)));
     assert_eq!(
         (doubted(&reading), reading.power),
         (vec![Figure::Power], None)

@@ -1,7 +1,7 @@
 //! What macOS's counts of pages say about memory.
 
 use super::MachineMemory;
-use crate::figures::{Figures, Traffic};
+use crate::figures::Figures;
 use tierbar_core::status::Pressure;
 
 /// Numbers of pages, as `host_statistics64` reports them (`vm_statistics64` in `mach/vm_statistics.h`).
@@ -17,22 +17,15 @@ pub(crate) struct Pages {
     pub(crate) compressor: u64,
     /// What it holds, in memory and in swap.
     pub(crate) compressed: u64,
-    /// Counters.
-    pub(crate) swapped_in: u64,
+    /// A counter.
     pub(crate) swapped_out: u64,
-    pub(crate) compressions: u64,
 }
 
 impl Pages {
     /// Adds what they say; the total is there already.
     pub(crate) fn fill(&self, figures: &mut Figures) {
         figures.ram_available_bytes = self.available_bytes(figures.ram_total_bytes);
-        figures.wired_bytes = Some(self.bytes(self.wired));
-        figures.traffic = Traffic {
-            in_bytes: Some(self.bytes(self.swapped_in)),
-            out_bytes: Some(self.bytes(self.swapped_out)),
-            compressed_bytes: Some(self.bytes(self.compressions)),
-        };
+        figures.swapped_out_bytes = Some(self.bytes(self.swapped_out));
     }
 
     pub(crate) fn memory(&self, total: Option<u64>) -> MachineMemory {
@@ -89,9 +82,7 @@ mod tests {
             wired: 100,
             compressor: 40,
             compressed: 150,
-            swapped_in: 7,
             swapped_out: 9,
-            compressions: 11,
         }
     }
 
@@ -103,13 +94,7 @@ mod tests {
         };
         pages().fill(&mut figures);
         assert_eq!(figures.ram_available_bytes, Some(580 * SIZE));
-        assert_eq!(figures.wired_bytes, Some(100 * SIZE));
-        let traffic = Traffic {
-            in_bytes: Some(7 * SIZE),
-            out_bytes: Some(9 * SIZE),
-            compressed_bytes: Some(11 * SIZE),
-        };
-        assert_eq!(figures.traffic, traffic);
+        assert_eq!(figures.swapped_out_bytes, Some(9 * SIZE));
     }
 
     #[test]

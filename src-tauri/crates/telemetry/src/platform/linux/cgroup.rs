@@ -1,7 +1,6 @@
 //! The tightest memory limit of the control groups around this process, versions 1 and 2.
 
 use super::{number, page_size, read_line};
-use crate::figures::Traffic;
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -16,8 +15,8 @@ pub(super) struct GroupLimit {
     pub(super) available_bytes: u64,
     pub(super) swap_total_bytes: Option<u64>,
     pub(super) swap_used_bytes: Option<u64>,
-    /// The group's own traffic, on newer kernels.
-    pub(super) traffic: Traffic,
+    /// The group's own counter, on newer kernels.
+    pub(super) swapped_out_bytes: Option<u64>,
     /// The group's own stall information, where the kernel keeps one.
     pub(super) pressure: Option<String>,
 }
@@ -32,7 +31,6 @@ struct CgroupVersion {
     swap_with_memory: bool,
     /// Keys of `memory.stat` for memory that can be dropped, including child groups.
     cache: &'static [&'static str],
-    swapped_in: &'static str,
     swapped_out: &'static str,
 }
 
@@ -43,7 +41,6 @@ const V1: CgroupVersion = CgroupVersion {
     swap_usage: "memory.memsw.usage_in_bytes",
     swap_with_memory: true,
     cache: &["total_inactive_file", "total_active_file"],
-    swapped_in: "total_pswpin",
     swapped_out: "total_pswpout",
 };
 const V2: CgroupVersion = CgroupVersion {
@@ -53,7 +50,6 @@ const V2: CgroupVersion = CgroupVersion {
     swap_usage: "memory.swap.current",
     swap_with_memory: false,
     cache: &["inactive_file", "active_file", "slab_reclaimable"],
-    swapped_in: "pswpin",
     swapped_out: "pswpout",
 };
 
@@ -107,18 +103,14 @@ fn limit_of_group(group: &Path, version: &CgroupVersion) -> Option<GroupLimit> {
             .map(|both| both.saturating_sub(total_bytes))
             .max(swap_used_bytes.filter(|_| swap_total_bytes.is_some()));
     }
-    let pages = |key| Some(number(&stat, key)?.saturating_mul(page_size()));
+    let swapped_out = number(&stat, version.swapped_out);
     Some(GroupLimit {
         group: group.to_owned(),
         total_bytes,
         available_bytes: total_bytes.saturating_sub(used.saturating_sub(cache)),
         swap_total_bytes,
         swap_used_bytes,
-        traffic: Traffic {
-            in_bytes: pages(version.swapped_in),
-            out_bytes: pages(version.swapped_out),
-            compressed_bytes: None,
-        },
+        swapped_out_bytes: swapped_out.map(|pages| pages.saturating_mul(page_size())),
         pressure: read("memory.pressure"),
     })
 }
@@ -169,10 +161,7 @@ mod tests {
             (Some(2 * GIB), Some(4096))
         );
         let page = super::super::page_size();
-        assert_eq!(
-            (limit.traffic.in_bytes, limit.traffic.out_bytes),
-            (Some(3 * page), Some(7 * page))
-        );
+        assert_eq!(limit.swapped_out_bytes, Some(7 * page));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{
     cgroup::{self, GroupLimit},
     number, page_size, stalls,
 };
-use crate::figures::{Figures, Ticks, Traffic};
+use crate::figures::{Figures, Ticks};
 use std::{fs, path::Path};
 
 /// Reads all figures but the clocks and the slow ones.
@@ -41,19 +41,13 @@ fn figures_of_tree(root: &Path) -> Figures {
     if let Some(text) = read("proc/meminfo") {
         figures.ram_total_bytes = number(&text, "MemTotal:");
         figures.ram_available_bytes = number(&text, "MemAvailable:");
-        figures.wired_bytes = number(&text, "Mlocked:");
         figures.swap_total_bytes = number(&text, "SwapTotal:");
         let swap = figures.swap_total_bytes.zip(number(&text, "SwapFree:"));
         figures.swap_used_bytes = swap.and_then(|(total, free)| total.checked_sub(free));
     }
     if let Some(text) = read("proc/vmstat") {
-        let pages = |key| Some(number(&text, key)?.saturating_mul(page_size()));
-        figures.traffic = Traffic {
-            in_bytes: pages("pswpin"),
-            out_bytes: pages("pswpout"),
-            // Absent without zswap.
-            compressed_bytes: pages("zswpout"),
-        };
+        let pages = number(&text, "pswpout");
+        figures.swapped_out_bytes = pages.map(|pages| pages.saturating_mul(page_size()));
     }
     figures.cpu = read("proc/stat").as_deref().and_then(parse_ticks);
     if let Some((read, written)) = read("proc/diskstats").as_deref().map(disk_bytes) {
@@ -91,10 +85,7 @@ fn apply_limit(limit: &GroupLimit, figures: &mut Figures) {
     if limit.swap_used_bytes.is_some() {
         figures.swap_used_bytes = limit.swap_used_bytes;
     }
-    if limit.traffic.out_bytes.is_some() {
-        figures.traffic.in_bytes = limit.traffic.in_bytes;
-        figures.traffic.out_bytes = limit.traffic.out_bytes;
-    }
+    figures.swapped_out_bytes = limit.swapped_out_bytes.or(figures.swapped_out_bytes);
 }
 
 /// The first line of `/proc/stat`: `cpu  user nice system idle iowait irq softirq steal guest guest_nice`. Those of

@@ -111,9 +111,7 @@ fn pages() -> Option<Pages> {
         wired: u64::from(pages.wire_count),
         compressor: u64::from(pages.compressor_page_count),
         compressed: pages.total_uncompressed_pages_in_compressor,
-        swapped_in: pages.swapins,
         swapped_out: pages.swapouts,
-        compressions: pages.compressions,
     })
 }
 

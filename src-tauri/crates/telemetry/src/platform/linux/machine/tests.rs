@@ -4,7 +4,7 @@ use tierbar_core::status::Pressure;
 const GIB: u64 = 1 << 30;
 
 const MEMINFO: &str = "MemTotal:       16777216 kB\nMemFree:          100 kB\nMemAvailable:    8388608 kB\n\
-                       Mlocked:              64 kB\nSwapTotal:       2097152 kB\nSwapFree:        1048576 kB\n";
+                       SwapTotal:       2097152 kB\nSwapFree:        1048576 kB\n";
 
 #[test]
 fn a_reading_of_this_machine_has_the_common_figures() {
@@ -13,7 +13,7 @@ fn a_reading_of_this_machine_has_the_common_figures() {
     assert!(total > 100 << 20, "{figures:?}");
     assert!((1..=total).contains(&figures.ram_available_bytes.unwrap()));
     assert!(figures.swap_used_bytes.is_some(), "{figures:?}");
-    assert!(figures.traffic.out_bytes.is_some(), "{figures:?}");
+    assert!(figures.swapped_out_bytes.is_some(), "{figures:?}");
     assert!(figures.cpu.unwrap().total > 0, "{figures:?}");
     assert!(figures.disk_read_bytes.is_some(), "{figures:?}");
     assert!(figures.disk_written_bytes.is_some(), "{figures:?}");
@@ -78,13 +78,12 @@ fn only_figures_that_cannot_be_read_are_missing() {
     let figures = figures_of_tree(root.path());
     assert_eq!(figures.ram_total_bytes, Some(16 * GIB));
     assert_eq!(figures.ram_available_bytes, Some(8 * GIB));
-    assert_eq!(figures.wired_bytes, Some(64 << 10));
     assert_eq!(
         (figures.swap_total_bytes, figures.swap_used_bytes),
         (Some(2 * GIB), Some(GIB))
     );
     assert_eq!((figures.cpu, figures.disk_read_bytes), (None, None));
-    assert_eq!(figures.traffic, Traffic::default());
+    assert_eq!(figures.swapped_out_bytes, None);
     assert_eq!(figures.pressure, None);
     assert_eq!(figures_of_tree(tree(&[]).path()), Figures::default());
 }
@@ -112,7 +111,7 @@ fn a_container_has_its_own_limits_use_and_stalls() {
         (figures.swap_total_bytes, figures.swap_used_bytes),
         (Some(GIB), Some(4096))
     );
-    assert_eq!(figures.traffic.out_bytes, Some(6 * page_size()));
+    assert_eq!(figures.swapped_out_bytes, Some(6 * page_size()));
     assert_eq!(figures.pressure, Some(Pressure::Warning));
 }
 
