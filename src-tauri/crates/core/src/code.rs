@@ -42,7 +42,6 @@ codes! {
         /// The request is malformed: not JSON, a field of the wrong type, a value out of range.
         BadRequest = "bad_request", 400;
         /// The prompt and the answer do not fit the tier's context. Named as OpenAI names it, which is what agents look for.
-        #[serde(alias = "context_exceeded")]
         ContextExceeded = "context_length_exceeded", 400;
         /// The request body is larger than the server accepts.
         PayloadTooLarge = "payload_too_large", 413;
@@ -296,12 +295,6 @@ mod tests {
         let named = elsewhere.param("model");
         assert_eq!(param(&named), "model");
         assert_eq!(Error::from_openai_body(&named.openai_body()), Some(named));
-    }
-
-    #[test]
-    fn a_code_by_its_former_name_is_still_read() {
-        let read: Code = serde_json::from_value(json!("context_exceeded")).unwrap();
-        assert_eq!(read, Code::ContextExceeded);
     }
 
     #[test]

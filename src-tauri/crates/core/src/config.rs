@@ -16,7 +16,6 @@ pub mod keys;
 mod mcp;
 mod menu_bar;
 mod notifications;
-mod older;
 mod prices;
 mod schedule;
 mod server;

@@ -4,9 +4,7 @@ use crate::{
     address,
     config::{parse, read_text},
     folder::{self, Folder},
-    models,
-    notices::older_default,
-    ownership, platform,
+    models, ownership, platform,
     room::{WrittenVolume, lost_changes},
     volume::Volume,
     worker,
@@ -177,15 +175,8 @@ fn examine_tiers(folder: &Folder, config: &Config) -> Vec<Finding> {
         .tiers
         .iter()
         .filter(|(_, tier)| tier.engine == Engine::Embedded && !tier.model.is_empty());
-    let older = |id, tier| older_default(id, tier).map(|(what, remedy)| Finding::bad(what, remedy));
     let examined: Vec<_> = own
-        .flat_map(|(id, tier)| {
-            [
-                Some(examine_model(&library, id, &tier.model)),
-                older(id, tier),
-            ]
-        })
-        .flatten()
+        .map(|(id, tier)| examine_model(&library, id, &tier.model))
         .collect();
     if examined.is_empty() {
         return vec![Finding::bad(
@@ -229,7 +220,7 @@ mod tests {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap();
         let home = home(&format!(
-            "listen = \"{address}\"\nnew_key = 1\n[tiers.fast]\nmodel = \"gone\"\ncontext = 4096\nkv_cache = \"f16\"\n"
+            "listen = \"{address}\"\nnew_key = 1\n[tiers.fast]\nmodel = \"gone\"\n"
         ));
         let open = fs::Permissions::from_mode(0o755);
         fs::set_permissions(home.path(), open).unwrap();
@@ -240,7 +231,6 @@ mod tests {
             "the key new_key is unknown",
             &format!("{address} is taken"),
             "the model of fast is missing",
-            "fast has 4096 tokens of context in f16, the default of an earlier version",
         ] {
             assert!(wrong.contains(part), "{part} is not in:\n{wrong}");
         }

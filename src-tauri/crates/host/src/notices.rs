@@ -3,7 +3,7 @@
 use crate::{live_config::LiveConfig, schedules::Schedules};
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, sync::Arc};
-use tierbar_core::{Config, Error, TierId, config::TierConfig};
+use tierbar_core::{Config, Error, config::TierConfig};
 use tierbar_library::model_id;
 use tierbar_supervisor::BegunLoad;
 
@@ -58,9 +58,6 @@ impl Notices {
         notices.extend(self.reached.clone());
         notices.extend(self.unwatched.clone());
         notices.extend(reported.into_values().flatten());
-        let tiers = config.tiers.iter();
-        let older = tiers.filter_map(|(id, tier)| older_default(id, tier));
-        notices.extend(older.map(|(what, remedy)| format!("{what}. {remedy}")));
         notices.extend(self.schedules.notices());
         let never_ended = host.supervisor.never_ended();
         let notice = |load: &BegunLoad| never_ended_notice(load, config);
@@ -72,18 +69,6 @@ impl Notices {
         }
         notices
     }
-}
-
-/// Returns what keeps a tier's context from following from its model although the user may not have chosen that, and what to do.
-pub(crate) fn older_default(tier: &TierId, config: &TierConfig) -> Option<(String, String)> {
-    let context = config.older_default(tier)?;
-    let what =
-        format!("{tier} has {context} tokens of context in f16, the default of an earlier version");
-    let remedy = format!(
-        "For the context that suits its model and this machine, choose a use for {tier} in Settings → Tiers, or delete `context` and \
-         `kv_cache` under [tiers.{tier}] in config.toml. To keep {context} tokens, delete `kv_cache` alone"
-    );
-    Some((what, remedy))
 }
 
 /// Returns the notice of a models folder that cannot be read.
@@ -112,7 +97,7 @@ fn never_ended_notice(load: &BegunLoad, config: &Config) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_core::ModelId;
+    use tierbar_core::{ModelId, TierId};
 
     #[test]
     fn an_unfinished_load_has_a_notice_while_a_tier_uses_it() {
