@@ -53,20 +53,6 @@ pub fn keys(api: &str) -> Vec<Key> {
 }
 
 impl Key {
-    /// Returns whether a name is of this key, with any name where it has [`NAME`].
-    pub fn is_called(&self, name: &str) -> bool {
-        let mut wanted = name.split('.');
-        let mut own = self.name.split('.');
-        loop {
-            match (own.next(), wanted.next()) {
-                (None, None) => return true,
-                (Some(own), Some(wanted)) if own == wanted || own == NAME && !wanted.is_empty() => {
-                }
-                _ => return false,
-            }
-        }
-    }
-
     /// Returns a typed value as JSON. What is of no type of the key is a text, which the configuration refuses with its own words.
     pub fn value(&self, text: &str) -> Value {
         let accepts = &self.accepts;
@@ -233,7 +219,7 @@ mod tests {
     }
 
     fn key(name: &str) -> Key {
-        let found = all().into_iter().find(|key| key.is_called(name));
+        let found = all().into_iter().find(|key| key.name == name);
         found.unwrap_or_else(|| panic!("there is no key {name}"))
     }
 
@@ -248,12 +234,12 @@ mod tests {
             ("notifications.downloads", "true or false", json!(false)),
             ("library.folders", "a list, separated by commas", json!([])),
             (
-                "tiers.fast.kv_cache",
+                "tiers.NAME.kv_cache",
                 "auto, f16, q8_0 or q4_0",
                 json!(null),
             ),
-            ("tiers.fast.sampling.temperature", "a number", json!(null)),
-            ("chains.night.cost", "a number of US dollars", json!(0.0)),
+            ("tiers.NAME.sampling.temperature", "a number", json!(null)),
+            ("chains.NAME.cost", "a number of US dollars", json!(0.0)),
             ("costs.kwh_price", "a number of US dollars", json!(null)),
             ("costs.idle_watts", "a number of watts", json!(null)),
         ] {
@@ -284,21 +270,6 @@ mod tests {
     }
 
     #[test]
-    fn name_stands_for_any_tier() {
-        assert_eq!(key("tiers.fast.model").name, "tiers.NAME.model");
-        for unknown in [
-            "tiers.fast",
-            "tiers..model",
-            "model",
-            "policy",
-            "listen.on",
-            "",
-        ] {
-            assert!(!all().iter().any(|key| key.is_called(unknown)), "{unknown}");
-        }
-    }
-
-    #[test]
     fn text_becomes_a_value_of_the_keys_type() {
         for (name, text, value) in [
             ("listen", "127.0.0.1:1", json!("127.0.0.1:1")),
@@ -313,7 +284,7 @@ mod tests {
             ("library.folders", "/a, ~/b", json!(["/a", "~/b"])),
             ("library.folders", "[\"/a,b\"]", json!(["/a,b"])),
             ("library.folders", "", json!([])),
-            ("tiers.fast.sampling.temperature", "0.7", json!(0.7)),
+            ("tiers.NAME.sampling.temperature", "0.7", json!(0.7)),
             ("menu_bar.click", "popover", json!("popover")),
         ] {
             assert_eq!(key(name).value(text), value, "{name} {text}");

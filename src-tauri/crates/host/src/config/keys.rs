@@ -1,82 +1,23 @@
-//! The keys that a configuration can have, for the one that an unknown key probably stands for.
+//! The key of the configuration that an unknown one probably stands for.
 
-use serde::{
-    Deserializer,
-    de::{DeserializeOwned, Error, Visitor, value},
-    forward_to_deserialize_any,
-};
 use tierbar_core::{
-    Config,
-    config::{
-        ChainConfig, ContextsConfig, CostsConfig, DownloadsConfig, LibraryConfig, LogConfig,
-        McpServerConfig, MenuBarConfig, NotificationsConfig, PolicyConfig, QueueConfig,
-        ScheduleConfig, ServerConfig, TierConfig,
-    },
+    config::keys::{NAME, keys},
     nearest::nearest,
-    sampling::Sampling,
 };
+use tierbar_edge::openapi::API_DESCRIPTION;
 
-/// Returns the key that an unknown one probably stands for, in the same table.
-pub(super) fn nearest_key(unknown: &[String]) -> Option<&'static str> {
+/// Returns the key or table that an unknown key probably stands for, in the same table.
+pub(super) fn nearest_key(unknown: &[String]) -> Option<String> {
     let (key, table) = unknown.split_last()?;
-    let table: Vec<_> = table.iter().map(String::as_str).collect();
-    let known = match table.as_slice() {
-        [] => fields::<Config>(),
-        ["server"] => fields::<ServerConfig>(),
-        ["log"] => fields::<LogConfig>(),
-        ["library"] => fields::<LibraryConfig>(),
-        ["downloads"] => fields::<DownloadsConfig>(),
-        ["policy"] => fields::<PolicyConfig>(),
-        ["contexts"] => fields::<ContextsConfig>(),
-        ["queue"] => fields::<QueueConfig>(),
-        ["menu_bar"] => fields::<MenuBarConfig>(),
-        ["notifications"] => fields::<NotificationsConfig>(),
-        ["costs"] => fields::<CostsConfig>(),
-        ["tiers", _] => fields::<TierConfig>(),
-        ["tiers", _, "sampling"] => fields::<Sampling>(),
-        ["chains", _] => fields::<ChainConfig>(),
-        ["schedules", _] => fields::<ScheduleConfig>(),
-        ["mcp", _] => fields::<McpServerConfig>(),
-        _ => return None,
-    };
-    nearest(key, known.iter().copied())
-}
-
-/// Returns the names of a struct's fields: `Deserialize` passes them to its deserializer.
-fn fields<T: DeserializeOwned>() -> &'static [&'static str] {
-    let mut names: &'static [&'static str] = &[];
-    // Always an error, since there is nothing to read.
-    let _nothing = T::deserialize(FieldNames(&mut names));
-    names
-}
-
-struct FieldNames<'a>(&'a mut &'static [&'static str]);
-
-fn no_value() -> value::Error {
-    value::Error::custom("there is nothing to read")
-}
-
-impl<'de> Deserializer<'de> for FieldNames<'_> {
-    type Error = value::Error;
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        fields: &'static [&'static str],
-        _visitor: V,
-    ) -> Result<V::Value, Self::Error> {
-        *self.0 = fields;
-        Err(no_value())
-    }
-
-    fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, Self::Error> {
-        Err(no_value())
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct newtype_struct seq
-        tuple tuple_struct map enum identifier ignored_any
-    }
+    let all = keys(API_DESCRIPTION);
+    let in_table = all.iter().filter_map(|known| {
+        let mut parts = known.name.split('.');
+        for own in table {
+            parts.next().filter(|part| *part == NAME || part == own)?;
+        }
+        parts.next()
+    });
+    nearest(key, in_table).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -108,7 +49,7 @@ mod tests {
             ("more.of.it", None),
         ] {
             let keys: Vec<_> = unknown.split('.').map(str::to_owned).collect();
-            assert_eq!(nearest_key(&keys), found, "{unknown}");
+            assert_eq!(nearest_key(&keys).as_deref(), found, "{unknown}");
         }
         assert_eq!(nearest_key(&[]), None);
     }
