@@ -95,7 +95,7 @@ async fn a_terminal_conversation_is_a_chat_that_can_continue() {
     let answer = typed(&data, &chat, "What is the capital of France?\n").await;
     assert!(!answer.trim().is_empty());
 
-    let listed = typed(&data, &["chat", "--list"], "").await;
+    let listed = typed(&data, &["chats"], "").await;
     let (_, rest) = listed.trim().split_once(' ').unwrap();
     assert!(rest.ends_with("What is the capital of France?"), "{listed}");
 

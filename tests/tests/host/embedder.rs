@@ -45,7 +45,7 @@ async fn embedding_reranking_and_chatting_in_turn_swap_nothing() {
     assert!(text("hint").contains("tierbar tier use"), "{error}");
 
     for (model, tier) in [("all-MiniLM-L6-v2.F32", "embedder"), (RERANKER, "reranker")] {
-        let (code, text, errors) = data.run(&["models", "use", model]).await;
+        let (code, text, errors) = data.run(&["tier", "use", tier, model]).await;
         assert_eq!(code, Some(0), "{errors}");
         assert!(
             text.starts_with(&format!("{tier} uses {model}.\n")),

@@ -113,10 +113,11 @@ async fn list(client: &Client, words: Option<String>, json: bool) -> Result<(), 
     Ok(())
 }
 
-pub(crate) const NONE: &str = "There are no saved chats. Start one with: tierbar chat\n";
+const NONE: &str = "There are no saved chats. Start one with: tierbar chat\n";
 
 fn render_chat(chat: &ChatSummary) -> String {
-    let mut line = heading(chat);
+    let (day, _) = chat.updated_at.split_once('T').unwrap_or_default();
+    let mut line = format!("{}  {day}  {}", chat.id, title(chat));
     if chat.pinned {
         line.push_str("  (pinned)");
     }
@@ -126,11 +127,6 @@ fn render_chat(chat: &ChatSummary) -> String {
         line += &format!("\n    {}", words.join(" "));
     }
     line
-}
-
-pub(crate) fn heading(chat: &ChatSummary) -> String {
-    let (day, _) = chat.updated_at.split_once('T').unwrap_or_default();
-    format!("{}  {day}  {}", chat.id, title(chat))
 }
 
 fn title(chat: &ChatSummary) -> &str {

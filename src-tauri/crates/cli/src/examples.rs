@@ -40,8 +40,6 @@ const EXAMPLES: &[&str] = &[
     "tierbar models pull gemma-4-e4b --no-media --to /Volumes/Models",
     "tierbar models import",
     "tierbar models import ~/Models",
-    "tierbar models use gemma-4-E4B-it-Q4_K_M primary",
-    "tierbar models use nomic-embed-text-v1.5.Q8_0",
     "tierbar models rm SmolLM2-135M-Instruct-Q4_1",
     "tierbar models verify",
     "tierbar models verify gemma-4-E4B-it-Q4_K_M",

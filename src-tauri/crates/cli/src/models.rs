@@ -40,8 +40,6 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Use a model in a tier, like `tierbar tier use`
-    Use(use_in::Args),
     /// Move a model to the Trash
     Rm(remove::Args),
     /// Compare models with their recorded checksums
@@ -100,7 +98,6 @@ impl Command {
                 Some(path) => list::import(client, path, *json).await,
                 None => list::of_other_apps(client, *json).await,
             },
-            Self::Use(args) => use_in::run(client, args).await,
             Self::Rm(args) => remove::run(client, args).await,
             Self::Verify { model, json } => verify::run(client, model.as_deref(), *json).await,
             Self::Show(args) => show::run(client, args).await,

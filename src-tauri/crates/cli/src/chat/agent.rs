@@ -19,7 +19,7 @@ const TAB: &str = "        ";
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct AgentArgs {
     /// Let the model act in this folder: it asks before it runs a command or changes a file [default folder: the current one]
-    #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".", conflicts_with_all = ["once", "list"])]
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".", conflicts_with = "once")]
     agent: Option<PathBuf>,
     /// Let the agent search the web and open pages: "duckduckgo", "brave" with its key, or a SearXNG server's address
     #[arg(long, value_name = "PROVIDER", requires = "agent")]

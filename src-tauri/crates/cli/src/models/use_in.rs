@@ -1,4 +1,4 @@
-//! `tierbar tier use` and `tierbar models use`: choose a tier's model.
+//! `tierbar tier use`: chooses a tier's model.
 
 use super::list;
 use crate::{client::Client, output};
@@ -19,34 +19,6 @@ const STANDARD: [&str; 5] = [
     TierId::EMBEDDER,
     TierId::RERANKER,
 ];
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// Model ID
-    #[arg(value_name = "MODEL")]
-    model: String,
-    /// Tier [default: embedder for an embedding model, reranker for a reranking model]
-    tier: Option<String>,
-    /// Print the tier and its model as JSON
-    #[arg(long)]
-    json: bool,
-}
-
-pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
-    let model = list::find_model(client, &args.model).await?;
-    let tier = match &args.tier {
-        Some(tier) => tier.as_str(),
-        None => tier_of_kind(kind(&model)).ok_or_else(|| {
-            let message = format!(
-                "{} is a chat model: name the tier that is to use it",
-                model.id
-            );
-            let hint = format!("such as `tierbar tier use primary {}`", model.id);
-            bad_request(message).hint(hint)
-        })?,
-    };
-    choose(client, tier, &model, args.json).await
-}
 
 /// Gives a tier the model of this name.
 ///
