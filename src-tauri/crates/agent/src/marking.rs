@@ -88,29 +88,11 @@ pub fn without_marks(text: &str) -> String {
 /// Takes the meaning from what a chat template or a parser of tool calls would read as its own.
 pub fn defuse(text: &str) -> String {
     /// Tags of templates and tool calls, in angle brackets with or without a slash.
+    #[rustfmt::skip]
     const TAGS: [&str; 22] = [
-        "s>",
-        "bos>",
-        "eos>",
-        "pad>",
-        "unk>",
-        "start_of_turn",
-        "end_of_turn",
-        "start_of_image",
-        "think",
-        "tool_call",
-        "tool_response",
-        "tool_result",
-        "tools",
-        "function",
-        "invoke",
-        "parameter",
-        "answer",
-        "consent",
-        "system",
-        "user",
-        "assistant",
-        "<sys",
+        "s>", "bos>", "eos>", "pad>", "unk>", "start_of_turn", "end_of_turn", "start_of_image", "think", "tool_call",
+        "tool_response", "tool_result", "tools", "function", "invoke", "parameter", "answer", "consent", "system",
+        "user", "assistant", "<sys",
     ];
     let mut safe = String::with_capacity(text.len());
     let mut rest = text;

@@ -14,30 +14,11 @@ use tierbar_core::{
 };
 
 /// What policy reads or sets. Servers written in Go match names without case, and would take another spelling for the same field.
+#[rustfmt::skip]
 const OF_POLICY: [&str; 23] = [
-    "background",
-    "best_of",
-    "cache_control",
-    "conversation",
-    "extra_body",
-    "fallbacks",
-    "inference_geo",
-    "input",
-    "keep_alive",
-    "max_completion_tokens",
-    "max_output_tokens",
-    "max_tokens",
-    "messages",
-    "model",
-    "models",
-    "n",
-    "previous_response_id",
-    "prompt",
-    "service_tier",
-    "speed",
-    "stream",
-    "system",
-    "tools",
+    "background", "best_of", "cache_control", "conversation", "extra_body", "fallbacks", "inference_geo", "input",
+    "keep_alive", "max_completion_tokens", "max_output_tokens", "max_tokens", "messages", "model", "models", "n",
+    "previous_response_id", "prompt", "service_tier", "speed", "stream", "system", "tools",
 ];
 
 /// The form of a request at its server, and of the answer.

@@ -36,31 +36,11 @@ const MODIFIERS: [(&str, &[&str]); 4] = [
 impl Shortcut {
     /// Keys besides letters, digits and F1 to F20, as `KeyboardEvent.code` names them
     /// (<https://www.w3.org/TR/uievents-code/>).
+    #[rustfmt::skip]
     pub const NAMED_KEYS: [&str; 24] = [
-        "Space",
-        "Enter",
-        "Tab",
-        "Backspace",
-        "Delete",
-        "Home",
-        "End",
-        "PageUp",
-        "PageDown",
-        "ArrowUp",
-        "ArrowDown",
-        "ArrowLeft",
-        "ArrowRight",
-        "Comma",
-        "Period",
-        "Slash",
-        "Semicolon",
-        "Quote",
-        "BracketLeft",
-        "BracketRight",
-        "Backslash",
-        "Minus",
-        "Equal",
-        "Backquote",
+        "Space", "Enter", "Tab", "Backspace", "Delete", "Home", "End", "PageUp", "PageDown", "ArrowUp", "ArrowDown",
+        "ArrowLeft", "ArrowRight", "Comma", "Period", "Slash", "Semicolon", "Quote", "BracketLeft", "BracketRight",
+        "Backslash", "Minus", "Equal", "Backquote",
     ];
 
     /// Whether there is none.

@@ -18,41 +18,11 @@ const KEPT: [&str; 8] = [
 ];
 
 /// Elements that begin and end a block, besides headings, `nav` and `pre`.
+#[rustfmt::skip]
 pub const BLOCKS: [&str; 34] = [
-    "address",
-    "article",
-    "aside",
-    "blockquote",
-    "body",
-    "br",
-    "caption",
-    "dd",
-    "details",
-    "div",
-    "dl",
-    "dt",
-    "fieldset",
-    "figcaption",
-    "figure",
-    "footer",
-    "form",
-    "header",
-    "hr",
-    "html",
-    "legend",
-    "li",
-    "main",
-    "ol",
-    "option",
-    "p",
-    "section",
-    "summary",
-    "table",
-    "tbody",
-    "tfoot",
-    "thead",
-    "tr",
-    "ul",
+    "address", "article", "aside", "blockquote", "body", "br", "caption", "dd", "details", "div", "dl", "dt",
+    "fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "html", "legend", "li", "main", "ol",
+    "option", "p", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul",
 ];
 
 /// A piece of a page. Names are in lower case, and character references are replaced.
