@@ -115,8 +115,7 @@ impl<A: Api> ServerHandler for Server<A> {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = Tool::ALL.iter().map(|tool| tool.describe());
-        Ok(ListToolsResult::with_all_items(tools.collect()))
+        Ok(ListToolsResult::with_all_items(tools::described().to_vec()))
     }
 
     async fn call_tool(
@@ -125,7 +124,7 @@ impl<A: Api> ServerHandler for Server<A> {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = Tool::find(&request.name) else {
-            let names: Vec<_> = Tool::ALL.iter().map(|tool| tool.name()).collect();
+            let names: Vec<_> = Tool::ALL.iter().map(|tool| tool.as_str()).collect();
             let message = format!(
                 "there is no tool \"{}\"; there are {}",
                 request.name.chars().take(100).collect::<String>(),

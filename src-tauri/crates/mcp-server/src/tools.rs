@@ -1,10 +1,10 @@
-//! The tools: what a model reads about each, the request that it is, and its answer as fields and as text.
+//! The tools: the request that each is, and its answer as fields and as text.
 
 use crate::Api;
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ToolAnnotations};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
-use std::{fmt::Write, sync::Arc};
+use std::{fmt::Write, sync::LazyLock};
 use tierbar_core::{
     Code, Error,
     documents::{DocumentSource, FoundPassages, MOST_PASSAGES, Passage},
@@ -18,13 +18,26 @@ struct ToolAnswer {
     text: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tool {
-    SearchDocuments,
-    ListCollections,
-    Summarize,
-    Triage,
-    ListModels,
+tierbar_core::words! {
+    /// What a client can call; `tools.json` describes each.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    pub enum Tool {
+        SearchDocuments = "search_documents",
+        ListCollections = "list_collections",
+        Summarize = "summarize",
+        Triage = "triage",
+        ListModels = "list_models",
+    }
+}
+
+/// What a model reads about each tool.
+static DESCRIBED: LazyLock<Vec<rmcp::model::Tool>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("tools.json")).expect("a test parses the same text")
+});
+
+/// Returns the description of each tool.
+pub(crate) fn described() -> &'static [rmcp::model::Tool] {
+    &DESCRIBED
 }
 
 #[derive(Deserialize)]
@@ -55,196 +68,6 @@ struct Triage {
 struct NoArguments {}
 
 impl Tool {
-    pub(crate) const ALL: [Self; 5] = [
-        Self::SearchDocuments,
-        Self::ListCollections,
-        Self::Summarize,
-        Self::Triage,
-        Self::ListModels,
-    ];
-
-    pub(crate) fn find(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|tool| tool.name() == name)
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        self.words().0
-    }
-
-    /// Returns its name, its title and its description.
-    fn words(self) -> (&'static str, &'static str, &'static str) {
-        match self {
-            Self::SearchDocuments => (
-                "search_documents",
-                "Search Documents",
-                "Searches the user's own documents by words and by meaning, on this computer. Returns the passages that match best, \
-                 each with its file, page and text.",
-            ),
-            Self::ListCollections => (
-                "list_collections",
-                "List Document Collections",
-                "Lists the collections of the user's documents: their folders and files, and how much of them can be searched.",
-            ),
-            Self::Summarize => (
-                "summarize",
-                "Summarize a Text",
-                "Summarizes a text of any length with a model of Tierbar. May take minutes, since the model may have to load first.",
-            ),
-            Self::Triage => (
-                "triage",
-                "Classify a Message",
-                "Classifies a message: its type, how urgent it is, and whether it needs a larger model.",
-            ),
-            Self::ListModels => (
-                "list_models",
-                "List Models",
-                "Lists what Tierbar can run: tiers with their model and state, chains of tiers, and models. Each name can be the \
-                 `model` of the other tools.",
-            ),
-        }
-    }
-
-    pub(crate) fn describe(self) -> rmcp::model::Tool {
-        let (name, title, description) = self.words();
-        let hints = ToolAnnotations::with_title(title)
-            .read_only(true)
-            .open_world(false);
-        rmcp::model::Tool::new(name, description, object(self.input()))
-            .with_title(title)
-            .with_raw_output_schema(object(self.output()))
-            .with_annotations(hints)
-    }
-
-    fn input(self) -> Value {
-        let model = json!({
-            "type": "string",
-            "description": "A tier, a chain, a model's id, or `auto`, as `list_models` lists them. Leave it out for the usual tier.",
-        });
-        let (fields, required) = match self {
-            Self::SearchDocuments => (
-                json!({
-                    "question": {"type": "string", "description": "A question or words, in the language of the documents."},
-                    "collection": {
-                        "type": "string",
-                        "description": "The collection to search, as `list_collections` names it. Leave it out to search all.",
-                    },
-                    "count": {
-                        "type": "integer", "minimum": 1, "maximum": MOST_PASSAGES, "default": 8,
-                        "description": "The number of passages.",
-                    },
-                }),
-                vec!["question"],
-            ),
-            Self::Summarize => (
-                json!({
-                    "text": {"type": "string", "description": "The text to summarize."},
-                    "words": {
-                        "type": "integer", "minimum": 10, "maximum": 2000, "default": 200,
-                        "description": "About how many words the summary has.",
-                    },
-                    "model": model,
-                }),
-                vec!["text"],
-            ),
-            Self::Triage => (
-                json!({
-                    "text": {"type": "string", "description": "The message, such as an e-mail with its headers."},
-                    "model": model,
-                }),
-                vec!["text"],
-            ),
-            Self::ListCollections | Self::ListModels => (json!({}), Vec::new()),
-        };
-        json!({"type": "object", "properties": fields, "required": required, "additionalProperties": false})
-    }
-
-    fn output(self) -> Value {
-        let text = || json!({"type": "string"});
-        let number = || json!({"type": "integer"});
-        let list_of = |fields: Value, required: Value| json!({"type": "array", "items": {"type": "object", "properties": fields, "required": required}});
-        let (fields, required) = match self {
-            Self::SearchDocuments => {
-                let passage = json!({
-                    "file": {"type": "string", "description": "The document's path."},
-                    "title": text(),
-                    "collection": text(),
-                    "headings": {"type": "array", "items": text(), "description": "The headings above the passage, the highest first."},
-                    "page": {"type": ["integer", "null"], "description": "The page or slide where it begins, from 1."},
-                    "line": {"type": ["integer", "null"], "description": "The line where it begins, from 1."},
-                    "text": text(),
-                    "score": {"type": "number", "description": "How well it matches; only scores of one search can be compared."},
-                });
-                let always = json!(["file", "title", "collection", "text"]);
-                (
-                    json!({
-                        "passages": list_of(passage, always),
-                        "embedder": {
-                            "type": ["string", "null"],
-                            "description": "The model that compared meanings; null if only words were compared.",
-                        },
-                        "reranked": {"type": "boolean", "description": "Whether a reranker has ordered the passages."},
-                    }),
-                    json!(["passages"]),
-                )
-            }
-            Self::ListCollections => {
-                let collection = json!({
-                    "name": text(),
-                    "sources": {"type": "array", "items": text(), "description": "Paths of the files and folders."},
-                    "documents": {"type": "integer", "description": "Documents that can be searched."},
-                    "waiting": {"type": "integer", "description": "Documents that are still to be read."},
-                    "failed": {"type": "integer", "description": "Files that cannot be read."},
-                    "passages": number(),
-                });
-                let always = json!(["name", "sources", "documents"]);
-                (
-                    json!({"collections": list_of(collection, always)}),
-                    json!(["collections"]),
-                )
-            }
-            Self::Summarize => (
-                json!({
-                    "summary": text(),
-                    "words": number(),
-                    "fallback": {
-                        "type": "boolean",
-                        "description": "Whether these are sentences of the text, chosen by rule, because the model gave no usable summary.",
-                    },
-                    "tier": {"type": ["string", "null"]},
-                    "model": {"type": ["string", "null"]},
-                }),
-                json!(["summary"]),
-            ),
-            Self::Triage => (
-                json!({
-                    "type": text(),
-                    "urgency": {"type": "integer", "description": "0 whenever, 1 this week, 2 today, 3 now."},
-                    "needs_cloud": {"type": "boolean", "description": "Whether a small model would do badly at it."},
-                    "why": {"type": "string", "description": "Why a larger model is needed or not."},
-                    "tier": {"type": ["string", "null"]},
-                    "model": {"type": ["string", "null"]},
-                }),
-                json!(["type", "urgency", "needs_cloud"]),
-            ),
-            Self::ListModels => {
-                let model = json!({
-                    "name": {"type": "string", "description": "What requests name."},
-                    "kind": {"type": "string", "enum": ["tier", "chain", "model", "router"]},
-                    "state": {"type": "string", "description": "A tier's state: stopped, starting, ready, busy, stopping or failed."},
-                    "model": {"type": "string", "description": "A tier's model."},
-                    "steps": {"type": "array", "items": text(), "description": "The tiers that a chain tries, in order."},
-                    "tiers": {"type": "array", "items": text(), "description": "The tiers that have this model."},
-                    "input_modalities": {"type": "array", "items": text()},
-                });
-                (
-                    json!({"models": list_of(model, json!(["name", "kind"]))}),
-                    json!(["models"]),
-                )
-            }
-        };
-        json!({"type": "object", "properties": fields, "required": required})
-    }
-
     /// Calls the tool. Errors are results too, in words for the model and its user.
     pub(crate) async fn call<A: Api>(self, api: &A, arguments: JsonObject) -> CallToolResult {
         let answer = match self {
@@ -263,13 +86,6 @@ impl Tool {
             Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_text(": "))]),
         }
     }
-}
-
-fn object(value: Value) -> Arc<JsonObject> {
-    let Value::Object(object) = value else {
-        return Arc::default();
-    };
-    Arc::new(object)
 }
 
 fn read_arguments<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Error> {

@@ -24,9 +24,10 @@ async fn call(
 
 #[test]
 fn each_tool_is_described_and_reads_alone() {
-    for tool in Tool::ALL {
-        assert_eq!(Tool::find(tool.name()), Some(tool));
-        let described = serde_json::to_value(tool.describe()).unwrap();
+    let names = described().iter().map(|tool| &*tool.name);
+    assert!(names.eq(Tool::ALL.iter().map(|tool| tool.as_str())));
+    for (tool, described) in Tool::ALL.into_iter().zip(described()) {
+        let described = serde_json::to_value(described).unwrap();
         assert_eq!(described["annotations"]["readOnlyHint"], true, "{tool:?}");
         let input = &described["inputSchema"];
         assert_eq!(input["additionalProperties"], false, "{tool:?}");
@@ -39,6 +40,8 @@ fn each_tool_is_described_and_reads_alone() {
         }
     }
     assert_eq!(Tool::find("Triage"), None);
+    let search = &described()[0].input_schema;
+    assert_eq!(search["properties"]["count"]["maximum"], MOST_PASSAGES);
 }
 
 #[tokio::test]
