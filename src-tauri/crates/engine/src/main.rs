@@ -48,7 +48,7 @@ use trims::TrimRequests;
 
 /// The number of requests that may wait.
 const QUEUE: usize = 64;
-/// The default niceness: other programs come first.
+/// The niceness: other programs come first.
 const NICE: u8 = 5;
 #[derive(Debug, Parser)]
 #[command(
@@ -96,9 +96,6 @@ struct Args {
     /// Maximum size of the kept conversations, in MiB
     #[arg(long)]
     swapped_mib: Option<u32>,
-    /// Niceness toward other programs, from 0 (none) to 19
-    #[arg(long, default_value_t = NICE, value_parser = clap::value_parser!(u8).range(..=19))]
-    nice: u8,
     /// Media projector ("mmproj" GGUF) of the model, required for images and audio
     #[arg(long)]
     projector: Option<PathBuf>,
@@ -158,7 +155,7 @@ fn parse_sampling(json: &str) -> Result<ModelSampling, String> {
 fn main() -> ExitCode {
     let args = Args::parse();
     // Before there are threads, which inherit their priority.
-    platform::give_way(args.nice);
+    platform::give_way(NICE);
     end_with_parent(args.socket.clone());
     if let (true, Some(projector)) = (args.try_projector, &args.projector) {
         return trial::run_trial(&args, projector);
