@@ -1,6 +1,6 @@
 //! A turn in which the model acts: what it may use, what it asks, and what is answered.
 
-pub use tierbar_core::agent_report::{AgentReport, AgentScore, AgentWay, choose_way, measured_way};
+pub use tierbar_core::first_steps::{AgentWay, measured_way};
 
 use super::Part;
 use serde::{Deserialize, Serialize};

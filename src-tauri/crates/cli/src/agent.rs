@@ -1,17 +1,24 @@
-//! `tierbar agent`: shows how models act, measures it, lists what agents may do without asking again, revokes it, and undoes what they
-//! changed in files.
+//! `tierbar agent`: shows what models are trusted with, measures how they act, lists what agents may do without asking again, revokes
+//! it, and undoes what they changed in files.
 
 use crate::{
     Group,
-    client::{Client, admin_path, read_answer, with_host},
+    client::{Client, admin_path, with_host},
     measure::{self, Common},
+    models::{installed, render_marks},
     output::{self, format_time},
 };
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
-use std::path::PathBuf;
-use tierbar_chats::agent::{AgentGrant, AgentReport, AgentRun, AgentScore};
-use tierbar_core::{Code, Error, ModelKind, status::EngineKind};
+use std::{path::PathBuf, time::Duration};
+use tierbar_chats::agent::{AgentGrant, AgentRun};
+use tierbar_core::{
+    Code, Error, ModelId, ModelKind,
+    first_steps::AgentScore,
+    fit::LibraryModel,
+    judgment::{Judgment, Mark},
+    status::{EngineKind, TierStatus},
+};
 
 const GRANTS: &str = "/tierbar/v1/agent/grants";
 const RUNS: &str = "/tierbar/v1/agent/runs";
@@ -22,7 +29,7 @@ pub(crate) enum Command {
     Measure {
         /// Tier to measure [default: the loaded one, or the first with a model]
         tier: Option<String>,
-        /// Show the last report without measuring
+        /// Show what is known without measuring [default: of all tiers]
         #[arg(long)]
         show: bool,
     },
@@ -52,8 +59,12 @@ pub(crate) enum Command {
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Group<Command>) -> Result<(), Error> {
     let Group { command, json } = args;
-    if let Some(Command::Measure { tier, show }) = command {
-        let common = Common { tier, json, show };
+    if let Some(Command::Measure { tier, show: false }) = command {
+        let common = Common {
+            tier,
+            json,
+            show: false,
+        };
         return measure::run(home, "agent", common, Value::Null, render_report).await;
     }
     with_host(home, async |client| call(client, command, json).await).await
@@ -61,7 +72,8 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Group<Command>) -> Result<(
 
 async fn call(client: &Client, command: Option<Command>, as_json: bool) -> Result<(), Error> {
     match command {
-        None | Some(Command::Measure { .. }) => overview(client, as_json).await,
+        None => overview(client, None, as_json).await,
+        Some(Command::Measure { tier, .. }) => overview(client, tier.as_deref(), as_json).await,
         Some(Command::Grants) => list_grants(client, as_json).await,
         Some(Command::Revoke { id: Some(id), .. }) => {
             let path = admin_path(&["agent", "grants", &id], &[]);
@@ -80,57 +92,63 @@ async fn call(client: &Client, command: Option<Command>, as_json: bool) -> Resul
     }
 }
 
-/// Prints how the model of each tier acts.
-async fn overview(client: &Client, as_json: bool) -> Result<(), Error> {
-    let tiers = client.tiers().await?;
-    let chats = tiers.into_iter().filter(|tier| {
-        // A tier without a model has nothing to measure.
-        tier.kind == ModelKind::Chat && tier.model.is_some()
-    });
-    let (mut reports, mut lines) = (Vec::new(), Vec::new());
-    for tier in chats {
-        let path = admin_path(&["tiers", tier.id.as_str(), "agent"], &[]);
-        let mut answer = client.get(&path).await?;
-        let last = answer["report"].take();
-        reports.push(json!({"tier": &tier.id, "model": &tier.model, "report": &last}));
-        let last: Option<AgentReport> = read_answer(last)?;
-        let model = tier.model.map(|model| model.to_string());
-        let acts = match last {
-            Some(report) => report.sentence(),
-            None if tier.engine != EngineKind::Embedded => {
-                "Not run by Tierbar's engine, so it cannot be measured. It uses tool calls."
-                    .to_owned()
-            }
-            None => format!("Not measured: run `tierbar agent measure {}`.", tier.id),
-        };
-        lines.push(format!(
-            "{}: {}\n  {acts}",
-            tier.id,
-            model.unwrap_or_default()
-        ));
+/// Prints what the model of each tier is trusted with, or that of one.
+async fn overview(client: &Client, only: Option<&str>, as_json: bool) -> Result<(), Error> {
+    let mut tiers = client.tiers().await?;
+    // A tier without a model has nothing to measure.
+    tiers.retain(|tier| tier.kind == ModelKind::Chat && tier.model.is_some());
+    if let Some(only) = only {
+        tiers.retain(|tier| tier.id.as_str() == only);
+        if tiers.is_empty() {
+            let message = format!("no tier named {only} has a chat model");
+            return Err(Error::new(Code::TierUnknown, message));
+        }
     }
+    let models = installed(client).await?;
+    let marks = |tier: &TierStatus| {
+        let is_used = |model: &&LibraryModel| model.tiers.contains(&tier.id);
+        let model = models.iter().find(is_used);
+        model.map_or_else(Vec::new, |model| model.marks.clone())
+    };
     if as_json {
-        output::write_json(&reports.into());
+        let tiers = tiers
+            .iter()
+            .map(|tier| json!({"tier": &tier.id, "model": &tier.model, "marks": marks(tier)}));
+        output::write_json(&tiers.collect::<Value>());
         return Ok(());
     }
-    if lines.is_empty() {
+    if tiers.is_empty() {
         output::write_line("No tier has a chat model yet.");
     }
-    for line in lines {
-        output::write_line(&line);
+    for tier in &tiers {
+        output::write(&render_tier(tier, &marks(tier)));
     }
     Ok(())
 }
 
-fn render_report(report: &AgentReport) -> String {
-    let model = &report.model;
+fn render_tier(tier: &TierStatus, marks: &[Mark]) -> String {
+    let model = tier.model.as_ref().map_or("", ModelId::as_str);
+    let mut text = format!("{}: {model}\n{}", tier.id, render_marks(marks));
+    if tier.engine != EngineKind::Embedded {
+        text += "  Not run by Tierbar's engine, so it cannot be measured. It uses tool calls.\n";
+    } else if marks.iter().all(|mark| mark.judgment != Judgment::Agent) {
+        let id = &tier.id;
+        text += &format!("  Agent            Not measured: run `tierbar agent measure {id}`.\n");
+    }
+    text
+}
+
+fn render_report(mark: &Mark) -> String {
+    let model = &mark.model;
     let way = |name: &str, score: AgentScore| {
-        let (right, of, seconds) = (score.right, report.prompts, score.seconds);
+        let (right, of) = (score.right, mark.of);
+        let seconds = Duration::from_millis(score.milliseconds).as_secs_f64();
         format!("{name:<14} {right:>2} of {of} correct in {seconds:.1} s\n")
     };
-    let calls = way("Tool calls", report.calls);
-    let text = way("Text commands", report.text);
-    format!("{model}\n{calls}{text}{}\n", report.sentence())
+    let ways = mark.first_steps.map_or_else(String::new, |steps| {
+        way("Tool calls", steps.calls) + &way("Text commands", steps.text)
+    });
+    format!("{model}\n{ways}{}\n", mark.sentence())
 }
 
 async fn list_grants(client: &Client, as_json: bool) -> Result<(), Error> {
@@ -228,8 +246,8 @@ fn render_grant(grant: &AgentGrant, zone: &TimeZone) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_chats::agent::AgentWay;
-    use tierbar_core::{ModelId, TierId};
+    use crate::testing::tier_status;
+    use tierbar_core::first_steps::FirstSteps;
 
     #[test]
     fn a_grant_says_where_and_until_when_it_holds() {
@@ -273,31 +291,69 @@ mod tests {
         assert!(shown.contains(", a program's run\n"), "{shown}");
     }
 
-    #[test]
-    fn a_report_says_both_scores_and_what_follows() {
-        let score = |right| AgentScore {
-            right,
-            seconds: 3.0,
-        };
-        let measured = AgentReport {
+    fn mark(judgment: Judgment, first_steps: Option<FirstSteps>) -> Mark {
+        Mark {
+            judgment,
             version: "1".into(),
             taken_at: "2026-11-26T12:00:00Z".into(),
-            tier: TierId::new("fast").unwrap(),
             model: ModelId("small".into()),
             size_bytes: 1,
             sha256: None,
+            right: 10,
+            of: 12,
+            passed: true,
+            milliseconds: None,
+            first_steps,
+        }
+    }
+
+    fn steps() -> FirstSteps {
+        let score = |right| AgentScore {
+            right,
+            milliseconds: 3000,
+        };
+        FirstSteps {
             thinking: false,
-            prompts: 12,
             calls: score(4),
             text: score(10),
-            way: Some(AgentWay::Text),
-        };
-        let text = render_report(&measured);
+        }
+    }
+
+    #[test]
+    fn a_report_says_both_scores_and_what_follows() {
+        let text = render_report(&mark(Judgment::Agent, Some(steps())));
         assert!(
             text.starts_with(
                 "small\nTool calls      4 of 12 correct in 3.0 s\nText commands  10 of 12 correct in 3.0 s\nUses text commands ("
             ),
             "{text}"
         );
+    }
+
+    #[test]
+    fn each_judgment_of_a_tiers_model_has_its_state() {
+        let tier = |engine| tier_status(&json!({"id": "fast", "model": "small", "engine": engine}));
+        let routing = mark(Judgment::Routing, None);
+        let agent = mark(Judgment::Agent, Some(steps()));
+        let on = "fast: small\n  Auto             On: 10 of 12 correct.\n";
+        for (engine, marks, rest) in [
+            (
+                "embedded",
+                vec![routing.clone(), agent],
+                "  Agent            Uses text commands (10 of 12 correct; tool calls: 4).\n",
+            ),
+            (
+                "embedded",
+                vec![routing.clone()],
+                "  Agent            Not measured: run `tierbar agent measure fast`.\n",
+            ),
+            (
+                "endpoint",
+                vec![routing],
+                "  Not run by Tierbar's engine, so it cannot be measured. It uses tool calls.\n",
+            ),
+        ] {
+            assert_eq!(render_tier(&tier(engine), &marks), format!("{on}{rest}"));
+        }
     }
 }

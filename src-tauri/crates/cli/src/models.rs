@@ -13,7 +13,7 @@ mod verify;
 
 use crate::client::Client;
 use std::path::{Path, PathBuf};
-use tierbar_core::{Code, Error, fit::LibraryModel};
+use tierbar_core::{Code, Error, fit::LibraryModel, judgment::Mark};
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -50,7 +50,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Show the recommended models, or one in detail
+    /// Show the recommended models, or one in detail, and what it is trusted with
     Show(show::Args),
     /// Update the files of the recommended models from Hugging Face
     Refresh(refresh::Args),
@@ -67,6 +67,12 @@ enum Command {
 
 pub(crate) async fn installed(client: &Client) -> Result<Vec<LibraryModel>, Error> {
     Ok(list::fetch_models(client).await?.models)
+}
+
+/// Returns a line for each judgment of a model, with its state.
+pub(crate) fn render_marks(marks: &[Mark]) -> String {
+    let line = |mark: &Mark| format!("  {:<16} {}\n", mark.title(), mark.sentence());
+    marks.iter().map(line).collect()
 }
 
 /// Returns a model as the host has to be given it: a path becomes absolute, since the host runs in another folder.

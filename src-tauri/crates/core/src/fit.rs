@@ -26,7 +26,6 @@ pub use verdict::verdict_with;
 pub use crate::budget::{Line, LineKind};
 use crate::{
     Modality, ModelId,
-    agent_report::AgentReport,
     budget::Placement,
     catalog::OfferedProjector,
     judgment::Mark,
@@ -180,10 +179,8 @@ pub struct LibraryModel {
     /// How tokens are chosen where neither a request nor its tier says.
     #[serde(default)]
     pub sampling: ModelSampling,
-    /// How it acted as an agent on this machine, if that was measured: first as the first tier that uses it answers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub agent: Vec<AgentReport>,
-    /// How it did in the examinations that decide what it is trusted with, if it took any.
+    /// How it did in the examinations that decide what it is trusted with, if it took any. Of an agent's first steps there may be two: of
+    /// thinking and without, first as the first tier that uses it answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Mark>,
 }

@@ -1,6 +1,6 @@
 //! What a model is trusted with once it has passed an examination, and how it did.
 
-use crate::{FileIdentity, ModelId};
+use crate::{FileIdentity, ModelId, first_steps::FirstSteps};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
@@ -16,6 +16,8 @@ pub enum Judgment {
     Triage,
     /// It rates how hard a request is, for `auto`.
     Routing,
+    /// It chooses an agent's first step, by tool calls and by text commands.
+    Agent,
 }
 
 /// How a model did in an examination.
@@ -53,6 +55,9 @@ pub struct Mark {
     pub passed: bool,
     /// The median time of an answer, if it was measured. Chains do not triage with a model that takes more than 1000.
     pub milliseconds: Option<u64>,
+    /// How an agent's first steps were in each way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_steps: Option<FirstSteps>,
 }
 
 impl Mark {
@@ -65,38 +70,42 @@ impl Mark {
         }
     }
 
-    /// What follows from it, in one sentence.
+    /// What was examined, as lists name it. A file has one mark of each.
+    pub fn title(&self) -> &'static str {
+        let thinks = self.first_steps.is_some_and(|steps| steps.thinking);
+        match self.judgment {
+            Judgment::Triage => "Triage",
+            Judgment::Routing => "Auto",
+            Judgment::Agent if thinks => "Agent, thinking",
+            Judgment::Agent => "Agent",
+        }
+    }
+
+    /// What follows from it, in one sentence beside its title.
     pub fn sentence(&self) -> String {
         let (right, of) = (self.right, self.of);
+        if let Some(steps) = self.first_steps {
+            return steps.sentence(of);
+        }
         let time = self.milliseconds.map(Duration::from_millis);
-        match (self.judgment, self.passed) {
-            (Judgment::Triage, true) if time > Some(TRIAGE_WAIT) => format!(
-                "Triage is off in chains: this model takes {:.1} s for a message ({right} of {of} correct).",
-                time.unwrap_or_default().as_secs_f64()
-            ),
-            (Judgment::Triage, true) => {
-                format!("Triage is on: this model sorted {right} of {of} messages correctly.")
+        match time.filter(|time| self.judgment == Judgment::Triage && *time > TRIAGE_WAIT) {
+            Some(time) if self.passed => {
+                let seconds = time.as_secs_f64();
+                format!("Off in chains: {seconds:.1} s for a message ({right} of {of} correct).")
             }
-            (Judgment::Triage, false) => {
-                format!("Triage is off: this model sorted {right} of {of} messages correctly.")
-            }
-            (Judgment::Routing, true) => format!(
-                "Auto asks this model about unclear requests: it rated {right} of {of} requests correctly."
-            ),
-            (Judgment::Routing, false) => format!(
-                "Auto uses its rules alone: this model rated {right} of {of} requests correctly."
-            ),
+            _ if self.passed => format!("On: {right} of {of} correct."),
+            _ => format!("Off: {right} of {of} correct. A rule stands in."),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::first_steps::tests::steps;
 
-    #[test]
-    fn the_sentence_says_what_the_model_is_trusted_with() {
-        let mark = |judgment, right, of, passed| Mark {
+    pub(crate) fn mark(judgment: Judgment, right: u32, of: u32, passed: bool) -> Mark {
+        Mark {
             judgment,
             version: "1".to_owned(),
             taken_at: "2026-11-26T12:00:00Z".to_owned(),
@@ -106,26 +115,44 @@ mod tests {
             right,
             of,
             passed,
-            milliseconds: Some(1000),
-        };
-        let sentence = |judgment, right, of, passed| mark(judgment, right, of, passed).sentence();
-        assert_eq!(
-            sentence(Judgment::Triage, 7, 16, false),
-            "Triage is off: this model sorted 7 of 16 messages correctly."
-        );
-        assert!(sentence(Judgment::Triage, 14, 16, true).starts_with("Triage is on: "));
-        let slow = Mark {
-            milliseconds: Some(1400),
-            ..mark(Judgment::Triage, 14, 16, true)
-        };
-        assert_eq!(
-            slow.sentence(),
-            "Triage is off in chains: this model takes 1.4 s for a message (14 of 16 correct)."
-        );
-        assert_eq!(
-            sentence(Judgment::Routing, 10, 12, true),
-            "Auto asks this model about unclear requests: it rated 10 of 12 requests correctly."
-        );
-        assert!(sentence(Judgment::Routing, 3, 12, false).starts_with("Auto uses its rules alone"));
+            milliseconds: None,
+            first_steps: None,
+        }
+    }
+
+    #[test]
+    fn the_sentence_says_what_the_model_is_trusted_with() {
+        let on = "On: 14 of 16 correct.";
+        let off = "Off: 7 of 16 correct. A rule stands in.";
+        let slow = "Off in chains: 1.4 s for a message (14 of 16 correct).";
+        for (judgment, right, passed, milliseconds, sentence) in [
+            (Judgment::Triage, 14, true, Some(1000), on),
+            (Judgment::Triage, 14, true, Some(1400), slow),
+            (Judgment::Triage, 7, false, Some(1400), off),
+            (Judgment::Routing, 14, true, None, on),
+            (Judgment::Routing, 14, true, Some(1400), on),
+            (Judgment::Routing, 7, false, None, off),
+        ] {
+            let mark = Mark {
+                milliseconds,
+                ..mark(judgment, right, 16, passed)
+            };
+            assert_eq!(mark.sentence(), sentence, "{judgment:?} {milliseconds:?}");
+        }
+        for (calls, text, sentence) in [
+            (4, 9, "Uses text commands (9 of 12 correct; tool calls: 4)."),
+            (9, 4, "Uses tool calls (9 of 12 correct; text commands: 4)."),
+            (
+                2,
+                3,
+                "Too small to act as an agent (tool calls: 2 of 12 correct; text commands: 3).",
+            ),
+        ] {
+            let mark = Mark {
+                first_steps: Some(steps(calls, text)),
+                ..mark(Judgment::Agent, calls.max(text), 12, calls.max(text) >= 6)
+            };
+            assert_eq!(mark.sentence(), sentence);
+        }
     }
 }

@@ -9,7 +9,6 @@
 #![cfg_attr(not(openapi), allow(dead_code, unused_imports))]
 
 pub mod address;
-pub mod agent_report;
 pub mod budget;
 pub mod catalog;
 pub mod chain;
@@ -17,6 +16,7 @@ pub mod code;
 pub mod config;
 pub mod documents;
 pub mod download;
+pub mod first_steps;
 pub mod fit;
 pub mod history;
 pub mod home;

@@ -190,6 +190,27 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_known_by_its_hash_or_name_and_size() {
+        let (small, moved) = (ModelId("small".to_owned()), ModelId("moved".to_owned()));
+        let file = |model, size_bytes, sha256| FileIdentity {
+            model,
+            size_bytes,
+            sha256,
+        };
+        let known = file(&small, 100, Some("ab"));
+        for (other, is_same) in [
+            (file(&moved, 100, Some("ab")), true),
+            (file(&small, 100, Some("cd")), false),
+            // Not hashed yet.
+            (file(&small, 100, None), true),
+            (file(&small, 101, None), false),
+            (file(&moved, 100, None), false),
+        ] {
+            assert_eq!(known.is_same(other), is_same, "{other:?}");
+        }
+    }
+
+    #[test]
     fn a_quantized_cache_counts_its_block_scales() {
         assert_eq!(KvCache::Q8_0.bytes(32), 34);
         assert_eq!(KvCache::Q4_0.bytes(32), 18);

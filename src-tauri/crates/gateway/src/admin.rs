@@ -77,7 +77,7 @@ pub(crate) fn routes() -> Routes<Arc<Admin>> {
         .routes(routes!(tiers::stop))
         .routes(routes!(measures::last_bench, measures::bench))
         .routes(routes!(measures::last_tune, measures::tune))
-        .routes(routes!(measures::last_agent, measures::agent))
+        .routes(routes!(measures::agent))
         .routes(routes!(models::list))
         .routes(routes!(models::fit))
         .routes(routes!(models::import))

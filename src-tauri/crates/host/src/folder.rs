@@ -13,8 +13,6 @@ use tierbar_fetch::blocking;
 
 /// The speeds of the models' last answers.
 pub(crate) const SPEEDS: &str = "speeds.json";
-/// How models were measured to act as agents.
-pub(crate) const AGENTS: &str = "agents.json";
 /// How models did in examinations.
 pub(crate) const MARKS: &str = "marks.json";
 /// The bandwidths of this machine's memory and disks.

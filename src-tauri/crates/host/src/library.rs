@@ -13,6 +13,7 @@ pub(crate) use assignments::Assignments;
 pub(crate) use downloads::on_complete;
 pub(crate) use list::CatalogList;
 pub(crate) use local::LocalModels;
+pub(crate) use marks::store_mark;
 pub(crate) use offers::Offers;
 
 use std::sync::Arc;

@@ -13,7 +13,6 @@ use crate::{live_config::LiveConfig, measured};
 use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{future::Future, sync::Arc};
-use tierbar_chats::agent::AgentReport;
 use tierbar_core::{
     Code, Error, TierId, TierState,
     lease::{BoxFuture, Tiers},
@@ -155,10 +154,6 @@ impl Measures for Measurements {
 
     fn last_tune(&self, tier: TierId) -> BoxFuture<'_, Result<Option<TuneReport>, Error>> {
         Box::pin(async move { Ok(last(&self.host, TUNE, &tier).await) })
-    }
-
-    fn last_agent(&self, tier: TierId) -> BoxFuture<'_, Result<Option<AgentReport>, Error>> {
-        Box::pin(agent::last_report(Arc::clone(&self.host), tier))
     }
 }
 

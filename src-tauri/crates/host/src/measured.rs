@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 /// How many results a list of them keeps.
-pub(crate) const KEPT: usize = 64;
+pub(crate) const KEPT: usize = 256;
 
 /// Blocking.
 pub(crate) fn read<T: DeserializeOwned + Default>(path: &Path) -> T {

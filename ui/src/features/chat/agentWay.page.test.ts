@@ -1,32 +1,38 @@
 import { fireEvent, render, screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
-import type { AgentReport } from '../../platform/openapi';
+import type { Mark } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { Network, refusal, STATUS, Stream, until } from '../../testing/host';
-import { describeActing, measurableTier } from '../models/acting';
+import { localModel } from '../../testing/models';
+import { describeMark, measurableTier } from '../models/acting';
 import { Chats } from './chats.svelte';
 import Root from './Root.svelte';
 
-const REPORT: AgentReport = {
+const STEPS = {
+  thinking: false,
+  calls: { right: 4, milliseconds: 20_000 },
+  text: { right: 10, milliseconds: 3000 },
+};
+const REPORT: Mark = {
+  judgment: 'agent',
   version: '0.1.0',
   taken_at: '2026-11-26T20:00:00Z',
-  tier: 'fast',
   model: 'smol',
   size_bytes: 100,
   sha256: null,
-  thinking: false,
-  prompts: 12,
-  calls: { right: 4, seconds: 20 },
-  text: { right: 10, seconds: 3 },
-  way: 'text',
+  right: 10,
+  of: 12,
+  passed: true,
+  milliseconds: null,
+  first_steps: STEPS,
 };
 
 describe('the way of a model', () => {
   let network: Network;
   let app: App;
   let streams: Stream[];
-  let last: AgentReport | null;
+  let last: Mark | null;
 
   beforeEach(async () => {
     browser();
@@ -34,8 +40,11 @@ describe('the way of a model', () => {
     streams = [];
     last = null;
     network.override = (request) => {
+      if (request.path === '/tierbar/v1/models') {
+        const model = localModel('smol', { tiers: ['fast', 'primary', 'heavy'], marks: last ? [last] : [] });
+        return Response.json({ models_dir: '/m', disks: [], models: [model] });
+      }
       if (!/\/tierbar\/v1\/tiers\/[a-z]+\/agent$/.test(request.path)) return null;
-      if (request.method === 'GET') return Response.json({ report: last });
       if (streams.length > 1) return refusal(409, 'measuring', 'fast is being measured');
       const stream = new Stream(request);
       streams.push(stream);
@@ -73,7 +82,9 @@ describe('the way of a model', () => {
   });
 
   it('says when the model is too small', async () => {
-    last = { ...REPORT, way: null, calls: { right: 2, seconds: 1 }, text: { right: 3, seconds: 1 } };
+    const score = (right: number) => ({ right, milliseconds: 1000 });
+    const first_steps = { thinking: false, calls: score(2), text: score(3) };
+    last = { ...REPORT, right: 3, passed: false, first_steps };
     network.eventStreams[0]?.event('snapshot', STATUS);
     const way = await screen.findByTestId('agent-way');
     expect(way.textContent).toContain('Too small to act as an agent (tool calls: 2 of 12');
@@ -81,8 +92,10 @@ describe('the way of a model', () => {
 });
 
 it('says how a model acts', () => {
-  const calls: AgentReport = { ...REPORT, way: 'calls', calls: { right: 11, seconds: 1 } };
-  expect(describeActing(calls)).toBe('Uses tool calls (11 of 12 correct; text commands: 10).');
+  const first_steps = { ...STEPS, calls: { right: 11, milliseconds: 1000 } };
+  expect(describeMark({ ...REPORT, right: 11, first_steps })).toBe(
+    'Uses tool calls (11 of 12 correct; text commands: 10).',
+  );
 });
 
 it('measures the tier of the chat, and for Auto one that is loaded', () => {

@@ -544,28 +544,6 @@ describe('available models', () => {
     expect(screen.getByTestId('offer-get').textContent?.trim()).toBe('Download');
   });
 
-  it('say how they act, if that was measured', async () => {
-    const score = (right: number) => ({ right, seconds: 1 });
-    const report = {
-      version: '0.1.0',
-      taken_at: '2026-11-26T20:00:00Z',
-      tier: 'fast',
-      model: 'smol',
-      size_bytes: 1,
-      sha256: null,
-      thinking: false,
-      prompts: 12,
-      calls: score(11),
-      text: score(9),
-      way: 'calls' as const,
-    };
-    models = [localModel('smol', { agent: [report] })];
-    const page = await openPage('smol');
-    expect(within(page).getByTestId('model-acting').textContent).toBe(
-      'As an agentUses tool calls (11 of 12 correct; text commands: 9).',
-    );
-  });
-
   it('say what they are trusted with, if they were examined', async () => {
     const file = {
       version: '0.1.0',
@@ -591,15 +569,23 @@ describe('available models', () => {
       milliseconds: null,
     };
     const slow = { ...triage, right: 15, passed: true, milliseconds: 1420 };
-    expect(describeMark(slow)).toBe(
-      'Triage is off in chains: this model takes 1.4 s for a message (15 of 16 correct).',
-    );
-    models = [localModel('smol', { marks: [triage, routing] })];
+    expect(describeMark(slow)).toBe('Off in chains: 1.4 s for a message (15 of 16 correct).');
+    const score = (right: number) => ({ right, milliseconds: 1000 });
+    const agent = {
+      ...routing,
+      judgment: 'agent' as const,
+      right: 11,
+      first_steps: { thinking: false, calls: score(11), text: score(9) },
+    };
+    const thinking = { ...agent, first_steps: { thinking: true, calls: score(3), text: score(9) } };
+    models = [localModel('smol', { marks: [triage, routing, agent, thinking] })];
     const page = await openPage('smol');
     const shown = within(page).getAllByTestId('model-mark');
     expect(shown.map(({ textContent }) => textContent)).toEqual([
-      'TriageTriage is off: this model sorted 7 of 16 messages correctly.',
-      'AutoAuto asks this model about unclear requests: it rated 10 of 12 requests correctly.',
+      'TriageOff: 7 of 16 correct. A rule stands in.',
+      'AutoOn: 10 of 12 correct.',
+      'As an agentUses tool calls (11 of 12 correct; text commands: 9).',
+      'As an agent that thinksUses text commands (9 of 12 correct; tool calls: 3).',
     ]);
   });
 

@@ -1,6 +1,6 @@
 import { type Api, type ApiError, asApiError, ConnectionError, errorFromBody } from '../../lib/http';
 import { readSse } from '../../lib/sse';
-import type { AgentReport, BenchReport, Progress, TuneReport } from '../../platform/openapi';
+import type { BenchReport, Mark, Progress, TuneReport } from '../../platform/openapi';
 
 /** `paging` is a bench of each way to run a model that is larger than memory; `agent` is how its model acts. */
 export type Kind = 'bench' | 'tune' | 'paging' | 'agent';
@@ -16,7 +16,7 @@ export interface Running {
 export class Measurements {
   bench = $state<Record<string, BenchReport | null>>({});
   tune = $state<Record<string, TuneReport | null>>({});
-  agent = $state<Record<string, AgentReport | null>>({});
+  agent = $state<Record<string, Mark | null>>({});
   running = $state.raw<Running | null>(null);
   errors = $state<Record<string, ApiError | undefined>>({});
   #api: Api;
@@ -43,8 +43,9 @@ export class Measurements {
   /** Reads how the tier's model was measured to act. Without an answer, that stays unknown. */
   async loadAgent(tier: string): Promise<void> {
     try {
-      const { report } = await this.#api.get('/tierbar/v1/tiers/{id}/agent', { path: { id: tier } });
-      this.agent[tier] = report;
+      const { models } = await this.#api.get('/tierbar/v1/models');
+      const model = models.find(({ tiers }) => tiers.includes(tier));
+      if (model) this.agent[tier] = model.marks?.find(({ judgment }) => judgment === 'agent') ?? null;
     } catch {
       // Nothing depends on it.
     }
@@ -62,7 +63,7 @@ export class Measurements {
       const response = await this.#begin(kind, options);
       const report = await this.#follow(response, tier, kind);
       if (kind === 'tune') this.tune[tier] = report as TuneReport;
-      else if (kind === 'agent') this.agent[tier] = report as AgentReport;
+      else if (kind === 'agent') this.agent[tier] = report as Mark;
       else this.bench[tier] = report as BenchReport;
     } catch (cause) {
       if (!abort.signal.aborted) this.errors[tier] = asApiError(cause);

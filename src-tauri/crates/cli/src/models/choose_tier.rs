@@ -144,7 +144,7 @@ mod tests {
     fn model(account: &Value) -> LibraryModel {
         serde_json::from_value(json!({
             "id": "m", "path": "/models/m.gguf", "size_bytes": 1, "keeper": "tierbar", "account": account, "error": null,
-            "reference": "a/b:Q4", "tiers": [], "input_modalities": [], "profiles": [], "sampling": {}, "agent": [],
+            "reference": "a/b:Q4", "tiers": [], "input_modalities": [], "profiles": [], "sampling": {},
         }))
         .unwrap()
     }

@@ -9,7 +9,6 @@ use axum::{
 };
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
-use tierbar_chats::agent::AgentReport;
 use tierbar_core::bad_request;
 use tierbar_http::{
     Answer,
@@ -35,12 +34,6 @@ pub(crate) struct LastBench {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LastTune {
     report: Option<TuneReport>,
-}
-
-/// How a tier's model acts.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LastAgent {
-    report: Option<AgentReport>,
 }
 
 /// Measures the speed of a tier.
@@ -85,7 +78,8 @@ pub(crate) async fn tune(
     Ok(events(&admin, measurement))
 }
 
-/// Measures how well a tier's model chooses an agent's first step, by tool calls and by text. Nothing is carried out.
+/// Measures how well a tier's model chooses an agent's first step, by tool calls and by text. Nothing is carried out. The
+/// report is a `Mark` of the model.
 #[utoipa::path(
     post,
     path = "/tierbar/v1/tiers/{id}/agent",
@@ -98,21 +92,6 @@ pub(crate) async fn agent(State(admin): AdminState, Id(name): Id) -> Result<Resp
     let tier = find_tier(&admin, &name)?;
     let measurement = admin.measures.agent(tier)?;
     Ok(events(&admin, measurement))
-}
-
-/// Returns how a tier's model was measured to act.
-#[utoipa::path(
-    get,
-    path = "/tierbar/v1/tiers/{id}/agent",
-    operation_id = "lastAgent",
-    reach(Owner, Reads),
-    params(("id" = String, Path, description = "The name of a tier")),
-    responses((status = 200, description = "The report; `null` if its model was not measured as it answers now", body = LastAgent)),
-)]
-pub(crate) async fn last_agent(State(admin): AdminState, Id(name): Id) -> Answer<LastAgent> {
-    let tier = find_tier(&admin, &name)?;
-    let report = admin.measures.last_agent(tier).await?;
-    Ok(Json(LastAgent { report }))
 }
 
 /// Returns the latest report of a measurement.

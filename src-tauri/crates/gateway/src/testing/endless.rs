@@ -1,7 +1,6 @@
 //! A host whose measurements never end by themselves.
 
 use std::sync::{Arc, Mutex};
-use tierbar_chats::agent::AgentReport;
 use tierbar_core::{Code, Error, TierId, lease::BoxFuture};
 use tierbar_inference::services::measures::{MeasureEvent, Measurement, Measures};
 use tierbar_measure::{
@@ -57,9 +56,6 @@ impl Measures for Endless {
         Box::pin(async move { Err(Error::new(Code::TierUnknown, format!("no {tier}"))) })
     }
     fn last_tune(&self, tier: TierId) -> BoxFuture<'_, Result<Option<TuneReport>, Error>> {
-        Box::pin(async move { Err(Error::new(Code::TierUnknown, format!("no {tier}"))) })
-    }
-    fn last_agent(&self, tier: TierId) -> BoxFuture<'_, Result<Option<AgentReport>, Error>> {
         Box::pin(async move { Err(Error::new(Code::TierUnknown, format!("no {tier}"))) })
     }
 }

@@ -5,7 +5,7 @@ use super::{
     marks::{StoredMark, marks_of},
 };
 use crate::{
-    folder::{AGENTS, MARKS},
+    folder::MARKS,
     live_config::LiveConfig,
     machine::ThisMachine,
     measured,
@@ -17,7 +17,6 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use tierbar_chats::agent::AgentReport;
 use tierbar_core::{
     Code, Config, Error, Modality, ModelAccount, TierId, TierState,
     catalog::OfferedProjector,
@@ -25,6 +24,7 @@ use tierbar_core::{
         ContextChoice, DecodeRate, Keeper, LibraryModel, Machine, ProfileFit, Verdict, profiles,
         verdict_with,
     },
+    judgment::Mark,
     lease::Tiers,
     sampling::{ModelSampling, Sampling},
     status::TierStatus,
@@ -55,11 +55,9 @@ impl LocalModels {
         let machine = self.machine_for(&entries).await;
         let config = self.config.models.config();
         let drafts = self.draft_models(Arc::clone(&config)).await;
-        let [agents, marks] = [AGENTS, MARKS].map(|name| self.config.folder.file(name));
-        let (agents, marks) = blocking("reading what models can do", move || {
-            let agents: Vec<AgentReport> = measured::read(&agents);
-            let marks: Vec<StoredMark> = measured::read(&marks);
-            Ok((agents, marks))
+        let marks = self.config.folder.file(MARKS);
+        let marks: Vec<StoredMark> = blocking("reading what models can do", move || {
+            Ok(measured::read(&marks))
         })
         .await?;
         let model = |entry: &Entry| {
@@ -78,13 +76,14 @@ impl LocalModels {
                 Err(_) => (None, Vec::new()),
             };
             let mut model = to_library_model(entry, tiers, fit, profiles);
-            let file = entry.identity();
-            model.marks = marks_of(&marks, file);
-            let of = |report: &&AgentReport| report.file().is_same(file);
-            model.agent = agents.iter().filter(of).cloned().collect();
+            model.marks = marks_of(&marks, entry.identity());
             let thinks = tier.is_some_and(|tier| tier.thinking)
                 && entry.account.as_ref().is_ok_and(|account| account.thinking);
-            model.agent.sort_by_key(|report| report.thinking != thinks);
+            let is_of_other = |mark: &Mark| {
+                let steps = mark.first_steps;
+                steps.is_some_and(|steps| steps.thinking != thinks)
+            };
+            model.marks.sort_by_key(is_of_other);
             model
         };
         let models_dir = library.models_dir().to_owned();
@@ -378,7 +377,6 @@ fn to_library_model(
         sampling: account
             .map(|account| ModelSampling::for_model(Sampling::default(), account))
             .unwrap_or_default(),
-        agent: Vec::new(),
         marks: Vec::new(),
     }
 }

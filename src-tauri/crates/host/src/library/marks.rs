@@ -7,12 +7,14 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 use tierbar_core::{
     FileIdentity, ModelId,
+    first_steps::FirstSteps,
     judgment::{ExamOutcome, Judgment, Mark},
 };
 use tierbar_fetch::blocking;
+use tierbar_library::Entry;
 
 /// A mark, and the result from which the examination's outcome is used again.
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,6 +37,7 @@ impl StoredMark {
             of: outcome.of,
             passed: outcome.passed,
             milliseconds: outcome.milliseconds,
+            first_steps: FirstSteps::deserialize(&outcome.result).ok(),
         };
         Self {
             mark,
@@ -55,7 +58,7 @@ impl StoredMark {
 
     /// Whether another mark is of the same judgment and file.
     fn replaces(&self, known: &Self) -> bool {
-        self.mark.judgment == known.mark.judgment && self.mark.file().is_same(known.mark.file())
+        self.mark.title() == known.mark.title() && self.mark.file().is_same(known.mark.file())
     }
 }
 
@@ -64,7 +67,7 @@ pub(super) fn marks_of(stored: &[StoredMark], file: FileIdentity<'_>) -> Vec<Mar
     let mut marks: Vec<Mark> = Vec::new();
     for StoredMark { mark, .. } in stored {
         // A file that has been hashed since may have two: by its hash, and by its name.
-        let is_newer = marks.iter().all(|known| known.judgment != mark.judgment);
+        let is_newer = marks.iter().all(|known| known.title() != mark.title());
         if is_newer && mark.file().is_same(file) {
             marks.push(mark.clone());
         }
@@ -106,23 +109,30 @@ impl LocalModels {
     pub(super) async fn store_exam_outcome(&self, model: ModelId, outcome: ExamOutcome) {
         let models = Arc::clone(&self.config.models);
         let found = blocking("looking for the examined model", move || {
-            let found = models.find_entry(|spec| spec.model.as_ref() == Some(&model))?;
-            Ok(found.map(|entry| StoredMark::new(entry.identity(), outcome)))
+            models.find_entry(|spec| spec.model.as_ref() == Some(&model))
         });
-        let Ok(Some(stored)) = found.await else {
-            return;
-        };
-        tracing::info!("{}: {}", stored.mark.model, stored.mark.sentence());
-        let path = self.config.folder.file(MARKS);
-        measured::store_newest(path, stored, StoredMark::replaces).await;
+        if let Ok(Some(entry)) = found.await {
+            store_mark(self.config.folder.file(MARKS), &entry, outcome).await;
+        }
     }
+}
+
+/// Stores how a model's file did, in place of what was stored of the same judgment.
+pub(crate) async fn store_mark(path: PathBuf, entry: &Entry, outcome: ExamOutcome) -> Mark {
+    let stored = StoredMark::new(entry.identity(), outcome);
+    let mark = stored.mark.clone();
+    let (model, title, sentence) = (&mark.model, mark.title(), mark.sentence());
+    tracing::info!("{model}: {title}: {sentence}");
+    measured::store_newest(path, stored, StoredMark::replaces).await;
+    mark
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measured::store_newest;
+    use crate::measured::{KEPT, add_newest, store_newest};
     use serde_json::json;
+    use tierbar_core::first_steps::AgentScore;
 
     fn outcome(judgment: Judgment, right: u32) -> ExamOutcome {
         ExamOutcome {
@@ -186,5 +196,42 @@ mod tests {
         assert_eq!(scores, [(Judgment::Triage, 7), (Judgment::Routing, 12)]);
         let shown = serde_json::to_value(&shown).unwrap();
         assert_eq!(shown[0].get("result"), None);
+    }
+
+    #[test]
+    fn first_steps_are_stored_with_thinking_and_without() {
+        fn file(model: &ModelId) -> FileIdentity<'_> {
+            FileIdentity {
+                model,
+                size_bytes: 1,
+                sha256: None,
+            }
+        }
+        let steps = |thinking, right| {
+            let score = AgentScore {
+                right,
+                milliseconds: 900,
+            };
+            FirstSteps {
+                thinking,
+                calls: score,
+                text: score,
+            }
+        };
+        let mut stored = Vec::new();
+        let small = ModelId("small".to_owned());
+        for (thinking, right) in [(false, 1), (true, 3), (false, 4)] {
+            let newest = StoredMark::new(file(&small), steps(thinking, right).outcome(12));
+            stored = add_newest(stored, newest, StoredMark::replaces);
+        }
+        let marks = marks_of(&stored, file(&small));
+        let shown: Vec<_> = marks.iter().map(|mark| mark.first_steps.unwrap()).collect();
+        assert_eq!(shown, [steps(false, 4), steps(true, 3)]);
+        for number in 0..KEPT {
+            let other = ModelId(number.to_string());
+            let newest = StoredMark::new(file(&other), outcome(Judgment::Triage, 7));
+            stored = add_newest(stored, newest, StoredMark::replaces);
+        }
+        assert_eq!(stored.len(), KEPT);
     }
 }

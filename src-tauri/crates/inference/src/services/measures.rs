@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 use std::fmt;
-use tierbar_chats::agent::AgentReport;
 use tierbar_core::{Error, TierId, lease::BoxFuture};
 use tierbar_measure::{
     bench::{BenchReport, BenchRequest, Progress},
@@ -40,12 +39,6 @@ pub trait Measures: Send + Sync + fmt::Debug {
     /// # Errors
     /// `TierUnknown`.
     fn last_tune(&self, tier: TierId) -> BoxFuture<'_, Result<Option<TuneReport>, Error>>;
-
-    /// What was measured of the tier's model as it answers now; `None` if nothing was.
-    ///
-    /// # Errors
-    /// Those of reading the models.
-    fn last_agent(&self, tier: TierId) -> BoxFuture<'_, Result<Option<AgentReport>, Error>>;
 }
 
 /// A measurement that runs. Dropping it calls it off, and the tier gets its own settings back.
@@ -61,7 +54,7 @@ pub enum MeasureEvent {
     Progress(Progress),
     /// A line of the table: a `BenchRow` or a `TuneRow`.
     Row(Value),
-    /// A `BenchReport`, a `TuneReport` or an `AgentReport`.
+    /// A `BenchReport`, a `TuneReport` or a `Mark`.
     Report(Value),
     Failed(Error),
 }

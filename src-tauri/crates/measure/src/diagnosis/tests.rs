@@ -122,7 +122,6 @@ fn model() -> LibraryModel {
         fit: None,
         profiles: Vec::new(),
         sampling: ModelSampling::default(),
-        agent: Vec::new(),
         marks: Vec::new(),
     }
 }

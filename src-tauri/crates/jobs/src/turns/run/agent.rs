@@ -337,7 +337,7 @@ async fn way_by_model(inference: &Inference, name: &str, thinks: Option<bool>) -
         let thinking = thinks && account.is_some_and(|account| account.thinking);
         AgentTier {
             knows_tools: account.map(|account| account.tools),
-            measured: model.and_then(|model| measured_way(&model.agent, thinking)),
+            measured: model.and_then(|model| measured_way(&model.marks, thinking)),
             tier: tier.id,
             model: tier.model,
         }

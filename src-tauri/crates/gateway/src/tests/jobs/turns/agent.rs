@@ -246,12 +246,12 @@ async fn an_agent_has_no_folder_with_the_token() {
     assert_eq!(stage.chat().await["messages"], json!([]));
 }
 
-/// A turn of a model that chooses a word. `tools`: whether its template has tools; `agent`: what was measured.
-async fn choose_a_word(tools: bool, agent: &Value) {
+/// A turn of a model that chooses a word. `tools`: whether its template has tools.
+async fn choose_a_word(tools: bool, marks: &Value) {
     let mut stage = Stage::new().await;
     let model = json!({
         "id": "small", "path": "/models/small.gguf", "size_bytes": 1, "keeper": "tierbar", "error": null, "reference": null,
-        "sha256": null, "tiers": ["fast"], "fit": null, "agent": agent, "input_modalities": [], "profiles": [], "sampling": {},
+        "sha256": null, "tiers": ["fast"], "fit": null, "marks": marks, "input_modalities": [], "profiles": [], "sampling": {},
         "account": {
             "architecture": "llama", "name": "Small", "quant": "Q4_1", "file_bytes": 1, "parts": 1, "dense_bytes": 1,
             "embedding_bytes": 1, "per_layer_embedding_bytes": 0, "expert_bytes": 0, "parameters": 1, "tied_output": true,
@@ -287,12 +287,13 @@ async fn a_model_whose_template_has_no_tools_chooses_a_word() {
 
 #[tokio::test]
 async fn a_model_that_was_measured_better_by_text_chooses_a_word() {
-    let report = json!({
-        "version": "1", "taken_at": "2026-11-26T12:00:00Z", "tier": "fast", "model": "small", "size_bytes": 1, "sha256": null,
-        "thinking": false, "prompts": 12, "calls": {"right": 4, "seconds": 9.0}, "text": {"right": 10, "seconds": 2.0},
-        "way": "text",
+    let score = |right: u32| json!({"right": right, "milliseconds": 900});
+    let mark = json!({
+        "judgment": "agent", "version": "1", "taken_at": "2026-11-26T12:00:00Z", "model": "small", "size_bytes": 1, "sha256": null,
+        "right": 10, "of": 12, "passed": true, "milliseconds": null,
+        "first_steps": {"thinking": false, "calls": score(4), "text": score(10)},
     });
-    choose_a_word(true, &json!([report])).await;
+    choose_a_word(true, &json!([mark])).await;
 }
 
 #[tokio::test]
