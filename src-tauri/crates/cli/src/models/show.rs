@@ -1,5 +1,6 @@
 //! `tierbar models show`: the models to choose from, and what is known of one.
 
+use super::{installed, render_marks};
 use crate::{
     client::{Client, admin_path, read_answer},
     output,
@@ -10,7 +11,7 @@ use tierbar_core::{
     Code, Error, Modality,
     budget::Placement,
     catalog::{CatalogModel, HubReadme, OfferedFile, PublishedSpeed},
-    fit::{QUALITY_SOURCE, QuantLoss},
+    fit::{LibraryModel, QUALITY_SOURCE, QuantLoss},
     nearest::suggest,
     units::file_size,
 };
@@ -18,7 +19,7 @@ use tierbar_core::{
 #[derive(Debug, clap::Args)]
 #[group(id = "show")]
 pub(crate) struct Args {
-    /// Name of a model [default: list all]
+    /// Name of a model of the list, or ID of one on this computer [default: list all]
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Print the maker's description from Hugging Face; also for owner/repo
@@ -28,6 +29,8 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+const UNTESTED: &str = "  Not tested yet: a judgment is tested once it is needed.\n";
 
 #[derive(Debug, Deserialize)]
 struct List {
@@ -51,17 +54,51 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     {
         return readme(client, repository, args.json).await;
     }
+    let mut local = installed(client).await?;
+    local.retain(|local| {
+        let is_named = local.id.as_str().eq_ignore_ascii_case(name);
+        is_named || found.is_some_and(|model| is_file_of(local, model))
+    });
+    if found.is_none() && !local.is_empty() {
+        if args.json {
+            output::write_json(&json!({"local": local}));
+        } else {
+            output::write(&render_local(&local));
+        }
+        return Ok(());
+    }
     let model = found.ok_or_else(|| {
         let ids = models.iter().map(|model| model.id.as_str());
         let hint = suggest(name, ids, "see the list with `tierbar models show`");
         Error::new(Code::ModelUnknown, format!("the list has no model {name}")).hint(hint)
     })?;
     if args.json {
-        output::write_json(&json!(model));
+        let mut shown = json!(model);
+        shown["local"] = json!(local);
+        output::write_json(&shown);
     } else {
-        output::write(&render_details(model));
+        output::write(&(render_details(model) + &render_local(&local)));
     }
     Ok(())
+}
+
+/// Whether a model on this computer was downloaded from the repository of one of the list.
+fn is_file_of(local: &LibraryModel, model: &CatalogModel) -> bool {
+    let reference = local.reference.as_deref().unwrap_or_default();
+    let repository = reference.rsplit_once([':', '/']);
+    repository.is_some_and(|(repository, _)| repository == model.repository)
+}
+
+/// Returns what models on this computer are trusted with.
+fn render_local(local: &[LibraryModel]) -> String {
+    let one = |model: &LibraryModel| {
+        let marks = match &*model.marks {
+            [] => UNTESTED.to_owned(),
+            marks => render_marks(marks),
+        };
+        format!("\nOn this computer: {}\n{marks}", model.id)
+    };
+    local.iter().map(one).collect()
 }
 
 /// Prints what a repository says of its models.
@@ -203,6 +240,7 @@ fn render_speed(speed: &PublishedSpeed) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
 
     fn model() -> CatalogModel {
         serde_json::from_value(json!({
@@ -245,6 +283,33 @@ mod tests {
             \x20   20.9 tok/s  Apple M4; Q4_K_M, llama.cpp\n    https://a\n\n\
             Published benchmarks (by its maker, before quantization)\n\
             \x20 MMLU-Pro            48.3 %\n    https://b\n"
+        );
+    }
+
+    #[test]
+    fn each_judgment_of_a_model_here_has_its_state() {
+        let local = |marks: &[Value]| -> LibraryModel {
+            serde_json::from_value(json!({
+                "id": "b-Q4", "path": "/models/b-Q4.gguf", "size_bytes": 1, "keeper": "tierbar", "account": null, "error": null,
+                "reference": "o/Big-GGUF:Q4_K_M", "tiers": [], "input_modalities": [], "marks": marks,
+            }))
+            .unwrap()
+        };
+        let mark = |judgment, right, passed| {
+            json!({
+                "judgment": judgment, "version": "1", "taken_at": "2026-11-26T12:00:00Z", "model": "b-Q4", "size_bytes": 1,
+                "sha256": null, "right": right, "of": 16, "passed": passed, "milliseconds": null,
+            })
+        };
+        let marks = [mark("triage", 7, false), mark("routing", 14, true)];
+        assert!(is_file_of(&local(&marks), &model()));
+        assert_eq!(
+            render_local(&[local(&marks), local(&[])]),
+            "\nOn this computer: b-Q4\n\
+            \x20 Triage           Off: 7 of 16 correct. A rule stands in.\n\
+            \x20 Auto             On: 14 of 16 correct.\n\
+            \nOn this computer: b-Q4\n\
+            \x20 Not tested yet: a judgment is tested once it is needed.\n"
         );
     }
 
