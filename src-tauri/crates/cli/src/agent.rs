@@ -298,6 +298,7 @@ mod tests {
             taken_at: "2026-11-26T12:00:00Z".into(),
             model: ModelId("small".into()),
             size_bytes: 1,
+            modified: None,
             sha256: None,
             right: 10,
             of: 12,

@@ -9,7 +9,9 @@ use std::time::Duration;
 pub const TRIAGE_WAIT: Duration = Duration::from_secs(1);
 
 /// What a model judges for Tierbar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Judgment {
     /// It sorts messages, for chains and for `/v1/triage`.
@@ -45,6 +47,8 @@ pub struct Mark {
     pub taken_at: String,
     pub model: ModelId,
     pub size_bytes: u64,
+    /// When the file was changed last, in seconds since 1970, if that was known.
+    pub modified: Option<u64>,
     /// The sha256 of the file in lower-case hex, if it was known.
     pub sha256: Option<String>,
     /// Probes that it judged correctly.
@@ -66,6 +70,7 @@ impl Mark {
         FileIdentity {
             model: &self.model,
             size_bytes: self.size_bytes,
+            modified: self.modified,
             sha256: self.sha256.as_deref(),
         }
     }
@@ -111,6 +116,7 @@ pub(crate) mod tests {
             taken_at: "2026-11-26T12:00:00Z".to_owned(),
             model: ModelId("small".to_owned()),
             size_bytes: 100,
+            modified: None,
             sha256: None,
             right,
             of,

@@ -31,16 +31,23 @@ impl fmt::Display for ModelId {
 pub struct FileIdentity<'a> {
     pub model: &'a ModelId,
     pub size_bytes: u64,
+    /// When it was changed last, in seconds since 1970, if that is known.
+    pub modified: Option<u64>,
     /// The sha256 of the file in lower-case hex, if it is known.
     pub sha256: Option<&'a str>,
 }
 
 impl FileIdentity<'_> {
-    /// Whether both name the same file: by the hash if both are known, else by name and size.
+    /// Whether both name the same file: by the hash if both are known, else by name, size and time. Of two models with the same shape,
+    /// one may have taken the other's name.
     pub fn is_same(self, other: FileIdentity<'_>) -> bool {
         match (self.sha256, other.sha256) {
             (Some(one), Some(other)) => one == other,
-            _ => self.model == other.model && self.size_bytes == other.size_bytes,
+            _ => {
+                self.model == other.model
+                    && self.size_bytes == other.size_bytes
+                    && self.modified == other.modified
+            }
         }
     }
 }
@@ -190,21 +197,23 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_known_by_its_hash_or_name_and_size() {
+    fn a_file_is_known_by_its_hash_or_name_size_and_time() {
         let (small, moved) = (ModelId("small".to_owned()), ModelId("moved".to_owned()));
-        let file = |model, size_bytes, sha256| FileIdentity {
+        let file = |model, size_bytes, modified, sha256| FileIdentity {
             model,
             size_bytes,
+            modified: Some(modified),
             sha256,
         };
-        let known = file(&small, 100, Some("ab"));
+        let known = file(&small, 100, 7, Some("ab"));
         for (other, is_same) in [
-            (file(&moved, 100, Some("ab")), true),
-            (file(&small, 100, Some("cd")), false),
+            (file(&moved, 100, 8, Some("ab")), true),
+            (file(&small, 100, 7, Some("cd")), false),
             // Not hashed yet.
-            (file(&small, 100, None), true),
-            (file(&small, 101, None), false),
-            (file(&moved, 100, None), false),
+            (file(&small, 100, 7, None), true),
+            (file(&small, 101, 7, None), false),
+            (file(&small, 100, 8, None), false),
+            (file(&moved, 100, 7, None), false),
         ] {
             assert_eq!(known.is_same(other), is_same, "{other:?}");
         }

@@ -23,14 +23,13 @@ use tierbar_core::{Code, Error, TierId, judgment::TRIAGE_WAIT, policy::Alarm, st
 use tierbar_routing::{
     Candidate, Choice, Judgement, Level, Need, Traits, choose, judge, learned::LearnedLevels,
 };
-use tierbar_tasks::triage::exam::TriageExam;
 
 /// What the router has learned: from answers since the host began, and from grades. Owned by the inference.
 #[derive(Debug)]
 pub struct Auto {
     classifier: Classifier,
-    /// What models have sorted of messages for chains.
-    pub(crate) triage: Exams<TriageExam>,
+    /// How models did in examinations.
+    pub(crate) exams: Exams,
     /// How long a chain waits for that.
     pub(crate) triage_wait: Duration,
     loads: Loads,
@@ -41,7 +40,7 @@ impl Default for Auto {
     fn default() -> Self {
         Self {
             classifier: Classifier::default(),
-            triage: Exams::default(),
+            exams: Exams::default(),
             triage_wait: TRIAGE_WAIT,
             loads: Loads::default(),
             learned: Mutex::default(),

@@ -13,16 +13,14 @@ use tierbar_core::{
 
 /// A model whose examination broke off this many times is not examined again.
 const ATTEMPTS: u32 = 3;
-/// Models whose examinations are remembered.
-const MOST: usize = 16;
+/// Examinations that are remembered: those of a dozen models.
+const MOST: usize = 64;
 
 /// The result of an examination, which the host stores by the model's file.
 pub(crate) trait ExamResult: Copy + Send + Serialize + DeserializeOwned + 'static {
     const JUDGMENT: Judgment;
     /// How many probes the examination has.
     const OF: usize;
-
-    fn exams(inference: &Inference) -> &Exams<Self>;
 
     /// How many probes were judged correctly, and whether that is enough.
     fn score(&self) -> (usize, bool);
@@ -50,10 +48,10 @@ pub(crate) trait ExamResult: Copy + Send + Serialize + DeserializeOwned + 'stati
         true
     }
 
-    /// Reads a stored outcome; `None` if the examination has changed since, or the outcome was of one run.
-    fn from_outcome(outcome: ExamOutcome) -> Option<Self> {
-        let result: Option<Self> = serde_json::from_value(outcome.result).ok();
-        result.filter(|result| outcome.of == count(Self::OF) && result.lasts())
+    /// Reads an outcome; `None` if the examination has changed since.
+    fn from_outcome(outcome: &ExamOutcome) -> Option<Self> {
+        let result: Option<Self> = serde_json::from_value(outcome.result.clone()).ok();
+        result.filter(|_| outcome.of == count(Self::OF))
     }
 }
 
@@ -61,12 +59,22 @@ fn count(probes: usize) -> u32 {
     u32::try_from(probes).unwrap_or(u32::MAX)
 }
 
-/// The results of one examination, by model.
-#[derive(Debug)]
-pub(crate) struct Exams<R>(Mutex<BTreeMap<ModelId, ExamState<R>>>);
+/// An examination of a model.
+type Key = (ModelId, Judgment);
 
-#[derive(Debug, Clone, Copy)]
-enum ExamState<R> {
+/// What is known of the models' examinations.
+#[derive(Debug, Default)]
+pub(crate) struct Exams(Mutex<BTreeMap<Key, Known>>);
+
+#[derive(Debug)]
+struct Known {
+    /// The revision of the list of models. In another one, the name may mean another file.
+    revision: u64,
+    state: ExamState,
+}
+
+#[derive(Debug)]
+enum ExamState {
     /// The host has stored nothing of it.
     Unexamined,
     UnderWay,
@@ -74,72 +82,80 @@ enum ExamState<R> {
     Failed {
         attempt: u32,
     },
-    Done(R),
+    Done(ExamOutcome),
 }
 
-impl<R> Default for Exams<R> {
-    fn default() -> Self {
-        Self(Mutex::new(BTreeMap::new()))
-    }
-}
-
-impl<R: Copy> Exams<R> {
-    /// Returns the model's result, if it has been examined.
-    fn result(&self, model: &ModelId) -> Option<R> {
-        match self.0.lock().get(model) {
-            Some(ExamState::Done(result)) => Some(*result),
+impl Exams {
+    /// Returns the outcome, if the model has been examined.
+    fn outcome(&self, key: &Key) -> Option<ExamOutcome> {
+        match self.0.lock().get(key)?.state {
+            ExamState::Done(ref outcome) => Some(outcome.clone()),
             _ => None,
         }
     }
 
-    fn is_known(&self, model: &ModelId) -> bool {
-        self.0.lock().contains_key(model)
+    fn is_known(&self, key: &Key, revision: u64) -> bool {
+        let known = self.0.lock();
+        known.get(key).is_some_and(|known| {
+            known.revision == revision || matches!(known.state, ExamState::UnderWay)
+        })
     }
 
     /// Takes over what the host has stored, or that this is nothing, unless more is known by now.
-    fn learn(&self, model: &ModelId, stored: Option<R>) {
+    fn learn(&self, key: &Key, revision: u64, stored: Option<ExamOutcome>) {
+        if self.is_known(key, revision) {
+            return;
+        }
+        let state = stored.map_or(ExamState::Unexamined, ExamState::Done);
+        self.set(key, revision, state);
+    }
+
+    fn set(&self, key: &Key, revision: u64, state: ExamState) {
         let mut known = self.0.lock();
-        if known.len() < MOST && !known.contains_key(model) {
-            let state = stored.map_or(ExamState::Unexamined, ExamState::Done);
-            known.insert(model.clone(), state);
+        if known.len() < MOST || known.contains_key(key) {
+            known.insert(key.clone(), Known { revision, state });
         }
     }
 
-    fn keep(&self, model: &ModelId, result: R) {
-        let done = ExamState::Done(result);
-        self.0.lock().insert(model.clone(), done);
-    }
-
     /// The number of the attempt that may begin now, and is under way from here on.
-    fn next_attempt(&self, model: &ModelId) -> Option<u32> {
+    fn next_attempt(&self, key: &Key, revision: u64) -> Option<u32> {
         let mut known = self.0.lock();
-        let attempt = match known.get(model) {
+        let attempt = match known.get(key).map(|known| &known.state) {
             None if known.len() < MOST => 1,
             Some(ExamState::Unexamined) => 1,
             Some(ExamState::Failed { attempt }) if *attempt < ATTEMPTS => attempt + 1,
             _ => return None,
         };
-        known.insert(model.clone(), ExamState::UnderWay);
+        let state = ExamState::UnderWay;
+        known.insert(key.clone(), Known { revision, state });
         Some(attempt)
     }
 }
 
-/// Returns the model's result, if it has been examined, in this run of the host or an earlier one.
+/// The revision of the list of models.
+fn revision(inference: &Inference) -> u64 {
+    inference.services.status().models_revision
+}
+
+/// Returns the result of the model's file, if it has been examined, in this run of the host or an earlier one.
 pub(crate) async fn result<R: ExamResult>(inference: &Inference, model: &ModelId) -> Option<R> {
-    let exams = R::exams(inference);
-    if !exams.is_known(model) {
+    let (exams, key) = (&inference.auto.exams, (model.clone(), R::JUDGMENT));
+    let revision = revision(inference);
+    if !exams.is_known(&key, revision) {
         let stored = inference.models.exam_outcome(model.clone(), R::JUDGMENT);
-        exams.learn(model, stored.await.and_then(R::from_outcome));
+        let lasts =
+            |outcome: &ExamOutcome| R::from_outcome(outcome).is_some_and(|exam| exam.lasts());
+        exams.learn(&key, revision, stored.await.filter(lasts));
     }
-    exams.result(model)
+    R::from_outcome(&exams.outcome(&key)?)
 }
 
 /// Keeps the model's result for this run of the host and later ones.
 pub(crate) async fn keep<R: ExamResult>(inference: &Inference, model: &ModelId, result: R) {
-    R::exams(inference).keep(model, result);
-    let stored = inference
-        .models
-        .store_exam_outcome(model.clone(), result.outcome());
+    let (key, outcome) = ((model.clone(), R::JUDGMENT), result.outcome());
+    let done = ExamState::Done(outcome.clone());
+    inference.auto.exams.set(&key, revision(inference), done);
+    let stored = inference.models.store_exam_outcome(model.clone(), outcome);
     stored.await;
 }
 
@@ -149,20 +165,28 @@ pub(crate) fn begin<R: ExamResult>(
     model: &ModelId,
     examination: impl Future<Output = Result<R, Error>> + Send + 'static,
 ) {
-    let Some(attempt) = R::exams(inference).next_attempt(model) else {
+    let (key, begun) = ((model.clone(), R::JUDGMENT), revision(inference));
+    let Some(attempt) = inference.auto.exams.next_attempt(&key, begun) else {
         return;
     };
-    let (inference, model) = (Arc::clone(inference), model.clone());
+    let inference = Arc::clone(inference);
     tokio::spawn(async move {
         let examined = inference.closing.run_until_cancelled(examination);
-        match examined.await {
-            Some(Ok(result)) => keep(&inference, &model, result).await,
-            Some(Err(error)) => {
-                tracing::info!("{model} was not tested: {error}");
+        let Some(examined) = examined.await else {
+            return;
+        };
+        let now = revision(&inference);
+        let examined = examined.and_then(|result| match now == begun {
+            true => Ok(result),
+            false => Err(interruption_error("its file may have been replaced")),
+        });
+        match examined {
+            Ok(result) => keep(&inference, &key.0, result).await,
+            Err(error) => {
+                tracing::info!("{} was not tested: {error}", key.0);
                 let failed = ExamState::Failed { attempt };
-                R::exams(&inference).0.lock().insert(model, failed);
+                inference.auto.exams.set(&key, now, failed);
             }
-            None => {}
         }
     });
 }
@@ -190,40 +214,59 @@ mod tests {
     use super::*;
     use tierbar_tasks::triage::exam::TriageExam;
 
+    const EXAM: TriageExam = TriageExam {
+        right: 7,
+        milliseconds: 200,
+    };
+
+    fn key() -> Key {
+        (ModelId("small".to_owned()), Judgment::Triage)
+    }
+
     #[test]
     fn a_stored_outcome_counts_until_the_probes_change() {
-        let exam = TriageExam {
-            right: 7,
-            milliseconds: 200,
-        };
-        let outcome = exam.outcome();
+        let outcome = EXAM.outcome();
         assert_eq!((outcome.right, outcome.of, outcome.passed), (7, 16, false));
-        assert_eq!(TriageExam::from_outcome(outcome.clone()), Some(exam));
+        assert_eq!(TriageExam::from_outcome(&outcome), Some(EXAM));
         let of_fewer = ExamOutcome {
             of: 15,
             ..outcome.clone()
         };
-        assert_eq!(TriageExam::from_outcome(of_fewer), None);
+        assert_eq!(TriageExam::from_outcome(&of_fewer), None);
         let damaged = ExamOutcome {
             result: serde_json::Value::Null,
             ..outcome
         };
-        assert_eq!(TriageExam::from_outcome(damaged), None);
+        assert_eq!(TriageExam::from_outcome(&damaged), None);
     }
 
     #[test]
     fn an_examination_that_keeps_breaking_off_is_given_up() {
-        let exams = Exams::<usize>::default();
-        let model = ModelId("small".to_owned());
+        let (exams, key) = (Exams::default(), key());
         for attempt in 1..=ATTEMPTS {
-            assert_eq!(exams.next_attempt(&model), Some(attempt));
-            assert_eq!(exams.next_attempt(&model), None, "it is under way");
-            let failed = ExamState::Failed { attempt };
-            exams.0.lock().insert(model.clone(), failed);
+            assert_eq!(exams.next_attempt(&key, 0), Some(attempt));
+            assert_eq!(exams.next_attempt(&key, 0), None, "it is under way");
+            exams.set(&key, 0, ExamState::Failed { attempt });
         }
-        assert_eq!(exams.next_attempt(&model), None);
-        assert_eq!(exams.result(&model), None);
-        exams.keep(&model, 7);
-        assert_eq!(exams.result(&model), Some(7));
+        assert_eq!(exams.next_attempt(&key, 0), None);
+        assert_eq!(exams.outcome(&key), None);
+        exams.set(&key, 0, ExamState::Done(EXAM.outcome()));
+        assert_eq!(exams.outcome(&key), Some(EXAM.outcome()));
+        let other = (key.0, Judgment::Routing);
+        assert_eq!(exams.outcome(&other), None);
+    }
+
+    #[test]
+    fn a_list_of_other_models_asks_for_the_outcome_again() {
+        let (exams, key) = (Exams::default(), key());
+        exams.learn(&key, 0, Some(EXAM.outcome()));
+        assert!(exams.is_known(&key, 0) && !exams.is_known(&key, 1));
+        // The name means another file, of which nothing is stored.
+        exams.learn(&key, 1, None);
+        assert_eq!(exams.outcome(&key), None);
+        assert_eq!(exams.next_attempt(&key, 1), Some(1));
+        // What is under way is not forgotten.
+        exams.learn(&key, 2, None);
+        assert_eq!(exams.next_attempt(&key, 2), None);
     }
 }

@@ -16,6 +16,8 @@ pub struct Entry {
     pub parts: Vec<PathBuf>,
     /// Of all parts.
     pub size_bytes: u64,
+    /// When the first part was changed last, in seconds since 1970, if that is known.
+    pub modified: Option<u64>,
     pub keeper: Keeper,
     /// The media projector in the same folder, or the one that its app names.
     pub projector: Option<Projector>,
@@ -31,6 +33,7 @@ impl Entry {
         FileIdentity {
             model: &self.id,
             size_bytes: self.size_bytes,
+            modified: self.modified,
             sha256: self.record.as_ref().and_then(Record::last_sha256),
         }
     }
@@ -50,6 +53,10 @@ impl Entry {
             path: model.path.clone(),
             parts: model.parts.clone(),
             size_bytes: model.size_bytes(),
+            modified: model
+                .version
+                .first()
+                .and_then(|file| records::seconds(file.modified?)),
             keeper: model.keeper,
             projector: None,
             record: model

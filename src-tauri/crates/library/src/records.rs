@@ -180,7 +180,8 @@ pub(crate) fn record_path(path: &Path) -> Option<PathBuf> {
     Some(path.parent()?.join(FOLDER).join(name))
 }
 
-fn seconds(time: SystemTime) -> Option<u64> {
+/// In seconds since 1970.
+pub(crate) fn seconds(time: SystemTime) -> Option<u64> {
     Some(time.duration_since(UNIX_EPOCH).ok()?.as_secs())
 }
 

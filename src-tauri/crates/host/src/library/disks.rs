@@ -65,6 +65,7 @@ mod tests {
             path: home.path().join(name),
             parts: Vec::new(),
             size_bytes,
+            modified: None,
             keeper,
             projector: None,
             record: None,

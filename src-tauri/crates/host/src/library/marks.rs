@@ -32,6 +32,7 @@ impl StoredMark {
             taken_at: now(),
             model: file.model.clone(),
             size_bytes: file.size_bytes,
+            modified: file.modified,
             sha256: file.sha256.map(str::to_owned),
             right: outcome.right,
             of: outcome.of,
@@ -153,6 +154,7 @@ mod tests {
         let file = FileIdentity {
             model: &small,
             size_bytes: 100,
+            modified: Some(7),
             sha256: Some("ab"),
         };
         for (judgment, right) in [
@@ -175,6 +177,11 @@ mod tests {
             },
             FileIdentity {
                 size_bytes: 101,
+                sha256: None,
+                ..file
+            },
+            FileIdentity {
+                modified: Some(8),
                 sha256: None,
                 ..file
             },
@@ -204,6 +211,7 @@ mod tests {
             FileIdentity {
                 model,
                 size_bytes: 1,
+                modified: None,
                 sha256: None,
             }
         }

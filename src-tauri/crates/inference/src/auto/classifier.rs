@@ -3,7 +3,7 @@
 use super::recent::Recent;
 use crate::{
     Inference,
-    exams::{self, ExamResult, Exams, interruption_error, is_free},
+    exams::{self, ExamResult, interruption_error, is_free},
     send,
 };
 use parking_lot::Mutex;
@@ -29,16 +29,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub struct Classifier {
     opinions: Mutex<Recent<[u8; 32], Opinion>>,
-    exams: Exams<Exam>,
 }
 
 impl ExamResult for Exam {
     const JUDGMENT: Judgment = Judgment::Routing;
     const OF: usize = PROBES.len();
-
-    fn exams(inference: &Inference) -> &Exams<Self> {
-        &inference.auto.classifier.exams
-    }
 
     fn score(&self) -> (usize, bool) {
         (self.right, self.is_passed())

@@ -4,7 +4,7 @@
 
 use crate::{
     CHAT, Inference,
-    exams::{self, ExamResult, Exams, interruption_error},
+    exams::{self, ExamResult, interruption_error},
     request::Request,
     send,
 };
@@ -31,10 +31,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 impl ExamResult for TriageExam {
     const JUDGMENT: Judgment = Judgment::Triage;
     const OF: usize = PROBES.len();
-
-    fn exams(inference: &Inference) -> &Exams<Self> {
-        &inference.auto.triage
-    }
 
     fn score(&self) -> (usize, bool) {
         (self.right, self.is_passed())
