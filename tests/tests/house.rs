@@ -805,6 +805,7 @@ fn the_modules_of_a_storey_import_downwards() {
             "jobs/src/",
             vec![
                 "storing",
+                "exams",
                 "tasks",
                 "documents",
                 "mcp",

@@ -114,9 +114,11 @@ pub(crate) async fn brief(home: Option<PathBuf>, args: Brief) -> Result<(), Erro
 /// Says what the result is if no model wrote it.
 fn note_fallback(answer: &Value, instead: &str) {
     if answer["fallback"] == true {
-        output::error_line(&format!(
-            "the model gave no usable answer; these are {instead}"
-        ));
+        let why = match answer["tier"].is_null() {
+            true => "the model failed the test of summaries",
+            false => "the model gave no usable answer",
+        };
+        output::error_line(&format!("{why}; these are {instead}"));
     }
 }
 

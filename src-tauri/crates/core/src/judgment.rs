@@ -18,6 +18,8 @@ pub enum Judgment {
     Triage,
     /// It rates how hard a request is, for `auto`.
     Routing,
+    /// It shortens texts, for `/v1/summarize`, `/v1/compress`, schedules and long chats.
+    Summaries,
     /// It chooses an agent's first step, by tool calls and by text commands.
     Agent,
 }
@@ -81,6 +83,7 @@ impl Mark {
         match self.judgment {
             Judgment::Triage => "Triage",
             Judgment::Routing => "Auto",
+            Judgment::Summaries => "Summaries",
             Judgment::Agent if thinks => "Agent, thinking",
             Judgment::Agent => "Agent",
         }
@@ -138,6 +141,8 @@ pub(crate) mod tests {
             (Judgment::Routing, 14, true, None, on),
             (Judgment::Routing, 14, true, Some(1400), on),
             (Judgment::Routing, 7, false, None, off),
+            (Judgment::Summaries, 14, true, None, on),
+            (Judgment::Summaries, 7, false, None, off),
         ] {
             let mark = Mark {
                 milliseconds,

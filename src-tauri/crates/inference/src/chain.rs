@@ -10,8 +10,6 @@ mod triage;
 pub mod tried_steps;
 pub mod walk;
 
-pub use triage::has_failed_triage_exam;
-
 use super::{
     Inference, hints::Hints, relay::streaming::Beginning, request::Request, source::Source,
 };

@@ -1,23 +1,28 @@
 //! What models are asked once, in the background, before their judgment counts.
 
-use crate::Inference;
+use crate::{Inference, send};
 use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
-use std::{collections::BTreeMap, sync::Arc};
+use serde_json::Value;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, ModelId, TierId, TierState,
     judgment::{ExamOutcome, Judgment},
+    lease::Purpose,
     policy::Alarm,
     status::TierStatus,
 };
+use tokio::time::sleep;
 
 /// A model whose examination broke off this many times is not examined again.
 const ATTEMPTS: u32 = 3;
 /// Examinations that are remembered: those of a dozen models.
 const MOST: usize = 64;
+/// How often an examination looks whether its tier is idle.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// The result of an examination, which the host stores by the model's file.
-pub(crate) trait ExamResult: Copy + Send + Serialize + DeserializeOwned + 'static {
+pub trait ExamResult: Copy + Send + Serialize + DeserializeOwned + 'static {
     const JUDGMENT: Judgment;
     /// How many probes the examination has.
     const OF: usize;
@@ -138,7 +143,7 @@ fn revision(inference: &Inference) -> u64 {
 }
 
 /// Returns the result of the model's file, if it has been examined, in this run of the host or an earlier one.
-pub(crate) async fn result<R: ExamResult>(inference: &Inference, model: &ModelId) -> Option<R> {
+pub async fn result<R: ExamResult>(inference: &Inference, model: &ModelId) -> Option<R> {
     let (exams, key) = (&inference.auto.exams, (model.clone(), R::JUDGMENT));
     let revision = revision(inference);
     if !exams.is_known(&key, revision) {
@@ -160,7 +165,7 @@ pub(crate) async fn keep<R: ExamResult>(inference: &Inference, model: &ModelId, 
 }
 
 /// Examines a model in the background, unless that is under way or has been given up.
-pub(crate) fn begin<R: ExamResult>(
+pub fn begin<R: ExamResult>(
     inference: &Arc<Inference>,
     model: &ModelId,
     examination: impl Future<Output = Result<R, Error>> + Send + 'static,
@@ -205,7 +210,41 @@ pub(crate) fn is_free(inference: &Inference, tier: &TierId, model: &ModelId) -> 
         && tiers.iter().any(is_loaded)
 }
 
-pub(crate) fn interruption_error(why: &str) -> Error {
+/// Waits until the tier, which is loaded with the model, answers no other request.
+///
+/// # Errors
+/// `Cancelled` if it is unloaded, or another tier is loaded or unloaded: no model is loaded for an examination.
+pub async fn idle(inference: &Inference, tier: &TierId, model: &ModelId) -> Result<(), Error> {
+    while is_free(inference, tier, model) {
+        let tiers = inference.tiers.snapshot();
+        let answers = |status: &TierStatus| status.id == *tier && status.state == TierState::Busy;
+        if !tiers.iter().any(answers) {
+            return Ok(());
+        }
+        sleep(PAUSE).await;
+    }
+    Err(interruption_error("the tier was wanted for something else"))
+}
+
+/// Puts a question of an examination to the tier's model. The answer gives way to a request for another tier.
+///
+/// # Errors
+/// Those of a lease, and `Cancelled` for an answer that broke off.
+pub async fn ask(inference: &Inference, tier: &TierId, question: Value) -> Result<Value, Error> {
+    let lease = inference.tiers.lease_for(tier, Purpose::Background).await?;
+    let asked = send::ask(inference, &*lease, question);
+    let answer = match lease.revoked() {
+        None => asked.await,
+        Some(revoked) => tokio::select! {
+            answer = asked => answer,
+            why = revoked => return Err(why),
+        },
+    };
+    answer.map_err(|why| interruption_error(&why))
+}
+
+/// Returns why an examination did not end; it may begin again.
+pub fn interruption_error(why: &str) -> Error {
     Error::new(Code::Cancelled, format!("the test was interrupted: {why}"))
 }
 
@@ -234,7 +273,7 @@ mod tests {
         };
         assert_eq!(TriageExam::from_outcome(&of_fewer), None);
         let damaged = ExamOutcome {
-            result: serde_json::Value::Null,
+            result: Value::Null,
             ..outcome
         };
         assert_eq!(TriageExam::from_outcome(&damaged), None);

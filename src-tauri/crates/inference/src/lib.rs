@@ -24,7 +24,7 @@ pub mod endpoints;
 pub mod error;
 mod event_reader;
 pub mod events;
-mod exams;
+pub mod exams;
 pub mod fields;
 pub mod files;
 pub mod headers;

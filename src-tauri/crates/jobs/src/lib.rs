@@ -6,6 +6,7 @@
 
 pub mod answers;
 pub mod documents;
+mod exams;
 pub mod mcp;
 pub mod queue;
 mod storing;

@@ -6,6 +6,7 @@ mod batch;
 mod brief;
 mod compact;
 mod compress;
+mod exam;
 pub mod message;
 pub mod scheduled;
 mod schema;

@@ -196,7 +196,11 @@ async fn summarize<A: Api>(api: &A, arguments: JsonObject) -> Result<ToolAnswer,
     let answer = api.send("/v1/summarize", Some(&json!(wanted))).await?;
     let mut text = field(&answer, "summary").to_owned();
     if answer["fallback"] == true {
-        text += "\n\n(Sentences of the text, chosen by rule: the model gave no usable summary.)";
+        let why = match answer["tier"].is_null() {
+            true => "the model failed the test of summaries",
+            false => "the model gave no usable summary",
+        };
+        text += &format!("\n\n(Sentences of the text, chosen by rule: {why}.)");
     }
     Ok(ToolAnswer {
         fields: answer,

@@ -578,12 +578,14 @@ describe('available models', () => {
       first_steps: { thinking: false, calls: score(11), text: score(9) },
     };
     const thinking = { ...agent, first_steps: { thinking: true, calls: score(3), text: score(9) } };
-    models = [localModel('smol', { marks: [triage, routing, agent, thinking] })];
+    const summaries = { ...routing, judgment: 'summaries' as const, right: 2, of: 6, passed: false };
+    models = [localModel('smol', { marks: [triage, routing, summaries, agent, thinking] })];
     const page = await openPage('smol');
     const shown = within(page).getAllByTestId('model-mark');
     expect(shown.map(({ textContent }) => textContent)).toEqual([
       'TriageOff: 7 of 16 correct. A rule stands in.',
       'AutoOn: 10 of 12 correct.',
+      'SummariesOff: 2 of 6 correct. A rule stands in.',
       'As an agentUses tool calls (11 of 12 correct; text commands: 9).',
       'As an agent that thinksUses text commands (9 of 12 correct; tool calls: 3).',
     ]);

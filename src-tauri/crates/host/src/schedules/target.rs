@@ -62,10 +62,10 @@ fn page(schedule: &ScheduleConfig, outcome: &Outcome) -> String {
     let what = schedule.task.result();
     let header = answer["header"].as_str();
     let header = header.map_or_else(String::new, |header| format!("{header}\n"));
-    let by = if answer["fallback"] == true {
-        format!("by rule, because {tier} ({model}) gave no usable answer")
-    } else {
-        format!("by {tier} ({model})")
+    let by = match (answer["fallback"] == true, answer["tier"].is_null()) {
+        (true, true) => "by rule, because the model failed the test of summaries".to_owned(),
+        (true, false) => format!("by rule, because {tier} ({model}) gave no usable answer"),
+        (false, _) => format!("by {tier} ({model})"),
     };
     format!("{header}# {name}, {date}\n\n{text}\n\n---\n\n{what} of {from}, {by}\n")
 }

@@ -46,12 +46,6 @@ impl ExamResult for TriageExam {
     }
 }
 
-/// Whether the model has been examined and sorts messages too badly.
-pub async fn has_failed_triage_exam(inference: &Inference, model: &ModelId) -> bool {
-    let exam = exams::result::<TriageExam>(inference, model).await;
-    exam.is_some_and(|exam| !exam.is_passed())
-}
-
 /// What comes of a triage.
 pub(super) struct TriageOutcome {
     /// The message needs no cloud. Otherwise the chain goes on in its order.

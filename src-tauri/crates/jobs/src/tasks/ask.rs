@@ -1,5 +1,7 @@
 //! The questions about one text to a model, and what they took.
 
+use super::exam::SummaryExam;
+use crate::exams::{has_failed, has_failed_or_begins};
 use axum::{http::HeaderMap, response::Response};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -11,14 +13,14 @@ use tierbar_core::{
     status::{EngineKind, TierStatus},
 };
 use tierbar_inference::{
-    Inference, ask::AnswerFailure, caller::Caller, chain::has_failed_triage_exam,
-    content::MEDIA_BYTES, dispatch::QueuePermission, hints::Hints, media, request::Request,
-    source::Source,
+    Inference, ask::AnswerFailure, caller::Caller, content::MEDIA_BYTES, dispatch::QueuePermission,
+    hints::Hints, media, request::Request, source::Source,
 };
 use tierbar_routing::leave_eligible;
 use tierbar_tasks::{
     Task,
     saved::{TaskSavings, tokens_of},
+    triage::exam::TriageExam,
 };
 
 /// The assumed context of a tier that is not on this machine, in tokens.
@@ -67,6 +69,32 @@ pub(super) struct TaskPrompt {
     pub(super) user: Content,
     pub(super) schema: Value,
     pub(super) max_tokens: u32,
+}
+
+impl TaskPrompt {
+    /// Returns the request in OpenAI's form, without a model. `held`: to the schema, and without thinking.
+    pub(super) fn request(&self, held: bool) -> Value {
+        let mut request = json!({
+            "messages": [
+                {"role": "system", "content": self.system},
+                {"role": "user", "content": self.user.to_json()},
+            ],
+            "max_tokens": self.max_tokens,
+            "temperature": 0,
+        });
+        if held {
+            request["think"] = false.into();
+            // A small model may go on with one sentence until its bound. Phrases and names may come again.
+            request["dry_multiplier"] = 1.into();
+            request["dry_allowed_length"] = REPEATED.into();
+            request["dry_penalty_last_n"] = self.max_tokens.into();
+            request["response_format"] = json!({
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "strict": true, "schema": self.schema},
+            });
+        }
+        request
+    }
 }
 
 /// A user's message: a text, or parts in OpenAI's form with images and sound.
@@ -244,26 +272,8 @@ impl Session {
     }
 
     async fn send(&mut self, prompt: &TaskPrompt, held: bool) -> Result<Reply, AnswerFailure> {
-        let mut request = json!({
-            "model": self.model,
-            "messages": [
-                {"role": "system", "content": prompt.system},
-                {"role": "user", "content": prompt.user.to_json()},
-            ],
-            "max_tokens": prompt.max_tokens,
-            "temperature": 0,
-        });
-        if held {
-            request["think"] = false.into();
-            // A small model may go on with one sentence until its bound. Phrases and names may come again.
-            request["dry_multiplier"] = 1.into();
-            request["dry_allowed_length"] = REPEATED.into();
-            request["dry_penalty_last_n"] = prompt.max_tokens.into();
-            request["response_format"] = json!({
-                "type": "json_schema",
-                "json_schema": {"name": "answer", "strict": true, "schema": prompt.schema},
-            });
-        }
+        let mut request = prompt.request(held);
+        request["model"] = self.model.as_str().into();
         let request = Request {
             purpose: self.purpose,
             hints: self.hints.clone(),
@@ -311,9 +321,26 @@ impl Session {
     /// Whether the model that answered last is one of this machine, and known to sort messages badly.
     pub(super) async fn sorts_badly(&self) -> bool {
         match &self.who {
-            Some((tier, Some(model))) if !self.is_endpoint(tier) => {
-                has_failed_triage_exam(&self.inference, model).await
+            Some((tier, _)) => has_failed::<TriageExam>(&self.inference, tier).await,
+            None => false,
+        }
+    }
+
+    /// Whether the model that answered last, or is going to, is one of this machine, and known to summarize badly: then the task has no
+    /// answer of a model. One that has answered and is not examined is, in the background.
+    pub(super) async fn summarizes_badly(&mut self) -> bool {
+        if let Some((tier, _)) = &self.who {
+            let failed = has_failed_or_begins::<SummaryExam>(&self.inference, tier).await;
+            if failed {
+                self.who = None;
             }
+            return failed;
+        }
+        match TierId::new(self.model.as_str()) {
+            Ok(tier) if self.hints.chain.is_none() => {
+                has_failed::<SummaryExam>(&self.inference, &tier).await
+            }
+            // Who answers is not known before.
             _ => false,
         }
     }

@@ -132,39 +132,12 @@ async fn shorten(mut session: Session, source: Arc<str>, limit: u32) -> Result<T
         let attempt = Attempt::new(&source, source.to_string(), false).await?;
         return Ok(session.done(render(&attempt, limit, 0, false), 0));
     }
-    let mut best: Option<Attempt> = None;
-    let mut attempts = 0u32;
-    let mut again = String::new();
-    for _ in 0..2 {
-        let prompt = TaskPrompt {
-            system: include_str!("prompts/compress.md").into(),
-            user: format!("At most {limit} words:\n{}{again}", delimited(&source)).into(),
-            schema: text_schema(),
-            max_tokens: (limit * 4 + 64).min(session.context_tokens() / 2),
-        };
-        attempts += 1;
-        let said = match session.ask(&prompt).await {
-            Ok(said) => said,
-            // The first attempt stands.
-            Err(_) if best.is_some() => break,
-            Err(error) if error.code == Code::ContextExceeded => {
-                return Err(error.hint("POST /v1/summarize takes texts of any length"));
-            }
-            Err(error) => return Err(error),
-        };
-        let Some((text, cut)) = text_of(&said) else {
-            again = ONLY_JSON.to_owned();
-            continue;
-        };
-        let attempt = Attempt::new(&source, text, cut).await?;
-        let wanting = attempt.wanting(limit);
-        let rank = |attempt: &Attempt| (attempt.faults(limit), attempt.cut, attempt.words);
-        if best.as_ref().is_none_or(|best| rank(&attempt) < rank(best)) {
-            best = Some(attempt);
-        }
-        match wanting {
-            None => break,
-            Some(wanting) => again = wanting,
+    let (mut best, mut attempts) = (None, 0);
+    if !session.summarizes_badly().await {
+        (best, attempts) = by_model(&mut session, &source, limit).await?;
+        // Who answers for `auto` or a chain is known only now.
+        if session.summarizes_badly().await {
+            best = None;
         }
     }
     let (best, by_rule) = match best {
@@ -182,6 +155,50 @@ async fn shorten(mut session: Session, source: Arc<str>, limit: u32) -> Result<T
     };
     let saved = session.tokens_of(source.len().saturating_sub(best.text.len()));
     Ok(session.done(render(&best, limit, attempts, by_rule), saved))
+}
+
+/// Returns the better of a model's two texts, if one can be read, and how many there were.
+async fn by_model(
+    session: &mut Session,
+    source: &Arc<str>,
+    limit: u32,
+) -> Result<(Option<Attempt>, u32), Error> {
+    let mut best: Option<Attempt> = None;
+    let mut attempts = 0u32;
+    let mut again = String::new();
+    for _ in 0..2 {
+        let prompt = TaskPrompt {
+            system: include_str!("prompts/compress.md").into(),
+            user: format!("At most {limit} words:\n{}{again}", delimited(source)).into(),
+            schema: text_schema(),
+            max_tokens: (limit * 4 + 64).min(session.context_tokens() / 2),
+        };
+        attempts += 1;
+        let said = match session.ask(&prompt).await {
+            Ok(said) => said,
+            // The first attempt stands.
+            Err(_) if best.is_some() => break,
+            Err(error) if error.code == Code::ContextExceeded => {
+                return Err(error.hint("POST /v1/summarize takes texts of any length"));
+            }
+            Err(error) => return Err(error),
+        };
+        let Some((text, cut)) = text_of(&said) else {
+            again = ONLY_JSON.to_owned();
+            continue;
+        };
+        let attempt = Attempt::new(source, text, cut).await?;
+        let wanting = attempt.wanting(limit);
+        let rank = |attempt: &Attempt| (attempt.faults(limit), attempt.cut, attempt.words);
+        if best.as_ref().is_none_or(|best| rank(&attempt) < rank(best)) {
+            best = Some(attempt);
+        }
+        match wanting {
+            None => break,
+            Some(wanting) => again = wanting,
+        }
+    }
+    Ok((best, attempts))
 }
 
 fn render(attempt: &Attempt, limit: u32, attempts: u32, by_rule: bool) -> Value {

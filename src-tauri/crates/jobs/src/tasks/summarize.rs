@@ -205,19 +205,31 @@ impl Summary {
         }
     }
 
-    /// A model that gives nothing usable of a text is replaced by a rule.
+    /// A model that gives nothing usable of a text, or is known to summarize badly, is replaced by a rule.
     async fn summarize(mut self, source: &Message) -> Result<TaskResult, Error> {
+        let is_text = source.media().next().is_none();
+        if is_text && self.session.summarizes_badly().await {
+            return self.by_rule(source).await;
+        }
         let made = self.by_model(source).await;
         let made = made.and_then(|made| self.check_length(source, &made.0).map(|()| made));
-        let (summary, levels) = match made {
-            Err(error) if error.code == Code::Corrupt && source.media().next().is_none() => {
-                let (text, limit) = (source.text(), self.limit as usize);
-                let chosen = move || Ok(fallback::summary(&text, limit));
-                (blocking("choosing sentences", chosen).await?, 0)
+        // Who answers for `auto` or a chain is known only now.
+        let is_distrusted = is_text && made.is_ok() && self.session.summarizes_badly().await;
+        match made {
+            Err(error) if error.code == Code::Corrupt && is_text => self.by_rule(source).await,
+            Ok(_) if is_distrusted => self.by_rule(source).await,
+            made => {
+                let (summary, levels) = made?;
+                Ok(self.finish(source, summary, levels))
             }
-            made => made?,
-        };
-        Ok(self.finish(source, summary, levels))
+        }
+    }
+
+    async fn by_rule(self, source: &Message) -> Result<TaskResult, Error> {
+        let (text, limit) = (source.text(), self.limit as usize);
+        let chosen = move || Ok(fallback::summary(&text, limit));
+        let summary = blocking("choosing sentences", chosen).await?;
+        Ok(self.finish(source, summary, 0))
     }
 
     /// Returns the summary, and the rounds that it took.

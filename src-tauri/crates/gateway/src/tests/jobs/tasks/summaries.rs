@@ -4,8 +4,13 @@ use super::*;
 use crate::testing::{json, text};
 use axum::body::Body;
 use futures_util::StreamExt;
-use tierbar_core::{Code, Error};
-use tokio::sync::mpsc;
+use std::time::Duration;
+use tierbar_core::{
+    Code, Error, ModelId, TierState,
+    judgment::{ExamOutcome, Judgment},
+};
+use tierbar_inference::services::models::Models;
+use tokio::{sync::mpsc, time::sleep};
 
 /// Numbered sentences, each of which is to be read.
 fn book(sentences: usize) -> String {
@@ -241,4 +246,91 @@ async fn truncated_notes_are_used_to_their_last_sentence() {
         (&answer["summary"], &answer["cut"]),
         (&json!("It went well."), &json!(1))
     );
+}
+
+const FACTS: &str = "It was a long day. The bridge closes on 3 May for 14 weeks. There was coffee for all of us. \
+    The repair costs 2.4 million euros. People talked about the weather.";
+
+/// Both tasks' answers for a text with facts.
+async fn shortened(bench: &Bench, model: &str) -> [Value; 2] {
+    let body = json!({"text": FACTS, "words": 12, "model": model}).to_string();
+    let summary = json(bench.post("/v1/summarize", body.clone()).await).await;
+    let shorter = json(bench.post("/v1/compress", body).await).await;
+    [summary, shorter]
+}
+
+fn small() -> ModelId {
+    ModelId("small".to_owned())
+}
+
+#[tokio::test]
+async fn a_model_that_failed_the_test_writes_no_summary() {
+    for (right, model, asked) in [(3, "fast", 0), (3, "auto", 2), (4, "fast", 2)] {
+        let (bench, requests) =
+            scripted(|_, request| says_text(request, "The bridge closes on 3 May, for 14 weeks."))
+                .await;
+        let outcome = ExamOutcome {
+            judgment: Judgment::Summaries,
+            right,
+            of: 6,
+            passed: right == 4,
+            milliseconds: None,
+            result: json!({"right": right}),
+        };
+        bench.asked.store_exam_outcome(small(), outcome).await;
+        for answer in shortened(&bench, model).await {
+            assert_eq!(answer["fallback"], right == 3, "{model} {answer}");
+        }
+        let all = requests.all();
+        let summaries = all.iter().filter(|request| user(request).contains(FACTS));
+        assert!(summaries.count() >= asked, "{model}");
+        assert_eq!(all.is_empty(), asked == 0, "{model}");
+    }
+}
+
+/// How the model did once it is idle, or `None` if it took no test.
+async fn examined(bench: &Bench) -> Option<(u32, bool)> {
+    for _ in 0..100 {
+        let stored = bench.asked.exam_outcome(small(), Judgment::Summaries).await;
+        if let Some(outcome) = stored {
+            return Some((outcome.right, outcome.passed));
+        }
+        sleep(Duration::from_secs(1)).await;
+    }
+    None
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_is_examined_once_no_request_waits() {
+    let poem = "O gentle night, thou silver-footed guest.";
+    let (bench, requests) = scripted(move |_, request| says_text(request, poem)).await;
+    let [first, _] = shortened(&bench, "fast").await;
+    assert_eq!(first["fallback"], false);
+    let before = requests.all().len();
+    assert_eq!(examined(&bench).await, Some((0, false)));
+    assert_eq!(requests.all().len(), before + 6);
+    let [second, _] = shortened(&bench, "fast").await;
+    assert_eq!(second["fallback"], true);
+    assert_eq!(requests.all().len(), before + 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_model_is_loaded_to_be_examined() {
+    let (bench, requests) =
+        scripted(|_, request| says_text(request, "The bridge closes on 3 May.")).await;
+    shortened(&bench, "fast").await;
+    let before = requests.all().len();
+    bench.tiers(|tiers| tiers[0].state = TierState::Stopped);
+    assert_eq!(examined(&bench).await, None);
+    assert_eq!(requests.all().len(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_is_replaced_meanwhile_gets_no_mark() {
+    let (bench, _) = scripted(|_, request| says_text(request, "The bridge closes on 3 May.")).await;
+    shortened(&bench, "fast").await;
+    bench
+        .status
+        .send_modify(|status| Arc::make_mut(status).models_revision = 1);
+    assert_eq!(examined(&bench).await, None);
 }
