@@ -20,6 +20,8 @@ pub enum Judgment {
     Routing,
     /// It shortens texts, for `/v1/summarize`, `/v1/compress`, schedules and long chats.
     Summaries,
+    /// It cites the passages of documents that it answers from.
+    Citations,
     /// It chooses an agent's first step, by tool calls and by text commands.
     Agent,
 }
@@ -84,6 +86,7 @@ impl Mark {
             Judgment::Triage => "Triage",
             Judgment::Routing => "Auto",
             Judgment::Summaries => "Summaries",
+            Judgment::Citations => "Citations",
             Judgment::Agent if thinks => "Agent, thinking",
             Judgment::Agent => "Agent",
         }
@@ -143,6 +146,8 @@ pub(crate) mod tests {
             (Judgment::Routing, 7, false, None, off),
             (Judgment::Summaries, 14, true, None, on),
             (Judgment::Summaries, 7, false, None, off),
+            (Judgment::Citations, 14, true, None, on),
+            (Judgment::Citations, 7, false, None, off),
         ] {
             let mark = Mark {
                 milliseconds,

@@ -4,6 +4,7 @@
 //! machine: an endpoint's embedder or reranker is not asked. Who writes the answer is the request's own choice.
 
 mod answer;
+mod exam;
 mod file_search;
 
 pub use answer::{DocumentEvent, DocumentQuestion};

@@ -579,13 +579,15 @@ describe('available models', () => {
     };
     const thinking = { ...agent, first_steps: { thinking: true, calls: score(3), text: score(9) } };
     const summaries = { ...routing, judgment: 'summaries' as const, right: 2, of: 6, passed: false };
-    models = [localModel('smol', { marks: [triage, routing, summaries, agent, thinking] })];
+    const citations = { ...summaries, judgment: 'citations' as const, right: 5, passed: true };
+    models = [localModel('smol', { marks: [triage, routing, summaries, citations, agent, thinking] })];
     const page = await openPage('smol');
     const shown = within(page).getAllByTestId('model-mark');
     expect(shown.map(({ textContent }) => textContent)).toEqual([
       'TriageOff: 7 of 16 correct. A rule stands in.',
       'AutoOn: 10 of 12 correct.',
       'SummariesOff: 2 of 6 correct. A rule stands in.',
+      'CitationsOn: 5 of 6 correct.',
       'As an agentUses tool calls (11 of 12 correct; text commands: 9).',
       'As an agent that thinksUses text commands (9 of 12 correct; tool calls: 3).',
     ]);

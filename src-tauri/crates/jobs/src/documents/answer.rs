@@ -1,10 +1,10 @@
 //! Answers from documents: passages are found, a model is asked about them, and what it cites is checked.
 
-use super::{DocumentSearch, check_query};
-use crate::Jobs;
+use super::{DocumentSearch, check_query, exam::CitationExam};
+use crate::{Jobs, exams::has_failed_or_begins};
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{collections::BTreeSet, mem};
 use tierbar_core::{
     Code, Error, ModelKind, TierId, bad_request,
@@ -30,6 +30,7 @@ const ANSWER_TOKENS: u32 = 1024;
 const NOTES_TOKENS: u32 = 320;
 /// The assumed context of a tier that does not say, in tokens.
 const USUAL_CONTEXT: u32 = 4096;
+const DISTRUSTED: &str = "This model failed the test of citations, so its own were removed. The passages were chosen by rule: check the answer against them.";
 const BY_RULE: &str = "The model returned no words. These sentences share the most words with the question and were chosen by rule.";
 
 /// A question about documents.
@@ -114,8 +115,10 @@ impl Jobs {
                     passages.truncate(passages.len() / 2);
                 }
                 answered => {
-                    let question = &asked.question;
-                    return Ok(complete(question, answered?, &passages, Reading::Passages));
+                    let (question, answered) = (&asked.question, answered?);
+                    return Ok(self
+                        .complete(question, answered, &passages, Reading::Passages)
+                        .await);
                 }
             }
         }
@@ -141,12 +144,8 @@ impl Jobs {
             plan::ReadingPlan::Whole => {
                 let message = question(&asked.question, 1, &quoted(&passages));
                 let answered = self.answer(&model, INSTRUCTIONS, message, events).await?;
-                return Ok(complete(
-                    &asked.question,
-                    answered,
-                    &passages,
-                    Reading::Whole,
-                ));
+                let complete = self.complete(&asked.question, answered, &passages, Reading::Whole);
+                return Ok(complete.await);
             }
             plan::ReadingPlan::Parts(parts) => parts,
             plan::ReadingPlan::TooLong(parts) => {
@@ -176,21 +175,28 @@ impl Jobs {
                 text: "The document does not say anything about it.".to_owned(),
                 source: Source::default(),
             };
-            return Ok(complete(
-                &asked.question,
-                answered,
-                &passages,
-                Reading::Parts,
-            ));
+            let complete = self.complete(&asked.question, answered, &passages, Reading::Parts);
+            return Ok(complete.await);
         }
         let message = summary(&asked.question, &notes);
         let answered = self.answer(&model, SUMMARY, message, events).await?;
-        Ok(complete(
-            &asked.question,
-            answered,
-            &passages,
-            Reading::Parts,
-        ))
+        let complete = self.complete(&asked.question, answered, &passages, Reading::Parts);
+        Ok(complete.await)
+    }
+
+    /// As [`complete`]. A model that has answered here for the first time is examined later.
+    async fn complete(
+        &self,
+        question: &str,
+        answered: ModelAnswer,
+        passages: &[Passage],
+        reading: Reading,
+    ) -> DocumentAnswer {
+        let cites_badly = match &answered.source.tier {
+            Some(tier) => has_failed_or_begins::<CitationExam>(&self.inference, tier).await,
+            None => false,
+        };
+        complete(question, answered, passages, reading, cites_badly)
     }
 
     /// Returns what answers, and its context in tokens: what the request names, or else a tier of this machine, so that no passage
@@ -277,37 +283,53 @@ fn request(
     message: String,
     tokens: u32,
 ) -> Result<Request, Error> {
-    Request::streamed_chat(json!({
-        "model": model,
+    let mut fields = request_fields(instructions, &message, tokens);
+    fields["model"] = model.into();
+    fields["temperature"] = 0.2.into();
+    Request::streamed_chat(fields)
+}
+
+/// Returns a question in OpenAI's form, without a model.
+pub(super) fn request_fields(instructions: &str, message: &str, tokens: u32) -> Value {
+    json!({
         "messages": [
             {"role": "system", "content": instructions},
             {"role": "user", "content": message},
         ],
         "max_tokens": tokens,
-        "temperature": 0.2,
+        "temperature": 0,
         "think": false,
-    }))
+    })
 }
 
 fn quoted(passages: &[Passage]) -> Vec<QuotedPassage<'_>> {
     passages.iter().map(QuotedPassage::from).collect()
 }
 
-/// Checks what the answer cites. One without words is replaced by sentences of the passages.
+/// Checks what the answer cites. One without words is replaced by sentences of the passages, and so are the citations of a model that
+/// is known to cite badly.
 fn complete(
     question: &str,
     answered: ModelAnswer,
     passages: &[Passage],
     reading: Reading,
+    cites_badly: bool,
 ) -> DocumentAnswer {
     let mut found = check_citations(answered.text.trim(), passages.len());
     let is_without_words = !has_words(&found.text);
+    let is_distrusted = cites_badly && !is_without_words && !is_not_found(&found.text);
     if is_without_words {
         found = answer_by_rule(question, &found.numbers, passages);
+    } else if is_distrusted {
+        found = CitedAnswer {
+            numbers: answer_by_rule(question, &BTreeSet::new(), passages).numbers,
+            ..check_citations(&found.text, 0)
+        };
     }
     let notice = match (found.numbers.is_empty(), found.invented) {
         _ if found.text.is_empty() => Some("The model returned no words."),
         _ if is_without_words => Some(BY_RULE),
+        _ if is_distrusted => Some(DISTRUSTED),
         (true, 0) if is_not_found(&found.text) => None,
         (true, 0) => Some("The answer cites no passage, so check it against the documents."),
         (true, _) => {
@@ -413,7 +435,13 @@ mod tests {
                 text: text.to_owned(),
                 source: Source::default(),
             };
-            complete("How many floors?", answered, &passages, Reading::Passages)
+            complete(
+                "How many floors?",
+                answered,
+                &passages,
+                Reading::Passages,
+                false,
+            )
         };
         let answer = of("It is so [2]. Or so [5].");
         assert_eq!(answer.answer, "It is so [2]. Or so.");
@@ -445,7 +473,13 @@ mod tests {
                 text: text.to_owned(),
                 source: Source::default(),
             };
-            let made = complete("And in 1890?", answered, &passages, Reading::Passages);
+            let made = complete(
+                "And in 1890?",
+                answered,
+                &passages,
+                Reading::Passages,
+                false,
+            );
             let expected = notice.map(|figures| {
                 format!(
                     "Check these figures, which do not appear in the cited passages: {figures}."
@@ -473,10 +507,43 @@ mod tests {
                 text: text.to_owned(),
                 source: Source::default(),
             };
-            let made = complete("How many floors?", answered, &passages, Reading::Passages);
+            let made = complete(
+                "How many floors?",
+                answered,
+                &passages,
+                Reading::Passages,
+                false,
+            );
             assert_eq!(made.answer, answer, "{text}");
             assert_eq!(made.citations.len(), answer.matches('[').count(), "{text}");
             assert!(made.notice.unwrap().contains("by rule"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_model_that_cites_badly_keeps_its_words_alone() {
+        let passages = [passage(10), passage(11)];
+        let of = |text: &str| {
+            let answered = ModelAnswer {
+                text: text.to_owned(),
+                source: Source::default(),
+            };
+            complete(
+                "How many floors, 11?",
+                answered,
+                &passages,
+                Reading::Passages,
+                true,
+            )
+        };
+        let made = of("Yes, it has 11 [1][7].");
+        assert_eq!(made.answer, "Yes, it has 11.");
+        let cited: Vec<_> = made.citations.iter().map(|cited| cited.number).collect();
+        assert_eq!(cited, [1, 2]);
+        assert!(made.notice.unwrap().contains("chosen by rule"));
+        let silent = of("The documents do not say it.");
+        assert_eq!((silent.citations.len(), silent.notice), (0, None));
+        let bare = of("[2]");
+        assert_eq!(bare.answer, "The tower has 11 floors. [2]");
     }
 }

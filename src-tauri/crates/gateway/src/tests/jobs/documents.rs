@@ -9,7 +9,12 @@ use axum::{
     routing::post,
 };
 use serde_json::{Value, json};
-use tierbar_core::{Code, Error, Modality, documents::DocumentKind};
+use tierbar_core::{
+    Code, Error, Modality, ModelId,
+    documents::DocumentKind,
+    judgment::{ExamOutcome, Judgment},
+};
+use tierbar_inference::services::models::Models;
 use tierbar_store::{NewDocument, NewPassage, SeenFile};
 
 /// A gateway whose store has one document of two passages.
@@ -155,6 +160,30 @@ async fn a_bare_citation_is_no_answer() {
         "{body}"
     );
     assert!(body.contains("by rule"), "{body}");
+}
+
+#[tokio::test]
+async fn the_citations_of_a_model_that_failed_the_test_are_replaced() {
+    let bench = bench().await;
+    let answer = async || stream("Every seven years [2].");
+    bench.load(Router::new().route(tierbar_inference::CHAT, post(answer)));
+    let outcome = ExamOutcome {
+        judgment: Judgment::Citations,
+        right: 2,
+        of: 6,
+        passed: false,
+        milliseconds: None,
+        result: json!({"right": 2}),
+    };
+    let small = ModelId("small".to_owned());
+    bench.asked.store_exam_outcome(small, outcome).await;
+    let question = r#"{"question": "When is the tower painted?"}"#;
+    let answer = json(bench.ask("POST", "/v1/documents/ask", question).await).await;
+    assert_eq!(answer["answer"], "Every seven years.", "{answer}");
+    let cited = answer["citations"][0]["passage"]["text"].as_str().unwrap();
+    assert!(cited.contains("painted every seven years"), "{answer}");
+    let notice = answer["notice"].as_str().unwrap();
+    assert!(notice.contains("failed the test"), "{notice}");
 }
 
 #[tokio::test]
