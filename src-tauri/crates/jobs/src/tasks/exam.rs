@@ -51,7 +51,7 @@ const PROBES: [Probe; 6] = [
     Probe {
         text: "The library of our town is a friendly place, and it has been so for almost a hundred years. From next month \
             on, however, some things change there. Because two people retire, it stays closed on Wednesdays. Books can be kept \
-            for 21 days instead of 28. Whoever is late pays 50 cents a day. The reading group of Ms Okonkwo moves to the town \
+            for 21 days instead of 28. Those who are late pay 50 cents a day. The reading group of Ms Okonkwo moves to the town \
             hall, where there is more room and a lift.",
         facts: [&["Wednesday"], &["21"], &["Okonkwo", "town hall"]],
     },
