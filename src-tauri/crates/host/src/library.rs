@@ -119,7 +119,7 @@ impl Models for ModelService {
         Box::pin(self.local.exam_outcome(model, judgment))
     }
 
-    fn store_exam_outcome(&self, model: ModelId, outcome: ExamOutcome) -> BoxFuture<'_, ()> {
+    fn store_exam_outcome(&self, model: ModelId, outcome: ExamOutcome) -> BoxFuture<'_, bool> {
         Box::pin(self.local.store_exam_outcome(model, outcome))
     }
 }

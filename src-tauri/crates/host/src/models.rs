@@ -11,6 +11,7 @@ use crate::folder::{Folder, path_variable};
 use load::load;
 use parking_lot::{Mutex, RwLock};
 use std::{
+    collections::HashMap,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -25,7 +26,7 @@ use tierbar_core::{
     lease::BoxFuture,
 };
 use tierbar_fetch::blocking;
-use tierbar_library::{Entry, Library, LibraryOptions, catalog::catalog, model_id};
+use tierbar_library::{Entry, Library, LibraryOptions, catalog::catalog, model_id, modified_at};
 use tierbar_measure::{bench::Settings, tune::Limits};
 use tierbar_supervisor::{LoadSettings, LoadSpec, ModelSource, Rules, TierSpec};
 
@@ -37,6 +38,8 @@ pub(crate) struct Models {
     current: RwLock<ModelsState>,
     /// What generative plans leave to the embedder's slot, as the tiers were last looked for.
     embedder_bytes: AtomicU64,
+    /// When each file had been changed last when it was last loaded: a worker keeps one that is replaced.
+    loaded: Arc<Mutex<HashMap<PathBuf, Option<u64>>>>,
 }
 
 #[derive(Debug, Clone)]
@@ -149,7 +152,15 @@ impl Models {
                 known: Arc::default(),
             }),
             embedder_bytes: AtomicU64::new(EMBEDDER),
+            loaded: Arc::default(),
         }
+    }
+
+    /// Whether the file of a model has been replaced since it was last loaded.
+    pub(crate) fn is_replaced(&self, entry: &Entry) -> bool {
+        let loaded = self.loaded.lock();
+        let then = loaded.get(&entry.path);
+        then.is_some_and(|then| *then != entry.modified)
     }
 
     pub(crate) fn embedder_bytes(&self) -> u64 {
@@ -377,11 +388,15 @@ impl ModelSource for Models {
     fn prepare(&self, tier: &TierId) -> BoxFuture<'_, Result<LoadSpec, Error>> {
         let current = self.current.read().clone();
         let (tier, machine) = (tier.clone(), self.machine());
+        let loaded = Arc::clone(&self.loaded);
         let work = move || {
             let config = current
                 .tier(&tier, &machine)
                 .ok_or_else(|| no_longer(&tier))?;
-            load(&tier, &config, &current.library, &machine)
+            load(&tier, &config, &current.library, &machine).inspect(|spec| {
+                let modified = modified_at(&spec.path);
+                loaded.lock().insert(spec.path.clone(), modified);
+            })
         };
         Box::pin(blocking("reading the model", work))
     }
@@ -404,6 +419,31 @@ mod tests {
             home,
             Models::new(folder, Machine::new(16 << 30, None), config),
         )
+    }
+
+    #[test]
+    fn a_file_counts_as_replaced_only_if_it_was_loaded_before() {
+        let (_home, models) = models("");
+        let entry = |name: &str, modified| Entry {
+            id: tierbar_core::ModelId(name.to_owned()),
+            path: PathBuf::from(name),
+            parts: Vec::new(),
+            size_bytes: 1,
+            modified,
+            keeper: tierbar_core::fit::Keeper::Tierbar,
+            projector: None,
+            record: None,
+            account: Err(Error::new(Code::ModelInvalid, "empty")),
+        };
+        models.loaded.lock().insert("a.gguf".into(), Some(1));
+        for (name, modified, is_replaced) in [
+            ("a.gguf", Some(1), false),
+            ("a.gguf", Some(2), true),
+            ("b.gguf", Some(2), false),
+        ] {
+            let entry = entry(name, modified);
+            assert_eq!(models.is_replaced(&entry), is_replaced, "{entry:?}");
+        }
     }
 
     async fn refused(models: &Models, tier: &str) -> Error {

@@ -73,9 +73,31 @@ pub(crate) struct Exams(Mutex<BTreeMap<Key, Known>>);
 
 #[derive(Debug)]
 struct Known {
+    at: Moment,
+    /// It is only of what the worker has loaded.
+    of_worker: bool,
+    state: ExamState,
+}
+
+/// When something was known of a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Moment {
     /// The revision of the list of models. In another one, the name may mean another file.
     revision: u64,
-    state: ExamState,
+    /// The process that had the model loaded.
+    worker: Option<u32>,
+}
+
+impl Moment {
+    fn now(inference: &Inference, model: &ModelId) -> Self {
+        let tiers = inference.tiers.snapshot();
+        let mut tiers = tiers.iter();
+        let tier = tiers.find(|tier| tier.model.as_ref() == Some(model) && tier.pid.is_some());
+        Self {
+            revision: inference.services.status().models_revision,
+            worker: tier.and_then(|tier| tier.pid),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -90,6 +112,16 @@ enum ExamState {
     Done(ExamOutcome),
 }
 
+impl Known {
+    fn of_file(at: Moment, state: ExamState) -> Self {
+        Self {
+            at,
+            of_worker: false,
+            state,
+        }
+    }
+}
+
 impl Exams {
     /// Returns the outcome, if the model has been examined.
     fn outcome(&self, key: &Key) -> Option<ExamOutcome> {
@@ -99,31 +131,33 @@ impl Exams {
         }
     }
 
-    fn is_known(&self, key: &Key, revision: u64) -> bool {
+    fn is_known(&self, key: &Key, now: Moment) -> bool {
         let known = self.0.lock();
         known.get(key).is_some_and(|known| {
-            known.revision == revision || matches!(known.state, ExamState::UnderWay)
+            let is_same_worker = !known.of_worker || known.at.worker == now.worker;
+            known.at.revision == now.revision && is_same_worker
+                || matches!(known.state, ExamState::UnderWay)
         })
     }
 
     /// Takes over what the host has stored, or that this is nothing, unless more is known by now.
-    fn learn(&self, key: &Key, revision: u64, stored: Option<ExamOutcome>) {
-        if self.is_known(key, revision) {
+    fn learn(&self, key: &Key, now: Moment, stored: Option<ExamOutcome>) {
+        if self.is_known(key, now) {
             return;
         }
         let state = stored.map_or(ExamState::Unexamined, ExamState::Done);
-        self.set(key, revision, state);
+        self.set(key, Known::of_file(now, state));
     }
 
-    fn set(&self, key: &Key, revision: u64, state: ExamState) {
+    fn set(&self, key: &Key, new: Known) {
         let mut known = self.0.lock();
         if known.len() < MOST || known.contains_key(key) {
-            known.insert(key.clone(), Known { revision, state });
+            known.insert(key.clone(), new);
         }
     }
 
     /// The number of the attempt that may begin now, and is under way from here on.
-    fn next_attempt(&self, key: &Key, revision: u64) -> Option<u32> {
+    fn next_attempt(&self, key: &Key, now: Moment) -> Option<u32> {
         let mut known = self.0.lock();
         let attempt = match known.get(key).map(|known| &known.state) {
             None if known.len() < MOST => 1,
@@ -131,37 +165,37 @@ impl Exams {
             Some(ExamState::Failed { attempt }) if *attempt < ATTEMPTS => attempt + 1,
             _ => return None,
         };
-        let state = ExamState::UnderWay;
-        known.insert(key.clone(), Known { revision, state });
+        known.insert(key.clone(), Known::of_file(now, ExamState::UnderWay));
         Some(attempt)
     }
-}
-
-/// The revision of the list of models.
-fn revision(inference: &Inference) -> u64 {
-    inference.services.status().models_revision
 }
 
 /// Returns the result of the model's file, if it has been examined, in this run of the host or an earlier one.
 pub async fn result<R: ExamResult>(inference: &Inference, model: &ModelId) -> Option<R> {
     let (exams, key) = (&inference.auto.exams, (model.clone(), R::JUDGMENT));
-    let revision = revision(inference);
-    if !exams.is_known(&key, revision) {
+    let now = Moment::now(inference, model);
+    if !exams.is_known(&key, now) {
         let stored = inference.models.exam_outcome(model.clone(), R::JUDGMENT);
         let lasts =
             |outcome: &ExamOutcome| R::from_outcome(outcome).is_some_and(|exam| exam.lasts());
-        exams.learn(&key, revision, stored.await.filter(lasts));
+        exams.learn(&key, now, stored.await.filter(lasts));
     }
     R::from_outcome(&exams.outcome(&key)?)
 }
 
-/// Keeps the model's result for this run of the host and later ones.
+/// Keeps the model's result for this run of the host and later ones; only until it is unloaded if its file has been replaced meanwhile.
 pub(crate) async fn keep<R: ExamResult>(inference: &Inference, model: &ModelId, result: R) {
-    let (key, outcome) = ((model.clone(), R::JUDGMENT), result.outcome());
-    let done = ExamState::Done(outcome.clone());
-    inference.auto.exams.set(&key, revision(inference), done);
-    let stored = inference.models.store_exam_outcome(model.clone(), outcome);
-    stored.await;
+    let outcome = result.outcome();
+    let known = Known {
+        at: Moment::now(inference, model),
+        of_worker: !inference
+            .models
+            .store_exam_outcome(model.clone(), outcome.clone())
+            .await,
+        state: ExamState::Done(outcome),
+    };
+    let key = (model.clone(), R::JUDGMENT);
+    inference.auto.exams.set(&key, known);
 }
 
 /// Examines a model in the background, unless that is under way or has been given up.
@@ -170,7 +204,7 @@ pub fn begin<R: ExamResult>(
     model: &ModelId,
     examination: impl Future<Output = Result<R, Error>> + Send + 'static,
 ) {
-    let (key, begun) = ((model.clone(), R::JUDGMENT), revision(inference));
+    let (key, begun) = ((model.clone(), R::JUDGMENT), Moment::now(inference, model));
     let Some(attempt) = inference.auto.exams.next_attempt(&key, begun) else {
         return;
     };
@@ -180,8 +214,8 @@ pub fn begin<R: ExamResult>(
         let Some(examined) = examined.await else {
             return;
         };
-        let now = revision(&inference);
-        let examined = examined.and_then(|result| match now == begun {
+        let now = Moment::now(&inference, &key.0);
+        let examined = examined.and_then(|result| match now.revision == begun.revision {
             true => Ok(result),
             false => Err(interruption_error("its file may have been replaced")),
         });
@@ -190,7 +224,7 @@ pub fn begin<R: ExamResult>(
             Err(error) => {
                 tracing::info!("{} was not tested: {error}", key.0);
                 let failed = ExamState::Failed { attempt };
-                inference.auto.exams.set(&key, now, failed);
+                inference.auto.exams.set(&key, Known::of_file(now, failed));
             }
         }
     });
@@ -262,6 +296,13 @@ mod tests {
         (ModelId("small".to_owned()), Judgment::Triage)
     }
 
+    fn at(revision: u64) -> Moment {
+        Moment {
+            revision,
+            worker: Some(7),
+        }
+    }
+
     #[test]
     fn a_stored_outcome_counts_until_the_probes_change() {
         let outcome = EXAM.outcome();
@@ -283,13 +324,13 @@ mod tests {
     fn an_examination_that_keeps_breaking_off_is_given_up() {
         let (exams, key) = (Exams::default(), key());
         for attempt in 1..=ATTEMPTS {
-            assert_eq!(exams.next_attempt(&key, 0), Some(attempt));
-            assert_eq!(exams.next_attempt(&key, 0), None, "it is under way");
-            exams.set(&key, 0, ExamState::Failed { attempt });
+            assert_eq!(exams.next_attempt(&key, at(0)), Some(attempt));
+            assert_eq!(exams.next_attempt(&key, at(0)), None, "it is under way");
+            exams.set(&key, Known::of_file(at(0), ExamState::Failed { attempt }));
         }
-        assert_eq!(exams.next_attempt(&key, 0), None);
+        assert_eq!(exams.next_attempt(&key, at(0)), None);
         assert_eq!(exams.outcome(&key), None);
-        exams.set(&key, 0, ExamState::Done(EXAM.outcome()));
+        exams.set(&key, Known::of_file(at(0), ExamState::Done(EXAM.outcome())));
         assert_eq!(exams.outcome(&key), Some(EXAM.outcome()));
         let other = (key.0, Judgment::Routing);
         assert_eq!(exams.outcome(&other), None);
@@ -298,14 +339,33 @@ mod tests {
     #[test]
     fn a_list_of_other_models_asks_for_the_outcome_again() {
         let (exams, key) = (Exams::default(), key());
-        exams.learn(&key, 0, Some(EXAM.outcome()));
-        assert!(exams.is_known(&key, 0) && !exams.is_known(&key, 1));
+        exams.learn(&key, at(0), Some(EXAM.outcome()));
+        assert!(exams.is_known(&key, at(0)) && !exams.is_known(&key, at(1)));
         // The name means another file, of which nothing is stored.
-        exams.learn(&key, 1, None);
+        exams.learn(&key, at(1), None);
         assert_eq!(exams.outcome(&key), None);
-        assert_eq!(exams.next_attempt(&key, 1), Some(1));
+        assert_eq!(exams.next_attempt(&key, at(1)), Some(1));
         // What is under way is not forgotten.
-        exams.learn(&key, 2, None);
-        assert_eq!(exams.next_attempt(&key, 2), None);
+        exams.learn(&key, at(2), None);
+        assert_eq!(exams.next_attempt(&key, at(2)), None);
+    }
+
+    #[test]
+    fn a_replaced_file_keeps_no_outcome_of_its_worker() {
+        let (exams, key) = (Exams::default(), key());
+        for (of_worker, is_known) in [(true, false), (false, true)] {
+            let known = Known {
+                at: at(0),
+                of_worker,
+                state: ExamState::Done(EXAM.outcome()),
+            };
+            exams.set(&key, known);
+            assert!(exams.is_known(&key, at(0)));
+            let reloaded = Moment {
+                worker: Some(8),
+                ..at(0)
+            };
+            assert_eq!(exams.is_known(&key, reloaded), is_known, "{of_worker}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The models that are listed.
 
-use crate::{Projector, Record, files::ModelFiles, records};
-use std::path::PathBuf;
+use crate::{Projector, Record, files::ModelFiles, headers::stamp_at, records};
+use std::path::{Path, PathBuf};
 use tierbar_core::{Error, FileIdentity, ModelAccount, ModelId, fit::Keeper};
 
 /// One model: one file, or the parts of a split one.
@@ -72,6 +72,11 @@ impl Entry {
     pub fn reference(&self) -> Option<&str> {
         self.record.as_ref()?.reference.as_deref()
     }
+}
+
+/// Returns when the file at the path was changed last, in seconds since 1970, if that is known.
+pub fn modified_at(path: &Path) -> Option<u64> {
+    records::seconds(stamp_at(path)?.modified?)
 }
 
 /// The models that a scan found, and its problems.

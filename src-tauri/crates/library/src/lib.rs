@@ -25,7 +25,7 @@ mod trash;
 mod watch;
 
 pub use checksums::{PartHash, Verification};
-pub use entry::{Entry, Scan};
+pub use entry::{Entry, Scan, modified_at};
 pub use name::model_id;
 pub use options::LibraryOptions;
 pub use other_apps::AppFolders;

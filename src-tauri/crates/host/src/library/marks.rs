@@ -107,14 +107,19 @@ impl LocalModels {
         read.await.unwrap_or_default()
     }
 
-    pub(super) async fn store_exam_outcome(&self, model: ModelId, outcome: ExamOutcome) {
+    pub(super) async fn store_exam_outcome(&self, model: ModelId, outcome: ExamOutcome) -> bool {
         let models = Arc::clone(&self.config.models);
         let found = blocking("looking for the examined model", move || {
             models.find_entry(|spec| spec.model.as_ref() == Some(&model))
         });
-        if let Ok(Some(entry)) = found.await {
-            store_mark(self.config.folder.file(MARKS), &entry, outcome).await;
+        match found.await {
+            Ok(Some(entry)) if self.config.models.is_replaced(&entry) => return false,
+            Ok(Some(entry)) => {
+                store_mark(self.config.folder.file(MARKS), &entry, outcome).await;
+            }
+            _ => {}
         }
+        true
     }
 }
 

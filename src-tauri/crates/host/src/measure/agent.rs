@@ -52,6 +52,10 @@ pub(super) async fn measure(
     let (mut done, steps) = (0, 2 * PROMPTS.len());
     progress.progress(done, steps, "loading");
     let (worker, _) = lease(&host, &tier).await?;
+    if host.models.is_replaced(&entry) {
+        let message = format!("the file of {tier}'s model has been replaced since it was loaded");
+        return Err(Error::new(Code::Conflict, message).hint("unload the tier, then measure again"));
+    }
     let mut scores = Vec::new();
     for (way, doing) in [
         (Way::Calls, "by tool calls"),

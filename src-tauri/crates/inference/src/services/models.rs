@@ -105,8 +105,9 @@ pub trait Models: Send + Sync + fmt::Debug {
         judgment: Judgment,
     ) -> BoxFuture<'_, Option<ExamOutcome>>;
 
-    /// Stores how the model's file did, in place of what was stored of the same judgment.
-    fn store_exam_outcome(&self, model: ModelId, outcome: ExamOutcome) -> BoxFuture<'_, ()>;
+    /// Stores how the model's file did, in place of what was stored of the same judgment. `false`: the file has been replaced since it was
+    /// loaded, so the outcome is only of the model as it is loaded now, and not stored.
+    fn store_exam_outcome(&self, model: ModelId, outcome: ExamOutcome) -> BoxFuture<'_, bool>;
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
