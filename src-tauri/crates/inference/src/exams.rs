@@ -12,7 +12,7 @@ use tierbar_core::{
     policy::Alarm,
     status::TierStatus,
 };
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// A model whose examination broke off this many times is not examined again.
 const ATTEMPTS: u32 = 3;
@@ -244,15 +244,28 @@ pub(crate) fn is_free(inference: &Inference, tier: &TierId, model: &ModelId) -> 
         && tiers.iter().any(is_loaded)
 }
 
-/// Waits until the tier, which is loaded with the model, answers no other request.
+/// Waits until the tier, which is loaded with the model, has answered no request for so long.
 ///
 /// # Errors
 /// `Cancelled` if it is unloaded, or another tier is loaded or unloaded: no model is loaded for an examination.
-pub async fn idle(inference: &Inference, tier: &TierId, model: &ModelId) -> Result<(), Error> {
+pub async fn idle(
+    inference: &Inference,
+    tier: &TierId,
+    model: &ModelId,
+    quiet: Duration,
+) -> Result<(), Error> {
+    // Each request puts off the end of the tier.
+    let looks = || {
+        let mut tiers = inference.tiers.snapshot().into_iter();
+        let status = tiers.find(|status| status.id == *tier);
+        status.map(|status| (status.state == TierState::Busy, status.unloads_at_ms))
+    };
+    let (mut last, mut since) = (looks(), Instant::now());
     while is_free(inference, tier, model) {
-        let tiers = inference.tiers.snapshot();
-        let answers = |status: &TierStatus| status.id == *tier && status.state == TierState::Busy;
-        if !tiers.iter().any(answers) {
+        let now = looks();
+        if now != last || now.is_some_and(|(is_busy, _)| is_busy) {
+            (last, since) = (now, Instant::now());
+        } else if since.elapsed() >= quiet {
             return Ok(());
         }
         sleep(PAUSE).await;

@@ -7,7 +7,7 @@ use tierbar_inference::{
     Inference,
     exams::{self, ExamResult, interruption_error},
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// After an answer, the next request often comes within this time.
 const QUIET: Duration = Duration::from_secs(10);
@@ -61,10 +61,10 @@ async fn examine<Q: Questions>(
     tier: TierId,
     model: ModelId,
 ) -> Result<Q, Error> {
-    sleep(QUIET).await;
+    exams::idle(&inference, &tier, &model, QUIET).await?;
     let mut right = 0;
     for number in 0..Q::OF {
-        exams::idle(&inference, &tier, &model).await?;
+        exams::idle(&inference, &tier, &model, Duration::ZERO).await?;
         let asked = exams::ask(&inference, &tier, Q::question(number));
         let answer = timeout(PATIENCE, asked).await;
         let answer = answer.map_err(|_| interruption_error("an answer took too long"))??;

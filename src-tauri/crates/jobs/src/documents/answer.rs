@@ -30,7 +30,8 @@ const ANSWER_TOKENS: u32 = 1024;
 const NOTES_TOKENS: u32 = 320;
 /// The assumed context of a tier that does not say, in tokens.
 const USUAL_CONTEXT: u32 = 4096;
-const DISTRUSTED: &str = "This model failed the test of citations, so its own were removed. The passages were chosen by rule: check the answer against them.";
+const DISTRUSTED: &str = "This model failed the test of citations, so its own were removed. The passages were chosen by rule: \
+    check the answer against them.";
 const BY_RULE: &str = "The model returned no words. These sentences share the most words with the question and were chosen by rule.";
 
 /// A question about documents.
