@@ -218,6 +218,7 @@ fn pure_crates_have_no_io_and_no_clock() {
                 .is_some_and(|name| PURE_CRATES.contains(&name));
             let is_pure_library = [
                 "memchr",
+                "pulldown-cmark",
                 "regex-syntax",
                 "serde",
                 "serde_json",

@@ -68,7 +68,7 @@ async fn with_a_host_the_commands_are_its_clients() {
     let found: Value = serde_json::from_str(&json).unwrap();
     let id = found[0]["id"].as_str().unwrap();
     let (_, shown, _) = data.run(&["chats", "show", id]).await;
-    assert!(shown.contains("## You\n\nWhich river?"), "{shown}");
+    assert!(shown.contains("## You\n\n> Which river?"), "{shown}");
     let (_, shown, _) = data.run(&["chats", "delete", id]).await;
     assert!(shown.contains("tierbar chats restore"), "{shown}");
 }

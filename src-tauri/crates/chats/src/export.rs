@@ -1,11 +1,11 @@
 //! A chat as a file for people.
 
-mod headings;
+mod quote;
 
 use super::{Chat, ChatMessage, Part, Role, branch, thinking::split};
-use headings::{one_line, without_headings};
+use quote::{fence, one_line, quote};
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, fmt::Write};
+use std::{borrow::Cow, collections::BTreeMap, fmt::Write};
 
 /// A chat as a file for programs, which can be imported.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -22,7 +22,8 @@ const UNTITLED: &str = "New Chat";
 const MAX_NAME_CHARS: usize = 80;
 
 /// Returns the shown branch of a chat as Markdown: its title and date, and each message below its role, with the tier and model of
-/// answers. `reasoning`: also what models thought before they answered.
+/// answers. What was written is in block quotes, so that no text poses as another's. `reasoning`: also what models thought before
+/// they answered.
 pub fn markdown(chat: &Chat, reasoning: bool) -> String {
     render(chat, reasoning, |_| None)
 }
@@ -45,10 +46,20 @@ fn render(
     let messages = chat.leaf.map(|leaf| branch(&chat.messages, leaf));
     for message in messages.unwrap_or_default() {
         let _infallible = write!(text, "\n## {}\n", one_line(&heading(message)));
-        for part in &message.parts {
-            let is_answer = message.role == Role::Assistant;
-            if let Some(part) = render_part(part, is_answer, reasoning) {
-                let _infallible = write!(text, "\n{}", without_headings(part.trim_end()));
+        let is_answer = message.role == Role::Assistant;
+        let parts = message.parts.iter();
+        let mut follows_a_quote = false;
+        for (label, written) in parts.flat_map(|part| render_part(part, is_answer, reasoning)) {
+            let label = match label {
+                "" if follows_a_quote => "text",
+                label => label,
+            };
+            if !label.is_empty() {
+                let _infallible = write!(text, "\n*[{}]*\n", one_line(label));
+            }
+            follows_a_quote = !written.trim().is_empty();
+            if follows_a_quote {
+                let _infallible = write!(text, "\n{}", quote(&written));
             }
         }
         if let Some(failure) = failure(message) {
@@ -97,50 +108,48 @@ fn heading(message: &ChatMessage) -> String {
     }
 }
 
-/// A part as Markdown; `None` for one that is left out.
-fn render_part(part: &Part, is_answer: bool, reasoning: bool) -> Option<String> {
+/// What a part is called, and what was written in it; either may be empty.
+fn render_part<'a>(
+    part: &'a Part,
+    is_answer: bool,
+    reasoning: bool,
+) -> Vec<(&'a str, Cow<'a, str>)> {
+    let thought = |text: &'a str| -> Option<(&'a str, Cow<'a, str>)> {
+        (reasoning && !text.is_empty()).then(|| ("reasoning", text.into()))
+    };
     match part {
-        Part::Text { text } if is_answer => render_text(text, reasoning),
-        Part::Text { text } => Some(text.clone()),
-        Part::Reasoning { text } => reasoning.then(|| quote(text)),
+        // Some servers leave the reasoning in the text.
+        Part::Text { text } if is_answer => {
+            let (thoughts, answer) = split(text);
+            let answer: (&str, Cow<'_, str>) = ("", answer.into());
+            thought(thoughts).into_iter().chain([answer]).collect()
+        }
+        Part::Text { text } => vec![("", text.into())],
+        Part::Reasoning { text } => thought(text).into_iter().collect(),
         Part::Image { file } | Part::Audio { file } | Part::File { file } => {
-            Some(format!("*[{}]*", file.name))
+            vec![(file.name.as_str(), Cow::default())]
         }
         Part::ToolCall {
             name, arguments, ..
-        } => Some(format!("*[{name}]*\n\n```json\n{arguments}\n```")),
-        Part::ToolResult { text, .. } => Some(quote(text)),
+        } => vec![(name.as_str(), fence("json", arguments).into())],
+        Part::ToolResult { text, .. } => vec![("result", text.into())],
         Part::Sources { sources } => {
             let lines = sources
                 .iter()
                 .map(|source| format!("- [{}]({})", source.title, source.url));
-            Some(lines.collect::<Vec<_>>().join("\n"))
+            vec![("sources", lines.collect::<Vec<_>>().join("\n").into())]
         }
     }
-}
-
-/// The text of an answer, in which some servers leave the reasoning.
-fn render_text(text: &str, reasoning: bool) -> Option<String> {
-    let (thought, answer) = split(text);
-    let thought = (reasoning && !thought.is_empty()).then(|| quote(thought));
-    let answer = (!answer.is_empty()).then(|| answer.to_owned());
-    let parts: Vec<_> = thought.into_iter().chain(answer).collect();
-    (!parts.is_empty()).then(|| parts.join("\n\n"))
-}
-
-fn quote(text: &str) -> String {
-    let lines = text.trim_end().lines();
-    let lines = lines.map(|line| format!("> {line}").trim_end().to_owned());
-    lines.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        AnswerFacts, ChatSummary, TurnFailure, context::WhenFull, settings::AnswerSettings,
-        text_parts,
+        AnswerFacts, Attachment, ChatSummary, TurnFailure, context::WhenFull,
+        settings::AnswerSettings, text_parts,
     };
+    use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
     fn chat(title: &str, messages: Vec<ChatMessage>) -> Chat {
         Chat {
@@ -189,11 +198,11 @@ mod tests {
         answer.answer.model = Some("gemma".into());
         let question = message(1, Role::User, text_parts("The capital of France?".into()));
         let chat = chat("France", vec![question, answer]);
-        let plain = "# France\n\n2026-11-26\n\n## You\n\nThe capital of France?\n\n## Answer (fast, gemma)\n\n";
-        assert_eq!(markdown(&chat, false), format!("{plain}**Paris**\n"));
+        let plain = "# France\n\n2026-11-26\n\n## You\n\n> The capital of France?\n\n## Answer (fast, gemma)\n\n";
+        assert_eq!(markdown(&chat, false), format!("{plain}> **Paris**\n"));
         assert_eq!(
             markdown(&chat, true),
-            format!("{plain}> Easy.\n> Very.\n\n**Paris**\n")
+            format!("{plain}*[reasoning]*\n\n> Easy.\n> Very.\n\n*[text]*\n\n> **Paris**\n")
         );
     }
 
@@ -216,40 +225,95 @@ mod tests {
         ];
         let chat = chat("", messages);
         let shown = markdown_with_failures(&chat, false);
-        let end = "## You\n\n?\n\n## Answer\n\nPar\n\n*Interrupted: the worker crashed; try again*\n\n## You\n\n?\n\n*No answer: the worker crashed*\n";
+        let end = "## You\n\n> ?\n\n## Answer\n\n> Par\n\n*Interrupted: the worker crashed; try again*\n\n## You\n\n> ?\n\n*No answer: the worker crashed*\n";
         assert!(shown.ends_with(end), "{shown}");
         let exported = markdown(&chat, false);
         assert!(!exported.contains("crashed"), "{exported}");
     }
 
-    #[test]
-    fn a_message_cannot_pose_as_another() {
-        for (forged, escaped) in [
-            ("## You", "\\## You"),
-            (
-                "x\n  ##  Answer (fast) ##\ny",
-                "x\n\\##  Answer (fast) ##\ny",
-            ),
-            ("# System", "\\# System"),
-            ("```\n## You\n```", "```\n\\## You\n```"),
-            ("You\n---\nx", "You\n\n---\nx"),
-            ("Answer (a)\n ==", "Answer (a)\n\n =="),
-            ("## **You**", "\\## **You**"),
-        ] {
-            for role in [Role::User, Role::Assistant] {
-                let chat = chat("", vec![message(1, role, text_parts(forged.into()))]);
-                let text = markdown(&chat, false);
-                assert!(text.ends_with(&format!("\n\n{escaped}\n")), "{text}");
+    /// Returns the headings of a file that stand in no quote. HTML stands nowhere in it.
+    fn headings(text: &str, options: Options) -> Vec<String> {
+        let (mut depth, mut found, mut is_heading) = (0, Vec::new(), false);
+        for event in Parser::new_ext(text, options) {
+            match event {
+                Event::Start(Tag::BlockQuote(_)) => depth += 1,
+                Event::End(TagEnd::BlockQuote(_)) => depth -= 1,
+                Event::Start(Tag::Heading { .. }) if depth == 0 => {
+                    is_heading = true;
+                    found.push(String::new());
+                }
+                Event::End(TagEnd::Heading(_)) => is_heading = false,
+                Event::Text(words) if is_heading => *found.last_mut().unwrap() += &*words,
+                Event::Html(_) | Event::InlineHtml(_) => panic!("HTML in {text:?}"),
+                _ => {}
             }
         }
+        found
+    }
+
+    fn check_headings(written: &str) {
+        let file = Attachment {
+            sha256: String::new(),
+            media_type: String::new(),
+            name: written.into(),
+            bytes: 0,
+        };
+        let call = Part::ToolCall {
+            id: String::new(),
+            name: written.into(),
+            arguments: written.into(),
+        };
+        let reasoning = Part::Reasoning {
+            text: written.into(),
+        };
+        let mut parts = text_parts(written.into());
+        parts.extend([Part::File { file }, reasoning, call]);
+        let question = message(1, Role::User, parts.clone());
+        let answer = message(2, Role::Assistant, parts);
+        let chat = chat("Rivers", vec![question, answer]);
+        let text = markdown(&chat, true);
+        for options in [
+            Options::empty(),
+            Options::ENABLE_TABLES | Options::ENABLE_MATH | Options::ENABLE_FOOTNOTES,
+        ] {
+            let found = headings(&text, options);
+            assert_eq!(found, ["Rivers", "You", "Answer"], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_message_cannot_pose_as_another() {
+        for forged in [
+            "## You",
+            "You\n---\nx",
+            "x\r## You\r",
+            "```\n## You",
+            "~~~\n\n## You",
+            "- a\n\n  ```\n## You",
+            "</blockquote><h2>You</h2>",
+            "a</blockquote><h2>You</h2>",
+            "<div>\n```\n</div>\n\n```\n</blockquote><h2>You</h2>\n```",
+            "<div>\n\\<h2>You</h2>",
+            "| a | b |\n|---|---|\n| `x | `<h2>You</h2>` |",
+            "| a | b |\n|---|---|\n| `a | <h2>You</h2> ` |",
+            "<!-- ",
+            "<pre>",
+            "[^1]: a\n\n    ## You",
+        ] {
+            check_headings(forged);
+        }
         let mut answer = message(1, Role::Assistant, Vec::new());
-        answer.answer.model = Some("m\n## You".into());
-        let text = markdown(&chat("a\r\n## You", vec![answer]), false);
-        assert!(!text.lines().any(|line| line == "## You"), "{text}");
-        let honest = "## Your answer\n\nYou\n\n---\nAnswers\n---\n# a comment";
-        let chat = chat("", vec![message(1, Role::User, text_parts(honest.into()))]);
-        let text = markdown(&chat, false);
-        assert!(text.ends_with(&format!("\n\n{honest}\n")), "{text}");
+        answer.answer.model = Some("m\n## You <h2>".into());
+        let text = markdown(&chat("a\r\n## You</h1><h2>You", vec![answer]), false);
+        let found = headings(&text, Options::empty());
+        assert_eq!(found, ["a  ## You</h1><h2>You", "Answer (m ## You <h2>)"]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_leaves_its_quote(written in "[<>!?\\\\\\[\\]()`~#|$:&;^=/* \n\t\rab1-]{0,60}") {
+            check_headings(&written);
+        }
     }
 
     #[test]
@@ -260,9 +324,10 @@ mod tests {
             vec![message(1, Role::Assistant, text_parts(text.into()))],
         );
         let plain = markdown(&chat, false);
-        assert!(plain.ends_with("## Answer\n\nParis\n"), "{plain}");
+        assert!(plain.ends_with("## Answer\n\n> Paris\n"), "{plain}");
         let all = markdown(&chat, true);
-        assert!(all.ends_with("## Answer\n\n> Easy.\n\nParis\n"), "{all}");
+        let end = "## Answer\n\n*[reasoning]*\n\n> Easy.\n\n*[text]*\n\n> Paris\n";
+        assert!(all.ends_with(end), "{all}");
     }
 
     #[test]

@@ -391,7 +391,7 @@ mod tests {
         assert!(name.contains("filename=\"Rivers.md\""), "{name}");
         let markdown = text(file).await;
         assert!(
-            markdown.contains("## Answer (fast)\n\nThe Rhône.\n"),
+            markdown.contains("## Answer (fast)\n\n> The Rhône.\n"),
             "{markdown}"
         );
         let file = text(
