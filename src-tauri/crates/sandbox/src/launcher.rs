@@ -6,13 +6,13 @@
 use super::{
     CommandResult, End, Network, Report, Request,
     children::{NOT_RUN, exit_code, pid_of, reap, wait_for_host},
-    create_temporary_folder,
     environment::{kept_environment, readable_path},
     output::Collector,
     platform,
     program_files::check_program,
     proxy::Proxy,
     search_path,
+    temporary::TemporaryFolder,
 };
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, WaitStatus, fchdir, kill_process, kill_process_group};
@@ -123,7 +123,8 @@ fn become_command(launcher: &OsString, inside: &OsString) -> Result<Infallible, 
         .chain(policy.read.iter().chain(&policy.write).cloned())
         .collect();
     let path = search_path();
-    check_program(&request, &path, &readable)?;
+    let start = request.folder.as_deref().unwrap_or(&home);
+    check_program(&request, start, &path, &readable)?;
     let named = &request.variables;
     let developer = platform::developer_folder();
     let developer = developer.as_deref();
@@ -144,9 +145,13 @@ fn become_command(launcher: &OsString, inside: &OsString) -> Result<Infallible, 
 /// Restricts this process to what the request grants, and returns the command to become.
 fn restrict(request: &Request, home: &Path, proxy: Option<u16>) -> Result<Vec<String>, String> {
     let this = env::current_exe().map_err(|error| error.to_string())?;
-    let granted = request.policy.open(&request.folder, &this);
+    let granted = request.policy.open(request.folder.as_deref(), &this);
     let granted = granted.map_err(|refused| refused.to_string())?;
-    fchdir(&granted.folder).map_err(|error| error.to_string())?;
+    let entered = match &granted.folder {
+        Some(folder) => fchdir(folder).map_err(io::Error::from),
+        None => env::set_current_dir(home),
+    };
+    entered.map_err(|error| error.to_string())?;
     platform::restrict(request, &granted, home, proxy)
 }
 
@@ -168,13 +173,12 @@ fn launch(speaks: &mut bool) -> io::Result<Report> {
     if let Err(why) = platform::enforcement() {
         return Ok(Report::Unenforceable(why));
     }
-    let checked = request.policy.check(&request.folder, &env::current_exe()?);
+    let start = request.folder.as_deref();
+    let checked = request.policy.check(start, &env::current_exe()?);
     checked.map_err(io::Error::other)?;
     platform::adopt();
-    let home = create_temporary_folder("tierbar-sandbox-")?;
+    let home = TemporaryFolder::create()?;
     let finished = RunningCommand::start(request, home.path().to_owned())?.run();
-    // What a command has left may be in the way; the system clears it later.
-    let _ = home.close();
     Ok(Report::Finished(finished))
 }
 

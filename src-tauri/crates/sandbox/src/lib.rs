@@ -25,7 +25,6 @@ pub use policy::{Limits, Network, Policy, PolicyError};
 pub use proxy::NetworkUse;
 pub use search_path::search_path;
 pub use seatbelt::{Profile, profile};
-pub use temporary::create_temporary_folder;
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -45,8 +44,8 @@ pub const COMMAND_BYTES: usize = 32 * 1024;
 pub struct Request {
     /// The program and its arguments. A program without a slash is looked up in `PATH`.
     pub arguments: Vec<String>,
-    /// The folder that it starts in, which the policy allows to read.
-    pub folder: PathBuf,
+    /// The folder that it starts in, which the policy allows to read; without one, its `HOME`, which is deleted afterwards.
+    pub folder: Option<PathBuf>,
     pub policy: Policy,
     /// Variables of the launcher's environment that it sees as they are, besides those that every command sees.
     #[serde(default)]
@@ -63,7 +62,7 @@ impl Request {
         let arguments = ["/bin/sh", "-c", line].map(str::to_owned).into();
         Self {
             arguments,
-            folder,
+            folder: Some(folder),
             policy,
             ..Self::default()
         }
@@ -78,7 +77,7 @@ impl Request {
         if bytes > COMMAND_BYTES {
             return Err(NotRun::TooLong(bytes));
         }
-        self.policy.check(&self.folder, launcher)?;
+        self.policy.check(self.folder.as_deref(), launcher)?;
         enforcement()?;
         let line = serde_json::to_string(self);
         let mut line = line.map_err(|error| NotRun::Launcher(error.to_string()))?;

@@ -85,8 +85,8 @@ impl Default for Limits {
 pub(crate) struct GrantedFiles {
     pub(crate) read: Vec<OpenFile>,
     pub(crate) write: Vec<OpenFile>,
-    /// The folder that the command starts in.
-    pub(crate) folder: OpenFile,
+    /// The folder that the command starts in, if it is not its own.
+    pub(crate) folder: Option<OpenFile>,
 }
 
 /// Why a policy is refused.
@@ -114,12 +114,16 @@ impl Policy {
     ///
     /// # Errors
     /// [`PolicyError`], with the folder.
-    pub fn check(&self, folder: &Path, launcher: &Path) -> Result<(), PolicyError> {
+    pub fn check(&self, folder: Option<&Path>, launcher: &Path) -> Result<(), PolicyError> {
         self.open(folder, launcher).map(drop)
     }
 
     /// Opens and checks what is granted.
-    pub(crate) fn open(&self, folder: &Path, launcher: &Path) -> Result<GrantedFiles, PolicyError> {
+    pub(crate) fn open(
+        &self,
+        folder: Option<&Path>,
+        launcher: &Path,
+    ) -> Result<GrantedFiles, PolicyError> {
         // What does not exist cannot be shown.
         let protected = self.protected.iter();
         let protected: Vec<_> = protected
@@ -167,10 +171,12 @@ impl Policy {
         let read = read.collect::<Result<_, _>>()?;
         let write = self.write.iter().map(|path| open(path, &programs));
         let write = write.collect::<Result<_, _>>()?;
-        let folder = locate(folder)?;
-        let start = real_path(&folder)?;
-        if !places.iter().any(|place| start.starts_with(place)) {
-            return Err(PolicyError::Outside(start));
+        let folder = folder.map(locate).transpose()?;
+        if let Some(folder) = &folder {
+            let start = real_path(folder)?;
+            if !places.iter().any(|place| start.starts_with(place)) {
+                return Err(PolicyError::Outside(start));
+            }
         }
         Ok(GrantedFiles {
             read,
@@ -291,7 +297,7 @@ mod tests {
                 protected: vec![data.clone(), home.join("nothing")],
                 ..Policy::default()
             };
-            policy.check(start, Path::new("/no/launcher"))
+            policy.check(Some(start), Path::new("/no/launcher"))
         };
         check(&work, &work).unwrap();
         for shown in [&home, &data, &data.join("logs")] {
@@ -336,10 +342,10 @@ mod tests {
             write: write.iter().copied().cloned().collect(),
             ..Policy::default()
         };
-        policy(&[&root], &[]).check(&root, &launcher).unwrap();
+        policy(&[&root], &[]).check(Some(&root), &launcher).unwrap();
         let this = env::current_exe().unwrap().parent().unwrap().to_owned();
         for (folder, launcher) in [(&root, &launcher), (&programs, &launcher), (&this, &root)] {
-            let refused = policy(&[], &[folder]).check(folder, launcher);
+            let refused = policy(&[], &[folder]).check(Some(folder), launcher);
             assert!(
                 matches!(refused, Err(PolicyError::Program(..))),
                 "{refused:?}"
@@ -348,7 +354,7 @@ mod tests {
         for path in [&launcher, &programs] {
             let before = fs::metadata(path).unwrap().permissions();
             fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
-            let refused = policy(&[&root], &[]).check(&root, &launcher);
+            let refused = policy(&[&root], &[]).check(Some(&root), &launcher);
             assert!(
                 matches!(&refused, Err(PolicyError::Changeable(named)) if named == path),
                 "{refused:?}"
@@ -373,7 +379,7 @@ mod tests {
             write: vec![work.clone()],
             ..Policy::default()
         };
-        let check = |launcher: &Path| policy.check(&work, launcher);
+        let check = |launcher: &Path| policy.check(Some(&work), launcher);
         let change = |path: &Path, mode: u32| {
             fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         };
@@ -408,7 +414,7 @@ mod tests {
                 write: vec![folder.to_owned()],
                 ..Policy::default()
             };
-            policy.check(folder, launcher)
+            policy.check(Some(folder), launcher)
         };
         let expect_refusal = |folder: &Path, launcher: &Path| {
             let refused = check(folder, launcher);
@@ -445,7 +451,7 @@ mod tests {
             protected: vec!["/usr/bin".into()],
             ..Policy::default()
         };
-        let refused = policy.check(work.path(), Path::new("/no/launcher"));
+        let refused = policy.check(Some(work.path()), Path::new("/no/launcher"));
         assert!(
             matches!(refused, Err(PolicyError::Protected(..))),
             "{refused:?}"

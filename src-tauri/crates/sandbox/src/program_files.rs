@@ -22,13 +22,14 @@ const MOST_INTERPRETERS: usize = 5;
 /// As much of a script's first line as Linux reads.
 const FIRST_LINE: u64 = 256;
 
-/// Checks that the command's program exists in this `PATH`, and that the command may read what is executed: the system would only say
+/// Checks that the command's program exists in this `PATH`, when it starts in the folder `start`, and that the command may read what is executed: the system would only say
 /// that something is denied.
 ///
 /// # Errors
 /// What is missing, and the exit code.
 pub(crate) fn check_program(
     request: &Request,
+    start: &Path,
     path: &OsStr,
     readable: &[PathBuf],
 ) -> Result<(), (String, u8)> {
@@ -36,13 +37,13 @@ pub(crate) fn check_program(
         return Ok(());
     };
     let failed = |why: String, code| Err((format!("{program} cannot be run: {why}"), code));
-    let files = program_files(program, &request.folder, path);
+    let files = program_files(program, start, path);
     if files.is_empty() && !program.contains('/') {
         // Not which these are: PATH may be longer than what is shown of an error.
         return failed("it is in none of the folders of PATH".to_owned(), NOT_FOUND);
     }
-    let environment = look_up(program.as_ref(), &request.folder, path)
-        .and_then(|program| virtual_environment(&program));
+    let environment =
+        look_up(program.as_ref(), start, path).and_then(|program| virtual_environment(&program));
     let is_denied = |file: &PathBuf| !readable.iter().any(|place| file.starts_with(place));
     let (home, mut needed) = (tierbar_nofollow::home(), Vec::<PathBuf>::new());
     for file in environment.into_iter().chain(files).filter(is_denied) {
@@ -236,10 +237,9 @@ mod tests {
         let check = |program: &str, readable: &[PathBuf]| {
             let request = Request {
                 arguments: vec![program.to_owned()],
-                folder: home.clone(),
                 ..Request::default()
             };
-            check_program(&request, OsStr::new(""), readable)
+            check_program(&request, &home, OsStr::new(""), readable)
         };
         for (program, needed) in [
             ("venv/bin/server", &["venv", "versions/3.12"][..]),

@@ -1,31 +1,135 @@
-//! Temporary folders of commands and programs.
+//! The temporary folders of commands.
 
 use crate::platform;
-use std::{fs::Permissions, io, os::unix::fs::PermissionsExt};
+use rustix::{
+    fs::{Mode, OFlags, open},
+    process::geteuid,
+};
+use std::{
+    fs::{self, File, Permissions, TryLockError},
+    io,
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{MetadataExt, PermissionsExt},
+    },
+    path::Path,
+    thread,
+};
 use tempfile::{Builder, TempDir};
 
-/// Creates a folder by its real path, on a disk if there is one, that this user alone can open.
-///
-/// # Errors
-/// Those of the system.
-pub fn create_temporary_folder(prefix: &str) -> io::Result<TempDir> {
-    // Symbolic links in its path would lead out of what a command may read.
-    let around = platform::temporary_folder().canonicalize()?;
-    Builder::new()
-        .prefix(prefix)
-        .permissions(Permissions::from_mode(0o700))
-        .tempdir_in(around)
+/// What their names begin with.
+const PREFIX: &str = "tierbar-sandbox-";
+
+/// A folder that is deleted when dropped, and if this process is killed first, by the next one that needs a folder.
+#[derive(Debug)]
+pub(crate) struct TemporaryFolder {
+    folder: TempDir,
+    /// Locked while the folder is in use.
+    _lock: File,
+}
+
+impl TemporaryFolder {
+    /// Creates a folder by its real path, on a disk if there is one, that this user alone can open.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn create() -> io::Result<Self> {
+        // Symbolic links in its path would lead out of what a command may read.
+        let around = platform::temporary_folder().canonicalize()?;
+        let created = Self::create_in(&around)?;
+        thread::spawn(move || delete_left(&around));
+        Ok(created)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn create_in(around: &Path) -> io::Result<Self> {
+        loop {
+            let folder = Builder::new()
+                .prefix(PREFIX)
+                .permissions(Permissions::from_mode(0o700))
+                .tempdir_in(around)?;
+            // Until it is locked, another process may take it for one that was left.
+            match open_folder(folder.path()) {
+                Ok(lock) => {
+                    let is_taken = matches!(lock.try_lock(), Err(TryLockError::WouldBlock));
+                    if !is_taken && folder.path().exists() {
+                        return Ok(Self {
+                            folder,
+                            _lock: lock,
+                        });
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Deletes this user's folders whose processes were killed. What a command has left may be in the way; it is tried again each time.
+fn delete_left(around: &Path) {
+    let Ok(entries) = fs::read_dir(around) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if !entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()) {
+            continue;
+        }
+        let Ok(folder) = open_folder(&entry.path()) else {
+            continue;
+        };
+        let owner = folder.metadata().map(|found| found.uid());
+        if owner.is_ok_and(|owner| owner == geteuid().as_raw()) && folder.try_lock().is_ok() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn open_folder(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(open(path, flags, Mode::empty())?.into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::symlink;
 
     #[test]
     fn no_other_user_opens_a_temporary_folder() {
-        let folder = create_temporary_folder("tierbar-test-").unwrap();
+        let folder = TemporaryFolder::create().unwrap();
         let mode = folder.path().metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700, "{mode:o}");
         assert_eq!(folder.path().canonicalize().unwrap(), folder.path());
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_deleted_by_the_next() {
+        let root = tempfile::tempdir().unwrap();
+        let around = root.path();
+        let used = TemporaryFolder::create_in(around).unwrap();
+        let killed = TemporaryFolder::create_in(around).unwrap();
+        let TemporaryFolder {
+            folder,
+            _lock: lock,
+        } = killed;
+        let left = folder.keep();
+        fs::create_dir(left.join("deep")).unwrap();
+        fs::write(left.join("deep/file"), "").unwrap();
+        delete_left(around);
+        assert!(left.join("deep/file").exists(), "it is still in use");
+        // As the system does when a process ends.
+        drop(lock);
+        let (other, link) = (around.join("other"), around.join(format!("{PREFIX}link")));
+        fs::create_dir(&other).unwrap();
+        symlink(&other, &link).unwrap();
+        delete_left(around);
+        assert!(!left.exists());
+        for kept in [used.path(), &other, &link] {
+            assert!(kept.exists(), "{}", kept.display());
+        }
     }
 }

@@ -6,7 +6,7 @@ use crate::mcp::{
 };
 use secrecy::{ExposeSecret, SecretString};
 use std::{path::PathBuf, process::Stdio, sync::Arc, time::Duration};
-use tierbar_sandbox::{End, Limits, Network, Policy, Request, create_temporary_folder, report};
+use tierbar_sandbox::{End, Limits, Network, Policy, Request, report};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::{ChildStdin, ChildStdout, Command},
@@ -63,17 +63,9 @@ pub(crate) struct ProgramEnd {
 impl Program {
     pub(crate) async fn start(self) -> Result<StartedProgram, Failure> {
         let not_run = |error: std::io::Error| Failure::NotRun(error.to_string());
-        let (own, folder) = match self.folder {
-            Some(folder) => (None, folder),
-            None => {
-                let own = create_temporary_folder("tierbar-mcp-").map_err(not_run)?;
-                let path = own.path().to_owned();
-                (Some(own), path)
-            }
-        };
         let policy = Policy {
             read: self.read,
-            write: vec![folder.clone()],
+            write: self.folder.iter().cloned().collect(),
             network: self.network,
             limits: Limits {
                 seconds: SECONDS,
@@ -91,7 +83,7 @@ impl Program {
         }
         let request = Request {
             arguments: self.command,
-            folder,
+            folder: self.folder,
             policy,
             variables,
             speaks: true,
@@ -118,8 +110,6 @@ impl Program {
             // What was read until then counts.
             let _ = stderr.take(REPORT_BYTES).read_to_end(&mut bytes).await;
             let _ = launcher.wait().await;
-            // Not before the program has ended, which may write to it.
-            drop(own);
             sender.send_replace(Some(String::from_utf8_lossy(&bytes).into_owned()));
         });
         let unread = Arc::new(Unread::default());

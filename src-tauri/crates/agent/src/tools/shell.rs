@@ -46,7 +46,7 @@ pub fn request(permitted: &PermittedAct, terms: &Terms) -> Result<Request, Failu
         read_only(line).ok_or_else(|| Failure::new("this command does more than read"))?;
     Ok(Request {
         arguments,
-        folder: folder.clone(),
+        folder: Some(folder.clone()),
         policy,
         ..Request::default()
     })

@@ -60,7 +60,7 @@ impl Workplace {
             protected: terms.protected.clone(),
             ..sandbox::Policy::default()
         };
-        let checked = policy.check(folder.path(), &launcher);
+        let checked = policy.check(Some(folder.path()), &launcher);
         checked.map_err(|refused| Failure(refused.to_string()))?;
         Ok(Self {
             folder,

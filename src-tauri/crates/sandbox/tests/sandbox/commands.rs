@@ -7,6 +7,7 @@ use crate::{
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
+    path::Path,
     process::{Command, Stdio},
     sync::mpsc::channel,
     thread,
@@ -201,6 +202,23 @@ fn a_request_that_shows_the_token_is_refused() {
     let request = Request::shell(&long, place.work.clone(), place.policy.clone());
     let refused = run(launcher(), &request, &Stop::default());
     assert!(matches!(refused, Err(NotRun::TooLong(_))), "{refused:?}");
+}
+
+#[test]
+fn a_command_without_a_folder_starts_in_one_of_its_own() {
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
+    let line = r#"test "$(pwd)" = "$HOME" && echo kept > file && cat file && pwd"#;
+    let request = Request {
+        folder: None,
+        ..Request::shell(line, place.work.clone(), place.policy.clone())
+    };
+    let finished = run(launcher(), &request, &Stop::default()).unwrap();
+    assert_eq!(finished.end, End::Exited { code: 0 }, "{finished:?}");
+    let text = finished.stdout.text.trim_end();
+    let folder = text.strip_prefix("kept\n").unwrap();
+    assert!(!Path::new(folder).exists(), "{folder}");
 }
 
 #[test]
