@@ -11,7 +11,6 @@ pub use admitted::AdmittedRequest;
 pub use tierbar_http::reach::Sender;
 
 use super::now_ms;
-use admit::KEPT_PART;
 use key::{Key, revoked, try_after};
 use parking_lot::Mutex;
 use std::{
@@ -29,7 +28,7 @@ use tierbar_core::{
 use tierbar_inference::{
     body,
     caller::{Account, Caller},
-    held::take,
+    held::Room,
 };
 use tierbar_store::{AddedKey, KeptKey, Store, TokensUsed};
 use tokio::time::sleep;
@@ -38,9 +37,8 @@ use tokio_util::sync::CancellationToken;
 /// How often a key's use is stored.
 const SAVING: Duration = Duration::from_secs(60);
 /// The memory of all requests together: of their bodies, and of what parsing makes of them.
+/// A key may take half; the largest request takes 126 MiB.
 pub const BODIES: usize = 512 << 20;
-/// The memory of the requests of one key; the largest request takes 126 MiB.
-pub const OF_ONE_KEY: usize = 256 << 20;
 /// The `Retry-After` if the time is unknown.
 const SOON: Duration = Duration::from_secs(2);
 
@@ -53,8 +51,8 @@ pub struct Keys {
     /// Locked while a change is stored and applied.
     changing: tokio::sync::Mutex<()>,
     inside: AtomicUsize,
-    /// Bytes of memory of admitted requests and of those being read.
-    bodies: AtomicUsize,
+    /// The memory of admitted requests and of those being read.
+    bodies: Room,
 }
 
 /// A request's share of the memory for requests, released when dropped.
@@ -64,8 +62,7 @@ pub struct Weight {
     /// The key, which has a limit of its own, so that none takes all.
     key: Option<Arc<Key>>,
     bytes: usize,
-    /// The memory of all requests, up to which it may grow.
-    most: usize,
+    is_owner: bool,
 }
 
 impl Keys {
@@ -81,7 +78,7 @@ impl Keys {
             store,
             changing: tokio::sync::Mutex::default(),
             inside: AtomicUsize::new(0),
-            bodies: AtomicUsize::new(0),
+            bodies: Room::new("requests", BODIES),
         })
     }
 
@@ -182,7 +179,7 @@ impl Keys {
             keys: Arc::clone(self),
             key,
             bytes: 0,
-            most: BODIES - BODIES / KEPT_PART,
+            is_owner: false,
         }
     }
 
@@ -245,7 +242,7 @@ impl Keys {
 
     /// Returns the memory that is charged now, in bytes.
     pub fn held(&self) -> usize {
-        self.bodies.load(Ordering::Acquire)
+        self.bodies.taken()
     }
 
     fn all(&self) -> Vec<Arc<Key>> {
@@ -256,20 +253,13 @@ impl Keys {
 impl Weight {
     /// The owner may use the part that is kept from others too.
     pub fn of_the_owner(mut self) -> Self {
-        self.most = BODIES;
+        self.is_owner = true;
         self
     }
 
     pub fn grow(&mut self, more: usize) -> Result<(), Error> {
-        if let Some(key) = &self.key {
-            take(&key.bodies, more, OF_ONE_KEY, "requests")?;
-        }
-        if let Err(full) = take(&self.keys.bodies, more, self.most, "requests") {
-            if let Some(key) = &self.key {
-                key.bodies.fetch_sub(more, Ordering::AcqRel);
-            }
-            return Err(full);
-        }
+        let own = self.key.as_ref().map(|key| &key.bodies);
+        self.keys.bodies.take(more, self.is_owner, own)?;
         self.bytes += more;
         Ok(())
     }
@@ -291,10 +281,8 @@ impl Weight {
     pub fn shrink_to(&mut self, most: usize) {
         let less = self.bytes.saturating_sub(most);
         self.bytes -= less;
-        self.keys.bodies.fetch_sub(less, Ordering::AcqRel);
-        if let Some(key) = &self.key {
-            key.bodies.fetch_sub(less, Ordering::AcqRel);
-        }
+        let own = self.key.as_ref().map(|key| &key.bodies);
+        self.keys.bodies.give_back(less, own);
     }
 
     /// Gives all of it back.

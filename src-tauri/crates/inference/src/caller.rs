@@ -1,6 +1,9 @@
 //! For whom an answer is made. A request's caller goes with its task and not with its arguments, so that no dialect has to pass it on.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, atomic::AtomicUsize},
+};
 
 tokio::task_local! {
     static CALLER: Caller;
@@ -19,15 +22,24 @@ pub trait Account: Send + Sync + fmt::Debug {
 
     /// Takes the tokens of an answer.
     fn spend(&self, tokens: u64);
+
+    /// Bytes of the memory that its answers take.
+    fn answers(&self) -> &AtomicUsize;
 }
 
-/// The caller of a request. The default is the owner, whose tokens are not counted.
+/// The caller of a request. Only the tokens of accounts are counted.
 #[derive(Debug, Clone, Default)]
-pub struct Caller(Option<Arc<dyn Account>>);
+pub enum Caller {
+    #[default]
+    Owner,
+    /// A program on this machine that shows neither a key nor that it is the owner's.
+    Program,
+    Account(Arc<dyn Account>),
+}
 
 impl From<Arc<dyn Account>> for Caller {
     fn from(account: Arc<dyn Account>) -> Self {
-        Self(Some(account))
+        Self::Account(account)
     }
 }
 
@@ -39,12 +51,28 @@ impl Caller {
 
     /// The account's id, if there is one.
     pub fn id(&self) -> Option<String> {
-        self.0.as_ref().map(|account| account.id().to_owned())
+        self.account().map(|account| account.id().to_owned())
     }
 
     /// The account's name, if there is one.
     pub fn name(&self) -> Option<String> {
-        self.0.as_ref().map(|account| account.name().to_owned())
+        self.account().map(|account| account.name().to_owned())
+    }
+
+    pub(crate) fn is_owner(&self) -> bool {
+        matches!(self, Self::Owner)
+    }
+
+    /// The memory that the account's answers take, if there is one.
+    pub(crate) fn answers(&self) -> Option<&AtomicUsize> {
+        self.account().map(Account::answers)
+    }
+
+    fn account(&self) -> Option<&dyn Account> {
+        match self {
+            Self::Account(account) => Some(&**account),
+            Self::Owner | Self::Program => None,
+        }
     }
 
     /// Runs `answering` for this caller.
@@ -60,13 +88,13 @@ impl Caller {
     /// Counts a request for so many answers as that many requests; the first was counted as it came.
     pub fn count(&self, answers: u64) {
         let more = u32::try_from(answers.saturating_sub(1)).unwrap_or(u32::MAX);
-        if let Some(account) = self.0.as_ref().filter(|_| more > 0) {
+        if let Some(account) = self.account().filter(|_| more > 0) {
             account.count(more);
         }
     }
 
     pub fn spend(&self, tokens: u64) {
-        if let Some(account) = &self.0 {
+        if let Some(account) = self.account() {
             account.spend(tokens);
         }
     }

@@ -1,6 +1,6 @@
-//! The memory of what is held of answers, of all requests together: servers do not know of each other.
+//! The memory that requests and answers take, of all of them together: clients and servers do not know of each other.
 
-use crate::error::for_seconds;
+use crate::{caller::Caller, error::for_seconds};
 use bytes::Bytes;
 use std::{
     collections::HashSet,
@@ -20,22 +20,101 @@ const STEP: usize = 64 << 10;
 /// The `Retry-After`, in seconds: the time is unknown.
 const SOON: u64 = 2;
 
-static TAKEN: AtomicUsize = AtomicUsize::new(0);
+/// One part in so many is kept for the owner, whom no other client can lock out.
+pub const KEPT_PART: usize = 8;
 
-/// A share of the memory, given back when dropped.
-#[derive(Debug, Default)]
-pub(crate) struct Share(usize);
+static ANSWERS: Room = Room::new("answers", MOST);
+
+/// Memory that many take from. A part is kept for the owner, and an account may take half.
+#[derive(Debug)]
+pub struct Room {
+    what: &'static str,
+    most: usize,
+    taken: AtomicUsize,
+}
+
+impl Room {
+    /// So many bytes, for `what`.
+    pub const fn new(what: &'static str, most: usize) -> Self {
+        Self {
+            what,
+            most,
+            taken: AtomicUsize::new(0),
+        }
+    }
+
+    /// Takes so much more. `own`: what the account has taken, if it is for one.
+    ///
+    /// # Errors
+    /// `Overloaded` if there is no room.
+    pub fn take(
+        &self,
+        more: usize,
+        is_owner: bool,
+        own: Option<&AtomicUsize>,
+    ) -> Result<(), Error> {
+        let kept = if is_owner { 0 } else { self.most / KEPT_PART };
+        if let Some(own) = own {
+            self.add(own, more, self.most / 2)?;
+        }
+        let taken = self.add(&self.taken, more, self.most - kept);
+        if let (Err(_), Some(own)) = (&taken, own) {
+            own.fetch_sub(more, Ordering::AcqRel);
+        }
+        taken
+    }
+
+    /// Gives so much back.
+    pub fn give_back(&self, less: usize, own: Option<&AtomicUsize>) {
+        for taken in own.into_iter().chain([&self.taken]) {
+            taken.fetch_sub(less, Ordering::AcqRel);
+        }
+    }
+
+    /// Returns what is taken now, in bytes.
+    pub fn taken(&self) -> usize {
+        self.taken.load(Ordering::Acquire)
+    }
+
+    fn add(&self, taken: &AtomicUsize, more: usize, most: usize) -> Result<(), Error> {
+        let grown = taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, |bytes| {
+            bytes.checked_add(more).filter(|bytes| *bytes <= most)
+        });
+        if grown.is_ok() {
+            return Ok(());
+        }
+        let (most, what) = (most >> 20, self.what);
+        let message = format!("the limit of {most} MiB for the memory of {what} is reached");
+        let full = Error::new(Code::Overloaded, message).hint(format!("try again in {SOON} s"));
+        Err(for_seconds(full, SOON))
+    }
+}
+
+/// A share of the memory for answers, of whose request it is made in; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Share {
+    bytes: usize,
+    caller: Caller,
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Self {
+            bytes: 0,
+            caller: Caller::of_this_request(),
+        }
+    }
+}
 
 impl Share {
     /// Takes as much more, or gives as much back, as makes it this large.
     fn resize(&mut self, bytes: usize) -> Result<(), Error> {
-        match bytes.checked_sub(self.0) {
-            Some(more) => take(&TAKEN, more, MOST, "answers")?,
-            None => {
-                TAKEN.fetch_sub(self.0 - bytes, Ordering::AcqRel);
-            }
+        let (caller, own) = (&self.caller, self.caller.answers());
+        match bytes.checked_sub(self.bytes) {
+            Some(more) => ANSWERS.take(more, caller.is_owner(), own)?,
+            None => ANSWERS.give_back(self.bytes - bytes, own),
         }
-        self.0 = bytes;
+        self.bytes = bytes;
         Ok(())
     }
 
@@ -45,29 +124,38 @@ impl Share {
     /// `Overloaded` if there is no room.
     pub(crate) fn cover(&mut self, bytes: usize) -> Result<(), Error> {
         match steps(bytes) {
-            covered if covered == self.0 => Ok(()),
+            covered if covered == self.bytes => Ok(()),
             covered => self.resize(covered),
         }
     }
 
     /// Keeps what covers so many bytes, and returns the rest.
     pub(crate) fn keep(&mut self, bytes: usize) -> Self {
-        let kept = steps(bytes).min(self.0);
-        let rest = self.0 - kept;
-        self.0 = kept;
-        Self(rest)
+        let kept = steps(bytes).min(self.bytes);
+        let rest = self.bytes - kept;
+        self.bytes = kept;
+        Self {
+            bytes: rest,
+            caller: self.caller.clone(),
+        }
     }
 
     /// Counts bytes that take the place of others, which are given back: they are never refused.
     pub(crate) fn moved(bytes: usize) -> Self {
-        let covered = steps(bytes);
-        TAKEN.fetch_add(covered, Ordering::AcqRel);
-        Self(covered)
+        let share = Self {
+            bytes: steps(bytes),
+            caller: Caller::of_this_request(),
+        };
+        let own = share.caller.answers();
+        for taken in own.into_iter().chain([&ANSWERS.taken]) {
+            taken.fetch_add(share.bytes, Ordering::AcqRel);
+        }
+        share
     }
 
     /// Returns the bytes, with which the share is given back.
     pub(crate) fn hold(self, bytes: Bytes) -> Bytes {
-        match self.0 {
+        match self.bytes {
             0 => bytes,
             _ => held(bytes, &Arc::new(self)),
         }
@@ -106,8 +194,8 @@ fn steps(bytes: usize) -> usize {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        if self.0 > 0 {
-            TAKEN.fetch_sub(self.0, Ordering::AcqRel);
+        if self.bytes > 0 {
+            ANSWERS.give_back(self.bytes, self.caller.answers());
         }
     }
 }
@@ -123,26 +211,10 @@ impl AsRef<[u8]> for HeldBytes {
     }
 }
 
-/// Counts so much more as taken, of the memory of `what`.
-///
-/// # Errors
-/// `Overloaded` if that is more than `most`.
-pub fn take(taken: &AtomicUsize, more: usize, most: usize, what: &str) -> Result<(), Error> {
-    let grown = taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, |bytes| {
-        bytes.checked_add(more).filter(|bytes| *bytes <= most)
-    });
-    if grown.is_ok() {
-        return Ok(());
-    }
-    let most = most >> 20;
-    let message = format!("the limit of {most} MiB for the memory of {what} is reached");
-    let full = Error::new(Code::Overloaded, message).hint(format!("try again in {SOON} s"));
-    Err(for_seconds(full, SOON))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::caller::Account;
     use parking_lot::Mutex;
 
     /// One test at a time takes more than half.
@@ -150,8 +222,71 @@ mod tests {
 
     impl Share {
         pub(crate) fn bytes(&self) -> usize {
-            self.0
+            self.bytes
         }
+    }
+
+    #[derive(Debug, Default)]
+    struct Greedy(AtomicUsize);
+
+    impl Account for Greedy {
+        fn id(&self) -> &'static str {
+            "1"
+        }
+
+        fn name(&self) -> &'static str {
+            "greedy"
+        }
+
+        fn count(&self, _more: u32) {}
+
+        fn spend(&self, _tokens: u64) {}
+
+        fn answers(&self) -> &AtomicUsize {
+            &self.0
+        }
+    }
+
+    #[test]
+    fn a_part_is_kept_for_the_owner_and_an_account_has_half() {
+        let (room, one, other) = (Room::new("x", 64), AtomicUsize::new(0), AtomicUsize::new(0));
+        room.take(32, false, Some(&one)).unwrap();
+        assert!(room.take(1, false, Some(&one)).is_err());
+        room.take(24, false, None).unwrap();
+        for own in [None, Some(&other)] {
+            let full = room.take(1, false, own).unwrap_err();
+            assert_eq!(full.code, Code::Overloaded);
+        }
+        room.take(8, true, None).unwrap();
+        assert!(room.take(1, true, None).is_err());
+        let taken = [&room.taken, &one, &other].map(|taken| taken.load(Ordering::Relaxed));
+        assert_eq!(taken, [64, 32, 0], "what is refused is not taken");
+        room.give_back(32, Some(&one));
+        room.take(9, true, None).unwrap();
+        assert_eq!((room.taken(), one.into_inner()), (41, 0));
+    }
+
+    #[test]
+    fn no_account_takes_the_memory_of_others_answers() {
+        let _much = MUCH.lock();
+        let account = Arc::new(Greedy::default());
+        let caller = Caller::from(Arc::clone(&account) as Arc<dyn Account>);
+        let mut share = caller.sync_scope(Share::default);
+        share.cover(MOST / 2).unwrap();
+        assert_eq!(
+            share.cover(MOST / 2 + STEP).unwrap_err().code,
+            Code::Overloaded
+        );
+        let leaves = share.keep(STEP).hold(Bytes::from(vec![0_u8; 9]));
+        let moved = caller.sync_scope(|| Share::moved(STEP));
+        let taken = || account.0.load(Ordering::Relaxed);
+        assert_eq!(taken(), MOST / 2 + STEP);
+        // Others still have room.
+        Share::default().cover(MOST / 4).unwrap();
+        drop(leaves);
+        assert_eq!(taken(), 2 * STEP);
+        drop((share, moved));
+        assert_eq!(taken(), 0);
     }
 
     #[test]

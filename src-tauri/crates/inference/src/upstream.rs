@@ -186,9 +186,12 @@ impl Upstream {
         while let Some(data) = self.next().await? {
             let length = bytes.len() + data.len();
             if length <= limit {
-                let covered = share.cover(length);
+                let covered = share.cover(length.max(bytes.capacity()));
                 covered.map_err(ConnectionFailure::NoRoom)?;
                 bytes.extend_from_slice(&data);
+                // What it has grown to.
+                let covered = share.cover(bytes.capacity());
+                covered.map_err(ConnectionFailure::NoRoom)?;
                 continue;
             }
             if is_refusal {

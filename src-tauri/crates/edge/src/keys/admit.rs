@@ -20,10 +20,8 @@ use tierbar_http::{
     error::Failure,
     reach::{Part, Reach, Reaches, SEND_TOKEN, Sender},
 };
-use tierbar_inference::body;
+use tierbar_inference::{body, held::KEPT_PART};
 
-/// One place in so many is kept for the owner, whom no other client can lock out.
-pub(super) const KEPT_PART: usize = 8;
 const AS_LINES: &str = "send one JSON object per line with the content type application/x-ndjson: lines are read one at a time";
 
 /// Whom a route has let in, with the API key or the session that was shown.

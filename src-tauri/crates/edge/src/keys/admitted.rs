@@ -29,8 +29,11 @@ impl Drop for AdmittedRequest {
 
 impl AdmittedRequest {
     fn caller(&self) -> Caller {
-        let account = self.key.clone().map(|key| key as Arc<dyn Account>);
-        account.map_or_else(Caller::default, Caller::from)
+        match self.key.clone() {
+            Some(key) => Caller::from(key as Arc<dyn Account>),
+            None if self.weight.is_owner => Caller::Owner,
+            None => Caller::Program,
+        }
     }
 
     pub async fn answers<F: Future>(&self, answering: F) -> F::Output {

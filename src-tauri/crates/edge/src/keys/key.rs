@@ -21,6 +21,8 @@ pub struct Key {
     hash: [u8; 32],
     /// Bytes of the bodies of its requests.
     pub(super) bodies: AtomicUsize,
+    /// The same of its answers.
+    answers: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -51,6 +53,7 @@ impl Key {
             key,
             hash,
             bodies: AtomicUsize::new(0),
+            answers: AtomicUsize::new(0),
             state: Mutex::new(state),
         }
     }
@@ -155,6 +158,10 @@ impl Account for Key {
             left.spend(tokens, now_ms());
             state.unsaved = true;
         }
+    }
+
+    fn answers(&self) -> &AtomicUsize {
+        &self.answers
     }
 }
 

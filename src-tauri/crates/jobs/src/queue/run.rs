@@ -222,7 +222,7 @@ async fn send_for_key(
     reach: Option<Reach>,
 ) -> Result<JobAnswer, FailedAttempt> {
     let owner = claim.owner.as_deref();
-    let caller = owner.map_or(Ok(Caller::default()), |id| jobs.keys.caller(id));
+    let caller = owner.map_or(Ok(Caller::Program), |id| jobs.keys.caller(id));
     let caller = caller.map_err(key_failure)?;
     let headers = header_map(&claim.request.headers);
     let is_lines = reach.is_some_and(|reach| reach.reads_lines(&headers));

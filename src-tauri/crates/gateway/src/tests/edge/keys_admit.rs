@@ -379,7 +379,7 @@ async fn one_key_has_a_share_of_memory_and_values_are_bounded() {
     let shown = key(&bench, "greedy", json!({})).await;
     let found = bench.keys.find(&shown).unwrap();
     let mut share = bench.keys.weigh(Some(found));
-    share.grow(tierbar_edge::keys::OF_ONE_KEY).unwrap();
+    share.grow(tierbar_edge::keys::BODIES / 2).unwrap();
     let refused = chat(&bench, &shown).await;
     assert_eq!(refused.status(), 429);
     let owner = send(&bench, "POST", CHAT, ("x-api-key", bench.token.as_str())).await;
