@@ -21,6 +21,9 @@ use tierbar_core::json::MCP_MESSAGE_MEMORY;
 pub enum Failure {
     #[error("cannot run here: {0}")]
     NotRun(String),
+    /// This computer lacks something for it.
+    #[error("cannot be used now: {0}")]
+    Lack(String),
     #[error("has ended{0}")]
     Ended(String),
     /// Its program, or one that it has started.

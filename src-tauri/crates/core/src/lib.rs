@@ -25,6 +25,7 @@ pub mod json;
 pub mod json_edit;
 pub mod judgment;
 pub mod keys;
+mod lack;
 pub mod lease;
 pub mod ledger;
 pub mod limit;
@@ -54,6 +55,7 @@ pub mod worker;
 
 pub use code::{Code, Error, bad_request};
 pub use config::Config;
+pub use lack::own_lack;
 pub use modality::Modality;
 pub use model::{FileIdentity, ModelAccount, ModelId, ModelKind};
 pub use tier::{TierId, TierKind, TierState};

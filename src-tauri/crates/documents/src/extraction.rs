@@ -11,7 +11,7 @@ use std::{
     fs::File,
     io::{self, Read, Seek},
 };
-use tierbar_core::{Code, Error, documents::DocumentKind, units::file_size};
+use tierbar_core::{Code, Error, documents::DocumentKind, own_lack, units::file_size};
 
 /// The largest file that is read, in bytes.
 pub const LARGEST_FILE: u64 = 200 << 20;
@@ -36,7 +36,7 @@ pub const LONGEST: u64 = 180;
 pub fn to_file(name: &str, content: impl Read) -> Result<File, Error> {
     let failed = |error: io::Error| {
         let message = format!("{name} cannot be copied to be read: {error}");
-        Error::new(Code::Storage, message)
+        own_lack(&error).unwrap_or_else(|| Error::new(Code::Storage, message))
     };
     let mut file = tempfile::tempfile().map_err(failed)?;
     let copied = io::copy(&mut content.take(LARGEST_FILE + 1), &mut file).map_err(failed)?;

@@ -14,7 +14,7 @@ pub use blocking::{blocking, detached};
 pub use loopback::{client, loopback};
 pub use objects::{BucketOptions, Object, Objects};
 pub use queue::{Job, OnComplete, Queue, QueueOptions};
-pub use remote::{Remote, RemoteAnswer, is_near};
+pub use remote::{Remote, RemoteAnswer, RemoteFailure, is_near};
 pub use transfer::{
     FetchedFile, FileSpec, Phase, Progress, RateLimit, Terms, TokenFor, discard, sha256_of,
     transfer,

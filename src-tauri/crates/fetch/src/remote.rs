@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use secrecy::{ExposeSecret, SecretString};
 use std::{io, time::Duration};
-use tierbar_core::{Error, address};
+use tierbar_core::{Error, address, own_lack};
 use url::{Host, Url};
 
 /// An answer whose body is still arriving. Dropping it closes the connection, which tells the server to stop. An error is
@@ -18,6 +18,23 @@ use url::{Host, Url};
 pub type RemoteAnswer = http::Response<UnsyncBoxBody<Bytes, String>>;
 
 const CONNECT: Duration = Duration::from_secs(15);
+
+/// Why a server has not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteFailure {
+    /// The end of a sentence about the server, such as `cannot be reached (…)`.
+    #[error("{0}")]
+    Server(String),
+    /// What this computer lacks.
+    #[error("{}", .0.message)]
+    Lack(Error),
+}
+
+impl From<String> for RemoteFailure {
+    fn from(what: String) -> Self {
+        Self::Server(what)
+    }
+}
 
 /// Cloneable; clones share their connections.
 #[derive(Debug, Clone)]
@@ -47,21 +64,20 @@ impl Remote {
     /// nowhere without encryption but near.
     ///
     /// # Errors
-    /// A sentence's end, such as `cannot be reached (…)`.
+    /// [`RemoteFailure`].
     pub async fn post(
         &self,
         server: &str,
         path: &str,
         headers: HeaderMap,
         json: Vec<u8>,
-    ) -> Result<RemoteAnswer, String> {
+    ) -> Result<RemoteAnswer, RemoteFailure> {
         let url = Url::parse(&format!("{}{path}", server.trim_end_matches('/')))
             .map_err(|error| format!("is not a URL ({error})"))?;
         let has_key = headers.values().any(HeaderValue::is_sensitive);
         if has_key && url.scheme() != "https" && !is_near(&url) {
-            return Err(
-                "has a key, which is sent only over https: use an https address".to_owned(),
-            );
+            let what = "has a key, which is sent only over https: use an https address";
+            return Err(what.to_owned().into());
         }
         send(self.request(url, json).headers(headers)).await
     }
@@ -75,7 +91,7 @@ impl Remote {
         url: &str,
         headers: HeaderMap,
         json: Vec<u8>,
-    ) -> Result<RemoteAnswer, String> {
+    ) -> Result<RemoteAnswer, RemoteFailure> {
         let url = Url::parse(url).map_err(|error| format!("is not a URL ({error})"))?;
         send(self.request(url, json).headers(headers)).await
     }
@@ -112,18 +128,22 @@ impl Remote {
     }
 }
 
-async fn send(request: reqwest::RequestBuilder) -> Result<RemoteAnswer, String> {
+async fn send(request: reqwest::RequestBuilder) -> Result<RemoteAnswer, RemoteFailure> {
     let answer = request.send().await.map_err(|error| {
+        if let Some(lack) = own_lack(&error) {
+            return RemoteFailure::Lack(lack);
+        }
         let cause = root_cause(&error);
-        if error.is_timeout() && !error.is_connect() {
+        let what = if error.is_timeout() && !error.is_connect() {
             "was silent for too long".to_owned()
         } else {
             let refused = error.url().is_some_and(is_near) && is_host_unreachable(&error);
             unreachable(&cause, LOCAL_NETWORK.filter(|_| refused))
-        }
+        };
+        what.into()
     })?;
     if answer.status().is_redirection() {
-        return Err(refused_redirect(answer.headers()));
+        return Err(refused_redirect(answer.headers()).into());
     }
     let (head, body) = http::Response::<reqwest::Body>::from(answer).into_parts();
     let body = body.map_err(|error| {

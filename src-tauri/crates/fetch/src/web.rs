@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderValue, header};
 use hyper_util::client::proxy::matcher::Matcher;
 use secrecy::{ExposeSecret, SecretString};
 use std::{error::Error as _, fmt, sync::Arc, time::Duration};
-use tierbar_core::{Code, Error, address::is_public, bad_request};
+use tierbar_core::{Code, Error, address::is_public, bad_request, own_lack};
 use url::Url;
 
 /// As many as browsers and curl's users are used to; a hub needs one or two.
@@ -316,6 +316,9 @@ fn secret_value(token: &SecretString) -> Result<HeaderValue, Failure> {
 }
 
 fn failed(url: &Url, error: &reqwest::Error) -> Failure {
+    if let Some(lack) = own_lack(error) {
+        return Failure::Passing(lack);
+    }
     let cause = root_cause(error);
     let mut source = error.source();
     while let Some(inner) = source {

@@ -1,7 +1,7 @@
 //! Why a header cannot be used.
 
 use std::{fmt::Display, io};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, own_lack};
 
 #[derive(Debug)]
 pub(crate) enum Fault {
@@ -31,8 +31,10 @@ impl Fault {
                 Error::new(Code::ModelUnsupported, format!("the model {name} cannot be loaded: {why}")).hint(hint)
             }
             Self::Io(error) => error.downcast().unwrap_or_else(|error| {
-                Error::new(Code::Storage, format!("the model {name} cannot be read: {error}"))
-                    .hint("check that its volume is connected")
+                own_lack(&error).unwrap_or_else(|| {
+                    Error::new(Code::Storage, format!("the model {name} cannot be read: {error}"))
+                        .hint("check that its volume is connected")
+                })
             }),
         }
     }

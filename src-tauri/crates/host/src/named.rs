@@ -6,14 +6,14 @@ use std::{
     io::{self, ErrorKind},
     path::Path,
 };
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, own_lack};
 use tierbar_nofollow::{OpenFile, locate, reason};
 
 /// Opens a file to read it. Links are followed, as other programs do, but not to Tierbar's own data: a command of an agent could have put
 /// one in place of the file. Blocking.
 ///
 /// # Errors
-/// `BadRequest` for Tierbar's own data; `NotFound`, `AccessDenied` or `BadRequest` for what cannot be read.
+/// `BadRequest` for Tierbar's own data; `NotFound`, `AccessDenied` or `BadRequest` for what cannot be read; those of [`own_lack`].
 pub fn open(path: &Path) -> Result<File, Error> {
     let unread = |error| unreadable(&path.display().to_string(), &error);
     let file = File::open(path).map_err(unread)?;
@@ -29,6 +29,9 @@ pub fn open(path: &Path) -> Result<File, Error> {
 }
 
 pub fn unreadable(name: &str, error: &io::Error) -> Error {
+    if let Some(lack) = own_lack(error) {
+        return lack;
+    }
     let code = match error.kind() {
         ErrorKind::NotFound => Code::NotFound,
         ErrorKind::PermissionDenied => Code::AccessDenied,

@@ -5,7 +5,7 @@ use std::{
     io,
     path::{Path, PathBuf},
 };
-use tierbar_core::{Code, Error, home::from_home};
+use tierbar_core::{Code, Error, home::from_home, own_lack};
 use tierbar_nofollow::{About, OpenError, OpenFile, locate, reason};
 
 /// Returns the path that the owner has written; `~` is the home folder.
@@ -97,6 +97,9 @@ fn check_is_here(path: &Path, about: About) -> Result<(), Error> {
 }
 
 pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Error {
+    if let Some(lack) = own_lack(error) {
+        return lack;
+    }
     let code = match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Code::NotFound,
         io::ErrorKind::PermissionDenied => Code::AccessDenied,

@@ -14,7 +14,8 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use std::{fmt, future::Future, io, pin::Pin, task::Poll};
-use tierbar_core::Error;
+use tierbar_core::{Error, own_lack};
+use tierbar_fetch::RemoteFailure;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Of an answer, in bytes. The longest that a context can hold is a fraction of it.
@@ -31,7 +32,7 @@ pub enum ConnectionFailure {
     /// The connection broke, or the answer is not HTTP. The tier's lease knows why its worker ended.
     #[error("{0}")]
     Broken(String),
-    /// There is no room for it here, which is not the server's fault.
+    /// There is no room for it here, or something else is lacking, which is not the server's fault.
     #[error("{}", .0.message)]
     NoRoom(Error),
 }
@@ -40,6 +41,10 @@ impl ConnectionFailure {
     /// An end before the answer's own.
     pub fn early() -> Self {
         Self::Broken("ended its answer early".to_owned())
+    }
+
+    fn of(error: &(dyn std::error::Error + 'static)) -> Self {
+        own_lack(error).map_or_else(|| Self::Broken(error.to_string()), Self::NoRoom)
     }
 }
 
@@ -52,13 +57,22 @@ impl From<String> for ConnectionFailure {
 
 impl From<io::Error> for ConnectionFailure {
     fn from(error: io::Error) -> Self {
-        Self::Broken(error.to_string())
+        Self::of(&error)
+    }
+}
+
+impl From<RemoteFailure> for ConnectionFailure {
+    fn from(failure: RemoteFailure) -> Self {
+        match failure {
+            RemoteFailure::Server(what) => Self::Broken(what),
+            RemoteFailure::Lack(lack) => Self::NoRoom(lack),
+        }
     }
 }
 
 impl From<hyper::Error> for ConnectionFailure {
     fn from(error: hyper::Error) -> Self {
-        Self::Broken(error.to_string())
+        Self::of(&error)
     }
 }
 

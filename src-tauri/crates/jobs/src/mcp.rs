@@ -239,6 +239,7 @@ fn server_error(name: &str, config: &McpServerConfig, failure: &Failure) -> Erro
         Failure::Silent(_) | Failure::Unread { .. } if is_program && !config.network => {
             format!("a program that downloads something, such as npx, needs mcp.{name}.network")
         }
+        Failure::Lack(_) => return Error::new(Code::Overloaded, message),
         _ => return Error::new(Code::Unreachable, message),
     };
     let code = match failure {

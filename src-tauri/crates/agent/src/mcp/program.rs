@@ -6,6 +6,7 @@ use crate::mcp::{
 };
 use secrecy::{ExposeSecret, SecretString};
 use std::{path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+use tierbar_core::own_lack;
 use tierbar_sandbox::{End, Limits, Network, Policy, Request, report};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -62,7 +63,10 @@ pub(crate) struct ProgramEnd {
 
 impl Program {
     pub(crate) async fn start(self) -> Result<StartedProgram, Failure> {
-        let not_run = |error: std::io::Error| Failure::NotRun(error.to_string());
+        let not_run = |error: std::io::Error| match own_lack(&error) {
+            Some(lack) => Failure::Lack(lack.message),
+            None => Failure::NotRun(error.to_string()),
+        };
         let policy = Policy {
             read: self.read,
             write: self.folder.iter().cloned().collect(),

@@ -25,6 +25,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::{error::Error, sync::Arc, time::Duration};
+use tierbar_core::own_lack;
 use tierbar_fetch::root_cause;
 use tokio::time::timeout;
 
@@ -259,6 +260,9 @@ fn reported(error: &ErrorData) -> Failure {
 }
 
 fn unreachable(error: &(dyn Error + 'static)) -> Failure {
+    if let Some(lack) = own_lack(error) {
+        return Failure::Lack(lack.message);
+    }
     let why = shorten(&root_cause(error));
     // A server that does not say in a header how it wants the key.
     if ["HTTP 401", "HTTP 403"]

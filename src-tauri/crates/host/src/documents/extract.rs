@@ -12,6 +12,7 @@ use std::{
     process::{ExitStatus, Stdio},
     time::Duration,
 };
+use tierbar_core::{Code, Error, own_lack};
 use tierbar_documents::{
     Refusal,
     extraction::{ExtractedDocument, LARGEST_FILE, LONGEST, OutputReader, ProcessEnd},
@@ -24,24 +25,44 @@ use tokio::{
 
 const BUFFER: usize = 256 << 10;
 
+/// Why a file has no text.
+#[derive(Debug)]
+pub(super) enum Unread {
+    /// For what it is, in a sentence.
+    Refused(Refusal),
+    /// For what is lacking here: it can be read later.
+    Here(Error),
+}
+
+impl From<Refusal> for Unread {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 /// Opens and hashes a file; returns it with its SHA-256. Blocking.
 ///
 /// # Errors
-/// Why it cannot be read, in a sentence.
-pub(super) fn open(path: &Path) -> Result<(File, String), Refusal> {
-    let refused = |error: io::Error| Refusal(format!("This file cannot be opened: {error}."));
-    let opened = sources::open(path);
-    let opened = opened.map_err(|error| Refusal(format!("{}.", error.message)))?;
+/// Why it cannot be read.
+pub(super) fn open(path: &Path) -> Result<(File, String), Unread> {
+    let refused = |error: io::Error| match own_lack(&error) {
+        Some(lack) => Unread::Here(lack),
+        None => Refusal(format!("This file cannot be opened: {error}.")).into(),
+    };
+    let opened = sources::open(path).map_err(|error| match error.code {
+        Code::Overloaded => Unread::Here(error),
+        _ => Refusal(format!("{}.", error.message)).into(),
+    })?;
     let about = opened.about().map_err(refused)?;
     if !about.is_file {
-        return Err(Refusal("This is not a file any more.".to_owned()));
+        return Err(Refusal("This is not a file any more.".to_owned()).into());
     }
     if about.in_cloud {
         let why = "This file is in iCloud only. Download it in the Finder.";
-        return Err(Refusal(why.to_owned()));
+        return Err(Refusal(why.to_owned()).into());
     }
     if about.bytes > LARGEST_FILE {
-        return Err(too_large());
+        return Err(too_large().into());
     }
     let mut file = opened.into_file();
     let (mut hash, mut buffer) = (Sha256::new(), vec![0; BUFFER]);
@@ -63,14 +84,14 @@ pub(super) fn too_large() -> Refusal {
 /// Has an open file read from its place on. `pictures`: whether pages that are pictures are returned, too. `reader`: keeps what is needed.
 ///
 /// # Errors
-/// Why it has no text, in a sentence.
+/// Why it has no text.
 pub(super) async fn extract(
     program: &Path,
     file: File,
     name: &OsStr,
     pictures: bool,
     reader: OutputReader,
-) -> Result<ExtractedDocument, Refusal> {
+) -> Result<ExtractedDocument, Unread> {
     let begun = Command::new(program)
         .arg(name)
         .args(pictures.then_some("--pictures"))
@@ -82,14 +103,14 @@ pub(super) async fn extract(
         .kill_on_drop(true)
         .spawn();
     let child = begun.map_err(|error| {
-        Refusal(format!(
-            "The program that reads documents does not start: {error}."
-        ))
+        Unread::Here(own_lack(&error).unwrap_or_else(|| {
+            let message = format!("the program that reads documents does not start: {error}");
+            Error::new(Code::Internal, message).hint("install Tierbar again")
+        }))
     })?;
-    match timeout(Duration::from_secs(LONGEST), read_output(child, reader)).await {
-        Ok(document) => document,
-        Err(_) => OutputReader::default().finish(ProcessEnd::TooLong),
-    }
+    let read = timeout(Duration::from_secs(LONGEST), read_output(child, reader)).await;
+    let read = read.unwrap_or_else(|_| OutputReader::default().finish(ProcessEnd::TooLong));
+    read.map_err(Unread::from)
 }
 
 /// Reads what the process writes, and waits for its end. Dropped, it ends the process.
@@ -128,14 +149,36 @@ mod tests {
     use super::*;
     use crate::{documents::tests::program, sources::tests::tempdir};
 
-    async fn run(script: &str) -> Result<ExtractedDocument, Refusal> {
+    fn why(unread: Unread) -> String {
+        match unread {
+            Unread::Refused(Refusal(why)) => why,
+            Unread::Here(error) => panic!("{error}"),
+        }
+    }
+
+    async fn run(script: &str) -> Result<ExtractedDocument, String> {
         let folder = tempdir();
         let document = folder.path().join("a.txt");
         std::fs::write(&document, "Some words").unwrap();
         let (file, sha256) = open(&document).unwrap();
         assert_eq!(sha256.len(), 64);
         let (program, name) = (program(folder.path(), script), OsStr::new("a.txt"));
-        extract(&program, file, name, false, OutputReader::default()).await
+        let read = extract(&program, file, name, false, OutputReader::default()).await;
+        read.map_err(why)
+    }
+
+    #[tokio::test]
+    async fn a_program_that_does_not_start_is_not_the_files_fault() {
+        let (program, file) = (Path::new("/no/program"), tempfile::tempfile().unwrap());
+        let read = extract(
+            program,
+            file,
+            OsStr::new("a.txt"),
+            false,
+            OutputReader::default(),
+        );
+        let unread = read.await.unwrap_err();
+        assert!(matches!(unread, Unread::Here(_)), "{unread:?}");
     }
 
     #[tokio::test]
@@ -144,32 +187,25 @@ mod tests {
             echo '{"block":{"text":"Some words"}}' && echo '{"end":{"kind":"text"}}'"#;
         let read = run(script).await.unwrap();
         assert_eq!(read.passages[0].text, "Some words");
-        assert!(
-            run("echo '{\"end\":{}}'; exit 1")
-                .await
-                .unwrap_err()
-                .0
-                .contains("damaged")
-        );
-        assert!(run("kill -ABRT $$").await.unwrap_err().0.contains("memory"));
-        assert!(
-            run("echo nonsense")
-                .await
-                .unwrap_err()
-                .0
-                .contains("damaged")
-        );
+        for (script, why) in [
+            ("echo '{\"end\":{}}'; exit 1", "damaged"),
+            ("kill -ABRT $$", "memory"),
+            ("echo nonsense", "damaged"),
+        ] {
+            let refused = run(script).await.unwrap_err();
+            assert!(refused.contains(why), "{script}: {refused}");
+        }
     }
 
     #[test]
     fn what_is_no_file_is_refused() {
         let folder = tempdir();
-        assert!(open(folder.path()).unwrap_err().0.contains("not a file"));
-        assert!(
-            open(Path::new("/no/such"))
-                .unwrap_err()
-                .0
-                .contains("cannot be read")
-        );
+        for (path, reason) in [
+            (folder.path(), "not a file"),
+            (Path::new("/no/such"), "cannot be read"),
+        ] {
+            let refused = why(open(path).unwrap_err());
+            assert!(refused.contains(reason), "{refused}");
+        }
     }
 }

@@ -3,7 +3,8 @@
 use super::{
     DocumentIndex, State,
     embed::{AnswerFn, BATCH, Embedder},
-    extract, files,
+    extract::{self, Unread},
+    files,
 };
 use parking_lot::Mutex;
 use std::{
@@ -249,13 +250,14 @@ impl Indexer {
         let opening = path.clone();
         let open = tokio::task::spawn_blocking(move || extract::open(&opening));
         let opened = open.await.unwrap_or_else(|ended| {
-            Err(Refusal(format!(
-                "Opening this file did not finish: {ended}."
-            )))
+            Err(Refusal(format!("Opening this file did not finish: {ended}.")).into())
         });
         let (bytes, sha256) = match opened {
             Ok(opened) => opened,
-            Err(Refusal(why)) => return self.store.fail_document(file, String::new(), why).await,
+            Err(Unread::Refused(Refusal(why))) => {
+                return self.store.fail_document(file, String::new(), why).await;
+            }
+            Err(Unread::Here(error)) => return Err(error),
         };
         if sha256 == file.sha256 {
             return self.store.keep_document(file).await;
@@ -265,11 +267,12 @@ impl Indexer {
         let read = extract::extract(program, bytes, name, file.read_pictures, reader);
         let read = match read.await {
             Ok(extracted) => self.see(extracted).await,
-            Err(refusal) => Err(refusal),
+            Err(Unread::Refused(refusal)) => Err(refusal),
+            // It waits, and is read again.
+            Err(Unread::Here(error)) => return Err(error),
         };
         match read {
             Ok(Some((passages, facts))) => self.keep(file, sha256, passages, facts).await,
-            // It waits, and is read again.
             Ok(None) => Ok(()),
             Err(Refusal(why)) => self.store.fail_document(file, sha256, why).await,
         }

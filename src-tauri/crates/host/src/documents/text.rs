@@ -1,6 +1,6 @@
 //! The text of a person's file for a model: a text as it is, a document as `tierbar-extract` reads it, and nothing else.
 
-use super::extract;
+use super::extract::{self, Unread};
 use crate::worker;
 use std::{
     fs::File,
@@ -96,7 +96,10 @@ pub(crate) async fn read_document(
     let _one = READING.acquire().await;
     let reader = OutputReader::of_text();
     let read = extract::extract(&program, file, name, false, reader).await;
-    let read = read.map_err(refused)?;
+    let read = read.map_err(|unread| match unread {
+        Unread::Refused(refusal) => refused(refusal),
+        Unread::Here(error) => error,
+    })?;
     Ok(FileText {
         text: read.text,
         notice: read.facts.notice,

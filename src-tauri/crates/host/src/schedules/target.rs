@@ -9,7 +9,7 @@ use tierbar_core::{
     Code, Error,
     config::{ScheduleConfig, is_url, server_of},
 };
-use tierbar_fetch::{Remote, blocking};
+use tierbar_fetch::{Remote, RemoteFailure, blocking};
 use tierbar_nofollow::{Mode, OpenError, locate};
 use tierbar_secrets::{Name, Secrets};
 
@@ -139,7 +139,10 @@ async fn post(
     let answer = remote
         .post(url, slash, headers, body.to_string().into_bytes())
         .await
-        .map_err(failed)?;
+        .map_err(|failure| match failure {
+            RemoteFailure::Server(why) => failed(why),
+            RemoteFailure::Lack(lack) => lack,
+        })?;
     if answer.status().is_success() {
         return Ok(format!("posted to {server}"));
     }

@@ -13,7 +13,7 @@ use tierbar_core::{
     Code, Error,
     queue::{WebhookState, next_delivery},
 };
-use tierbar_fetch::blocking;
+use tierbar_fetch::{RemoteFailure, blocking};
 use tierbar_secrets::Name;
 use tierbar_store::Delivery;
 use tokio::time::{sleep, timeout};
@@ -78,7 +78,8 @@ async fn send(jobs: &Jobs, secret: &SecretString, delivery: &Delivery) -> Result
     let failure = match timeout(PATIENCE, sending).await {
         Ok(Ok(answer)) if answer.status().is_success() => None,
         Ok(Ok(answer)) => Some(format!("answered {}", answer.status())),
-        Ok(Err(why)) => Some(why),
+        Ok(Err(RemoteFailure::Server(why))) => Some(why),
+        Ok(Err(RemoteFailure::Lack(lack))) => return Err(lack),
         Err(_) => Some(format!("did not answer within {} s", PATIENCE.as_secs())),
     };
     let again = || next_delivery(id, delivery.attempts + 1, delivery.ended_ms, now_ms());

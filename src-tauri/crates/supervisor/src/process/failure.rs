@@ -1,8 +1,8 @@
 //! Why a worker did not start, or has ended.
 
 use super::{LaunchParams, WorkerProcess, exit, handshake::HandshakeFailure};
-use std::{io, process::ExitStatus, time::Duration};
-use tierbar_core::{Code, Error};
+use std::{io, path::Path, process::ExitStatus, time::Duration};
+use tierbar_core::{Code, Error, own_lack};
 use tokio::time::timeout;
 
 #[derive(Debug)]
@@ -32,10 +32,28 @@ impl LaunchParams {
     }
 
     pub(super) fn not_run(&self, error: &io::Error) -> WorkerFailure {
-        let what = format!("{} cannot be run: {error}", self.options.worker.display());
-        WorkerFailure::crash(self.failed(&what).hint(
+        self.program_not_run(
+            &self.options.worker,
+            error,
             "quit Tierbar and open it again, since it may have been moved; if that does not help, install it again",
-        ))
+        )
+    }
+
+    /// A lack of this computer's is no crash of the program's.
+    pub(super) fn program_not_run(
+        &self,
+        program: &Path,
+        error: &io::Error,
+        hint: &str,
+    ) -> WorkerFailure {
+        if let Some(error) = own_lack(error) {
+            return WorkerFailure {
+                error,
+                crashed: false,
+            };
+        }
+        let what = format!("{} cannot be run: {error}", program.display());
+        WorkerFailure::crash(self.failed(&what).hint(hint))
     }
 
     /// Ends the process, if it has not ended.

@@ -162,12 +162,10 @@ impl LaunchParams {
     }
 
     fn guard_not_run(&self, command: &ForeignCommand, error: &io::Error) -> WorkerFailure {
-        let what = format!("{} cannot be run: {error}", command.process_guard.display());
-        let error = self.failed(&what);
-        WorkerFailure::crash(
-            error.hint(
-                "install Tierbar again: its process guard, tierbar-guard, is missing or damaged",
-            ),
+        self.program_not_run(
+            &command.process_guard,
+            error,
+            "install Tierbar again: its process guard, tierbar-guard, is missing or damaged",
         )
     }
 
