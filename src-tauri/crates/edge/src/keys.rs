@@ -264,6 +264,20 @@ impl Weight {
         Ok(())
     }
 
+    /// Takes as much more, or gives as much back, as makes it this large.
+    ///
+    /// # Errors
+    /// `Overloaded` while there is no room for it.
+    pub fn cover(&mut self, bytes: usize) -> Result<(), Error> {
+        match bytes.checked_sub(self.bytes) {
+            Some(more) => self.grow(more),
+            None => {
+                self.shrink_to(bytes);
+                Ok(())
+            }
+        }
+    }
+
     /// Charges what is made of a body.
     ///
     /// # Errors

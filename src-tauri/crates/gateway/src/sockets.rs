@@ -119,7 +119,7 @@ const OF_THE_CONNECTION: [&str; 7] = [
 ];
 
 /// Whose memory a connection takes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Account {
     keys: Arc<Keys>,
     sender: Sender,

@@ -1,5 +1,6 @@
 //! The answer to a turn, as the messages that render it.
 
+use super::Account;
 use axum::{
     Router,
     body::Body,
@@ -10,6 +11,7 @@ use futures_util::StreamExt;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use tierbar_core::{Code, Error, json, json_edit};
+use tierbar_edge::keys::Weight;
 use tierbar_inference::{body, lines::Lines};
 use tokio::sync::mpsc;
 use tower::ServiceExt;
@@ -21,6 +23,21 @@ const REFUSAL_LIMIT: usize = 1 << 20;
 const EVENT_LIMIT: usize = 17 << 20;
 /// After a longer event, in bytes, the client reads what it has before more is read of the answer, so that few such events are in memory.
 const LONG_EVENT: usize = 1 << 20;
+/// Of a long event on its way to the client: its text, and what the socket writes of it.
+const COPIES: usize = 2;
+
+/// A message on its way to the client. A long one is charged until it has been sent.
+#[derive(Debug)]
+pub(super) struct Rendered {
+    pub(super) text: String,
+    pub(super) weight: Option<Weight>,
+}
+
+impl From<String> for Rendered {
+    fn from(text: String) -> Self {
+        Self { text, weight: None }
+    }
+}
 
 /// A response that can be continued.
 #[derive(Debug)]
@@ -34,22 +51,30 @@ pub(super) struct ContinuableResponse {
 pub(super) async fn answer(
     router: Router,
     request: Request<Body>,
-    messages: mpsc::Sender<String>,
+    account: Account,
+    messages: mpsc::Sender<Rendered>,
 ) -> Option<ContinuableResponse> {
     let Ok(response) = router.oneshot(request).await;
     if !is_stream(&response) {
         let refusal = refusal(response).await;
-        messages.send(refusal).await.ok()?;
+        messages.send(refusal.into()).await.ok()?;
         return None;
     }
     let mut body = response.into_body().into_data_stream();
     let (mut lines, mut events) = (Lines::default(), Events::default());
+    // Of a long event that is arriving.
+    let mut weight = None;
     while let Some(Ok(bytes)) = body.next().await {
         if events.data.len() + lines.pending() > EVENT_LIMIT {
             let most = EVENT_LIMIT >> 20;
             let message = format!("the answer has an event of more than {most} MiB");
             let error = Error::new(Code::Unreachable, message);
-            messages.send(error_message(&error)).await.ok()?;
+            messages.send(error_message(&error).into()).await.ok()?;
+            return None;
+        }
+        let arrived = events.data.len() + lines.pending() + bytes.len();
+        if let Err(full) = charge(&account, &mut weight, arrived) {
+            messages.send(error_message(&full).into()).await.ok()?;
             return None;
         }
         let complete = lines.complete(&bytes);
@@ -60,11 +85,16 @@ pub(super) async fn answer(
         drop(complete);
         for (text, end) in read {
             let is_long = text.len() > LONG_EVENT;
+            if is_long && let Err(full) = charge(&account, &mut weight, COPIES * text.len()) {
+                messages.send(error_message(&full).into()).await.ok()?;
+                return None;
+            }
+            let weight = if is_long { weight.take() } else { None };
             let answered = match end {
                 Some(End::Answered) => continuable_response(&text),
                 _ => None,
             };
-            messages.send(text).await.ok()?;
+            messages.send(Rendered { text, weight }).await.ok()?;
             if end.is_some() {
                 return answered;
             }
@@ -75,8 +105,20 @@ pub(super) async fn answer(
         }
     }
     let error = Error::new(Code::Internal, "the answer ended without its last event");
-    messages.send(error_message(&error)).await.ok()?;
+    messages.send(error_message(&error).into()).await.ok()?;
     None
+}
+
+/// Charges what there is of a long event.
+fn charge(account: &Account, weight: &mut Option<Weight>, bytes: usize) -> Result<(), Error> {
+    if bytes <= LONG_EVENT {
+        *weight = None;
+        return Ok(());
+    }
+    if weight.is_none() {
+        *weight = Some(account.weigh()?);
+    }
+    weight.as_mut().map_or(Ok(()), |weight| weight.cover(bytes))
 }
 
 /// What the last event says.
@@ -194,8 +236,10 @@ fn render_error(status: u16, error: Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sockets::tests::account;
     use futures_util::{FutureExt, stream};
-    use std::{convert::Infallible, pin::pin};
+    use std::{convert::Infallible, pin::pin, sync::Arc};
+    use tierbar_edge::keys::BODIES;
 
     fn messages(stream: &str) -> Vec<(String, Option<End>)> {
         let mut events = Events::default();
@@ -234,9 +278,10 @@ mod tests {
             async move { ([(header::CONTENT_TYPE, "text/event-stream")], body) }
         });
         let (messages, mut sent) = mpsc::channel(2);
-        let answer = answer(router, Request::new(Body::empty()), messages).await;
+        let (account, _folder) = account().await;
+        let answer = answer(router, Request::new(Body::empty()), account, messages).await;
         (
-            sent.recv().await.unwrap(),
+            sent.recv().await.unwrap().text,
             answer.map(|answer| answer.items),
         )
     }
@@ -262,12 +307,37 @@ mod tests {
             async move { ([(header::CONTENT_TYPE, "text/event-stream")], body) }
         });
         let (messages, mut sent) = mpsc::channel(4);
-        let mut answering = pin!(answer(router, Request::new(Body::empty()), messages));
+        let (account, _folder) = account().await;
+        let keys = Arc::clone(&account.keys);
+        let request = Request::new(Body::empty());
+        let mut answering = pin!(answer(router, request, account, messages));
         for _ in 0..2 {
             assert!(answering.as_mut().now_or_never().is_none());
             assert_eq!(sent.len(), 1);
-            sent.recv().await.unwrap();
+            let message = sent.recv().await.unwrap();
+            // Until it has been sent.
+            assert_eq!(keys.held(), COPIES * message.text.len());
+            drop(message);
+            assert_eq!(keys.held(), 0);
         }
+    }
+
+    #[tokio::test]
+    async fn a_long_event_without_room_ends_the_answer() {
+        let event = format!("data: {{\"type\":\"{}\"}}\n\n", "a".repeat(LONG_EVENT));
+        let router = Router::new().fallback(move || {
+            let event = event.clone();
+            async move { ([(header::CONTENT_TYPE, "text/event-stream")], event) }
+        });
+        let (account, _folder) = account().await;
+        let mut most = account.keys.weigh(None);
+        most.grow(BODIES / 8 * 7).unwrap();
+        let (messages, mut sent) = mpsc::channel(2);
+        let answered = answer(router, Request::new(Body::empty()), account, messages).await;
+        assert!(answered.is_none());
+        let refused = sent.recv().await.unwrap().text;
+        assert!(refused.contains("overloaded"), "{refused}");
+        assert!(sent.recv().await.is_none());
     }
 
     #[test]

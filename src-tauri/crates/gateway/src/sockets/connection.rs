@@ -2,7 +2,7 @@
 
 use super::{
     Account, Slot, TurnSource,
-    answer::{ContinuableResponse, answer, error_message},
+    answer::{ContinuableResponse, Rendered, answer, error_message},
     metered::MeteredStream,
     turn::{Conversation, TurnMessage, add_items},
 };
@@ -265,7 +265,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         request: axum::extract::Request,
     ) -> Result<Option<ContinuableResponse>, End> {
         let (messages, mut rendered) = mpsc::channel(EVENTS);
-        let answering = answer(self.source.router.clone(), request, messages);
+        let account = self.account.clone();
+        let answering = answer(self.source.router.clone(), request, account, messages);
         let answering = AbortOnDropHandle::new(tokio::spawn(answering.in_current_span()));
         let slot = self.slot.clone();
         loop {
@@ -274,7 +275,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 // The server ends.
                 () = given_up(slot.as_ref()) => return Err(End::Gone),
                 message = rendered.recv() => match message {
-                    Some(message) => self.send(message).await?,
+                    Some(Rendered { text, weight }) => {
+                        self.send(text).await?;
+                        drop(weight);
+                    }
                     None => break,
                 },
                 heard = self.listen() => heard?,

@@ -2,6 +2,7 @@
 
 mod waiting;
 
+use super::Account;
 use crate::testing::{Bench, json, tier};
 use axum::{
     Router,
@@ -17,7 +18,10 @@ use std::{
     net::SocketAddr,
     sync::{Arc, Mutex},
 };
+use tempfile::TempDir;
 use tierbar_core::{Code, Error, TierState, status::EngineKind};
+use tierbar_edge::keys::{Keys, Sender};
+use tierbar_store::Store;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -37,6 +41,19 @@ type Client = WebSocketStream<TcpStream>;
 
 /// Opened once, it lets the answer to "gated" pass.
 static GATE: Notify = Notify::const_new();
+
+/// Returns a program's account, and the folder of its keys.
+pub(super) async fn account() -> (Account, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("chats.db");
+    let store = tokio::task::spawn_blocking(move || Store::open(&path));
+    let keys = Keys::open(store.await.unwrap().unwrap()).await.unwrap();
+    let account = Account {
+        keys: Arc::new(keys),
+        sender: Sender::Program,
+    };
+    (account, folder)
+}
 
 /// A worker that says what the last message says, fails at "fail", waits at "gated" and never ends at "forever".
 fn worker(requests: &Requests) -> Router {

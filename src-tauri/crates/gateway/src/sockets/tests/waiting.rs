@@ -1,10 +1,8 @@
 //! Connections over time.
 
 use super::*;
-use crate::sockets::{Account, ConnectionSlot, Slot, TurnSource, connection::Connection};
+use crate::sockets::{ConnectionSlot, Slot, TurnSource, connection::Connection};
 use tierbar_core::lease::BoxFuture;
-use tierbar_edge::keys::{Keys, Sender};
-use tierbar_store::Store;
 use tokio::{
     io::{DuplexStream, duplex},
     task::JoinHandle,
@@ -14,14 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 /// A connection to the other end of a stream in memory, with routes that answer nothing.
 async fn connected(slot: Option<Slot>) -> (DuplexStream, JoinHandle<()>, Arc<Keys>) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("chats.db");
-    let store = tokio::task::spawn_blocking(move || Store::open(&path));
-    let keys = Arc::new(Keys::open(store.await.unwrap().unwrap()).await.unwrap());
-    let account = Account {
-        keys: Arc::clone(&keys),
-        sender: Sender::Program,
-    };
+    let (account, folder) = account().await;
+    let keys = Arc::clone(&account.keys);
     let source = TurnSource {
         router: Router::new(),
         headers: Default::default(),
