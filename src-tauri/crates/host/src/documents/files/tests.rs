@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tierbar_core::Code;
 use tierbar_skip::{
     Call, denying,
-    race::{ALL, Found, Way, race},
+    race::{ALL, Found, LINKS, Way, race},
 };
 
 fn source(path: &Path, is_folder: bool) -> DocumentSource {
@@ -85,7 +85,6 @@ fn race_to_data(ways: &[Way], place: &str) {
         fs::write(folder.join("inner/a.md"), text).unwrap();
     }
     let inner = papers.join("inner/a.md");
-    let own = HEXLOWER.encode(&Sha256::digest("own"));
     let scan = |path: &Path, is_folder| match scan(&source(path, is_folder)) {
         Some(scan) if scan.files.iter().any(|file| file.size != 3) => Found::Foreign,
         Some(_) => Found::Own,
@@ -98,12 +97,50 @@ fn race_to_data(ways: &[Way], place: &str) {
         &mut [
             &mut || scan(&papers, true),
             &mut || scan(&inner, false),
-            &mut || match extract::open(&inner) {
-                Ok((_, sha256)) if sha256 != own => Found::Foreign,
-                Ok(_) => Found::Own,
-                Err(_) => Found::Refused,
-            },
+            &mut || opened(&inner),
         ],
+    );
+}
+
+/// What opening a file finds, whose own text is "own".
+fn opened(path: &Path) -> Found {
+    let own = HEXLOWER.encode(&Sha256::digest("own"));
+    match extract::open(path) {
+        Ok((_, sha256)) if sha256 != own => Found::Foreign,
+        Ok(_) => Found::Own,
+        Err(_) => Found::Refused,
+    }
+}
+
+#[test]
+fn a_folder_that_becomes_a_link_is_not_entered() {
+    let root = tempdir();
+    let (papers, outside) = (root.path().join("papers"), root.path().join("outside"));
+    let inner = papers.join("inner");
+    for (folder, text) in [(&inner, "own"), (&outside, "secret")] {
+        fs::create_dir_all(folder).unwrap();
+        fs::write(folder.join("a.md"), text).unwrap();
+    }
+    let file = inner.join("a.md");
+    let mut look = || {
+        let found = scan(&source(&papers, true)).unwrap();
+        let mut files = found.files.iter();
+        if files.any(|file| file.size != 3) {
+            return Found::Foreign;
+        }
+        match names(&found, &papers)
+            .iter()
+            .any(|name| name == "inner/a.md")
+        {
+            true => Found::Own,
+            false => Found::Refused,
+        }
+    };
+    race(
+        &LINKS,
+        &inner,
+        &outside,
+        &mut [&mut look, &mut || opened(&file)],
     );
 }
 
