@@ -100,8 +100,8 @@ pub enum PolicyError {
     Protected(PathBuf, PathBuf),
     #[error("{} holds {}, where Tierbar's programs are; choose another folder", .0.display(), .1.display())]
     Program(PathBuf, PathBuf),
-    #[error("{} can be changed by every user of this computer, so it cannot limit commands; run: chmod o-w \"{}\"", .0.display(), .0.display())]
-    Changeable(PathBuf),
+    #[error("{} can be changed by every user of this computer, who could replace the program that limits commands; run: chmod o-w {}", quoted(.0, " and "), quoted(.0, " "))]
+    Changeable(BTreeSet<PathBuf>),
     #[error("the command starts in {}, which it may not read", .0.display())]
     Outside(PathBuf),
     #[error("the whole disk cannot be granted; choose a folder")]
@@ -239,6 +239,20 @@ const PROGRAMS: [&str; 5] = [
     "tierbar-extract",
 ];
 
+fn quoted(paths: &BTreeSet<PathBuf>, between: &str) -> String {
+    let paths = paths.iter().map(|path| format!("\"{}\"", path.display()));
+    paths.collect::<Vec<_>>().join(between)
+}
+
+/// Whether every user can change what has this path.
+fn is_changeable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| {
+        // In a folder such as /tmp, others cannot replace what is not theirs.
+        let is_shared = found.is_dir() && found.mode() & 0o1000 != 0;
+        found.mode() & 0o002 != 0 && !is_shared
+    })
+}
+
 /// Returns the folders of the launcher, of this program, and of those of ours that are beside them, also by another name.
 fn program_folders(launcher: &Path) -> Result<Vec<ProtectedPath>, PolicyError> {
     // One that does not exist will not start.
@@ -246,13 +260,11 @@ fn program_folders(launcher: &Path) -> Result<Vec<ProtectedPath>, PolicyError> {
     let named = real.is_some().then_some(launcher);
     let paths = real.as_deref().into_iter().chain(named);
     // In each folder above, another could take its place.
-    for path in paths.flat_map(Path::ancestors) {
-        let Ok(found) = path.metadata() else { continue };
-        // In a folder such as /tmp, others cannot replace what is not theirs.
-        let is_shared = found.is_dir() && found.mode() & 0o1000 != 0;
-        if found.mode() & 0o002 != 0 && !is_shared {
-            return Err(PolicyError::Changeable(path.to_owned()));
-        }
+    let places = paths.flat_map(Path::ancestors);
+    let changeable = places.filter(|path| is_changeable(path));
+    let changeable: BTreeSet<_> = changeable.map(Path::to_owned).collect();
+    if !changeable.is_empty() {
+        return Err(PolicyError::Changeable(changeable));
     }
     let this = env::current_exe().ok();
     let this_really = this.as_ref().and_then(|path| path.canonicalize().ok());
@@ -351,15 +363,25 @@ mod tests {
                 "{refused:?}"
             );
         }
-        for path in [&launcher, &programs] {
-            let before = fs::metadata(path).unwrap().permissions();
-            fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
+        let change = |path: &Path, mode: u32| {
+            fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        };
+        for paths in [&[&launcher][..], &[&programs], &[&programs, &launcher]] {
+            for path in paths {
+                change(path, 0o777);
+            }
             let refused = policy(&[&root], &[]).check(Some(&root), &launcher);
-            assert!(
-                matches!(&refused, Err(PolicyError::Changeable(named)) if named == path),
-                "{refused:?}"
-            );
-            fs::set_permissions(path, before).unwrap();
+            let refused = refused.unwrap_err().to_string();
+            let quoted: Vec<_> = paths
+                .iter()
+                .map(|path| format!("\"{}\"", path.display()))
+                .collect();
+            assert!(refused.starts_with(&quoted.join(" and ")), "{refused}");
+            let command = format!("run: chmod o-w {}", quoted.join(" "));
+            assert!(refused.ends_with(&command), "{refused}");
+            for path in paths {
+                change(path, 0o755);
+            }
         }
     }
 
@@ -388,7 +410,7 @@ mod tests {
             change(path, 0o777);
             let refused = check(launcher);
             assert!(
-                matches!(&refused, Err(PolicyError::Changeable(named)) if named == path),
+                matches!(&refused, Err(PolicyError::Changeable(named)) if named.iter().eq([path])),
                 "{refused:?}"
             );
             change(path, 0o1777);
