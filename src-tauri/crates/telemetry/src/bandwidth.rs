@@ -8,6 +8,7 @@ use crate::{
     platform,
 };
 use std::{
+    fs,
     hint::black_box,
     io::{self, Write},
     num::NonZero,
@@ -36,6 +37,8 @@ const FASTEST_DISK: u64 = 16_000_000_000;
 /// No further round, and no read of a depth, starts after this time.
 const ENOUGH: Duration = Duration::from_millis(200);
 const ENOUGH_AT_A_DEPTH: Duration = Duration::from_millis(150);
+/// What the name of its file begins with.
+const PREFIX: &str = ".tierbar-disk-";
 /// The alignment of buffers for uncached reads; no disk has larger blocks.
 const ALIGNMENT: usize = 16 << 10;
 /// How long the machine is watched, and what other programs may do in that time.
@@ -102,8 +105,15 @@ pub fn disk(folder: &Path) -> io::Result<u64> {
 
 /// Writes a file of no two equal pages, which no file system stores as one, of noise, which none compresses.
 fn scratch(folder: &Path, blocks: u64) -> io::Result<NamedTempFile> {
+    // One of a host that was killed while it measured.
+    for entry in fs::read_dir(folder)?.flatten() {
+        let name = entry.file_name();
+        if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
     let mut file = tempfile::Builder::new()
-        .prefix(".tierbar-disk-")
+        .prefix(PREFIX)
         .tempfile_in(folder)?;
     platform::skip_cache(file.as_file())?;
     let mut noise = 0x9E37_79B9_7F4A_7C15_u64;
@@ -285,12 +295,13 @@ mod tests {
     #[test]
     fn a_disk_is_measured_with_a_file_that_does_not_stay() {
         let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(".tierbar-disk-killed"), "").unwrap();
         let rate = disk(folder.path()).unwrap();
         assert!(rate > 0 && rate <= FASTEST_DISK);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         assert!(disk(&folder.path().join("none")).is_err());
         let file = scratch(folder.path(), 3).unwrap();
-        let bytes = std::fs::read(file.path()).unwrap();
+        let bytes = fs::read(file.path()).unwrap();
         let pages: BTreeSet<_> = bytes.chunks(4096).collect();
         assert_eq!(pages.len(), 3 * BLOCK / 4096);
     }
