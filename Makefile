@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check build lint mac-check mac-rehearsal mac-report snapshots screenshots recording bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-passages bench-readings bench-speculation bench-cancel mutants mutations setup-models eval eval-paths conformance stress stress-embeds stress-paged stress-waits fuzz malformed setup binaries ui clean
+.PHONY: help run test check build lint mac-check mac-rehearsal mac-report snapshots screenshots recording bench-downloads bench-engine bench-gateway bench-paging bench-eviction bench-idle bench-passages bench-readings bench-speculation bench-cancel mutants mutations setup-models eval eval-paths conformance stress stress-embeds stress-paged stress-waits fuzz malformed setup binaries ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -116,6 +116,11 @@ bench-paging: ## Measure a mixture larger than memory beside llama-server; as ro
 	@bundle/setup run
 	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-mixture --example simulate_experts
 	@$(with) tests/bench/paging --dense --approximate --read-ahead 128 $(if $(ROUNDS),--rounds $(ROUNDS))
+
+bench-eviction: ## Compare what the cache of experts reads with what LRU and LFU would
+	@bundle/setup run
+	@$(build) --example simulate_experts
+	@$(with) target/release/examples/simulate_experts
 
 bench-idle: ## Measure the memory of the idle app and server, how fast a window opens, and what an open one takes (Linux)
 	@bundle/setup test

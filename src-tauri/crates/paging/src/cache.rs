@@ -2,22 +2,24 @@
 
 use crate::{
     layout::ExpertIndex,
+    likelihood::{Likelihood, UseHistory},
     picture::{self, UNKNOWN},
 };
-use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// Which expert goes first.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EvictionPolicy {
-    /// The one that was used longest ago.
-    LeastRecent,
-    /// The one that was used least, where a use counts half as much after as many tokens (LRFU: Lee et al., *IEEE
-    /// Transactions on Computers* 50(12), 2001).
-    LeastFrequent { half_life_tokens: f64 },
+    /// The one that the next token is least likely to use, by what is learned of the router's choices.
+    LeastLikely,
     /// The one that was used last: in a circle of layers, its next use is farthest away. What comes after the last layer is the
     /// first.
     MostRecent,
 }
+
+/// The next to go are found together, one in so many of those that are held: so few that none goes before its time, and so many
+/// that a token seldom looks at all experts more than twice.
+const VICTIMS_OF: usize = 16;
 
 /// What a cache has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,18 +39,16 @@ enum EntryState {
     Held,
 }
 
-/// An order of leaving: the lowest goes first.
-type EvictionRank = (u64, u64);
-
 #[derive(Debug, Clone, Copy)]
 struct CacheEntry {
     state: EntryState,
     /// What is computed with it is not over yet.
     in_use: bool,
-    /// The base-2 logarithm of its uses' weights, of which one at token t weighs 2^(t / half-life).
-    weight: f64,
-    rank: EvictionRank,
+    history: UseHistory,
 }
+
+/// An order of leaving: the lowest goes first.
+type EvictionRank = (u64, u64, ExpertIndex);
 
 /// The experts that one use needs.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -68,10 +68,11 @@ pub(crate) struct Cache {
     budget: u64,
     /// Pages of all that is held or being read.
     pub(crate) held: u64,
-    /// What may go, by rank.
-    order: BTreeSet<(EvictionRank, ExpertIndex)>,
+    /// What goes next, the first of it last; whatever was used since stays.
+    victims: Vec<EvictionRank>,
     in_use: Vec<ExpertIndex>,
-    uses: u64,
+    token: u64,
+    likelihood: Likelihood,
     pub(crate) stats: CacheStats,
 }
 
@@ -81,8 +82,7 @@ impl Cache {
         let empty = CacheEntry {
             state: EntryState::Absent,
             in_use: false,
-            weight: f64::NEG_INFINITY,
-            rank: (0, 0),
+            history: UseHistory::default(),
         };
         Self {
             policy,
@@ -90,9 +90,10 @@ impl Cache {
             pages,
             budget,
             held: 0,
-            order: BTreeSet::new(),
+            victims: Vec::new(),
             in_use: Vec::new(),
-            uses: 0,
+            token: 0,
+            likelihood: Likelihood::new(),
             stats: CacheStats::default(),
         }
     }
@@ -105,15 +106,11 @@ impl Cache {
         self.entries[unit as usize].state == EntryState::Absent
     }
 
-    /// Returns how much a unit was used lately by this token, from 0 to 9; `None` if it is not held.
-    pub(crate) fn heat(&self, unit: ExpertIndex, token: u64) -> Option<u8> {
+    /// Returns how likely the next token is to use a unit, from 0 to 9; `None` if it is not held.
+    pub(crate) fn heat(&self, unit: ExpertIndex) -> Option<u8> {
         let heat = match self.policy {
-            EvictionPolicy::LeastFrequent { half_life_tokens } => {
-                let weight = self.entries[unit as usize].weight;
-                picture::heat(weight, token, half_life_tokens)
-            }
-            // These count no uses.
-            EvictionPolicy::LeastRecent | EvictionPolicy::MostRecent => UNKNOWN,
+            EvictionPolicy::LeastLikely => picture::heat(self.likelihood(unit)),
+            EvictionPolicy::MostRecent => UNKNOWN,
         };
         self.is_held(unit).then_some(heat)
     }
@@ -125,24 +122,24 @@ impl Cache {
     pub(crate) fn take(&mut self, units: &[ExpertIndex], token: u64) -> CacheUpdate {
         for unit in std::mem::take(&mut self.in_use) {
             self.entries[unit as usize].in_use = false;
-            self.offer(unit);
+        }
+        if token != self.token {
+            self.token = token;
+            let histories = self.entries.iter().map(|entry| &entry.history);
+            self.likelihood.begin(token, histories);
+            self.victims.clear();
+        }
+        if self.policy == EvictionPolicy::MostRecent {
+            self.victims.clear();
         }
         let mut taken = CacheUpdate::default();
         for &unit in units {
-            self.uses += 1;
-            let (policy, uses) = (self.policy, self.uses);
             let entry = &mut self.entries[unit as usize];
             if entry.in_use {
                 continue;
             }
-            self.order.remove(&(entry.rank, unit));
             entry.in_use = true;
-            entry.weight = weight_after_use(entry.weight, policy, token);
-            entry.rank = match policy {
-                EvictionPolicy::MostRecent => (0, u64::MAX - uses),
-                // The bits of numbers that are not negative are ordered as these.
-                _ => (entry.weight.max(0.0).to_bits(), uses),
-            };
+            self.likelihood.learn(&mut entry.history, token);
             self.in_use.push(unit);
             match entry.state {
                 EntryState::Held => self.stats.hits += 1,
@@ -158,7 +155,7 @@ impl Cache {
                 }
             }
         }
-        taken.evicted = self.evict_to(self.budget);
+        taken.evicted = self.evict_to(self.budget, &(0..0));
         taken
     }
 
@@ -166,20 +163,16 @@ impl Cache {
     /// of them.
     pub(crate) fn take_ahead(
         &mut self,
-        units: std::ops::Range<ExpertIndex>,
+        units: Range<ExpertIndex>,
         is_busy: impl Fn(ExpertIndex) -> bool,
     ) -> CacheUpdate {
-        for unit in units.clone() {
-            let rank = self.entries[unit as usize].rank;
-            self.order.remove(&(rank, unit));
-        }
         let mut taken = CacheUpdate::default();
         for unit in units.clone() {
             if !self.is_absent(unit) || is_busy(unit) {
                 continue;
             }
             let pages = self.pages[unit as usize];
-            let evicted = self.evict_to(self.budget.saturating_sub(pages));
+            let evicted = self.evict_to(self.budget.saturating_sub(pages), &units);
             taken.evicted.extend(evicted);
             if self.held + pages > self.budget {
                 break;
@@ -188,16 +181,12 @@ impl Cache {
             self.entries[unit as usize].state = EntryState::Loading;
             taken.missing.push(unit);
         }
-        for unit in units {
-            self.offer(unit);
-        }
         taken
     }
 
     /// A unit has been read.
     pub(crate) fn loaded(&mut self, unit: ExpertIndex) {
         self.entries[unit as usize].state = EntryState::Held;
-        self.offer(unit);
     }
 
     /// A unit could not be read.
@@ -209,21 +198,14 @@ impl Cache {
     /// Sets the budget, and returns what must go at once.
     pub(crate) fn resize(&mut self, budget: u64) -> Vec<ExpertIndex> {
         self.budget = budget;
-        self.evict_to(budget)
+        self.evict_to(budget, &(0..0))
     }
 
-    /// Lets a unit go when it is its turn, if it is held and not in use.
-    fn offer(&mut self, unit: ExpertIndex) {
-        let entry = self.entries[unit as usize];
-        if entry.state == EntryState::Held && !entry.in_use {
-            self.order.insert((entry.rank, unit));
-        }
-    }
-
-    fn evict_to(&mut self, budget: u64) -> Vec<ExpertIndex> {
+    /// Evicts others than those `spared`.
+    fn evict_to(&mut self, budget: u64, spared: &Range<ExpertIndex>) -> Vec<ExpertIndex> {
         let mut evicted = Vec::new();
         while self.held > budget
-            && let Some((_, unit)) = self.order.pop_first()
+            && let Some(unit) = self.next_victim(spared)
         {
             self.entries[unit as usize].state = EntryState::Absent;
             self.held -= self.pages[unit as usize];
@@ -232,17 +214,44 @@ impl Cache {
         }
         evicted
     }
-}
 
-/// The weight after one more use at this token.
-fn weight_after_use(weight: f64, policy: EvictionPolicy, token: u64) -> f64 {
-    match policy {
-        EvictionPolicy::LeastRecent | EvictionPolicy::MostRecent => 0.0,
-        EvictionPolicy::LeastFrequent { half_life_tokens } => {
-            let now = picture::half_lives(token, half_life_tokens);
-            let (more, less) = (weight.max(now), weight.min(now));
-            more + (less - more).exp2().ln_1p() / std::f64::consts::LN_2
+    fn next_victim(&mut self, spared: &Range<ExpertIndex>) -> Option<ExpertIndex> {
+        while let Some(rank @ (_, _, unit)) = self.victims.pop() {
+            if self.may_go(unit, spared) && self.rank(unit) == rank {
+                return Some(unit);
+            }
         }
+        let units = 0..self.entries.len() as ExpertIndex;
+        let may_go = units.filter(|&unit| self.may_go(unit, spared));
+        let mut victims: Vec<EvictionRank> = may_go.map(|unit| self.rank(unit)).collect();
+        let few = victims.len() / VICTIMS_OF;
+        if few > 0 {
+            victims.select_nth_unstable(few);
+            victims.truncate(few);
+        }
+        victims.sort_unstable_by(|one, other| other.cmp(one));
+        self.victims = victims;
+        self.victims.pop().map(|(_, _, unit)| unit)
+    }
+
+    fn may_go(&self, unit: ExpertIndex, spared: &Range<ExpertIndex>) -> bool {
+        let entry = &self.entries[unit as usize];
+        entry.state == EntryState::Held && !entry.in_use && !spared.contains(&unit)
+    }
+
+    /// Within a token, layers follow each other in the order of their units.
+    fn rank(&self, unit: ExpertIndex) -> EvictionRank {
+        let last = self.entries[unit as usize].history.last;
+        match self.policy {
+            // The bits of numbers that are not negative are ordered as these.
+            EvictionPolicy::LeastLikely => (self.likelihood(unit).to_bits().into(), last, unit),
+            EvictionPolicy::MostRecent => (u64::MAX - last, u64::MAX - u64::from(unit), unit),
+        }
+    }
+
+    fn likelihood(&self, unit: ExpertIndex) -> f32 {
+        let history = &self.entries[unit as usize].history;
+        self.likelihood.of(history, self.token)
     }
 }
 

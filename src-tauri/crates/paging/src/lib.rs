@@ -5,7 +5,8 @@
 //! addresses at which the model's file was mapped: computation needs no change, and no result changes.
 //! [`Announcer`] leaves memory to the system, and tells it what is read next.
 //!
-//! [`layout`] says which pages of the files belong to which expert, and [`cache`] which experts stay; both are pure.
+//! [`layout`] says which pages of the files belong to which expert, [`cache`] which experts stay, and [`likelihood`] which are
+//! likely to be needed next; all are pure.
 //! [`platform`] lays memory over a mapping, moves pages within it and reads past the page cache. This crate knows nothing
 //! of llama.cpp: the caller names the tensors and the experts.
 //!
@@ -15,6 +16,7 @@ mod announcer;
 mod cache;
 mod cost;
 mod layout;
+mod likelihood;
 mod pager;
 mod picture;
 mod places;
@@ -29,4 +31,4 @@ pub use layout::{Layout, LayoutError, Tensor, TensorKind};
 pub use pager::{Pager, PagerSettings};
 pub use picture::ResidencyPicture;
 pub use platform::{MappedFile, MemoryArea, page_bytes};
-pub use simulate::{Trace, belady, simulate};
+pub use simulate::{Trace, belady, least_frequent, least_recent, simulate};

@@ -258,10 +258,10 @@ impl Pager {
         unit.is_some_and(|unit| self.inner.board.lock().cache.is_held(unit))
     }
 
-    /// Returns which experts are in memory, and how much they were used lately.
+    /// Returns which experts are in memory, and how likely the next token is to use them.
     pub fn picture(&self) -> ResidencyPicture {
         let board = self.inner.board.lock();
-        let heat = |unit| board.cache.heat(unit, board.token);
+        let heat = |unit| board.cache.heat(unit);
         ResidencyPicture::new(&self.inner.layout, heat)
     }
 

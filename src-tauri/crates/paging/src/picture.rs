@@ -1,8 +1,8 @@
-//! What is in memory of a model at one moment, and how much each part of it was used lately.
+//! What is in memory of a model at one moment, and how likely each part of it is to be used next.
 
 use crate::layout::{ExpertIndex, Layout};
 
-/// The digit of an expert whose frequency of use is unknown.
+/// The digit of an expert of which that is unknown.
 pub(crate) const UNKNOWN: u8 = 5;
 
 /// The experts of a model, layer by layer.
@@ -39,62 +39,21 @@ impl ResidencyPicture {
     }
 }
 
-/// Returns how much an expert was used lately, from 0 to 9, on the scale of the logarithm: from less than one use, to more than
-/// half of all tokens. The weight is the base-2 logarithm of a sum over its uses, in which one at token t counts 2^(t / half-life).
-pub(crate) fn heat(weight: f64, token: u64, half_life_tokens: f64) -> u8 {
-    let uses = (weight - half_lives(token, half_life_tokens)).exp2();
-    // What a use by every token since the beginning of time adds up to.
-    let most = 1.0 / (1.0 - (-1.0 / half_life_tokens).exp2());
-    let part = uses.ln_1p() / most.ln_1p();
-    (1..=9)
-        .take_while(|digit| part * 10.0 >= f64::from(*digit))
-        .last()
-        .unwrap_or(0)
-}
-
-/// Returns how many half-lives have passed up to a token.
-pub(crate) fn half_lives(token: u64, half_life_tokens: f64) -> f64 {
-    token as f64 / half_life_tokens
+/// Returns the digit of how likely the next token is to use an expert: 9 for a half and more, and one less for each halving.
+pub(crate) fn heat(likelihood: f32) -> u8 {
+    let halvings = (1..=9).take_while(|&halvings| likelihood < 0.5f32.powi(halvings));
+    9 - halvings.count() as u8
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        cache::{Cache, EvictionPolicy},
-        layout::{Tensor, TensorKind},
-    };
-
-    const HALF_LIFE: f64 = 64.0;
-
-    /// The heat after 1,000 tokens of an expert that every so many of them used.
-    fn heat_of_one_in(every: u64) -> u8 {
-        let policy = EvictionPolicy::LeastFrequent {
-            half_life_tokens: HALF_LIFE,
-        };
-        let mut cache = Cache::new(vec![1], 1, policy);
-        for token in (0..=1000).filter(|token| token % every == 0) {
-            for unit in cache.take(&[0], token).missing {
-                cache.loaded(unit);
-            }
-        }
-        cache.heat(0, 1000).unwrap()
-    }
+    use crate::layout::{Tensor, TensorKind};
 
     #[test]
-    fn experts_are_the_hotter_the_more_tokens_use_them() {
-        let heats = [1, 2, 4, 8, 16, 32, 500].map(heat_of_one_in);
-        assert_eq!(heats, [9, 8, 7, 5, 4, 3, 1]);
-    }
-
-    #[test]
-    fn an_expert_cools_down_when_it_is_not_used() {
-        let after = |tokens| heat(0.0, tokens, HALF_LIFE);
-        assert_eq!([0, 64, 10_000].map(after), [1, 0, 0]);
-        // It was read ahead and never used.
-        assert_eq!(heat(f64::NEG_INFINITY, 3, HALF_LIFE), 0);
-        // A weight that no cache has.
-        assert_eq!(heat(f64::INFINITY, 3, HALF_LIFE), 9);
+    fn experts_are_the_hotter_the_likelier_they_are() {
+        let heats = [1.0, 0.5, 0.49, 0.25, 0.01, 0.002, 0.001, 0.0].map(heat);
+        assert_eq!(heats, [9, 9, 8, 8, 3, 1, 0, 0]);
     }
 
     #[test]

@@ -41,12 +41,6 @@ const READS: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long after it was shrunk, and after each step, a cache may grow by the next.
 const REGROWTH: Duration = Duration::from_secs(10 * 60);
-/// Routers repeat themselves: what is used often stays. Of the experts that are read if the one used longest ago goes, this reads
-/// 0.91 and 0.99 on a mixture with a flat router, with 640 and 1,050 of 1,920 in memory (144 tokens, `make bench-paging`). Half-lives
-/// from 16 to 512 tokens differ by at most 8 %.
-const EXPERTS: EvictionPolicy = EvictionPolicy::LeastFrequent {
-    half_life_tokens: 64.0,
-};
 
 /// What is kept in memory, and by whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,8 +188,8 @@ impl PagedWeights {
         let experts = PagedParts::Experts(account.experts);
         let (what, bytes, policy) = match manner.keeping {
             PagingMode::Layers { bytes } => (PagedParts::Layers, bytes, EvictionPolicy::MostRecent),
-            PagingMode::Cache { bytes } => (experts, bytes, EXPERTS),
-            PagingMode::System => (experts, 0, EXPERTS),
+            PagingMode::Cache { bytes } => (experts, bytes, EvictionPolicy::LeastLikely),
+            PagingMode::System => (experts, 0, EvictionPolicy::LeastLikely),
         };
         let tensors = paged_tensors(&places, &mapped, what);
         let layout = Layout::new(&tensors, page_bytes()).map_err(|error| unsupported(&error))?;

@@ -69,7 +69,7 @@ fn model() -> Model {
 
 impl Model {
     fn pager(&self, budget: impl Fn(u64) -> u64) -> Result<Pager, Error> {
-        self.pager_with(EvictionPolicy::LeastRecent, budget)
+        self.pager_with(EvictionPolicy::LeastLikely, budget)
     }
 
     fn pager_with(
@@ -187,7 +187,7 @@ fn a_picture_shows_what_is_held() {
     assert!(pager.need(1, &[3], false, &wanted).unwrap());
     assert!(pager.need(2, &[0, 5], false, &wanted).unwrap());
     let picture = pager.picture();
-    assert_eq!(picture.layers, ["......", "...5..", "5....5", "......"]);
+    assert_eq!(picture.layers, ["......", "...9..", "9....9", "......"]);
     assert_eq!(picture.held_bytes, pager.cost().held_bytes);
     assert!(picture.held_bytes < picture.all_bytes / 6, "{picture:?}");
 }
