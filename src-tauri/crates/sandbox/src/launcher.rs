@@ -148,10 +148,13 @@ fn restrict(request: &Request, home: &Path, proxy: Option<u16>) -> Result<Vec<St
     let granted = request.policy.open(request.folder.as_deref(), &this);
     let granted = granted.map_err(|refused| refused.to_string())?;
     let entered = match &granted.folder {
-        Some(folder) => fchdir(folder).map_err(io::Error::from),
-        None => env::set_current_dir(home),
+        Some(folder) => fchdir(folder),
+        None => {
+            let home = tierbar_nofollow::open(home).map_err(|refused| refused.to_string())?;
+            fchdir(home.into_file())
+        }
     };
-    entered.map_err(|error| error.to_string())?;
+    entered.map_err(|error| io::Error::from(error).to_string())?;
     platform::restrict(request, &granted, home, proxy)
 }
 
