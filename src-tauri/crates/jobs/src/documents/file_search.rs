@@ -168,7 +168,7 @@ fn fuse_passages(mut found: Vec<Vec<Passage>>, limit: usize) -> Vec<Passage> {
     }
     let ids = |passages: &Vec<Passage>| passages.iter().map(|passage| passage.id).collect();
     let ids: Vec<Vec<u64>> = found.iter().map(ids).collect();
-    let lists: Vec<&[u64]> = ids.iter().map(Vec::as_slice).collect();
+    let lists: Vec<_> = ids.iter().map(|ids| (ids.as_slice(), 1.0)).collect();
     let ranked = fuse(&lists).into_iter().take(limit);
     let passages = ranked.filter_map(|(id, score)| {
         let passage = found.iter().flatten().find(|passage| passage.id == id)?;
