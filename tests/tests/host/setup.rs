@@ -165,7 +165,7 @@ async fn a_set_up_leads_to_answers_and_documents_by_meaning() {
     fs::write(papers.join("soup.txt"), soup).unwrap();
     for arguments in [
         &["models", "pull", "--json", &reference][..],
-        &["models", "use", model],
+        &["tier", "use", "embedder", model],
         &["documents", "add", papers.to_str().unwrap()],
     ] {
         let (code, _, stderr) = data.run(arguments).await;

@@ -20,6 +20,7 @@ const REPORT: Mark = {
   taken_at: '2026-11-26T20:00:00Z',
   model: 'smol',
   size_bytes: 100,
+  modified: null,
   sha256: null,
   right: 10,
   of: 12,

@@ -550,7 +550,9 @@ describe('available models', () => {
       taken_at: '2026-11-26T20:00:00Z',
       model: 'smol',
       size_bytes: 1,
+      modified: null,
       sha256: null,
+      first_steps: null,
     };
     const triage = {
       ...file,
