@@ -20,7 +20,7 @@ use tierbar_core::{
     documents::{FoundPassages, MOST_PASSAGES, Passage, vectors::normalized},
     status::{EngineKind, TierStatus},
 };
-use tierbar_documents::rank::{WORDS, fuse};
+use tierbar_documents::rank::fuse_search;
 use tierbar_http::request::check_range;
 use tierbar_inference::{Inference, RERANK, dispatch, hints::Hints, request::Request, vectors};
 use tierbar_store::{MOST_ID, Place};
@@ -114,7 +114,7 @@ impl Jobs {
             }
             None => Vec::new(),
         };
-        let fused = fuse(&[(&by_words, WORDS), (&by_meaning, 1.0)]);
+        let fused = fuse_search(&by_words, &by_meaning);
         let most = limit.max(RERANKED);
         let ids = fused.iter().take(most).map(|(id, _)| *id).collect();
         let mut passages = self.store.passages(ids).await?;
