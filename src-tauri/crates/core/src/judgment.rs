@@ -64,7 +64,7 @@ pub struct Mark {
     /// The median time of an answer, if it was measured. Chains do not triage with a model that takes more than 1000.
     pub milliseconds: Option<u64>,
     /// How an agent's first steps were in each way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub first_steps: Option<FirstSteps>,
 }
 
@@ -130,6 +130,16 @@ pub(crate) mod tests {
             milliseconds: None,
             first_steps: None,
         }
+    }
+
+    #[test]
+    fn a_mark_has_every_field_that_its_description_requires() {
+        let written = serde_json::to_value(mark(Judgment::Triage, 14, 16, true)).unwrap();
+        assert_eq!(written.get("first_steps"), Some(&Value::Null));
+        let mut earlier = written;
+        earlier.as_object_mut().unwrap().remove("first_steps");
+        let read: Mark = serde_json::from_value(earlier).unwrap();
+        assert_eq!(read.first_steps, None);
     }
 
     #[test]
