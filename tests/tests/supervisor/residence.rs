@@ -4,6 +4,7 @@ use super::*;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tierbar_core::{
     Code,
+    lease::Purpose,
     policy::{Alarm, Stance},
 };
 use tierbar_supervisor::Rules;
@@ -316,6 +317,10 @@ async fn a_request_sets_its_tiers_idle_time_until_the_next() {
     drop(lease);
     tokio::time::sleep(4 * SHORT).await;
     assert_eq!(bench.now("fast").state, TierState::Ready, "for good");
+    let background = bench.handle.lease_for(&id("fast"), Purpose::Background);
+    drop(background.await.unwrap());
+    tokio::time::sleep(4 * SHORT).await;
+    assert_eq!(bench.now("fast").state, TierState::Ready, "still so");
     drop(bench.lease("fast").await.unwrap());
     bench.in_state("fast", TierState::Stopped).await;
     let lease = bench.lease("heavy").await.unwrap();

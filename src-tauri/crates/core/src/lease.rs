@@ -121,7 +121,8 @@ pub trait Lease: Send + Sync + std::fmt::Debug {
     fn tier(&self) -> &TierId;
     fn model(&self) -> &ModelId;
     fn endpoint(&self) -> &Endpoint;
-    /// Sets how long the tier stays loaded after this lease, in place of its configuration, until the next lease.
+    /// Sets how long the tier stays loaded after this lease, in place of its configuration, until the next lease
+    /// that is not in the background.
     fn keep(&self, keep: KeepAlive);
     /// Resolves when the tier's worker has ended, with the reason that its owner saw; pends while it lives.
     fn ended(&self) -> BoxFuture<'_, Error>;

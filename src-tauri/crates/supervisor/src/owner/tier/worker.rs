@@ -102,8 +102,12 @@ impl Worker {
         self.leases += 1;
         self.brief += u32::from(purpose == Purpose::Brief);
         self.background += u32::from(purpose == Purpose::Background);
-        (self.idle_since, self.keep) = (None, None);
+        self.idle_since = None;
         let background = purpose == Purpose::Background;
+        // What no client waits for leaves a client's wish in force.
+        if !background {
+            self.keep = None;
+        }
         WorkerLease {
             tier,
             worker: self.id,
