@@ -20,6 +20,7 @@ use tierbar_core::{
     config::{ChainConfig, EndpointEngine, Engine, Step, server_of},
     nearest::suggest,
 };
+pub use triage::begin_exam as begin_triage_exam;
 use tried_steps::TriedSteps;
 use walk::Walk;
 

@@ -10,16 +10,20 @@ use tierbar_core::{
     judgment::{ExamOutcome, Judgment},
     lease::Purpose,
     policy::Alarm,
-    status::TierStatus,
+    status::{EngineKind, TierStatus},
 };
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// A model whose examination broke off this many times is not examined again.
 const ATTEMPTS: u32 = 3;
-/// Examinations that are remembered: those of a dozen models.
-const MOST: usize = 64;
+/// Examinations that are remembered: as many as the host stores.
+const MOST: usize = 256;
 /// How often an examination looks whether its tier is idle.
 const PAUSE: Duration = Duration::from_secs(1);
+/// After an answer, the next request often comes within this time.
+const QUIET: Duration = Duration::from_secs(10);
+/// The timeout of each question, for which no request waits.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The result of an examination, which the host stores by the model's file.
 pub trait ExamResult: Copy + Send + Serialize + DeserializeOwned + 'static {
@@ -98,6 +102,16 @@ impl Moment {
             worker: tier.and_then(|tier| tier.pid),
         }
     }
+
+    /// # Errors
+    /// `Cancelled` if the model's name may mean another file by now.
+    fn check(self, now: Self) -> Result<(), Error> {
+        let is_same_worker = self.worker.is_none() || self.worker == now.worker;
+        match self.revision == now.revision && is_same_worker {
+            true => Ok(()),
+            false => Err(interruption_error("its file may have been replaced")),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -105,7 +119,7 @@ enum ExamState {
     /// The host has stored nothing of it.
     Unexamined,
     UnderWay,
-    /// It broke off.
+    /// It broke off, with so many attempts that asked a question.
     Failed {
         attempt: u32,
     },
@@ -151,17 +165,18 @@ impl Exams {
 
     fn set(&self, key: &Key, new: Known) {
         let mut known = self.0.lock();
-        if known.len() < MOST || known.contains_key(key) {
-            known.insert(key.clone(), new);
+        // What the host has stored is read again.
+        if known.len() >= MOST && !known.contains_key(key) {
+            known.retain(|_, known| matches!(known.state, ExamState::UnderWay));
         }
+        known.insert(key.clone(), new);
     }
 
     /// The number of the attempt that may begin now, and is under way from here on.
     fn next_attempt(&self, key: &Key, now: Moment) -> Option<u32> {
         let mut known = self.0.lock();
         let attempt = match known.get(key).map(|known| &known.state) {
-            None if known.len() < MOST => 1,
-            Some(ExamState::Unexamined) => 1,
+            None | Some(ExamState::Unexamined) => 1,
             Some(ExamState::Failed { attempt }) if *attempt < ATTEMPTS => attempt + 1,
             _ => return None,
         };
@@ -198,40 +213,80 @@ pub(crate) async fn keep<R: ExamResult>(inference: &Inference, model: &ModelId, 
     inference.auto.exams.set(&key, known);
 }
 
-/// Examines a model in the background, unless that is under way or has been given up.
-pub fn begin<R: ExamResult>(
+/// An examination that is under way.
+#[derive(Debug)]
+pub struct Examination {
+    inference: Arc<Inference>,
+    tier: TierId,
+    model: ModelId,
+    begun: Moment,
+}
+
+impl Examination {
+    /// Puts a question to the model once no request waits. Returns the answer, `None` if it takes longer than a minute, and its
+    /// time.
+    ///
+    /// # Errors
+    /// `Cancelled` if the tier is unloaded or the answer breaks off, and those of a lease.
+    pub async fn ask(&self, question: Value) -> Result<(Option<Value>, Duration), Error> {
+        let (inference, tier) = (&self.inference, &self.tier);
+        idle(inference, tier, &self.model, Duration::ZERO).await?;
+        self.check_file()?;
+        let begun = Instant::now();
+        let answer = ask(inference, tier, question).await?;
+        Ok((answer, begun.elapsed()))
+    }
+
+    fn check_file(&self) -> Result<(), Error> {
+        self.begun.check(Moment::now(&self.inference, &self.model))
+    }
+}
+
+/// Examines a tier's model in the background once the tier is idle, unless that is under way or has been given up.
+pub fn begin<R, F>(
     inference: &Arc<Inference>,
+    tier: &TierId,
     model: &ModelId,
-    examination: impl Future<Output = Result<R, Error>> + Send + 'static,
-) {
+    examine: impl FnOnce(Arc<Examination>) -> F + Send + 'static,
+) where
+    R: ExamResult,
+    F: Future<Output = Result<R, Error>> + Send + 'static,
+{
     let (key, begun) = ((model.clone(), R::JUDGMENT), Moment::now(inference, model));
     let Some(attempt) = inference.auto.exams.next_attempt(&key, begun) else {
         return;
     };
+    let examination = Arc::new(Examination {
+        inference: Arc::clone(inference),
+        tier: tier.clone(),
+        model: model.clone(),
+        begun,
+    });
     let inference = Arc::clone(inference);
     tokio::spawn(async move {
-        let examined = inference.closing.run_until_cancelled(examination);
-        let Some(examined) = examined.await else {
-            return;
+        let work = async {
+            let quiet = idle(&inference, &examination.tier, &key.0, QUIET).await;
+            // Nothing has been asked.
+            quiet.map_err(|error| (attempt - 1, error))?;
+            let result = examine(Arc::clone(&examination)).await;
+            let result = result.and_then(|result| examination.check_file().map(|()| result));
+            result.map_err(|error| (attempt, error))
         };
-        let now = Moment::now(&inference, &key.0);
-        let examined = examined.and_then(|result| match now.revision == begun.revision {
-            true => Ok(result),
-            false => Err(interruption_error("its file may have been replaced")),
-        });
-        match examined {
-            Ok(result) => keep(&inference, &key.0, result).await,
-            Err(error) => {
+        match inference.closing.run_until_cancelled(work).await {
+            Some(Ok(result)) => keep(&inference, &key.0, result).await,
+            Some(Err((attempt, error))) => {
                 tracing::info!("{} was not tested: {error}", key.0);
+                let now = Moment::now(&inference, &key.0);
                 let failed = ExamState::Failed { attempt };
                 inference.auto.exams.set(&key, Known::of_file(now, failed));
             }
+            None => {}
         }
     });
 }
 
 /// Whether the tier is loaded with the model, and no request waits for another tier to come or go.
-pub(crate) fn is_free(inference: &Inference, tier: &TierId, model: &ModelId) -> bool {
+fn is_free(inference: &Inference, tier: &TierId, model: &ModelId) -> bool {
     let tiers = inference.tiers.snapshot();
     let moves = |tier: &TierStatus| matches!(tier.state, TierState::Starting | TierState::Stopping);
     let is_loaded = |status: &TierStatus| {
@@ -244,26 +299,31 @@ pub(crate) fn is_free(inference: &Inference, tier: &TierId, model: &ModelId) -> 
         && tiers.iter().any(is_loaded)
 }
 
-/// Waits until the tier, which is loaded with the model, has answered no request for so long.
+/// Whether this machine answers a request, and when the tier is to be unloaded, which each request puts off.
+fn activity(tiers: &[TierStatus], tier: &TierId) -> (bool, Option<u64>) {
+    let is_busy = |status: &TierStatus| {
+        status.engine != EngineKind::Endpoint && status.state == TierState::Busy
+    };
+    let status = tiers.iter().find(|status| status.id == *tier);
+    let unloads_at = status.and_then(|status| status.unloads_at_ms);
+    (tiers.iter().any(is_busy), unloads_at)
+}
+
+/// Waits until the tier, which is loaded with the model, and the others of this machine have answered no request for so long.
 ///
 /// # Errors
 /// `Cancelled` if it is unloaded, or another tier is loaded or unloaded: no model is loaded for an examination.
-pub async fn idle(
+async fn idle(
     inference: &Inference,
     tier: &TierId,
     model: &ModelId,
     quiet: Duration,
 ) -> Result<(), Error> {
-    // Each request puts off the end of the tier.
-    let looks = || {
-        let mut tiers = inference.tiers.snapshot().into_iter();
-        let status = tiers.find(|status| status.id == *tier);
-        status.map(|status| (status.state == TierState::Busy, status.unloads_at_ms))
-    };
-    let (mut last, mut since) = (looks(), Instant::now());
+    let look = || activity(&inference.tiers.snapshot(), tier);
+    let (mut last, mut since) = (look(), Instant::now());
     while is_free(inference, tier, model) {
-        let now = looks();
-        if now != last || now.is_some_and(|(is_busy, _)| is_busy) {
+        let now = look();
+        if now != last || now.0 {
             (last, since) = (now, Instant::now());
         } else if since.elapsed() >= quiet {
             return Ok(());
@@ -273,13 +333,20 @@ pub async fn idle(
     Err(interruption_error("the tier was wanted for something else"))
 }
 
-/// Puts a question of an examination to the tier's model. The answer gives way to a request for another tier.
-///
-/// # Errors
-/// Those of a lease, and `Cancelled` for an answer that broke off.
-pub async fn ask(inference: &Inference, tier: &TierId, question: Value) -> Result<Value, Error> {
-    let lease = inference.tiers.lease_for(tier, Purpose::Background).await?;
-    let asked = send::ask(inference, &*lease, question);
+/// Puts a question to the tier's model; `None` if the answer takes longer than [`PATIENCE`]. It gives way to a request for another tier.
+async fn ask(
+    inference: &Inference,
+    tier: &TierId,
+    question: Value,
+) -> Result<Option<Value>, Error> {
+    let lease = timeout(
+        PATIENCE,
+        inference.tiers.lease_for(tier, Purpose::Background),
+    );
+    let lease = lease.await;
+    let lease =
+        lease.map_err(|_| interruption_error("the tier was wanted for something else"))??;
+    let asked = timeout(PATIENCE, send::ask(inference, &*lease, question));
     let answer = match lease.revoked() {
         None => asked.await,
         Some(revoked) => tokio::select! {
@@ -287,11 +354,12 @@ pub async fn ask(inference: &Inference, tier: &TierId, question: Value) -> Resul
             why = revoked => return Err(why),
         },
     };
+    let answer = answer.ok().transpose();
     answer.map_err(|why| interruption_error(&why))
 }
 
 /// Returns why an examination did not end; it may begin again.
-pub fn interruption_error(why: &str) -> Error {
+pub(crate) fn interruption_error(why: &str) -> Error {
     Error::new(Code::Cancelled, format!("the test was interrupted: {why}"))
 }
 
@@ -347,6 +415,70 @@ mod tests {
         assert_eq!(exams.outcome(&key), Some(EXAM.outcome()));
         let other = (key.0, Judgment::Routing);
         assert_eq!(exams.outcome(&other), None);
+    }
+
+    #[test]
+    fn an_attempt_without_a_question_is_not_counted() {
+        let (exams, key) = (Exams::default(), key());
+        for _ in 0..=ATTEMPTS {
+            assert_eq!(exams.next_attempt(&key, at(0)), Some(1));
+            let failed = ExamState::Failed { attempt: 0 };
+            exams.set(&key, Known::of_file(at(0), failed));
+        }
+    }
+
+    #[test]
+    fn an_outcome_counts_however_many_are_known() {
+        let (exams, key) = (Exams::default(), key());
+        let under_way = (ModelId("other".to_owned()), Judgment::Triage);
+        assert_eq!(exams.next_attempt(&under_way, at(0)), Some(1));
+        for model in 0..MOST {
+            let one = (ModelId(model.to_string()), Judgment::Triage);
+            exams.learn(&one, at(0), None);
+        }
+        exams.learn(&key, at(0), Some(EXAM.outcome()));
+        assert_eq!(exams.outcome(&key), Some(EXAM.outcome()));
+        assert_eq!(exams.next_attempt(&under_way, at(0)), None);
+        assert!(exams.0.lock().len() <= MOST);
+    }
+
+    #[test]
+    fn an_examination_is_of_one_file() {
+        let replaced = Moment {
+            worker: Some(8),
+            ..at(0)
+        };
+        let unloaded = Moment {
+            worker: None,
+            ..at(0)
+        };
+        for (begun, now, is_same) in [
+            (at(0), at(0), true),
+            (at(0), at(1), false),
+            (at(0), replaced, false),
+            (at(0), unloaded, false),
+            (unloaded, at(0), true),
+        ] {
+            assert_eq!(begun.check(now).is_ok(), is_same, "{begun:?} {now:?}");
+        }
+    }
+
+    #[test]
+    fn an_examination_waits_for_each_tier_of_this_machine() {
+        let fast = TierId::new("fast").unwrap();
+        for (engine, state, is_busy) in [
+            (EngineKind::Endpoint, TierState::Busy, false),
+            (EngineKind::Embedded, TierState::Ready, false),
+            (EngineKind::Embedded, TierState::Busy, true),
+        ] {
+            let other = TierStatus {
+                engine,
+                ..TierStatus::new(TierId::new("primary").unwrap(), state)
+            };
+            let tiers = [TierStatus::new(fast.clone(), TierState::Ready), other];
+            let (is, unloads_at) = activity(&tiers, &fast);
+            assert_eq!((is, unloads_at), (is_busy, None), "{engine:?} {state:?}");
+        }
     }
 
     #[test]

@@ -1,18 +1,14 @@
 //! Examinations by questions, which a model takes once its tier is idle, and what follows from them.
 
 use serde_json::Value;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 use tierbar_core::{Error, ModelId, TierId, status::EngineKind};
 use tierbar_inference::{
     Inference,
-    exams::{self, ExamResult, interruption_error},
+    chain::begin_triage_exam,
+    exams::{self, ExamResult, Examination},
 };
-use tokio::time::timeout;
-
-/// After an answer, the next request often comes within this time.
-const QUIET: Duration = Duration::from_secs(10);
-/// The timeout of each question, for which no request waits.
-const PATIENCE: Duration = Duration::from_secs(60);
+use tierbar_tasks::triage::exam::TriageExam;
 
 /// An examination by questions, each of which is answered rightly or not.
 pub(crate) trait Questions: ExamResult {
@@ -32,11 +28,7 @@ fn local_model(inference: &Inference, tier: &TierId) -> Option<ModelId> {
 
 /// Whether the tier's model is one of this machine and has failed the examination.
 pub(crate) async fn has_failed<R: ExamResult>(inference: &Inference, tier: &TierId) -> bool {
-    let Some(model) = local_model(inference, tier) else {
-        return false;
-    };
-    let result = exams::result::<R>(inference, &model).await;
-    result.is_some_and(|result| !result.score().1)
+    failed_or_else::<R>(inference, tier, |_| {}).await
 }
 
 /// As [`has_failed`], for a tier that has answered: a model that has not been examined is, in the background.
@@ -44,30 +36,41 @@ pub(crate) async fn has_failed_or_begins<Q: Questions>(
     inference: &Arc<Inference>,
     tier: &TierId,
 ) -> bool {
+    failed_or_else::<Q>(inference, tier, |model| {
+        exams::begin(inference, tier, model, examine::<Q>);
+    })
+    .await
+}
+
+/// As [`has_failed_or_begins`], for the sorting of messages.
+pub(crate) async fn sorts_badly_or_begins(inference: &Arc<Inference>, tier: &TierId) -> bool {
+    failed_or_else::<TriageExam>(inference, tier, |model| {
+        begin_triage_exam(inference, tier, model);
+    })
+    .await
+}
+
+async fn failed_or_else<R: ExamResult>(
+    inference: &Inference,
+    tier: &TierId,
+    begin: impl FnOnce(&ModelId),
+) -> bool {
     let Some(model) = local_model(inference, tier) else {
         return false;
     };
-    if let Some(result) = exams::result::<Q>(inference, &model).await {
-        return !result.score().1;
+    let result = exams::result::<R>(inference, &model).await;
+    if result.is_none() {
+        begin(&model);
     }
-    let examination = examine::<Q>(Arc::clone(inference), tier.clone(), model.clone());
-    exams::begin(inference, &model, examination);
-    false
+    result.is_some_and(|result| !result.score().1)
 }
 
-/// Asks the questions, each while the tier answers no other request.
-async fn examine<Q: Questions>(
-    inference: Arc<Inference>,
-    tier: TierId,
-    model: ModelId,
-) -> Result<Q, Error> {
-    exams::idle(&inference, &tier, &model, QUIET).await?;
+/// Asks the questions. One that is not answered in time is answered wrongly.
+async fn examine<Q: Questions>(examination: Arc<Examination>) -> Result<Q, Error> {
     let mut right = 0;
     for number in 0..Q::OF {
-        exams::idle(&inference, &tier, &model, Duration::ZERO).await?;
-        let asked = exams::ask(&inference, &tier, Q::question(number));
-        let answer = timeout(PATIENCE, asked).await;
-        let answer = answer.map_err(|_| interruption_error("an answer took too long"))??;
+        let (answer, _) = examination.ask(Q::question(number)).await?;
+        let answer = answer.unwrap_or_default();
         let choice = &answer["choices"][0];
         let text = choice["message"]["content"].as_str().unwrap_or_default();
         let cut = choice["finish_reason"] == "length";

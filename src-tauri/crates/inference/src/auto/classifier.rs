@@ -3,7 +3,7 @@
 use super::recent::Recent;
 use crate::{
     Inference,
-    exams::{self, ExamResult, interruption_error, is_free},
+    exams::{self, ExamResult, Examination, interruption_error},
     send,
 };
 use parking_lot::Mutex;
@@ -23,7 +23,7 @@ use tokio::time::timeout;
 
 /// How long a request waits for an opinion.
 const BUDGET: Duration = Duration::from_secs(2);
-/// The timeout of each question of the examination, for which no request waits.
+/// The timeout of each question of an examination that a request waits for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
@@ -81,7 +81,7 @@ pub(super) async fn classify_in_time(
     let model = fast.model.as_ref()?;
     let classified = async {
         let Some(exam) = exams::result::<Exam>(inference, model).await else {
-            begin_exam(inference, &fast.id, model);
+            exams::begin(inference, &fast.id, model, examine);
             return None;
         };
         if !exam.is_passed() {
@@ -103,7 +103,7 @@ pub(super) async fn classify_always(
     let exam = match exams::result::<Exam>(inference, model).await {
         Some(exam) => exam,
         None => {
-            let exam = run_exam(inference, tier, model, false).await?;
+            let exam = examine_now(inference, tier).await?;
             exams::keep(inference, model, exam).await;
             exam
         }
@@ -144,30 +144,29 @@ async fn ask(inference: &Inference, tier: &TierId, text: &str) -> Result<Opinion
     Opinion::from_answer(&answer).ok_or_else(|| none("an unexpected answer".to_owned()))
 }
 
-/// Examines the model in the background.
-fn begin_exam(inference: &Arc<Inference>, tier: &TierId, model: &ModelId) {
-    let examination = {
-        let (inference, tier, model) = (Arc::clone(inference), tier.clone(), model.clone());
-        async move { run_exam(&inference, &tier, &model, true).await }
-    };
-    exams::begin(inference, model, examination);
-}
-
-/// The examination. `aside`: only while it delays no request.
-async fn run_exam(
-    inference: &Inference,
-    tier: &TierId,
-    model: &ModelId,
-    aside: bool,
-) -> Result<Exam, Error> {
+/// Examines the tier's model in the background.
+async fn examine(examination: Arc<Examination>) -> Result<Exam, Error> {
     let mut opinions = Vec::with_capacity(PROBES.len());
     for (text, _) in PROBES {
-        if aside && !is_free(inference, tier, model) {
-            return Err(interruption_error("the tier was wanted for something else"));
-        }
+        let (answer, _) = examination.ask(question(text)).await?;
+        let answer = answer.ok_or_else(|| interruption_error("an answer took too long"))?;
+        let opinion = Opinion::from_answer(&answer);
+        opinions.push(opinion.ok_or_else(|| interruption_error("an unexpected answer"))?);
+    }
+    graded(opinions)
+}
+
+/// Examines the tier's model for a request that waits for it.
+async fn examine_now(inference: &Inference, tier: &TierId) -> Result<Exam, Error> {
+    let mut opinions = Vec::with_capacity(PROBES.len());
+    for (text, _) in PROBES {
         let asked = timeout(PATIENCE, ask(inference, tier, text)).await;
         opinions.push(asked.map_err(|_| interruption_error("an answer took too long"))??);
     }
+    graded(opinions)
+}
+
+fn graded(opinions: Vec<Opinion>) -> Result<Exam, Error> {
     match opinions.try_into() {
         Ok(opinions) => Ok(Exam::from_opinions(&opinions)),
         Err(_) => Err(interruption_error("an answer is missing")),

@@ -4,10 +4,11 @@
 
 use crate::{
     CHAT, Inference,
-    exams::{self, ExamResult, interruption_error},
+    exams::{self, ExamResult, Examination},
     request::Request,
     send,
 };
+use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tierbar_chats::lenient;
 use tierbar_core::{
@@ -23,10 +24,7 @@ use tierbar_tasks::triage::{
     exam::{PROBES, TriageExam},
     question,
 };
-use tokio::time::{Instant, timeout};
-
-/// The timeout of each question of the examination, for which no request waits.
-const PATIENCE: Duration = Duration::from_secs(60);
+use tokio::time::timeout;
 
 impl ExamResult for TriageExam {
     const JUDGMENT: Judgment = Judgment::Triage;
@@ -158,16 +156,15 @@ fn load(inference: &Arc<Inference>, tier: &TierId) {
     });
 }
 
-/// Why the tier's model may not sort messages. The first request for it begins its examination.
+/// Why the tier's model may not sort messages. The first request for it while it is loaded begins its examination.
 async fn unproven_reason(inference: &Arc<Inference>, tier: &TierStatus) -> Option<String> {
     let id = &tier.id;
     let model = tier.model.as_ref()?;
     let Some(exam) = exams::result::<TriageExam>(inference, model).await else {
-        let examination = {
-            let (inference, id, model) = (Arc::clone(inference), id.clone(), model.clone());
-            async move { examine(&inference, &id, &model).await }
-        };
-        exams::begin(inference, model, examination);
+        match tier.state {
+            TierState::Stopped => load(inference, id),
+            _ => begin_exam(inference, id, model),
+        }
         return Some(format!(
             "not triaged: the model of {id} has not passed the triage test"
         ));
@@ -186,22 +183,17 @@ fn failure_reason(exam: TriageExam, tier: &TierId, wait: Duration) -> Option<Str
         .then(|| format!("triage is off: the model of {tier} takes {seconds:.1} s for a message"))
 }
 
-/// Has a model sort messages of known types, while that delays no request. The first may load it.
-async fn examine(
-    inference: &Inference,
-    tier: &TierId,
-    model: &ModelId,
-) -> Result<TriageExam, Error> {
+/// Has the tier's model sort messages of known types in the background.
+pub fn begin_exam(inference: &Arc<Inference>, tier: &TierId, model: &ModelId) {
+    exams::begin(inference, tier, model, examine);
+}
+
+async fn examine(examination: Arc<Examination>) -> Result<TriageExam, Error> {
     let mut answers = Vec::with_capacity(PROBES.len());
     for (message, _) in PROBES {
-        if !answers.is_empty() && !exams::is_free(inference, tier, model) {
-            return Err(interruption_error("the tier was wanted for something else"));
-        }
-        let begun = Instant::now();
-        let answer = timeout(PATIENCE, ask(inference, tier, message)).await;
-        let answer = answer.map_err(|_| interruption_error("an answer took too long"))?;
-        let triage = answer.map_err(|why| interruption_error(&why))?;
-        answers.push((triage.map(|triage| triage.kind), begun.elapsed()));
+        let (answer, time) = examination.ask(question(message)).await?;
+        let triage = answer.as_ref().and_then(triage_of);
+        answers.push((triage.map(|triage| triage.kind), time));
     }
     Ok(TriageExam::from_answers(&answers))
 }
@@ -215,9 +207,12 @@ async fn ask(
     let lease = inference.tiers.lease_for(tier, Purpose::Brief).await;
     let lease = lease.map_err(|error| error.message)?;
     let answer = send::ask(inference, &*lease, question(message)).await?;
-    let text = answer["choices"][0]["message"]["content"].as_str();
-    let triage = text.and_then(lenient::object);
-    Ok(triage.and_then(|answer| Triage::from_answer(&answer)))
+    Ok(triage_of(&answer))
+}
+
+fn triage_of(answer: &Value) -> Option<Triage> {
+    let text = answer["choices"][0]["message"]["content"].as_str()?;
+    Triage::from_answer(&lenient::object(text)?)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The questions about one text to a model, and what they took.
 
 use super::exam::SummaryExam;
-use crate::exams::{has_failed, has_failed_or_begins};
+use crate::exams::{has_failed, has_failed_or_begins, sorts_badly_or_begins};
 use axum::{http::HeaderMap, response::Response};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -20,7 +20,6 @@ use tierbar_routing::leave_eligible;
 use tierbar_tasks::{
     Task,
     saved::{TaskSavings, tokens_of},
-    triage::exam::TriageExam,
 };
 
 /// The assumed context of a tier that is not on this machine, in tokens.
@@ -318,10 +317,11 @@ impl Session {
         tokens_of(bytes, self.prompt_bytes, self.spent.prompt_tokens)
     }
 
-    /// Whether the model that answered last is one of this machine, and known to sort messages badly.
+    /// Whether the model that answered last is one of this machine, and known to sort messages badly. One that is not examined is, in the
+    /// background.
     pub(super) async fn sorts_badly(&self) -> bool {
         match &self.who {
-            Some((tier, _)) => has_failed::<TriageExam>(&self.inference, tier).await,
+            Some((tier, _)) => sorts_badly_or_begins(&self.inference, tier).await,
             None => false,
         }
     }

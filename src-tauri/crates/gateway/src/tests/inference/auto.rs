@@ -81,10 +81,14 @@ async fn answered_by(bench: &Bench, text: &str) -> (String, String) {
 
 /// Waits for the end of the examination: its last question has been answered when its lease is gone.
 async fn examined(bench: &mut Bench, questions: &mut mpsc::UnboundedReceiver<String>) {
+    assert!(questions.try_recv().is_err(), "asked beside the request");
+    // The model is examined once it is idle.
+    tokio::time::pause();
     for _ in PROBES {
         questions.recv().await.unwrap();
     }
     bench.released().await;
+    tokio::time::resume();
 }
 
 #[tokio::test]

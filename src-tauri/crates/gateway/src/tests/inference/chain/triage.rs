@@ -1,6 +1,7 @@
 //! Chains that triage the message first.
 
 use super::*;
+use std::time::Duration;
 use tierbar_core::{
     ModelId,
     judgment::{ExamOutcome, Judgment},
@@ -24,10 +25,17 @@ async fn night(verdict: &'static str) -> Night {
 /// As [`ask`], once the model has been examined.
 async fn triaged(night: &Night, message: &str) -> Response {
     while triage(&ask(night, message).await).contains("has not passed") {
-        tokio::task::yield_now().await;
+        idle().await;
     }
     night.asked();
     ask(night, message).await
+}
+
+/// Lets a minute pass without a request.
+async fn idle() {
+    tokio::time::pause();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::resume();
 }
 
 async fn ask(night: &Night, message: &str) -> Response {
@@ -65,11 +73,47 @@ async fn a_model_that_sorts_badly_is_not_used_and_that_is_said() {
     // No request waits for the examination.
     let first = ask(&night, "The backup ran at two.").await;
     assert_eq!(first.headers()["x-tierbar-tier"], "cloud-a");
+    assert_eq!(night.asked(), [1, 0, 0]);
     let answer = triaged(&night, "The backup ran at two.").await;
     assert_eq!(answer.headers()["x-tierbar-tier"], "cloud-a");
     let words = "triage is off: the model of fast sorted 2 of 16 messages correctly";
     assert_eq!(triage(&answer), words);
     assert_eq!(night.asked(), [1, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_test_waits_for_each_tier_of_this_machine() {
+    let night = night(FYI).await;
+    let busy = tier("primary", Some("large"), TierState::Busy);
+    night.bench.tiers(|tiers| tiers.push(busy));
+    ask(&night, "The backup ran at two.").await;
+    idle().await;
+    assert_eq!(night.asked(), [1, 0, 0]);
+    night
+        .bench
+        .tiers(|tiers| tiers.last_mut().unwrap().state = TierState::Ready);
+    let answer = triaged(&night, "The backup ran at two.").await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "fast");
+}
+
+#[tokio::test]
+async fn a_stopped_model_is_loaded_and_tested_later() {
+    let night = night(FYI).await;
+    night.bench.tiers(|tiers| {
+        tiers
+            .iter_mut()
+            .for_each(|tier| tier.state = TierState::Stopped);
+    });
+    ask(&night, "The backup ran at two.").await;
+    idle().await;
+    assert_eq!(night.asked(), [1, 0, 0]);
+    night.bench.tiers(|tiers| {
+        tiers
+            .iter_mut()
+            .for_each(|tier| tier.state = TierState::Ready);
+    });
+    let answer = triaged(&night, "The backup ran at two.").await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "fast");
 }
 
 fn small() -> ModelId {

@@ -326,6 +326,19 @@ async fn no_model_is_loaded_to_be_examined() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_model_unloaded_before_its_test_is_tested_later() {
+    let (bench, _) = scripted(|_, request| says_text(request, "The bridge closes on 3 May.")).await;
+    for _ in 0..4 {
+        shortened(&bench, "fast").await;
+        bench.tiers(|tiers| tiers[0].state = TierState::Stopped);
+        assert_eq!(examined(&bench).await, None);
+        bench.tiers(|tiers| tiers[0].state = TierState::Ready);
+    }
+    shortened(&bench, "fast").await;
+    assert!(examined(&bench).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_file_that_is_replaced_meanwhile_gets_no_mark() {
     let (bench, _) = scripted(|_, request| says_text(request, "The bridge closes on 3 May.")).await;
     shortened(&bench, "fast").await;
