@@ -104,8 +104,10 @@ async fn create(
         true => Request::of(CHAT, hints, chat?)?,
         false => Request::with_original(CHAT, hints, original, chat)?,
     };
-    let writer =
-        |source: &Source| AnswerWriter::new(echo, source.model.as_ref()).searched(searched);
+    let writer = |source: &Source| {
+        let writer = AnswerWriter::new(echo, source.model.as_ref());
+        writer.searched(searched, source.tier.as_ref())
+    };
     Ok(respond(&inference, request, writer).await)
 }
 

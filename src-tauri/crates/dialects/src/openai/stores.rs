@@ -15,7 +15,7 @@ pub use search::{StoreQueries, VectorStoreResults, VectorStoreSearch};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
-use tierbar_core::{Error, bad_request, documents::Passage};
+use tierbar_core::{Error, TierId, bad_request, documents::Passage};
 use tierbar_request_fields::{self as fields, FILE_SEARCH, RANKING_OPTIONS};
 
 /// How many stores, and how many queries, one search takes.
@@ -88,6 +88,8 @@ pub struct FileSearchResults {
     pub passages: Vec<Passage>,
     /// Whether the response has the passages, and not only what it cites.
     pub shows_results: bool,
+    /// Tiers whose models are known to cite badly.
+    pub distrusted: Vec<TierId>,
 }
 
 /// The tool `file_search` of a request for a response.

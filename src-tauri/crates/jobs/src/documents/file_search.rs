@@ -1,7 +1,7 @@
 //! The tool `file_search` of responses, and searches of vector stores: the owner's documents, for OpenAI's clients.
 
-use super::{DocumentSearch, answer::USUAL};
-use crate::Jobs;
+use super::{DocumentSearch, answer::USUAL, exam::CitationExam};
+use crate::{Jobs, exams::has_failed};
 use axum::{
     body::Body,
     extract::{Request, State},
@@ -89,12 +89,20 @@ async fn add_passages(jobs: &Arc<Jobs>, request: Request) -> Result<Request, Err
     let passages = jobs
         .search_stores(&search.stores, &queries, limit, search.rerank)
         .await?;
+    let mut distrusted = Vec::new();
+    // Who answers is not known before.
+    for tier in jobs.inference.tiers.snapshot() {
+        if has_failed::<CitationExam>(&jobs.inference, &tier.id).await {
+            distrusted.push(tier.id);
+        }
+    }
     fields.insert("model".to_owned(), json!(model));
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.extensions.insert(FileSearchResults {
         queries,
         passages,
         shows_results: search.shows_results,
+        distrusted,
     });
     let body = Body::from(Value::Object(fields).to_string());
     Ok(Request::from_parts(parts, body))

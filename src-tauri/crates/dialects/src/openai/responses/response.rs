@@ -7,7 +7,7 @@ use super::{
 use crate::openai::stores::{FileSearchResults, file_id, file_name};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use tierbar_core::{Error, ModelId};
+use tierbar_core::{Error, ModelId, TierId};
 use tierbar_documents::answer::citation_ranges;
 use tierbar_inference::{
     ask::{Sampling, Usage},
@@ -69,9 +69,17 @@ impl AnswerWriter {
         }
     }
 
-    /// The writer of an answer from passages.
-    pub(super) fn searched(mut self, searched: Option<FileSearchResults>) -> Self {
-        let passages = searched.iter().flat_map(|searched| &searched.passages);
+    /// The writer of a tier's answer from passages. One whose model cites badly has no citations.
+    pub(super) fn searched(
+        mut self,
+        searched: Option<FileSearchResults>,
+        tier: Option<&TierId>,
+    ) -> Self {
+        let is_trusted = |searched: &&FileSearchResults| {
+            tier.is_none_or(|tier| !searched.distrusted.contains(tier))
+        };
+        let trusted = searched.iter().filter(is_trusted);
+        let passages = trusted.flat_map(|searched| &searched.passages);
         self.sources = passages
             .map(|passage| Source {
                 file_id: file_id(passage.file),

@@ -162,11 +162,8 @@ async fn a_bare_citation_is_no_answer() {
     assert!(body.contains("by rule"), "{body}");
 }
 
-#[tokio::test]
-async fn the_citations_of_a_model_that_failed_the_test_are_replaced() {
-    let bench = bench().await;
-    let answer = async || stream("Every seven years [2].");
-    bench.load(Router::new().route(tierbar_inference::CHAT, post(answer)));
+/// Stores that the model of `fast` failed the test of citations.
+async fn fail_citations(bench: &Bench) {
     let outcome = ExamOutcome {
         judgment: Judgment::Citations,
         right: 2,
@@ -177,6 +174,14 @@ async fn the_citations_of_a_model_that_failed_the_test_are_replaced() {
     };
     let small = ModelId("small".to_owned());
     bench.asked.store_exam_outcome(small, outcome).await;
+}
+
+#[tokio::test]
+async fn the_citations_of_a_model_that_failed_the_test_are_replaced() {
+    let bench = bench().await;
+    let answer = async || stream("Every seven years [2].");
+    bench.load(Router::new().route(tierbar_inference::CHAT, post(answer)));
+    fail_citations(&bench).await;
     let question = r#"{"question": "When is the tower painted?"}"#;
     let answer = json(bench.ask("POST", "/v1/documents/ask", question).await).await;
     assert_eq!(answer["answer"], "Every seven years.", "{answer}");
@@ -382,6 +387,27 @@ async fn a_response_searches_documents_and_cites_them() {
     let last = &events.last().unwrap()["response"];
     assert_eq!(last["output"][0]["results"], Value::Null);
     assert_eq!(last["output"][1]["content"][0]["annotations"], cited);
+}
+
+#[tokio::test]
+async fn a_response_of_a_model_that_cites_badly_has_no_citations() {
+    let bench = bench().await;
+    let answer = async |body: Bytes| {
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        if body["stream"] == true {
+            return stream("Every 7 years [1].");
+        }
+        let message = json!({"role": "assistant", "content": "Every 7 years [1]."});
+        axum::Json(json!({"choices": [{"message": message, "finish_reason": "stop"}]}))
+            .into_response()
+    };
+    bench.load(Router::new().route(tierbar_inference::CHAT, post(answer)));
+    fail_citations(&bench).await;
+    let whole = json(searched(&bench, json!({})).await).await;
+    assert_eq!(whole["output"][0]["type"], "file_search_call", "{whole}");
+    let part = &whole["output"][1]["content"][0];
+    assert_eq!(part["text"], "Every 7 years [1].", "{whole}");
+    assert_eq!(part["annotations"], json!([]), "{whole}");
 }
 
 #[tokio::test]
