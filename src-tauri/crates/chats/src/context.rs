@@ -63,6 +63,10 @@ pub struct ContextOmission {
     /// The summary in their place.
     #[schema(required = true)]
     pub summary: Option<String>,
+    /// Whether the summary's sentences were chosen by rule, because the model summarizes badly.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub fallback: bool,
 }
 
 impl ContextOmission {
@@ -72,10 +76,11 @@ impl ContextOmission {
             1 => ("oldest message".to_owned(), true),
             many => (format!("oldest {many} messages"), false),
         };
+        let by_rule = if self.fallback { " by rule" } else { "" };
         match (&self.summary, one) {
             (None, _) => format!("Answered without the {messages}."),
-            (Some(_), true) => format!("The {messages} was summarized."),
-            (Some(_), false) => format!("The {messages} were summarized."),
+            (Some(_), true) => format!("The {messages} was summarized{by_rule}."),
+            (Some(_), false) => format!("The {messages} were summarized{by_rule}."),
         }
     }
 }
@@ -93,6 +98,8 @@ pub struct Excerpt {
     gone: usize,
     /// What is known of the messages that are left out.
     summary: Option<String>,
+    /// Whether a rule wrote it.
+    fallback: bool,
     /// Summaries of this conversation's beginning.
     known: Vec<ContextOmission>,
     estimates: u32,
@@ -184,14 +191,14 @@ impl Excerpt {
             |known: &ContextOmission| self.place(known.through).filter(|place| *place < first);
         let known = self.known.iter();
         let known = known
-            .filter_map(|known| Some((place(known)?, known.summary.clone()?)))
-            .max_by_key(|(place, _)| *place);
+            .filter_map(|known| Some((place(known)?, known.summary.clone()?, known.fallback)))
+            .max_by_key(|(place, ..)| *place);
         let mut text = String::new();
         let mut rest = &self.conversation[..first];
-        if let Some((place, summary)) = known {
+        if let Some((place, summary, fallback)) = known {
             rest = &self.conversation[place + 1..first];
             if rest.iter().all(|message| !is_sent(message)) {
-                self.summary = Some(summary);
+                self.set_summary(summary, fallback);
                 return None;
             }
             text = earlier_summary(&summary);
@@ -207,9 +214,9 @@ impl Excerpt {
         Some(text)
     }
 
-    /// Has a summary stand for what is left out.
-    pub fn set_summary(&mut self, summary: String) {
-        self.summary = Some(summary);
+    /// Has a summary stand for what is left out. `fallback`: a rule wrote it.
+    pub fn set_summary(&mut self, summary: String, fallback: bool) {
+        (self.summary, self.fallback) = (Some(summary), fallback);
     }
 
     /// Returns what is left out, if anything is.
@@ -222,6 +229,7 @@ impl Excerpt {
             messages: u32::try_from(messages).unwrap_or(u32::MAX),
             through,
             summary: self.summary.clone(),
+            fallback: self.summary.is_some() && self.fallback,
         })
     }
 

@@ -25,8 +25,16 @@ export function describeUse(used: ContextUse | null): { text: string; warning: b
 }
 
 /** One sentence on what an answer's prompt was without. */
-export function describeLeftOut({ messages, summary }: LeftOut): string {
-  return summary === null
-    ? plural(messages, ['Answered without the oldest message.', 'Answered without the oldest # messages.'])
+export function describeLeftOut({ messages, summary, fallback }: LeftOut): string {
+  if (summary === null)
+    return plural(messages, [
+      'Answered without the oldest message.',
+      'Answered without the oldest # messages.',
+    ]);
+  return fallback
+    ? plural(messages, [
+        'The oldest message was summarized by rule.',
+        'The oldest # messages were summarized by rule.',
+      ])
     : plural(messages, ['The oldest message was summarized.', 'The oldest # messages were summarized.']);
 }

@@ -466,7 +466,7 @@ describe('the chat page', () => {
     await fireEvent.click(screen.getByText('Leave Out Oldest Messages'));
     await until(() => network.turns.length === 4);
     const dropped = network.turns[3] as RunningTurn;
-    dropped.leftOut = { messages: 2, through: 2, summary: null };
+    dropped.leftOut = { messages: 2, through: 2, summary: null, fallback: false };
     dropped.event({ type: 'left_out', ...dropped.leftOut });
     await screen.findByText('Answered without the oldest 2 messages.');
     dropped.words('2');
@@ -480,12 +480,12 @@ describe('the chat page', () => {
     await open();
     const turn = await ask('Hello?');
     turn.words('Hi');
-    turn.leftOut = { messages: 1, through: 2, summary: 'They counted.' };
+    turn.leftOut = { messages: 1, through: 2, summary: 'They counted.', fallback: true };
     turn.finish('stop', 1);
     await until(() => screen.queryByTestId('send'));
     const shown = screen.getByTestId<HTMLDetailsElement>('left-out');
     expect(shown.open).toBe(false);
-    expect(shown.textContent).toMatch(/The oldest message was summarized\.\s*They counted\./);
+    expect(shown.textContent).toMatch(/The oldest message was summarized by rule\.\s*They counted\./);
   });
 
   it('shows the API’s error, and retries', async () => {

@@ -38,6 +38,7 @@ fn left(messages: u32, through: u64, summary: Option<&str>) -> ContextOmission {
         messages,
         through,
         summary: summary.map(str::to_owned),
+        fallback: false,
     }
 }
 
@@ -130,10 +131,14 @@ fn a_summary_takes_the_place_of_what_left_and_grows() {
     let text = excerpt.text_to_summarize().unwrap();
     assert!(text.starts_with("User: 1x") && text.contains("\n\nAssistant: 1x"));
     assert!(!text.contains('2') && !text.contains("sss"), "{text}");
-    excerpt.set_summary("They spoke of 1.".into());
+    excerpt.set_summary("They spoke of 1.".into(), true);
     assert_eq!(excerpt.text_to_summarize(), None);
     let known = excerpt.left_out().unwrap();
-    assert_eq!(known, left(2, 3, Some("They spoke of 1.")));
+    let by_rule = ContextOmission {
+        fallback: true,
+        ..left(2, 3, Some("They spoke of 1."))
+    };
+    assert_eq!(known, by_rule);
     let (_, question) = excerpt.texts().nth(1).unwrap();
     let begins = "Summary of our conversation so far:\n=====\nThey spoke of 1.\n=====\n\n2x";
     assert!(question.starts_with(begins), "{question}");
@@ -159,6 +164,12 @@ fn what_was_left_out_is_a_sentence() {
     ] {
         assert_eq!(left(messages, 1, summary).sentence(), sentence);
     }
+    let by_rule = ContextOmission {
+        fallback: true,
+        ..left(6, 1, Some(""))
+    };
+    let sentence = "The oldest 6 messages were summarized by rule.";
+    assert_eq!(by_rule.sentence(), sentence);
 }
 
 #[test]

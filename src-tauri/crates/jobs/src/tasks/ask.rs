@@ -336,9 +336,15 @@ impl Session {
             }
             return failed;
         }
-        match TierId::new(self.model.as_str()) {
-            Ok(tier) if self.hints.chain.is_none() => {
-                has_failed::<SummaryExam>(&self.inference, &tier).await
+        let mut tiers = self.inference.tiers.snapshot().into_iter();
+        let named = tiers.find(|tier| {
+            let model = tier.model.as_ref();
+            tier.id.as_str() == self.model
+                || model.is_some_and(|model| model.as_str() == self.model)
+        });
+        match named {
+            Some(tier) if self.hints.chain.is_none() => {
+                has_failed::<SummaryExam>(&self.inference, &tier.id).await
             }
             // Who answers is not known before.
             _ => false,

@@ -144,7 +144,8 @@ fn notes_of(context: u32) -> (u32, u32) {
     (words, (words * 3 + 64).min(context / 3))
 }
 
-/// Summarizes the oldest messages of a chat in as many words as suit the context of its model, a tier or a model's id.
+/// Summarizes the oldest messages of a chat in as many words as suit the context of its model, a tier or a model's id. Returns the
+/// summary, and whether a rule wrote it.
 ///
 /// # Errors
 /// Why there is no summary: `ContextExceeded` if the context is too small for one, `Corrupt` if the model writes none.
@@ -152,12 +153,13 @@ pub(crate) async fn of_chat(
     inference: &Arc<Inference>,
     model: &str,
     text: &str,
-) -> Result<String, Error> {
+) -> Result<(String, bool), Error> {
     let (hints, trail) = (Hints::default(), Trail::default());
     let message = Message::of_text(text);
     let answered = of_conversation(inference, model, &hints, trail, &message).await?;
     let summary = answered.answer["summary"].as_str();
-    Ok(summary.unwrap_or_default().to_owned())
+    let fallback = answered.answer["fallback"] == true;
+    Ok((summary.unwrap_or_default().to_owned(), fallback))
 }
 
 /// As [`of_chat`], with what the answer of [`summarize`] has beside the summary.

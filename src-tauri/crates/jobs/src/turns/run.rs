@@ -197,8 +197,9 @@ impl AnswerWriter {
             let model = self.facts.tier.as_ref().unwrap_or(&prompt.model);
             let summary = summary_of_chat(&self.jobs.inference, model, &text);
             let summary = self.unless_stopped(summary).await?;
-            let summary = summary.map_err(|error| Ending::Failed(not_summarized(error)))?;
-            prompt.excerpt.set_summary(summary);
+            let (summary, fallback) =
+                summary.map_err(|error| Ending::Failed(not_summarized(error)))?;
+            prompt.excerpt.set_summary(summary, fallback);
         }
         let left_out = prompt.excerpt.left_out();
         if left_out != self.facts.left_out

@@ -49,6 +49,7 @@ async fn a_fork_has_the_branch_up_to_a_message() {
                 messages: 2,
                 through: *first,
                 summary: Some("One.".into()),
+                fallback: false,
             }),
             ..AnswerFacts::default()
         };

@@ -79,6 +79,7 @@ async fn a_chat_reads_back_whole_after_reopening() {
                 messages: 6,
                 through: 6,
                 summary: Some("They spoke of Paris.".into()),
+                fallback: true,
             }),
             grade: None,
             failure: None,

@@ -265,7 +265,12 @@ fn small() -> ModelId {
 
 #[tokio::test]
 async fn a_model_that_failed_the_test_writes_no_summary() {
-    for (right, model, asked) in [(3, "fast", 0), (3, "auto", 2), (4, "fast", 2)] {
+    for (right, model, asked) in [
+        (3, "fast", 0),
+        (3, "small", 0),
+        (3, "auto", 2),
+        (4, "fast", 2),
+    ] {
         let (bench, requests) =
             scripted(|_, request| says_text(request, "The bridge closes on 3 May, for 14 weeks."))
                 .await;
