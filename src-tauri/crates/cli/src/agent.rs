@@ -15,7 +15,6 @@ use tierbar_chats::agent::{AgentGrant, AgentRun};
 use tierbar_core::{
     Code, Error, ModelId, ModelKind,
     first_steps::AgentScore,
-    fit::LibraryModel,
     judgment::{Judgment, Mark},
     status::{EngineKind, TierStatus},
 };
@@ -105,10 +104,13 @@ async fn overview(client: &Client, only: Option<&str>, as_json: bool) -> Result<
         }
     }
     let models = installed(client).await?;
+    let model = |tier: &TierStatus| {
+        let mut models = models.iter();
+        models.find(|model| model.tiers.contains(&tier.id))
+    };
     let marks = |tier: &TierStatus| {
-        let is_used = |model: &&LibraryModel| model.tiers.contains(&tier.id);
-        let model = models.iter().find(is_used);
-        model.map_or_else(Vec::new, |model| model.marks.clone())
+        let marks = model(tier).map(|model| model.marks.as_slice());
+        marks.unwrap_or_default()
     };
     if as_json {
         let tiers = tiers
@@ -120,20 +122,35 @@ async fn overview(client: &Client, only: Option<&str>, as_json: bool) -> Result<
     if tiers.is_empty() {
         output::write_line("No tier has a chat model yet.");
     }
+    let configured = client.get("/tierbar/v1/config").await?;
     for tier in &tiers {
-        output::write(&render_tier(tier, &marks(tier)));
+        let account = model(tier).and_then(|model| model.account.as_ref());
+        let thinks = configured["config"]["tiers"][tier.id.as_str()]["thinking"] == true
+            && account.is_some_and(|account| account.thinking);
+        output::write(&render_tier(tier, marks(tier), thinks));
     }
     Ok(())
 }
 
-fn render_tier(tier: &TierStatus, marks: &[Mark]) -> String {
+/// `thinks`: where a request does not say. How the model acts is measured for one of the two.
+fn render_tier(tier: &TierStatus, marks: &[Mark], thinks: bool) -> String {
     let model = tier.model.as_ref().map_or("", ModelId::as_str);
     let mut text = format!("{}: {model}\n{}", tier.id, render_marks(marks));
+    if tier.engine != EngineKind::Endpoint {
+        let is_untested = |judgment: &Judgment| marks.iter().all(|mark| mark.judgment != *judgment);
+        for judgment in Judgment::TESTED.into_iter().filter(is_untested) {
+            text += &format!("  {:<16} Not tested yet.\n", judgment.title());
+        }
+    }
+    let is_own = |mark: &Mark| {
+        mark.first_steps
+            .is_some_and(|steps| steps.thinking == thinks)
+    };
     if tier.engine != EngineKind::Embedded {
         text += "  Not run by Tierbar's engine, so it cannot be measured. It uses tool calls.\n";
-    } else if marks.iter().all(|mark| mark.judgment != Judgment::Agent) {
-        let id = &tier.id;
-        text += &format!("  Agent            Not measured: run `tierbar agent measure {id}`.\n");
+    } else if !marks.iter().any(is_own) {
+        let (id, title) = (&tier.id, if thinks { "Agent, thinking" } else { "Agent" });
+        text += &format!("  {title:<16} Not measured: run `tierbar agent measure {id}`.\n");
     }
     text
 }
@@ -337,24 +354,29 @@ mod tests {
         let routing = mark(Judgment::Routing, None);
         let agent = mark(Judgment::Agent, Some(steps()));
         let on = "fast: small\n  Auto             On: 10 of 12 correct.\n";
-        for (engine, marks, rest) in [
+        let acts = "  Agent            Uses text commands (10 of 12 correct; tool calls: 4).\n";
+        let untested = "  Triage           Not tested yet.\n  Summaries        Not tested yet.\n  \
+            Citations        Not tested yet.\n";
+        let elsewhere =
+            "  Not run by Tierbar's engine, so it cannot be measured. It uses tool calls.\n";
+        let unmeasured = |title: &str| {
+            format!("{untested}  {title:<16} Not measured: run `tierbar agent measure fast`.\n")
+        };
+        let both = vec![routing.clone(), agent];
+        let one = vec![routing];
+        for (engine, marks, thinks, rest) in [
+            ("embedded", &both, false, format!("{acts}{untested}")),
             (
                 "embedded",
-                vec![routing.clone(), agent],
-                "  Agent            Uses text commands (10 of 12 correct; tool calls: 4).\n",
+                &both,
+                true,
+                format!("{acts}{}", unmeasured("Agent, thinking")),
             ),
-            (
-                "embedded",
-                vec![routing.clone()],
-                "  Agent            Not measured: run `tierbar agent measure fast`.\n",
-            ),
-            (
-                "endpoint",
-                vec![routing],
-                "  Not run by Tierbar's engine, so it cannot be measured. It uses tool calls.\n",
-            ),
+            ("embedded", &one, false, unmeasured("Agent")),
+            ("endpoint", &one, false, elsewhere.to_owned()),
         ] {
-            assert_eq!(render_tier(&tier(engine), &marks), format!("{on}{rest}"));
+            let shown = render_tier(&tier(engine), marks, thinks);
+            assert_eq!(shown, format!("{on}{rest}"), "{engine} {thinks}");
         }
     }
 }

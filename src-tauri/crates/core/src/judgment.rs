@@ -26,6 +26,27 @@ pub enum Judgment {
     Agent,
 }
 
+impl Judgment {
+    /// Those that models are examined in without a request for it.
+    pub const TESTED: [Self; 4] = [
+        Self::Triage,
+        Self::Routing,
+        Self::Summaries,
+        Self::Citations,
+    ];
+
+    /// What it is, as lists name it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Triage => "Triage",
+            Self::Routing => "Auto",
+            Self::Summaries => "Summaries",
+            Self::Citations => "Citations",
+            Self::Agent => "Agent",
+        }
+    }
+}
+
 /// How a model did in an examination.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExamOutcome {
@@ -83,12 +104,8 @@ impl Mark {
     pub fn title(&self) -> &'static str {
         let thinks = self.first_steps.is_some_and(|steps| steps.thinking);
         match self.judgment {
-            Judgment::Triage => "Triage",
-            Judgment::Routing => "Auto",
-            Judgment::Summaries => "Summaries",
-            Judgment::Citations => "Citations",
             Judgment::Agent if thinks => "Agent, thinking",
-            Judgment::Agent => "Agent",
+            judgment => judgment.title(),
         }
     }
 

@@ -82,6 +82,13 @@ describe('the way of a model', () => {
     expect((await screen.findByTestId('agent-measure-error')).textContent).toContain('being measured');
   });
 
+  it('is not that of the model while it thinks, in a tier that does not', async () => {
+    last = { ...REPORT, first_steps: { ...STEPS, thinking: true } };
+    network.eventStreams[0]?.event('snapshot', STATUS);
+    const way = await screen.findByTestId('agent-way');
+    expect(way.textContent).toContain('Not measured yet: whether');
+  });
+
   it('says when the model is too small', async () => {
     const score = (right: number) => ({ right, milliseconds: 1000 });
     const first_steps = { thinking: false, calls: score(2), text: score(3) };

@@ -40,12 +40,17 @@ export class Measurements {
     }
   }
 
-  /** Reads how the tier's model was measured to act. Without an answer, that stays unknown. */
+  /** Reads how the tier's model was measured to act, thinking or not as the tier has it. Without an answer, that stays unknown. */
   async loadAgent(tier: string): Promise<void> {
     try {
-      const { models } = await this.#api.get('/tierbar/v1/models');
+      const [{ models }, { config }] = await Promise.all([
+        this.#api.get('/tierbar/v1/models'),
+        this.#api.get('/tierbar/v1/config'),
+      ]);
       const model = models.find(({ tiers }) => tiers.includes(tier));
-      if (model) this.agent[tier] = model.marks?.find(({ judgment }) => judgment === 'agent') ?? null;
+      if (!model) return;
+      const thinks = Boolean(config?.tiers?.[tier]?.thinking && model.account?.thinking);
+      this.agent[tier] = model.marks?.find(({ first_steps }) => first_steps?.thinking === thinks) ?? null;
     } catch {
       // Nothing depends on it.
     }
