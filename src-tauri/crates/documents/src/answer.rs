@@ -1,9 +1,15 @@
 //! What a model is asked about passages, and which of them its answer cites.
 
 use crate::text::one_line;
+use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 use std::{collections::BTreeSet, fmt::Write as _, ops::Range};
 use tierbar_core::documents::Passage;
 use tierbar_tasks::delimited::{break_rule, delimited, rule};
+
+/// The highest number of a citation, which has at most four digits.
+const MOST_NUMBER: usize = 9999;
+/// The highest number that is taken for a citation although no passage has it.
+const MOST_INVENTED: usize = 99;
 
 /// A passage as a model sees it.
 #[derive(Debug, Clone)]
@@ -92,19 +98,31 @@ pub struct CitedAnswer {
     pub invented: usize,
 }
 
-/// Reads the citations of an answer, and removes those that no passage has. `[1]`, `[2, 3]`, `[Passage 4]` and `【5】` are citations.
+/// Reads the citations of an answer, and removes those that no passage has. `[1]`, `[2, 3]`, `[Passage 4]` and `【5】` are citations, but
+/// not in code, and not a number such as a year's, which no passage has.
 pub fn check_citations(answer: &str, passages: usize) -> CitedAnswer {
+    keep_citations(answer, passages, passages)
+}
+
+/// Returns an answer from so many passages without its citations.
+pub fn without_citations(answer: &str, passages: usize) -> String {
+    keep_citations(answer, passages, 0).text
+}
+
+/// Keeps the citations of the first `kept` passages.
+fn keep_citations(answer: &str, passages: usize, kept: usize) -> CitedAnswer {
     let mut cited = CitedAnswer {
         text: String::with_capacity(answer.len()),
         numbers: BTreeSet::new(),
         invented: 0,
     };
     let mut rest = answer;
-    while let Some((place, numbers)) = next_citation(rest) {
-        cited.text.push_str(&rest[..place.start]);
-        rest = &rest[place.end..];
+    for (place, numbers) in citations(answer, passages) {
+        let begun = answer.len() - rest.len();
+        cited.text.push_str(&answer[begun..place.start]);
+        rest = &answer[place.end..];
         for number in numbers {
-            if (1..=passages).contains(&number) {
+            if (1..=kept).contains(&number) {
                 cited.numbers.insert(number);
                 let _ = write!(cited.text, "[{number}]");
             } else {
@@ -121,7 +139,7 @@ pub fn check_citations(answer: &str, passages: usize) -> CitedAnswer {
 
 /// Whether an answer so far has words besides its citations, of which the last may still be open.
 pub fn has_words(answer: &str) -> bool {
-    let text = check_citations(answer, 0).text;
+    let text = without_citations(answer, MOST_NUMBER);
     let is_open = |at: &usize| !text[*at..].contains([']', '】']);
     let end = text.rfind(['[', '【']).filter(is_open);
     text[..end.unwrap_or(text.len())].contains(char::is_alphanumeric)
@@ -174,31 +192,35 @@ pub fn is_not_found(answer: &str) -> bool {
 
 /// Returns the citations of an answer that lead somewhere, each with the place where it begins, in characters.
 pub fn citation_ranges(answer: &str, passages: usize) -> Vec<(usize, usize)> {
-    let (mut found, mut rest, mut at) = (Vec::new(), answer, 0);
-    while let Some((place, numbers)) = next_citation(rest) {
-        at += rest[..place.start].chars().count();
+    let (mut found, mut from, mut at) = (Vec::new(), 0, 0);
+    for (place, numbers) in citations(answer, passages) {
+        at += answer[from..place.start].chars().count();
+        from = place.start;
         let real = numbers
             .into_iter()
             .filter(|number| (1..=passages).contains(number));
         found.extend(real.map(|number| (at, number)));
-        at += rest[place.clone()].chars().count();
-        rest = &rest[place.end..];
     }
     found
 }
 
-/// Returns the first citation of a text: its place in bytes, and its numbers.
-fn next_citation(text: &str) -> Option<(Range<usize>, Vec<usize>)> {
-    let mut from = 0;
-    while let Some(at) = text[from..].find(['[', '【']) {
+/// Returns the citations of an answer from so many passages: the place of each in bytes, and its numbers.
+fn citations(answer: &str, passages: usize) -> Vec<(Range<usize>, Vec<usize>)> {
+    let code = code_ranges(answer);
+    let (mut found, mut from) = (Vec::new(), 0);
+    while let Some(at) = answer[from..].find(['[', '【']) {
         let at = from + at;
-        let (open, close) = if text[at..].starts_with('[') {
+        if let Some(code) = code.iter().find(|code| code.contains(&at)) {
+            from = code.end;
+            continue;
+        }
+        let (open, close) = if answer[at..].starts_with('[') {
             ('[', ']')
         } else {
             ('【', '】')
         };
         from = at + open.len_utf8();
-        let inner = &text[from..];
+        let inner = &answer[from..];
         let Some((length, numbers)) = inner
             .find(close)
             .and_then(|end| Some((end, parse_numbers(&inner[..end])?)))
@@ -206,12 +228,26 @@ fn next_citation(text: &str) -> Option<(Range<usize>, Vec<usize>)> {
             continue;
         };
         from += length + close.len_utf8();
+        let most = passages.max(MOST_INVENTED);
         // `[1](https://…)` is a link, whatever its text.
-        if !text[from..].starts_with('(') {
-            return Some((at..from, numbers));
+        if numbers.iter().all(|number| *number <= most) && !answer[from..].starts_with('(') {
+            found.push((at..from, numbers));
         }
     }
-    None
+    found
+}
+
+/// The places of code in a text in Markdown.
+fn code_ranges(text: &str) -> Vec<Range<usize>> {
+    if !text.contains(['`', '~']) {
+        return Vec::new();
+    }
+    let events = Parser::new(text).into_offset_iter();
+    let code = events.filter_map(|(event, place)| match event {
+        Event::Code(_) | Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => Some(place),
+        _ => None,
+    });
+    code.collect()
 }
 
 /// The numbers of a citation's inner text; `None` if it is none.
@@ -263,9 +299,22 @@ mod tests {
             "a[i] = [1](https://x.y)",
             "[2024-05]",
             "[12345]",
+            "so in [2019] and [100]",
+            "write `a[0] = b[1]`, or",
+            "```rust\nlet a = b[1];\n```\nand",
         ] {
             assert_eq!(all(kept, 2), (kept.to_owned(), vec![], 0));
         }
+    }
+
+    #[test]
+    fn a_long_document_has_passages_of_more_digits() {
+        let answer = "It is so [100]. Or `a[1]` [2019].";
+        let cited = check_citations(answer, 120);
+        assert_eq!((&*cited.text, cited.invented), (answer, 0));
+        assert!(cited.numbers.into_iter().eq([100]));
+        let without = without_citations(answer, 120);
+        assert_eq!(without, "It is so. Or `a[1]` [2019].");
     }
 
     #[test]

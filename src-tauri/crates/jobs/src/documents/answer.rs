@@ -14,7 +14,7 @@ use tierbar_core::{
 use tierbar_documents::{
     answer::{
         CitedAnswer, INSTRUCTIONS, NOTES, QuotedPassage, SUMMARY, check_citations, has_words,
-        is_not_found, question, summary,
+        is_not_found, question, summary, without_citations,
     },
     plan::{self, MOST_PARTS, plan},
 };
@@ -324,7 +324,8 @@ fn complete(
     } else if is_distrusted {
         found = CitedAnswer {
             numbers: answer_by_rule(question, &BTreeSet::new(), passages).numbers,
-            ..check_citations(&found.text, 0)
+            text: without_citations(&found.text, passages.len()),
+            ..found
         };
     }
     let notice = match (found.numbers.is_empty(), found.invented) {
@@ -376,7 +377,8 @@ fn unfounded_figures(question: &str, answer: &str, citations: &[Citation]) -> Ve
             known.push_str(text);
         }
     }
-    let answer = check_citations(answer, 0).text;
+    let numbers = citations.iter().map(|citation| citation.number);
+    let answer = without_citations(answer, numbers.max().unwrap_or_default());
     // Also of dates, whose months may have another language's names.
     let digits = |text: &str| -> BTreeSet<String> {
         let groups = text.split(|c: char| !c.is_ascii_digit());
