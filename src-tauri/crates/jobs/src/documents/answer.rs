@@ -32,6 +32,7 @@ const NOTES_TOKENS: u32 = 320;
 const USUAL_CONTEXT: u32 = 4096;
 const DISTRUSTED: &str = "This model failed the test of citations, so its own were removed. The passages were chosen by rule: \
     check the answer against them.";
+const CHOSEN: &str = "This model failed the test of citations. The passages were chosen by rule: check the answer against them.";
 const BY_RULE: &str = "The model returned no words. These sentences share the most words with the question and were chosen by rule.";
 
 /// A question about documents.
@@ -319,6 +320,7 @@ fn complete(
     let mut found = check_citations(answered.text.trim(), passages.len());
     let is_without_words = !has_words(&found.text);
     let is_distrusted = cites_badly && !is_without_words && !is_not_found(&found.text);
+    let cites = !found.numbers.is_empty() || found.invented > 0;
     if is_without_words {
         found = answer_by_rule(question, &found.numbers, passages);
     } else if is_distrusted {
@@ -331,7 +333,8 @@ fn complete(
     let notice = match (found.numbers.is_empty(), found.invented) {
         _ if found.text.is_empty() => Some("The model returned no words."),
         _ if is_without_words => Some(BY_RULE),
-        _ if is_distrusted => Some(DISTRUSTED),
+        _ if is_distrusted && cites => Some(DISTRUSTED),
+        _ if is_distrusted => Some(CHOSEN),
         (true, 0) if is_not_found(&found.text) => None,
         (true, 0) => Some("The answer cites no passage, so check it against the documents."),
         (true, _) => {
@@ -543,7 +546,10 @@ mod tests {
         assert_eq!(made.answer, "Yes, it has 11.");
         let cited: Vec<_> = made.citations.iter().map(|cited| cited.number).collect();
         assert_eq!(cited, [1, 2]);
-        assert!(made.notice.unwrap().contains("chosen by rule"));
+        assert_eq!(made.notice.as_deref(), Some(DISTRUSTED));
+        let uncited = of("Yes, it has 11.");
+        assert_eq!(uncited.citations.len(), 2);
+        assert_eq!(uncited.notice.as_deref(), Some(CHOSEN));
         let silent = of("The documents do not say it.");
         assert_eq!((silent.citations.len(), silent.notice), (0, None));
         let bare = of("[2]");
