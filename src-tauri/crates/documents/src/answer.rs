@@ -145,10 +145,14 @@ pub fn has_words(answer: &str) -> bool {
     text[..end.unwrap_or(text.len())].contains(char::is_alphanumeric)
 }
 
-/// Whether an answer is that the documents do not have it, for which no passage can be cited: a short one that names the documents, a
-/// negation and a verb of saying, in one of seven languages.
+/// Whether an answer is that the documents do not have it, for which no passage can be cited: a short one that names the documents and
+/// denies a verb of saying, in one of seven languages. What the documents say may be a negation, too.
 pub fn is_not_found(answer: &str) -> bool {
     const LONGEST: usize = 25;
+    /// How far a negation is from what it denies, in words.
+    const NEAR: usize = 2;
+    /// Behind them is what is said.
+    const CONJUNCTIONS: [&str; 5] = ["that", "dass", "que", "che", "dat"];
     const DOCUMENTS: [&str; 10] = [
         "document",
         "dokument",
@@ -175,19 +179,28 @@ pub fn is_not_found(answer: &str) -> bool {
         "contêm", "zeg", "vermeld",
     ];
     let words = answer.split(|c: char| !c.is_alphanumeric());
+    // The end of "don't" is no word.
     let words: Vec<String> = words
-        .filter(|word| !word.is_empty())
+        .filter(|word| !matches!(*word, "" | "t"))
         .map(str::to_lowercase)
         .collect();
-    let begins = |stems: &[&str]| {
-        let mut words = words.iter();
-        words.any(|word| stems.iter().any(|stem| word.starts_with(*stem)))
+    let begins = |word: &String, stems: &[&str]| stems.iter().any(|stem| word.starts_with(*stem));
+    let is_denied = |(at, word): (usize, &String)| {
+        if begins(word, &DOCUMENTS) {
+            // "None of the documents".
+            let before = &words[at.saturating_sub(NEAR + 1)..at];
+            return before.iter().any(|word| NEGATIONS.contains(&word.as_str()));
+        }
+        let after = words[at + 1..].iter().take(NEAR);
+        let after = after.take_while(|word| !CONJUNCTIONS.contains(&word.as_str()));
+        let mut near = words[at.saturating_sub(NEAR)..at].iter().chain(after);
+        begins(word, &SAYING) && near.any(|word| NEGATIONS.contains(&word.as_str()))
     };
     words.len() <= LONGEST
         && !answer.contains(|c: char| c.is_ascii_digit())
-        && words.iter().any(|word| NEGATIONS.contains(&word.as_str()))
-        && begins(&DOCUMENTS)
-        && begins(&SAYING)
+        && words.iter().any(|word| begins(word, &DOCUMENTS))
+        && words.iter().any(|word| begins(word, &SAYING))
+        && words.iter().enumerate().any(is_denied)
 }
 
 /// Returns the citations of an answer that lead somewhere, each with the place where it begins, in characters.
@@ -344,6 +357,12 @@ mod tests {
             ("In den Unterlagen steht nichts dazu.", true),
             ("Les documents ne le disent pas.", true),
             ("Los documentos no lo dicen.", true),
+            ("None of the documents mentions it.", true),
+            ("There is no information about it in the documents.", true),
+            ("I cannot find it in the passages.", true),
+            ("The text says that no dogs are allowed.", false),
+            ("The passages mention that nothing was paid.", false),
+            ("No dogs may come in, the text says.", false),
             ("", false),
             ("It costs nothing.", false),
             ("The document does not require approval.", false),
