@@ -1,5 +1,6 @@
 """The short form of tests/conformance: the clients whose packages are here, in the cells that both tiers can pass."""
 
+import json
 import sys
 import tempfile
 import unittest
@@ -9,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "conformance"))
 
 from clients import CELLS, Client, try_client  # noqa: E402
 from hosts import EMBEDDER, Serving, starter  # noqa: E402
+from tasks import tried_to_edit  # noqa: E402
 
 
 class Here(Client):
@@ -50,6 +52,22 @@ class Conformance(unittest.TestCase):
             for cell in cells:
                 with self.subTest(client.name, cell=cell):
                     self.assertFalse(row.cells[cell], row.requests.get(cell))
+
+
+class Tasks(unittest.TestCase):
+    def test_an_edit_is_found_in_what_a_model_wrote(self):
+        def streamed(*deltas):
+            return "".join(f"data: {json.dumps({'choices': [{'delta': delta}]})}\n\n" for delta in deltas)
+
+        for answer, is_edit in [
+            (streamed({"content": "I will edit add.py."}), False),
+            (streamed({"tool_calls": [{"function": {"name": "read", "arguments": "{}"}}]}), False),
+            (streamed({"tool_calls": [{"function": {"name": "edit", "arguments": ""}}]}), True),
+            (streamed({"content": '{"na'}, {"content": 'me": "ed'}, {"content": 'it"}'}), True),
+            (json.dumps({"content": [{"type": "tool_use", "name": "Edit", "input": {}}]}), True),
+            ('data: {"cut', False),
+        ]:
+            self.assertEqual(tried_to_edit([{"answer": answer.encode()}]), is_edit, answer)
 
 
 if __name__ == "__main__":

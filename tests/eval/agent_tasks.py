@@ -148,7 +148,7 @@ DEV = [
     Task(
         "mend a failing test", "test.sh fails. Find out why, mend add.sh, and leave test.sh as it is.",
         {"add.sh": "add() { echo $(($1 - $2)); }\n", "test.sh": ADD_TEST},
-        lambda folder, _: (folder / "test.sh").read_text() == ADD_TEST and passes(folder, "sh test.sh"),
+        lambda folder, _: (folder / "test.sh").read_text() == ADD_TEST and passes(folder, '[ "$(sh test.sh)" = passed ]'),
         [run("sh test.sh"), read("add.sh"), edit("add.sh", "$1 - $2", "$1 + $2"), run("sh test.sh")]),
     Task(
         "answer from a local page", "ferry.html is a page about a ferry. What does it cost to take a bicycle along? Write the amount alone into price.txt.",

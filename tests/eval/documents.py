@@ -195,6 +195,11 @@ def supports(passage, sentence):
     return bool(words) and figures <= held and len(words & held) >= HELD_WORDS * len(words)
 
 
+def is_by_rule(answer):
+    """Whether the answer is of sentences that a rule chose, in place of a model's words."""
+    return (answer["notice"] or "").startswith("The model returned no words. ")
+
+
 class Citations:
     """The counts of one set's answers."""
 
@@ -216,7 +221,7 @@ class Citations:
                 raise SystemExit(answer["error"]["message"])
             return
         self.answers += 1
-        if (answer["notice"] or "").startswith("The model returned no words. "):
+        if is_by_rule(answer):
             # Sentences of the passages, which cite these: they say nothing about the model.
             self.by_rule += 1
             return

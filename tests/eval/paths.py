@@ -9,6 +9,7 @@ are downloaded into a temporary folder and are not part of Tierbar; where one is
 """
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,8 @@ ROMAN = {"roman==5.2": "275fe9f46290f7d0ffaea1c33251b92b8e463ace23660508ceef522e
 RIGHT, WRONG = "        while n >= integer:", "        while n > integer:"
 SOURCE, TESTS = "src/roman/__init__.py", "src/tests.py"
 RUN_TESTS = "cd src && python3 -m unittest tests"
+# A package that exits while it is imported passes no test.
+CHECK = f"{RUN_TESTS} 2>&1 | grep -q ^OK"
 REQUEST = f"`{RUN_TESTS}` fails in this folder. Find out why, mend {SOURCE}, and leave {TESTS} as it is."
 MEND_SECONDS = 900
 
@@ -93,14 +96,14 @@ def lay_package(folder, sources):
     fetch(sources, ROMAN)
     package = next(sources.glob("roman-*/roman-*"))
     shutil.copytree(package, folder, dirs_exist_ok=True)
-    if not agent_tasks.passes(folder, RUN_TESTS):
+    if not agent_tasks.passes(folder, CHECK):
         raise SystemExit("the tests of roman fail before anything is broken: is python3 there for commands in the sandbox?")
     source = folder / SOURCE
     text = source.read_text()
     if text.count(RIGHT) != 1:
         raise SystemExit(f"{RIGHT.strip()} is not once in {SOURCE}")
     source.write_text(text.replace(RIGHT, WRONG))
-    if agent_tasks.passes(folder, RUN_TESTS):
+    if agent_tasks.passes(folder, CHECK):
         raise SystemExit("the tests of roman pass although it is broken")
     return (folder / TESTS).read_text()
 
@@ -125,7 +128,7 @@ def mend(tierbar, subject, folder, sources):
         timer.cancel()
         seconds = time.monotonic() - began
     is_unchanged = (folder / TESTS).read_text() == tests
-    mended = is_unchanged and agent_tasks.passes(folder, RUN_TESTS)
+    mended = is_unchanged and agent_tasks.passes(folder, CHECK)
     head = ["the tests pass again", "they are unchanged", "the turn", "steps", "acts asked for", "time"]
     row = [yes(mended), yes(is_unchanged), end, str(len(steps)), str(len(asked)), f"{seconds:.0f} s"]
     return mended, f"{table(head, [row])}\n\nAsked of the person: {REQUEST}\n{told(asked)}"
@@ -138,6 +141,13 @@ def lay_papers(folder, sources):
         for name in names:
             found = next(path for path in sources.rglob(name) if path.is_file())
             shutil.copy(found, folder / place / f"{name}{ending}")
+
+
+def has_words(answer, words):
+    """Whether a model's answer has one of the words, or its plural. Sentences that a rule chose are not the model's."""
+    if "error" in answer or documents.is_by_rule(answer):
+        return False
+    return any(re.search(rf"\b{re.escape(word)}s?\b", answer["answer"], re.IGNORECASE) for word in words)
 
 
 def papers(tierbar, subject, folder, sources):
@@ -155,7 +165,7 @@ def papers(tierbar, subject, folder, sources):
             answer, seconds = host.post("/v1/documents/ask", {"question": question, "model": "primary", "limit": documents.GIVEN})
             text = answer.get("answer") or f"no answer: {answer['error']['message']}"
             cited = [Path(citation["passage"]["path"]).name for citation in answer.get("citations", [])]
-            is_right = any(word.lower() in text.lower() for word in words)
+            is_right = has_words(answer, words)
             right += is_right
             place = places.index(file) + 1 if file in places else None
             rows.append([question, str(place or "–"), yes(file in cited), yes(is_right), f"{seconds:.0f} s", first_line(text)])
