@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::testing::json;
+use std::time::Duration;
 use tierbar_core::{
     Code, Error, ModelId,
     judgment::{ExamOutcome, Judgment},
@@ -105,6 +106,18 @@ async fn a_model_that_failed_the_test_decides_no_need() {
         assert_eq!(answer["needs_cloud"], needed, "{right}");
         assert!(answer["why"].as_str().unwrap().starts_with(why), "{answer}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_sorted_a_message_is_tested_later() {
+    let (bench, _) = scripted(|_, request| answer(request, CALM)).await;
+    let body = r#"{"text": "The backup ran."}"#;
+    assert_eq!(bench.post("/v1/triage", body).await.status(), 200);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let small = ModelId("small".to_owned());
+    let stored = bench.asked.exam_outcome(small, Judgment::Triage).await;
+    let stored = stored.map(|outcome| (outcome.right, outcome.passed));
+    assert_eq!(stored, Some((2, false)));
 }
 
 #[tokio::test]
