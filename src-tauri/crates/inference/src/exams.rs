@@ -30,6 +30,8 @@ pub trait ExamResult: Copy + Send + Serialize + DeserializeOwned + 'static {
     const JUDGMENT: Judgment;
     /// How many probes the examination has.
     const OF: usize;
+    /// The edition of its probes and of how they are judged. Models that took another are examined again.
+    const EDITION: u64 = 1;
 
     /// How many probes were judged correctly, and whether that is enough.
     fn score(&self) -> (usize, bool);
@@ -42,13 +44,15 @@ pub trait ExamResult: Copy + Send + Serialize + DeserializeOwned + 'static {
     /// Returns it as it is stored.
     fn outcome(&self) -> ExamOutcome {
         let (right, passed) = self.score();
+        let mut result = serde_json::to_value(self).unwrap_or_default();
+        result["edition"] = Self::EDITION.into();
         ExamOutcome {
             judgment: Self::JUDGMENT,
             right: count(right),
             of: count(Self::OF),
             passed,
             milliseconds: self.milliseconds(),
-            result: serde_json::to_value(self).unwrap_or_default(),
+            result,
         }
     }
 
@@ -60,7 +64,9 @@ pub trait ExamResult: Copy + Send + Serialize + DeserializeOwned + 'static {
     /// Reads an outcome; `None` if the examination has changed since.
     fn from_outcome(outcome: &ExamOutcome) -> Option<Self> {
         let result: Option<Self> = serde_json::from_value(outcome.result.clone()).ok();
-        result.filter(|_| outcome.of == count(Self::OF))
+        // The first had no number.
+        let edition = outcome.result["edition"].as_u64().unwrap_or(1);
+        result.filter(|_| outcome.of == count(Self::OF) && edition == Self::EDITION)
     }
 }
 
@@ -366,6 +372,7 @@ pub(crate) fn interruption_error(why: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use tierbar_tasks::triage::exam::TriageExam;
 
     const EXAM: TriageExam = TriageExam {
@@ -394,6 +401,11 @@ mod tests {
             ..outcome.clone()
         };
         assert_eq!(TriageExam::from_outcome(&of_fewer), None);
+        for (edition, exam) in [(json!(2), None), (Value::Null, Some(EXAM))] {
+            let mut other = outcome.clone();
+            other.result["edition"] = edition;
+            assert_eq!(TriageExam::from_outcome(&other), exam);
+        }
         let damaged = ExamOutcome {
             result: Value::Null,
             ..outcome
