@@ -272,8 +272,9 @@ pub fn begin<R, F>(
     tokio::spawn(async move {
         let work = async {
             let quiet = idle(&inference, &examination.tier, &key.0, QUIET).await;
+            let begins = quiet.and_then(|()| examination.check_file());
             // Nothing has been asked.
-            quiet.map_err(|error| (attempt - 1, error))?;
+            begins.map_err(|error| (attempt - 1, error))?;
             let result = examine(Arc::clone(&examination)).await;
             let result = result.and_then(|result| examination.check_file().map(|()| result));
             result.map_err(|error| (attempt, error))
