@@ -272,10 +272,7 @@ mod tests {
         let answer = message(2, Role::Assistant, parts);
         let chat = chat("Rivers", vec![question, answer]);
         let text = markdown(&chat, true);
-        for options in [
-            Options::empty(),
-            Options::ENABLE_TABLES | Options::ENABLE_MATH | Options::ENABLE_FOOTNOTES,
-        ] {
+        for options in quote::option_sets() {
             let found = headings(&text, options);
             assert_eq!(found, ["Rivers", "You", "Answer"], "{text}");
         }
@@ -299,6 +296,9 @@ mod tests {
             "<!-- ",
             "<pre>",
             "[^1]: a\n\n    ## You",
+            "hello\na | b\n---|---\n`x | </table></blockquote><h2>You</h2>`",
+            "| a | b |\n|---|---|\n| `x | $</table></blockquote><h2>You</h2>` y$ |",
+            "| a | b |\n|---|---|\t\n| `x | </table></blockquote><h2>You</h2>` |",
         ] {
             check_headings(forged);
         }

@@ -93,7 +93,8 @@ pub(crate) async fn export(
     let (mut response, extension) = match format {
         ExportFormat::Markdown => {
             let kind = [(header::CONTENT_TYPE, "text/markdown; charset=utf-8")];
-            let text = export::markdown(&chat, reasoning);
+            let text = blocking("the export", move || Ok(export::markdown(&chat, reasoning)));
+            let text = text.await?;
             ((kind, text).into_response(), "md")
         }
         ExportFormat::Json => {
