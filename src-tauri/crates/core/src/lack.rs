@@ -6,6 +6,9 @@ use std::{error, io, iter};
 /// This process, or all together, have as many files and connections open as they may; on Linux and on macOS.
 const TOO_MANY_OPEN: [i32; 2] = [24, 23];
 
+/// A socket has no room for its buffers: on Linux, and on macOS.
+const NO_BUFFERS: i32 = if cfg!(target_os = "macos") { 55 } else { 105 };
+
 /// Returns what this computer lacked, if that is what an error comes from.
 pub fn own_lack(error: &(dyn error::Error + 'static)) -> Option<Error> {
     iter::successors(Some(error), |error| error.source())
@@ -13,8 +16,17 @@ pub fn own_lack(error: &(dyn error::Error + 'static)) -> Option<Error> {
         .find_map(lack_of_io)
 }
 
+/// Returns the same of the error of starting a process, which the system may refuse for how many there are.
+pub fn own_lack_of_start(error: &io::Error) -> Option<Error> {
+    if error.kind() != io::ErrorKind::WouldBlock {
+        return own_lack(error);
+    }
+    let message = format!("this computer runs as many processes as the system allows ({error})");
+    Some(Error::new(Code::Overloaded, message).hint("quit other programs, then try again"))
+}
+
 fn lack_of_io(error: &io::Error) -> Option<Error> {
-    use io::ErrorKind::{OutOfMemory, QuotaExceeded, StorageFull};
+    use io::ErrorKind::{AddrNotAvailable, OutOfMemory, QuotaExceeded, StorageFull};
     let is_too_many = |errno| TOO_MANY_OPEN.contains(&errno);
     let (code, what, hint) = match error.kind() {
         StorageFull | QuotaExceeded => (
@@ -30,6 +42,17 @@ fn lack_of_io(error: &io::Error) -> Option<Error> {
         _ if error.raw_os_error().is_some_and(is_too_many) => (
             Code::Overloaded,
             "this computer has as many files and connections open as the system allows",
+            "try again when fewer requests are running",
+        ),
+        // Of a connection to elsewhere: its own end has no port.
+        AddrNotAvailable => (
+            Code::Overloaded,
+            "this computer has no port left for a connection",
+            "try again when fewer requests are running",
+        ),
+        _ if error.raw_os_error() == Some(NO_BUFFERS) => (
+            Code::Overloaded,
+            "this computer has no memory left for connections",
             "try again when fewer requests are running",
         ),
         _ => return None,
@@ -53,16 +76,29 @@ mod tests {
             (23, Code::Overloaded),
             (12, Code::Overloaded),
             (28, Code::Storage),
+            (NO_BUFFERS, Code::Overloaded),
         ] {
             let lack = own_lack(&ConnectError(io::Error::from_raw_os_error(errno)));
             assert_eq!(lack.unwrap().code, code, "{errno}");
         }
+        let no_port = own_lack(&ConnectError(io::ErrorKind::AddrNotAvailable.into()));
+        assert_eq!(no_port.unwrap().code, Code::Overloaded);
         for kind in [
+            io::ErrorKind::WouldBlock,
             io::ErrorKind::ConnectionRefused,
             io::ErrorKind::NotFound,
             io::ErrorKind::UnexpectedEof,
         ] {
             assert_eq!(own_lack(&ConnectError(kind.into())), None, "{kind}");
         }
+    }
+
+    #[test]
+    fn a_process_that_is_one_too_many_is_lacking_here() {
+        let too_many = own_lack_of_start(&io::ErrorKind::WouldBlock.into()).unwrap();
+        assert_eq!(too_many.code, Code::Overloaded);
+        let full = own_lack_of_start(&io::ErrorKind::StorageFull.into()).unwrap();
+        assert_eq!(full.code, Code::Storage);
+        assert_eq!(own_lack_of_start(&io::ErrorKind::NotFound.into()), None);
     }
 }

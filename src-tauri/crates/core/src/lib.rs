@@ -55,7 +55,7 @@ pub mod worker;
 
 pub use code::{Code, Error, bad_request};
 pub use config::Config;
-pub use lack::own_lack;
+pub use lack::{own_lack, own_lack_of_start};
 pub use modality::Modality;
 pub use model::{FileIdentity, ModelAccount, ModelId, ModelKind};
 pub use tier::{TierId, TierKind, TierState};

@@ -12,7 +12,7 @@ use std::{
     process::{ExitStatus, Stdio},
     time::Duration,
 };
-use tierbar_core::{Code, Error, own_lack};
+use tierbar_core::{Code, Error, own_lack, own_lack_of_start};
 use tierbar_documents::{
     Refusal,
     extraction::{ExtractedDocument, LARGEST_FILE, LONGEST, OutputReader, ProcessEnd},
@@ -30,8 +30,10 @@ const BUFFER: usize = 256 << 10;
 pub(super) enum Unread {
     /// For what it is, in a sentence.
     Refused(Refusal),
-    /// For what is lacking here: it can be read later.
-    Here(Error),
+    /// For what this computer lacks: it can be read later.
+    Lack(Error),
+    /// The program that reads documents does not start; no file can be read.
+    NoProgram(Error),
 }
 
 impl From<Refusal> for Unread {
@@ -46,11 +48,11 @@ impl From<Refusal> for Unread {
 /// Why it cannot be read.
 pub(super) fn open(path: &Path) -> Result<(File, String), Unread> {
     let refused = |error: io::Error| match own_lack(&error) {
-        Some(lack) => Unread::Here(lack),
+        Some(lack) => Unread::Lack(lack),
         None => Refusal(format!("This file cannot be opened: {error}.")).into(),
     };
     let opened = sources::open(path).map_err(|error| match error.code {
-        Code::Overloaded => Unread::Here(error),
+        Code::Overloaded => Unread::Lack(error),
         _ => Refusal(format!("{}.", error.message)).into(),
     })?;
     let about = opened.about().map_err(refused)?;
@@ -103,7 +105,7 @@ pub(super) async fn extract(
         .kill_on_drop(true)
         .spawn();
     let child = begun.map_err(|error| {
-        Unread::Here(own_lack(&error).unwrap_or_else(|| {
+        Unread::NoProgram(own_lack_of_start(&error).unwrap_or_else(|| {
             let message = format!("the program that reads documents does not start: {error}");
             Error::new(Code::Internal, message).hint("install Tierbar again")
         }))
@@ -152,7 +154,7 @@ mod tests {
     fn why(unread: Unread) -> String {
         match unread {
             Unread::Refused(Refusal(why)) => why,
-            Unread::Here(error) => panic!("{error}"),
+            Unread::Lack(error) | Unread::NoProgram(error) => panic!("{error}"),
         }
     }
 
@@ -178,7 +180,7 @@ mod tests {
             OutputReader::default(),
         );
         let unread = read.await.unwrap_err();
-        assert!(matches!(unread, Unread::Here(_)), "{unread:?}");
+        assert!(matches!(unread, Unread::NoProgram(_)), "{unread:?}");
     }
 
     #[tokio::test]

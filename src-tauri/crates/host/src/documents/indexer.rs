@@ -177,15 +177,24 @@ impl Indexer {
         let Some(program) = self.begin() else {
             return Ok(false);
         };
-        while let Some(file) = self.store.next_document().await? {
+        // Behind the last file for which this computer lacked something: it may lack it each time.
+        let mut after = 0;
+        while let Some(file) = self.store.next_document_after(after).await? {
             if self.is_interrupted() {
                 return Ok(false);
             }
             self.state.lock().file = Some(file.path.clone());
-            self.read_file(program, file).await?;
-            self.state.lock().done += 1;
+            let id = file.id;
+            match self.read_file(program, file).await? {
+                None => self.state.lock().done += 1,
+                Some(lack) => {
+                    tracing::warn!("a document is read later: {lack}");
+                    self.state.lock().problem = Some(lack.to_text("; "));
+                    after = id;
+                }
+            }
         }
-        self.embed_unread().await
+        Ok(self.embed_unread().await? && after == 0)
     }
 
     /// Makes the vectors that are missing. Each batch is stored at once, so that a pause loses none; a search leaves out a document's
@@ -245,7 +254,11 @@ impl Indexer {
         self.looked.is_some_and(|looked| looked.elapsed() < time)
     }
 
-    async fn read_file(&self, program: &Path, file: WaitingFile) -> Result<(), Error> {
+    /// Reads a file. Returns what this computer lacked for it, if it is to be read later.
+    ///
+    /// # Errors
+    /// Why no file can be read.
+    async fn read_file(&self, program: &Path, file: WaitingFile) -> Result<Option<Error>, Error> {
         let path = PathBuf::from(&file.path);
         let opening = path.clone();
         let open = tokio::task::spawn_blocking(move || extract::open(&opening));
@@ -255,12 +268,14 @@ impl Indexer {
         let (bytes, sha256) = match opened {
             Ok(opened) => opened,
             Err(Unread::Refused(Refusal(why))) => {
-                return self.store.fail_document(file, String::new(), why).await;
+                let failed = self.store.fail_document(file, String::new(), why);
+                return failed.await.map(|()| None);
             }
-            Err(Unread::Here(error)) => return Err(error),
+            Err(Unread::Lack(lack)) => return Ok(Some(lack)),
+            Err(Unread::NoProgram(error)) => return Err(error),
         };
         if sha256 == file.sha256 {
-            return self.store.keep_document(file).await;
+            return self.store.keep_document(file).await.map(|()| None);
         }
         let name = path.file_name().unwrap_or_default();
         let reader = OutputReader::default();
@@ -269,13 +284,15 @@ impl Indexer {
             Ok(extracted) => self.see(extracted).await,
             Err(Unread::Refused(refusal)) => Err(refusal),
             // It waits, and is read again.
-            Err(Unread::Here(error)) => return Err(error),
+            Err(Unread::Lack(lack)) => return Ok(Some(lack)),
+            Err(Unread::NoProgram(error)) => return Err(error),
         };
         match read {
-            Ok(Some((passages, facts))) => self.keep(file, sha256, passages, facts).await,
-            Ok(None) => Ok(()),
-            Err(Refusal(why)) => self.store.fail_document(file, sha256, why).await,
+            Ok(Some((passages, facts))) => self.keep(file, sha256, passages, facts).await?,
+            Ok(None) => {}
+            Err(Refusal(why)) => self.store.fail_document(file, sha256, why).await?,
         }
+        Ok(None)
     }
 
     /// Has a model write down the text of pages that are pictures. Returns `None` if the user pauses meanwhile.

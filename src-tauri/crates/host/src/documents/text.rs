@@ -98,7 +98,7 @@ pub(crate) async fn read_document(
     let read = extract::extract(&program, file, name, false, reader).await;
     let read = read.map_err(|unread| match unread {
         Unread::Refused(refusal) => refused(refusal),
-        Unread::Here(error) => error,
+        Unread::Lack(error) | Unread::NoProgram(error) => error,
     })?;
     Ok(FileText {
         text: read.text,

@@ -207,13 +207,19 @@ impl Store {
 
     /// Returns the next file to be read.
     pub async fn next_document(&self) -> Result<Option<WaitingFile>, Error> {
-        self.read(|connection| {
+        self.next_document_after(0).await
+    }
+
+    /// Returns the next file to be read behind the one with the id `after`.
+    pub async fn next_document_after(&self, after: u64) -> Result<Option<WaitingFile>, Error> {
+        self.read(move |connection| {
             sql::first(
                 connection,
                 "SELECT document_files.id, document_files.path, size, modified, sha256, read_pictures
                  FROM document_files JOIN document_sources ON document_sources.id = source
-                 WHERE state = 'waiting' AND NOT is_removed ORDER BY document_files.id LIMIT 1",
-                [],
+                 WHERE state = 'waiting' AND NOT is_removed AND document_files.id > ?1
+                 ORDER BY document_files.id LIMIT 1",
+                [after],
                 |row| {
                     Ok(WaitingFile {
                         id: row.get(0)?,

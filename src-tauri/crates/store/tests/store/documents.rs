@@ -63,6 +63,21 @@ async fn one_file(store: &Store) -> u64 {
     source.id
 }
 
+#[tokio::test]
+async fn a_file_that_must_wait_lets_others_be_read() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let source = store.add_document_source("/d", "Papers", true).await;
+    let files = vec![seen("/d/a.pdf", 1), seen("/d/b.pdf", 1)];
+    let synced = store.sync_documents(source.unwrap().id, files).await;
+    assert!(synced.unwrap());
+    let first = store.next_document().await.unwrap().unwrap();
+    let next = store.next_document_after(first.id).await.unwrap().unwrap();
+    assert_ne!(first.path, next.path);
+    let last = store.next_document_after(next.id).await.unwrap();
+    assert_eq!(last, None);
+}
+
 async fn texts(store: &Store, words: &str) -> Vec<String> {
     let ids = store
         .passages_with_words(words, Place::default(), 10)

@@ -2,7 +2,7 @@
 
 use super::{LaunchParams, WorkerProcess, exit, handshake::HandshakeFailure};
 use std::{io, path::Path, process::ExitStatus, time::Duration};
-use tierbar_core::{Code, Error, own_lack};
+use tierbar_core::{Code, Error, own_lack_of_start};
 use tokio::time::timeout;
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl LaunchParams {
         error: &io::Error,
         hint: &str,
     ) -> WorkerFailure {
-        if let Some(error) = own_lack(error) {
+        if let Some(error) = own_lack_of_start(error) {
             return WorkerFailure {
                 error,
                 crashed: false,
