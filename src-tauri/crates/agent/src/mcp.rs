@@ -14,16 +14,16 @@ pub use program::Program;
 pub use session::{Place, Session};
 pub use tools::{Listing, Tool};
 
-use tierbar_core::json::MCP_MESSAGE_MEMORY;
+use tierbar_core::{Error, json::MCP_MESSAGE_MEMORY};
 
 /// Why a server could not be used, as the end of a sentence that begins with its name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Failure {
     #[error("cannot run here: {0}")]
     NotRun(String),
     /// This computer lacks something for it.
-    #[error("cannot be used now: {0}")]
-    Lack(String),
+    #[error("cannot be used now: {}", .0.message)]
+    Lack(Error),
     #[error("has ended{0}")]
     Ended(String),
     /// Its program, or one that it has started.

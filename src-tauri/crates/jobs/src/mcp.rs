@@ -239,7 +239,12 @@ fn server_error(name: &str, config: &McpServerConfig, failure: &Failure) -> Erro
         Failure::Silent(_) | Failure::Unread { .. } if is_program && !config.network => {
             format!("a program that downloads something, such as npx, needs mcp.{name}.network")
         }
-        Failure::Lack(_) => return Error::new(Code::Overloaded, message),
+        Failure::Lack(lack) => {
+            return Error {
+                message,
+                ..lack.clone()
+            };
+        }
         _ => return Error::new(Code::Unreachable, message),
     };
     let code = match failure {
@@ -297,6 +302,13 @@ mod tests {
             "the MCP server a has not answered within 60 s"
         );
         assert!(silent.hint.unwrap().contains("mcp.a.network"));
+        let full = Error::new(Code::Storage, "a disk is full").hint("free up space");
+        let lack = server_error("a", &program, &Failure::Lack(full.clone()));
+        assert_eq!((lack.code, &lack.hint), (full.code, &full.hint));
+        assert_eq!(
+            lack.message,
+            "the MCP server a cannot be used now: a disk is full"
+        );
         let ended = Failure::Ended(" with code 126".to_owned());
         let denied = server_error("a", &program, &ended).hint.unwrap();
         assert!(denied.contains("folders"), "{denied}");

@@ -40,6 +40,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+use tierbar_core::own_lack_of_start;
 
 /// The first argument of the second stage. The launcher's process number and the [`StageInput`] follow.
 const INSIDE: &str = "--inside";
@@ -77,7 +78,10 @@ pub fn main() -> ExitCode {
         [] => {
             let mut speaks = false;
             let report = launch(&mut speaks);
-            let report = report.unwrap_or_else(|error| Report::Failed(error.to_string()));
+            let report = report.unwrap_or_else(|error| match own_lack_of_start(&error) {
+                Some(lack) => Report::Lack(lack),
+                None => Report::Failed(error.to_string()),
+            });
             let text = serde_json::to_string(&report).unwrap_or_default();
             let mut place: Box<dyn Write> = if speaks {
                 Box::new(io::stderr())

@@ -34,6 +34,7 @@ use std::{
     process::{ChildStdin, Command, Stdio},
     sync::Arc,
 };
+use tierbar_core::{Error, own_lack_of_start};
 
 /// The longest command line, in bytes of all its arguments.
 pub const COMMAND_BYTES: usize = 32 * 1024;
@@ -132,6 +133,9 @@ pub enum NotRun {
     TooLong(usize),
     #[error("the sandbox did not start: {0}")]
     Launcher(String),
+    /// This computer lacks something for it.
+    #[error("the sandbox did not start: {0}")]
+    Lack(Error),
 }
 
 /// What the launcher writes to its host.
@@ -141,6 +145,7 @@ enum Report {
     Finished(CommandResult),
     Unenforceable(String),
     Failed(String),
+    Lack(Error),
 }
 
 /// Ends a command from elsewhere. Clones end the same one.
@@ -185,7 +190,10 @@ pub fn enforcement() -> Result<String, NotRun> {
 /// # Errors
 /// [`NotRun`], if the command did not start. A command that fails, or that is ended, is no error.
 pub fn run(launcher: &Path, request: &Request, stop: &Stop) -> Result<CommandResult, NotRun> {
-    let failed = |error: io::Error| NotRun::Launcher(error.to_string());
+    let failed = |error: io::Error| match own_lack_of_start(&error) {
+        Some(lack) => NotRun::Lack(lack),
+        None => NotRun::Launcher(error.to_string()),
+    };
     let line = request.line(launcher)?;
     let mut child = Command::new(launcher)
         .stdin(Stdio::piped())
@@ -222,6 +230,7 @@ pub fn report(text: &str) -> Result<CommandResult, NotRun> {
         Ok(Report::Finished(finished)) => Ok(finished),
         Ok(Report::Unenforceable(why)) => Err(NotRun::Unenforceable(why)),
         Ok(Report::Failed(why)) => Err(NotRun::Launcher(why)),
+        Ok(Report::Lack(lack)) => Err(NotRun::Lack(lack)),
         Err(_) => Err(NotRun::Launcher("it has left no report".to_owned())),
     }
 }

@@ -6,8 +6,8 @@ use crate::mcp::{
 };
 use secrecy::{ExposeSecret, SecretString};
 use std::{path::PathBuf, process::Stdio, sync::Arc, time::Duration};
-use tierbar_core::own_lack;
-use tierbar_sandbox::{End, Limits, Network, Policy, Request, report};
+use tierbar_core::own_lack_of_start;
+use tierbar_sandbox::{End, Limits, Network, NotRun, Policy, Request, report};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::{ChildStdin, ChildStdout, Command},
@@ -63,8 +63,8 @@ pub(crate) struct ProgramEnd {
 
 impl Program {
     pub(crate) async fn start(self) -> Result<StartedProgram, Failure> {
-        let not_run = |error: std::io::Error| match own_lack(&error) {
-            Some(lack) => Failure::Lack(lack.message),
+        let not_run = |error: std::io::Error| match own_lack_of_start(&error) {
+            Some(lack) => Failure::Lack(lack),
             None => Failure::NotRun(error.to_string()),
         };
         let policy = Policy {
@@ -147,6 +147,7 @@ impl ProgramEnd {
                     _ => Failure::Ended(how),
                 }
             }
+            Err(NotRun::Lack(lack)) => Failure::Lack(lack),
             Err(not_run) => Failure::NotRun(not_run.to_string()),
         }
     }
@@ -177,6 +178,18 @@ fn describe_end(end: &End, errors: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+    use tierbar_core::{Code, Error};
+
+    #[tokio::test]
+    async fn what_the_launcher_lacks_is_not_the_servers_fault() {
+        let lack = Error::new(Code::Storage, "a disk is full").hint("free up space");
+        let text = json!({"lack": &lack}).to_string();
+        let (_sender, report) = watch::channel(Some(text));
+        let unread = Arc::default();
+        let end = ProgramEnd { unread, report };
+        assert_eq!(end.why().await, Failure::Lack(lack));
+    }
 
     #[test]
     fn an_exit_is_reported_with_the_last_output() {

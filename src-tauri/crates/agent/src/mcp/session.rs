@@ -261,7 +261,7 @@ fn reported(error: &ErrorData) -> Failure {
 
 fn unreachable(error: &(dyn Error + 'static)) -> Failure {
     if let Some(lack) = own_lack(error) {
-        return Failure::Lack(lack.message);
+        return Failure::Lack(lack);
     }
     let why = shorten(&root_cause(error));
     // A server that does not say in a header how it wants the key.
