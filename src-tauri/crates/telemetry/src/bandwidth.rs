@@ -8,7 +8,7 @@ use crate::{
     platform,
 };
 use std::{
-    fs,
+    fs::{self, File},
     hint::black_box,
     io::{self, Write},
     num::NonZero,
@@ -105,17 +105,20 @@ pub fn disk(folder: &Path) -> io::Result<u64> {
 
 /// Writes a file of no two equal pages, which no file system stores as one, of noise, which none compresses.
 fn scratch(folder: &Path, blocks: u64) -> io::Result<NamedTempFile> {
-    // One of a host that was killed while it measured. Another user's stays.
+    // One of a host that was killed while it measured. Another user's stays, and so does one in use.
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let name = entry.file_name();
-        if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
-            let _ = fs::remove_file(entry.path());
+        let (name, path) = (entry.file_name(), entry.path());
+        let is_ours = name.as_encoded_bytes().starts_with(PREFIX.as_bytes());
+        if is_ours && File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = fs::remove_file(path);
         }
     }
     let mut file = tempfile::Builder::new()
         .prefix(PREFIX)
         .tempfile_in(folder)?;
+    // A file system without locks holds no file that is in use.
+    let _ = file.as_file().try_lock();
     platform::skip_cache(file.as_file())?;
     let mut noise = 0x9E37_79B9_7F4A_7C15_u64;
     let mut block: Vec<u8> = (0..BLOCK / size_of::<u64>())
@@ -303,6 +306,8 @@ mod tests {
         assert!(disk(&folder.path().join("none")).is_err());
         let file = scratch(folder.path(), 3).unwrap();
         let bytes = fs::read(file.path()).unwrap();
+        drop(scratch(folder.path(), 1).unwrap());
+        assert!(file.path().exists(), "in use");
         let pages: BTreeSet<_> = bytes.chunks(4096).collect();
         assert_eq!(pages.len(), 3 * BLOCK / 4096);
     }
