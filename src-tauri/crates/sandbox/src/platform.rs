@@ -17,7 +17,8 @@ use macos as system;
 
 pub(crate) use system::{
     PACKAGES, UTF_8, adopt, developer_folder, die_with_parent, enforcement, is_memory_short,
-    kill_adopted, memory_bytes, processes, restrict, serve, system_folders, temporary_folder,
+    kill_adopted, memory_bytes, open_up, processes, restrict, serve, system_folders,
+    temporary_folder,
 };
 
 use crate::Limits;

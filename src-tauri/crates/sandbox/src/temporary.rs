@@ -18,7 +18,7 @@ use std::{
 use tempfile::{Builder, TempDir};
 
 /// What their names begin with.
-const PREFIX: &str = "tierbar-sandbox-";
+const PREFIX: &str = "tierbar-command-";
 
 /// A folder that is deleted when dropped, and if this process is killed first, by the next one that needs a folder.
 #[derive(Debug)]
@@ -69,7 +69,37 @@ impl TemporaryFolder {
     }
 }
 
-/// Deletes this user's folders whose processes were killed. What a command has left may be in the way; it is tried again each time.
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        // If it cannot be deleted now, the next one tries it again.
+        let _ = remove(self.folder.path());
+    }
+}
+
+/// Deletes a folder, whatever modes a command has given to the folders in it.
+fn remove(folder: &Path) -> io::Result<()> {
+    fs::remove_dir_all(folder).or_else(|_| {
+        let mut closed = vec![folder.to_owned()];
+        while let Some(folder) = closed.pop() {
+            // What stays closed is reported when it is deleted.
+            let _ = platform::open_up(&folder);
+            let Ok(entries) = fs::read_dir(&folder) else {
+                continue;
+            };
+            for entry in entries {
+                let Ok(entry) = entry else {
+                    break;
+                };
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    closed.push(entry.path());
+                }
+            }
+        }
+        fs::remove_dir_all(folder)
+    })
+}
+
+/// Deletes this user's folders whose processes were killed. What cannot be deleted is tried again each time.
 fn delete_left(around: &Path) {
     let Ok(entries) = fs::read_dir(around) else {
         return;
@@ -78,12 +108,18 @@ fn delete_left(around: &Path) {
         if !entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()) {
             continue;
         }
-        let Ok(folder) = open_folder(&entry.path()) else {
+        let path = entry.path();
+        // A command may have closed its own.
+        let opened = open_folder(&path).or_else(|_| {
+            platform::open_up(&path)?;
+            open_folder(&path)
+        });
+        let Ok(folder) = opened else {
             continue;
         };
         let owner = folder.metadata().map(|found| found.uid());
         if owner.is_ok_and(|owner| owner == geteuid().as_raw()) && folder.try_lock().is_ok() {
-            let _ = fs::remove_dir_all(entry.path());
+            let _ = remove(&path);
         }
     }
 }
@@ -100,7 +136,9 @@ mod tests {
 
     #[test]
     fn no_other_user_opens_a_temporary_folder() {
-        let folder = TemporaryFolder::create().unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let around = root.path().canonicalize().unwrap();
+        let folder = TemporaryFolder::create_in(&around).unwrap();
         let mode = folder.path().metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700, "{mode:o}");
         assert_eq!(folder.path().canonicalize().unwrap(), folder.path());
@@ -111,13 +149,10 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let around = root.path();
         let used = TemporaryFolder::create_in(around).unwrap();
-        let killed = TemporaryFolder::create_in(around).unwrap();
-        let TemporaryFolder {
-            folder,
-            _lock: lock,
-        } = killed;
-        let left = folder.keep();
-        fs::create_dir(left.join("deep")).unwrap();
+        let left = around.join(format!("{PREFIX}left"));
+        fs::create_dir_all(left.join("deep")).unwrap();
+        let lock = open_folder(&left).unwrap();
+        lock.try_lock().unwrap();
         fs::write(left.join("deep/file"), "").unwrap();
         delete_left(around);
         assert!(left.join("deep/file").exists(), "it is still in use");
@@ -131,5 +166,28 @@ mod tests {
         for kept in [used.path(), &other, &link] {
             assert!(kept.exists(), "{}", kept.display());
         }
+    }
+
+    #[test]
+    fn a_folder_that_a_command_has_closed_is_deleted() {
+        let root = tempfile::tempdir().unwrap();
+        let around = root.path().canonicalize().unwrap();
+        let close = |folder: &Path| {
+            let (outer, inner) = (folder.join("a"), folder.join("a/b"));
+            fs::create_dir_all(&inner).unwrap();
+            fs::write(inner.join("file"), "").unwrap();
+            for (path, mode) in [(&*inner, 0o555), (&*outer, 0), (folder, 0)] {
+                fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+            }
+        };
+        let used = TemporaryFolder::create_in(&around).unwrap();
+        close(used.path());
+        drop(used);
+        assert_eq!(fs::read_dir(&around).unwrap().count(), 0, "dropped");
+        let left = around.join(format!("{PREFIX}left"));
+        fs::create_dir(&left).unwrap();
+        close(&left);
+        delete_left(&around);
+        assert_eq!(fs::read_dir(&around).unwrap().count(), 0, "left");
     }
 }

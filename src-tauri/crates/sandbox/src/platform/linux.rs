@@ -12,6 +12,7 @@ pub(crate) use tree::{is_memory_short, kill_adopted, memory_bytes, processes};
 use super::{set_limit, set_limits};
 use crate::{Request, policy::GrantedFiles};
 use rustix::{
+    fs::{CWD, Mode, OFlags, ResolveFlags, chmod, openat2},
     net::{Shutdown, shutdown},
     process::{
         Resource, Signal, getpid, set_child_subreaper, set_parent_process_death_signal, setsid,
@@ -21,7 +22,10 @@ use rustix::{
         set_no_new_privs,
     },
 };
-use std::path::{Path, PathBuf};
+use std::{
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
+};
 
 /// How many processes and threads the user's other programs may begin while a command runs.
 const OTHERS_GROWTH: u64 = 4_096;
@@ -70,6 +74,14 @@ pub(crate) fn developer_folder() -> Option<PathBuf> {
 
 pub(crate) fn system_folders() -> Vec<PathBuf> {
     SYSTEM.map(PathBuf::from).into()
+}
+
+/// Gives this user all rights to a folder. No link in its path is followed.
+pub(crate) fn open_up(folder: &Path) -> rustix::io::Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = openat2(CWD, folder, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+    // By its number: a mode cannot be changed by what was opened as a path.
+    chmod(format!("/proc/self/fd/{}", folder.as_raw_fd()), Mode::RWXU)
 }
 
 /// The system's, but where that lies in memory, in which files are counted by no limit, one on disk.

@@ -8,6 +8,7 @@ use crate::{
     seatbelt::{PROGRAMS, xcode_of},
 };
 use rustix::{
+    fs::{AtFlags, CWD, Mode, chmodat},
     process::{Pid, getpid, getuid, setsid},
     stdio::dup2_stdin,
 };
@@ -107,6 +108,11 @@ pub(crate) fn restrict(
     command.extend(["-p".to_owned(), profile.text]);
     command.extend_from_slice(&request.arguments);
     Ok(command)
+}
+
+/// Gives this user all rights to a folder, and not to one that a link leads to.
+pub(crate) fn open_up(folder: &Path) -> rustix::io::Result<()> {
+    chmodat(CWD, folder, Mode::RWXU, AtFlags::SYMLINK_NOFOLLOW)
 }
 
 /// On disk.

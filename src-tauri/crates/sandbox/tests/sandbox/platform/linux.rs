@@ -1057,7 +1057,7 @@ fn the_temporary_folder_is_on_a_disk() {
     let done = child.wait_with_output().unwrap();
     drop(stdin);
     let text = String::from_utf8(done.stdout).unwrap();
-    assert!(text.contains("/var/tmp/tierbar-sandbox-"), "{text}");
+    assert!(text.contains("/var/tmp/tierbar-command-"), "{text}");
 }
 
 #[test]
