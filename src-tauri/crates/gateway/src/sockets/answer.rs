@@ -21,6 +21,8 @@ const REFUSAL_LIMIT: usize = 1 << 20;
 /// Of one event, of which there are three copies at a time: its bytes, its text, and the items of its response. The last has the whole
 /// response, whose server may have sent all of it at once: 16 MiB, of which events are made.
 const EVENT_LIMIT: usize = 17 << 20;
+/// A longer event, in bytes, is charged: as many as a channel holds of shorter ones are little.
+const CHARGED_EVENT: usize = 64 << 10;
 /// After a longer event, in bytes, the client reads what it has before more is read of the answer, so that few such events are in memory.
 const LONG_EVENT: usize = 1 << 20;
 /// Of a long event on its way to the client: its text, and what the socket writes of it.
@@ -85,11 +87,12 @@ pub(super) async fn answer(
         drop(complete);
         for (text, end) in read {
             let is_long = text.len() > LONG_EVENT;
-            if is_long && let Err(full) = charge(&account, &mut weight, COPIES * text.len()) {
+            let is_charged = text.len() > CHARGED_EVENT;
+            if is_charged && let Err(full) = charge(&account, &mut weight, COPIES * text.len()) {
                 messages.send(error_message(&full).into()).await.ok()?;
                 return None;
             }
-            let weight = if is_long { weight.take() } else { None };
+            let weight = if is_charged { weight.take() } else { None };
             let answered = match end {
                 Some(End::Answered) => continuable_response(&text),
                 _ => None,
@@ -111,7 +114,7 @@ pub(super) async fn answer(
 
 /// Charges what there is of a long event.
 fn charge(account: &Account, weight: &mut Option<Weight>, bytes: usize) -> Result<(), Error> {
-    if bytes <= LONG_EVENT {
+    if bytes <= CHARGED_EVENT {
         *weight = None;
         return Ok(());
     }
@@ -320,6 +323,24 @@ mod tests {
             drop(message);
             assert_eq!(keys.held(), 0);
         }
+    }
+
+    #[tokio::test]
+    async fn several_events_on_their_way_are_charged() {
+        let data = format!(r#"{{"type":"{}"}}"#, "a".repeat(CHARGED_EVENT));
+        let events = format!("data: {data}\n\n").repeat(2);
+        let router = Router::new().fallback(move || {
+            let events = events.clone();
+            async move { ([(header::CONTENT_TYPE, "text/event-stream")], events) }
+        });
+        let (messages, mut sent) = mpsc::channel(4);
+        let (account, _folder) = account().await;
+        let keys = Arc::clone(&account.keys);
+        let answered = answer(router, Request::new(Body::empty()), account, messages).await;
+        assert!(answered.is_none());
+        assert_eq!(keys.held(), 2 * COPIES * data.len());
+        while sent.recv().await.is_some() {}
+        assert_eq!(keys.held(), 0);
     }
 
     #[tokio::test]
