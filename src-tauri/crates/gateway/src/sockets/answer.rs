@@ -328,10 +328,11 @@ mod tests {
     #[tokio::test]
     async fn several_events_on_their_way_are_charged() {
         let data = format!(r#"{{"type":"{}"}}"#, "a".repeat(CHARGED_EVENT));
-        let events = format!("data: {data}\n\n").repeat(2);
+        let event = format!("data: {data}\n\n");
         let router = Router::new().fallback(move || {
-            let events = events.clone();
-            async move { ([(header::CONTENT_TYPE, "text/event-stream")], events) }
+            let events = [event.clone(), event.clone()].map(Ok::<_, Infallible>);
+            let body = Body::from_stream(stream::iter(events));
+            async move { ([(header::CONTENT_TYPE, "text/event-stream")], body) }
         });
         let (messages, mut sent) = mpsc::channel(4);
         let (account, _folder) = account().await;
