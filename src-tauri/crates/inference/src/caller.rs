@@ -27,6 +27,9 @@ pub trait Account: Send + Sync + fmt::Debug {
     fn answers(&self) -> &AtomicUsize;
 }
 
+/// The memory that the answers of all programs without a key take, in bytes.
+static OF_PROGRAMS: AtomicUsize = AtomicUsize::new(0);
+
 /// The caller of a request. Only the tokens of accounts are counted.
 #[derive(Debug, Clone, Default)]
 pub enum Caller {
@@ -63,9 +66,13 @@ impl Caller {
         matches!(self, Self::Owner)
     }
 
-    /// The memory that the account's answers take, if there is one.
+    /// The memory that the caller's answers take; the owner has all of it.
     pub(crate) fn answers(&self) -> Option<&AtomicUsize> {
-        self.account().map(Account::answers)
+        match self {
+            Self::Owner => None,
+            Self::Program => Some(&OF_PROGRAMS),
+            Self::Account(account) => Some(account.answers()),
+        }
     }
 
     fn account(&self) -> Option<&dyn Account> {

@@ -90,7 +90,7 @@ impl Room {
     }
 }
 
-/// A share of the memory for answers, of whose request it is made in; given back when dropped.
+/// A share of the memory for answers, for the caller of the request that it is made in. It is given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
     bytes: usize,
@@ -287,6 +287,18 @@ mod tests {
         assert_eq!(taken(), 2 * STEP);
         drop((share, moved));
         assert_eq!(taken(), 0);
+    }
+
+    #[test]
+    fn programs_without_a_key_take_half_at_most() {
+        let _much = MUCH.lock();
+        let share = || Caller::Program.sync_scope(Share::default);
+        let (mut one, mut other) = (share(), share());
+        one.cover(MOST / 2).unwrap();
+        let full = other.cover(STEP).unwrap_err();
+        assert_eq!(full.code, Code::Overloaded);
+        drop(one);
+        other.cover(STEP).unwrap();
     }
 
     #[test]
