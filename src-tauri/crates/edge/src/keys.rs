@@ -11,7 +11,8 @@ pub use admitted::AdmittedRequest;
 pub use tierbar_http::reach::Sender;
 
 use super::now_ms;
-use key::{Key, revoked, try_after};
+pub use key::Key;
+use key::{revoked, try_after};
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
@@ -204,7 +205,11 @@ impl Keys {
         Ok(Caller::from(key as Arc<dyn Account>))
     }
 
-    fn of_id(&self, id: &str) -> Result<Arc<Key>, Error> {
+    /// Returns the key with this id.
+    ///
+    /// # Errors
+    /// `Unauthorized` if there is none, or if it is no longer in use.
+    pub fn of_id(&self, id: &str) -> Result<Arc<Key>, Error> {
         let found = self.all().into_iter().find(|key| key.id == id);
         let key = found.ok_or_else(|| revoked("the API key"))?;
         key.check_in_use()?;

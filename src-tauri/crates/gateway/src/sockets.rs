@@ -21,7 +21,7 @@ use std::{fmt, sync::Arc};
 use tierbar_core::{Error, bad_request, lease::BoxFuture};
 use tierbar_dialects::openai::responses::RESPONSES;
 use tierbar_edge::{
-    keys::{Keys, Sender, Weight},
+    keys::{Key, Keys, Sender, Weight},
     origin::TlsMark,
 };
 use tierbar_http::{error::Failure, mount::Routes, routes};
@@ -87,11 +87,8 @@ async fn open(
         let message = format!("GET {RESPONSES} opens a WebSocket: {why}");
         bad_request(message).hint(format!("for a response over HTTP, send POST {RESPONSES}"))
     })?;
-    let account = Account {
-        keys: Arc::clone(&sockets.keys),
-        sender,
-    };
-    let reading = account.weigh()?;
+    let account = Account::of(&sockets.keys, &sender)?;
+    let reading = account.weigh();
     let closing = sockets.closing.clone();
     let serving = async move {
         match upgrade.await {
@@ -122,17 +119,31 @@ const OF_THE_CONNECTION: [&str; 7] = [
 #[derive(Debug, Clone)]
 struct Account {
     keys: Arc<Keys>,
-    sender: Sender,
+    /// As it was when the connection was opened: an answer that runs outlives its key.
+    key: Option<Arc<Key>>,
+    is_owner: bool,
 }
 
 impl Account {
-    fn weigh(&self) -> Result<Weight, Error> {
-        let keys = &self.keys;
-        Ok(match &self.sender {
-            Sender::Owner => keys.weigh(None).of_the_owner(),
-            Sender::Key(id) => keys.charge(Some(id), 0)?,
-            Sender::Program => keys.weigh(None),
+    fn of(keys: &Arc<Keys>, sender: &Sender) -> Result<Self, Error> {
+        let key = match sender {
+            Sender::Key(id) => Some(keys.of_id(id)?),
+            Sender::Owner | Sender::Program => None,
+        };
+        Ok(Self {
+            keys: Arc::clone(keys),
+            key,
+            is_owner: matches!(sender, Sender::Owner),
         })
+    }
+
+    fn weigh(&self) -> Weight {
+        let weight = self.keys.weigh(self.key.clone());
+        if self.is_owner {
+            weight.of_the_owner()
+        } else {
+            weight
+        }
     }
 }
 

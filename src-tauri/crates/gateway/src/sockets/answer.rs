@@ -119,7 +119,7 @@ fn charge(account: &Account, weight: &mut Option<Weight>, bytes: usize) -> Resul
         return Ok(());
     }
     if weight.is_none() {
-        *weight = Some(account.weigh()?);
+        *weight = Some(account.weigh());
     }
     weight.as_mut().map_or(Ok(()), |weight| weight.cover(bytes))
 }

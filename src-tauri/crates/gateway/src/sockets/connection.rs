@@ -226,7 +226,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             slot.answers();
         }
         let weight = self.account.weigh();
-        let turn = weight.and_then(|weight| TurnMessage::parse(&text, &mut self.kept, weight));
+        let turn = TurnMessage::parse(&text, &mut self.kept, weight);
         let stays = text.len().saturating_sub(BUFFER + self.growth);
         self.growth += stays;
         self.socket.get_mut().weight.shrink(text.len() - stays);

@@ -19,8 +19,9 @@ use std::{
     sync::{Arc, Mutex},
 };
 use tempfile::TempDir;
-use tierbar_core::{Code, Error, TierState, status::EngineKind};
+use tierbar_core::{Code, Error, TierState, keys::KeyLimits, status::EngineKind};
 use tierbar_edge::keys::{Keys, Sender};
+use tierbar_inference::caller::Account as _;
 use tierbar_store::Store;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -48,11 +49,21 @@ pub(super) async fn account() -> (Account, TempDir) {
     let path = folder.path().join("chats.db");
     let store = tokio::task::spawn_blocking(move || Store::open(&path));
     let keys = Keys::open(store.await.unwrap().unwrap()).await.unwrap();
-    let account = Account {
-        keys: Arc::new(keys),
-        sender: Sender::Program,
-    };
+    let account = Account::of(&Arc::new(keys), &Sender::Program).unwrap();
     (account, folder)
+}
+
+#[tokio::test]
+async fn a_revoked_key_does_not_end_a_running_answer() {
+    let (account, _folder) = account().await;
+    let added = account.keys.add("a".to_owned(), KeyLimits::default());
+    let (_, secret) = added.await.unwrap();
+    let key = account.keys.find(&secret).unwrap();
+    let sender = Sender::Key(key.id().to_owned());
+    let account = Account::of(&account.keys, &sender).unwrap();
+    account.keys.revoke("a").await.unwrap();
+    account.weigh().grow(9).unwrap();
+    assert!(Account::of(&account.keys, &sender).is_err());
 }
 
 /// A worker that says what the last message says, fails at "fail", waits at "gated" and never ends at "forever".

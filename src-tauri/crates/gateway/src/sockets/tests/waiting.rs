@@ -22,7 +22,7 @@ async fn connected(slot: Option<Slot>) -> (DuplexStream, JoinHandle<()>, Arc<Key
         count: 0,
     };
     let (ours, theirs) = duplex(1 << 16);
-    let reading = account.weigh().unwrap();
+    let reading = account.weigh();
     let closing = CancellationToken::new();
     let connection = Connection::new(ours, reading, account, source, slot, closing).await;
     tokio::time::pause();
