@@ -100,7 +100,11 @@ pub enum PolicyError {
     Protected(PathBuf, PathBuf),
     #[error("{} holds {}, where Tierbar's programs are; choose another folder", .0.display(), .1.display())]
     Program(PathBuf, PathBuf),
-    #[error("{} can be changed by every user of this computer, who could replace the program that limits commands; run: chmod o-w {}", quoted(.0, " and "), quoted(.0, " "))]
+    #[error(
+        "{} can be changed by every user of this computer, who could replace the program that limits commands; run: chmod o-w {}",
+        quoted(.0, " and "),
+        quoted(.0, " ")
+    )]
     Changeable(BTreeSet<PathBuf>),
     #[error("the command starts in {}, which it may not read", .0.display())]
     Outside(PathBuf),

@@ -22,8 +22,8 @@ const MOST_INTERPRETERS: usize = 5;
 /// As much of a script's first line as Linux reads.
 const FIRST_LINE: u64 = 256;
 
-/// Checks that the command's program exists in this `PATH`, when it starts in the folder `start`, and that the command may read what is executed: the system would only say
-/// that something is denied.
+/// Checks that the command's program exists in this `PATH`, when it starts in the folder `start`, and that the command may read what is
+/// executed: the system would only say that something is denied.
 ///
 /// # Errors
 /// What is missing, and the exit code.
