@@ -4,7 +4,7 @@ mod arguments;
 #[cfg(test)]
 mod tests;
 
-pub use tierbar_chats::written_calls::{may_begin_call, named_calls};
+pub use tierbar_chats::written_calls::{GrowingText, named_calls};
 
 use crate::{
     consent::{Act, Collections, WebAddress},

@@ -7,7 +7,7 @@ pub use arguments::{missing_argument, parse_arguments, to_wanted_types};
 use crate::thinking::{split, without_thoughts};
 use serde::{
     Deserializer,
-    de::{self, IgnoredAny, MapAccess, Visitor},
+    de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::{Map, Value};
 use std::{fmt, iter};
@@ -53,16 +53,65 @@ const COMMA: char = '，';
 const LONGEST_HEAD: usize = 16 << 10;
 /// The longest text that is held back, and read as calls.
 const LONGEST: usize = 1 << 20;
+/// A text that comes in pieces is read anew with each up to so many bytes, and then whenever it has grown by an eighth.
+const SHORT: usize = 1 << 10;
+const GROWTH: usize = 8;
 
 /// Returns whether a text that begins so may turn out to be a call of a tool, so that it is not an answer yet. `tools`: as in
 /// [`written_calls`].
 pub fn may_begin_call(text: &str, tools: &[Value]) -> bool {
     let head = &text[..text.floor_char_boundary(LONGEST_HEAD)];
-    match begins_as(undecorated(head), tools) {
+    let is_held = match begins_as(undecorated(head), tools) {
         Beginning::Named => text.len() <= LONGEST,
         Beginning::Unclear => head.len() == text.len(),
         Beginning::Text => false,
+    };
+    is_held && !has_words_behind(undecorated(text))
+}
+
+/// A text that comes in pieces and may turn out to be a call. Reading all of it with each piece would take quadratic time.
+#[derive(Debug, Default)]
+pub struct GrowingText {
+    /// How much of it had come when it was read last.
+    read: usize,
+}
+
+impl GrowingText {
+    /// As [`may_begin_call`], for the text as far as it has come. What is no call may be noticed a few pieces later.
+    pub fn may_begin_call(&mut self, text: &str, tools: &[Value]) -> bool {
+        !self.is_due(text.len()) || may_begin_call(text, tools)
     }
+
+    fn is_due(&mut self, length: usize) -> bool {
+        let growth = if self.read > SHORT {
+            self.read / GROWTH
+        } else {
+            0
+        };
+        let is_due = !(self.read..self.read + growth).contains(&length);
+        if is_due {
+            self.read = length;
+        }
+        is_due
+    }
+}
+
+/// Whether there is prose behind the values that a text begins with.
+fn has_words_behind(text: &str) -> bool {
+    if !text.starts_with(['{', '[']) {
+        return false;
+    }
+    let is_between = |letter: char| letter.is_whitespace() || "]},;".contains(letter);
+    let straight = straightened(text);
+    let mut rest = straight.as_deref().unwrap_or(text);
+    while rest.starts_with(['{', '[']) {
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
+        let Some(Ok(_)) = values.next() else {
+            return false;
+        };
+        rest = undecorated(rest[values.byte_offset()..].trim_start_matches(is_between));
+    }
+    !rest.is_empty() && !rest.starts_with(['<', '`'])
 }
 
 /// What a text may be, by its beginning.
@@ -113,6 +162,8 @@ fn unclosed(tag: &str) -> &str {
 /// What a text that begins with an object may be, as far as it has come.
 fn object_begins_as(text: &str, tools: &[Value]) -> Beginning {
     let mut is_named = false;
+    // A number whose end has not come would be an error of its own.
+    let text = text.trim_end_matches(['-', '+', '.', 'e', 'E']);
     let mut values = serde_json::Deserializer::from_str(text);
     let keys = CallKeys {
         tools,
@@ -133,6 +184,16 @@ struct CallKeys<'a> {
     is_named: &'a mut bool,
 }
 
+impl CallKeys<'_> {
+    /// For an object within.
+    fn inner(&mut self) -> CallKeys<'_> {
+        CallKeys {
+            tools: self.tools,
+            is_named: self.is_named,
+        }
+    }
+}
+
 impl<'de> Visitor<'de> for CallKeys<'_> {
     type Value = ();
 
@@ -140,26 +201,50 @@ impl<'de> Visitor<'de> for CallKeys<'_> {
         out.write_str("a call")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut object: A) -> Result<(), A::Error> {
         while let Some(key) = object.next_key::<String>()? {
             let key = key.as_str();
-            let is_name = NAMES.contains(&key);
-            let is_known = is_name || ARGUMENTS.contains(&key) || [TYPE, ID, CALLS].contains(&key);
-            if !*self.is_named && !is_known {
-                return Err(de::Error::custom("a key that no call has"));
-            }
-            // A function may be an object, with the name in it.
-            if is_name && key != "function" && !*self.is_named {
-                let name: String = object.next_value()?;
-                if !is_offered(name.trim(), self.tools) {
-                    return Err(de::Error::custom("the name of no tool"));
-                }
-                *self.is_named = true;
-            } else {
+            if *self.is_named {
                 object.next_value::<IgnoredAny>()?;
+            } else if ["function", CALLS].contains(&key) {
+                // The name is in there, or is a text as others are.
+                object.next_value_seed(self.inner())?;
+            } else if NAMES.contains(&key) {
+                let name: String = object.next_value()?;
+                self.inner().visit_str::<A::Error>(&name)?;
+            } else if ARGUMENTS.contains(&key) || [TYPE, ID].contains(&key) {
+                object.next_value::<IgnoredAny>()?;
+            } else {
+                return Err(de::Error::custom("a key that no call has"));
             }
         }
         Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut calls: A) -> Result<(), A::Error> {
+        while !*self.is_named && calls.next_element_seed(self.inner())?.is_some() {}
+        while calls.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<(), E> {
+        if !is_offered(name.trim(), self.tools) {
+            return Err(E::custom("the name of no tool"));
+        }
+        *self.is_named = true;
+        Ok(())
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for CallKeys<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
+        value.deserialize_any(self)
     }
 }
 
@@ -179,8 +264,8 @@ pub fn written_calls(answer: &str, tools: &[Value]) -> Vec<(String, String)> {
     all_or_none(named_calls(answer, tools), tools, has_all)
 }
 
-/// As [`written_calls`], with values of the types that the tool takes, but none if one lacks an argument that its tool requires: who gets
-/// them may not look for it.
+/// As [`written_calls`], with values of the types that the tool takes, but none if one lacks an argument that its tool requires: clients
+/// may not check for missing arguments.
 pub fn complete_calls(answer: &str, tools: &[Value]) -> Vec<(String, String)> {
     let has_required =
         |arguments: &Value, schema: &Value| missing_argument(arguments, schema).is_none();

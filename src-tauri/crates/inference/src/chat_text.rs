@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::mem;
 use tierbar_chats::{
     thinking::{UnopenedEnd, WithoutThinking, split},
-    written_calls::{complete_calls, may_begin_call},
+    written_calls::{GrowingText, complete_calls, may_begin_call},
 };
 use tierbar_core::json;
 use uuid::Uuid;
@@ -65,13 +65,9 @@ impl TextRules {
         })
     }
 
-    fn may_begin_call(&self, text: &str) -> bool {
-        !self.writable.is_empty() && may_begin_call(text, &self.writable)
-    }
-
     /// The calls that a text consists of, in OpenAI's form.
     fn calls(&self, text: &str) -> Vec<Value> {
-        if !self.may_begin_call(text) {
+        if self.writable.is_empty() || !may_begin_call(text, &self.writable) {
             return Vec::new();
         }
         let calls = complete_calls(text, &self.writable).into_iter();
@@ -141,6 +137,7 @@ pub(crate) struct StreamedText {
     about: Map<String, Value>,
     /// What may be a call.
     held: String,
+    growing: GrowingText,
     /// What follows is the answer, unless thoughts end.
     is_clear: bool,
 }
@@ -212,8 +209,11 @@ impl StreamedText {
             true => self.rules.calls(&self.held),
             false => Vec::new(),
         };
-        let is_text = || !self.held.is_empty() && !self.rules.may_begin_call(&self.held);
-        self.is_clear = self.is_clear || is_last || is_text();
+        let tools = &self.rules.writable;
+        self.is_clear = self.is_clear
+            || is_last
+            || (!self.held.is_empty()
+                && (tools.is_empty() || !self.growing.may_begin_call(&self.held, tools)));
         if self.is_clear {
             let rest = mem::take(&mut self.held);
             if calls.is_empty() {

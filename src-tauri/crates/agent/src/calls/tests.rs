@@ -1,5 +1,5 @@
 use super::*;
-use tierbar_chats::written_calls::written_calls;
+use tierbar_chats::written_calls::{may_begin_call, written_calls};
 
 fn surroundings() -> Surroundings {
     Surroundings {

@@ -111,6 +111,9 @@ fn a_long_call_is_held_and_read() {
         format!("<tools>[{call}]</tools>"),
         call.replacen("\"name\": \"send_mail\"", "“name”：“send_mail”", 1),
         format!("<function=send_mail>{arguments}</function>"),
+        format!(r#"{{"type": "function", "function": {call}}}"#),
+        format!(r#"{{"tool_calls": [{call}]}}"#),
+        format!(r#"{{"tool_calls": [{{"id": "1", "function": {call}}}]}}"#),
     ] {
         let begun = &answer[..answer.floor_char_boundary(answer.len() - 20)];
         assert!(may_begin_call(begun, &tools), "{}", head(&answer));
@@ -128,4 +131,55 @@ fn a_long_call_is_held_and_read() {
     ] {
         assert!(!may_begin_call(&answer, &tools), "{}", head(&answer));
     }
+}
+
+#[test]
+fn a_call_is_held_wherever_its_numbers_are_cut() {
+    let tools: Vec<Value> = serde_json::from_str(TOOLS).unwrap();
+    for number in ["-3", "2.5", "1e-3", "-1.5E+2", "true", "\"-e.\""] {
+        let call = format!(r#"{{"name": "set_timer", "arguments": {{"minutes": {number}}}}}"#);
+        assert_eq!(named_calls(&call, &tools).len(), 1, "{call}");
+        for end in 0..=call.len() {
+            assert!(may_begin_call(&call[..end], &tools), "{}", &call[..end]);
+        }
+    }
+}
+
+#[test]
+fn an_example_is_shown_once_words_follow() {
+    let tools: Vec<Value> = serde_json::from_str(TOOLS).unwrap();
+    let call = r#"{"name": "set_timer", "arguments": {"minutes": 3}}"#;
+    for (example, is_held) in [
+        (format!("{call}\nThat"), false),
+        (format!("{call}. "), false),
+        (format!("```json\n{call}\n```\nThat"), false),
+        (format!("<tools>[{call}]</tools> is"), false),
+        (format!("{call}, {call}\nThat"), false),
+        (r#"{"type": "object"} is"#.to_owned(), false),
+        (call.replacen("\"name\"", "“name”", 1) + " is", false),
+        (format!("{call}}}\n"), true),
+        (format!("{call}, {{"), true),
+        (format!("[{call}];\n["), true),
+        (format!("```json\n{call}\n``"), true),
+        (format!("<tools>[{call}]</to"), true),
+    ] {
+        assert_eq!(may_begin_call(&example, &tools), is_held, "{example}");
+    }
+    // Also a long one.
+    let long = call.replace(
+        "minutes\": 3",
+        &format!("label\": \"{}\"", "a".repeat(70_000)),
+    );
+    assert!(may_begin_call(&long, &tools));
+    assert!(!may_begin_call(&format!("{long} is"), &tools));
+}
+
+#[test]
+fn a_long_text_is_seldom_read_anew() {
+    let mut text = GrowingText::default();
+    let lengths = (4..=LONGEST).step_by(4);
+    let read: usize = lengths.filter(|length| text.is_due(*length)).sum();
+    assert!(read < 16 * LONGEST, "{read}");
+    // Another text begins.
+    assert!(text.is_due(4));
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::{mem, ops::ControlFlow, time::Instant};
 use tierbar_agent::{
     agent::{ModelRequest, Reply},
-    calls::{Call, may_begin_call},
+    calls::{Call, GrowingText},
     marking::WithoutMarks,
 };
 use tierbar_chats::{
@@ -35,6 +35,7 @@ pub(super) struct ShownReply {
     has_begun: bool,
     /// What looks like a call so far.
     held: String,
+    growing: GrowingText,
     held_end: Repetition,
 }
 
@@ -141,7 +142,8 @@ impl AnswerWriter {
             shown.held = behind;
             shown.may_be_call = !shown.tools.is_empty();
         }
-        shown.may_be_call = shown.may_be_call && may_begin_call(&shown.held, &shown.tools);
+        shown.may_be_call =
+            shown.may_be_call && shown.growing.may_begin_call(&shown.held, &shown.tools);
         if !shown.may_be_call {
             return self.release(shown);
         }
