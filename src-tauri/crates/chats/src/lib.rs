@@ -175,7 +175,7 @@ pub struct Speculation {
     pub by_model: u64,
     /// The time that it saved, in milliseconds; below 0, the time that it cost.
     pub saved_ms: f64,
-    /// Whether predictions were left unused because they would not have paid.
+    /// Whether predictions were left unused because they would not have paid, or might have changed a greedy answer.
     pub rested: bool,
 }
 

@@ -16,6 +16,6 @@ describe('the speculation of an answer', () => {
   it('is off, or saves nothing, where it does not pay', () => {
     expect(describeSpeculation({ ...DRAFTED, saved_ms: -300 })).toHaveLength(1);
     const none = { ...DRAFTED, drafted: 0, accepted: 0, saved_ms: 0 };
-    expect(describeSpeculation(none)).toEqual(['speculation off: it would not have paid']);
+    expect(describeSpeculation(none)).toEqual(['speculation off: slower, or not exact']);
   });
 });

@@ -3,7 +3,7 @@ import type { Speculation } from '../../platform/openapi';
 
 /** Says what predicted an answer's tokens, and what that has saved. */
 export function describeSpeculation({ drafted, accepted, by_model, saved_ms }: Speculation): string[] {
-  if (drafted === 0) return ['speculation off: it would not have paid'];
+  if (drafted === 0) return ['speculation off: slower, or not exact'];
   const facts = [describeDrafts(drafted, accepted, by_model)];
   if (saved_ms >= 50) facts.push(`${duration(saved_ms)} saved by speculation`);
   return facts;

@@ -2,7 +2,7 @@
 
 mod swapping;
 
-use super::WrittenState;
+use super::{WrittenState, speculation::CellPeak};
 use crate::{
     bad,
     llama::{Batch, Context, Model, SequenceEnd, SequenceTokens, Token, common_prefix, undivided},
@@ -84,6 +84,7 @@ pub(super) struct Slots {
     /// Whether the model cannot go back by itself, so that this needs a checkpoint.
     pub(super) forgets: bool,
     uses: u64,
+    peak: CellPeak,
 }
 
 impl Slots {
@@ -93,6 +94,7 @@ impl Slots {
             forgets: model.forgets(),
             context,
             uses: 0,
+            peak: CellPeak::default(),
         }
     }
 
@@ -112,6 +114,16 @@ impl Slots {
     /// Returns how many tokens all slots hold together.
     pub(super) fn held_in_all(&self) -> usize {
         self.slots.iter().map(|slot| slot.held.len()).sum()
+    }
+
+    /// Returns the most tokens that the cache may have cells for, as [`CellPeak`] has it.
+    pub(super) fn peak(&self) -> usize {
+        self.peak.tokens()
+    }
+
+    fn note_peak(&mut self) {
+        self.peak
+            .note(self.slots.iter().map(|slot| slot.held.len()));
     }
 
     /// Returns whether this many more tokens fit.
@@ -193,6 +205,7 @@ impl Slots {
         self.context.clear(slot);
         self.slots[slot].held.clear();
         self.slots[slot].checkpoints.clear();
+        self.note_peak();
     }
 
     /// Returns how many of the tokens the slot holds and can continue from.
@@ -403,6 +416,7 @@ impl Slots {
     /// Adds these tokens to the slot after the batch with them was evaluated.
     pub(super) fn extend(&mut self, slot: usize, tokens: &[Token]) {
         self.slots[slot].held.extend(tokens);
+        self.note_peak();
     }
 
     /// Restores a slot to its tokens before an interrupted evaluation.

@@ -8,7 +8,7 @@
 mod exactness;
 mod policy;
 
-pub(super) use exactness::Exactness;
+pub(super) use exactness::{CellPeak, Exactness};
 pub(super) use policy::{AnswerDrafts, DraftingPolicy};
 
 use super::{
@@ -99,7 +99,8 @@ impl Drafter {
         }
         if unread > AT_ONCE {
             let began = Instant::now();
-            let read = model.read_on(tokens, self.pace.chunk(CATCH_UP));
+            let most = CATCH_UP.min(policy.most_prefill());
+            let read = model.read_on(tokens, self.pace.chunk(most));
             self.pace.observe(read, began.elapsed());
             prediction.source = DraftSource::ModelPrefill(read);
         } else {
@@ -161,15 +162,19 @@ impl GenerationBatch<'_> {
             return Prediction::default();
         }
         let total = self.slots.held(*slot) + 2;
-        let most = (MOST as usize)
+        let mut most = (MOST as usize)
             .min(self.slots.context.batch - 1)
             .min(self.slots.capacity().saturating_sub(total))
             .min(task.left().saturating_sub(1));
-        if most < LEAST as usize || !self.slots.has_room(most + 1) {
-            return Prediction::default();
-        }
         let (tokens, deterministic) = (self.slots.held_in_all(), task.is_deterministic());
-        if deterministic && !self.exactness.allows_drafts(tokens, most) {
+        if deterministic {
+            if !self.exactness.allows_drafts(tokens, self.slots.peak()) {
+                task.drafts.note_difference();
+                return Prediction::default();
+            }
+            most = most.min(Exactness::room(tokens));
+        }
+        if most < LEAST as usize || !self.slots.has_room(most + 1) {
             return Prediction::default();
         }
         let mut prediction =
@@ -191,7 +196,8 @@ impl GenerationBatch<'_> {
         };
         let length = share.prediction.draft.len();
         share.prediction.draft.clear();
-        share.prediction.source = DraftSource::Check;
+        let by_model = share.prediction.source == DraftSource::Model;
+        share.prediction.source = DraftSource::Check { by_model };
         let beside = self.slots.context.logits(row).map(<[f32]>::to_vec);
         let slot = self.running[share.at].slot;
         let (held, tokens) = (self.slots.held(slot), self.slots.held_in_all());

@@ -7,7 +7,8 @@
 //! - What an evaluation of several tokens takes is known from the last ones. Before the first, it is assumed to take little.
 //! - A draft model is tried for some steps, and again from time to time.
 //!
-//! Each draft may lose only what its [`Budget`] has: a hundredth of all steps, and what drafts have saved before.
+//! Each draft may lose only what its [`Budget`] has: a hundredth of all steps, what drafts have saved before, and at the start of a
+//! worker two steps for prompt lookup, and 16 for a draft model. A draft that is only evaluated to compare logits counts too.
 
 use super::{LEAST, MOST};
 use std::time::Duration;
@@ -33,9 +34,10 @@ const MATCHES: [(usize, f64); 4] = [(4, 0.4), (8, 0.6), (16, 0.75), (usize::MAX,
 pub(super) const LONGEST_MATCH: usize = MATCHES[2].0 + 1;
 /// The steps of a draft model's trial, and what its budget must have for one.
 const TRIAL: u32 = 8;
-const TRIAL_BUDGET: f64 = 64.0;
-/// What a draft model's prefill of a token is assumed to take, in steps.
+const TRIAL_BUDGET: f64 = 16.0;
+/// What a draft model's prefill of a token is assumed to take, in steps, and how many tokens it prefills to measure that.
 const ASSUMED_PREFILL: f64 = 0.1;
+const MEASURED_PREFILL: usize = 128;
 
 /// A mean over about the last sixteen values.
 #[derive(Debug, Clone, Copy, Default)]
@@ -84,7 +86,7 @@ pub(super) enum DraftSource {
     /// The draft model prefilled so many tokens and predicted none.
     ModelPrefill(usize),
     /// A draft was evaluated only to compare logits.
-    Check,
+    Check { by_model: bool },
 }
 
 /// A step with the answer's next tokens, as the policy sees it.
@@ -140,6 +142,11 @@ impl AnswerDrafts {
     pub(super) fn note_rest(&mut self, rests: bool) {
         self.rests = rests;
         self.has_rested |= rests;
+    }
+
+    /// Records that there were no drafts since they might have changed the answer.
+    pub(super) fn note_difference(&mut self) {
+        self.has_rested = true;
     }
 
     /// Records that after so many matching tokens, `right` of the next ones were as before, and whether another one followed.
@@ -199,12 +206,12 @@ impl Default for DraftingPolicy {
         Self {
             evaluations: Default::default(),
             lookup: Budget {
-                steps: 1.0,
+                steps: 2.0,
                 most: 4.0,
             },
             model: Budget {
                 steps: TRIAL_BUDGET,
-                most: 4.0 * TRIAL_BUDGET,
+                most: 16.0 * TRIAL_BUDGET,
             },
             model_tokens: RunningMean::default(),
             model_steps: RunningMean::default(),
@@ -237,7 +244,8 @@ impl DraftingPolicy {
 
     /// Returns whether the draft model is to draft, which first has to prefill so many tokens.
     pub(super) fn drafts_by_model(&mut self, unread: usize) -> bool {
-        let prefill = self.model_prefill.get().unwrap_or(ASSUMED_PREFILL) * unread as f64;
+        let per_token = self.model_prefill.get().unwrap_or(ASSUMED_PREFILL);
+        let prefill = per_token * unread.min(self.most_prefill()) as f64;
         if self.trial > 0 {
             return self.model.covers(prefill);
         }
@@ -256,6 +264,14 @@ impl DraftingPolicy {
             self.trial = TRIAL;
         }
         is_due
+    }
+
+    /// Returns how many tokens the draft model may prefill before that is decided anew: few until its prefill is measured.
+    pub(super) fn most_prefill(&self) -> usize {
+        match self.model_prefill.count {
+            0 => MEASURED_PREFILL,
+            _ => usize::MAX,
+        }
     }
 
     /// Records a step.
@@ -300,7 +316,9 @@ impl DraftingPolicy {
                 self.model.add(saved);
                 self.model_prefill.add((steps - 1.0) / tokens.max(1) as f64);
             }
-            DraftSource::None | DraftSource::Check => {}
+            DraftSource::Check { by_model: true } => self.model.add(saved),
+            DraftSource::Check { by_model: false } => self.lookup.add(saved),
+            DraftSource::None => {}
         }
     }
 

@@ -171,8 +171,9 @@ fn a_draft_model_that_pays_goes_on_until_it_loses() {
 #[test]
 fn a_draft_model_prefills_only_what_its_budget_covers() {
     let (mut policy, mut answer) = (DraftingPolicy::default(), AnswerDrafts::default());
-    assert!(!policy.drafts_by_model(10_000));
-    assert!(policy.drafts_by_model(100));
+    // Only a part of a long prompt measures the prefill.
+    assert!(policy.drafts_by_model(10_000));
+    assert_eq!(policy.most_prefill(), MEASURED_PREFILL);
     for source in [DraftSource::None, DraftSource::ModelPrefill(100)] {
         let step = DraftedStep {
             source,
@@ -180,12 +181,34 @@ fn a_draft_model_prefills_only_what_its_budget_covers() {
             given: 1,
             took: steps(match source {
                 DraftSource::None => 1.0,
-                _ => 51.0,
+                _ => 11.0,
             }),
         };
         policy.note_step(&mut answer, step);
     }
     assert!(!policy.drafts_by_model(100));
     assert!(policy.drafts_by_model(10));
-    assert!(answer.saved_seconds < -49.0);
+    assert!(answer.saved_seconds < -9.0);
+}
+
+#[test]
+fn comparing_logits_counts_against_its_source() {
+    for by_model in [false, true] {
+        let (mut policy, mut answer) = (DraftingPolicy::default(), AnswerDrafts::default());
+        let (lookup, model) = (policy.lookup.steps, policy.model.steps);
+        for (source, took) in [
+            (DraftSource::None, 1.0),
+            (DraftSource::Check { by_model }, 2.5),
+        ] {
+            let step = DraftedStep {
+                source,
+                drafted: 0,
+                given: 1,
+                took: steps(took),
+            };
+            policy.note_step(&mut answer, step);
+        }
+        assert_eq!(policy.lookup.steps < lookup - 1.0, !by_model);
+        assert_eq!(policy.model.steps < model - 1.0, by_model);
+    }
 }
