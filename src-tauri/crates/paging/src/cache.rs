@@ -125,8 +125,10 @@ impl Cache {
         }
         if token != self.token {
             self.token = token;
-            let histories = self.entries.iter().map(|entry| &entry.history);
-            self.likelihood.begin(token, histories);
+            if self.policy == EvictionPolicy::LeastLikely {
+                let histories = self.entries.iter().map(|entry| &entry.history);
+                self.likelihood.begin(token, histories);
+            }
             self.victims.clear();
         }
         if self.policy == EvictionPolicy::MostRecent {
@@ -139,7 +141,10 @@ impl Cache {
                 continue;
             }
             entry.in_use = true;
-            self.likelihood.learn(&mut entry.history, token);
+            match self.policy {
+                EvictionPolicy::LeastLikely => self.likelihood.learn(&mut entry.history, token),
+                EvictionPolicy::MostRecent => entry.history.last = token,
+            }
             self.in_use.push(unit);
             match entry.state {
                 EntryState::Held => self.stats.hits += 1,

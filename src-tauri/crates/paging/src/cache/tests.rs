@@ -37,6 +37,22 @@ fn the_one_used_longest_ago_goes_first_at_the_start() {
 }
 
 #[test]
+fn nothing_is_learned_where_the_last_use_decides() {
+    for (policy, learns) in [
+        (EvictionPolicy::LeastLikely, true),
+        (EvictionPolicy::MostRecent, false),
+    ] {
+        let mut cache = Cache::new(vec![1; 9], 9, policy);
+        for _ in 0..3 {
+            use_of(&mut cache, &[1]);
+        }
+        assert_eq!(cache.entries[1].history.last, 3);
+        cache.take(&[], 4);
+        assert_eq!(cache.likelihood(1) > 0.0, learns);
+    }
+}
+
+#[test]
 fn what_was_used_since_it_was_to_go_stays() {
     let mut cache = cache(20, 8);
     use_of(&mut cache, &[0, 1, 2, 3, 4, 5, 6, 7]);
