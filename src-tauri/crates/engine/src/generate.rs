@@ -59,7 +59,7 @@ pub(crate) struct Generations {
     accepted: AtomicU64,
     /// Whether drafting is paused because it does not pay.
     drafting_rests: AtomicBool,
-    /// Whether drafts would round otherwise than single tokens, so that greedy answers had none.
+    /// Whether evaluating several tokens rounds differently from one, so that greedy answers had no drafts.
     drafts_differ: AtomicBool,
 }
 

@@ -169,7 +169,7 @@ impl Sampler {
         Ok(Self {
             chain,
             greedy: constraint.is_none() && sampling.is_plain_greedy(),
-            deterministic: sampling.temperature <= 0.0,
+            deterministic: sampling.is_deterministic(),
             constraint,
             candidates: Vec::new(),
             _model: model,

@@ -69,6 +69,11 @@ impl Sampling {
             && !self.dries()
     }
 
+    /// Whether the choice has no chance in it. One candidate leaves none, but mirostat takes the place of that cut.
+    pub(super) fn is_deterministic(&self) -> bool {
+        self.temperature <= 0.0 || (self.top_k == 1 && self.mirostat.version == 0)
+    }
+
     /// For one of several answers to a prompt: of a fixed seed, each gets its own.
     pub(crate) fn of_answer(mut self, answer: usize) -> Self {
         if self.seed != RANDOM_SEED {
@@ -136,6 +141,39 @@ impl Default for Mirostat {
             version: 0,
             tau: 5.0,
             eta: 0.1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_candidate_leaves_no_chance() {
+        for (temperature, top_k, version, is_deterministic) in [
+            (0.0, 40, 0, true),
+            (-1.0, 40, 2, true),
+            (0.8, 1, 0, true),
+            (0.8, 1, 2, false),
+            (0.8, 2, 0, false),
+            (0.8, 0, 0, false),
+        ] {
+            let mirostat = Mirostat {
+                version,
+                ..Mirostat::default()
+            };
+            let sampling = Sampling {
+                temperature,
+                top_k,
+                mirostat,
+                ..Sampling::default()
+            };
+            assert_eq!(
+                sampling.is_deterministic(),
+                is_deterministic,
+                "{sampling:?}"
+            );
         }
     }
 }

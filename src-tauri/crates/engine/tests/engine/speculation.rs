@@ -9,7 +9,8 @@ const NEARLY_GREEDY: f64 = 0.01;
 async fn answers(worker: &Worker, prompts: &[(String, Value)], temperature: f64) -> Vec<Value> {
     let mut answers = Vec::new();
     for (prompt, tokens) in prompts {
-        let request = json!({"prompt": prompt, "max_tokens": tokens, "temperature": temperature});
+        let request =
+            json!({"prompt": prompt, "max_tokens": tokens, "temperature": temperature, "seed": 1});
         let (status, answer) = worker.post("/v1/completions", &request).await;
         assert_eq!(status, 200, "{answer}");
         answers.push(answer);
@@ -96,7 +97,7 @@ async fn a_draft_model_does_not_change_the_answer() {
 #[tokio::test]
 async fn greedy_answers_are_the_same_also_near_ties() {
     let prompts = [
-        (repeated(), json!(64)),
+        (repeated(), json!(128)),
         (
             "A list of words that rhyme: cat, hat,".to_owned(),
             json!(100),
@@ -112,10 +113,13 @@ async fn greedy_answers_are_the_same_also_near_ties() {
     let found = answers(&drafts, &prompts, 0.0).await;
     assert_eq!(texts(&found), texts(&expected));
     let generations = drafts.get("/props").await["generations"].clone();
-    assert!(
-        generations["drafts_differ"] == true || total(&found, "draft_n") > 0,
-        "{generations}"
-    );
+    if generations["drafts_differ"] == true {
+        // Several tokens round differently from one on this machine, and an answer says that it had no drafts.
+        let rested = |answer: &Value| answer["timings"]["speculation"]["rested"] == true;
+        assert!(found.iter().any(rested), "{found:?}");
+    } else {
+        assert!(total(&found, "draft_n") > 0, "{generations}");
+    }
 }
 
 #[tokio::test]
