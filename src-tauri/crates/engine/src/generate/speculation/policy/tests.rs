@@ -212,3 +212,26 @@ fn comparing_logits_counts_against_its_source() {
         assert_eq!(policy.model.steps < model - 1.0, by_model);
     }
 }
+
+#[test]
+fn comparisons_lose_at_most_the_budget() {
+    let (mut policy, mut answer) = (DraftingPolicy::default(), AnswerDrafts::default());
+    let mut lost = 0.0;
+    for _ in 0..10_000 {
+        let drafts = answer.is_measured() && policy.lookup_length(&answer, 20, 7) > 0;
+        let (source, took) = if drafts {
+            (DraftSource::Check { by_model: false }, 2.5)
+        } else {
+            (DraftSource::None, 1.0)
+        };
+        let step = DraftedStep {
+            source,
+            drafted: 0,
+            given: 1,
+            took: steps(took),
+        };
+        policy.note_step(&mut answer, step);
+        lost += took - 1.0;
+    }
+    assert!(lost > 90.0 && lost < 104.0, "{lost}");
+}
