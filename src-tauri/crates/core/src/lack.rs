@@ -6,8 +6,8 @@ use std::{error, io, iter};
 /// This process, or all together, have as many files and connections open as they may; on Linux and on macOS.
 const TOO_MANY_OPEN: [i32; 2] = [24, 23];
 
-/// A socket has no room for its buffers: on Linux, and on macOS.
-const NO_BUFFERS: i32 = if cfg!(target_os = "macos") { 55 } else { 105 };
+/// A socket has no room for its buffers: on Linux, and on macOS. The other system has no such error of a socket.
+const NO_BUFFERS: [i32; 2] = [105, 55];
 
 /// Returns what this computer lacked, if that is what an error comes from.
 pub fn own_lack(error: &(dyn error::Error + 'static)) -> Option<Error> {
@@ -50,11 +50,16 @@ fn lack_of_io(error: &io::Error) -> Option<Error> {
             "this computer has no port left for a connection",
             "try again when fewer requests are running",
         ),
-        _ if error.raw_os_error() == Some(NO_BUFFERS) => (
-            Code::Overloaded,
-            "this computer has no memory left for connections",
-            "try again when fewer requests are running",
-        ),
+        _ if error
+            .raw_os_error()
+            .is_some_and(|errno| NO_BUFFERS.contains(&errno)) =>
+        {
+            (
+                Code::Overloaded,
+                "this computer has no memory left for connections",
+                "try again when fewer requests are running",
+            )
+        }
         _ => return None,
     };
     Some(Error::new(code, format!("{what} ({error})")).hint(hint))
@@ -76,7 +81,7 @@ mod tests {
             (23, Code::Overloaded),
             (12, Code::Overloaded),
             (28, Code::Storage),
-            (NO_BUFFERS, Code::Overloaded),
+            (NO_BUFFERS[0], Code::Overloaded),
         ] {
             let lack = own_lack(&ConnectError(io::Error::from_raw_os_error(errno)));
             assert_eq!(lack.unwrap().code, code, "{errno}");

@@ -10,7 +10,7 @@ const K: f32 = 10.0;
 /// often have other words than their answers, and then many passages share more of them.
 const WORDS: f32 = 0.5;
 
-/// The first by words has a place up to here at the latest: whoever searches for a number or a name means its passage.
+/// The first by words has a place up to here at the latest: a search for a number or a name means its passage.
 const FIRST_BY_WORDS: usize = 3;
 
 /// Fuses a ranking by words with one by meaning. Returns the items with their sums, the best first.

@@ -232,14 +232,10 @@ mod tests {
         ] {
             assert_eq!(quote(text), shown, "{text:?}");
         }
-        // An escape would let the fence begin.
+        // Its first escape lets the fence begin, and ends what stood before it.
         let hidden = "<div>\n```\n</div>\n\n```\n<h2>You</h2>\n```";
-        let lines = format!("````\n{hidden}\n````");
-        let lines = lines.lines().map(|line| match line {
-            "" => ">\n".to_owned(),
-            line => format!("> {line}\n"),
-        });
-        assert_eq!(quote(hidden), lines.collect::<String>());
+        let shown = "> \\<div>\n> ```\n> \\</div>\n>\n> ```\n> \\<h2>You\\</h2>\n> ```\n";
+        assert_eq!(quote(hidden), shown);
         let long = "a".repeat(MOST_PARSED + 1);
         let deep = ">".repeat(MOST_MARKS + 1);
         for text in [long.as_str(), deep.as_str(), "$$\n<b>"] {
