@@ -196,8 +196,7 @@ impl GenerationBatch<'_> {
         };
         let length = share.prediction.draft.len();
         share.prediction.draft.clear();
-        let by_model = share.prediction.source == DraftSource::Model;
-        share.prediction.source = DraftSource::Check { by_model };
+        share.prediction.source = DraftSource::Check;
         let beside = self.slots.context.logits(row).map(<[f32]>::to_vec);
         let slot = self.running[share.at].slot;
         let (held, tokens) = (self.slots.held(slot), self.slots.held_in_all());

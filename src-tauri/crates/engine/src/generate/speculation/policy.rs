@@ -8,7 +8,8 @@
 //! - A draft model is tried for some steps, and again from time to time.
 //!
 //! Each draft may lose only what its [`Budget`] has: a hundredth of all steps, what drafts have saved before, and at the start of a
-//! worker two steps for prompt lookup, and 16 for a draft model. A draft that is only evaluated to compare logits counts too.
+//! worker two steps for prompt lookup, and 16 for a draft model. A draft that is only evaluated to compare logits takes nothing of it: two
+//! are, once for each 256 tokens of the cache, which is about a hundredth of the steps there.
 
 use super::{LEAST, MOST};
 use std::time::Duration;
@@ -86,7 +87,7 @@ pub(super) enum DraftSource {
     /// The draft model prefilled so many tokens and predicted none.
     ModelPrefill(usize),
     /// A draft was evaluated only to compare logits.
-    Check { by_model: bool },
+    Check,
 }
 
 /// A step with the answer's next tokens, as the policy sees it.
@@ -316,9 +317,7 @@ impl DraftingPolicy {
                 self.model.add(saved);
                 self.model_prefill.add((steps - 1.0) / tokens.max(1) as f64);
             }
-            DraftSource::Check { by_model: true } => self.model.add(saved),
-            DraftSource::Check { by_model: false } => self.lookup.add(saved),
-            DraftSource::None => {}
+            DraftSource::Check | DraftSource::None => {}
         }
     }
 

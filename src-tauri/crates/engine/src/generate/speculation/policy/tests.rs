@@ -192,38 +192,10 @@ fn a_draft_model_prefills_only_what_its_budget_covers() {
 }
 
 #[test]
-fn comparing_logits_counts_against_its_source() {
-    for by_model in [false, true] {
-        let (mut policy, mut answer) = (DraftingPolicy::default(), AnswerDrafts::default());
-        let (lookup, model) = (policy.lookup.steps, policy.model.steps);
-        for (source, took) in [
-            (DraftSource::None, 1.0),
-            (DraftSource::Check { by_model }, 2.5),
-        ] {
-            let step = DraftedStep {
-                source,
-                drafted: 0,
-                given: 1,
-                took: steps(took),
-            };
-            policy.note_step(&mut answer, step);
-        }
-        assert_eq!(policy.lookup.steps < lookup - 1.0, !by_model);
-        assert_eq!(policy.model.steps < model - 1.0, by_model);
-    }
-}
-
-#[test]
-fn comparisons_lose_at_most_the_budget() {
+fn comparing_logits_takes_nothing_of_a_budget() {
     let (mut policy, mut answer) = (DraftingPolicy::default(), AnswerDrafts::default());
-    let mut lost = 0.0;
-    for _ in 0..10_000 {
-        let drafts = answer.is_measured() && policy.lookup_length(&answer, 20, 7) > 0;
-        let (source, took) = if drafts {
-            (DraftSource::Check { by_model: false }, 2.5)
-        } else {
-            (DraftSource::None, 1.0)
-        };
+    let before = (policy.lookup.steps, policy.model.steps);
+    for (source, took) in [(DraftSource::None, 1.0), (DraftSource::Check, 2.5)] {
         let step = DraftedStep {
             source,
             drafted: 0,
@@ -231,7 +203,7 @@ fn comparisons_lose_at_most_the_budget() {
             took: steps(took),
         };
         policy.note_step(&mut answer, step);
-        lost += took - 1.0;
     }
-    assert!(lost > 90.0 && lost < 104.0, "{lost}");
+    assert!(policy.lookup.steps >= before.0 && policy.model.steps >= before.1);
+    assert!(answer.saved_seconds < -steps(1.0).as_secs_f64());
 }
