@@ -29,7 +29,31 @@ class Subject:
         return f"model = {json.dumps(self.model)}\ncontext = 4096\nengine = {{ endpoint = {json.dumps(self.url)} }}\n"
 
 
-class Host:
+class Server:
+    """What a running server at `self.url` is asked by."""
+
+    def credentials(self):
+        return {}
+
+    def is_up(self):
+        try:
+            return urllib.request.urlopen(f"{self.url}/health", timeout=5).status == 200
+        except OSError:
+            return False
+
+    def post(self, path, request):
+        """The answer and its seconds; a refusal is an answer with an `error`."""
+        headers = {"Content-Type": "application/json", **self.credentials()}
+        asked = urllib.request.Request(self.url + path, json.dumps(request).encode(), headers)
+        began = time.monotonic()
+        try:
+            answer = json.load(urllib.request.urlopen(asked, timeout=ANSWER_SECONDS))
+        except urllib.error.HTTPError as refused:
+            answer = json.load(refused)
+        return answer, time.monotonic() - began
+
+
+class Host(Server):
     """`tierbar serve` with the subject as all three tiers, while the block runs."""
 
     def __init__(self, tierbar, subject):
@@ -62,26 +86,12 @@ class Host:
         self.process.wait()
         self.folder.cleanup()
 
-    def is_up(self):
-        try:
-            return urllib.request.urlopen(f"{self.url}/health", timeout=5).status == 200
-        except OSError:
-            return False
+    def credentials(self):
+        return {"Authorization": f"Bearer {self.token}"}
 
     def get(self, path):
-        asked = urllib.request.Request(self.url + path, headers={"Authorization": f"Bearer {self.token}"})
+        asked = urllib.request.Request(self.url + path, headers=self.credentials())
         return json.load(urllib.request.urlopen(asked, timeout=ANSWER_SECONDS))
-
-    def post(self, path, request):
-        """The answer and its seconds; a refusal is an answer with an `error`."""
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-        asked = urllib.request.Request(self.url + path, json.dumps(request).encode(), headers)
-        began = time.monotonic()
-        try:
-            answer = json.load(urllib.request.urlopen(asked, timeout=ANSWER_SECONDS))
-        except urllib.error.HTTPError as refused:
-            answer = json.load(refused)
-        return answer, time.monotonic() - began
 
 
 class NoModel(http.server.BaseHTTPRequestHandler):

@@ -12,13 +12,11 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
 from pathlib import Path
 
 from calls import FORMS, LABELS, RECORDINGS, WORDS, are_right, ask, form_of, tools
-from host import ANSWER_SECONDS, ROOT, START_SECONDS, lines, table
+from host import ROOT, START_SECONDS, Server, lines, table
 
 CONTEXT = 4096
 
@@ -33,8 +31,8 @@ def path_of_server():
     return get_peer()
 
 
-class LlamaServer:
-    """llama-server with one model, while the block runs. It is asked as `host.Host` is."""
+class LlamaServer(Server):
+    """llama-server with one model, while the block runs."""
 
     def __init__(self, path, model):
         self.path, self.model = path, model
@@ -57,21 +55,6 @@ class LlamaServer:
     def __exit__(self, *_):
         self.process.terminate()
         self.process.wait()
-
-    def is_up(self):
-        try:
-            return urllib.request.urlopen(f"{self.url}/health", timeout=5).status == 200
-        except OSError:
-            return False
-
-    def post(self, path, request):
-        asked = urllib.request.Request(self.url + path, json.dumps(request).encode(), {"Content-Type": "application/json"})
-        began = time.monotonic()
-        try:
-            answer = json.load(urllib.request.urlopen(asked, timeout=ANSWER_SECONDS))
-        except urllib.error.HTTPError as refused:
-            answer = json.load(refused)
-        return answer, time.monotonic() - began
 
 
 def main(model, recording=None):

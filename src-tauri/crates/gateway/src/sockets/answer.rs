@@ -300,15 +300,20 @@ mod tests {
         assert_eq!(items, None);
     }
 
+    /// Answers each request with this event, twice.
+    fn twice(event: String) -> Router {
+        Router::new().fallback(move || {
+            let events = [event.clone(), event.clone()].map(Ok::<_, Infallible>);
+            let body = Body::from_stream(stream::iter(events));
+            async move { ([(header::CONTENT_TYPE, "text/event-stream")], body) }
+        })
+    }
+
     #[tokio::test]
     async fn a_long_event_waits_until_the_one_before_is_read() {
         let long = "a".repeat(LONG_EVENT);
         let event = format!("data: {{\"type\":\"x\",\"text\":\"{long}\"}}\n\n");
-        let router = Router::new().fallback(move || {
-            let events = [event.clone(), event.clone()].map(Ok::<_, Infallible>);
-            let body = Body::from_stream(stream::iter(events));
-            async move { ([(header::CONTENT_TYPE, "text/event-stream")], body) }
-        });
+        let router = twice(event);
         let (messages, mut sent) = mpsc::channel(4);
         let (account, _folder) = account().await;
         let keys = Arc::clone(&account.keys);
@@ -329,11 +334,7 @@ mod tests {
     async fn several_events_on_their_way_are_charged() {
         let data = format!(r#"{{"type":"{}"}}"#, "a".repeat(CHARGED_EVENT));
         let event = format!("data: {data}\n\n");
-        let router = Router::new().fallback(move || {
-            let events = [event.clone(), event.clone()].map(Ok::<_, Infallible>);
-            let body = Body::from_stream(stream::iter(events));
-            async move { ([(header::CONTENT_TYPE, "text/event-stream")], body) }
-        });
+        let router = twice(event);
         let (messages, mut sent) = mpsc::channel(4);
         let (account, _folder) = account().await;
         let keys = Arc::clone(&account.keys);

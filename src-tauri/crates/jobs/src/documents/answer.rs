@@ -433,22 +433,24 @@ mod tests {
         }
     }
 
+    fn completed(
+        question: &str,
+        text: &str,
+        passages: &[Passage],
+        cites_badly: bool,
+    ) -> DocumentAnswer {
+        let answered = ModelAnswer {
+            text: text.to_owned(),
+            source: Source::default(),
+        };
+        let reading = Reading::Passages;
+        complete(question, answered, passages, reading, cites_badly)
+    }
+
     #[test]
     fn only_citations_that_lead_somewhere_are_kept() {
         let passages = [passage(10), passage(11)];
-        let of = |text: &str| {
-            let answered = ModelAnswer {
-                text: text.to_owned(),
-                source: Source::default(),
-            };
-            complete(
-                "How many floors?",
-                answered,
-                &passages,
-                Reading::Passages,
-                false,
-            )
-        };
+        let of = |text: &str| completed("How many floors?", text, &passages, false);
         let answer = of("It is so [2]. Or so [5].");
         assert_eq!(answer.answer, "It is so [2]. Or so.");
         let cited: Vec<_> = answer
@@ -475,17 +477,7 @@ mod tests {
             ("It opened on 10 May [1].", None),
             ("It has 10 floors [1] and is 3.5 km high.", Some("3.5")),
         ] {
-            let answered = ModelAnswer {
-                text: text.to_owned(),
-                source: Source::default(),
-            };
-            let made = complete(
-                "And in 1890?",
-                answered,
-                &passages,
-                Reading::Passages,
-                false,
-            );
+            let made = completed("And in 1890?", text, &passages, false);
             let expected = notice.map(|figures| {
                 format!(
                     "Check these figures, which do not appear in the cited passages: {figures}."
@@ -509,17 +501,7 @@ mod tests {
                 "The tower has 10 floors. [1]\n\nThe tower has 11 floors. [2]",
             ),
         ] {
-            let answered = ModelAnswer {
-                text: text.to_owned(),
-                source: Source::default(),
-            };
-            let made = complete(
-                "How many floors?",
-                answered,
-                &passages,
-                Reading::Passages,
-                false,
-            );
+            let made = completed("How many floors?", text, &passages, false);
             assert_eq!(made.answer, answer, "{text}");
             assert_eq!(made.citations.len(), answer.matches('[').count(), "{text}");
             assert!(made.notice.unwrap().contains("by rule"), "{text}");
@@ -529,19 +511,7 @@ mod tests {
     #[test]
     fn a_model_that_cites_badly_keeps_its_words_alone() {
         let passages = [passage(10), passage(11)];
-        let of = |text: &str| {
-            let answered = ModelAnswer {
-                text: text.to_owned(),
-                source: Source::default(),
-            };
-            complete(
-                "How many floors, 11?",
-                answered,
-                &passages,
-                Reading::Passages,
-                true,
-            )
-        };
+        let of = |text: &str| completed("How many floors, 11?", text, &passages, true);
         let made = of("Yes, it has 11 [1][7].");
         assert_eq!(made.answer, "Yes, it has 11.");
         let cited: Vec<_> = made.citations.iter().map(|cited| cited.number).collect();
